@@ -1,0 +1,61 @@
+# Installs libraries, headers and the files behind find_package(faiss_bits).
+#
+# Headers name each other from the root of the tree ("kernels/select/Select.h",
+# "faiss_bits/FaissCompat.h"), so both folders go, as they are, under one
+# versioned folder, and that folder is what a consumer has on its include path:
+#   <prefix>/include/faiss_bits-0.1/{faiss_bits,kernels}/...
+
+include(CMakePackageConfigHelpers)
+
+set(faiss_bits_include_dir "${CMAKE_INSTALL_INCLUDEDIR}/\
+faiss_bits-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+set(faiss_bits_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/faiss_bits")
+
+set(faiss_bits_libraries "")
+foreach(library bits_kernels faiss_bits)
+  if(TARGET ${library})
+    list(APPEND faiss_bits_libraries ${library})
+  endif()
+endforeach()
+if(NOT faiss_bits_libraries)
+  return()
+endif()
+
+foreach(library IN LISTS faiss_bits_libraries)
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  target_include_directories(${library} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${faiss_bits_include_dir}>")
+  set_target_properties(${library} PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  install(TARGETS ${library} EXPORT faiss_bits-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endforeach()
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
+  DESTINATION ${faiss_bits_include_dir}
+  FILES_MATCHING PATTERN "*.h"
+  PATTERN python EXCLUDE)
+if(FAISS_BITS_ENABLE_GPU)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
+    DESTINATION ${faiss_bits_include_dir}
+    FILES_MATCHING PATTERN "*.h")
+endif()
+
+install(EXPORT faiss_bits-targets
+  NAMESPACE faiss_bits::
+  DESTINATION ${faiss_bits_cmake_dir})
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/faiss_bits-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/cmake/faiss_bits-config.cmake"
+  INSTALL_DESTINATION ${faiss_bits_cmake_dir}
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(
+  "${PROJECT_BINARY_DIR}/cmake/faiss_bits-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/cmake/faiss_bits-config.cmake"
+  "${PROJECT_BINARY_DIR}/cmake/faiss_bits-config-version.cmake"
+  DESTINATION ${faiss_bits_cmake_dir})

@@ -1,0 +1,30 @@
+# Decides whether the GPU part is built, and enables CUDA if so.
+#
+# in   FAISS_BITS_GPU, FAISS_BITS_CUDA_COMPILER, FAISS_BITS_FAISS_HAS_GPU
+# out  FAISS_BITS_ENABLE_GPU (ON or OFF)
+
+set(faiss_bits_missing "")
+if(NOT FAISS_BITS_CUDA_COMPILER)
+  list(APPEND faiss_bits_missing
+    "a CUDA compiler (nvcc on PATH, CUDACXX or CMAKE_CUDA_COMPILER)")
+endif()
+if(NOT FAISS_BITS_FAISS_HAS_GPU)
+  list(APPEND faiss_bits_missing
+    "a FAISS with GPU support (the one found has no faiss/gpu/GpuIndexFlat.h)")
+endif()
+list(JOIN faiss_bits_missing " and " faiss_bits_missing)
+
+set(FAISS_BITS_ENABLE_GPU OFF)
+if(NOT FAISS_BITS_GPU)
+  message(STATUS "faiss_bits: CPU part alone, as asked (FAISS_BITS_GPU=OFF)")
+elseif(NOT faiss_bits_missing)
+  set(FAISS_BITS_ENABLE_GPU ON)
+  faiss_bits_enable_cuda()
+  message(STATUS "faiss_bits: CPU and GPU parts, CUDA "
+    "${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+elseif(FAISS_BITS_GPU STREQUAL "AUTO")
+  message(STATUS
+    "faiss_bits: CPU part alone; the GPU part needs ${faiss_bits_missing}")
+else()
+  message(FATAL_ERROR "FAISS_BITS_GPU=ON needs ${faiss_bits_missing}.")
+endif()
