@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Plain types shared by every kernel family. No CUDA and no FAISS header.
+namespace faiss_bits {
+
+using idx_t = int64_t;
+
+/// Scalar type of keys and vectors in memory.
+enum class DataType : uint8_t { Float32, Float16, BFloat16 };
+
+/// Type of the ids that a call reads and writes.
+enum class IdType : uint8_t { Int32, Int64 };
+
+enum class Metric : uint8_t { L2, InnerProduct };
+
+constexpr size_t sizeOf(DataType type) {
+    return type == DataType::Float32 ? 4 : 2;
+}
+
+constexpr size_t sizeOf(IdType type) {
+    return type == IdType::Int32 ? 4 : 8;
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/Types.h"
+#include "kernels/common/Workspace.h"
+
+namespace faiss_bits {
+
+/// One exact k-nearest-neighbour search over vectors that lie in a matrix.
+struct FlatKnnProblem {
+    Metric metric = Metric::L2; ///< squared L2, or inner product
+    DataType dataType = DataType::Float32; ///< of vectors and queries
+
+    idx_t numVectors = 0; ///< n
+    idx_t numQueries = 0;
+    int d = 0;
+    int k = 0;
+
+    const void* vectors = nullptr; ///< [n, d], or [d, n] if column-major
+    bool vectorsRowMajor = true;
+    const void* queries = nullptr; ///< [numQueries, d] or [d, numQueries]
+    bool queriesRowMajor = true;
+
+    /// Squared L2 norms of the vectors, [n]. nullptr: L2 searches that need
+    /// them compute them into scratch. Not read for InnerProduct.
+    const float* vectorNorms = nullptr;
+
+    float* outDistances = nullptr; ///< [numQueries, k]
+    void* outIds = nullptr;        ///< [numQueries, k] of idType
+    IdType idType = IdType::Int64;
+
+    int multiprocessors = 132; ///< of the device; never changes the result
+};
+
+/// Scratch bytes that runFlatKnn would like, but never more than `maxBytes`
+/// unless that is less than the least that works, which is then returned.
+/// More scratch means larger tiles of the distance matrix and fewer launches.
+/// Host only, no CUDA call. Throws what runFlatKnn throws for a bad shape.
+size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
+
+/// Finds the k nearest vectors of every query, exactly.
+///
+/// Result   best first (smallest L2, largest inner product); equal distances:
+///          lower id first; NaN behind every number; fewer than k vectors: the
+///          rest is (+FLT_MAX, -1) for L2 and (-FLT_MAX, -1) for InnerProduct
+/// Arith.   products and sums in fp32 (never TF32, whatever the handle's math
+///          mode says); L2 is |x|^2 - 2<q, x> + |q|^2, never below zero, save
+///          for few queries, where it is sum((x - q)^2). Float16 and BFloat16
+///          data are widened to fp32 first
+/// Limits   1 <= k <= kMaxSelectK, d >= 1, 0 <= n < 2^31; the handle's stream
+///          and math mode are restored before the call returns
+/// Stream   enqueues on `stream` and never waits
+/// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes
+/// Errors   throws Error on a bad argument (named) or a failed launch
+/// Cost     few queries: one read of the vectors; else 2 q n d operations and
+///          one write and one read of the q x n distances
+/// Source   Hanak 2023, 5.4; Johnson et al. 2017, 5.1 (exact search)
+void runFlatKnn(
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
+        cudaStream_t stream);
+
+/// Squared L2 norm of every vector, in fp32: norms[i] = |vectors[i]|^2.
+/// vectors is [n, d] of dataType, or [d, n] if not rowMajor. Enqueues.
+void runSquaredNorms(
+        const void* vectors,
+        DataType dataType,
+        bool rowMajor,
+        idx_t n,
+        int d,
+        float* norms,
+        cudaStream_t stream);
+
+/// All distances of [numQueries, n], in the arithmetic of runFlatKnn's large
+/// batches. outDistances is [numQueries, n]; k, outIds and idType are not
+/// read. Scratch: allDistancesWorkspaceBytes(problem).
+size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem);
+void runAllDistances(
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

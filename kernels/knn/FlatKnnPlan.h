@@ -1,0 +1,53 @@
+#pragma once
+
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+/// How a search is cut into tiles of the distance matrix, and where its
+/// scratch lies.
+struct FlatKnnPlan {
+    /// Few queries, read with the vectors once; else products by cuBLAS.
+    bool smallBatch = false;
+    /// Vectors' norms are wanted and not given.
+    bool makeVectorNorms = false;
+
+    idx_t tileQueries = 0;
+    idx_t tileVectors = 0;
+    idx_t numVectorTiles = 0;
+    idx_t distanceStride = 0; // of a row of a tile
+
+    /// More than one tile of vectors: results of up to `slots` tiles are
+    /// merged at a time; the first slot then holds the best so far.
+    int slots = 0;
+
+    size_t bytes = 0;
+};
+
+/// The largest tiles whose scratch takes at most maxBytes, or the smallest
+/// possible if none does. Host only. Throws Error for a bad shape.
+FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes);
+
+/// Scratch of one run, in the order it is taken.
+struct FlatKnnScratch {
+    float* vectorNorms = nullptr; // [n], if the plan makes them
+    float* queryNorms = nullptr;  // [numQueries], L2 products
+    float* distances = nullptr;   // [tileQueries, distanceStride]
+    float* tileKeys[2] = {};      // [tileQueries, slots * k], two in turn
+    void* tileIds[2] = {};        // same, of idType
+    Workspace select;
+
+    FlatKnnScratch(
+            const FlatKnnProblem& problem,
+            const FlatKnnPlan& plan,
+            WorkspaceSlices& slices);
+};
+
+/// The selection over one tile; pointers not yet set.
+SelectProblem tileSelection(
+        const FlatKnnProblem& problem,
+        idx_t queries,
+        idx_t cols);
+
+} // namespace faiss_bits

@@ -1,0 +1,321 @@
+/// The bits kernel: one pass over a row, candidates below a radius collected
+/// in a shared buffer, the buffer sorted and merged into the list of the best
+/// k when it is full (Hanak 2023, 4.1).
+///
+/// Bound by: the read of the keys while few values pass; the sorts of the
+/// buffer for large k on short rows.
+/// Differs from the thesis: entries are (key, column) in one number, so ties
+/// are exact and the slots that atomics give out in any order do not matter;
+/// the list rests in shared memory between merges, which leaves registers for
+/// more blocks; and the first radius comes from the least values of groups of
+/// the first tile, where the thesis sorts the first k values.
+#pragma once
+
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/select/SelectTiles.cuh"
+
+namespace faiss_bits {
+
+constexpr int kBitsThreads = 256;
+
+/// The order of entries when ids are implicit.
+struct EntryLess {
+    __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b) const {
+        return a < b;
+    }
+};
+
+/// The order of entries when ids are given: equal keys compare by id, which is
+/// read only then.
+struct GivenIdLess {
+    const void* ids; // of this row
+    bool ids64;
+
+    __device__ __forceinline__ int64_t idOf(uint32_t column) const {
+        return ids64 ? static_cast<const int64_t*>(ids)[column]
+                     : int64_t(static_cast<const int32_t*>(ids)[column]);
+    }
+
+    __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b) const {
+        if (entryKey(a) != entryKey(b)) {
+            return entryKey(a) < entryKey(b);
+        }
+        if (a == b || a == kNoEntry || b == kNoEntry) {
+            return a < b;
+        }
+        const int64_t idA = idOf(entryColumn(a));
+        const int64_t idB = idOf(entryColumn(b));
+        return idA != idB ? idA < idB : a < b;
+    }
+};
+
+template <bool GivenIds>
+__device__ __forceinline__ auto makeLess(const SelectParams& p, uint32_t row) {
+    if constexpr (GivenIds) {
+        const size_t offset =
+                size_t(p.rowStride) * row * (p.ids64 ? 8 : 4);
+        return GivenIdLess{
+                static_cast<const char*>(p.ids) + offset, p.ids64};
+    } else {
+        return EntryLess{};
+    }
+}
+
+/// Writes one place of the result. `T` is the type of keys in memory.
+template <class T>
+__device__ inline void writeResult(
+        const SelectParams& p,
+        uint32_t row,
+        int place,
+        uint64_t entry) {
+    const size_t at = size_t(row) * p.outStride + place;
+    T key;
+    int64_t id = -1;
+    if (entry == kNoEntry) {
+        const float worst = sizeof(T) == 4 ? FLT_MAX : 65504.0f;
+        key = T(p.signMask ? -worst : worst);
+    } else {
+        const uint32_t column = entryColumn(entry);
+        const size_t from = size_t(p.rowStride) * row + column;
+        key = static_cast<const T*>(p.keys)[from];
+        if (p.colBias) {
+            const float value =
+                    (toFloat(key) + p.colBias[column]) + p.rowBias[row];
+            key = T(value < 0.0f ? 0.0f : value);
+        }
+        id = p.idOffset + column;
+        if (p.ids) {
+            id = p.ids64 ? static_cast<const int64_t*>(p.ids)[from]
+                         : int64_t(static_cast<const int32_t*>(p.ids)[from]);
+        }
+    }
+    static_cast<T*>(p.outKeys)[at] = key;
+    if (p.ids64) {
+        static_cast<int64_t*>(p.outIds)[at] = id;
+    } else {
+        static_cast<int32_t*>(p.outIds)[at] = int32_t(id);
+    }
+}
+
+/// Body of bitsSelectKernel. The list and the buffer hold kBitsThreads * Items
+/// entries each, k at most that many.
+template <class T, class Tile, int Items, bool GivenIds>
+struct BitsSelectBody {
+    using Sorter = BlockBitonic<kBitsThreads, Items>;
+    static constexpr int kCapacity = Sorter::kSize;
+    static constexpr int kTileSize = kBitsThreads * Tile::kItems;
+
+    struct SharedStorage {
+        typename Sorter::SharedStorage sorter;
+        uint64_t list[kCapacity]; // sorted; place p is at slotOf(p)
+        uint64_t buffer[kCapacity];
+        int buffered;
+    };
+
+    SharedStorage& shared;
+    const SelectParams& params;
+
+    /// Consecutive places belong to one thread; turned round in memory, so
+    /// that the threads of a warp touch consecutive words.
+    __device__ static int slotOf(int place) {
+        return (place % Items) * kBitsThreads + place / Items;
+    }
+
+    __device__ void run(uint32_t block) {
+        const uint32_t row = params.firstRow + block / params.splits;
+        const uint32_t split = block % params.splits;
+        const uint32_t length = Tile::rowLength(params);
+        const uint32_t begin = split * params.segment;
+        const uint32_t end = min(length - begin, params.segment) + begin;
+        const auto less = makeLess<GivenIds>(params, row);
+
+        for (int i = threadIdx.x; i < kCapacity; i += kBitsThreads) {
+            shared.list[i] = kNoEntry;
+        }
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+        }
+        __syncthreads();
+
+        Tile tile(params, row);
+        Radius radius;
+        for (uint32_t at = begin; at < end; at += kTileSize) {
+            tile.load(at, end);
+            if (at == begin && end - at > kTileSize / 2) {
+                radius = firstRadius(tile);
+                tile.load(at, end);
+            }
+            takeTile(tile, at, end, radius, less);
+        }
+        if (shared.buffered > 0) {
+            mergeBuffer(less);
+        }
+        writeList(row, split);
+    }
+
+   private:
+    __device__ uint64_t kthEntry() const {
+        return shared.list[slotOf(params.k - 1)];
+    }
+
+    /// The k-th least of the least values of disjoint groups is no less than
+    /// the k-th least of all.
+    __device__ Radius firstRadius(const Tile& tile) {
+        constexpr int kGroups = Items < Tile::kItems ? Items : Tile::kItems;
+        if (params.k > kBitsThreads * kGroups * 3 / 4) {
+            return {}; // the groups are too few to say much
+        }
+        uint64_t least[Items];
+#pragma unroll
+        for (int g = 0; g < Items; ++g) {
+            least[g] = g < kGroups
+                    ? tile.template leastOfGroup<kGroups>(g)
+                    : kNoEntry;
+        }
+        Sorter{shared.sorter}.sort(least, true, EntryLess{});
+        // The buffer is empty yet: its first word carries the result.
+        const int place = params.k - 1;
+        if (threadIdx.x == place / Items) {
+#pragma unroll
+            for (int i = 0; i < Items; ++i) {
+                if (i == place % Items) {
+                    shared.buffer[0] = least[i];
+                }
+            }
+        }
+        __syncthreads();
+        const Radius radius = Radius::upTo(shared.buffer[0]);
+        __syncthreads();
+        return radius;
+    }
+
+    template <class Less>
+    __device__ __forceinline__ void takeTile(
+            Tile& tile,
+            uint32_t at,
+            uint32_t end,
+            Radius& radius,
+            Less less) {
+        uint32_t pending = 0;
+        if (tile.mayPass(radius)) {
+            pending = tile.passing(radius);
+        }
+        append(tile, pending, less);
+        bool merged = false;
+        while (__syncthreads_or(pending != 0)) {
+            mergeBuffer(less);
+            merged = true;
+            // Read again, so that no value lives in registers during a merge.
+            tile.load(at, end);
+            // Columns of this tile may be lower than listed ones.
+            pending &= tile.passing(Radius::upTo(kthEntry()));
+            append(tile, pending, less);
+        }
+        if (merged) {
+            radius = GivenIds ? Radius::upTo(kthEntry())
+                              : Radius::below(kthEntry());
+        }
+    }
+
+    /// Moves the pending values of this warp to the buffer while it has room.
+    template <class Less>
+    __device__ __forceinline__ void append(
+            const Tile& tile,
+            uint32_t& pending,
+            Less less) {
+        const unsigned lanesBelow = (1u << (threadIdx.x % kWarpSize)) - 1;
+        while (unsigned lanes = __ballot_sync(kFullWarp, pending != 0)) {
+            const int item = __ffs(pending) - 1;
+            uint64_t entry = kNoEntry;
+            if (pending != 0) {
+                entry = tile.entry(item);
+                if (GivenIds && !less(entry, kthEntry())) {
+                    pending &= pending - 1;
+                    entry = kNoEntry;
+                }
+            }
+            lanes = __ballot_sync(kFullWarp, entry != kNoEntry);
+            if (lanes == 0) {
+                continue;
+            }
+            int base = 0;
+            if (threadIdx.x % kWarpSize == 0) {
+                base = atomicAdd(&shared.buffered, __popc(lanes));
+            }
+            base = __shfl_sync(kFullWarp, base, 0);
+            const int slot = base + __popc(lanes & lanesBelow);
+            if (entry != kNoEntry && slot < kCapacity) {
+                shared.buffer[slot] = entry;
+                pending &= pending - 1;
+            }
+            if (base + __popc(lanes) > kCapacity) {
+                break;
+            }
+        }
+    }
+
+    /// Sorts the buffer and keeps the best of it and the list. Begins and ends
+    /// with the block in step.
+    template <class Less>
+    __device__ __noinline__ void mergeBuffer(Less less) {
+        __syncthreads();
+        const int count = min(shared.buffered, kCapacity);
+        uint64_t items[Items];
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const int slot = i * kBitsThreads + threadIdx.x;
+            items[i] = slot < count ? shared.buffer[slot] : kNoEntry;
+        }
+        Sorter sorter{shared.sorter};
+        sorter.sort(items, false, less);
+        // The list ascends and the buffer descends: the lesser of each pair
+        // are the best of both, and bitonic.
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const uint64_t listed =
+                    shared.list[i * kBitsThreads + threadIdx.x];
+            items[i] = less(listed, items[i]) ? listed : items[i];
+        }
+        sorter.sortBitonic(items, true, less);
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            shared.list[i * kBitsThreads + threadIdx.x] = items[i];
+        }
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+        }
+        __syncthreads();
+    }
+
+    __device__ void writeList(uint32_t row, uint32_t split) {
+        __syncthreads();
+        for (int place = threadIdx.x; place < params.k;
+             place += kBitsThreads) {
+            const uint64_t entry = shared.list[slotOf(place)];
+            if (params.splits > 1) {
+                const size_t list = size_t(row) * params.splits + split;
+                params.outCandidates[list * params.k + place] = entry;
+            } else {
+                writeResult<T>(params, row, place, entry);
+            }
+        }
+    }
+};
+
+/// Most of the shared memory of a multiprocessor goes to its blocks; what is
+/// left is the cache that values are read from again.
+constexpr int bitsBlocksPerMultiprocessor(int items) {
+    return items <= 4 ? 4 : 3;
+}
+
+template <class T, class Tile, int Items, bool GivenIds>
+__global__ void __launch_bounds__(
+        kBitsThreads,
+        bitsBlocksPerMultiprocessor(Items))
+        bitsSelectKernel(const __grid_constant__ SelectParams params) {
+    using Body = BitsSelectBody<T, Tile, Items, GivenIds>;
+    __shared__ typename Body::SharedStorage shared;
+    Body{shared, params}.run(blockIdx.x);
+}
+
+} // namespace faiss_bits

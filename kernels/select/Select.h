@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/Types.h"
+#include "kernels/common/Workspace.h"
+
+namespace faiss_bits {
+
+/// Largest k of runSelect.
+constexpr int kMaxSelectK = 2048;
+/// Most columns and rows of one call.
+constexpr idx_t kMaxSelectCols = (idx_t(1) << 32) - (idx_t(1) << 16);
+constexpr idx_t kMaxSelectRows = (idx_t(1) << 32) - 1;
+
+/// One k-selection: the k best keys of every row.
+struct SelectProblem {
+    idx_t rows = 0;
+    idx_t cols = 0;
+    int k = 0;
+
+    DataType keyType = DataType::Float32; ///< Float32 or Float16
+    bool largest = false;                 ///< default: the smallest keys
+
+    const void* keys = nullptr; ///< [rows, cols] of keyType, on the device
+    idx_t rowStride = 0;        ///< elements from row to row; 0 = cols
+
+    /// Ids of the keys, [rows, cols] of idType with the same row stride, or
+    /// nullptr: the id of a key is its column number plus idOffset.
+    const void* ids = nullptr;
+    idx_t idOffset = 0;
+    IdType idType = IdType::Int64; ///< of ids and of outIds
+
+    /// Float32 keys with implicit ids only; both or neither. The key that is
+    /// compared and returned is (keys[r][c] + colBias[c]) + rowBias[r], and
+    /// what is below zero counts as zero: squared L2 distances from -2<q, x>,
+    /// the vectors' squared norms and the queries' squared norms.
+    const float* colBias = nullptr; ///< [cols]
+    const float* rowBias = nullptr; ///< [rows]
+
+    void* outKeys = nullptr; ///< [rows, k] of keyType
+    void* outIds = nullptr;  ///< [rows, k] of idType
+    idx_t outStride = 0;     ///< elements from row to row of both; 0 = k
+
+    /// Multiprocessors of the device. It shapes how few long rows are split
+    /// over blocks, never the result.
+    int multiprocessors = 132;
+};
+
+/// Scratch bytes that runSelect needs for this problem. Only the shape, types
+/// and multiprocessors of `problem` are read. Host only, no CUDA call.
+/// Throws what runSelect throws for a bad shape.
+size_t selectWorkspaceBytes(const SelectProblem& problem);
+
+/// Selects the k smallest (or largest) keys of every row.
+///
+/// Shapes   keys and ids [rows, cols] with rowStride, outKeys and outIds
+///          [rows, k]; row-major, device memory of the current device
+/// Result   best first; equal keys: lower id first (-0 equals +0); NaN sorts
+///          behind every number; fewer than k columns: the rest of the row is
+///          (+max, -1) for smallest and (-max, -1) for largest, where max is
+///          the largest finite value of keyType. Same input, same bits
+/// Limits   1 <= k <= kMaxSelectK, 0 <= rows <= kMaxSelectRows,
+///          0 <= cols <= kMaxSelectCols, rowStride >= cols; any alignment that suits the type, fastest
+///          when rows start at multiples of 16 bytes
+/// Stream   enqueues on `stream` and never waits; can be captured in a graph
+/// Memory   selectWorkspaceBytes(problem) bytes of scratch, none for many rows
+/// Errors   throws Error on a bad argument (named) or a failed launch
+/// Cost     reads the keys once; O(cols + m log^2 k) work a row, where m keys
+///          pass the radius filter (about 2k (1 + ln(cols / 2k)) in random
+///          order, all of them in descending order)
+/// Source   Hanak 2023, 4.1 (bits kernel) and 5.4.2 (rows split over blocks)
+void runSelect(
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

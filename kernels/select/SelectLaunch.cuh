@@ -1,0 +1,57 @@
+/// What an instance name stands for, and the launches; included by the
+/// generated sources only.
+#pragma once
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/select/BestSelect.cuh"
+#include "kernels/select/BitsSelect.cuh"
+#include "kernels/select/SelectLaunch.h"
+
+namespace faiss_bits {
+
+struct FloatKeys {
+    using Type = float;
+    using Tile = KeyTile<float, false>;
+};
+
+struct HalfKeys {
+    using Type = __half;
+    using Tile = KeyTile<__half, false>;
+};
+
+struct BiasedKeys {
+    using Type = float;
+    using Tile = KeyTile<float, true>;
+};
+
+struct FloatCandidates {
+    using Type = float;
+    using Tile = CandidateTile;
+};
+
+struct HalfCandidates {
+    using Type = __half;
+    using Tile = CandidateTile;
+};
+
+template <class Keys, int Items, bool GivenIds>
+void launchBitsSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    bitsSelectKernel<typename Keys::Type, typename Keys::Tile, Items, GivenIds>
+            <<<blocks, kBitsThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchBestSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    bestSelectKernel<typename Keys::Type, typename Keys::Tile>
+            <<<blocks, kBitsThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace faiss_bits

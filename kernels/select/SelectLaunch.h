@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/select/SelectParams.h"
+
+namespace faiss_bits {
+
+/// Names of the compiled instances. kernels/CMakeLists.txt lists which of them
+/// exist and writes one source file for each into the build folder.
+struct FloatKeys;
+struct HalfKeys;
+struct BiasedKeys;
+struct FloatCandidates; // candidates of float rows
+struct HalfCandidates;
+
+/// Enqueue one launch. `blocks` is rows * splits of this launch.
+template <class Keys, int Items, bool GivenIds>
+void launchBitsSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream);
+
+template <class Keys>
+void launchBestSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "kernels/common/Types.h"
+
+namespace faiss_bits {
+
+/// What the selection kernels get by value. Shapes as in SelectProblem.
+struct SelectParams {
+    const void* keys = nullptr; // [rows, cols] of the kernel's key type
+    idx_t rowStride = 0;
+    uint32_t cols = 0;
+    uint32_t signMask = 0; // flips keys for `largest`: 0x80000000, else 0
+    bool vectorLoads = false; // rows start at multiples of 16 bytes
+    int k = 0;
+
+    const float* colBias = nullptr; // [cols]
+    const float* rowBias = nullptr; // [rows]
+
+    const void* ids = nullptr; // [rows, cols], stride rowStride
+    bool ids64 = true;         // of ids and outIds
+    idx_t idOffset = 0;
+
+    // A row is split over `splits` blocks of `segment` columns each.
+    uint32_t splits = 1;
+    uint32_t segment = 0;
+
+    // Candidates of an earlier pass, [rows, numCandidates]; the kernels that
+    // merge read them instead of the keys.
+    const uint64_t* candidates = nullptr;
+    uint32_t numCandidates = 0;
+
+    // splits > 1: the best k of each segment, [rows, splits, k].
+    uint64_t* outCandidates = nullptr;
+    // splits == 1: the result, [rows, k].
+    void* outKeys = nullptr;
+    void* outIds = nullptr;
+    idx_t outStride = 0;
+
+    uint32_t firstRow = 0; // of this launch
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,91 @@
+#include "kernels/select/SelectPlan.h"
+
+#include <algorithm>
+
+#include "kernels/common/Error.h"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr idx_t kTile = 4096;
+
+/// Blocks that a multiprocessor holds at once (BitsSelect.cuh).
+idx_t blocksPerMultiprocessor(int k) {
+    return k == 1 ? 5 : k <= 1024 ? 4 : 3;
+}
+
+idx_t divUp(idx_t a, idx_t b) {
+    return (a + b - 1) / b;
+}
+
+/// Splits the rows of one pass so that the device is full, but never so finely
+/// that the candidates are many against the columns they come from.
+SelectPass planPass(const SelectProblem& p, idx_t length) {
+    const idx_t slots = blocksPerMultiprocessor(p.k) * p.multiprocessors;
+    // Few rows: two rounds of blocks, so that a slow one does little harm.
+    const idx_t wanted = p.rows >= slots ? 1 : 2 * slots / p.rows;
+    const idx_t least = std::max<idx_t>(kTile, 8 * idx_t(p.k));
+    const idx_t splits = std::clamp<idx_t>(length / least, 1, wanted);
+
+    SelectPass pass;
+    pass.length = uint32_t(length);
+    // Whole tiles keep the loads of every segment aligned.
+    pass.segment = uint32_t(
+            std::max(divUp(divUp(length, splits), kTile) * kTile, kTile));
+    pass.splits = uint32_t(std::max<idx_t>(1, divUp(length, pass.segment)));
+    return pass;
+}
+
+} // namespace
+
+SelectPlan planSelect(const SelectProblem& p) {
+    BITS_THROW_IF_NOT_FMT(
+            p.k >= 1 && p.k <= kMaxSelectK,
+            "k = %d is outside 1..%d",
+            p.k,
+            kMaxSelectK);
+    BITS_THROW_IF_NOT_FMT(
+            p.rows >= 0, "rows = %lld is negative", (long long)p.rows);
+    BITS_THROW_IF_NOT_FMT(
+            p.cols >= 0 && p.cols <= kMaxSelectCols,
+            "cols = %lld is outside 0..%lld",
+            (long long)p.cols,
+            (long long)kMaxSelectCols);
+    BITS_THROW_IF_NOT_FMT(
+            p.rows <= kMaxSelectRows,
+            "rows = %lld is above %lld",
+            (long long)p.rows,
+            (long long)kMaxSelectRows);
+    BITS_THROW_IF_NOT_FMT(
+            p.rowStride == 0 || p.rowStride >= p.cols,
+            "rowStride = %lld is below cols = %lld",
+            (long long)p.rowStride,
+            (long long)p.cols);
+    BITS_THROW_IF_NOT_FMT(
+            p.keyType == DataType::Float32 || p.keyType == DataType::Float16,
+            "keyType = %d is neither Float32 nor Float16",
+            int(p.keyType));
+    BITS_THROW_IF_NOT_FMT(
+            p.idType == IdType::Int32 || p.idType == IdType::Int64,
+            "idType = %d is neither Int32 nor Int64",
+            int(p.idType));
+    BITS_THROW_IF_NOT_FMT(
+            p.multiprocessors >= 1,
+            "multiprocessors = %d is below 1",
+            p.multiprocessors);
+
+    SelectPlan plan;
+    if (p.rows == 0) {
+        return plan;
+    }
+    idx_t length = p.cols;
+    do {
+        const SelectPass pass = planPass(p, length);
+        plan.passes[plan.numPasses++] = pass;
+        length = idx_t(pass.splits) * p.k;
+    } while (plan.passes[plan.numPasses - 1].splits > 1);
+    return plan;
+}
+
+} // namespace faiss_bits

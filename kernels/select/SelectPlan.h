@@ -1,0 +1,24 @@
+#pragma once
+
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+/// Columns of a row that one block takes, pass by pass, until one block a row
+/// is left (Hanak 2023, 5.4.2).
+struct SelectPass {
+    uint32_t length = 0;  // of a row of this pass
+    uint32_t segment = 0; // columns a block
+    uint32_t splits = 1;
+};
+
+struct SelectPlan {
+    static constexpr int kMaxPasses = 8;
+    int numPasses = 0;
+    SelectPass passes[kMaxPasses];
+};
+
+/// Host only. Throws Error for a shape that runSelect does not take.
+SelectPlan planSelect(const SelectProblem& problem);
+
+} // namespace faiss_bits
