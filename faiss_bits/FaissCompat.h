@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <faiss/Index.h>
+
+/// The differences between FAISS's releases (1.7.3 to 1.15), all in one place.
+/// This header needs no CUDA; what it says of GPU types is written as
+/// templates, so that it compiles beside a CPU-only FAISS too.
+
+#define FAISS_BITS_FAISS_VERSION                               \
+    (FAISS_VERSION_MAJOR * 10000 + FAISS_VERSION_MINOR * 100 + \
+     FAISS_VERSION_PATCH)
+
+/// Since 1.7.4, sizes and tensors on the GPU are 64-bit.
+#define FAISS_BITS_FAISS_IS_64BIT (FAISS_BITS_FAISS_VERSION >= 10704)
+
+/// Since 1.12.0, faiss::Index has add_ex and search_ex with a NumericType.
+#define FAISS_BITS_FAISS_HAS_NUMERIC_TYPE (FAISS_BITS_FAISS_VERSION >= 11200)
+
+namespace faiss_bits {
+
+/// FAISS's id type, which has moved from faiss::Index to faiss.
+using idx_t = int64_t;
+static_assert(
+        std::is_same_v<
+                idx_t,
+                std::remove_const_t<decltype(faiss::Index::ntotal)>>,
+        "FAISS's idx_t is expected to be int64_t");
+
+namespace gpu {
+
+#if FAISS_BITS_FAISS_IS_64BIT
+/// Type of n in GpuIndex::addImpl_ and searchImpl_, and of a tensor's sizes.
+using ImplSize = idx_t;
+#else
+using ImplSize = int;
+#endif
+
+/// The device that GpuDistanceParams asks for; -1 (the current one) in
+/// releases that have no such field.
+template <class Params>
+int requestedDevice(const Params& params) {
+    if constexpr (requires { params.device; }) {
+        return params.device;
+    } else {
+        return -1;
+    }
+}
+
+/// DistanceDataType::BF16 came with 1.10.
+template <class DistanceType>
+constexpr bool isBFloat16(DistanceType type) {
+    if constexpr (requires { DistanceType::BF16; }) {
+        return type == DistanceType::BF16;
+    } else {
+        return false;
+    }
+}
+
+/// True if the caller has set use_cuvs in a FAISS without cuVS. Where cuVS is
+/// built in, the field is set by default and says nothing.
+template <class Params>
+constexpr bool asksForMissingCuvs(const Params& params) {
+#if !defined(USE_NVIDIA_CUVS)
+    if constexpr (requires { params.use_cuvs; }) {
+        return params.use_cuvs;
+    }
+#endif
+    (void)params;
+    return false;
+}
+
+/// Our classes never dispatch to cuVS; with it, FAISS's base class would
+/// create cuVS storage behind them.
+template <class Config>
+void turnOffCuvs(Config& config) {
+    if constexpr (requires { config.use_cuvs; }) {
+        config.use_cuvs = false;
+    }
+}
+
+/// Copies a cloner's choice of cuVS to an index config.
+template <class Config, class Options>
+void copyCuvsChoice(Config& config, const Options& options) {
+    if constexpr (requires {
+                      options.use_cuvs;
+                      config.use_cuvs;
+                  }) {
+        config.use_cuvs = options.use_cuvs;
+    }
+}
+
+} // namespace gpu
+} // namespace faiss_bits

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <faiss/gpu/GpuCloner.h>
+
+namespace faiss_bits::gpu {
+
+/// FAISS's cloner from CPU to one GPU, with our flat indexes.
+///
+/// An IndexFlat of METRIC_L2 becomes a GpuIndexBitsFlatL2, one of
+/// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP (useFloat16 chooses the storage);
+/// also where it is the inner index of an IndexIDMap or IndexPreTransform.
+/// Other metrics and other index types go to FAISS's cloner.
+struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
+    using faiss::gpu::ToGpuCloner::ToGpuCloner;
+
+    faiss::Index* clone_Index(const faiss::Index* index) override;
+};
+
+/// Copies a CPU index to a GPU, as faiss::gpu::index_cpu_to_gpu, with
+/// BitsToGpuCloner. faiss::gpu::index_gpu_to_cpu is the way back.
+///
+/// options  null: FAISS's defaults
+/// Result   a new index, owned by the caller
+/// Errors   FaissException: a null pointer, a device that does not exist, an
+///          index that FAISS cannot clone, not enough memory
+faiss::Index* index_cpu_to_gpu(
+        faiss::gpu::GpuResourcesProvider* provider,
+        int device,
+        const faiss::Index* index,
+        const faiss::gpu::GpuClonerOptions* options = nullptr);
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <faiss/gpu/GpuDistance.h>
+
+namespace faiss_bits::gpu {
+
+/// Exact k nearest neighbours, or all distances, between two matrices, without
+/// an index: faiss::gpu::bfKnn with our kernels behind it.
+///
+/// Shapes   vectors [numVectors, dims], or [dims, numVectors] if not
+///          vectorsRowMajor; queries likewise; outDistances and outIndices
+///          [numQueries, k]; with k = -1 outDistances is [numQueries,
+///          numVectors] and outIndices is not used
+/// Types    vectorType and queryType equal: F32, F16 (and BF16 where FAISS has
+///          it); outIndicesType I32 or I64; distances are float32
+/// Result   as GpuIndexBitsFlat::search. metricArg has no meaning for L2 and
+///          inner product
+/// Limits   metric METRIC_L2 or METRIC_INNER_PRODUCT; 1 <= k <= 2048 or
+///          k == -1; numVectors < 2^31; no rows on either side are fine
+/// Norms    vectorNorms [numVectors]: squared L2 norms, read for L2 only
+/// Ignored  with ignoreOutDistances, outDistances may be null; host memory is
+///          not written then, device memory may be
+/// Pointers each on the host or on the device that runs, in any mix. The
+///          vectors must fit on the GPU; row-major queries and the results go
+///          through it in pages
+/// Stream   args.device (where FAISS has it; -1 or absent: the current
+///          device); ordered on the resources' default stream there. Waits
+///          only if a pointer lies on the host
+/// Errors   FaissException naming the argument and its value, before anything
+///          is enqueued; or when memory is short
+void bfKnnBits(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const faiss::gpu::GpuDistanceParams& args);
+
+} // namespace faiss_bits::gpu
