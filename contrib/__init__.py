@@ -1,0 +1,1 @@
+"""Extras around faiss_bits: data set readers, evaluation, the quickstart."""

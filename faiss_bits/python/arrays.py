@@ -1,0 +1,82 @@
+"""Checks of array arguments, numpy or torch; every error names the argument."""
+
+import operator
+import sys
+
+import faiss
+import numpy as np
+
+from . import torch_interop
+from .torch_interop import check_tensor, is_tensor
+
+
+def as_matrix(x, name, dtypes):
+    """A numpy array or tensor as a matrix: (array, row_major). Matrices that
+    are stored by column are given to FAISS as their transpose."""
+    if not is_tensor(x):
+        x = np.asarray(x)
+    if len(x.shape) != 2:
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, expected two sizes")
+    if is_tensor(x):
+        by_column = not x.is_contiguous() and x.t().is_contiguous()
+        check_tensor(x.t() if by_column else x, name, (None, None), dtypes)
+        return (x.t(), False) if by_column else (x, True)
+    if x.dtype.name not in dtypes:
+        raise TypeError(
+            f"{name} is {x.dtype.name}, expected {' or '.join(dtypes)}"
+        )
+    if x.flags.f_contiguous and not x.flags.c_contiguous:
+        return x.T, False
+    return np.ascontiguousarray(x), True
+
+
+def output(x, name, like, shape, dtypes):
+    """The caller's checked output array, or a new one like the input."""
+    if is_tensor(like):
+        if x is None:
+            dtype = getattr(sys.modules["torch"], dtypes[0])
+            return like.new_empty(shape, dtype=dtype)
+        check_tensor(x, name, shape, dtypes, like.device)
+        return x
+    if x is None:
+        return np.empty(shape, dtypes[0])
+    if not isinstance(x, np.ndarray) or x.dtype.name not in dtypes:
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"{name} is {kind}, expected {' or '.join(dtypes)}")
+    if x.shape != shape:
+        raise ValueError(f"{name} has shape {x.shape}, expected {shape}")
+    if not x.flags.c_contiguous:
+        raise ValueError(f"{name} is not C-contiguous")
+    return x
+
+
+def pointer(x):
+    """The SWIG pointer of the first element of a checked array."""
+    return torch_interop.pointer(x) if is_tensor(x) else faiss.swig_ptr(x)
+
+
+def check_same_kind(first, first_name, *others):
+    """Raises unless all are numpy arrays, or all tensors on one device."""
+    for x, name in others:
+        if x is None:
+            continue
+        if is_tensor(x) != is_tensor(first):
+            raise TypeError(
+                f"{first_name} and {name} must both be numpy arrays or both be "
+                "torch tensors"
+            )
+        if is_tensor(x) and x.device != first.device:
+            raise ValueError(
+                f"{name} is on {x.device}, {first_name} on {first.device}"
+            )
+
+
+def whole_number(value, name, least=None):
+    """`value` as an int, if it is one and not less than `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r} is not a whole number") from None
+    if least is not None and number < least:
+        raise ValueError(f"{name} = {number} is less than {least}")
+    return number

@@ -1,0 +1,221 @@
+"""Gives our SWIG classes the Python manners of FAISS's: numpy arrays through
+FAISS's own wrappers, torch tensors through ours, resources that stay alive."""
+
+import contextlib
+import functools
+
+import faiss
+import numpy as np
+from faiss import class_wrappers as faiss_wrappers
+
+from . import torch_interop
+from .arrays import output, whole_number
+from .torch_interop import check_tensor, device_of, is_tensor, pointer
+
+
+def wrap_index(the_class):
+    """Wraps one of our GPU flat index classes; base classes first."""
+    # The proxies declare overridden methods anew, with C++ signatures.
+    faiss_wrappers.handle_Index(the_class)
+    _guard_constructor(the_class)
+    base = the_class.__mro__[1]
+    for name, torch_method in _TORCH_METHODS.items():
+        numpy_method = getattr(the_class, name)
+        if numpy_method is getattr(base, name) and hasattr(
+            numpy_method, "_takes_torch"
+        ):
+            continue  # inherited, with torch
+        setattr(the_class, name, _either(numpy_method, torch_method))
+    the_class.search.__doc__ = _search_doc(the_class)
+
+
+def _guard_constructor(the_class):
+    original_init = the_class.__init__
+
+    def __init__(self, *args):
+        from .functions import require_gpu
+
+        require_gpu(the_class.__name__)
+        original_init(self, *args)
+        # A resources object belongs to Python; the index needs it.
+        self.referenced_objects = [
+            a for a in args if hasattr(a, "getDefaultStream") or is_provider(a)
+        ]
+
+    __init__.__doc__ = _constructor_doc(the_class.__name__)
+    the_class.__init__ = __init__
+
+
+def _constructor_doc(name):
+    metric = "" if name.endswith(("L2", "IP")) else ", metric"
+    return f"""{name}(res, d{metric}[, config])
+        An empty index for vectors of d dimensions.
+    {name}(res, cpu_index[, config])
+        A copy of a faiss.IndexFlat.
+
+    res     faiss.StandardGpuResources, or the getResources() of an index
+    config  GpuIndexBitsFlatConfig: device, useFloat16, memorySpace
+
+    Raises RuntimeError where there is no GPU, or naming a bad argument.
+    """
+
+
+def is_provider(x):
+    provider = getattr(faiss, "GpuResourcesProvider", None)
+    return provider is not None and isinstance(x, provider)
+
+
+def _search_doc(the_class):
+    """FAISS's text on arguments, then what the header promises."""
+    promise = getattr(getattr(the_class, "search_c", None), "__doc__", "") or ""
+    own = the_class.search.__doc__ or ""
+    return own if promise.strip() in own else f"{own}\n\n{promise}"
+
+
+def _either(numpy_method, torch_method):
+    """The numpy method, unless an argument is a torch tensor."""
+
+    name = numpy_method.__name__.replace("replacement_", "")
+
+    @functools.wraps(numpy_method)
+    def replacement(self, *args, **kwargs):
+        if any(map(is_tensor, args)) or any(map(is_tensor, kwargs.values())):
+            return torch_method(self, *args, **kwargs)
+        if name in _TAKE_VECTORS:
+            _check_numpy(name, self, *args, **kwargs)
+        return numpy_method(self, *args, **kwargs)
+
+    # FAISS's replace_method() goes by the name, which wraps() has kept.
+    replacement._takes_torch = True
+    return replacement
+
+
+# Methods whose first argument is a matrix of vectors called x, and those of
+# them whose second is k.
+_TAKE_VECTORS = ("add", "train", "search", "assign", "search_and_reconstruct")
+_TAKE_K = ("search", "assign", "search_and_reconstruct")
+
+
+def _check_numpy(name, index, x, k=1, *args, **kwargs):
+    """FAISS's wrappers only assert; say which argument is wrong instead."""
+    shape = np.shape(x)
+    if len(shape) != 2 or shape[1] != index.d:
+        raise ValueError(f"x has shape {shape}, expected (any, {index.d})")
+    if name in _TAKE_K:
+        whole_number(k, "k", 1)
+
+
+# ---- torch ------------------------------------------------------------------
+
+
+def _dtypes(numeric_type):
+    """The dtype that goes with FAISS's numeric_type, where FAISS has one."""
+    if numeric_type is None or numeric_type == getattr(faiss, "Float32", None):
+        return ("float32",)
+    if numeric_type == getattr(faiss, "Float16", object()):
+        return ("float16",)
+    raise ValueError(f"numeric_type = {numeric_type} is not Float32 or Float16")
+
+
+def _vectors(index, x, name="x", numeric_type=None):
+    """Checks a matrix of vectors; returns its number of rows."""
+    device = device_of(index) if is_tensor(x) and x.is_cuda else None
+    check_tensor(x, name, (None, index.d), _dtypes(numeric_type), device)
+    return x.shape[0]
+
+
+def _ordered(index, x):
+    """Stream order for tensors on the GPU; FAISS waits by itself for others."""
+    if x.is_cuda:
+        return torch_interop.on_current_stream(index.getResources(), x.device)
+    return contextlib.nullcontext()
+
+
+def _torch_add(self, x, numeric_type=None):
+    n = _vectors(self, x, numeric_type=numeric_type)
+    with _ordered(self, x):
+        if str(x.dtype) == "torch.float16":
+            self.add_ex(n, pointer(x), numeric_type)
+        else:
+            self.add_c(n, pointer(x))
+
+
+def _torch_train(self, x, **kwargs):
+    n = _vectors(self, x, **kwargs)
+    with _ordered(self, x):
+        self.train_c(n, pointer(x))
+
+
+def _torch_search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
+    n = _vectors(self, x, numeric_type=numeric_type)
+    k = whole_number(k, "k", 1)
+    D = output(D, "D", x, (n, k), ("float32",))
+    I = output(I, "I", x, (n, k), ("int64",))
+    with _ordered(self, x):
+        if str(x.dtype) == "torch.float16":
+            self.search_ex(
+                n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
+            )
+        else:
+            self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
+    return D, I
+
+
+def _torch_assign(self, x, k, labels=None):
+    n = _vectors(self, x)
+    k = whole_number(k, "k", 1)
+    labels = output(labels, "labels", x, (n, k), ("int64",))
+    with _ordered(self, x):
+        self.assign_c(n, pointer(x), pointer(labels), k)
+    return labels
+
+
+def _torch_search_and_reconstruct(
+    self, x, k, *, params=None, D=None, I=None, R=None
+):
+    n = _vectors(self, x)
+    k = whole_number(k, "k", 1)
+    D = output(D, "D", x, (n, k), ("float32",))
+    I = output(I, "I", x, (n, k), ("int64",))
+    R = output(R, "R", x, (n, k, self.d), ("float32",))
+    with _ordered(self, x):
+        self.search_and_reconstruct_c(
+            n, pointer(x), k, pointer(D), pointer(I), pointer(R), params
+        )
+    return D, I, R
+
+
+def _torch_reconstruct(self, key, x=None):
+    check_tensor(x, "x", (self.d,), ("float32",))
+    with _ordered(self, x):
+        self.reconstruct_c(int(key), pointer(x))
+    return x
+
+
+def _torch_reconstruct_n(self, n0=0, ni=-1, x=None):
+    if ni == -1:
+        ni = self.ntotal - n0
+    check_tensor(x, "x", (ni, self.d), ("float32",))
+    with _ordered(self, x):
+        self.reconstruct_n_c(n0, ni, pointer(x))
+    return x
+
+
+def _torch_reconstruct_batch(self, key, x=None):
+    check_tensor(key, "key", (None,), ("int64",))
+    x = output(x, "x", key, (key.shape[0], self.d), ("float32",))
+    with _ordered(self, x):
+        self.reconstruct_batch_c(key.shape[0], pointer(key), pointer(x))
+    return x
+
+
+_TORCH_METHODS = {
+    "add": _torch_add,
+    "train": _torch_train,
+    "search": _torch_search,
+    "assign": _torch_assign,
+    "search_and_reconstruct": _torch_search_and_reconstruct,
+    "reconstruct": _torch_reconstruct,
+    "reconstruct_n": _torch_reconstruct_n,
+    "reconstruct_batch": _torch_reconstruct_batch,
+}
