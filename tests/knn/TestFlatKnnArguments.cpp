@@ -1,0 +1,167 @@
+/// Argument checks and the size query of kernels/knn, without a device: the
+/// devices are hidden before the first CUDA call, pointers are addresses of
+/// nothing, and there is no cuBLAS handle.
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/select/Select.h"
+#include "tests/common/ExpectError.h"
+
+namespace faiss_bits::test {
+namespace {
+
+template <class T = void>
+T* nowhere() {
+    return reinterpret_cast<T*>(uintptr_t(1) << 20);
+}
+
+class FlatKnnArguments : public ::testing::Test {
+   protected:
+    static void SetUpTestSuite() {
+        setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    }
+
+    FlatKnnArguments() {
+        good.numVectors = 100000;
+        good.numQueries = 100;
+        good.d = 32;
+        good.k = 10;
+        good.vectors = nowhere();
+        good.queries = nowhere();
+        good.outDistances = nowhere<float>();
+        good.outIds = nowhere();
+    }
+
+    void expectBadRun(
+            const FlatKnnProblem& p,
+            const char* name,
+            const std::string& value = "") {
+        EXPECT_TRUE(throwsNaming(
+                [&] {
+                    runFlatKnn(
+                            p, {nowhere(), size_t(1) << 40}, nullptr, nullptr);
+                },
+                name,
+                value));
+    }
+
+    void expectBadShape(
+            const FlatKnnProblem& p,
+            const char* name,
+            const std::string& value) {
+        EXPECT_TRUE(throwsNaming(
+                [&] { flatKnnWorkspaceBytes(p, 0); }, name, value));
+        expectBadRun(p, name, value);
+    }
+
+    FlatKnnProblem good;
+};
+
+TEST_F(FlatKnnArguments, SizeQueryNeedsNoDevice) {
+    for (idx_t q : {1, 16, 17, 1000, 100000}) {
+        for (int k : {1, 100, kMaxSelectK}) {
+            FlatKnnProblem shape = good;
+            shape.vectors = shape.queries = shape.outIds = nullptr;
+            shape.outDistances = nullptr;
+            shape.numQueries = q;
+            shape.k = k;
+            const size_t least = flatKnnWorkspaceBytes(shape, 0);
+            EXPECT_GT(least, 0u);
+            for (size_t most : {least, 2 * least, size_t(1) << 30}) {
+                EXPECT_LE(
+                        flatKnnWorkspaceBytes(shape, most),
+                        std::max(least, most));
+            }
+            // Scratch does not grow with q times n.
+            EXPECT_LT(least, size_t(64) << 20) << "q=" << q << " k=" << k;
+        }
+    }
+}
+
+TEST_F(FlatKnnArguments, NoQueriesDoNothing) {
+    good.numQueries = 0;
+    EXPECT_NO_THROW(runFlatKnn(good, {}, nullptr, nullptr));
+}
+
+TEST_F(FlatKnnArguments, BadK) {
+    for (int k : {0, -5, kMaxSelectK + 1}) {
+        good.k = k;
+        expectBadShape(good, "k", std::to_string(k));
+    }
+}
+
+TEST_F(FlatKnnArguments, BadD) {
+    for (int d : {0, -1}) {
+        good.d = d;
+        expectBadShape(good, "d", std::to_string(d));
+    }
+}
+
+TEST_F(FlatKnnArguments, BadNumbers) {
+    for (idx_t n : {idx_t(-1), idx_t(1) << 31}) {
+        FlatKnnProblem p = good;
+        p.numVectors = n;
+        expectBadShape(p, "numVectors", std::to_string(n));
+    }
+    good.numQueries = -2;
+    expectBadShape(good, "numQueries", "-2");
+}
+
+TEST_F(FlatKnnArguments, BadEnumerations) {
+    FlatKnnProblem p = good;
+    p.metric = static_cast<Metric>(17);
+    expectBadShape(p, "metric", "17");
+    p = good;
+    p.dataType = static_cast<DataType>(18);
+    expectBadShape(p, "dataType", "18");
+    p = good;
+    p.idType = static_cast<IdType>(19);
+    expectBadShape(p, "idType", "19");
+}
+
+TEST_F(FlatKnnArguments, BadMultiprocessors) {
+    good.multiprocessors = 0;
+    expectBadShape(good, "multiprocessors", "0");
+}
+
+TEST_F(FlatKnnArguments, NullPointers) {
+    FlatKnnProblem p = good;
+    p.vectors = nullptr;
+    expectBadRun(p, "vectors");
+    p = good;
+    p.queries = nullptr;
+    expectBadRun(p, "queries");
+    p = good;
+    p.outDistances = nullptr;
+    expectBadRun(p, "outDistances");
+    p = good;
+    p.outIds = nullptr;
+    expectBadRun(p, "outIds");
+    expectBadRun(good, "handle");
+}
+
+TEST_F(FlatKnnArguments, WorkspaceTooSmall) {
+    for (idx_t q : {1, 100}) {
+        good.numQueries = q;
+        const size_t least = flatKnnWorkspaceBytes(good, 0);
+        for (size_t bytes : {size_t(0), least - 1}) {
+            EXPECT_TRUE(throwsNaming(
+                    [&] {
+                        runFlatKnn(good, {nowhere(), bytes}, nullptr, nullptr);
+                    },
+                    "workspace",
+                    std::to_string(bytes)));
+        }
+        EXPECT_TRUE(throwsNaming(
+                [&] {
+                    runFlatKnn(good, {nullptr, least}, nullptr, nullptr);
+                },
+                "workspace"));
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

@@ -1,0 +1,109 @@
+"""The package as a whole: names, texts, and what it says without a GPU."""
+
+import inspect
+import subprocess
+import sys
+
+import faiss
+import numpy as np
+import pytest
+from conftest import make
+
+import faiss_bits
+
+
+def test_every_public_name_has_a_text():
+    assert "knn" in faiss_bits.__all__
+    for name in faiss_bits.__all__:
+        if name == "__version__":
+            continue
+        thing = getattr(faiss_bits, name)
+        assert len(inspect.getdoc(thing) or "") > 40, name
+
+
+@pytest.mark.skipif(
+    not hasattr(faiss_bits, "GpuIndexBitsFlat"), reason="no GPU part in this build"
+)
+def test_class_texts_come_from_the_headers():
+    for name, own_word in (("", "IVF index"), ("L2", "squared"), ("IP", "products")):
+        the_class = getattr(faiss_bits, "GpuIndexBitsFlat" + name)
+        assert issubclass(the_class, faiss.GpuIndexFlat)
+        for thing, words in (
+            (the_class, own_word),
+            (the_class.__init__, "getResources"),
+            (the_class.search, "SearchParameters without"),
+            (the_class.add, "vectors"),
+            (the_class.reserve, "room for"),
+            (the_class.reconstruct_n, "ectors"),
+        ):
+            assert words in inspect.getdoc(thing), (name, thing)
+
+
+def test_versions_agree():
+    assert faiss_bits.__version__ == faiss_bits.swigfaiss_bits.library_version()
+    assert faiss_bits._build_info.FAISS_VERSION == faiss.__version__
+
+
+def test_backend():
+    assert faiss_bits.backend() in ("cpu", "gpu")
+    assert (faiss_bits.backend() == "gpu") == (faiss_bits.get_num_gpus() > 0)
+
+
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+def test_best_flat_index(metric):
+    index = faiss_bits.best_flat_index(5, metric)
+    assert isinstance(index, faiss.Index)
+    assert (index.d, index.metric_type, index.ntotal) == (5, metric, 0)
+    for d, bad_metric, word in ((0, metric, "d = 0"), (5, faiss.METRIC_L1, "metric")):
+        with pytest.raises(RuntimeError, match=word):
+            faiss_bits.best_flat_index(d, bad_metric)
+
+
+@pytest.mark.skipif(faiss_bits.backend() == "gpu", reason="there is a GPU")
+def test_says_what_is_missing():
+    x = make("normal", 4, 3, 1)
+    index = faiss.IndexFlatL2(3)
+    for call in (
+        lambda: faiss_bits.select_k(x, 1),
+        lambda: faiss_bits.index_cpu_to_gpu(None, 0, index),
+    ):
+        with pytest.raises(RuntimeError, match="needs a GPU"):
+            call()
+    if hasattr(faiss_bits, "GpuIndexBitsFlat"):
+        with pytest.raises(RuntimeError, match="GpuIndexBitsFlatL2 needs a GPU"):
+            faiss_bits.GpuIndexBitsFlatL2(faiss.StandardGpuResources(), 3)
+    else:
+        with pytest.raises(AttributeError, match="CPU part only"):
+            faiss_bits.GpuIndexBitsFlat
+    with pytest.raises(AttributeError, match="no_such_name"):
+        faiss_bits.no_such_name
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_import_brings_no_torch_and_prints_nothing():
+    result = run("import faiss_bits, sys; assert 'torch' not in sys.modules")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_refuses_another_faiss():
+    result = run(
+        "import faiss; faiss.__version__ = '0.0.1'\n"
+        "try: import faiss_bits\n"
+        "except ImportError as error: print(error)"
+    )
+    assert "built for FAISS" in result.stdout and "0.0.1" in result.stdout
+
+
+def test_faiss_still_works_beside_it():
+    x = make("normal", 30, 4, 1)
+    index = faiss.IndexFlatL2(4)
+    index.add(x)
+    assert (index.search(x, 1)[1][:, 0] == np.arange(30)).all()

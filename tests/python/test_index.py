@@ -1,0 +1,192 @@
+"""The GPU index classes from Python: numpy in and out, and as FAISS's own."""
+
+import faiss
+import numpy as np
+import oracle
+import pytest
+from conftest import KINDS, METRICS, make
+from hypothesis import given
+from hypothesis import strategies as st
+
+import faiss_bits
+
+pytestmark = pytest.mark.gpu
+IP = faiss.METRIC_INNER_PRODUCT
+D_BIG, N_BIG = 24, 3000
+
+
+def index_of(res, xb, metric=faiss.METRIC_L2, half=False):
+    config = faiss_bits.GpuIndexBitsFlatConfig()
+    config.useFloat16 = half
+    index = faiss_bits.GpuIndexBitsFlat(res, xb.shape[1], metric, config)
+    index.add(xb)
+    return index
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("q", [1, 2, 19, 20, 200])
+@pytest.mark.parametrize("k", [1, 10, 1024, 2048])
+def test_search(res, metric, q, k):
+    xq, xb = make("normal", q, D_BIG, 1), make("normal", N_BIG, D_BIG, 2)
+    D, I = index_of(res, xb, metric).search(xq, k)
+    assert D.dtype == np.float32 and I.dtype == np.int64
+    oracle.check_knn(xq, xb, k, D, I, metric == IP)
+    oracle.check_tie_order(D, I)
+
+
+@given(
+    q=st.integers(1, 40),
+    n=st.integers(0, 200),
+    d=st.integers(1, 40),
+    k=st.integers(1, 220),
+    kind=st.sampled_from(KINDS),
+    metric=st.sampled_from(METRICS),
+    seed=st.integers(0, 1000),
+)
+def test_any_size_and_kind(res, q, n, d, k, kind, metric, seed):
+    xq, xb = make(kind, q, d, seed + 1), make(kind, n, d, seed)
+    D, I = index_of(res, xb, metric).search(xq, k)
+    oracle.check_knn(xq, xb, k, D, I, metric == IP)
+    oracle.check_tie_order(D, I)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_float16_storage_is_exact_on_small_integers(res, metric):
+    xq, xb = make("ties", 30, 16, 1), make("ties", 500, 16, 2)
+    D, I = index_of(res, xb, metric, half=True).search(xq, 40)
+    D2, I2 = index_of(res, xb, metric).search(xq, 40)
+    assert (D == D2).all() and (I == I2).all()
+    assert (D == np.take_along_axis(
+        oracle.distances(xq, xb, metric == IP), I, axis=1)).all()
+
+
+def test_classes_are_faiss_subclasses(res):
+    for name, metric in (("L2", faiss.METRIC_L2), ("IP", IP)):
+        the_class = getattr(faiss_bits, "GpuIndexBitsFlat" + name)
+        index = the_class(res, 8)
+        for base in (faiss_bits.GpuIndexBitsFlat, faiss.GpuIndexFlat, faiss.Index):
+            assert isinstance(index, base)
+        assert index.metric_type == metric and index.d == 8 and index.ntotal == 0
+        assert index.is_trained
+
+
+def test_add_reset_reconstruct_assign(res):
+    xb = make("normal", 100, 12, 1)
+    index = index_of(res, xb[:60])
+    index.reserve(100)
+    index.add(xb[60:])
+    assert index.ntotal == 100
+    assert (index.reconstruct(61) == xb[61]).all()
+    assert (index.reconstruct_n(10, 50) == xb[10:60]).all()
+    assert (index.reconstruct_batch(np.array([5, 0, 99])) == xb[[5, 0, 99]]).all()
+    D, I = index.search(xb[:7], 3)
+    assert (index.assign(xb[:7], 3) == I).all()
+    D2, I2, R = index.search_and_reconstruct(xb[:7], 3)
+    assert (D2 == D).all() and (I2 == I).all() and (R == xb[I]).all()
+    index.reset()
+    assert index.ntotal == 0
+    _, I = index.search(xb[:2], 2)
+    assert (I == -1).all()
+
+
+def test_copies_to_and_from_the_cpu(res):
+    xb = make("normal", 50, 6, 1)
+    cpu = faiss.IndexFlatL2(6)
+    cpu.add(xb)
+    ours = faiss_bits.GpuIndexBitsFlatL2(res, cpu)
+    assert (ours.reconstruct_n(0, 50) == xb).all()
+    back = faiss.IndexFlatL2(6)
+    ours.copyTo(back)
+    assert (back.reconstruct_n(0, 50) == xb).all()
+    other = faiss_bits.GpuIndexBitsFlat(res, 6, faiss.METRIC_L2)
+    other.copyFrom(cpu)
+    assert other.ntotal == 50
+    assert (faiss.index_gpu_to_cpu(ours).reconstruct_n(0, 50) == xb).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_index_cpu_to_gpu(res, metric):
+    xb, xq = make("normal", 200, 6, 1), make("normal", 9, 6, 2)
+    cpu = faiss.IndexFlat(6, metric)
+    cpu.add(xb)
+    options = faiss.GpuClonerOptions()
+    options.useFloat16 = False
+    for more in ((), (None,), (options,)):
+        index = faiss_bits.index_cpu_to_gpu(res, 0, cpu, *more)
+        assert isinstance(index, faiss_bits.GpuIndexBitsFlat)
+        assert index.metric_type == metric
+        D, I = index.search(xq, 5)
+        oracle.check_knn(xq, xb, 5, D, I, metric == IP)
+
+
+def test_index_cpu_to_gpu_of_other_indexes(res):
+    xb = make("normal", 1000, 8, 1)
+    cpu = faiss.IndexIVFFlat(faiss.IndexFlatL2(8), 8, 4)
+    cpu.train(xb)
+    cpu.add(xb)
+    index = faiss_bits.index_cpu_to_gpu(res, 0, cpu)
+    assert isinstance(index, faiss.GpuIndexIVFFlat)
+    with pytest.raises(ValueError, match="device = 10000"):
+        faiss_bits.index_cpu_to_gpu(res, 10000, cpu)
+
+
+def test_as_kmeans_index_and_coarse_quantizer(res):
+    xb = make("normal", 2000, 8, 1)
+    clustering = faiss.Clustering(8, 16)
+    index = faiss_bits.GpuIndexBitsFlatL2(res, 8)
+    clustering.train(xb, index)
+    assert index.ntotal == 16
+    quantizer = faiss_bits.GpuIndexBitsFlatL2(res, 8)
+    ivf = faiss.GpuIndexIVFFlat(res, quantizer, 8, 16, faiss.METRIC_L2)
+    ivf.train(xb)
+    ivf.add(xb)
+    ivf.nprobe = 16
+    D, I = ivf.search(xb[:20], 5)
+    oracle.check_knn(xb[:20], xb, 5, D, I)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda i, x: i.search(x[0], 1), ValueError, ["x", "(4,)"]),
+        (lambda i, x: i.search(x[:, :2], 1), ValueError, ["x", "(any, 4)"]),
+        (lambda i, x: i.add(x[:, :2]), ValueError, ["x", "(any, 4)"]),
+        (lambda i, x: i.search(x, 0), ValueError, ["k = 0"]),
+        (lambda i, x: i.search(x, 2049), RuntimeError, ["k = 2049"]),
+        (lambda i, x: i.assign(x, 2.5), TypeError, ["k = 2.5"]),
+        (lambda i, x: i.reconstruct(10), RuntimeError, ["10"]),
+        (lambda i, x: i.reconstruct(-1), RuntimeError, ["-1"]),
+        (lambda i, x: i.reconstruct_n(8, 3), RuntimeError, ["8"]),
+        (lambda i, x: i.add_with_ids(x, np.arange(10)), RuntimeError, ["ids"]),
+        (
+            lambda i, x: i.search(
+                x,
+                1,
+                params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 3)),
+            ),
+            RuntimeError,
+            ["sel"],
+        ),
+    ],
+)
+def test_errors_leave_the_index_as_it_was(res, call, error, words):
+    xb = make("normal", 10, 4, 1)
+    index = index_of(res, xb)
+    with pytest.raises(error) as caught:
+        call(index, xb)
+    for word in words:
+        assert word in str(caught.value), caught.value
+    assert index.ntotal == 10
+    assert (index.search(xb, 1)[1][:, 0] == np.arange(10)).all()
+
+
+@pytest.mark.parametrize("dims", [0, -1])
+def test_bad_constructor_arguments(res, dims):
+    with pytest.raises(RuntimeError, match=str(dims)):
+        faiss_bits.GpuIndexBitsFlatL2(res, dims)
+    with pytest.raises(RuntimeError, match="metric"):
+        faiss_bits.GpuIndexBitsFlat(res, 4, faiss.METRIC_L1)
+    config = faiss_bits.GpuIndexBitsFlatConfig()
+    config.device = 10000
+    with pytest.raises(RuntimeError, match="10000"):
+        faiss_bits.GpuIndexBitsFlatL2(res, 4, config)

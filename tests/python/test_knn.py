@@ -1,0 +1,200 @@
+"""faiss_bits.knn against the oracle, on whichever backend there is."""
+
+import faiss
+import numpy as np
+import oracle
+import pytest
+from conftest import KINDS, METRICS, make
+from hypothesis import given
+from hypothesis import strategies as st
+
+import faiss_bits
+
+IP = faiss.METRIC_INNER_PRODUCT
+
+
+def check(xq, xb, k, metric, **kwargs):
+    D, I = faiss_bits.knn(xq, xb, k, metric=metric, **kwargs)
+    assert D.dtype == np.float32
+    oracle.check_knn(xq, xb, k, D, I, metric == IP)
+    if faiss_bits.backend() == "gpu":
+        oracle.check_tie_order(D, I)
+    return D, I
+
+
+# Both sides of every edge: of vector widths, of warps, of FAISS's switch from
+# single distances to matrix products at 20 queries, and k beyond n.
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    "q, n, d, k",
+    [
+        (1, 1, 1, 1),
+        (1, 1, 1, 2),
+        (1, 0, 3, 1),
+        (1, 0, 3, 5),
+        (0, 10, 3, 2),
+        (3, 31, 3, 31),
+        (3, 32, 4, 32),
+        (3, 33, 5, 33),
+        (19, 100, 7, 10),
+        (20, 100, 8, 10),
+        (21, 100, 9, 101),
+        (2, 1023, 31, 255),
+        (2, 1024, 32, 256),
+        (2, 1025, 33, 257),
+        (65, 300, 128, 299),
+        (1, 3000, 2, 2047),
+        (1, 3000, 2, 2048),
+        (5, 2000, 2, 2048),
+    ],
+)
+def test_edges(q, n, d, k, metric):
+    check(make("normal", q, d, 1), make("normal", n, d, 2), k, metric)
+
+
+@given(
+    q=st.integers(1, 40),
+    n=st.integers(1, 200),
+    d=st.integers(1, 40),
+    k=st.integers(1, 220),
+    kind=st.sampled_from(KINDS),
+    metric=st.sampled_from(METRICS),
+    seed=st.integers(0, 1000),
+)
+def test_any_size_and_kind(q, n, d, k, kind, metric, seed):
+    check(make(kind, q, d, seed + 1), make(kind, n, d, seed), k, metric)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_column_major_float16_and_given_outputs(metric):
+    xq, xb = make("ties", 7, 6, 1), make("ties", 50, 6, 2)
+    D, I = check(xq, xb, 5, metric)
+    for a, b in (
+        (np.asfortranarray(xq), xb),
+        (xq, np.asfortranarray(xb)),
+        (xq.astype(np.float16), xb.astype(np.float16)),  # exact in both
+        (np.repeat(xq, 2, axis=1)[:, ::2], xb),
+    ):
+        D2, I2 = faiss_bits.knn(a, b, 5, metric=metric)
+        assert (D2 == D).all()
+        oracle.check_knn(xq, xb, 5, D2, I2, metric == IP)
+    D3, I3 = np.zeros((7, 5), np.float32), np.zeros((7, 5), np.int32)
+    out = faiss_bits.knn(xq, xb, 5, D=D3, I=I3, metric=metric)
+    assert out[0] is D3 and out[1] is I3
+    assert (D3 == D).all() and (I3 == I).all()
+
+
+def test_same_bits_every_time():
+    xq, xb = make("normal", 30, 24, 1), make("normal", 500, 24, 2)
+    D, I = faiss_bits.knn(xq, xb, 20)
+    for _ in range(3):
+        D2, I2 = faiss_bits.knn(xq, xb, 20)
+        assert D2.tobytes() == D.tobytes() and I2.tobytes() == I.tobytes()
+
+
+X = np.zeros((4, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        ({"k": 0}, ValueError, ["k = 0"]),
+        ({"k": -1}, ValueError, ["k = -1"]),
+        ({"k": 2.5}, TypeError, ["k = 2.5"]),
+        ({"xq": X[0]}, ValueError, ["xq", "(3,)"]),
+        ({"xb": X[None]}, ValueError, ["xb", "(1, 4, 3)"]),
+        ({"xq": X[:, :2].copy()}, ValueError, ["xq", "2", "xb", "3"]),
+        ({"xq": X.astype("f8")}, TypeError, ["xq", "float64"]),
+        ({"xb": X.astype("i4")}, TypeError, ["xb", "int32"]),
+        ({"xb": X.astype("f2")}, TypeError, ["xq", "xb", "float16"]),
+        ({"metric": faiss.METRIC_L1}, ValueError, ["metric", "2"]),
+        ({"D": np.zeros((4, 1), "f4")}, ValueError, ["D", "(4, 1)", "(4, 2)"]),
+        ({"D": np.zeros((4, 2), "f8")}, TypeError, ["D", "float64"]),
+        ({"I": np.zeros((4, 2), "u4")}, TypeError, ["I", "uint32"]),
+        ({"I": np.zeros((2, 4), "i8").T}, ValueError, ["I", "contiguous"]),
+        ({"device": 10_000}, (ValueError, RuntimeError), ["device", "10000"]),
+        ({"device": -2}, ValueError, ["device = -2"]),
+    ],
+)
+def test_errors_name_the_argument(change, error, words):
+    arguments = {"xq": X, "xb": X, "k": 2, **change}
+    with pytest.raises(error) as caught:
+        faiss_bits.knn(**arguments)
+    for word in words:
+        assert word in str(caught.value), caught.value
+
+
+@pytest.mark.skipif(faiss_bits.backend() == "gpu", reason="there is a GPU")
+@pytest.mark.parametrize(
+    "what", [{"device": 0}, {"vectorNorms": np.zeros(4, "f4")}, {"res": "any"}]
+)
+def test_nothing_is_ignored_without_a_gpu(what):
+    with pytest.raises(RuntimeError, match="needs a GPU"):
+        faiss_bits.knn(X, X, 1, **what)
+
+
+# ---- what only our kernels promise -------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("q", [1, 40])
+def test_nan_and_infinity_come_last(metric, q):
+    xq, xb = make("normal", q, 8, 1), make("normal", 100, 8, 2)
+    bad = {3: np.nan, 50: np.nan, 99: np.inf, 7: -np.inf}
+    for row, value in bad.items():
+        xb[row, row % 8] = value
+    good = np.array(sorted(set(range(100)) - set(bad)))
+    D, I = faiss_bits.knn(xq, xb, 96, metric=metric)
+    if metric == faiss.METRIC_L2:
+        assert not np.isin(I, list(bad)).any()
+        oracle.check_knn(
+            xq, xb[good], 96, D, np.searchsorted(good, I)
+        )
+    else:
+        assert not np.isin(I, [3, 50]).any()  # NaN; infinities are numbers
+        true = oracle.distances(xq, xb, True)
+        for row in range(q):
+            infinite = np.flatnonzero(true[row] == np.inf)
+            assert set(infinite) <= set(I[row, : len(infinite)])
+
+
+@pytest.mark.gpu
+def test_nan_query_and_all_nan():
+    xb = make("normal", 10, 4, 1)
+    nan = np.full((2, 4), np.nan, np.float32)
+    for xq, base in ((nan, xb), (xb[:2], np.full_like(xb, np.nan))):
+        _, I = faiss_bits.knn(xq, base, 3)
+        assert (I == [0, 1, 2]).all()  # all equally bad: lower id first
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", METRICS)
+def test_norms_device_and_resources(metric, res):
+    xq, xb = make("ties", 40, 16, 1), make("ties", 700, 16, 2)
+    D, I = check(xq, xb, 30, metric)
+    for more in (
+        {"vectorNorms": np.square(xb).sum(1)},
+        {"device": 0},
+        {"res": res},
+        {"res": res, "device": 0},
+    ):
+        D2, I2 = check(xq, xb, 30, metric, **more)
+        assert (I2 == I).all() and (D2 == D).all(), more
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("k", [2049, 5000])
+def test_k_too_large(k):
+    with pytest.raises(RuntimeError, match=f"k = {k}"):
+        faiss_bits.knn(X, X, k)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", METRICS)
+def test_as_knn_gpu(metric, res):
+    xq, xb = make("normal", 100, 32, 1), make("normal", 5000, 32, 2)
+    D, I = check(xq, xb, 10, metric)
+    D2, I2 = faiss.knn_gpu(res, xq, xb, 10, metric=metric)
+    np.testing.assert_allclose(D, D2, rtol=1e-4, atol=1e-4)
+    assert (I == I2).mean() > 0.99

@@ -1,0 +1,84 @@
+"""The oracle against tables written by hand, and its checks against wrong
+answers: a check that cannot fail checks nothing."""
+
+import numpy as np
+import oracle
+import pytest
+
+NAN, INF = np.nan, np.inf
+
+VECTORS = np.array([[0, 0], [3, 4], [1, 0], [0, 1]], np.float32)
+QUERY = np.array([[1, 1]], np.float32)
+
+
+def test_distances_by_hand():
+    assert oracle.distances(QUERY, VECTORS).tolist() == [[2, 13, 1, 1]]
+    assert oracle.distances(QUERY, VECTORS, True).tolist() == [[0, 7, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    "values, k, largest, expected",
+    [
+        ([3, 1, 2], 2, False, [1, 2]),
+        ([3, 1, 2], 2, True, [0, 2]),
+        ([5, 5, 5], 2, False, [0, 1]),
+        ([5, 5, 5], 2, True, [0, 1]),
+        ([1, 2], 4, False, [0, 1, -1, -1]),
+        ([], 2, False, [-1, -1]),
+        ([NAN, 2, 1], 3, False, [2, 1, 0]),
+        ([NAN, 2, 1], 3, True, [1, 2, 0]),
+        ([NAN, NAN], 2, False, [0, 1]),
+        ([INF, -INF, NAN, 0], 4, False, [1, 3, 0, 2]),
+        ([INF, -INF, NAN, 0], 4, True, [0, 3, 1, 2]),
+        ([0.0, -0.0], 2, False, [0, 1]),
+    ],
+)
+def test_best_by_hand(values, k, largest, expected):
+    assert oracle.best(values, k, largest).tolist() == expected
+
+
+def test_select_by_hand():
+    keys, ids = oracle.select(np.array([[2, 1], [NAN, 3]], np.float32), 3)
+    assert ids.tolist() == [[1, 0, -1], [1, 0, -1]]
+    assert keys[0].tolist() == [1, 2, oracle.FLOAT32_MAX]
+    assert keys[1, 0] == 3 and np.isnan(keys[1, 1])
+
+
+RIGHT_D, RIGHT_I = [[1, 1, 2]], [[2, 3, 0]]
+
+
+def check(D, I):
+    oracle.check_knn(
+        QUERY, VECTORS, len(D[0]), np.array(D, np.float32), np.array(I)
+    )
+
+
+def test_check_takes_right_answers():
+    check(RIGHT_D, RIGHT_I)
+    check(RIGHT_D, [[3, 2, 0]])  # a tie the other way round
+    check([[1, 1, 2, 13, oracle.FLOAT32_MAX]], [[2, 3, 0, 1, -1]])
+
+
+@pytest.mark.parametrize(
+    "D, I",
+    [
+        ([[1, 1, 13]], [[2, 3, 1]]),  # a nearer one is missing
+        ([[1, 1, 1]], [[2, 3, 3]]),  # the same twice
+        ([[1, 2, 1]], [[2, 0, 3]]),  # out of order
+        ([[1, 1, 2.1]], [[2, 3, 0]]),  # not its distance
+        ([[1, 1, 2]], [[2, 3, 4]]),  # no such vector
+        ([[1, 1, 2]], [[2, 3, -1]]),  # short without need
+        ([[1, 1, 2, 13, 14]], [[2, 3, 0, 1, 1]]),  # not short where it must be
+        ([[NAN, 1, 2]], [[2, 3, 0]]),
+    ],
+)
+def test_check_refuses_wrong_answers(D, I):
+    with pytest.raises(AssertionError):
+        check(D, I)
+
+
+def test_check_tie_order():
+    D = np.array([[1, 1, 2]])
+    oracle.check_tie_order(D, np.array([[2, 3, 0]]))
+    with pytest.raises(AssertionError, match="ties"):
+        oracle.check_tie_order(D, np.array([[3, 2, 0]]))
