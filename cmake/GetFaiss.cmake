@@ -63,13 +63,18 @@ function(faiss_bits_build_faiss)
   if(standard LESS 17)
     set_target_properties(faiss PROPERTIES CXX_STANDARD 17 CUDA_STANDARD 17)
   endif()
+  # Its module, as a package beside ours.
+  if(TARGET swigfaiss)
+    file(MAKE_DIRECTORY "${FAISS_BITS_PYTHON_DIR}")
+    file(CREATE_LINK "${faiss_BINARY_DIR}/faiss/python"
+      "${FAISS_BITS_PYTHON_DIR}/faiss" SYMBOLIC)
+  endif()
   # Its headers are not ours to hold to our warnings.
   get_target_property(dirs faiss INTERFACE_INCLUDE_DIRECTORIES)
   target_include_directories(faiss SYSTEM INTERFACE ${dirs})
 endfunction()
 
-# FAISS's config file names these without finding them. NO_POLICY_SCOPE is not
-# needed: both define imported targets only.
+# FAISS's config file names this without finding it.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 set(FAISS_BITS_FAISS_HAS_GPU FALSE)

@@ -111,6 +111,11 @@ class SelectData {
         }
     }
 
+    /// For what shapes a run and not the data: multiprocessors.
+    SelectCase& options() {
+        return case_;
+    }
+
     SelectProblem problem(int k) const {
         SelectProblem p;
         p.rows = case_.rows;

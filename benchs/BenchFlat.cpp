@@ -1,0 +1,345 @@
+/// Times GpuIndexBitsFlat against GpuIndexFlat. benchs/README.md says how.
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include <faiss/gpu/GpuIndexFlat.h>
+#include <faiss/gpu/StandardGpuResources.h>
+
+#include "benchs/common/DeviceData.h"
+#include "benchs/common/Options.h"
+#include "benchs/common/Report.h"
+#include "benchs/common/Timing.h"
+#include "faiss_bits/GpuIndexBitsFlat.h"
+
+namespace faiss_bits::bench {
+namespace {
+
+struct Cell {
+    int64_t n;
+    int d;
+    int64_t q;
+    int k;
+    bool isL2 = true;
+    DataType type = DataType::Float32;
+};
+
+/// Cells that search the same vectors stand together.
+bool sharesIndexes(const Cell& a, const Cell& b) {
+    return a.n == b.n && a.d == b.d && a.isL2 == b.isL2 && a.type == b.type;
+}
+
+const char* nameOfMetric(bool isL2) {
+    return isL2 ? "L2" : "IP";
+}
+
+std::vector<Cell> publishedCells() {
+    const int64_t n = 1 << 20;
+    std::vector<Cell> cells;
+    for (int d : {128, 32, 768, 64, 256, 16}) {
+        for (int64_t q : {1, 16, 128, 1024, 10240}) {
+            for (int k : {1, 10, 100, 1024, 2000}) {
+                cells.push_back({n, d, q, k});
+            }
+        }
+    }
+    for (bool isL2 : {false, true}) {
+        for (int64_t q : {1, 16, 1024, 10240}) {
+            for (int k : {10, 100}) {
+                const DataType type =
+                        isL2 ? DataType::Float16 : DataType::Float32;
+                cells.push_back({n, 128, q, k, isL2, type});
+            }
+        }
+    }
+    return cells;
+}
+
+template <class T, class Field>
+void keepOnly(
+        std::vector<Cell>& cells,
+        const std::vector<T>& list,
+        Field field) {
+    if (list.empty()) {
+        return;
+    }
+    std::erase_if(cells, [&](const Cell& cell) {
+        return std::find(list.begin(), list.end(), field(cell)) == list.end();
+    });
+}
+
+/// Both indexes over the same vectors, each with its own resources.
+struct Indexes {
+    faiss::gpu::StandardGpuResources ourResources;
+    faiss::gpu::StandardGpuResources faissResources;
+    std::unique_ptr<faiss::Index> ours;
+    std::unique_ptr<faiss::Index> faiss;
+
+    Indexes(const Cell& cell, const float* vectors, bool withRival) {
+        const auto metric =
+                cell.isL2 ? faiss::METRIC_L2 : faiss::METRIC_INNER_PRODUCT;
+        gpu::GpuIndexBitsFlatConfig ourConfig;
+        ourConfig.useFloat16 = cell.type == DataType::Float16;
+        ours = std::make_unique<gpu::GpuIndexBitsFlat>(
+                &ourResources, cell.d, metric, ourConfig);
+        ours->add(cell.n, vectors);
+        if (!withRival) {
+            return;
+        }
+        faiss::gpu::GpuIndexFlatConfig config;
+        config.useFloat16 = ourConfig.useFloat16;
+        faiss = std::make_unique<faiss::gpu::GpuIndexFlat>(
+                &faissResources, cell.d, metric, config);
+        faiss->add(cell.n, vectors);
+    }
+};
+
+class FlatBench {
+   public:
+    explicit FlatBench(const Options& options)
+            : options_(options),
+              budget_(options.maxSeconds),
+              report_(options.out,
+                      collectMeta(options, measureReadBandwidth())) {}
+
+    void run(const std::vector<Cell>& cells) {
+        for (size_t i = 0; i < cells.size(); ++i) {
+            if (budget_.isSpent()) {
+                std::printf(
+                        "--max-seconds is spent: %zu of %zu cells left out\n",
+                        cells.size() - i,
+                        cells.size());
+                break;
+            }
+            if (i == 0 || !sharesIndexes(cells[i - 1], cells[i])) {
+                prepare(cells, i);
+            }
+            runCell(cells[i]);
+        }
+        std::printf(
+                "%zu rows in %s, %.0f s, %d wrong\n",
+                report_.size(),
+                options_.out.c_str(),
+                budget_.seconds(),
+                wrong_);
+    }
+
+    bool isRight() const {
+        return wrong_ == 0;
+    }
+
+   private:
+    void prepare(const std::vector<Cell>& cells, size_t first) {
+        const Cell& cell = cells[first];
+        indexes_.reset();
+        int64_t mostQueries = 0;
+        for (size_t i = first;
+             i < cells.size() && sharesIndexes(cell, cells[i]);
+             ++i) {
+            mostQueries = std::max(mostQueries, cells[i].q);
+        }
+        DeviceArray<float> vectors(cell.n * cell.d);
+        fillKeys(
+                vectors.data(),
+                DataType::Float32,
+                cell.n,
+                cell.d,
+                Order::Random,
+                1);
+        queries_ = DeviceArray<float>();
+        queries_ = DeviceArray<float>(mostQueries * cell.d);
+        fillKeys(
+                queries_.data(),
+                DataType::Float32,
+                mostQueries,
+                cell.d,
+                Order::Random,
+                2);
+        indexes_ = std::make_unique<Indexes>(
+                cell, vectors.data(), options_.wants("faiss_flat"));
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    }
+
+    void runCell(const Cell& cell) {
+        distances_ = DeviceArray<float>(cell.q * cell.k);
+        labels_ = DeviceArray<idx_t>(cell.q * cell.k);
+        measure(cell, "faiss_bits", *indexes_->ours);
+        if (!indexes_->faiss) {
+            return;
+        }
+        if (cell.k >= 2048) {
+            std::printf("note: faiss_flat has no k = %d\n", cell.k);
+            return;
+        }
+        const auto ours = firstLabels(cell);
+        measure(cell, "faiss_flat", *indexes_->faiss);
+        const auto theirs = firstLabels(cell);
+        const double share = shareInBoth(ours, theirs, cell.k);
+        if (share < 0.9) {
+            std::printf("WRONG: only %.3f of the labels in both\n", share);
+            ++wrong_;
+        }
+    }
+
+    /// Labels that both have for the same query, as a share: places swap, and
+    /// the last ones change, where distances differ by less than rounding.
+    static double shareInBoth(
+            std::vector<idx_t> ours,
+            std::vector<idx_t> theirs,
+            int k) {
+        std::vector<idx_t> both;
+        for (size_t at = 0; at < ours.size(); at += k) {
+            const auto a = ours.begin() + at;
+            const auto b = theirs.begin() + at;
+            std::sort(a, a + k);
+            std::sort(b, b + k);
+            std::set_intersection(
+                    a, a + k, b, b + k, std::back_inserter(both));
+        }
+        return double(both.size()) / double(ours.size());
+    }
+
+    void measure(
+            const Cell& cell,
+            const std::string& method,
+            const faiss::Index& index) {
+        TimingMode mode;
+        mode.wallClock = true;
+        mode.before = [&] { flush_.enqueue(); };
+        const Measured time = timeCall(
+                [&](int) {
+                    index.search(
+                            cell.q,
+                            queries_.data(),
+                            cell.k,
+                            distances_.data(),
+                            labels_.data());
+                },
+                mode);
+        const double rate = double(cell.q) * double(cell.n) / (time.ms * 1e6);
+        report_.add(Row().text("bench", "flat")
+                            .text("method", method)
+                            .integer("n", cell.n)
+                            .integer("d", cell.d)
+                            .integer("q", cell.q)
+                            .integer("k", cell.k)
+                            .text("metric", nameOfMetric(cell.isL2))
+                            .text("dtype", nameOf(cell.type))
+                            .number("ms", time.ms)
+                            .number("gdist_s", rate));
+        std::printf(
+                "%5.0fs %-10s n=%lld d=%-3d q=%-5lld k=%-4d %s %s "
+                "%10.4f ms %8.2f Gdist/s (%d)\n",
+                budget_.seconds(),
+                method.c_str(),
+                (long long)cell.n,
+                cell.d,
+                (long long)cell.q,
+                cell.k,
+                nameOfMetric(cell.isL2),
+                nameOf(cell.type).c_str(),
+                time.ms,
+                rate,
+                time.repeats);
+        std::fflush(stdout);
+    }
+
+    std::vector<idx_t> firstLabels(const Cell& cell) const {
+        std::vector<idx_t> labels(std::min<int64_t>(cell.q, 16) * cell.k);
+        BITS_CUDA_CHECK(cudaMemcpy(
+                labels.data(),
+                labels_.data(),
+                labels.size() * sizeof(idx_t),
+                cudaMemcpyDeviceToHost));
+        return labels;
+    }
+
+    const Options& options_;
+    Budget budget_;
+    Report report_;
+    CacheFlush flush_;
+    std::unique_ptr<Indexes> indexes_;
+    DeviceArray<float> queries_;
+    DeviceArray<float> distances_;
+    DeviceArray<idx_t> labels_;
+    int wrong_ = 0;
+};
+
+int runMain(int argc, char** argv) {
+    std::vector<int64_t> ns;
+    std::vector<int64_t> ds;
+    std::vector<int64_t> qs;
+    std::vector<int64_t> ks;
+    std::vector<std::string> metrics;
+    std::vector<std::string> types;
+    auto numbers = [](std::vector<int64_t>& list) {
+        return [&list](const std::string& v) { list = parseNumbers(v); };
+    };
+    auto names = [](std::vector<std::string>& list) {
+        return [&list](const std::string& v) { list = splitList(v); };
+    };
+    const Options options = parseOptions(
+            argc,
+            argv,
+            {{"--ns", "vectors (default: published)", numbers(ns)},
+             {"--ds", "dimensions", numbers(ds)},
+             {"--qs", "queries a call", numbers(qs)},
+             {"--ks", "neighbours", numbers(ks)},
+             {"--metrics", "of L2,IP", names(metrics)},
+             {"--dtypes", "of float32,float16 (storage)", names(types)}});
+
+    std::vector<Cell> cells = publishedCells();
+    if (!ds.empty() && !qs.empty() && !ks.empty()) {
+        // All given: any cells, published or not.
+        cells.clear();
+        ns = ns.empty() ? std::vector<int64_t>{1 << 20} : ns;
+        metrics = metrics.empty() ? std::vector<std::string>{"L2"} : metrics;
+        types = types.empty() ? std::vector<std::string>{"float32"} : types;
+        for (int64_t n : ns) {
+            for (int64_t d : ds) {
+                for (bool isL2 : {true, false}) {
+                    for (DataType type :
+                         {DataType::Float32, DataType::Float16}) {
+                        for (int64_t q : qs) {
+                            for (int64_t k : ks) {
+                                cells.push_back(
+                                        {n, int(d), q, int(k), isL2, type});
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    keepOnly(cells, ns, [](const Cell& c) { return c.n; });
+    keepOnly(cells, ds, [](const Cell& c) { return int64_t(c.d); });
+    keepOnly(cells, qs, [](const Cell& c) { return c.q; });
+    keepOnly(cells, ks, [](const Cell& c) { return int64_t(c.k); });
+    keepOnly(cells, metrics, [](const Cell& c) {
+        return std::string(nameOfMetric(c.isL2));
+    });
+    keepOnly(cells, types, [](const Cell& c) { return nameOf(c.type); });
+    if (cells.empty()) {
+        std::fprintf(stderr, "no cells are left\n");
+        return 2;
+    }
+    FlatBench bench(options);
+    bench.run(cells);
+    return bench.isRight() ? 0 : 1;
+}
+
+} // namespace
+} // namespace faiss_bits::bench
+
+int main(int argc, char** argv) {
+    try {
+        return faiss_bits::bench::runMain(argc, argv);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+}

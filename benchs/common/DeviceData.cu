@@ -1,0 +1,177 @@
+#include "benchs/common/DeviceData.h"
+
+#include <algorithm>
+
+#include <cuda_fp16.h>
+#include <curand_kernel.h>
+
+namespace faiss_bits::bench {
+
+namespace {
+
+template <class T>
+__global__ void fillRandomKernel(T* keys, int64_t count, uint64_t seed) {
+    const int64_t thread = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+    const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+    curandStatePhilox4_32_10_t state;
+    curand_init(seed, thread, 0, &state);
+    for (int64_t i = thread; i < count; i += threads) {
+        keys[i] = T(curand_uniform(&state));
+    }
+}
+
+/// key = start + step * column
+template <class T>
+__global__ void fillLineKernel(
+        T* keys,
+        int64_t count,
+        int64_t cols,
+        double start,
+        double step) {
+    const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count;
+         i += threads) {
+        keys[i] = T(float(start + step * double(i % cols)));
+    }
+}
+
+template <class T>
+void fill(T* keys, int64_t rows, int64_t cols, Order order, uint64_t seed) {
+    const int64_t count = rows * cols;
+    constexpr int kBlocks = 2048;
+    constexpr int kThreads = 256;
+    if (order == Order::Random) {
+        fillRandomKernel<<<kBlocks, kThreads>>>(keys, count, seed);
+    } else {
+        // Integers where the type can count the columns.
+        const double top = sizeof(T) == 2 ? 2048 : 16777216;
+        const double step = std::min(1.0, top / double(cols));
+        const double last = step * double(cols);
+        const double start = order == Order::Descending ? last
+                : order == Order::Equal                 ? 0.5
+                                                        : 0.0;
+        const double slope = order == Order::Descending ? -step
+                : order == Order::Equal                 ? 0.0
+                                                        : step;
+        fillLineKernel<<<kBlocks, kThreads>>>(keys, count, cols, start, slope);
+    }
+    BITS_CUDA_CHECK(cudaGetLastError());
+    BITS_CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+/// Every thread has several loads in flight; the sum keeps them alive.
+__global__ void readKernel(const float4* data, int64_t count, float* sink) {
+    constexpr int kUnroll = 8;
+    const int64_t threads = int64_t(gridDim.x) * blockDim.x;
+    float sum = 0;
+    int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
+    for (; i + (kUnroll - 1) * threads < count; i += kUnroll * threads) {
+        float4 part[kUnroll];
+#pragma unroll
+        for (int j = 0; j < kUnroll; ++j) {
+            part[j] = __ldcs(data + i + j * threads);
+        }
+#pragma unroll
+        for (int j = 0; j < kUnroll; ++j) {
+            sum += part[j].x + part[j].y + part[j].z + part[j].w;
+        }
+    }
+    for (; i < count; i += threads) {
+        const float4 part = __ldcs(data + i);
+        sum += part.x + part.y + part.z + part.w;
+    }
+    if (sum == 12345.678f) {
+        *sink = sum;
+    }
+}
+
+} // namespace
+
+std::string nameOf(Order order) {
+    switch (order) {
+        case Order::Random:
+            return "random";
+        case Order::Ascending:
+            return "ascending";
+        case Order::Descending:
+            return "descending";
+        case Order::Equal:
+            return "equal";
+    }
+    return "?";
+}
+
+std::string nameOf(DataType type) {
+    return type == DataType::Float32    ? "float32"
+            : type == DataType::Float16 ? "float16"
+                                        : "bfloat16";
+}
+
+void fillKeys(
+        void* keys,
+        DataType type,
+        int64_t rows,
+        int64_t cols,
+        Order order,
+        uint64_t seed) {
+    if (type == DataType::Float32) {
+        fill(static_cast<float*>(keys), rows, cols, order, seed);
+    } else {
+        fill(static_cast<__half*>(keys), rows, cols, order, seed);
+    }
+}
+
+double measureReadBandwidth() {
+    size_t free = 0;
+    size_t total = 0;
+    BITS_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    const size_t bytes = std::min(size_t(1) << 32, free / 4 / 4096 * 4096);
+    DeviceArray<uint8_t> data(bytes);
+    DeviceArray<float> sink(1);
+    BITS_CUDA_CHECK(cudaMemset(data.data(), 0, bytes));
+    int device = 0;
+    int multiprocessors = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &multiprocessors, cudaDevAttrMultiProcessorCount, device));
+
+    cudaEvent_t begin;
+    cudaEvent_t end;
+    BITS_CUDA_CHECK(cudaEventCreate(&begin));
+    BITS_CUDA_CHECK(cudaEventCreate(&end));
+    float best = 1e30f;
+    // The grid that reads best differs between GPUs.
+    for (int blocks : {2, 4, 8, 16}) {
+        for (int i = 0; i < 5; ++i) {
+            BITS_CUDA_CHECK(cudaEventRecord(begin));
+            readKernel<<<multiprocessors * blocks, 256>>>(
+                    reinterpret_cast<const float4*>(data.data()),
+                    int64_t(bytes / sizeof(float4)),
+                    sink.data());
+            BITS_CUDA_CHECK(cudaGetLastError());
+            BITS_CUDA_CHECK(cudaEventRecord(end));
+            BITS_CUDA_CHECK(cudaEventSynchronize(end));
+            float ms = 0;
+            BITS_CUDA_CHECK(cudaEventElapsedTime(&ms, begin, end));
+            best = std::min(best, ms);
+        }
+    }
+    BITS_CUDA_CHECK(cudaEventDestroy(begin));
+    BITS_CUDA_CHECK(cudaEventDestroy(end));
+    return double(bytes) / (best * 1e6);
+}
+
+CacheFlush::CacheFlush() {
+    int device = 0;
+    int bytes = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(
+            cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device));
+    buffer_ = DeviceArray<uint8_t>(3 * size_t(bytes));
+}
+
+void CacheFlush::enqueue() {
+    BITS_CUDA_CHECK(cudaMemsetAsync(buffer_.data(), 0, buffer_.size()));
+}
+
+} // namespace faiss_bits::bench

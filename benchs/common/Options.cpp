@@ -1,0 +1,130 @@
+#include "benchs/common/Options.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+namespace faiss_bits::bench {
+
+namespace {
+
+[[noreturn]] void usage(
+        const char* program,
+        const std::vector<ExtraOption>& options,
+        const std::string& wrong) {
+    if (!wrong.empty()) {
+        std::fprintf(stderr, "%s: %s\n", program, wrong.c_str());
+    }
+    std::fprintf(stderr, "usage: %s --out FILE [options]\n", program);
+    for (const ExtraOption& option : options) {
+        std::fprintf(
+                stderr,
+                "  %-14s %s\n",
+                option.name.c_str(),
+                option.help.c_str());
+    }
+    std::exit(2);
+}
+
+std::string today() {
+    const std::time_t now = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof(text), "%Y-%m-%d", std::gmtime(&now));
+    return text;
+}
+
+int64_t parseNumber(const std::string& text) {
+    char* end = nullptr;
+    int64_t value = std::strtoll(text.c_str(), &end, 10);
+    if (*end == '^' && value == 2) {
+        value = int64_t(1) << std::strtol(end + 1, &end, 10);
+    }
+    if (text.empty() || *end != 0) {
+        std::fprintf(stderr, "'%s' is not a number\n", text.c_str());
+        std::exit(2);
+    }
+    return value;
+}
+
+} // namespace
+
+bool Options::wants(const std::string& rival) const {
+    if (rivals == "all" || rivals == "none") {
+        return rivals == "all";
+    }
+    const auto names = splitList(rivals);
+    return std::find(names.begin(), names.end(), rival) != names.end();
+}
+
+std::vector<std::string> splitList(const std::string& list, char by) {
+    std::vector<std::string> parts;
+    for (size_t begin = 0; begin <= list.size();) {
+        const size_t end = std::min(list.find(by, begin), list.size());
+        if (end > begin) {
+            parts.push_back(list.substr(begin, end - begin));
+        }
+        begin = end + 1;
+    }
+    return parts;
+}
+
+std::vector<int64_t> parseNumbers(const std::string& list) {
+    std::vector<int64_t> numbers;
+    for (const std::string& part : splitList(list)) {
+        numbers.push_back(parseNumber(part));
+    }
+    return numbers;
+}
+
+Options parseOptions(
+        int argc,
+        char** argv,
+        const std::vector<ExtraOption>& extra) {
+    Options options;
+    const char* commit = std::getenv("FAISS_BITS_COMMIT");
+    options.commit = commit ? commit : "unknown";
+    options.date = today();
+
+    std::vector<ExtraOption> all = {
+            {"--out",
+             "JSON file to write, kept whole after every row",
+             [&](const std::string& v) { options.out = v; }},
+            {"--commit",
+             "for meta (default: $FAISS_BITS_COMMIT)",
+             [&](const std::string& v) { options.commit = v; }},
+            {"--date",
+             "for meta (default: today)",
+             [&](const std::string& v) { options.date = v; }},
+            {"--rivals",
+             "all, none, or methods such as faiss_block,faiss_warp",
+             [&](const std::string& v) { options.rivals = v; }},
+            {"--max-seconds",
+             "no cell starts after this time",
+             [&](const std::string& v) {
+                 options.maxSeconds = std::atof(v.c_str());
+             }},
+    };
+    all.insert(all.end(), extra.begin(), extra.end());
+
+    for (int i = 1; i < argc; ++i) {
+        const std::string name = argv[i];
+        const auto option = std::find_if(
+                all.begin(), all.end(), [&](const ExtraOption& candidate) {
+                    return candidate.name == name;
+                });
+        if (option == all.end()) {
+            usage(argv[0], all, name == "--help" ? "" : "unknown " + name);
+        }
+        if (++i == argc) {
+            usage(argv[0], all, name + " needs a value");
+        }
+        option->set(argv[i]);
+    }
+    if (options.out.empty()) {
+        usage(argv[0], all, "--out is missing");
+    }
+    return options;
+}
+
+} // namespace faiss_bits::bench

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace faiss_bits::bench {
+
+/// What both benches take on the command line.
+struct Options {
+    std::string out;            ///< JSON file; required
+    std::string commit;         ///< default: $FAISS_BITS_COMMIT, else "unknown"
+    std::string date;           ///< default: today, as 2026-01-31
+    std::string rivals = "all"; ///< all, none, or method names with commas
+    double maxSeconds = 1e9;    ///< cells that would start later are left out
+
+    bool wants(const std::string& rival) const;
+};
+
+/// One more option of a program: "--name value".
+struct ExtraOption {
+    std::string name;
+    std::string help;
+    std::function<void(const std::string&)> set;
+};
+
+/// Reads the command line, or prints what is wrong with it and exits with 2.
+Options parseOptions(
+        int argc,
+        char** argv,
+        const std::vector<ExtraOption>& extra);
+
+/// "1,10,2^20" to numbers. Exits with 2 on anything else.
+std::vector<int64_t> parseNumbers(const std::string& list);
+
+/// "a,b" to its parts.
+std::vector<std::string> splitList(const std::string& list, char by = ',');
+
+} // namespace faiss_bits::bench

@@ -1,0 +1,151 @@
+#include "benchs/common/Report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include "faiss_bits/FaissCompat.h"
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::bench {
+
+namespace {
+
+/// From NVML, opened by name so that the bench needs no link with it.
+std::string driverFromNvml() {
+    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        return "";
+    }
+    using Init = int (*)();
+    using GetVersion = int (*)(char*, unsigned);
+    const auto init = reinterpret_cast<Init>(dlsym(library, "nvmlInit_v2"));
+    const auto getVersion = reinterpret_cast<GetVersion>(
+            dlsym(library, "nvmlSystemGetDriverVersion"));
+    char text[96] = "";
+    if (init && getVersion && init() == 0) {
+        (void)getVersion(text, sizeof(text));
+    }
+    return text;
+}
+
+/// "NVRM version: NVIDIA UNIX ... Module  580.1.2  ...": the first word that
+/// starts with a digit and has a point.
+std::string driverFromProc() {
+    std::ifstream file("/proc/driver/nvidia/version");
+    std::string word;
+    while (file >> word) {
+        if (std::isdigit((unsigned char)word[0]) &&
+            word.find('.') != std::string::npos) {
+            return word;
+        }
+    }
+    return "unknown";
+}
+
+std::string quoted(const std::string& value) {
+    std::string text = "\"";
+    for (char c : value) {
+        if (c == '"' || c == '\\') {
+            text += '\\';
+        }
+        text += c;
+    }
+    return text + "\"";
+}
+
+} // namespace
+
+Meta collectMeta(const Options& options, double readBandwidth) {
+    int device = 0;
+    int runtime = 0;
+    cudaDeviceProp properties;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+    BITS_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+
+    Meta meta;
+    meta.gpu = properties.name;
+    meta.driver = driverFromNvml();
+    if (meta.driver.empty()) {
+        meta.driver = driverFromProc();
+    }
+    meta.cuda = std::to_string(runtime / 1000) + "." +
+            std::to_string(runtime % 1000 / 10);
+    meta.faiss = std::to_string(FAISS_VERSION_MAJOR) + "." +
+            std::to_string(FAISS_VERSION_MINOR) + "." +
+            std::to_string(FAISS_VERSION_PATCH);
+    meta.commit = options.commit;
+    meta.date = options.date;
+    meta.readBandwidth = readBandwidth;
+    return meta;
+}
+
+Row& Row::text(const char* name, const std::string& value) {
+    fields_ +=
+            (fields_.empty() ? "" : ", ") + quoted(name) + ": " + quoted(value);
+    return *this;
+}
+
+Row& Row::integer(const char* name, int64_t value) {
+    fields_ += (fields_.empty() ? "" : ", ") + quoted(name) + ": " +
+            std::to_string(value);
+    return *this;
+}
+
+Row& Row::number(const char* name, double value) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%.5g", value);
+    // JSON knows neither inf nor nan.
+    fields_ += (fields_.empty() ? "" : ", ") + quoted(name) + ": " +
+            (std::isfinite(value) ? text : "null");
+    return *this;
+}
+
+std::string Row::json() const {
+    return "{" + fields_ + "}";
+}
+
+Report::Report(std::string path, const Meta& meta) : path_(std::move(path)) {
+    meta_ = Row().text("gpu", meta.gpu)
+                    .text("driver", meta.driver)
+                    .text("cuda", meta.cuda)
+                    .text("faiss", meta.faiss)
+                    .text("commit", meta.commit)
+                    .text("date", meta.date)
+                    .number("read_bw_gbps", meta.readBandwidth)
+                    .json();
+    const auto folder = std::filesystem::path(path_).parent_path();
+    if (!folder.empty()) {
+        std::filesystem::create_directories(folder);
+    }
+    write();
+}
+
+void Report::add(const Row& row) {
+    rows_.push_back(row.json());
+    write();
+}
+
+void Report::write() const {
+    const std::string part = path_ + ".part";
+    {
+        std::ofstream file(part);
+        file << "{\"meta\": " << meta_ << ",\n \"rows\": [";
+        for (size_t i = 0; i < rows_.size(); ++i) {
+            file << (i ? ",\n  " : "\n  ") << rows_[i];
+        }
+        file << "\n ]}\n";
+        if (!file.flush()) {
+            throw std::runtime_error("cannot write " + part);
+        }
+    }
+    std::filesystem::rename(part, path_);
+}
+
+} // namespace faiss_bits::bench

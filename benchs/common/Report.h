@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "benchs/common/Options.h"
+
+namespace faiss_bits::bench {
+
+/// Where and of what the numbers are.
+struct Meta {
+    std::string gpu;
+    std::string driver; ///< "unknown" where neither NVML nor /proc tells
+    std::string cuda;   ///< of the runtime
+    std::string faiss;
+    std::string commit;
+    std::string date;
+    double readBandwidth = 0; ///< GB/s, measured in this run
+};
+
+/// Meta of the current device.
+Meta collectMeta(const Options& options, double readBandwidth);
+
+/// One JSON object, built field by field.
+class Row {
+   public:
+    Row& text(const char* name, const std::string& value);
+    Row& integer(const char* name, int64_t value);
+    Row& number(const char* name, double value); ///< five digits
+    std::string json() const;
+
+   private:
+    std::string fields_;
+};
+
+/// {"meta": {...}, "rows": [...]}. The file is replaced as a whole after every
+/// row, so that a run that is cut short leaves all rows it has measured.
+class Report {
+   public:
+    Report(std::string path, const Meta& meta);
+    void add(const Row& row);
+    size_t size() const {
+        return rows_.size();
+    }
+
+   private:
+    void write() const;
+
+    std::string path_;
+    std::string meta_;
+    std::vector<std::string> rows_;
+};
+
+} // namespace faiss_bits::bench

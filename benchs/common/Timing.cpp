@@ -1,0 +1,89 @@
+#include "benchs/common/Timing.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::bench {
+
+namespace {
+
+constexpr double kSlowMs = 100;
+constexpr double kOnceMs = 300;
+constexpr double kFirstMs = 1000;
+
+/// Enough repeats for 60 ms of work, but 7 to 51.
+int repeatsFor(double ms) {
+    if (ms > kOnceMs) {
+        return 1;
+    }
+    return ms > kSlowMs ? 3 : std::clamp(int(60 / ms), 7, 51);
+}
+
+class Clock {
+   public:
+    explicit Clock(const TimingMode& mode) : mode_(mode) {
+        BITS_CUDA_CHECK(cudaEventCreate(&begin_));
+        BITS_CUDA_CHECK(cudaEventCreate(&end_));
+    }
+    Clock(const Clock&) = delete;
+    Clock& operator=(const Clock&) = delete;
+    ~Clock() {
+        (void)cudaEventDestroy(begin_);
+        (void)cudaEventDestroy(end_);
+    }
+
+    double time(const std::function<void(int)>& call, int i) {
+        if (mode_.before) {
+            mode_.before();
+        }
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        if (mode_.wallClock) {
+            const auto begin = std::chrono::steady_clock::now();
+            call(i);
+            BITS_CUDA_CHECK(cudaDeviceSynchronize());
+            const auto end = std::chrono::steady_clock::now();
+            return std::chrono::duration<double, std::milli>(end - begin)
+                    .count();
+        }
+        BITS_CUDA_CHECK(cudaEventRecord(begin_, mode_.stream));
+        call(i);
+        BITS_CUDA_CHECK(cudaEventRecord(end_, mode_.stream));
+        BITS_CUDA_CHECK(cudaEventSynchronize(end_));
+        float ms = 0;
+        BITS_CUDA_CHECK(cudaEventElapsedTime(&ms, begin_, end_));
+        return ms;
+    }
+
+   private:
+    const TimingMode& mode_;
+    cudaEvent_t begin_ = nullptr;
+    cudaEvent_t end_ = nullptr;
+};
+
+} // namespace
+
+Measured timeCall(
+        const std::function<void(int)>& call,
+        const TimingMode& mode) {
+    Clock clock(mode);
+    const double first = clock.time(call, 0);
+    if (first > kFirstMs) {
+        return {first, 1};
+    }
+    // The first call may have loaded code: the second tells how long it takes.
+    std::vector<double> times = {clock.time(call, 0)};
+    const int repeats = repeatsFor(times[0]);
+    for (int i = repeats - 2; i >= 0; --i) {
+        times.push_back(clock.time(call, i));
+    }
+    std::sort(times.begin(), times.end());
+    const size_t half = times.size() / 2;
+    const double median = times.size() % 2
+            ? times[half]
+            : (times[half - 1] + times[half]) / 2;
+    return {median, int(times.size())};
+}
+
+} // namespace faiss_bits::bench

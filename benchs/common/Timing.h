@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include <cuda_runtime_api.h>
+
+namespace faiss_bits::bench {
+
+struct Measured {
+    double ms = 0;   ///< median
+    int repeats = 0; ///< 1: a single call, too slow to repeat
+};
+
+/// How a call is timed, and what is done before each timing.
+struct TimingMode {
+    /// true: wall clock around the call and a device synchronisation, so host
+    /// work counts; false: events on the stream.
+    bool wallClock = false;
+    cudaStream_t stream = nullptr;
+    std::function<void()> before; ///< not timed
+};
+
+/// Median time of call(i), i = repeats - 1, ..., 0, after one warm-up. At
+/// least 7 repeats; 3 above 100 ms; one above 300 ms; above 1 s the first call
+/// is the measurement, with nothing before it.
+Measured timeCall(const std::function<void(int)>& call, const TimingMode& mode);
+
+/// Seconds since the program's start, for --max-seconds.
+class Budget {
+   public:
+    explicit Budget(double maxSeconds) : maxSeconds_(maxSeconds) {}
+    double seconds() const {
+        const auto now = std::chrono::steady_clock::now();
+        return std::chrono::duration<double>(now - start_).count();
+    }
+    bool isSpent() const {
+        return seconds() > maxSeconds_;
+    }
+
+   private:
+    std::chrono::steady_clock::time_point start_ =
+            std::chrono::steady_clock::now();
+    double maxSeconds_;
+};
+
+} // namespace faiss_bits::bench

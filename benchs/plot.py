@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Draw result files: benchs/plot.py benchs/results/h200/*.json
+
+Writes NAME.png and NAME.svg next to each NAME.json. Select: share of the read
+bandwidth by k, one panel a shape. Flat: speed-up over FAISS by d and q, one
+panel a k, and distances per second by q below. Missing rows leave gaps.
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
+
+LABELS = {
+    "faiss_bits": "faiss_bits",
+    "faiss_block": "FAISS BlockSelect",
+    "faiss_warp": "FAISS WarpSelect",
+    "faiss_flat": "FAISS GpuIndexFlat",
+}
+COLORS = {
+    "faiss_bits": "#1b6ca8",
+    "faiss_block": "#e07b39",
+    "faiss_warp": "#8a8a8a",
+    "faiss_flat": "#e07b39",
+}
+#: The slice of a file that is drawn; the rest is in the JSON.
+FLAT_SLICE = {"metric": "L2", "dtype": "float32"}
+
+
+def distinct(rows, field):
+    """Sorted values of a field."""
+    return sorted({row[field] for row in rows})
+
+
+def power(number):
+    """1048576 as 2^20, other numbers as they are."""
+    exponent = int(number).bit_length() - 1
+    return f"$2^{{{exponent}}}$" if number >= 1024 and number == 2**exponent \
+        else str(number)
+
+
+def select_panels(rows):
+    """[(title, {method: [(k, frac_read)]})], one a shape, type and order."""
+    panels = {}
+    for row in rows:
+        key = (row["order"] != "random", row["dtype"] != "float32",
+               row["rows"], row["cols"], row["dtype"], row["order"])
+        points = panels.setdefault(key, {}).setdefault(row["method"], [])
+        points.append((row["k"], row["frac_read"]))
+    result = []
+    for key in sorted(panels):
+        _, _, rows_, cols, dtype, order = key
+        title = f"{power(rows_)} x {power(cols)}"
+        if order != "random":
+            title += f", {order}"
+        if dtype != "float32":
+            title += f", {dtype}"
+        lines = {m: sorted(p) for m, p in panels[key].items()}
+        result.append((title, lines))
+    return result
+
+
+def draw_select(rows):
+    """Figure of a select file."""
+    panels = select_panels(rows)
+    columns = min(3, len(panels))
+    lines = math.ceil(len(panels) / columns)
+    figure, axes = plt.subplots(
+        lines, columns, figsize=(4.2 * columns, 2.9 * lines), squeeze=False,
+        sharey=True)
+    for axis in axes.flat[len(panels):]:
+        axis.set_visible(False)
+    for axis, (title, series) in zip(axes.flat, panels):
+        for method in sorted(series):
+            ks, shares = zip(*series[method])
+            axis.plot(ks, shares, "o-", ms=3.5, color=COLORS.get(method),
+                      label=LABELS.get(method, method))
+        axis.set_xscale("log", base=2)
+        axis.set_ylim(0, 1.05)
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel("k")
+        axis.grid(alpha=0.3)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of read bandwidth")
+    return figure
+
+
+def speedups(rows, k):
+    """{(d, q): FAISS's time over ours} for one k; cells with both only."""
+    times = {}
+    for row in rows:
+        if row["k"] == k:
+            times.setdefault((row["d"], row["q"]), {})[row["method"]] = row["ms"]
+    return {cell: t["faiss_flat"] / t["faiss_bits"] for cell, t in times.items()
+            if t.get("faiss_flat") and t.get("faiss_bits")}
+
+
+def draw_heat(axis, rows, k):
+    """Speed-ups of one k, by d and q."""
+    cells = speedups(rows, k)
+    ds, qs = distinct(rows, "d"), distinct(rows, "q")
+    image = [[math.log2(cells[d, q]) if (d, q) in cells else math.nan
+              for q in qs] for d in ds]
+    axis.imshow(image, cmap="RdBu", vmin=-3, vmax=3, aspect="auto")
+    for y, d in enumerate(ds):
+        for x, q in enumerate(qs):
+            if (d, q) in cells:
+                axis.text(x, y, f"{cells[d, q]:.1f}", ha="center",
+                          va="center", fontsize=8)
+    axis.set_xticks(range(len(qs)), [str(q) for q in qs])
+    axis.set_yticks(range(len(ds)), [str(d) for d in ds])
+    axis.set_title(f"k = {k}: times faster than FAISS", fontsize=9)
+    axis.set_xlabel("queries")
+
+
+def draw_rate(axis, rows, k):
+    """Distances per second of one k by q: one colour a d, FAISS dashed."""
+    ds = distinct(rows, "d")
+    for row_color, d in zip(plt.cm.viridis([i / max(1, len(ds) - 1) * 0.9
+                                            for i in range(len(ds))]), ds):
+        for method, style in (("faiss_bits", "o-"), ("faiss_flat", "x--")):
+            points = sorted((row["q"], row["gdist_s"]) for row in rows
+                            if row["k"] == k and row["d"] == d
+                            and row["method"] == method)
+            if points:
+                qs, rates = zip(*points)
+                axis.plot(qs, rates, style, ms=3.5, lw=1, color=row_color,
+                          label=f"d = {d}" if method == "faiss_bits" else None)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("queries (dashed: FAISS)")
+    axis.grid(alpha=0.3)
+
+
+def draw_flat(rows):
+    """Figure of a flat file."""
+    chosen = [row for row in rows
+              if all(row[f] == v for f, v in FLAT_SLICE.items())] or rows
+    ks = distinct(chosen, "k")
+    figure, axes = plt.subplots(2, len(ks), figsize=(3.4 * len(ks), 6),
+                                squeeze=False)
+    for heat, rate, k in zip(axes[0], axes[1], ks):
+        draw_heat(heat, chosen, k)
+        draw_rate(rate, chosen, k)
+    axes[0, 0].set_ylabel("d")
+    axes[1, 0].set_ylabel("$10^9$ distances / s")
+    return figure
+
+
+def draw(path):
+    """Draws one file and returns the paths written, none if it has no rows."""
+    path = pathlib.Path(path)
+    data = json.loads(path.read_text())
+    rows = [row for row in data["rows"] if row["ms"] is not None]
+    if not rows:
+        return []
+    figure = {"select": draw_select, "flat": draw_flat}[rows[0]["bench"]](rows)
+    seen = {}
+    for axis in figure.axes:
+        for handle, label in zip(*axis.get_legend_handles_labels()):
+            seen.setdefault(label, handle)
+    figure.legend(seen.values(), seen.keys(), loc="lower center",
+                  ncol=max(1, len(seen)), fontsize=9, frameon=False)
+    meta = data["meta"]
+    figure.suptitle(
+        f"{rows[0]['bench']} on {meta['gpu']}, CUDA {meta['cuda']}, FAISS "
+        f"{meta['faiss']}, {meta['date']}, commit {meta['commit'][:10]}",
+        fontsize=10)
+    figure.tight_layout(rect=(0, 0.04, 1, 0.99))
+    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    for out in written:
+        # No date inside, so that the same data makes the same file.
+        extra = {"metadata": {"Date": None}} if out.suffix == ".svg" else {}
+        figure.savefig(out, dpi=130, **extra)
+    plt.close(figure)
+    return written
+
+
+def main(paths):
+    """Returns the exit status."""
+    if not paths or paths[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if paths else 2
+    for path in paths:
+        written = draw(path)
+        print(f"{path}: " + (", ".join(p.name for p in written) or "no rows"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Writes the speed section of README.md from measured results.
+
+    benchs/readme_table.py benchs/results/h200 [--readme README.md]
+
+Reads select.json and flat.json of that folder and replaces what stands between
+the two `speed:` marks. No figure of that section is typed by hand.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+BEGIN = "<!-- speed: begin"
+END = "<!-- speed: end -->"
+
+
+def load(path):
+    """meta, and rows by (method, everything else that identifies a cell)."""
+    data = json.loads(Path(path).read_text())
+    measured = ("bench", "method", "ms", "frac_read", "gdist_s")
+    rows = {}
+    for row in data["rows"]:
+        cell = tuple((key, row[key]) for key in row if key not in measured)
+        rows.setdefault(cell, {})[row["method"]] = row
+    return data["meta"], rows
+
+
+def select_lines(rows):
+    """Markdown rows: our time, share of the memory limit, best rival."""
+    yield "| rows x cols | k | order | faiss_bits | of the memory's speed | best of FAISS | ratio |"
+    yield "|---|---|---|---|---|---|---|"
+    wanted = [
+        (1, 1 << 27, 32, "random"),
+        (64, 1 << 24, 10, "random"),
+        (64, 1 << 24, 2048, "random"),
+        (1024, 1 << 20, 10, "random"),
+        (1024, 1 << 20, 128, "random"),
+        (1024, 1 << 20, 2048, "random"),
+        (16384, 1 << 15, 10, "random"),
+        (16384, 1 << 15, 2048, "random"),
+        (1024, 1 << 20, 10, "descending"),
+        (1024, 1 << 20, 2048, "descending"),
+    ]
+    for n, cols, k, order in wanted:
+        cell = {"rows": n, "cols": cols, "k": k, "order": order}
+        for key, methods in rows.items():
+            found = dict(key)
+            if found["dtype"] != "float32" or any(
+                found[name] != value for name, value in cell.items()
+            ):
+                continue
+            ours = methods["faiss_bits"]
+            times = [m["ms"] for name, m in methods.items() if name != "faiss_bits"]
+            if times:
+                yield (
+                    f"| {n} x 2^{cols.bit_length() - 1} | {k} | {order} "
+                    f"| {ours['ms']:.3g} ms | {ours['frac_read']:.2f} "
+                    f"| {min(times):.3g} ms | {min(times) / ours['ms']:.1f} |"
+                )
+
+
+def flat_lines(rows):
+    """Markdown rows: one row for d and q, a column for each k."""
+    ks = (10, 100, 2000)
+    yield "| d | queries | " + " | ".join(
+        f"k = {k}: faiss_bits, FAISS, ratio" for k in ks
+    ) + " |"
+    yield "|---|---|" + "---|" * len(ks)
+    cells = {
+        tuple(dict(key)[name] for name in ("d", "q", "k")): methods
+        for key, methods in rows.items()
+        if dict(key)["metric"] == "L2" and dict(key)["dtype"] == "float32"
+    }
+    for d in (32, 128, 768):
+        for q in (1, 16, 1024, 10240):
+            columns = []
+            for k in ks:
+                methods = cells.get((d, q, k), {})
+                if {"faiss_bits", "faiss_flat"} <= methods.keys():
+                    ours = methods["faiss_bits"]["ms"]
+                    theirs = methods["faiss_flat"]["ms"]
+                    columns.append(
+                        f"{ours:.3g} ms, {theirs:.3g} ms, **{theirs / ours:.1f}**"
+                    )
+                else:
+                    columns.append("-")
+            yield f"| {d} | {q} | " + " | ".join(columns) + " |"
+
+
+def section(folder):
+    select_meta, select = load(folder / "select.json")
+    flat_meta, flat = load(folder / "flat.json")
+    sizes = {dict(key)["n"] for key in flat}
+    lines = [
+        f"{flat_meta['gpu']}, CUDA {flat_meta['cuda']}, against FAISS "
+        f"{flat_meta['faiss']} in the same run, {flat_meta['date']}, commit "
+        f"{flat_meta['commit'][:10]}.",
+        "",
+        f"`GpuIndexBitsFlatL2::search` and `GpuIndexFlatL2::search`, float32, "
+        f"n = {', '.join(f'{n:,}' for n in sorted(sizes))}, data on the device:",
+        "",
+        *flat_lines(flat),
+        "",
+        f"k-selection of float rows (`runSelect`; FAISS's `runBlockSelect` or "
+        f"`runWarpSelect`, whichever is faster; memory read at "
+        f"{select_meta['read_bw_gbps']:.0f} GB/s):",
+        "",
+        *select_lines(select),
+    ]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--readme", type=Path, default=Path("README.md"))
+    args = parser.parse_args()
+    text = args.readme.read_text()
+    head, rest = text.split(BEGIN, 1)
+    mark, rest = rest.split("\n", 1)
+    tail = rest.split(END, 1)[1]
+    args.readme.write_text(
+        f"{head}{BEGIN}{mark}\n\n{section(args.folder)}\n\n{END}{tail}"
+    )
+
+
+if __name__ == "__main__":
+    main()

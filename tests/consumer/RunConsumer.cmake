@@ -1,0 +1,34 @@
+# Run by ctest; see CMakeLists.txt for the variables.
+
+function(run)
+    execute_process(COMMAND ${ARGN}
+        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT result EQUAL 0)
+        list(JOIN ARGN " " command)
+        message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
+    endif()
+    set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# From nothing, so that a file that is no longer installed is missed.
+file(REMOVE_RECURSE "${WORK_DIR}/prefix" "${WORK_DIR}/build" "${WORK_DIR}/app")
+run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
+
+# A FAISS built from source by this project is installed along with it.
+set(hints "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix")
+if(faiss_DIR)
+    list(APPEND hints "-Dfaiss_DIR=${faiss_DIR}")
+endif()
+if(CUDA_ROOT)
+    list(APPEND hints "-DCUDAToolkit_ROOT=${CUDA_ROOT}")
+endif()
+run(${CMAKE_COMMAND} -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
+    -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DCMAKE_BUILD_TYPE=${CONFIG} ${hints})
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
+run(${CMAKE_COMMAND} --install "${WORK_DIR}/build" --prefix "${WORK_DIR}/app")
+run("${WORK_DIR}/app/bin/consumer")
+
+message(STATUS "${output}")
+if(EXPECT_GPU AND NOT output MATCHES "GPU part: yes")
+    message(FATAL_ERROR "The installed library has no GPU part:\n${output}")
+endif()

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Packs what a GPU machine needs to run tests, sanitizer, benches, Python tests
+# and the quickstart, so that nothing is built or fetched there:
+#
+#   tools/pack_gpu.sh [--build DIR] [--out FILE] [--split MIB]
+#                     [--python EXE] [--data]
+#
+#   --build DIR   a finished GPU build (as tools/test.sh leaves it); default:
+#                 $FAISS_BITS_BUILD or build/gpu
+#   --out FILE    default: dist/faiss_bits_gpu.tar.xz
+#   --split MIB   cut the archive into parts FILE.00, FILE.01, ... of this
+#                 size; `cat FILE.* | tar xJ` unpacks them
+#   --python EXE  build the Python modules for this Python, the GPU machine's
+#                 (it needs its headers and NumPy here), and pack pytest and
+#                 other packages for it; default: the Python of the build
+#   --data        a second archive, FILE with _data before .tar.xz, with the
+#                 data sets of the quickstart; unpack it beside the first
+#
+# There: tar xJf FILE && bash faiss_bits_gpu/run_gpu.sh all OUTDIR
+# The machine brings the driver and CUDA's libraries; the rest is packed.
+
+set -euo pipefail
+
+tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tools/lib/common.sh
+source "$tools/lib/common.sh"
+# shellcheck source=tools/lib/modules.sh
+source "$tools/lib/modules.sh"
+
+build=${FAISS_BITS_BUILD:-$BITS_ROOT/build/gpu}
+out=$BITS_ROOT/dist/faiss_bits_gpu.tar.xz
+split_mib=0
+other_python=""
+with_data=0
+
+read_options() {
+    while (($# > 0)); do
+        case $1 in
+            --build) build=$2 && shift ;;
+            --out) out=$2 && shift ;;
+            --split) split_mib=$2 && shift ;;
+            --python) other_python=$2 && shift ;;
+            --data) with_data=1 ;;
+            *)
+                sed -n '2,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+                exit 2
+                ;;
+        esac
+        shift
+    done
+}
+
+# Copies a program or library with the libraries it needs, but for those that
+# every Linux has (libc, libstdc++) and those of CUDA and its driver.
+copy_with_libraries() {
+    local target=$1 file library
+    shift
+    for file in "$@"; do
+        cp "$file" "$target"
+        while read -r library; do
+            [[ -e $stage/lib/$(basename "$library") ]] ||
+                cp -L "$library" "$stage/lib"
+        done < <(LD_LIBRARY_PATH=$stage_libraries ldd "$file" |
+            sed -nE 's/.* => (\/[^ ]+) .*/\1/p' | grep -vE \
+            '/(ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcu[a-zA-Z]*|libnv[a-zA-Z]*)[-.]')
+    done
+}
+
+fill_stage() {
+    mkdir -p "$stage"/{lib,python,site,tests/bin,benchs/bin}
+    stage_libraries=$BITS_FAISS_LIB:$build/faiss_bits:$build/kernels
+    copy_with_libraries "$stage/tests/bin" "$build"/tests/bin/*
+    copy_with_libraries "$stage/benchs/bin" "$build"/benchs/bin/*
+    fill_python
+    find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' \) \
+        -exec strip --strip-unneeded {} +
+    cp -r "$BITS_ROOT/tests/python" "$stage/tests"
+    cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
+    cp -r "$BITS_ROOT/contrib" "$stage"
+    cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" "$stage"
+    git -C "$BITS_ROOT" describe --always --dirty --abbrev=12 \
+        >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
+    find "$stage" -name __pycache__ -prune -exec rm -r {} +
+}
+
+# The packages faiss and faiss_bits, of this build or for another Python.
+fill_python() {
+    local version=$BITS_PYTHON faiss
+    # libfaiss.so is in lib.
+    cp -r "$build/python/faiss_bits" "$stage/python"
+    faiss=$("$BITS_PYTHON" -c 'import importlib.util as util
+print(*util.find_spec("faiss").submodule_search_locations)')
+    cp -r "$faiss" "$stage/python"
+    rm -f "$stage/python/faiss/libfaiss.so"
+    if [[ -n $other_python ]]; then
+        version=$other_python
+        build_modules "$other_python" "$build" "$stage/python"
+        pack_packages "$other_python" "$stage/site"
+    fi
+    "$version" -c 'import sys; print("%d.%d" % sys.version_info[:2])' \
+        >"$stage/python_version"
+}
+
+# write_archive <folder> <file>
+write_archive() {
+    local folder=$1 file=$2
+    mkdir -p "$(dirname "$file")"
+    rm -f "$file" "$file".[0-9][0-9]
+    tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" |
+        xz -T0 -6 >"$file"
+    say "$file: $(du -m "$file" | cut -f1) MiB," \
+        "$(du -sm "$folder" | cut -f1) MiB unpacked"
+    if ((split_mib > 0)); then
+        split -b "${split_mib}M" -d -a 2 "$file" "$file."
+        rm "$file"
+        local parts=("$file".[0-9][0-9])
+        say "parts: ${parts[*]}"
+    fi
+}
+
+pack_data() {
+    local data=$work/data/faiss_bits_gpu
+    mkdir -p "$data/data/fashion-mnist"
+    cp "$FAISS_BITS_DATA/sift100K.h5" "$data/data"
+    cp /usr/share/datasets/fashion-mnist/*.gz "$data/data/fashion-mnist"
+    write_archive "$data" "${out%.tar.xz}_data.tar.xz"
+}
+
+main() {
+    read_options "$@"
+    [[ -e $build/env.sh ]] ||
+        die "$build is no build of tools/test.sh (FAISS_BITS_GPU=on)"
+    # shellcheck source=/dev/null
+    source "$build/env.sh"
+    [[ $BITS_GPU == ON ]] || die "$build has no GPU part"
+    BITS_FAISS_LIB=$(dirname "$(ldd "$build"/faiss_bits/libfaiss_bits.so |
+        sed -nE 's/.*libfaiss\.so => ([^ ]+) .*/\1/p')")
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    stage=$work/faiss_bits_gpu
+    say "packing $build"
+    fill_stage
+    write_archive "$stage" "$out"
+    if ((with_data)); then
+        pack_data
+    fi
+}
+
+main "$@"

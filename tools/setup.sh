@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Fetches what the project needs and this machine lacks, and writes what it
+# found to <build>/env.sh. quickstart.sh and test.sh call it; a second run
+# takes about a second and needs no network.
+#
+#   tools/setup.sh [quickstart|test]     what for (test needs more packages)
+#
+# Read from the environment:
+#   FAISS_BITS_GPU           auto (default), on or off: the GPU part. auto is
+#                            on where there is an NVIDIA GPU; for tests, also
+#                            where there is nvcc
+#   FAISS_BITS_CUDA_HOME     CUDA toolkit, where nvcc is not on PATH; default
+#                            /usr/local/cuda. None there, though a GPU part is
+#                            wanted: a compiler from PyPI, in the cache
+#   FAISS_BITS_CUDA_ARCHS    e.g. "80-real;90-real"; default: the GPUs present
+#   FAISS_BITS_CACHE         default ~/.cache/faiss_bits
+#   FAISS_BITS_BUILD         build folder; default build/cpu or build/gpu
+#   FAISS_BITS_DATA          folder of data sets; default: in the cache
+#   FAISS_BITS_PYTHON        default /usr/bin/python3
+#   FAISS_BITS_JOBS          compile jobs; default: cores, as memory allows
+#   FAISS_BITS_FAISS_SOURCE  FAISS source tree to build with GPU support, in
+#                            place of Debian's source package
+#   faiss_DIR, CMAKE_PREFIX_PATH, FETCHCONTENT_SOURCE_DIR_FAISS
+#                            a FAISS of your own, as CMake knows them
+#
+# env.sh sets: BITS_BUILD, BITS_GPU (ON or OFF), BITS_PYTHON, BITS_CMAKE_ARGS
+# (an array), and exports PYTHONPATH and FAISS_BITS_DATA.
+
+set -euo pipefail
+
+tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+for part in common apt cuda modules faiss data; do
+    # shellcheck source=/dev/null
+    source "$tools/lib/$part.sh"
+done
+
+purpose=${1:-test}
+case $purpose in
+    quickstart | test) ;;
+    *) die "what for? quickstart or test, not '$purpose'" ;;
+esac
+
+BITS_CMAKE_ARGS=(-G Ninja "-DPython_EXECUTABLE=$BITS_PYTHON")
+BITS_FAISS_PYTHON=""
+BITS_NVCC=""
+
+install_tools() {
+    local packages=(g++ cmake ninja-build swig python3 python3-dev
+        python3-numpy python3-h5py python3-matplotlib python3-tqdm)
+    if [[ $purpose == test ]]; then
+        packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
+            python3-hypothesis)
+    fi
+    install_packages "${packages[@]}"
+}
+
+choose_gpu() {
+    if wants_gpu "$purpose"; then
+        BITS_GPU=ON
+        BITS_BUILD=${FAISS_BITS_BUILD:-$BITS_ROOT/build/gpu}
+        find_cuda
+        BITS_CMAKE_ARGS+=("-DCMAKE_CUDA_COMPILER=$BITS_NVCC"
+            "-DCMAKE_CUDA_ARCHITECTURES=$BITS_CUDA_ARCHS")
+    else
+        BITS_GPU=OFF
+        BITS_BUILD=${FAISS_BITS_BUILD:-$BITS_ROOT/build/cpu}
+        say "building the CPU part alone (FAISS_BITS_GPU=on for the GPU part)"
+    fi
+    BITS_CMAKE_ARGS+=("-DFAISS_BITS_GPU=$BITS_GPU")
+}
+
+choose_faiss() {
+    if user_gave_faiss; then
+        use_user_faiss
+    elif [[ $BITS_GPU == ON ]]; then
+        use_gpu_faiss
+    else
+        use_cpu_faiss
+    fi
+}
+
+write_env() {
+    local path=$BITS_BUILD/python
+    if [[ -n $BITS_FAISS_PYTHON ]]; then
+        path+=:$BITS_FAISS_PYTHON
+    fi
+    mkdir -p "$BITS_BUILD"
+    {
+        echo "# Written by tools/setup.sh; source it from bash."
+        # Global also where a function sources it.
+        declare -p BITS_BUILD BITS_GPU BITS_PYTHON BITS_CMAKE_ARGS |
+            sed 's/^declare /declare -g /'
+        printf 'export FAISS_BITS_DATA=%q\n' "$BITS_DATA"
+        # shellcheck disable=SC2016  # expands when env.sh is read
+        printf 'export PYTHONPATH=%q${PYTHONPATH:+:$PYTHONPATH}\n' "$path"
+    } >"$BITS_BUILD/env.sh"
+}
+
+# In a function, so that this file may change while it runs.
+main() {
+    install_tools
+    choose_gpu
+    choose_faiss
+    fetch_data
+    write_env
+    say "set up: $BITS_BUILD/env.sh"
+    # For the scripts that call this one.
+    if [[ -n ${BITS_ENV_FILE:-} ]]; then
+        echo "$BITS_BUILD/env.sh" >"$BITS_ENV_FILE"
+    fi
+    exit
+}
+
+main
