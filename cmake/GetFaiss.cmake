@@ -20,7 +20,8 @@ endfunction()
 
 function(faiss_bits_read_faiss_version out)
   faiss_bits_faiss_include_dirs(dirs)
-  find_file(header faiss/Index.h PATHS ${dirs} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+  find_file(header faiss/Index.h
+    PATHS ${dirs} NO_DEFAULT_PATH NO_CACHE REQUIRED)
   file(STRINGS "${header}" lines REGEX "define FAISS_VERSION_")
   set(version "")
   foreach(part MAJOR MINOR PATCH)
@@ -74,17 +75,18 @@ function(faiss_bits_build_faiss)
   target_include_directories(faiss SYSTEM INTERFACE ${dirs})
 endfunction()
 
-# FAISS's config file names this without finding it.
+# FAISS's config file names what is found here without finding it. CUDA comes
+# first, as the toolkit is the one of the compiler only once that is enabled.
+if(FAISS_BITS_CUDA_COMPILER)
+  faiss_bits_enable_cuda()
+endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 set(FAISS_BITS_FAISS_HAS_GPU FALSE)
 if(TARGET faiss)
   set(faiss_bits_faiss_origin "the enclosing project")
 elseif(FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG)
-  if(FAISS_BITS_CUDA_COMPILER)
-    faiss_bits_enable_cuda()
-    set(FAISS_BITS_FAISS_HAS_GPU TRUE)
-  endif()
+  set(FAISS_BITS_FAISS_HAS_GPU ${FAISS_BITS_CUDA_COMPILER})
   faiss_bits_build_faiss()
   if(FETCHCONTENT_SOURCE_DIR_FAISS)
     set(faiss_bits_faiss_origin "source tree ${FETCHCONTENT_SOURCE_DIR_FAISS}")
@@ -92,9 +94,6 @@ elseif(FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG)
     set(faiss_bits_faiss_origin "tag ${FAISS_BITS_FAISS_TAG}")
   endif()
 else()
-  if(FAISS_BITS_CUDA_COMPILER)
-    find_package(CUDAToolkit QUIET)
-  endif()
   find_package(faiss QUIET)
   if(NOT faiss_FOUND)
     message(FATAL_ERROR

@@ -1,4 +1,4 @@
-# Decides whether the GPU part is built, and enables CUDA if so.
+# Decides whether the GPU part is built.
 #
 # in   FAISS_BITS_GPU, FAISS_BITS_CUDA_COMPILER, FAISS_BITS_FAISS_HAS_GPU
 # out  FAISS_BITS_ENABLE_GPU (ON or OFF)
@@ -19,7 +19,6 @@ if(NOT FAISS_BITS_GPU)
   message(STATUS "faiss_bits: CPU part alone, as asked (FAISS_BITS_GPU=OFF)")
 elseif(NOT faiss_bits_missing)
   set(FAISS_BITS_ENABLE_GPU ON)
-  faiss_bits_enable_cuda()
   message(STATUS "faiss_bits: CPU and GPU parts, CUDA "
     "${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
 elseif(FAISS_BITS_GPU STREQUAL "AUTO")

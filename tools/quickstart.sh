@@ -15,10 +15,12 @@ source "$tools/lib/common.sh"
 source "$tools/lib/build.sh"
 
 set_up quickstart
+options=()
 # A build folder that already has the tests keeps them.
 if [[ ! -e $BITS_BUILD/CMakeCache.txt ]]; then
-    configure -DBUILD_TESTING=OFF -DFAISS_BITS_BENCHS=OFF
+    options=(-DBUILD_TESTING=OFF -DFAISS_BITS_BENCHS=OFF)
 fi
+configure "${options[@]}"
 build swigfaiss_bits faiss_bits_python_files
 say "running contrib/quickstart.py"
 exec "$BITS_PYTHON" "$BITS_ROOT/contrib/quickstart.py" "$@"

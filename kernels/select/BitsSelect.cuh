@@ -7,8 +7,10 @@
 /// Differs from the thesis: entries are (key, column) in one number, so ties
 /// are exact and the slots that atomics give out in any order do not matter;
 /// the list rests in shared memory between merges, which leaves registers for
-/// more blocks; and the first radius comes from the least values of groups of
-/// the first tile, where the thesis sorts the first k values.
+/// more blocks; and the first radius comes from a random sample of the columns
+/// (short rows: from the least values of groups of the first tile), where the
+/// thesis sorts the first k values, so that the order of the keys matters
+/// little.
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
@@ -129,26 +131,15 @@ struct BitsSelectBody {
         const uint32_t end = min(length - begin, params.segment) + begin;
         const auto less = makeLess<GivenIds>(params, row);
 
-        for (int i = threadIdx.x; i < kCapacity; i += kBitsThreads) {
-            shared.list[i] = kNoEntry;
+        Radius radius = sampleRadius(row, begin, end);
+        if (radius.everything) {
+            radius = firstRadius(row, begin, end);
         }
-        if (threadIdx.x == 0) {
-            shared.buffered = 0;
-        }
-        __syncthreads();
-
-        Tile tile(params, row);
-        Radius radius;
-        for (uint32_t at = begin; at < end; at += kTileSize) {
-            tile.load(at, end);
-            if (at == begin && end - at > kTileSize / 2) {
-                radius = firstRadius(tile);
-                tile.load(at, end);
-            }
-            takeTile(tile, at, end, radius, less);
-        }
-        if (shared.buffered > 0) {
-            mergeBuffer(less);
+        takeColumns(row, begin, end, radius, less);
+        if (!radius.everything && kthEntry() == kNoEntry) {
+            // The sample promised too much: about once in a million. Or there
+            // are fewer than k numbers, and NaN has to fill the places.
+            takeAllColumns(row, begin, end, less);
         }
         writeList(row, split);
     }
@@ -158,13 +149,64 @@ struct BitsSelectBody {
         return shared.list[slotOf(params.k - 1)];
     }
 
+    /// A radius that k values are expected to pass, and some more, whatever
+    /// order they are in: the r-th least of a random sample of the columns.
+    /// Fewer than k pass only if r of the sample are among the k best, and r
+    /// lies five standard deviations above the expectation of that.
+    __device__ __noinline__ Radius
+    sampleRadius(uint32_t row, uint32_t begin, uint32_t end) {
+        const Tile tile(params, row);
+        const int perThread = params.samplesPerThread;
+        const float expected = float(params.k) * perThread * kBitsThreads /
+                float(end - begin);
+        const int place = int(expected + 5.0f * sqrtf(expected) + 3.0f);
+        const bool tooFew = end - begin < 4u * perThread * kBitsThreads;
+        if (perThread < Items || place >= kCapacity * 3 / 4 || tooFew) {
+            return {};
+        }
+        uint64_t least[Items];
+#pragma unroll
+        for (int g = 0; g < Items; ++g) {
+            least[g] = kNoEntry;
+        }
+        // One column of each of as many parts of even length. The least of
+        // disjoint groups stand for the sample: their r-th is no less.
+        const float part =
+                float(end - begin) / float(perThread * kBitsThreads);
+        for (int i = 0; i < perThread; i += Items) {
+#pragma unroll
+            for (int g = 0; g < Items; ++g) {
+                const int number = (i + g) * kBitsThreads + threadIdx.x;
+                const float at =
+                        (number + randomFraction(number, begin)) * part;
+                const uint64_t e =
+                        tile.entryAt(min(begin + uint32_t(at), end - 1));
+                least[g] = e < least[g] ? e : least[g];
+            }
+        }
+        return radiusOf(least, place);
+    }
+
+    /// In [0, 1), the same in every run.
+    __device__ __forceinline__ static float
+    randomFraction(uint32_t number, uint32_t begin) {
+        uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
+        x = (x ^ (x >> 16)) * 0x7FEB352Du;
+        x = (x ^ (x >> 15)) * 0x846CA68Bu;
+        return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);
+    }
+
     /// The k-th least of the least values of disjoint groups is no less than
     /// the k-th least of all.
-    __device__ Radius firstRadius(const Tile& tile) {
+    __device__ __noinline__ Radius
+    firstRadius(uint32_t row, uint32_t begin, uint32_t end) {
         constexpr int kGroups = Items < Tile::kItems ? Items : Tile::kItems;
-        if (params.k > kBitsThreads * kGroups * 3 / 4) {
+        if (params.k > kBitsThreads * kGroups * 3 / 4 ||
+            end - begin <= kTileSize / 2) {
             return {}; // the groups are too few to say much
         }
+        Tile tile(params, row);
+        tile.load(begin, end);
         uint64_t least[Items];
 #pragma unroll
         for (int g = 0; g < Items; ++g) {
@@ -172,14 +214,19 @@ struct BitsSelectBody {
                     ? tile.template leastOfGroup<kGroups>(g)
                     : kNoEntry;
         }
-        Sorter{shared.sorter}.sort(least, true, EntryLess{});
-        // The buffer is empty yet: its first word carries the result.
-        const int place = params.k - 1;
+        return radiusOf(least, params.k - 1);
+    }
+
+    /// The radius up to the entry that has this place among the block's. The
+    /// buffer must be empty: its first word carries the result.
+    __device__ __forceinline__ Radius
+    radiusOf(uint64_t (&entries)[Items], int place) {
+        Sorter{shared.sorter}.sort(entries, true, EntryLess{});
         if (threadIdx.x == place / Items) {
 #pragma unroll
             for (int i = 0; i < Items; ++i) {
                 if (i == place % Items) {
-                    shared.buffer[0] = least[i];
+                    shared.buffer[0] = entries[i];
                 }
             }
         }
@@ -187,6 +234,43 @@ struct BitsSelectBody {
         const Radius radius = Radius::upTo(shared.buffer[0]);
         __syncthreads();
         return radius;
+    }
+
+    /// Leaves the best of the columns that pass the radius in the list.
+    /// Out of line, so that the rare case costs the other no registers.
+    template <class Less>
+    __device__ __noinline__ void takeAllColumns(
+            uint32_t row,
+            uint32_t begin,
+            uint32_t end,
+            Less less) {
+        takeColumns(row, begin, end, Radius{}, less);
+    }
+
+    template <class Less>
+    __device__ __forceinline__ void takeColumns(
+            uint32_t row,
+            uint32_t begin,
+            uint32_t end,
+            Radius radius,
+            Less less) {
+        Tile tile(params, row);
+        __syncthreads();
+        for (int i = threadIdx.x; i < kCapacity; i += kBitsThreads) {
+            shared.list[i] = kNoEntry;
+        }
+        if (threadIdx.x == 0) {
+            shared.buffered = 0;
+        }
+        __syncthreads();
+        for (uint32_t at = begin; at < end; at += kTileSize) {
+            tile.load(at, end);
+            takeTile(tile, at, end, radius, less);
+        }
+        if (shared.buffered > 0) {
+            mergeBuffer(less);
+        }
+        __syncthreads();
     }
 
     template <class Less>
@@ -211,7 +295,7 @@ struct BitsSelectBody {
             pending &= tile.passing(Radius::upTo(kthEntry()));
             append(tile, pending, less);
         }
-        if (merged) {
+        if (merged && kthEntry() != kNoEntry) {
             radius = GivenIds ? Radius::upTo(kthEntry())
                               : Radius::below(kthEntry());
         }
@@ -288,7 +372,6 @@ struct BitsSelectBody {
     }
 
     __device__ void writeList(uint32_t row, uint32_t split) {
-        __syncthreads();
         for (int place = threadIdx.x; place < params.k;
              place += kBitsThreads) {
             const uint64_t entry = shared.list[slotOf(place)];

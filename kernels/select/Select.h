@@ -67,8 +67,7 @@ size_t selectWorkspaceBytes(const SelectProblem& problem);
 /// Memory   selectWorkspaceBytes(problem) bytes of scratch, none for many rows
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     reads the keys once; O(cols + m log^2 k) work a row, where m keys
-///          pass the radius filter (about 2k (1 + ln(cols / 2k)) in random
-///          order, all of them in descending order)
+///          pass the radius filter: k and some more, in any order of the keys
 /// Source   Hanak 2023, 4.1 (bits kernel) and 5.4.2 (rows split over blocks)
 void runSelect(
         const SelectProblem& problem,

@@ -13,14 +13,30 @@ constexpr idx_t kMaxBlocks = idx_t(1) << 30;
 
 using Launch = void (*)(const SelectParams&, unsigned, cudaStream_t);
 
+/// Items of 256 threads that hold the list. A list of twice k makes the first
+/// radius useful.
+constexpr int itemsFor(int k) {
+    return k <= 128 ? 1 : k <= 256 ? 2 : k <= 1024 ? 4 : 8;
+}
+
 template <class Keys, bool GivenIds>
 Launch bitsLaunch(int k) {
-    // 256 threads times 1, 2, 4 or 8 items hold the list. A list of twice k
-    // makes the first radius useful.
-    return k <= 128          ? launchBitsSelect<Keys, 1, GivenIds>
-            : k <= 256       ? launchBitsSelect<Keys, 2, GivenIds>
-            : k <= 1024      ? launchBitsSelect<Keys, 4, GivenIds>
-                             : launchBitsSelect<Keys, 8, GivenIds>;
+    switch (itemsFor(k)) {
+        case 1:
+            return launchBitsSelect<Keys, 1, GivenIds>;
+        case 2:
+            return launchBitsSelect<Keys, 2, GivenIds>;
+        case 4:
+            return launchBitsSelect<Keys, 4, GivenIds>;
+        default:
+            return launchBitsSelect<Keys, 8, GivenIds>;
+    }
+}
+
+/// Columns that a thread samples. Each costs a sector of memory: few where the
+/// selection is bound by reading, one for every item where it is by sorting.
+constexpr int samplesFor(int k) {
+    return std::max(2, itemsFor(k));
 }
 
 template <class Keys>
@@ -155,6 +171,7 @@ void runSelect(
         params.segment = pass.segment;
         params.splits = pass.splits;
         params.outCandidates = outCandidates[i];
+        params.samplesPerThread = i == 0 ? samplesFor(problem.k) : 0;
         if (i > 0) {
             params.candidates = outCandidates[i - 1];
             params.numCandidates = pass.length;

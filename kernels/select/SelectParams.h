@@ -36,6 +36,9 @@ struct SelectParams {
     void* outIds = nullptr;
     idx_t outStride = 0;
 
+    // Columns that a thread draws for the first radius; 0: none.
+    int samplesPerThread = 0;
+
     uint32_t firstRow = 0; // of this launch
 };
 

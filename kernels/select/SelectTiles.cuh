@@ -138,11 +138,14 @@ struct KeyTile {
         return radius.everything || least <= radius.limit;
     }
 
+    __device__ __forceinline__ uint64_t entryAt(uint32_t c) const {
+        return makeEntry(orderedKey(clamp(adjust(__ldg(row + c), c))), c);
+    }
+
     /// Entry of value i, read again: an index that is not known when the
     /// kernel is compiled would push the values out of the registers.
     __device__ __forceinline__ uint64_t entry(int i) const {
-        const uint32_t c = column(i);
-        return makeEntry(orderedKey(clamp(adjust(__ldg(row + c), c))), c);
+        return entryAt(column(i));
     }
 
     /// Least entry of the group'th of `Groups` parts of this thread's values;
@@ -238,6 +241,10 @@ struct CandidateTile {
 
     __device__ __forceinline__ bool mayPass(const Radius& radius) const {
         return passing(radius) != 0;
+    }
+
+    __device__ __forceinline__ uint64_t entryAt(uint32_t at) const {
+        return row[at];
     }
 
     __device__ __forceinline__ uint64_t entry(int i) const {
