@@ -14,90 +14,13 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/select/SelectOrder.cuh"
+#include "kernels/select/SelectResult.cuh"
 #include "kernels/select/SelectTiles.cuh"
 
 namespace faiss_bits {
 
 constexpr int kBitsThreads = 256;
-
-/// The order of entries when ids are implicit.
-struct EntryLess {
-    __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b) const {
-        return a < b;
-    }
-};
-
-/// The order of entries when ids are given: equal keys compare by id, which is
-/// read only then.
-struct GivenIdLess {
-    const void* ids; // of this row
-    bool ids64;
-
-    __device__ __forceinline__ int64_t idOf(uint32_t column) const {
-        return ids64 ? static_cast<const int64_t*>(ids)[column]
-                     : int64_t(static_cast<const int32_t*>(ids)[column]);
-    }
-
-    __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b) const {
-        if (entryKey(a) != entryKey(b)) {
-            return entryKey(a) < entryKey(b);
-        }
-        if (a == b || a == kNoEntry || b == kNoEntry) {
-            return a < b;
-        }
-        const int64_t idA = idOf(entryColumn(a));
-        const int64_t idB = idOf(entryColumn(b));
-        return idA != idB ? idA < idB : a < b;
-    }
-};
-
-template <bool GivenIds>
-__device__ __forceinline__ auto makeLess(const SelectParams& p, uint32_t row) {
-    if constexpr (GivenIds) {
-        const size_t offset =
-                size_t(p.rowStride) * row * (p.ids64 ? 8 : 4);
-        return GivenIdLess{
-                static_cast<const char*>(p.ids) + offset, p.ids64};
-    } else {
-        return EntryLess{};
-    }
-}
-
-/// Writes one place of the result. `T` is the type of keys in memory.
-template <class T>
-__device__ inline void writeResult(
-        const SelectParams& p,
-        uint32_t row,
-        int place,
-        uint64_t entry) {
-    const size_t at = size_t(row) * p.outStride + place;
-    T key;
-    int64_t id = -1;
-    if (entry == kNoEntry) {
-        const float worst = sizeof(T) == 4 ? FLT_MAX : 65504.0f;
-        key = T(p.signMask ? -worst : worst);
-    } else {
-        const uint32_t column = entryColumn(entry);
-        const size_t from = size_t(p.rowStride) * row + column;
-        key = static_cast<const T*>(p.keys)[from];
-        if (p.colBias) {
-            const float value =
-                    (toFloat(key) + p.colBias[column]) + p.rowBias[row];
-            key = T(value < 0.0f ? 0.0f : value);
-        }
-        id = p.idOffset + column;
-        if (p.ids) {
-            id = p.ids64 ? static_cast<const int64_t*>(p.ids)[from]
-                         : int64_t(static_cast<const int32_t*>(p.ids)[from]);
-        }
-    }
-    static_cast<T*>(p.outKeys)[at] = key;
-    if (p.ids64) {
-        static_cast<int64_t*>(p.outIds)[at] = id;
-    } else {
-        static_cast<int32_t*>(p.outIds)[at] = int32_t(id);
-    }
-}
 
 /// Body of bitsSelectKernel. The list and the buffer hold kBitsThreads * Items
 /// entries each, k at most that many.
