@@ -96,7 +96,8 @@ use_gpu_faiss() {
     version=$(faiss_source_version "$source")
     key=$({
         faiss_build_flags
-        echo "$source $version $BITS_CUDA_VERSION"
+        # Debian's source is the same wherever the cache lies.
+        echo "${FAISS_BITS_FAISS_SOURCE:-debian} $version $BITS_CUDA_VERSION"
         "$BITS_PYTHON" --version
         "${CXX:-c++}" -dumpfullversion
     } | sha256sum | cut -c 1-12)
