@@ -31,10 +31,10 @@ formatMessage(const char* format, ...) {
 
 /// Throws faiss_bits::Error with a printf-style message that names the
 /// argument and its value.
-#define BITS_THROW_IF_NOT_FMT(condition, ...)                               \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            throw ::faiss_bits::Error(                                      \
-                    ::faiss_bits::formatMessage(__VA_ARGS__));              \
-        }                                                                   \
+#define BITS_THROW_IF_NOT_FMT(condition, ...)                  \
+    do {                                                       \
+        if (!(condition)) {                                    \
+            throw ::faiss_bits::Error(                         \
+                    ::faiss_bits::formatMessage(__VA_ARGS__)); \
+        }                                                      \
     } while (false)

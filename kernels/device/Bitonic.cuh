@@ -135,8 +135,7 @@ struct BlockBitonic {
         const bool wantsLess = first == up(thread * Items, size, ascending);
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            const uint64_t other =
-                    __shfl_xor_sync(kFullWarp, items[i], lanes);
+            const uint64_t other = __shfl_xor_sync(kFullWarp, items[i], lanes);
             if (less(other, items[i]) == wantsLess) {
                 items[i] = other;
             }
@@ -153,8 +152,7 @@ struct BlockBitonic {
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             if ((i & stride) == 0) {
-                const bool isUp =
-                        up(threadIdx.x * Items + i, size, ascending);
+                const bool isUp = up(threadIdx.x * Items + i, size, ascending);
                 const uint64_t a = items[i];
                 const uint64_t b = items[i + stride];
                 const bool swap = less(b, a) == isUp;

@@ -14,8 +14,7 @@ namespace {
 
 void checkPointers(const FlatKnnProblem& p, bool withIds) {
     BITS_THROW_IF_NOT_FMT(p.queries, "queries = nullptr");
-    BITS_THROW_IF_NOT_FMT(
-            p.vectors || p.numVectors == 0, "vectors = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.vectors || p.numVectors == 0, "vectors = nullptr");
     BITS_THROW_IF_NOT_FMT(p.outDistances, "outDistances = nullptr");
     BITS_THROW_IF_NOT_FMT(p.outIds || !withIds, "outIds = nullptr");
 }
@@ -330,12 +329,11 @@ void runAllDistances(
             p.numVectors,
             handle);
     if (p.metric == Metric::L2) {
-        const auto norms = [&](const void* data,
-                               bool rowMajor,
-                               idx_t n,
-                               float* out) {
-            runSquaredNorms(data, p.dataType, rowMajor, n, p.d, out, stream);
-        };
+        const auto norms =
+                [&](const void* data, bool rowMajor, idx_t n, float* out) {
+                    runSquaredNorms(
+                            data, p.dataType, rowMajor, n, p.d, out, stream);
+                };
         norms(p.queries, p.queriesRowMajor, p.numQueries, scratch.queryNorms);
         if (!p.vectorNorms) {
             norms(p.vectors,

@@ -10,7 +10,7 @@ namespace faiss_bits {
 
 /// One exact k-nearest-neighbour search over vectors that lie in a matrix.
 struct FlatKnnProblem {
-    Metric metric = Metric::L2; ///< squared L2, or inner product
+    Metric metric = Metric::L2;            ///< squared L2, or inner product
     DataType dataType = DataType::Float32; ///< of vectors and queries
 
     idx_t numVectors = 0; ///< n

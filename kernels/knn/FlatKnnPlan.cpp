@@ -66,10 +66,7 @@ bool fitsSmallBatch(const FlatKnnProblem& p) {
 /// Sets the tiles' count and width from the widest that is allowed. Tiles are
 /// of even width, so that none has fewer than k vectors: what a short tile
 /// would leave in its places could pass for a result.
-void setVectorTiles(
-        FlatKnnPlan& plan,
-        const FlatKnnProblem& p,
-        idx_t widest) {
+void setVectorTiles(FlatKnnPlan& plan, const FlatKnnProblem& p, idx_t widest) {
     const idx_t n = std::max<idx_t>(p.numVectors, 1);
     plan.numVectorTiles = divUp(n, widest);
     plan.tileVectors = std::min(n, divUp(divUp(n, plan.numVectorTiles), 4) * 4);
@@ -112,8 +109,8 @@ FlatKnnScratch::FlatKnnScratch(
     if (p.metric == Metric::L2 && !plan.smallBatch) {
         queryNorms = slices.take<float>(p.numQueries);
     }
-    distances = slices.take<float>(
-            size_t(plan.tileQueries) * plan.distanceStride);
+    distances =
+            slices.take<float>(size_t(plan.tileQueries) * plan.distanceStride);
     const size_t places = size_t(plan.tileQueries) * plan.slots * p.k;
     for (int i = 0; i < 2; ++i) {
         tileKeys[i] = slices.take<float>(places);

@@ -38,8 +38,7 @@ struct SmallBatchBody {
         const int64_t warp =
                 int64_t(blockIdx.x) * warpsPerBlock + threadIdx.x / kWarpSize;
         const int64_t step = int64_t(gridDim.x) * warpsPerBlock;
-        for (int64_t first = warp * kVectorsPerWarp;
-             first < params.numVectors;
+        for (int64_t first = warp * kVectorsPerWarp; first < params.numVectors;
              first += step * kVectorsPerWarp) {
             takeVectors(first);
         }
@@ -160,8 +159,7 @@ struct SmallBatchBody {
                 for (int i = 0; i < kHalf; ++i) {
                     const float keep = upper ? sums[i + kHalf] : sums[i];
                     const float give = upper ? sums[i] : sums[i + kHalf];
-                    sums[i] = keep +
-                            __shfl_xor_sync(kFullWarp, give, Distance);
+                    sums[i] = keep + __shfl_xor_sync(kFullWarp, give, Distance);
                 }
                 reduce<kHalf, Distance / 2>(sums, lane);
             } else {
@@ -196,8 +194,7 @@ struct SmallBatchBody {
         for (int i = 0; i < kHeld; ++i) {
             const int q = (index + i) / kRows;
             const int64_t vector = firstVector + (index + i) % kRows;
-            if (owner && q < params.numQueries &&
-                vector < params.numVectors) {
+            if (owner && q < params.numQueries && vector < params.numVectors) {
                 params.distances[q * params.distanceStride + vector] = sums[i];
             }
         }

@@ -23,8 +23,7 @@ void launchSmallBatchKernel(
         int multiprocessors,
         cudaStream_t stream) {
     using Body = SmallBatchBody<T, Lanes, Queries, IsL2, VectorLoads>;
-    const auto kernel =
-            smallBatchKernel<T, Lanes, Queries, IsL2, VectorLoads>;
+    const auto kernel = smallBatchKernel<T, Lanes, Queries, IsL2, VectorLoads>;
     const size_t shared = smallBatchSharedBytes(Queries, params.d);
     if (shared > 48 * 1024) {
         BITS_CUDA_CHECK(cudaFuncSetAttribute(
@@ -32,16 +31,17 @@ void launchSmallBatchKernel(
                 cudaFuncAttributeMaxDynamicSharedMemorySize,
                 int(shared)));
     }
-    const idx_t perBlock = idx_t(Body::kVectorsPerWarp) *
-            (kSmallBatchThreads / kWarpSize);
+    const idx_t perBlock =
+            idx_t(Body::kVectorsPerWarp) * (kSmallBatchThreads / kWarpSize);
     const idx_t needed = (params.numVectors + perBlock - 1) / perBlock;
     // Two rounds of blocks: the queries are loaded seldom, and a slow block
     // does little harm.
     const idx_t most = idx_t(multiprocessors) * (Queries >= 16 ? 4 : 8);
-    kernel<<<unsigned(std::min(needed, most)),
-             kSmallBatchThreads,
-             shared,
-             stream>>>(params);
+    kernel<<<
+            unsigned(std::min(needed, most)),
+            kSmallBatchThreads,
+            shared,
+            stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -25,8 +25,7 @@ struct BestSelectBody {
         const uint32_t row = params.firstRow + block / params.splits;
         const uint32_t split = block % params.splits;
         const uint32_t begin = split * params.segment;
-        const uint32_t end =
-                min(params.cols - begin, params.segment) + begin;
+        const uint32_t end = min(params.cols - begin, params.segment) + begin;
 
         Tile tile(params, row);
         uint64_t best = bestNumber(tile, begin, end);

@@ -80,8 +80,8 @@ struct BitsSelectBody {
     sampleRadius(uint32_t row, uint32_t begin, uint32_t end) {
         const Tile tile(params, row);
         const int perThread = params.samplesPerThread;
-        const float expected = float(params.k) * perThread * kBitsThreads /
-                float(end - begin);
+        const float expected =
+                float(params.k) * perThread * kBitsThreads / float(end - begin);
         const int place = int(expected + 5.0f * sqrtf(expected) + 3.0f);
         const bool tooFew = end - begin < 4u * perThread * kBitsThreads;
         if (perThread < Items || place >= kCapacity * 3 / 4 || tooFew) {
@@ -94,8 +94,7 @@ struct BitsSelectBody {
         }
         // One column of each of as many parts of even length. The least of
         // disjoint groups stand for the sample: their r-th is no less.
-        const float part =
-                float(end - begin) / float(perThread * kBitsThreads);
+        const float part = float(end - begin) / float(perThread * kBitsThreads);
         for (int i = 0; i < perThread; i += Items) {
 #pragma unroll
             for (int g = 0; g < Items; ++g) {
@@ -111,8 +110,9 @@ struct BitsSelectBody {
     }
 
     /// In [0, 1), the same in every run.
-    __device__ __forceinline__ static float
-    randomFraction(uint32_t number, uint32_t begin) {
+    __device__ __forceinline__ static float randomFraction(
+            uint32_t number,
+            uint32_t begin) {
         uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
         x = (x ^ (x >> 16)) * 0x7FEB352Du;
         x = (x ^ (x >> 15)) * 0x846CA68Bu;
@@ -133,9 +133,8 @@ struct BitsSelectBody {
         uint64_t least[Items];
 #pragma unroll
         for (int g = 0; g < Items; ++g) {
-            least[g] = g < kGroups
-                    ? tile.template leastOfGroup<kGroups>(g)
-                    : kNoEntry;
+            least[g] = g < kGroups ? tile.template leastOfGroup<kGroups>(g)
+                                   : kNoEntry;
         }
         return radiusOf(least, params.k - 1);
     }
@@ -279,8 +278,7 @@ struct BitsSelectBody {
         // are the best of both, and bitonic.
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            const uint64_t listed =
-                    shared.list[i * kBitsThreads + threadIdx.x];
+            const uint64_t listed = shared.list[i * kBitsThreads + threadIdx.x];
             items[i] = less(listed, items[i]) ? listed : items[i];
         }
         sorter.sortBitonic(items, true, less);
@@ -295,8 +293,7 @@ struct BitsSelectBody {
     }
 
     __device__ void writeList(uint32_t row, uint32_t split) {
-        for (int place = threadIdx.x; place < params.k;
-             place += kBitsThreads) {
+        for (int place = threadIdx.x; place < params.k; place += kBitsThreads) {
             const uint64_t entry = shared.list[slotOf(place)];
             if (params.splits > 1) {
                 const size_t list = size_t(row) * params.splits + split;

@@ -61,8 +61,8 @@ size_t selectWorkspaceBytes(const SelectProblem& problem);
 ///          (+max, -1) for smallest and (-max, -1) for largest, where max is
 ///          the largest finite value of keyType. Same input, same bits
 /// Limits   1 <= k <= kMaxSelectK, 0 <= rows <= kMaxSelectRows,
-///          0 <= cols <= kMaxSelectCols, rowStride >= cols; any alignment that suits the type, fastest
-///          when rows start at multiples of 16 bytes
+///          0 <= cols <= kMaxSelectCols, rowStride >= cols; any alignment that
+///          suits the type, fastest when rows start at multiples of 16 bytes
 /// Stream   enqueues on `stream` and never waits; can be captured in a graph
 /// Memory   selectWorkspaceBytes(problem) bytes of scratch, none for many rows
 /// Errors   throws Error on a bad argument (named) or a failed launch

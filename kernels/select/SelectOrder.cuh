@@ -40,10 +40,8 @@ struct GivenIdLess {
 template <bool GivenIds>
 __device__ __forceinline__ auto makeLess(const SelectParams& p, uint32_t row) {
     if constexpr (GivenIds) {
-        const size_t offset =
-                size_t(p.rowStride) * row * (p.ids64 ? 8 : 4);
-        return GivenIdLess{
-                static_cast<const char*>(p.ids) + offset, p.ids64};
+        const size_t offset = size_t(p.rowStride) * row * (p.ids64 ? 8 : 4);
+        return GivenIdLess{static_cast<const char*>(p.ids) + offset, p.ids64};
     } else {
         return EntryLess{};
     }

@@ -9,7 +9,7 @@ struct SelectParams {
     const void* keys = nullptr; // [rows, cols] of the kernel's key type
     idx_t rowStride = 0;
     uint32_t cols = 0;
-    uint32_t signMask = 0; // flips keys for `largest`: 0x80000000, else 0
+    uint32_t signMask = 0;    // flips keys for `largest`: 0x80000000, else 0
     bool vectorLoads = false; // rows start at multiples of 16 bytes
     int k = 0;
 

@@ -52,9 +52,8 @@ struct KeyTile {
     static constexpr int kPack = KeyPack<T>::kCount;
 
     const SelectParams& params;
-    const T* row;        // of keys
+    const T* row; // of keys
     float rowBias = 0;
-    uint32_t rowIndex;
 
     float values[kItems];
     uint32_t firstColumn = 0;
@@ -62,8 +61,7 @@ struct KeyTile {
 
     __device__ KeyTile(const SelectParams& p, uint32_t rowOfKeys)
             : params(p),
-              row(static_cast<const T*>(p.keys) + p.rowStride * rowOfKeys),
-              rowIndex(rowOfKeys) {
+              row(static_cast<const T*>(p.keys) + p.rowStride * rowOfKeys) {
         if (HasBias) {
             rowBias = p.rowBias[rowOfKeys];
         }
@@ -74,10 +72,9 @@ struct KeyTile {
     }
 
     __device__ __forceinline__ int columnOffset(int i) const {
-        return params.vectorLoads
-                ? (i / kPack) * (blockDim.x * kPack) + threadIdx.x * kPack +
-                        i % kPack
-                : i * blockDim.x + threadIdx.x;
+        return params.vectorLoads ? (i / kPack) * (blockDim.x * kPack) +
+                        threadIdx.x * kPack + i % kPack
+                                  : i * blockDim.x + threadIdx.x;
     }
 
     /// The key that is compared; without the clamp at zero of biased keys.
@@ -85,8 +82,7 @@ struct KeyTile {
         if (HasBias) {
             return (toFloat(key) + params.colBias[column]) + rowBias;
         }
-        return __uint_as_float(
-                __float_as_uint(toFloat(key)) ^ params.signMask);
+        return __uint_as_float(__float_as_uint(toFloat(key)) ^ params.signMask);
     }
 
     __device__ __forceinline__ static float clamp(float value) {
@@ -185,8 +181,8 @@ struct KeyTile {
         for (int i = 0; i < kItems; ++i) {
             const T key = packs[i / kPack].values[i % kPack];
             if constexpr (HasBias) {
-                values[i] = (toFloat(key) + bias[i / 4].values[i % 4]) +
-                        rowBias;
+                values[i] =
+                        (toFloat(key) + bias[i / 4].values[i % 4]) + rowBias;
             } else {
                 values[i] = adjust(key, 0);
             }
