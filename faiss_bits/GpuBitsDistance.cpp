@@ -11,7 +11,6 @@
 #include "faiss_bits/FaissCompat.h"
 #include "faiss_bits/GpuStaging.h"
 #include "kernels/knn/FlatKnn.h"
-#include "kernels/select/Select.h"
 
 namespace faiss_bits::gpu {
 
@@ -53,10 +52,9 @@ FlatKnnProblem problemOf(const GpuDistanceParams& args) {
     FlatKnnProblem problem;
     problem.metric = detail::requireMetric(args.metric);
     FAISS_THROW_IF_NOT_FMT(
-            args.k == -1 || (args.k >= 1 && args.k <= kMaxSelectK),
-            "k = %d is neither -1 (all distances) nor in 1..%d",
-            args.k,
-            kMaxSelectK);
+            args.k == -1 || args.k >= 1,
+            "k = %d is neither -1 (all distances) nor 1 or more",
+            args.k);
     FAISS_THROW_IF_NOT_FMT(
             args.dims >= 1, "dims = %d, at least 1 is needed", args.dims);
     FAISS_THROW_IF_NOT_FMT(

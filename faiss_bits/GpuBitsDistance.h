@@ -15,8 +15,9 @@ namespace faiss_bits::gpu {
 ///          it); outIndicesType I32 or I64; distances are float32
 /// Result   as GpuIndexBitsFlat::search. metricArg has no meaning for L2 and
 ///          inner product
-/// Limits   metric METRIC_L2 or METRIC_INNER_PRODUCT; 1 <= k <= 2048 or
-///          k == -1; numVectors < 2^31; no rows on either side are fine
+/// Limits   metric METRIC_L2 or METRIC_INNER_PRODUCT; k >= 1, also above
+///          numVectors, or k == -1; numVectors < 2^31; no rows on either side
+///          are fine
 /// Norms    vectorNorms [numVectors]: squared L2 norms, read for L2 only
 /// Ignored  with ignoreOutDistances, outDistances may be null; host memory is
 ///          not written then, device memory may be

@@ -29,18 +29,17 @@ void requireArguments(const GpuSelectParams& params) {
             params.cols >= 0,
             "cols = %lld is negative",
             (long long)params.cols);
-    FAISS_THROW_IF_NOT_FMT(
-            params.k >= 1 && params.k <= kMaxSelectK,
-            "k = %d is outside 1..%d",
-            params.k,
-            kMaxSelectK);
+    FAISS_THROW_IF_NOT_FMT(params.k >= 1, "k = %d is less than 1", params.k);
     FAISS_THROW_IF_NOT_FMT(
             params.keyType == DataType::Float32 ||
-                    params.keyType == DataType::Float16,
-            "keyType = %d is not supported: Float32 (%d) and Float16 (%d) are",
+                    params.keyType == DataType::Float16 ||
+                    params.keyType == DataType::BFloat16,
+            "keyType = %d is not supported: Float32 (%d), Float16 (%d) and "
+            "BFloat16 (%d) are",
             int(params.keyType),
             int(DataType::Float32),
-            int(DataType::Float16));
+            int(DataType::Float16),
+            int(DataType::BFloat16));
     FAISS_THROW_IF_NOT_FMT(
             params.idType == IdType::Int32 || params.idType == IdType::Int64,
             "idType = %d is not supported: Int32 (%d) and Int64 (%d) are",
@@ -95,6 +94,8 @@ void runPages(
     problem.k = params.k;
     problem.keyType = params.keyType;
     problem.largest = params.largest;
+    problem.sorted = params.sorted;
+    problem.algorithm = params.algorithm;
     problem.idType = params.idType;
     problem.multiprocessors = detail::multiprocessorsOf(context.device);
     for (idx_t first = 0; first < params.rows; first += page) {

@@ -4,6 +4,7 @@
 
 #include "faiss_bits/FaissCompat.h"
 #include "kernels/common/Types.h"
+#include "kernels/select/SelectAlgorithm.h"
 
 namespace faiss_bits::gpu {
 
@@ -11,13 +12,18 @@ namespace faiss_bits::gpu {
 struct GpuSelectParams {
     idx_t rows = 0;
     idx_t cols = 0;
-    int k = 0;            ///< 1..2048
+    int k = 0;            ///< 1 or more; may exceed cols
     bool largest = false; ///< default: the smallest keys
+    bool sorted = true;   ///< best first; false: the same k in any order
 
-    DataType keyType = DataType::Float32; ///< Float32 or Float16
+    /// Auto: the fastest known for the shape (kernels/select/SelectAlgorithm.h)
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
+
+    DataType keyType = DataType::Float32; ///< any of DataType
     const void* keys = nullptr;           ///< [rows, cols] of keyType
 
-    /// [rows, cols] of idType; null: the id of a key is its column number
+    /// [rows, cols] of idType, for k up to 2048; null: the id of a key is its
+    /// column number
     const void* ids = nullptr;
     IdType idType = IdType::Int64; ///< of ids and outIds
 
@@ -36,8 +42,10 @@ struct GpuSelectParams {
 ///          rows go through the GPU in pages
 /// Stream   ordered on the resources' default stream of the device. Waits only
 ///          if a pointer lies on the host
-/// Errors   FaissException naming the argument and its value; or when memory
-///          is short
+/// Memory   scratch as the algorithm needs it: none or little up to k = 2048,
+///          some copies of keys and ids beyond
+/// Errors   FaissException naming the argument and its value, or the algorithm
+///          and why it cannot take the problem; or when memory is short
 /// Cost     reads the keys once; see kernels/select/Select.h
 void selectK(
         faiss::gpu::GpuResourcesProvider* provider,

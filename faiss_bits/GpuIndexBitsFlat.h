@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <faiss/gpu/GpuIndexFlat.h>
@@ -8,8 +9,9 @@
 
 namespace faiss_bits::gpu {
 
-/// Largest k of a search.
-constexpr int kMaxK = 2048;
+/// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
+/// above it. FAISS's own limit of 2048 does not apply.
+constexpr int kMaxK = INT32_MAX;
 
 /// Options of GpuIndexBitsFlat: FAISS's own.
 ///
@@ -28,14 +30,16 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {};
 ///          number; fewer than k vectors: id -1 with distance FLT_MAX (L2) or
 ///          -FLT_MAX (inner product). Same input, same output bits
 /// Arith.   float32 products and sums, never TF32
-/// Limits   1 <= k <= kMaxK; at most 2^31 - 1 vectors
+/// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
 /// Stream   work is ordered on the resources' default stream of the device.
 ///          With pointers to the device alone nothing waits; with a pointer to
 ///          the host the call returns when the host memory may be used again
 /// Memory   scratch from the resources' temporary memory, and from cudaMalloc
-///          beyond it
+///          beyond it. At least 32 MiB are taken, and for k beyond 2048 what
+///          kernels/knn/FlatKnn.h says: about 100 k bytes, or 6 n + 16 k where
+///          that is less. Host results take 12 k bytes a query of a page
 /// Errors   FaissException naming the argument and its value: k out of range,
 ///          a null pointer, memory of another device, an unsupported metric, a
 ///          SearchParameters that would have to be ignored, no CUDA device; and

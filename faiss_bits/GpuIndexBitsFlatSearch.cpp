@@ -13,7 +13,6 @@
 #include "faiss_bits/GpuStaging.h"
 #include "faiss_bits/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
-#include "kernels/select/Select.h"
 
 namespace faiss_bits::gpu {
 
@@ -25,8 +24,6 @@ using detail::StagedInput;
 using detail::StagedOutput;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
-
-static_assert(kMaxK == kMaxSelectK);
 
 namespace {
 

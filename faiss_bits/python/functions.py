@@ -6,8 +6,9 @@ import threading
 import faiss
 import numpy as np
 
-from . import _build_info, swigfaiss_bits, torch_interop
+from . import _build_info, torch_interop
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
+from .compiled import swigfaiss_bits
 from .torch_interop import is_tensor
 
 
@@ -139,6 +140,20 @@ def _placed(res, tensor, device):
             yield resources
 
 
+# ---- what the searches share --------------------------------------------------
+
+_MOST_K = 2**31 - 1
+
+
+def _count(k):
+    """k as an int; ValueError where the library could not take it, before
+    results of that size are allocated."""
+    k = whole_number(k, "k", 1)
+    if k > _MOST_K:
+        raise ValueError(f"k = {k} is more than {_MOST_K}")
+    return k
+
+
 # ---- k nearest neighbours -----------------------------------------------------
 
 
@@ -166,7 +181,7 @@ def knn(
     xb : array_like
         Vectors, shape (nb, d), of the same kind and type as xq
     k : int
-        Number of neighbours, 1 to 2048 on the GPU; may exceed nb
+        Number of neighbours, 1 or more; may exceed nb
     D : array_like, optional
         Array for the distances, shape (nq, k), float32
     I : array_like, optional
@@ -203,7 +218,7 @@ def knn(
         raise ValueError(f"xq has dimension {d}, xb {d2}")
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb {vectors.dtype}")
-    k = whole_number(k, "k", 1)
+    k = _count(k)
     if metric not in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
         raise ValueError(
             f"metric = {metric} is neither METRIC_L2 nor METRIC_INNER_PRODUCT"
@@ -269,29 +284,62 @@ def _knn_cpu(xq, xb, k, D, I, metric):
 # ---- k-selection --------------------------------------------------------------
 
 
-def select_k(keys, k, largest=False, ids=None, res=None):
+def _key_types(keys):
+    """Types of keys that select_k takes. numpy has no bfloat16 of its own, and
+    the types that other packages add to it are not those of FAISS's pointers."""
+    if is_tensor(keys):
+        return ("float32", "float16", "bfloat16")
+    if getattr(getattr(keys, "dtype", None), "name", "") == "bfloat16":
+        raise TypeError(
+            "keys is a numpy array of bfloat16, which is taken as a torch "
+            "tensor only; pass a tensor, or keys.astype(numpy.float32)"
+        )
+    return ("float32", "float16")
+
+
+def _select_algorithm(name):
+    """The number of an algorithm; ValueError that lists the names."""
+    if not isinstance(name, str):
+        raise TypeError(f"algorithm is a {type(name).__name__}, expected a name")
+    try:
+        return swigfaiss_bits.selectAlgorithmOf(name)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def select_k(
+    keys, k, largest=False, ids=None, res=None, algorithm="auto", sorted=True
+):
     """Selects the k smallest (or largest) keys of every row. Needs a GPU.
 
     Parameters
     ----------
     keys : array_like
         Keys, shape (rows, cols), float32 or float16; a numpy array, or a
-        contiguous torch tensor (used in place if it is on a GPU)
+        contiguous torch tensor (used in place if it is on a GPU), which may
+        also be bfloat16
     k : int
-        Number of keys to select, 1 to 2048; may exceed cols
+        Number of keys to select, 1 or more; may exceed cols
     largest : bool, optional
         Select the largest keys instead
     ids : array_like, optional
-        Ids of the keys, shape (rows, cols), int64 or int32; without them the
-        id of a key is its column
+        Ids of the keys, shape (rows, cols), int64 or int32, for k up to 2048;
+        without them the id of a key is its column
     res : faiss.StandardGpuResources, optional
         As for knn()
+    algorithm : str, optional
+        "auto" (the fastest known for the shape) or the name of an algorithm,
+        such as "bits" or "radix_select"; one that cannot take the problem is
+        an error that says why
+    sorted : bool, optional
+        False leaves the k of a row in any order
 
     Returns
     -------
     keys : array_like
-        The selected keys, best first, shape (rows, k), of the type of `keys`;
-        the largest finite value (smallest for `largest`) where a row is short
+        The selected keys, best first (unless sorted is False), shape (rows, k),
+        of the type of `keys`; the largest finite value (smallest for `largest`)
+        where a row is short
     ids : array_like
         Their ids, shape (rows, k), of the type of `ids`, else int64; -1 where
         a row is short
@@ -300,13 +348,13 @@ def select_k(keys, k, largest=False, ids=None, res=None):
     """
     require_gpu("select_k")
     check_same_kind(keys, "keys", (ids, "ids"))
-    keys, by_row = as_matrix(keys, "keys", ("float32", "float16"))
+    keys, by_row = as_matrix(keys, "keys", _key_types(keys))
     if not by_row:
         if is_tensor(keys):
             raise ValueError("keys is not contiguous; pass keys.contiguous()")
         keys = np.ascontiguousarray(keys.T)
     rows, cols = keys.shape
-    k = whole_number(k, "k", 1)
+    k = _count(k)
     id_type = "int64"
     if ids is not None:
         if not is_tensor(ids):
@@ -319,11 +367,13 @@ def select_k(keys, k, largest=False, ids=None, res=None):
     params = swigfaiss_bits.GpuSelectParams()
     params.rows, params.cols, params.k = rows, cols, k
     params.largest = bool(largest)
-    params.keyType = (
-        swigfaiss_bits.DataType_Float32
-        if kind == "float32"
-        else swigfaiss_bits.DataType_Float16
-    )
+    params.sorted = bool(sorted)
+    params.algorithm = _select_algorithm(algorithm)
+    params.keyType = {
+        "float32": swigfaiss_bits.DataType_Float32,
+        "float16": swigfaiss_bits.DataType_Float16,
+        "bfloat16": swigfaiss_bits.DataType_BFloat16,
+    }[kind]
     params.idType = (
         swigfaiss_bits.IdType_Int64
         if id_type == "int64"

@@ -46,6 +46,7 @@ def pointer(x):
     cast = {
         "float32": faiss.cast_integer_to_float_ptr,
         "float16": faiss.cast_integer_to_void_ptr,
+        "bfloat16": faiss.cast_integer_to_void_ptr,
         "int64": faiss.cast_integer_to_idx_t_ptr,
         "int32": faiss.cast_integer_to_int_ptr,
     }

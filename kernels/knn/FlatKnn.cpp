@@ -91,7 +91,8 @@ class FlatKnnRun {
                 static_cast<uint8_t*>(p_.outIds) + outAt * sizeOf(p_.idType);
         if (plan_.numVectorTiles == 1) {
             computeDistances(firstQuery, count, 0, p_.numVectors);
-            SelectProblem select = tileSelect(firstQuery, count, 0);
+            SelectProblem select =
+                    tileSelect(firstQuery, count, 0, p_.numVectors);
             select.outKeys = p_.outDistances + outAt;
             select.outIds = outIds;
             runSelect(select, scratch_.select, stream_);
@@ -102,35 +103,62 @@ class FlatKnnRun {
         int buffer = 0;
         int filled = 0;
         for (idx_t t = 0; t < plan_.numVectorTiles; ++t) {
-            const idx_t first = t * plan_.tileVectors;
-            computeDistances(
-                    firstQuery,
-                    count,
-                    first,
-                    std::min(plan_.tileVectors, p_.numVectors - first));
-            SelectProblem select = tileSelect(firstQuery, count, first);
-            select.outKeys = scratch_.tileKeys[buffer] + filled * p_.k;
-            select.outIds = idsAt(buffer, filled * p_.k);
+            const idx_t first = plan_.tileBegin(t, p_.numVectors);
+            const idx_t vectors = plan_.tileBegin(t + 1, p_.numVectors) - first;
+            computeDistances(firstQuery, count, first, vectors);
+            SelectProblem select =
+                    tileSelect(firstQuery, count, first, vectors);
+            const idx_t place = idx_t(filled) * p_.k;
+            select.outKeys = scratch_.tileKeys[buffer] + place;
+            select.outIds = idsAt(buffer, place);
             select.outStride = idx_t(plan_.slots) * p_.k;
             runSelect(select, scratch_.select, stream_);
             ++filled;
 
             const bool last = t + 1 == plan_.numVectorTiles;
             if (filled == plan_.slots || last) {
-                SelectProblem merge =
-                        tileSelection(p_, count, idx_t(filled) * p_.k);
-                merge.keys = scratch_.tileKeys[buffer];
-                merge.ids = idsAt(buffer, 0);
-                merge.rowStride = idx_t(plan_.slots) * p_.k;
-                buffer ^= 1;
-                merge.outKeys = last
-                        ? static_cast<void*>(p_.outDistances + outAt)
-                        : scratch_.tileKeys[buffer];
-                merge.outIds = last ? outIds : idsAt(buffer, 0);
-                merge.outStride = last ? p_.k : merge.rowStride;
-                runSelect(merge, scratch_.select, stream_);
+                const int next = buffer ^ 1;
+                mergeSlots(
+                        count,
+                        filled,
+                        buffer,
+                        last ? p_.outDistances + outAt
+                             : scratch_.tileKeys[next],
+                        last ? outIds : idsAt(next, 0),
+                        last ? p_.k : idx_t(plan_.slots) * p_.k);
+                buffer = next;
                 filled = 1;
             }
+        }
+    }
+
+    /// The best of the filled slots of a buffer, in [count, k] with outStride.
+    void mergeSlots(
+            idx_t count,
+            int filled,
+            int buffer,
+            float* outKeys,
+            void* outIds,
+            idx_t outStride) {
+        SelectProblem merge = mergeSelection(p_, plan_, count, filled);
+        merge.keys = scratch_.tileKeys[buffer];
+        merge.ids = plan_.mergeByPlace ? nullptr : idsAt(buffer, 0);
+        merge.outKeys = outKeys;
+        merge.outIds = outIds;
+        merge.outStride = outStride;
+        runSelect(merge, scratch_.select, stream_);
+        if (plan_.mergeByPlace) {
+            // Equal keys lie in the order of their ids: within a slot by the
+            // contract, and the slots come in the order of their vectors.
+            runPlacesToIds(
+                    idsAt(buffer, 0),
+                    merge.rowStride,
+                    outIds,
+                    outStride,
+                    p_.idType,
+                    count,
+                    p_.k,
+                    stream_);
         }
     }
 
@@ -139,13 +167,16 @@ class FlatKnnRun {
                 place * sizeOf(p_.idType);
     }
 
-    SelectProblem tileSelect(idx_t firstQuery, idx_t count, idx_t first) {
-        SelectProblem select = tileSelection(
-                p_, count, std::min(plan_.tileVectors, p_.numVectors - first));
+    SelectProblem tileSelect(
+            idx_t firstQuery,
+            idx_t count,
+            idx_t first,
+            idx_t vectors) {
+        SelectProblem select = tileSelection(p_, plan_, count, vectors);
         select.keys = scratch_.distances;
         select.rowStride = plan_.distanceStride;
         select.idOffset = first;
-        if (scratch_.queryNorms && p_.numVectors > 0) {
+        if (select.colBias) {
             select.colBias = vectorNorms_ + first;
             select.rowBias = scratch_.queryNorms + firstQuery;
         }
@@ -162,7 +193,7 @@ class FlatKnnRun {
             return;
         }
         if (plan_.smallBatch) {
-            computeSmallBatch(firstVector, vectors);
+            computeSmallBatch(firstQuery, queries, firstVector, vectors);
             return;
         }
         multiply(
@@ -176,12 +207,17 @@ class FlatKnnRun {
                 handle_);
     }
 
-    void computeSmallBatch(idx_t firstVector, idx_t vectors) {
+    void computeSmallBatch(
+            idx_t firstQuery,
+            idx_t queries,
+            idx_t firstVector,
+            idx_t vectors) {
         SmallBatchParams params;
         params.vectors = from(p_.vectors, p_, true, firstVector);
-        params.queries = p_.queries;
+        // Row-major, or the same in both layouts (fitsSmallBatch).
+        params.queries = from(p_.queries, p_, true, firstQuery);
         params.numVectors = vectors;
-        params.numQueries = int(p_.numQueries);
+        params.numQueries = int(queries);
         params.d = p_.d;
         params.distances = scratch_.distances;
         params.distanceStride = plan_.distanceStride;
@@ -208,7 +244,7 @@ class FlatKnnRun {
             }
         }();
         launch(params,
-               smallBatchQueries(int(p_.numQueries)),
+               smallBatchQueries(int(queries)),
                p_.metric == Metric::L2,
                vectorLoads,
                p_.multiprocessors,

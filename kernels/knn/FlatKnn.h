@@ -49,13 +49,17 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          mode says); L2 is |x|^2 - 2<q, x> + |q|^2, never below zero, save
 ///          for few queries, where it is sum((x - q)^2). Float16 and BFloat16
 ///          data are widened to fp32 first
-/// Limits   1 <= k <= kMaxSelectK, d >= 1, 0 <= n < 2^31; the handle's stream
-///          and math mode are restored before the call returns
+/// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31; the handle's
+///          stream and math mode are restored before the call returns
 /// Stream   enqueues on `stream` and never waits
-/// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes
+/// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
+///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
+///          16 min(k, n) where that is less; and 4 bytes for every norm that
+///          is wanted and not given
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
-///          one write and one read of the q x n distances
+///          one write and one read of the q x n distances; for k > kMaxSelectK
+///          some reads more (docs/algorithms.md)
 /// Source   Hanak 2023, 5.4; Johnson et al. 2017, 5.1 (exact search)
 void runFlatKnn(
         const FlatKnnProblem& problem,

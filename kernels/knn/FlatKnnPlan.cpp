@@ -1,7 +1,5 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
-#include <algorithm>
-
 #include "kernels/common/Error.h"
 #include "kernels/knn/SmallBatchParams.h"
 
@@ -20,11 +18,7 @@ idx_t divUp(idx_t a, idx_t b) {
 }
 
 void checkShape(const FlatKnnProblem& p) {
-    BITS_THROW_IF_NOT_FMT(
-            p.k >= 1 && p.k <= kMaxSelectK,
-            "k = %d is outside 1..%d",
-            p.k,
-            kMaxSelectK);
+    BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %d is below 1", p.k);
     BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
     BITS_THROW_IF_NOT_FMT(
             p.numVectors >= 0 && p.numVectors <= INT32_MAX,
@@ -63,18 +57,43 @@ bool fitsSmallBatch(const FlatKnnProblem& p) {
             kMaxSmallBatchBytes;
 }
 
-/// Sets the tiles' count and width from the widest that is allowed. Tiles are
-/// of even width, so that none has fewer than k vectors: what a short tile
-/// would leave in its places could pass for a result.
+/// Slots for the results of that many tiles. For a large k they take no more
+/// scratch than the tile of distances, save that a merge needs two.
+int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
+    if (plan.numVectorTiles == 1) {
+        return 0;
+    }
+    const idx_t most = std::min<idx_t>(plan.numVectorTiles, kMaxSlots);
+    if (!plan.mergeByPlace) {
+        return int(most);
+    }
+    const idx_t slotBytes =
+            2 * idx_t(p.k) * idx_t(sizeof(float) + sizeOf(p.idType));
+    const idx_t tileBytes = plan.tileVectors * idx_t(sizeof(float));
+    return int(std::clamp<idx_t>(tileBytes / slotBytes, 2, most));
+}
+
+/// Sets the tiles' count and width from the widest that is allowed.
 void setVectorTiles(FlatKnnPlan& plan, const FlatKnnProblem& p, idx_t widest) {
     const idx_t n = std::max<idx_t>(p.numVectors, 1);
     plan.numVectorTiles = divUp(n, widest);
-    plan.tileVectors = std::min(n, divUp(divUp(n, plan.numVectorTiles), 4) * 4);
-    plan.numVectorTiles = divUp(n, plan.tileVectors);
-    plan.distanceStride = divUp(plan.tileVectors, 4) * 4;
-    plan.slots = plan.numVectorTiles == 1
-            ? 0
-            : int(std::min<idx_t>(plan.numVectorTiles, kMaxSlots));
+    plan.distanceStride = divUp(divUp(n, 4), plan.numVectorTiles) * 4;
+    plan.tileVectors = std::min(n, plan.distanceStride);
+    plan.slots = slotsFor(plan, p);
+}
+
+/// Stands for a pointer that will be given.
+constexpr float kGiven = 0;
+
+SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
+    SelectProblem select;
+    select.rows = queries;
+    select.cols = cols;
+    select.k = p.k;
+    select.largest = p.metric == Metric::InnerProduct;
+    select.idType = p.idType;
+    select.multiprocessors = p.multiprocessors;
+    return select;
 }
 
 size_t measure(const FlatKnnProblem& p, const FlatKnnPlan& plan) {
@@ -87,15 +106,27 @@ size_t measure(const FlatKnnProblem& p, const FlatKnnPlan& plan) {
 
 SelectProblem tileSelection(
         const FlatKnnProblem& p,
+        const FlatKnnPlan& plan,
         idx_t queries,
         idx_t cols) {
-    SelectProblem select;
-    select.rows = queries;
-    select.cols = cols;
-    select.k = p.k;
-    select.largest = p.metric == Metric::InnerProduct;
-    select.idType = p.idType;
-    select.multiprocessors = p.multiprocessors;
+    SelectProblem select = selection(p, queries, cols);
+    if (p.metric == Metric::L2 && !plan.smallBatch && p.numVectors > 0) {
+        select.colBias = &kGiven;
+        select.rowBias = &kGiven;
+    }
+    return select;
+}
+
+SelectProblem mergeSelection(
+        const FlatKnnProblem& p,
+        const FlatKnnPlan& plan,
+        idx_t queries,
+        int filledSlots) {
+    SelectProblem select = selection(p, queries, idx_t(filledSlots) * p.k);
+    select.rowStride = idx_t(plan.slots) * p.k;
+    if (!plan.mergeByPlace) {
+        select.ids = &kGiven;
+    }
     return select;
 }
 
@@ -116,23 +147,25 @@ FlatKnnScratch::FlatKnnScratch(
         tileKeys[i] = slices.take<float>(places);
         tileIds[i] = slices.take<uint8_t>(places * sizeOf(p.idType));
     }
-    // Selections of full and last tiles, of full and last sets of queries.
-    const auto lastOf = [](idx_t total, idx_t tile) {
-        return tile == 0 ? 0 : total - (divUp(total, tile) - 1) * tile;
-    };
+    // Every selection: over tiles of any width, and over the slots, for full
+    // and last sets of queries.
+    const idx_t n = p.numVectors;
+    const idx_t last = n - plan.tileBegin(plan.numVectorTiles - 1, n);
+    const idx_t widest = plan.numVectorTiles == 1 ? n : plan.tileVectors;
+    const idx_t narrow = plan.numVectorTiles == 1 ? n : widest - 4;
+    const idx_t sets = divUp(p.numQueries, plan.tileQueries);
     size_t bytes = 0;
-    const auto need = [&](idx_t cols) {
-        for (idx_t queries :
-             {plan.tileQueries, lastOf(p.numQueries, plan.tileQueries)}) {
-            bytes = std::max(
-                    bytes,
-                    selectWorkspaceBytes(tileSelection(p, queries, cols)));
-        }
+    const auto need = [&](const SelectProblem& one) {
+        bytes = std::max(bytes, selectWorkspaceBytes(one));
     };
-    need(plan.tileVectors);
-    need(lastOf(p.numVectors, plan.tileVectors));
-    for (int filled = 2; filled <= plan.slots; ++filled) {
-        need(idx_t(filled) * p.k);
+    for (idx_t queries :
+         {plan.tileQueries, p.numQueries - (sets - 1) * plan.tileQueries}) {
+        for (idx_t cols : {widest, narrow, last}) {
+            need(tileSelection(p, plan, queries, cols));
+        }
+        for (int filled = 2; filled <= plan.slots; ++filled) {
+            need(mergeSelection(p, plan, queries, filled));
+        }
     }
     select.data = slices.take<uint8_t>(bytes);
     select.bytes = bytes;
@@ -147,35 +180,44 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     plan.smallBatch = fitsSmallBatch(p);
     plan.makeVectorNorms = p.metric == Metric::L2 && !plan.smallBatch &&
             !p.vectorNorms && p.numVectors > 0;
+    plan.mergeByPlace = p.k > kMaxSelectK;
 
     const idx_t least = std::max<idx_t>(kLeastTileVectors, 8 * idx_t(p.k));
-    const idx_t fewest = std::min<idx_t>(p.numQueries, kMaxSmallBatch);
-    const auto tryTiles = [&](size_t tileBytes) {
+    const auto tryTiles = [&](size_t tileBytes, idx_t fewest) {
         const idx_t values = idx_t(tileBytes / sizeof(float));
         // All vectors in one tile where some queries fit: nothing to merge.
         setVectorTiles(plan, p, std::max(least, values / fewest));
         const idx_t most = std::max(fewest, values / plan.distanceStride);
-        plan.tileQueries = plan.smallBatch
-                ? p.numQueries
-                : divUp(p.numQueries, divUp(p.numQueries, most));
+        plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, most));
         plan.bytes = measure(p, plan);
     };
-    const size_t wanted = sizeof(float) * size_t(p.numQueries) *
-            (divUp(std::max<idx_t>(p.numVectors, 1), 4) * 4);
+    const size_t rowBytes =
+            sizeof(float) * (divUp(std::max<idx_t>(p.numVectors, 1), 4) * 4);
+    const size_t mostBytes = kMostTileBytes / rowBytes < size_t(p.numQueries)
+            ? kMostTileBytes
+            : rowBytes * p.numQueries;
     // The tile is most of the scratch: a few steps find what fits. They do not
     // depend on maxBytes, so that a run finds the plan its size came from.
     FlatKnnPlan smallest;
     smallest.bytes = SIZE_MAX;
-    for (size_t bytes = std::min(wanted, kMostTileBytes);;
-         bytes = bytes > 4096 ? bytes / 4 * 3 : 0) {
-        tryTiles(bytes);
-        if (plan.bytes <= maxBytes) {
-            return plan;
+    // Queries that share a read of the vectors. With a large k the tiles have
+    // a large least width, and the queries must give way.
+    for (idx_t fewest = std::min<idx_t>(p.numQueries, kMaxSmallBatch);;
+         fewest = divUp(fewest, 4)) {
+        for (size_t bytes = mostBytes;;
+             bytes = bytes > 4096 ? bytes / 4 * 3 : 0) {
+            tryTiles(bytes, fewest);
+            if (plan.bytes <= maxBytes) {
+                return plan;
+            }
+            if (plan.bytes < smallest.bytes) {
+                smallest = plan;
+            }
+            if (bytes == 0) {
+                break;
+            }
         }
-        if (plan.bytes < smallest.bytes) {
-            smallest = plan;
-        }
-        if (bytes == 0) {
+        if (fewest == 1 || p.k <= kMaxSelectK) {
             return smallest;
         }
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/select/Select.h"
 
@@ -14,15 +16,25 @@ struct FlatKnnPlan {
     bool makeVectorNorms = false;
 
     idx_t tileQueries = 0;
-    idx_t tileVectors = 0;
+    idx_t tileVectors = 0; // of the widest tile
     idx_t numVectorTiles = 0;
     idx_t distanceStride = 0; // of a row of a tile
 
     /// More than one tile of vectors: results of up to `slots` tiles are
     /// merged at a time; the first slot then holds the best so far.
     int slots = 0;
+    /// A merge selects places in the slots, which are then turned into ids:
+    /// for a k beyond what takes given ids.
+    bool mergeByPlace = false;
 
     size_t bytes = 0;
+
+    /// First vector of tile t; of t = numVectorTiles: n. The tiles are of even
+    /// width, in fours, so that none has fewer than k vectors: what a short
+    /// tile would leave in its places could pass for a result.
+    idx_t tileBegin(idx_t t, idx_t n) const {
+        return std::min(n, t * ((n + 3) / 4) / numVectorTiles * 4);
+    }
 };
 
 /// The largest tiles whose scratch takes at most maxBytes, or the smallest
@@ -44,10 +56,17 @@ struct FlatKnnScratch {
             WorkspaceSlices& slices);
 };
 
-/// The selection over one tile; pointers not yet set.
+/// The selection over one tile, and the one over the slots of several. Set are
+/// the shape and which of the pointers will be given, not where they point.
 SelectProblem tileSelection(
         const FlatKnnProblem& problem,
+        const FlatKnnPlan& plan,
         idx_t queries,
         idx_t cols);
+SelectProblem mergeSelection(
+        const FlatKnnProblem& problem,
+        const FlatKnnPlan& plan,
+        idx_t queries,
+        int filledSlots);
 
 } // namespace faiss_bits

@@ -58,7 +58,7 @@ struct BestSelectBody {
             for (int i = 1; i < Tile::kItems; ++i) {
                 leastOfTile = fminf(leastOfTile, tile.values[i]);
             }
-            leastOfTile = Tile::clamp(leastOfTile);
+            leastOfTile = tile.clamp(leastOfTile);
             if (leastOfTile < least) {
                 least = leastOfTile;
 #pragma unroll

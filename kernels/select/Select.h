@@ -4,10 +4,12 @@
 
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
+#include "kernels/select/SelectAlgorithm.h"
 
 namespace faiss_bits {
 
-/// Largest k of runSelect.
+/// Largest k of the algorithms that keep the best k in shared memory; the
+/// others take any.
 constexpr int kMaxSelectK = 2048;
 /// Most columns and rows of one call.
 constexpr idx_t kMaxSelectCols = (idx_t(1) << 32) - (idx_t(1) << 16);
@@ -19,8 +21,13 @@ struct SelectProblem {
     idx_t cols = 0;
     int k = 0;
 
-    DataType keyType = DataType::Float32; ///< Float32 or Float16
+    DataType keyType = DataType::Float32; ///< any
     bool largest = false;                 ///< default: the smallest keys
+    bool sorted = true; ///< best first; false: the same k in any order
+
+    /// Auto: the fastest known for the shape. An algorithm that cannot take
+    /// the problem is an Error that says why.
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
 
     const void* keys = nullptr; ///< [rows, cols] of keyType, on the device
     idx_t rowStride = 0;        ///< elements from row to row; 0 = cols
@@ -31,12 +38,14 @@ struct SelectProblem {
     idx_t idOffset = 0;
     IdType idType = IdType::Int64; ///< of ids and of outIds
 
-    /// Float32 keys with implicit ids only; both or neither. The key that is
-    /// compared and returned is (keys[r][c] + colBias[c]) + rowBias[r], and
-    /// what is below zero counts as zero: squared L2 distances from -2<q, x>,
-    /// the vectors' squared norms and the queries' squared norms.
+    /// Float32 keys with implicit ids only. The key that is compared and
+    /// returned is (keys[r][c] + colBias[c]) + rowBias[r], and what is below
+    /// zero counts as zero: squared L2 distances from -2<q, x>, the vectors'
+    /// squared norms and the queries' squared norms. Without rowBias, zero
+    /// stands for it.
     const float* colBias = nullptr; ///< [cols]
     const float* rowBias = nullptr; ///< [rows]
+    bool clampAtZero = true; ///< false: with colBias, below zero is below zero
 
     void* outKeys = nullptr; ///< [rows, k] of keyType
     void* outIds = nullptr;  ///< [rows, k] of idType
@@ -47,10 +56,15 @@ struct SelectProblem {
     int multiprocessors = 132;
 };
 
-/// Scratch bytes that runSelect needs for this problem. Only the shape, types
-/// and multiprocessors of `problem` are read. Host only, no CUDA call.
-/// Throws what runSelect throws for a bad shape.
+/// Scratch bytes that runSelect needs for this problem. Only the shape, types,
+/// algorithm, multiprocessors and which pointers are set are read. Host only,
+/// no CUDA call. Throws what runSelect throws for a bad shape.
 size_t selectWorkspaceBytes(const SelectProblem& problem);
+
+/// The algorithm that runSelect takes: problem.algorithm or, for Auto, what the
+/// tuning table says (SelectTable.inc). Never Auto. Reads what
+/// selectWorkspaceBytes reads; host only. Throws what that throws.
+SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 
 /// Selects the k smallest (or largest) keys of every row.
 ///
@@ -59,16 +73,21 @@ size_t selectWorkspaceBytes(const SelectProblem& problem);
 /// Result   best first; equal keys: lower id first (-0 equals +0); NaN sorts
 ///          behind every number; fewer than k columns: the rest of the row is
 ///          (+max, -1) for smallest and (-max, -1) for largest, where max is
-///          the largest finite value of keyType. Same input, same bits
-/// Limits   1 <= k <= kMaxSelectK, 0 <= rows <= kMaxSelectRows,
-///          0 <= cols <= kMaxSelectCols, rowStride >= cols; any alignment that
-///          suits the type, fastest when rows start at multiples of 16 bytes
+///          the largest finite value of keyType. Same input, same bits; with
+///          sorted = false the same k in any order
+/// Limits   k >= 1, 0 <= rows <= kMaxSelectRows, 0 <= cols <= kMaxSelectCols,
+///          rowStride >= cols; any alignment that suits the type, fastest when
+///          rows start at multiples of 16 bytes. Given ids: k <=
+///          kMaxSelectK
 /// Stream   enqueues on `stream` and never waits; can be captured in a graph
-/// Memory   selectWorkspaceBytes(problem) bytes of scratch, none for many rows
-/// Errors   throws Error on a bad argument (named) or a failed launch
-/// Cost     reads the keys once; O(cols + m log^2 k) work a row, where m keys
-///          pass the radius filter: k and some more, in any order of the keys
-/// Source   Hanak 2023, 4.1 (bits kernel) and 5.4.2 (rows split over blocks)
+/// Memory   selectWorkspaceBytes(problem) bytes of scratch; none for many rows
+///          and k <= kMaxSelectK
+/// Errors   throws Error on a bad argument (named), an algorithm that cannot
+///          take the problem (named, with the reason) or a failed launch
+/// Cost     reads the keys once, and a sample of them; the work on what passes
+///          the limit from the sample, k and some more, is O(k log k) at most,
+///          in any order of the keys. docs/algorithms.md has the others
+/// Source   Hanak 2023 (chapters 3 and 4), Tang 2015: see SelectAlgorithm
 void runSelect(
         const SelectProblem& problem,
         Workspace workspace,

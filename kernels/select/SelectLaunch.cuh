@@ -19,6 +19,11 @@ struct HalfKeys {
     using Tile = KeyTile<__half, false>;
 };
 
+struct BFloat16Keys {
+    using Type = __nv_bfloat16;
+    using Tile = KeyTile<__nv_bfloat16, false>;
+};
+
 struct BiasedKeys {
     using Type = float;
     using Tile = KeyTile<float, true>;
@@ -31,6 +36,11 @@ struct FloatCandidates {
 
 struct HalfCandidates {
     using Type = __half;
+    using Tile = CandidateTile;
+};
+
+struct BFloat16Candidates {
+    using Type = __nv_bfloat16;
     using Tile = CandidateTile;
 };
 

@@ -10,9 +10,11 @@ namespace faiss_bits {
 /// exist and writes one source file for each into the build folder.
 struct FloatKeys;
 struct HalfKeys;
+struct BFloat16Keys;
 struct BiasedKeys;
 struct FloatCandidates; // candidates of float rows
 struct HalfCandidates;
+struct BFloat16Candidates;
 
 /// Enqueue one launch. `blocks` is rows * splits of this launch.
 template <class Keys, int Items, bool GivenIds>

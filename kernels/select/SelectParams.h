@@ -14,7 +14,8 @@ struct SelectParams {
     int k = 0;
 
     const float* colBias = nullptr; // [cols]
-    const float* rowBias = nullptr; // [rows]
+    const float* rowBias = nullptr; // [rows] or nullptr: zeros
+    float floor = 0; // biased keys below it count as it; 0 or -infinity
 
     const void* ids = nullptr; // [rows, cols], stride rowStride
     bool ids64 = true;         // of ids and outIds

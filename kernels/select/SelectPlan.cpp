@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/common/Error.h"
-
 namespace faiss_bits {
 
 namespace {
@@ -40,41 +38,6 @@ SelectPass planPass(const SelectProblem& p, idx_t length) {
 } // namespace
 
 SelectPlan planSelect(const SelectProblem& p) {
-    BITS_THROW_IF_NOT_FMT(
-            p.k >= 1 && p.k <= kMaxSelectK,
-            "k = %d is outside 1..%d",
-            p.k,
-            kMaxSelectK);
-    BITS_THROW_IF_NOT_FMT(
-            p.rows >= 0, "rows = %lld is negative", (long long)p.rows);
-    BITS_THROW_IF_NOT_FMT(
-            p.cols >= 0 && p.cols <= kMaxSelectCols,
-            "cols = %lld is outside 0..%lld",
-            (long long)p.cols,
-            (long long)kMaxSelectCols);
-    BITS_THROW_IF_NOT_FMT(
-            p.rows <= kMaxSelectRows,
-            "rows = %lld is above %lld",
-            (long long)p.rows,
-            (long long)kMaxSelectRows);
-    BITS_THROW_IF_NOT_FMT(
-            p.rowStride == 0 || p.rowStride >= p.cols,
-            "rowStride = %lld is below cols = %lld",
-            (long long)p.rowStride,
-            (long long)p.cols);
-    BITS_THROW_IF_NOT_FMT(
-            p.keyType == DataType::Float32 || p.keyType == DataType::Float16,
-            "keyType = %d is neither Float32 nor Float16",
-            int(p.keyType));
-    BITS_THROW_IF_NOT_FMT(
-            p.idType == IdType::Int32 || p.idType == IdType::Int64,
-            "idType = %d is neither Int32 nor Int64",
-            int(p.idType));
-    BITS_THROW_IF_NOT_FMT(
-            p.multiprocessors >= 1,
-            "multiprocessors = %d is below 1",
-            p.multiprocessors);
-
     SelectPlan plan;
     if (p.rows == 0) {
         return plan;

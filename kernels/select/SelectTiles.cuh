@@ -44,12 +44,13 @@ struct Radius {
     }
 };
 
-/// A tile of float or half keys, in the order of "smallest first".
+/// A tile of keys of any type, in the order of "smallest first".
 template <class T, bool HasBias>
 struct KeyTile {
     // Biased keys need twice the loads for the same number of values.
     static constexpr int kItems = HasBias ? 8 : 16;
     static constexpr int kPack = KeyPack<T>::kCount;
+    static constexpr bool kHasBias = HasBias;
 
     const SelectParams& params;
     const T* row; // of keys
@@ -62,9 +63,22 @@ struct KeyTile {
     __device__ KeyTile(const SelectParams& p, uint32_t rowOfKeys)
             : params(p),
               row(static_cast<const T*>(p.keys) + p.rowStride * rowOfKeys) {
-        if (HasBias) {
+        if (HasBias && p.rowBias) {
             rowBias = p.rowBias[rowOfKeys];
         }
+    }
+
+    KeyTile(const KeyTile&) = default;
+
+    /// Of the same row.
+    __device__ __forceinline__ KeyTile& operator=(const KeyTile& other) {
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            values[i] = other.values[i];
+        }
+        firstColumn = other.firstColumn;
+        valid = other.valid;
+        return *this;
     }
 
     __device__ static uint32_t rowLength(const SelectParams& p) {
@@ -77,7 +91,7 @@ struct KeyTile {
                                   : i * blockDim.x + threadIdx.x;
     }
 
-    /// The key that is compared; without the clamp at zero of biased keys.
+    /// The key that is compared; without the clamp of biased keys.
     __device__ __forceinline__ float adjust(T key, uint32_t column) const {
         if (HasBias) {
             return (toFloat(key) + params.colBias[column]) + rowBias;
@@ -85,9 +99,9 @@ struct KeyTile {
         return __uint_as_float(__float_as_uint(toFloat(key)) ^ params.signMask);
     }
 
-    __device__ __forceinline__ static float clamp(float value) {
-        // Not fmaxf, which would turn NaN into zero.
-        return HasBias && value < 0.0f ? 0.0f : value;
+    __device__ __forceinline__ float clamp(float value) const {
+        // Not fmaxf, which would turn NaN into a number.
+        return HasBias && value < params.floor ? params.floor : value;
     }
 
     __device__ __forceinline__ void load(uint32_t begin, uint32_t end) {
@@ -134,8 +148,75 @@ struct KeyTile {
         return radius.everything || least <= radius.limit;
     }
 
+    /// Bits of the numbers up to and including `limit`.
+    __device__ __forceinline__ uint32_t upTo(float limit) const {
+        uint32_t mask = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            mask |= values[i] <= limit ? 1u << i : 0u;
+        }
+        return mask & valid;
+    }
+
+    /// False only if upTo(limit) is 0: one compare a value.
+    __device__ __forceinline__ bool anyUpTo(float limit) const {
+        float least = values[0];
+#pragma unroll
+        for (int i = 1; i < kItems; ++i) {
+            least = fminf(least, values[i]);
+        }
+        return least <= limit;
+    }
+
+    /// Bits of the entries up to and including `limit`.
+    __device__ __forceinline__ uint32_t notAbove(uint64_t limit) const {
+        uint32_t mask = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            const uint32_t key = orderedKey(clamp(values[i]));
+            mask |= makeEntry(key, column(i)) <= limit ? 1u << i : 0u;
+        }
+        return mask & valid;
+    }
+
+    /// Whether values that differ may have this key: those of biased keys are
+    /// not yet clamped.
+    __device__ __forceinline__ bool clampsAt(uint32_t key) const {
+        return HasBias && key <= orderedKey(params.floor);
+    }
+
     __device__ __forceinline__ uint64_t entryAt(uint32_t c) const {
         return makeEntry(orderedKey(clamp(adjust(__ldg(row + c), c))), c);
+    }
+
+    /// Entries of columns c to c + 3, for the price of one where a row allows
+    /// vector loads. c is a multiple of 4.
+    __device__ __forceinline__ void entriesAt(
+            uint32_t c,
+            uint64_t (&entries)[4]) const {
+        if (params.vectorLoads) {
+            struct alignas(4 * sizeof(T)) Four {
+                T values[4];
+            };
+            Four keys;
+            if constexpr (sizeof(T) == 4) {
+                reinterpret_cast<uint4&>(keys) =
+                        __ldg(reinterpret_cast<const uint4*>(row + c));
+            } else {
+                reinterpret_cast<uint2&>(keys) =
+                        __ldg(reinterpret_cast<const uint2*>(row + c));
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const float value = clamp(adjust(keys.values[i], c + i));
+                entries[i] = makeEntry(orderedKey(value), c + i);
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                entries[i] = entryAt(c + i);
+            }
+        }
     }
 
     /// Entry of value i, read again: an index that is not known when the

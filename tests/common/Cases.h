@@ -41,7 +41,8 @@ enum class Values {
     Denormals,       ///< multiples of the smallest denormal of the type
     SameLeadingBits, ///< 1 plus a few units of the last place
     BothInfinities,  ///< -inf, +inf and numbers
-    OneFinite        ///< all NaN save the last one
+    OneFinite,       ///< all NaN save the last one
+    BestTogether     ///< all 0 save a run near the end: below 0, then above it
 };
 
 inline const std::vector<Values> kAllValues = {
@@ -57,7 +58,8 @@ inline const std::vector<Values> kAllValues = {
         Values::Denormals,
         Values::SameLeadingBits,
         Values::BothInfinities,
-        Values::OneFinite};
+        Values::OneFinite,
+        Values::BestTogether};
 
 inline std::string nameOf(Values values) {
     switch (values) {
@@ -87,6 +89,8 @@ inline std::string nameOf(Values values) {
             return "BothInfinities";
         case Values::OneFinite:
             return "OneFinite";
+        case Values::BestTogether:
+            return "BestTogether";
     }
     return "?";
 }
@@ -107,19 +111,23 @@ inline void PrintTo(Values values, std::ostream* out) {
     *out << nameOf(values);
 }
 
-/// One row of keys for Float32 or Float16. A Float16 test still has to round
-/// the values to half; where a pattern depends on the type (denormals, last
-/// places) the values are exact in it.
+/// One row of keys. A test of a 16-bit type still has to round the values to
+/// it; where a pattern depends on the type (denormals, last places) the values
+/// are exact in it.
 inline std::vector<float> makeRow(
         Values values,
         int64_t cols,
         DataType type,
         std::mt19937& random) {
-    const bool isHalf = type == DataType::Float16;
+    // Bits behind the point, and the exponent of the smallest denormal.
+    const int digits = type == DataType::Float32 ? 23
+            : type == DataType::Float16          ? 10
+                                                 : 7;
+    const int least = type == DataType::Float16 ? -24 : -126 - digits;
     const float inf = std::numeric_limits<float>::infinity();
     const float nan = std::numeric_limits<float>::quiet_NaN();
     // Consecutive integers that the type can hold.
-    const int64_t exact = isHalf ? 2048 : int64_t(1) << 24;
+    const int64_t exact = int64_t(2) << digits;
     const double step = cols <= exact ? 1.0 : double(exact) / double(cols);
     auto uniform = [&] {
         return std::uniform_real_distribution<float>(-1.f, 1.f)(random);
@@ -158,14 +166,14 @@ inline std::vector<float> makeRow(
                 key = below(8) == 0 ? uniform() : (below(2) ? -0.f : 0.f);
                 break;
             case Values::Denormals:
-                key = std::ldexp(
-                        float(int(below(512)) - 256), isHalf ? -24 : -149);
+                // Some of the 7-bit type's are normal numbers.
+                key = std::ldexp(float(int(below(512)) - 256), least);
                 break;
             case Values::SameLeadingBits:
                 key = 1.f +
                         std::ldexp(
-                                float(below(isHalf ? 1024 : 4096)),
-                                isHalf ? -10 : -23);
+                                float(below(1u << std::min(digits, 12))),
+                                -digits);
                 break;
             case Values::BothInfinities: {
                 const uint32_t pick = below(4);
@@ -175,6 +183,14 @@ inline std::vector<float> makeRow(
             case Values::OneFinite:
                 key = c + 1 == cols ? 1.f : nan;
                 break;
+            case Values::BestTogether: {
+                const int64_t length = std::min<int64_t>(cols / 4, 3000);
+                const int64_t place = c - (cols - cols / 8 - length);
+                key = place < 0 || place >= length ? 0.f
+                        : place < length / 2       ? float(-1 - place)
+                                                   : float(length - place);
+                break;
+            }
         }
     }
     return row;

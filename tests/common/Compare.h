@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -52,7 +53,7 @@ inline ::testing::AssertionResult isTopKOfRow(
             columnOfId.emplace(row.ids[c], c);
         }
     }
-    std::unordered_set<int64_t> seen;
+    std::vector<bool> seen(row.cols); // ids are distinct, as columns are
     const int64_t filled = std::min(k, row.cols);
     for (int64_t i = 0; i < k; ++i) {
         const int64_t id = outIds[i];
@@ -76,10 +77,11 @@ inline ::testing::AssertionResult isTopKOfRow(
                     << "place " << i << " has id " << id
                     << ", which no column of the row has";
         }
-        if (!seen.insert(id).second) {
+        if (seen[column]) {
             return ::testing::AssertionFailure()
                     << "place " << i << " repeats id " << id;
         }
+        seen[column] = true;
         const float keyOfId = row.keys[column];
         const bool sameKey = sameBits(key, keyOfId) ||
                 (!signedZero && key == 0 && keyOfId == 0);
@@ -96,6 +98,31 @@ inline ::testing::AssertionResult isTopKOfRow(
         }
     }
     return ::testing::AssertionSuccess();
+}
+
+/// Puts one row of an unsorted result [k] in the order of a sorted one: best
+/// first, places with id -1 last. What is wrong in it stays wrong.
+inline void sortResult(
+        float* outKeys,
+        int64_t* outIds,
+        int64_t k,
+        bool largest) {
+    std::vector<std::pair<float, int64_t>> places(k);
+    for (int64_t i = 0; i < k; ++i) {
+        places[i] = {outKeys[i], outIds[i]};
+    }
+    std::stable_sort(
+            places.begin(), places.end(), [&](const auto& a, const auto& b) {
+                if ((a.second == -1) != (b.second == -1)) {
+                    return b.second == -1;
+                }
+                return ranksBefore(
+                        {a.first, a.second}, {b.first, b.second}, largest);
+            });
+    for (int64_t i = 0; i < k; ++i) {
+        outKeys[i] = places[i].first;
+        outIds[i] = places[i].second;
+    }
 }
 
 /// One query's result of a search in rounded arithmetic.

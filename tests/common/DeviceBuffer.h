@@ -29,11 +29,10 @@ class DeviceBuffer {
     explicit DeviceBuffer(size_t count, int fill = 0xFF, size_t shift = 0)
             : count_(count),
               fill_(fill),
-              lead_(kGuardBytes + shift * sizeof(T)) {
-        const size_t bytes = lead_ + count * sizeof(T) + kGuardBytes;
-        BITS_CUDA_CHECK(cudaMalloc(&memory_, bytes));
-        BITS_CUDA_CHECK(cudaMemset(memory_, fill, bytes));
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+              lead_(kGuardBytes + shift * sizeof(T)),
+              capacity_(bytesWithGuards()) {
+        BITS_CUDA_CHECK(cudaMalloc(&memory_, capacity_));
+        fillWithGuards();
     }
 
     DeviceBuffer(
@@ -42,6 +41,23 @@ class DeviceBuffer {
             size_t shift = 0)
             : DeviceBuffer(values.size(), fill, shift) {
         upload(values);
+    }
+
+    /// Becomes `count` elements of `fill` bytes between new guards, in the same
+    /// memory where that is large enough: allocating takes longer than most
+    /// runs. The elements keep their alignment; the old guards are not checked.
+    void reset(size_t count, int fill) {
+        count_ = count;
+        fill_ = fill;
+        if (!memory_ || bytesWithGuards() > capacity_) {
+            const size_t shift =
+                    memory_ ? (lead_ - kGuardBytes) / sizeof(T) : 0;
+            (void)cudaFree(memory_);
+            memory_ = nullptr;
+            *this = DeviceBuffer(count, fill, shift);
+            return;
+        }
+        fillWithGuards();
     }
 
     DeviceBuffer(const DeviceBuffer&) = delete;
@@ -122,6 +138,15 @@ class DeviceBuffer {
     }
 
    private:
+    size_t bytesWithGuards() const {
+        return lead_ + count_ * sizeof(T) + kGuardBytes;
+    }
+
+    void fillWithGuards() {
+        BITS_CUDA_CHECK(cudaMemset(memory_, fill_, bytesWithGuards()));
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    }
+
     long firstChange(const std::vector<uint8_t>& guard) const {
         for (size_t i = 0; i < guard.size(); ++i) {
             if (guard[i] != uint8_t(fill_)) {
@@ -136,12 +161,14 @@ class DeviceBuffer {
         std::swap(count_, other.count_);
         std::swap(fill_, other.fill_);
         std::swap(lead_, other.lead_);
+        std::swap(capacity_, other.capacity_);
     }
 
     uint8_t* memory_ = nullptr;
     size_t count_ = 0;
     int fill_ = 0xFF;
     size_t lead_ = 0;
+    size_t capacity_ = 0; // bytes
 };
 
 } // namespace faiss_bits::test

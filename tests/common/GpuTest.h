@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +57,14 @@ inline bool hasFreeMemory(size_t bytes) {
     size_t total = 0;
     BITS_CUDA_CHECK(cudaMemGetInfo(&free, &total));
     return free > bytes + (size_t(1) << 30);
+}
+
+/// True in tests of the subset that compute-sanitizer runs.
+inline bool isSmallTest() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    return test &&
+            (std::string(test->test_suite_name()) + test->name())
+                    .find("Small") != std::string::npos;
 }
 
 /// Fixture of every test that needs a device: skips, by name, where there is

@@ -42,13 +42,12 @@ inline std::vector<Ranked> topK(
         int64_t k,
         bool largest) {
     const int64_t count = std::min<int64_t>(k, candidates.size());
-    std::partial_sort(
-            candidates.begin(),
-            candidates.begin() + count,
-            candidates.end(),
-            [largest](const Ranked& a, const Ranked& b) {
-                return ranksBefore(a, b, largest);
-            });
+    const auto end = candidates.begin() + count;
+    const auto before = [largest](const Ranked& a, const Ranked& b) {
+        return ranksBefore(a, b, largest);
+    };
+    std::nth_element(candidates.begin(), end, candidates.end(), before);
+    std::sort(candidates.begin(), end, before);
     candidates.resize(count);
     return candidates;
 }

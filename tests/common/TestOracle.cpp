@@ -7,6 +7,7 @@
 
 #include "tests/common/Cases.h"
 #include "tests/common/Compare.h"
+#include "tests/common/HostTypes.h"
 #include "tests/common/Oracle.h"
 
 namespace faiss_bits::test {
@@ -135,6 +136,36 @@ TEST(Compare, SelectionRejectsEachWrongPoint) {
     EXPECT_TRUE(check({0.f, 1, 2, 2, kMax, kMax}, goodIds, false));
 }
 
+TEST(Compare, UnsortedResultsAreSortedFirst) {
+    const std::vector<float> keys = {2, 1, kNan, -0.f, 2};
+    RowOfKeys row{keys.data(), 5, nullptr, 0};
+    for (bool largest : {false, true}) {
+        const float sentinel = largest ? -kMax : kMax;
+        const auto expected = topKOfRow(keys.data(), 5, nullptr, 0, 7, largest);
+        auto check = [&](std::vector<float> outKeys, Ids outIds) {
+            sortResult(outKeys.data(), outIds.data(), outIds.size(), largest);
+            return isTopKOfRow(
+                    row,
+                    expected,
+                    outKeys.data(),
+                    outIds.data(),
+                    outIds.size(),
+                    sentinel);
+        };
+        const float end = sentinel;
+        EXPECT_TRUE(check(
+                {2, end, 2, kNan, 1, end, -0.f}, {4, -1, 0, 2, 1, -1, 3}));
+        EXPECT_FALSE(
+                check({2, end, 2, kNan, 1, end, -0.f}, {4, -1, 4, 2, 1, -1, 3}))
+                << "repeated id";
+        EXPECT_FALSE(
+                check({2, end, 1, kNan, 2, end, -0.f}, {4, -1, 0, 2, 1, -1, 3}))
+                << "keys of other ids";
+        EXPECT_EQ(bool(check({2, 2}, {4, 0})), largest);
+        EXPECT_EQ(bool(check({1, -0.f}, {1, 3})), !largest);
+    }
+}
+
 TEST(Compare, SelectionWithGivenIds) {
     const std::vector<float> keys = {1, kNan, 1};
     const Ids ids = {50, 40, 30};
@@ -187,10 +218,17 @@ TEST(Compare, NeighboursThatAreNotNumbers) {
 TEST(Cases, ValuesAreWhatTheirNamesSay) {
     std::mt19937 random(7);
     for (Values values : kAllValues) {
-        for (DataType type : {DataType::Float32, DataType::Float16}) {
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
             SCOPED_TRACE(nameOf(values) + " " + nameOf(type));
             const auto row = makeRow(values, 5000, type, random);
             ASSERT_EQ(row.size(), 5000u);
+            if (values == Values::Denormals ||
+                values == Values::SameLeadingBits) {
+                const float least = *std::min_element(row.begin(), row.end());
+                EXPECT_EQ(roundTo(type, least), least) << "not exact";
+                EXPECT_LT(least, *std::max_element(row.begin(), row.end()));
+            }
             int64_t nans = 0;
             int64_t infinities = 0;
             for (float key : row) {
@@ -212,6 +250,14 @@ TEST(Cases, ValuesAreWhatTheirNamesSay) {
             if (values == Values::Descending) {
                 EXPECT_TRUE(std::is_sorted(row.rbegin(), row.rend()));
                 EXPECT_GT(row.front(), row.back());
+            }
+            if (values == Values::BestTogether) {
+                const auto isZero = [](float key) { return key == 0; };
+                const int64_t zeros =
+                        std::count_if(row.begin(), row.end(), isZero);
+                EXPECT_EQ(zeros, 5000 - 1250);
+                EXPECT_EQ(*std::min_element(row.begin(), row.end()), -625.f);
+                EXPECT_EQ(*std::max_element(row.begin(), row.end()), 625.f);
             }
         }
     }

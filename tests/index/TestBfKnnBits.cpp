@@ -212,7 +212,33 @@ TEST_F(BfKnnBits, KAndFewVectors) {
             for (auto metric :
                  {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
                 c.flat.metric = metric;
-                for (int k : {1, 2, 32, 33, 1024, 2047, 2048}) {
+                for (int k :
+                     {1, 2, 32, 33, 1024, 2047, 2048, 2049, 3000, 3001}) {
+                    c.k = k;
+                    expectKnn(c);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(BfKnnBits, LargeKOfEveryTypeAndPlace) {
+    KnnCase c;
+    c.flat.n = 5000;
+    c.flat.d = 7;
+    c.flat.fill = Fill::Integers;
+    for (int64_t q : {2, 40}) {
+        c.flat.q = q;
+        for (const auto& [type, faissType] : dataTypes<DistanceDataType>()) {
+            c.type = type;
+            c.faissType = faissType;
+            for (int pointers : {0, 5, 10, 15}) {
+                c.pointers = pointers;
+                c.idType = pointers % 2 ? IdType::Int32 : IdType::Int64;
+                c.vectorsRowMajor = pointers < 8;
+                c.queriesRowMajor = pointers != 5;
+                c.withNorms = pointers == 10;
+                for (int k : {2049, 4999, 5000, 6000}) {
                     c.k = k;
                     expectKnn(c);
                 }
@@ -306,7 +332,7 @@ TEST_F(BfKnnBits, SmallBadArguments) {
     using P = GpuDistanceParams;
     EXPECT_TRUE(refuses([](P& p) { p.k = 0; }, "k", "0"));
     EXPECT_TRUE(refuses([](P& p) { p.k = -2; }, "k", "-2"));
-    EXPECT_TRUE(refuses([](P& p) { p.k = 2049; }, "k", "2049"));
+    EXPECT_TRUE(refuses([](P& p) { p.k = INT32_MIN; }, "k", "-2147483648"));
     EXPECT_TRUE(refuses([](P& p) { p.dims = 0; }, "dims", "0"));
     EXPECT_TRUE(refuses([](P& p) { p.numVectors = -1; }, "numVectors", "-1"));
     EXPECT_TRUE(refuses([](P& p) { p.numQueries = -1; }, "numQueries", "-1"));

@@ -176,7 +176,7 @@ TEST_F(FlatMemory, LittleTemporaryMemory) {
                 c.metric = metric;
                 const FlatData data(c);
                 const auto index = data.makeIndex(&resources);
-                for (int k : {10, 2048}) {
+                for (int k : {10, 2048, 2049, 30000}) {
                     data.expectExact(searchOnHost(*index, data.queries, k), k);
                 }
             }
@@ -219,6 +219,31 @@ TEST_F(FlatMemory, PagedHostQueries) {
         index->search(
                 c.q, x.data(), k, out.distances.data(), out.labels.data());
         ASSERT_TRUE(sameOutput(out, expected)) << kind;
+    }
+}
+
+/// Results of which a page holds a few rows, and less than one.
+TEST_F(FlatMemory, PagedResultsOfALargeK) {
+    FlatCase c;
+    c.n = 150001;
+    c.d = 4;
+    c.fill = Fill::Integers;
+    for (int64_t q : {3, 20}) {
+        c.q = q;
+        for (const FlatCase& kind : kindsOf(c)) {
+            const FlatData data(kind);
+            const auto index = data.makeIndex();
+            for (int k : {3000, 20000, int(c.n)}) {
+                const auto expected = searchOnDevice(*index, data.queries, k);
+                data.expectExact(expected, k);
+                for (size_t pageBytes : {1, 3 << 20}) {
+                    index->setMinPagingSize(pageBytes);
+                    ASSERT_TRUE(sameOutput(
+                            searchOnHost(*index, data.queries, k), expected))
+                            << kind << " k=" << k << " page " << pageBytes;
+                }
+            }
+        }
     }
 }
 

@@ -50,6 +50,84 @@ TEST_F(FlatSearch, EveryK) {
     }
 }
 
+/// FAISS's own limit is 2048: beyond it, up to ntotal and above it.
+TEST_F(FlatSearch, AnyK) {
+    FlatCase c;
+    c.n = 5000;
+    c.d = 12;
+    for (Fill fill : {Fill::Uniform, Fill::Integers}) {
+        c.fill = fill;
+        for (int64_t q : {1, 16, 40}) {
+            c.q = q;
+            for (const FlatCase& kind : kindsOf(c)) {
+                expectSearches(kind, {2049, 4096, 4999, 5000, 5001, 9000});
+            }
+        }
+    }
+}
+
+TEST_F(FlatSearch, AllOfManyVectors) {
+    FlatCase c;
+    c.n = 300007;
+    c.d = 4;
+    c.q = 3;
+    c.fill = Fill::Integers;
+    for (const FlatCase& kind : kindsOf(c)) {
+        expectSearches(kind, {100000, int(c.n)});
+    }
+}
+
+/// Every way into a search takes the k that search() takes.
+TEST_F(FlatSearch, SmallAnyKInEveryCall) {
+    FlatCase c;
+    c.n = 2500;
+    c.d = 6;
+    c.q = 4;
+    c.fill = Fill::Integers;
+    for (const FlatCase& kind : kindsOf(c)) {
+        const FlatData data(kind);
+        const auto index = data.makeIndex();
+        for (int64_t k : {2049, 2500}) {
+            const auto expected = searchOnHost(*index, data.queries, k);
+            data.expectExact(expected, k);
+            std::vector<int64_t> labels(c.q * k, -123);
+            index->assign(c.q, data.queries.data(), labels.data(), k);
+            EXPECT_EQ(labels, expected.labels);
+
+            SearchOutput out;
+            out.distances.resize(c.q * k);
+            out.labels.resize(c.q * k);
+            std::vector<float> found(c.q * k * c.d);
+            index->search_and_reconstruct(
+                    c.q,
+                    data.queries.data(),
+                    k,
+                    out.distances.data(),
+                    out.labels.data(),
+                    found.data());
+            EXPECT_TRUE(sameOutput(out, expected)) << kind << " k=" << k;
+            for (int64_t i = 0; i < c.q * k; ++i) {
+                for (int j = 0; j < c.d; ++j) {
+                    ASSERT_EQ(
+                            found[i * c.d + j],
+                            data.vectors[out.labels[i] * c.d + j])
+                            << kind << " k=" << k << " place " << i;
+                }
+            }
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+            index->search_ex(
+                    c.q,
+                    data.queries.data(),
+                    faiss::NumericType::Float32,
+                    k,
+                    out.distances.data(),
+                    out.labels.data());
+            EXPECT_TRUE(sameOutput(out, expected)) << kind << " k=" << k;
+#endif
+        }
+    }
+}
+
 TEST_F(FlatSearch, EveryDimension) {
     FlatCase c;
     c.n = 2000;
@@ -116,7 +194,7 @@ TEST_F(FlatSearch, SmallShortResultsAreFilledUp) {
         for (int64_t q : {1, 33}) {
             c.q = q;
             for (const FlatCase& kind : kindsOf(c)) {
-                expectSearches(kind, {100, 2048});
+                expectSearches(kind, {100, 2048, 5000});
             }
         }
     }
@@ -129,7 +207,7 @@ TEST_F(FlatSearch, SmallEmptyIndex) {
     for (int64_t q : {1, 40}) {
         c.q = q;
         for (const FlatCase& kind : kindsOf(c)) {
-            expectSearches(kind, {1, 7, 2048});
+            expectSearches(kind, {1, 7, 2048, 5000});
         }
     }
 }

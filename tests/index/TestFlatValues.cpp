@@ -33,7 +33,7 @@ TEST_F(FlatValues, SmallTiesGoToTheLowerId) {
                 }
             }
             const auto index = data.makeIndex();
-            for (int k : {1, 29, 31, 500, 2048}) {
+            for (int k : {1, 29, 31, 500, 2048, 2900, 3000}) {
                 data.expectExact(searchOnHost(*index, data.queries, k), k);
             }
         }
@@ -51,7 +51,7 @@ TEST_F(FlatValues, SmallAllVectorsEqual) {
             FlatData data(kind);
             std::fill(data.vectors.begin(), data.vectors.end(), 2.f);
             const auto index = data.makeIndex();
-            for (int k : {1, 100, 2048}) {
+            for (int k : {1, 100, 2048, 2049, 5000}) {
                 data.expectExact(searchOnHost(*index, data.queries, k), k);
             }
         }
@@ -103,6 +103,27 @@ TEST_F(FlatValues, SmallNanVectorsComeLast) {
                         ASSERT_NE(out.labels[i] % 7, 0) << kind << " k=" << k;
                     }
                 }
+            }
+        }
+    }
+}
+
+/// As above with a k that takes all numbers and more.
+TEST_F(FlatValues, SmallNanVectorsComeLastForALargeK) {
+    FlatCase c;
+    c.n = 7000;
+    c.d = 4;
+    c.fill = Fill::Integers;
+    for (int64_t q : {1, 40}) {
+        c.q = q;
+        for (const FlatCase& kind : kindsOf(c)) {
+            FlatData data(kind);
+            for (int64_t i = 0; i < c.n; i += 7) {
+                data.vectors[i * c.d + i % c.d] = i % 2 ? kNan : -kNan;
+            }
+            const auto index = data.makeIndex();
+            for (int k : {5999, 6000, 6001, 7000, 8000}) {
+                data.expectExact(searchOnHost(*index, data.queries, k), k);
             }
         }
     }
@@ -200,7 +221,7 @@ TEST_F(FlatValues, SmallSameBitsEveryRun) {
         for (const FlatCase& kind : kindsOf(c)) {
             const FlatData data(kind);
             const auto index = data.makeIndex();
-            for (int k : {10, 2048}) {
+            for (int k : {10, 2048, 7000}) {
                 const auto first = searchOnDevice(*index, data.queries, k);
                 for (int run = 0; run < 3; ++run) {
                     ASSERT_TRUE(sameOutput(

@@ -19,6 +19,8 @@ struct SelectKCase {
     IdType idType = IdType::Int64;
     Values values = Values::Random;
     bool onDevice = false;
+    bool sorted = true;
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
 };
 
 class SelectK : public GpuTest {
@@ -29,7 +31,8 @@ class SelectK : public GpuTest {
                 << c.rows << " x " << c.cols << " k=" << c.k
                 << " largest=" << c.largest << " " << nameOf(c.keyType)
                 << " ids=" << c.withIds << int(c.idType) << " "
-                << nameOf(c.values) << " onDevice=" << c.onDevice);
+                << nameOf(c.values) << " onDevice=" << c.onDevice
+                << " sorted=" << c.sorted << " " << nameOf(c.algorithm));
         std::mt19937 random(7);
         std::vector<float> keys;
         std::vector<int64_t> ids;
@@ -51,6 +54,8 @@ class SelectK : public GpuTest {
         params.cols = c.cols;
         params.k = c.k;
         params.largest = c.largest;
+        params.sorted = c.sorted;
+        params.algorithm = c.algorithm;
         params.keyType = c.keyType;
         params.idType = c.idType;
         if (c.onDevice) {
@@ -73,8 +78,8 @@ class SelectK : public GpuTest {
             gpu::selectK(sharedResources(), params);
         }
 
-        const auto gotKeys = unpackFrom(c.keyType, outKeys);
-        const auto gotIds = unpackIds(c.idType, outIds);
+        auto gotKeys = unpackFrom(c.keyType, outKeys);
+        auto gotIds = unpackIds(c.idType, outIds);
         const float sentinel = c.largest ? -maxOf(c.keyType) : maxOf(c.keyType);
         for (int64_t r = 0; r < c.rows; ++r) {
             RowOfKeys row;
@@ -83,6 +88,13 @@ class SelectK : public GpuTest {
             row.ids = c.withIds ? ids.data() + r * c.cols : nullptr;
             const auto expected =
                     topKOfRow(row.keys, c.cols, row.ids, 0, c.k, c.largest);
+            if (!c.sorted) {
+                sortResult(
+                        gotKeys.data() + r * c.k,
+                        gotIds.data() + r * c.k,
+                        c.k,
+                        c.largest);
+            }
             ASSERT_TRUE(isTopKOfRow(
                     row,
                     expected,
@@ -97,13 +109,17 @@ class SelectK : public GpuTest {
 
 TEST_F(SelectK, SmallEveryOption) {
     SelectKCase c;
-    for (int bits = 0; bits < 32; ++bits) {
-        c.largest = bits & 1;
-        c.keyType = bits & 2 ? DataType::Float16 : DataType::Float32;
-        c.withIds = bits & 4;
-        c.idType = bits & 8 ? IdType::Int32 : IdType::Int64;
-        c.onDevice = bits & 16;
-        expectSelects(c);
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (int bits = 0; bits < 32; ++bits) {
+            c.keyType = type;
+            c.largest = bits & 1;
+            c.sorted = !(bits & 2);
+            c.withIds = bits & 4;
+            c.idType = bits & 8 ? IdType::Int32 : IdType::Int64;
+            c.onDevice = bits & 16;
+            expectSelects(c);
+        }
     }
 }
 
@@ -115,7 +131,7 @@ TEST_F(SelectK, ShapesAndK) {
             c.rows = rows;
             for (int64_t cols : {0, 1, 31, 5000}) {
                 c.cols = cols;
-                for (int k : {1, 33, 2048}) {
+                for (int k : {1, 33, 2048, 2049}) {
                     c.k = k;
                     expectSelects(c);
                 }
@@ -138,6 +154,41 @@ TEST_F(SelectK, EveryKindOfValue) {
         for (bool largest : {false, true}) {
             c.largest = largest;
             expectSelects(c);
+        }
+    }
+}
+
+TEST_F(SelectK, SmallEveryAlgorithmByItsNumber) {
+    SelectKCase c;
+    c.values = Values::FewDistinct;
+    c.k = 200;
+    std::vector<SelectAlgorithm> all = selectAlgorithms();
+    all.push_back(SelectAlgorithm::Auto);
+    for (SelectAlgorithm algorithm : all) {
+        c.algorithm = algorithm;
+        for (bool onDevice : {false, true}) {
+            c.onDevice = onDevice;
+            for (bool sorted : {true, false}) {
+                c.sorted = sorted;
+                expectSelects(c);
+            }
+        }
+    }
+}
+
+TEST_F(SelectK, KBeyond2048) {
+    SelectKCase c;
+    c.rows = 4;
+    c.cols = 9000;
+    for (bool onDevice : {false, true}) {
+        c.onDevice = onDevice;
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+            c.keyType = type;
+            for (int k : {2049, 5000, 9000, 10000}) {
+                c.k = k;
+                expectSelects(c);
+            }
         }
     }
 }
@@ -198,9 +249,18 @@ TEST_F(SelectK, SmallBadArguments) {
     EXPECT_TRUE(refuses([](P& p) { p.rows = -1; }, "rows", "-1"));
     EXPECT_TRUE(refuses([](P& p) { p.cols = -5; }, "cols", "-5"));
     EXPECT_TRUE(refuses([](P& p) { p.k = 0; }, "k", "0"));
-    EXPECT_TRUE(refuses([](P& p) { p.k = 2049; }, "k", "2049"));
     EXPECT_TRUE(refuses(
-            [](P& p) { p.keyType = DataType::BFloat16; }, "keyType", "2"));
+            [](P& p) {
+                p.k = 2049;
+                p.algorithm = SelectAlgorithm::Bits;
+            },
+            "bits",
+            "k = 2049"));
+    EXPECT_TRUE(
+            refuses([](P& p) { p.algorithm = SelectAlgorithm(77); },
+                    "algorithm",
+                    "77"));
+    EXPECT_TRUE(refuses([](P& p) { p.keyType = DataType(9); }, "keyType", "9"));
     EXPECT_TRUE(refuses([](P& p) { p.idType = IdType(9); }, "idType", "9"));
     EXPECT_TRUE(refuses([](P& p) { p.keys = nullptr; }, "keys", ""));
     EXPECT_TRUE(refuses([](P& p) { p.outKeys = nullptr; }, "outKeys", ""));

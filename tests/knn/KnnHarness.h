@@ -44,8 +44,26 @@ class CublasHandle {
 enum class Vectors {
     Uniform,  ///< components in [-1, 1): answers within the rounding
     Integers, ///< every distance is exact in fp32, but not in TF32: bit for bit
-    Special   ///< uniform, with NaN and infinite components in some vectors
+    Equal,    ///< all the same vector, exact
+    FewNumbers, ///< 16 distinct vectors, exact, and 19 of 20 have a NaN
+    Special     ///< uniform, with NaN and infinite components in some vectors
 };
+
+inline const char* nameOf(Vectors data) {
+    switch (data) {
+        case Vectors::Uniform:
+            return "uniform";
+        case Vectors::Integers:
+            return "integers";
+        case Vectors::Equal:
+            return "equal";
+        case Vectors::FewNumbers:
+            return "few numbers";
+        case Vectors::Special:
+            return "special";
+    }
+    return "?";
+}
 
 struct KnnCase {
     Metric metric = Metric::L2;
@@ -64,14 +82,28 @@ struct KnnCase {
     int multiprocessors = 0; ///< 0: of the device
     uint32_t seed = 1;
 
+    /// The problem without its arrays: enough to plan with.
+    FlatKnnProblem shape() const {
+        FlatKnnProblem p;
+        p.metric = metric;
+        p.dataType = dataType;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = d;
+        p.k = k;
+        p.vectorsRowMajor = vectorsRowMajor;
+        p.queriesRowMajor = queriesRowMajor;
+        p.idType = idType;
+        p.multiprocessors =
+                multiprocessors ? multiprocessors : multiprocessorCount();
+        return p;
+    }
+
     std::string describe() const {
         std::ostringstream text;
         text << (metric == Metric::L2 ? "L2 " : "IP ") << nameOf(dataType)
-             << " n=" << n << " q=" << q << " d=" << d << " k=" << k
-             << (data == Vectors::Uniform            ? " uniform"
-                         : data == Vectors::Integers ? " integers"
-                                                     : " special")
-             << (vectorsRowMajor ? "" : " column-major vectors")
+             << " n=" << n << " q=" << q << " d=" << d << " k=" << k << " "
+             << nameOf(data) << (vectorsRowMajor ? "" : " column-major vectors")
              << (queriesRowMajor ? "" : " column-major queries")
              << (giveNorms ? " norms given" : "")
              << (idType == IdType::Int32 ? " ids32" : "")
@@ -107,6 +139,15 @@ inline std::vector<float> makeVectors(
         if (c.data == Vectors::Integers) {
             vector[0] = areQueries ? float(random() % 4)
                                    : float(first + random() % (first / 5));
+        }
+        if (c.data == Vectors::Equal || c.data == Vectors::FewNumbers) {
+            std::fill(vector, vector + c.d, 1.f);
+        }
+        if (c.data == Vectors::FewNumbers && !areQueries) {
+            vector[0] = float(random() % 16);
+            if (random() % 20 != 0) {
+                vector[random() % c.d] = random() % 2 ? odd[0] : -odd[0];
+            }
         }
         if (c.data == Vectors::Special && !areQueries && random() % 4 == 0) {
             vector[random() % c.d] = odd[random() % 3];
@@ -186,21 +227,10 @@ class KnnData {
     }
 
     FlatKnnProblem problem() const {
-        FlatKnnProblem p;
-        p.metric = case_.metric;
-        p.dataType = case_.dataType;
-        p.numVectors = case_.n;
-        p.numQueries = case_.q;
-        p.d = case_.d;
-        p.k = case_.k;
+        FlatKnnProblem p = case_.shape();
         p.vectors = deviceVectors_.data();
-        p.vectorsRowMajor = case_.vectorsRowMajor;
         p.queries = deviceQueries_.data();
-        p.queriesRowMajor = case_.queriesRowMajor;
         p.vectorNorms = case_.giveNorms ? deviceNorms_.data() : nullptr;
-        p.idType = case_.idType;
-        p.multiprocessors = case_.multiprocessors ? case_.multiprocessors
-                                                  : multiprocessorCount();
         return p;
     }
 
@@ -242,7 +272,7 @@ class KnnData {
         return ::testing::AssertionSuccess();
     }
 
-   private:
+    /// One query's result [k] against the oracle.
     ::testing::AssertionResult checkQuery(
             int64_t query,
             const float* outDistances,
@@ -251,7 +281,7 @@ class KnnData {
         const float* q = queries_.data() + query * case_.d;
         const auto truth =
                 distancesToAll(q, vectors_.data(), case_.n, case_.d, isProduct);
-        if (case_.data == Vectors::Integers) {
+        if (case_.data != Vectors::Uniform && case_.data != Vectors::Special) {
             // Nothing is rounded: the result is the oracle's, bit for bit.
             std::vector<float> exact(truth.begin(), truth.end());
             const auto want = topKOfRow(
@@ -283,6 +313,7 @@ class KnnData {
         return isNearest(check, outDistances, outIds, case_.k);
     }
 
+   private:
     KnnCase case_;
     std::vector<float> vectors_; // [n, d]
     std::vector<float> queries_; // [q, d]

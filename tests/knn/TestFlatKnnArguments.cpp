@@ -62,7 +62,7 @@ class FlatKnnArguments : public ::testing::Test {
 
 TEST_F(FlatKnnArguments, SizeQueryNeedsNoDevice) {
     for (idx_t q : {1, 16, 17, 1000, 100000}) {
-        for (int k : {1, 100, kMaxSelectK}) {
+        for (int k : {1, 100, kMaxSelectK, kMaxSelectK + 1, 100000}) {
             FlatKnnProblem shape = good;
             shape.vectors = shape.queries = shape.outIds = nullptr;
             shape.outDistances = nullptr;
@@ -87,7 +87,7 @@ TEST_F(FlatKnnArguments, NoQueriesDoNothing) {
 }
 
 TEST_F(FlatKnnArguments, BadK) {
-    for (int k : {0, -5, kMaxSelectK + 1}) {
+    for (int k : {0, -5, INT32_MIN}) {
         good.k = k;
         expectBadShape(good, "k", std::to_string(k));
     }

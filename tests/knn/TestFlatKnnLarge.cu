@@ -36,6 +36,69 @@ TEST_F(FlatKnnLarge, MoreThanTwoTo31Distances) {
     }
 }
 
+/// q k = 2.6e9 results.
+TEST_F(FlatKnnLarge, MoreThanTwoTo31Results) {
+    if (!hasFreeMemory(size_t(36) << 30)) {
+        GTEST_SKIP() << "needs 36 GiB of free GPU memory";
+    }
+    for (Metric metric : kMetrics) {
+        KnnCase c;
+        c.metric = metric;
+        c.n = 1 << 16;
+        c.k = int(c.n);
+        c.q = 40000;
+        c.d = 2;
+        c.data = Vectors::Integers;
+        SCOPED_TRACE(c.describe());
+        const KnnData data(c);
+        FlatKnnProblem p = data.problem();
+        const DeviceBuffer<float> outDistances(c.q * c.k);
+        const DeviceBuffer<int64_t> outIds(c.q * c.k);
+        p.outDistances = outDistances.data();
+        p.outIds = outIds.data();
+        const DeviceBuffer<uint8_t> scratch(
+                flatKnnWorkspaceBytes(p, size_t(1) << 30));
+        runFlatKnn(p, {scratch.data(), scratch.size()}, handle(), nullptr);
+        for (int64_t query : {int64_t(0), (int64_t(1) << 15) + 1, c.q - 1}) {
+            std::vector<float> distances(c.k);
+            std::vector<int64_t> ids(c.k);
+            BITS_CUDA_CHECK(cudaMemcpy(
+                    distances.data(),
+                    outDistances.data() + query * c.k,
+                    c.k * sizeof(float),
+                    cudaMemcpyDeviceToHost));
+            BITS_CUDA_CHECK(cudaMemcpy(
+                    ids.data(),
+                    outIds.data() + query * c.k,
+                    c.k * sizeof(int64_t),
+                    cudaMemcpyDeviceToHost));
+            ASSERT_TRUE(data.checkQuery(query, distances.data(), ids.data()))
+                    << "query " << query;
+        }
+    }
+}
+
+/// Results of a million and of 2^24, with much scratch and little.
+TEST_F(FlatKnnLarge, MillionsOfResults) {
+    if (!hasFreeMemory(size_t(6) << 30)) {
+        GTEST_SKIP() << "needs 6 GiB of free GPU memory";
+    }
+    KnnCase c;
+    c.n = (1 << 24) + 43;
+    c.q = 2;
+    c.d = 2;
+    c.data = Vectors::Integers;
+    for (int k : {1000000, int(c.n)}) {
+        c.k = k;
+        SCOPED_TRACE(c.describe());
+        KnnData data(c);
+        const KnnResult result = data.run(handle(), nullptr, 0xFF);
+        ASSERT_TRUE(data.check(result, 1));
+        data.options().maxScratch = kLeastScratch;
+        ASSERT_TRUE(result == data.run(handle(), nullptr, 0xFF));
+    }
+}
+
 /// Components 0 or 1, by a hash.
 template <class T>
 __global__ void fillFarKernel(T* vectors, int64_t count) {

@@ -54,6 +54,22 @@ TEST_F(FlatKnnSmall, TilesOfVectors) {
     }
 }
 
+TEST_F(FlatKnnSmall, TilesOfVectorsForALargeK) {
+    for (IdType idType : {IdType::Int32, IdType::Int64}) {
+        for (int64_t q : {1, 17}) {
+            KnnCase c;
+            c.n = 50001;
+            c.q = q;
+            c.d = 2;
+            c.k = 2100;
+            c.idType = idType;
+            c.data = Vectors::Integers;
+            c.maxScratch = kLeastScratch;
+            expectNearest(c);
+        }
+    }
+}
+
 TEST_F(FlatKnnSmall, FewerVectorsThanK) {
     for (int64_t n : {0, 3}) {
         KnnCase c;

@@ -23,7 +23,11 @@ class FlatKnnStreams : public FlatKnnTest {};
 TEST_F(FlatKnnStreams, NonDefaultStream) {
     TestStream stream;
     for (int64_t q : {1, 16, 200}) {
-        expectNearest(tiledCase(q, 1), stream);
+        for (int k : {10, 2500}) {
+            KnnCase c = tiledCase(q, 1);
+            c.k = k;
+            expectNearest(c, stream);
+        }
     }
 }
 

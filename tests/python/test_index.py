@@ -25,7 +25,9 @@ def index_of(res, xb, metric=faiss.METRIC_L2, half=False):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("q", [1, 2, 19, 20, 200])
-@pytest.mark.parametrize("k", [1, 10, 1024, 2048])
+@pytest.mark.parametrize(
+    "k", [1, 10, 1024, 2048, 2049, N_BIG - 1, N_BIG, N_BIG + 1]
+)
 def test_search(res, metric, q, k):
     xq, xb = make("normal", q, D_BIG, 1), make("normal", N_BIG, D_BIG, 2)
     D, I = index_of(res, xb, metric).search(xq, k)
@@ -87,6 +89,16 @@ def test_add_reset_reconstruct_assign(res):
     assert index.ntotal == 0
     _, I = index.search(xb[:2], 2)
     assert (I == -1).all()
+
+
+def test_large_k_in_every_call(res):
+    xb = make("ties", 4000, 6, 1)
+    index, k = index_of(res, xb), 3000
+    D, I = index.search(xb[:5], k)
+    oracle.check_knn(xb[:5], xb, k, D, I)
+    assert (index.assign(xb[:5], k) == I).all()
+    D2, I2, R = index.search_and_reconstruct(xb[:5], k)
+    assert (D2 == D).all() and (I2 == I).all() and (R == xb[I]).all()
 
 
 def test_copies_to_and_from_the_cpu(res):
@@ -152,7 +164,11 @@ def test_as_kmeans_index_and_coarse_quantizer(res):
         (lambda i, x: i.search(x[:, :2], 1), ValueError, ["x", "(any, 4)"]),
         (lambda i, x: i.add(x[:, :2]), ValueError, ["x", "(any, 4)"]),
         (lambda i, x: i.search(x, 0), ValueError, ["k = 0"]),
-        (lambda i, x: i.search(x, 2049), RuntimeError, ["k = 2049"]),
+        (
+            lambda i, x: i.search(x[:0], 2**31),
+            RuntimeError,
+            ["k = 2147483648"],
+        ),
         (lambda i, x: i.assign(x, 2.5), TypeError, ["k = 2.5"]),
         (lambda i, x: i.reconstruct(10), RuntimeError, ["10"]),
         (lambda i, x: i.reconstruct(-1), RuntimeError, ["-1"]),

@@ -1,5 +1,7 @@
 """faiss_bits.select_k against the oracle."""
 
+import re
+
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import oracle
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 import faiss_bits
 
 
-def check(keys, k, largest=False):
-    out, ids = faiss_bits.select_k(keys, k, largest=largest)
+def check(keys, k, largest=False, **options):
+    out, ids = faiss_bits.select_k(keys, k, largest=largest, **options)
     expected, expected_ids = oracle.select(keys, k, largest)
     assert out.dtype == keys.dtype and ids.dtype == np.int64
     np.testing.assert_array_equal(ids, expected_ids)
@@ -24,7 +26,9 @@ KEYS = np.zeros((2, 3), np.float32)
 @pytest.mark.gpu
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize("k", [1, 2, 31, 32, 33, 127, 128, 129, 1024, 2047, 2048])
+@pytest.mark.parametrize(
+    "k", [1, 2, 31, 32, 33, 127, 128, 129, 1024, 2047, 2048, 2049, 6000]
+)
 def test_edges(k, dtype, largest):
     rng = np.random.default_rng(k)
     shapes = ((0, 5), (3, 0), (1, 1), (5, k - 1), (5, k), (3, k + 1), (2, 5000))
@@ -42,6 +46,83 @@ def test_orders(order, largest):
         "equal": np.ones(3000),
     }[order]
     check(np.stack([row, row]).astype(np.float32), 100, largest)
+
+
+#: Every one of kernels/select/SelectAlgorithm.h, and the largest k it takes.
+ALGORITHMS = {
+    "auto": 9000,
+    "bits": 2048,
+    "sample_filter": 9000,
+    "bits_global": 9000,
+    "sample_select": 9000,
+    "sample_select_two_stage": 9000,
+    "radix_select": 9000,
+    "sort": 9000,
+    "partial_bitonic": 2048,
+    "merge_queue": 2048,
+    "buffered_search": 2048,
+    "hierarchical_partition": 2048,
+    "combined_queue": 2048,
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name, limit", ALGORITHMS.items())
+def test_every_algorithm(name, limit):
+    keys = np.random.default_rng(1).integers(0, 500, (3, 7000)).astype(np.float32)
+    for k in {1, 100, 2048, limit}:
+        check(keys, k, algorithm=name)
+        check(keys, k, largest=True, algorithm=name)
+    if limit < 7000:
+        with pytest.raises(RuntimeError, match=rf"{name}.*k = {limit + 1}"):
+            faiss_bits.select_k(keys, limit + 1, algorithm=name)
+
+
+@pytest.mark.gpu
+def test_no_algorithm_is_missing():
+    with pytest.raises(ValueError) as caught:
+        faiss_bits.select_k(KEYS, 1, algorithm="nonsense")
+    for name in ALGORITHMS:
+        assert re.search(rf"\b{name}\b", str(caught.value)), (name, caught.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("k", [5, 300, 2500])
+def test_unsorted_is_the_same_set(k):
+    keys = np.random.default_rng(2).integers(0, 90, (5, 3000)).astype(np.float32)
+    expected, expected_ids = oracle.select(keys, k)
+    out, ids = faiss_bits.select_k(keys, k, sorted=False)
+    order = np.argsort(ids, axis=1)
+    by_id = np.argsort(expected_ids, axis=1)
+    for got, want in ((ids, expected_ids), (out, expected)):
+        np.testing.assert_array_equal(
+            np.take_along_axis(got, order, 1), np.take_along_axis(want, by_id, 1)
+        )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("where", ["cuda:0", "cpu"])
+@pytest.mark.parametrize("k", [1, 40, 3000])
+def test_bfloat16_tensors(torch, where, k):
+    keys = torch.randn((4, 2500), generator=torch.Generator().manual_seed(k))
+    keys = keys.to(torch.bfloat16).to(where)
+    out, ids = faiss_bits.select_k(keys, k)
+    assert out.dtype == torch.bfloat16 and ids.dtype == torch.int64
+    assert out.device == keys.device and ids.device == keys.device
+    # float32 holds every bfloat16, but for the largest one of a short row.
+    as_float = keys.float().cpu().numpy()
+    expected, expected_ids = oracle.select(as_float, k)
+    np.testing.assert_array_equal(ids.cpu().numpy(), expected_ids)
+    there = expected_ids >= 0
+    out = out.float().cpu().numpy()
+    np.testing.assert_array_equal(out[there], expected[there])
+    assert (out[~there] == torch.finfo(torch.bfloat16).max).all()
+
+
+class Bfloat16Array(np.ndarray):
+    """What packages that add bfloat16 to numpy look like from outside."""
+
+    dtype = type("dtype", (), {"name": "bfloat16"})()
 
 
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1.0, -1.0, 2.0]
@@ -80,7 +161,12 @@ def test_given_ids(dtype):
     "change, error, words",
     [
         ({"k": 0}, ValueError, ["k = 0"]),
-        ({"k": 2049}, RuntimeError, ["k = 2049"]),
+        ({"k": 2**31}, ValueError, ["k = 2147483648", "2147483647"]),
+        ({"k": 2049, "algorithm": "bits"}, RuntimeError, ["bits", "k = 2049"]),
+        ({"k": 2049, "ids": np.zeros((2, 3), "i8")}, RuntimeError, ["ids"]),
+        ({"algorithm": "quick"}, ValueError, ["algorithm = 'quick'", "bits"]),
+        ({"algorithm": 3}, TypeError, ["algorithm", "int"]),
+        ({"keys": KEYS.view(Bfloat16Array)}, TypeError, ["keys", "bfloat16"]),
         ({"keys": KEYS[0]}, ValueError, ["keys", "(3,)"]),
         ({"keys": KEYS.astype("f8")}, TypeError, ["keys", "float64"]),
         ({"ids": KEYS}, TypeError, ["ids", "float32"]),

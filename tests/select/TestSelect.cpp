@@ -5,7 +5,10 @@
 namespace faiss_bits::test {
 namespace {
 
-const std::vector<DataType> kKeyTypes = {DataType::Float32, DataType::Float16};
+const std::vector<DataType> kKeyTypes = {
+        DataType::Float32,
+        DataType::Float16,
+        DataType::BFloat16};
 
 class SelectValues : public GpuTest,
                      public ::testing::WithParamInterface<Values> {};

@@ -66,6 +66,7 @@ class SelectArguments : public ::testing::Test {
 
 TEST_F(SelectArguments, SizeQueryNeedsNoDevice) {
     SelectProblem shape;
+    shape.algorithm = SelectAlgorithm::Bits;
     shape.rows = 1;
     shape.cols = int64_t(1) << 27;
     shape.k = 2048;
@@ -85,9 +86,21 @@ TEST_F(SelectArguments, SizeQueryReadsTheShapeOnly) {
 }
 
 TEST_F(SelectArguments, BadK) {
-    for (int k : {0, -1, kMaxSelectK + 1, 1 << 30}) {
+    std::vector<SelectAlgorithm> all = selectAlgorithms();
+    all.push_back(SelectAlgorithm::Auto);
+    for (SelectAlgorithm algorithm : all) {
+        good.algorithm = algorithm;
+        for (int k : {0, -1}) {
+            good.k = k;
+            expectBadShape(good, "k", std::to_string(k));
+        }
+    }
+}
+
+TEST_F(SelectArguments, AnyKIsAGoodShape) {
+    for (int k : {1, kMaxSelectK, kMaxSelectK + 1, 1000000, 5000000, 1 << 30}) {
         good.k = k;
-        expectBadShape(good, "k", std::to_string(k));
+        EXPECT_NO_THROW(selectWorkspaceBytes(good)) << "k=" << k;
     }
 }
 
@@ -113,8 +126,8 @@ TEST_F(SelectArguments, BadRowStride) {
 }
 
 TEST_F(SelectArguments, BadKeyType) {
-    good.keyType = DataType::BFloat16;
-    expectBadShape(good, "keyType", "");
+    good.keyType = static_cast<DataType>(7);
+    expectBadShape(good, "keyType", "7");
 }
 
 TEST_F(SelectArguments, BadIdType) {
@@ -148,11 +161,8 @@ TEST_F(SelectArguments, NullPointers) {
     expectBadRun(p, "outIds");
 }
 
-TEST_F(SelectArguments, BiasNeedsBothAndItsOwnKindOfKeys) {
+TEST_F(SelectArguments, BiasNeedsColumnsAndItsOwnKindOfKeys) {
     SelectProblem p = good;
-    p.colBias = nowhere<float>();
-    expectBadRun(p, "rowBias");
-    p = good;
     p.rowBias = nowhere<float>();
     expectBadRun(p, "colBias");
 
@@ -166,6 +176,13 @@ TEST_F(SelectArguments, BiasNeedsBothAndItsOwnKindOfKeys) {
     p = good;
     p.largest = true;
     expectBadRun(p, "colBias");
+
+    // The queries' norms may be left out.
+    good.rowBias = nullptr;
+    EXPECT_NO_THROW(selectWorkspaceBytes(good));
+    p = good;
+    p.largest = true;
+    expectBadRun(p, "colBias");
 }
 
 TEST_F(SelectArguments, OffsetThatNarrowIdsCannotHold) {
@@ -175,6 +192,7 @@ TEST_F(SelectArguments, OffsetThatNarrowIdsCannotHold) {
 }
 
 TEST_F(SelectArguments, WorkspaceTooSmall) {
+    good.algorithm = SelectAlgorithm::Bits;
     const size_t needed = selectWorkspaceBytes(good);
     ASSERT_GT(needed, 0u);
     for (size_t bytes : {size_t(0), needed - 1}) {

@@ -11,14 +11,18 @@
 namespace faiss_bits::test {
 namespace {
 
-/// Ranks every row of known keys, and compares keys and ids.
+/// Selects from rows of known keys, and compares keys and ids.
 template <class T>
-void expectKnownBest(int64_t rows, int64_t cols, int k) {
+void expectBestOf(
+        const T* keys,
+        int64_t rows,
+        int64_t cols,
+        int k,
+        SelectAlgorithm algorithm) {
     SCOPED_TRACE(
             std::to_string(rows) + " x " + std::to_string(cols) + " k=" +
-            std::to_string(k) + " sizeof(T)=" + std::to_string(sizeof(T)));
-    DeviceBuffer<T> keys(size_t(rows) * cols, 0xFB);
-    fillKnownKeys(keys.data(), rows, cols);
+            std::to_string(k) + " sizeof(T)=" + std::to_string(sizeof(T)) +
+            " " + nameOf(algorithm));
     DeviceBuffer<T> outKeys(rows * k, 0xA5);
     DeviceBuffer<int64_t> outIds(rows * k, 0xA5);
 
@@ -27,11 +31,17 @@ void expectKnownBest(int64_t rows, int64_t cols, int k) {
     p.cols = cols;
     p.k = k;
     p.keyType = sizeof(T) == 4 ? DataType::Float32 : DataType::Float16;
-    p.keys = keys.data();
+    p.algorithm = algorithm;
+    p.keys = keys;
     p.outKeys = outKeys.data();
     p.outIds = outIds.data();
     p.multiprocessors = multiprocessorCount();
-    DeviceBuffer<uint8_t> scratch(selectWorkspaceBytes(p));
+    const size_t bytes = selectWorkspaceBytes(p);
+    if (!hasFreeMemory(bytes)) {
+        GTEST_SKIP() << nameOf(algorithm) << " needs " << (bytes >> 30)
+                     << " GiB of scratch";
+    }
+    DeviceBuffer<uint8_t> scratch(bytes);
     runSelect(p, {scratch.data(), scratch.size()}, nullptr);
 
     const auto gotKeys = outKeys.download();
@@ -53,6 +63,13 @@ void expectKnownBest(int64_t rows, int64_t cols, int k) {
     }
     // A short row may hold none of the keys whose rank is known.
     EXPECT_GT(checked * 10, rows / step * 7);
+}
+
+template <class T>
+void expectKnownBest(int64_t rows, int64_t cols, int k) {
+    DeviceBuffer<T> keys(size_t(rows) * cols, 0xFB);
+    fillKnownKeys(keys.data(), rows, cols);
+    expectBestOf(keys.data(), rows, cols, k, SelectAlgorithm::Auto);
 }
 
 class SelectLarge : public GpuTest {
@@ -115,6 +132,41 @@ TEST_F(SelectLarge, MoreThanTwoTo32Halves) {
     static_assert(17 * ((int64_t(1) << 28) + 3) > kTwoTo32);
     expectKnownBest<__half>(17, cols, 200);
 }
+
+/// The same for every algorithm, one ctest case each.
+class SelectLargeAlgorithm
+        : public SelectLarge,
+          public ::testing::WithParamInterface<SelectAlgorithm> {};
+
+TEST_P(SelectLargeAlgorithm, MoreThanTwoTo32FloatsInManyRows) {
+    const int64_t rows = 1040;
+    const int64_t cols = int64_t(1) << 22;
+    SKIP_IF_MEMORY_LACKS(size_t(rows) * cols * 4);
+    DeviceBuffer<float> keys(size_t(rows) * cols, 0xFB);
+    fillKnownKeys(keys.data(), rows, cols);
+    expectBestOf(keys.data(), rows, cols, 64, GetParam());
+}
+
+TEST_P(SelectLargeAlgorithm, OneRowBeyondTwoTo31Halves) {
+    const int64_t cols = kTwoTo31 + 12345;
+    SKIP_IF_MEMORY_LACKS(size_t(cols) * 2);
+    DeviceBuffer<__half> keys(cols, 0xFB);
+    fillKnownKeys(keys.data(), 1, cols);
+    expectBestOf(keys.data(), 1, cols, 1000, GetParam());
+}
+
+TEST_P(SelectLargeAlgorithm, TheLongestRow) {
+    SKIP_IF_MEMORY_LACKS(size_t(kMaxSelectCols) * 2);
+    DeviceBuffer<__half> keys(kMaxSelectCols, 0xFB);
+    fillKnownKeys(keys.data(), 1, kMaxSelectCols);
+    expectBestOf(keys.data(), 1, kMaxSelectCols, 100, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        All,
+        SelectLargeAlgorithm,
+        ::testing::ValuesIn(selectAlgorithms()),
+        [](const auto& info) { return std::string(nameOf(info.param)); });
 
 } // namespace
 } // namespace faiss_bits::test

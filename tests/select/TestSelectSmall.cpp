@@ -11,7 +11,8 @@ class SelectSmall : public GpuTest {};
 const std::vector<int> kSmallKs = {1, 5, 129, 257, 1025};
 
 TEST_F(SelectSmall, OneBlockARow) {
-    for (DataType type : {DataType::Float32, DataType::Float16}) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
         for (bool largest : {false, true}) {
             SelectCase c;
             c.rows = 2;
@@ -32,7 +33,8 @@ TEST_F(SelectSmall, WorstOrder) {
 }
 
 TEST_F(SelectSmall, RowsSplitOverBlocks) {
-    for (DataType type : {DataType::Float32, DataType::Float16}) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
         SelectCase c;
         c.cols = 40001;
         c.values = Values::FewDistinct;

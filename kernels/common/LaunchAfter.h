@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/CudaCheck.h"
+
+/// Launches that may begin while the kernel before them in the stream still
+/// runs (programmatic dependent launch), which hides the time between two
+/// short kernels. The kernel calls waitForPrevious() before it reads what
+/// others wrote, and the one before it may call allowNext().
+namespace faiss_bits {
+
+/// Programmatic launches need compute capability 9.0; elsewhere a launch is an
+/// ordinary one.
+inline bool hasProgrammaticLaunch() {
+    int device = 0;
+    int major = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &major, cudaDevAttrComputeCapabilityMajor, device));
+    return major >= 9;
+}
+
+template <class Params>
+void launchAfterPrevious(
+        void (*kernel)(Params),
+        unsigned blocks,
+        unsigned threads,
+        size_t sharedBytes,
+        cudaStream_t stream,
+        const Params& params) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = sharedBytes;
+    config.stream = stream;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute;
+    config.numAttrs = hasProgrammaticLaunch() ? 1 : 0;
+    void* arguments[] = {const_cast<Params*>(&params)};
+    BITS_CUDA_CHECK(cudaLaunchKernelExC(
+            &config, reinterpret_cast<const void*>(kernel), arguments));
+}
+
+#ifdef __CUDACC__
+/// Until the kernel before has ended and its writes can be read.
+__device__ __forceinline__ void waitForPrevious() {
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+/// The next kernel may start as soon as there is room for its blocks.
+__device__ __forceinline__ void allowNext() {
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+#endif
+
+} // namespace faiss_bits

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace faiss_bits {
+
+/// The ways in which runSelect can select. All of them keep its contract; they
+/// differ in speed and in what they can take (docs/algorithms.md).
+enum class SelectAlgorithm {
+    Auto, ///< from the tuning table
+
+    // One pass, the best k in shared memory; k <= 2048.
+    Bits, ///< Hanak 2023, 4.1: radius filter, buffer, bitonic merges
+
+    // Any k.
+    SampleFilter, ///< a limit from a sample, one pass, survivors sorted
+    BitsGlobal,   ///< Hanak 2023, 5.6: bits with its list in global memory
+    SampleSelect, ///< Hanak 2023, 4.3.2: one stage, keys and ids partitioned
+    SampleSelectTwoStage, ///< Hanak 2023, 4.3: find the k-th, then gather
+    RadixSelect,          ///< Hanak 2023, 3.7.2
+    Sort,                 ///< CUB's radix sort of every row
+
+    // Queue methods, for comparison; k <= 2048.
+    PartialBitonic,        ///< Hanak 2023, 4.1.1 to 4.1.4, without a buffer
+    MergeQueue,            ///< Tang 2015: Merge Queue with aligned merges
+    BufferedSearch,        ///< Tang 2015: Buffered Search with local sort
+    HierarchicalPartition, ///< Tang 2015: Hierarchical Partition
+    CombinedQueue          ///< Tang 2015: the three together
+};
+
+/// Every algorithm but Auto.
+const std::vector<SelectAlgorithm>& selectAlgorithms();
+
+/// "auto", "bits", "sample_filter" and so on; "?" for no such algorithm.
+const char* nameOf(SelectAlgorithm algorithm);
+
+/// The reverse of nameOf. Throws Error that names `name` and lists the names.
+SelectAlgorithm selectAlgorithmOf(const std::string& name);
+
+} // namespace faiss_bits

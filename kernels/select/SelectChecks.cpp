@@ -1,0 +1,101 @@
+#include "kernels/select/SelectChecks.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/common/Error.h"
+
+namespace faiss_bits {
+
+namespace {
+
+bool canLoadVectors(const SelectProblem& p, idx_t rowStride) {
+    const auto aligned = [](const void* pointer) {
+        return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+    };
+    return aligned(p.keys) && aligned(p.colBias) &&
+            (p.rows == 1 || rowStride * sizeOf(p.keyType) % 16 == 0);
+}
+
+} // namespace
+
+void checkSelectShape(const SelectProblem& p) {
+    BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %d is below 1", p.k);
+    BITS_THROW_IF_NOT_FMT(
+            p.rows >= 0, "rows = %lld is negative", (long long)p.rows);
+    BITS_THROW_IF_NOT_FMT(
+            p.cols >= 0 && p.cols <= kMaxSelectCols,
+            "cols = %lld is outside 0..%lld",
+            (long long)p.cols,
+            (long long)kMaxSelectCols);
+    BITS_THROW_IF_NOT_FMT(
+            p.rows <= kMaxSelectRows,
+            "rows = %lld is above %lld",
+            (long long)p.rows,
+            (long long)kMaxSelectRows);
+    BITS_THROW_IF_NOT_FMT(
+            p.rowStride == 0 || p.rowStride >= p.cols,
+            "rowStride = %lld is below cols = %lld",
+            (long long)p.rowStride,
+            (long long)p.cols);
+    BITS_THROW_IF_NOT_FMT(
+            p.keyType == DataType::Float32 || p.keyType == DataType::Float16 ||
+                    p.keyType == DataType::BFloat16,
+            "keyType = %d is none of Float32, Float16 and BFloat16",
+            int(p.keyType));
+    BITS_THROW_IF_NOT_FMT(
+            p.idType == IdType::Int32 || p.idType == IdType::Int64,
+            "idType = %d is neither Int32 nor Int64",
+            int(p.idType));
+    BITS_THROW_IF_NOT_FMT(
+            p.multiprocessors >= 1,
+            "multiprocessors = %d is below 1",
+            p.multiprocessors);
+}
+
+void checkSelectPointers(const SelectProblem& p) {
+    BITS_THROW_IF_NOT_FMT(p.keys || p.cols == 0, "keys = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.outKeys, "outKeys = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.outIds, "outIds = nullptr");
+    BITS_THROW_IF_NOT_FMT(
+            p.outStride == 0 || p.outStride >= p.k,
+            "outStride = %lld is below k = %d",
+            (long long)p.outStride,
+            p.k);
+    BITS_THROW_IF_NOT_FMT(
+            p.colBias || !p.rowBias,
+            "colBias = nullptr, rowBias = %p: it needs a colBias",
+            (const void*)p.rowBias);
+    BITS_THROW_IF_NOT_FMT(
+            !p.colBias ||
+                    (p.keyType == DataType::Float32 && !p.ids && !p.largest),
+            "colBias needs Float32 keys, implicit ids and largest = false");
+    const idx_t lastId = p.idOffset + std::max<idx_t>(p.cols, 1) - 1;
+    BITS_THROW_IF_NOT_FMT(
+            p.ids || p.idType == IdType::Int64 ||
+                    (p.idOffset >= INT32_MIN && lastId <= INT32_MAX),
+            "idOffset = %lld makes ids that Int32 cannot hold",
+            (long long)p.idOffset);
+}
+
+SelectParams makeSelectParams(const SelectProblem& p) {
+    SelectParams params;
+    params.keys = p.keys;
+    params.rowStride = p.rowStride ? p.rowStride : p.cols;
+    params.cols = uint32_t(p.cols);
+    params.signMask = p.largest ? 0x80000000u : 0u;
+    params.vectorLoads = canLoadVectors(p, params.rowStride);
+    params.k = p.k;
+    params.colBias = p.colBias;
+    params.rowBias = p.rowBias;
+    params.floor = p.clampAtZero ? 0 : -std::numeric_limits<float>::infinity();
+    params.ids = p.ids;
+    params.ids64 = p.idType == IdType::Int64;
+    params.idOffset = p.idOffset;
+    params.outKeys = p.outKeys;
+    params.outIds = p.outIds;
+    params.outStride = p.outStride ? p.outStride : p.k;
+    return params;
+}
+
+} // namespace faiss_bits

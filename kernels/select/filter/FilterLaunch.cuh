@@ -1,0 +1,118 @@
+/// The launches of SampleFilter; included by the generated sources only.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/LaunchAfter.h"
+#include "kernels/select/SelectLaunch.cuh"
+#include "kernels/select/filter/FilterLaunch.h"
+#include "kernels/select/filter/FusedFilter.cuh"
+#include "kernels/select/filter/SplitFilter.cuh"
+
+namespace faiss_bits {
+
+/// Raises the kernel's limit of dynamic shared memory to the device's. Cheap,
+/// and its effect is lost where a program resets a device, so never cached.
+template <class Kernel>
+size_t allowSharedBytes(Kernel kernel, size_t wanted) {
+    constexpr size_t kAlways = 48 * 1024;
+    if (wanted <= kAlways) {
+        return wanted;
+    }
+    int device = 0;
+    int most = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const size_t bytes = std::min(wanted, size_t(most));
+    BITS_CUDA_CHECK(cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+    return bytes;
+}
+
+template <class Keys, int Threads, int Room>
+void launchFusedFilter(
+        const FilterParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Body = FusedFilterBody<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    const auto kernel = fusedFilterKernel<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    FilterParams p = params;
+    const size_t wanted = Body::words(p.stages, p.capacity) * 8;
+    const size_t bytes = allowSharedBytes(kernel, wanted);
+    // A device with less shared memory: rows with more survivors are filtered
+    // again.
+    p.capacity -= uint32_t((wanted - bytes + 7) / 8);
+    kernel<<<blocks, Threads, bytes, stream>>>(p);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchSampleLimit(
+        const FilterParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    sampleLimitKernel<typename Keys::Tile>
+            <<<blocks, kFilterThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchSplitFilter(
+        const FilterParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Type = typename Keys::Type;
+    using Tile = typename Keys::Tile;
+    const auto kernel = splitFilterKernel<Type, Tile>;
+    const size_t bytes = allowSharedBytes(
+            kernel,
+            sizeof(typename SplitFilterBody<Type, Tile>::SharedStorage));
+    launchAfterPrevious(kernel, blocks, kFilterThreads, bytes, stream, params);
+}
+
+template <class Keys>
+void launchFilterAgain(
+        const FilterParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            filterAgainKernel<typename Keys::Tile>,
+            blocks,
+            kFilterThreads,
+            0,
+            stream,
+            params);
+}
+
+template <class Keys, int Threads, int Room>
+void launchFinishRows(
+        const FilterParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Body = FinishRowsBody<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    const auto kernel = finishRowsKernel<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    FilterParams p = params;
+    const size_t wanted = Body::words(p.staged) * 8;
+    const size_t bytes = allowSharedBytes(kernel, wanted);
+    p.staged -= uint32_t(std::min<size_t>(p.staged, (wanted - bytes + 7) / 8));
+    launchAfterPrevious(kernel, blocks, Threads, bytes, stream, p);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,79 @@
+/// The limit of a row, from a random sample of its columns: an entry that k
+/// others are expected to beat, and some more, whatever order they are in
+/// (Hanak 2023, 3.7.1 takes splitters from a sample in this way).
+#pragma once
+
+#include "kernels/select/filter/FilterParams.h"
+#include "kernels/select/filter/Narrow.cuh"
+
+namespace faiss_bits {
+
+template <class Tile, int Threads>
+struct RowSample {
+    using Narrow = BlockNarrow<Threads>;
+    using SharedStorage = typename Narrow::SharedStorage;
+    static constexpr int kRunThreads = kSampleRun / kSampleItems;
+
+    SharedStorage& shared;
+
+    /// Least entries of groups of random columns of [begin, end), begin a
+    /// multiple of 4, at least kSampleRun columns: the p-th least of disjoint
+    /// groups is no less than the p-th least of all.
+    __device__ __forceinline__ static void draw(
+            const FilterParams& params,
+            uint32_t row,
+            uint32_t begin,
+            uint32_t end,
+            uint64_t (&least)[kSampleItems]) {
+        const Tile tile(params, row);
+        // One run in each of as many parts of even length.
+        const float part = float(end - begin) * kRunThreads /
+                float(Threads * params.samplePlaces);
+        const uint32_t last = (end - kSampleRun) & ~(kSampleRun - 1u);
+        const uint32_t inRun = threadIdx.x % kRunThreads * kSampleItems;
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            least[i] = kNoEntry;
+        }
+#pragma unroll 4
+        for (int s = 0; s < params.samplePlaces; ++s) {
+            const uint32_t number = (s * Threads + threadIdx.x) / kRunThreads;
+            const float at = (number + randomFraction(number, begin)) * part;
+            const uint32_t run =
+                    min((begin + uint32_t(at)) & ~(kSampleRun - 1u), last);
+            uint64_t entries[kSampleItems];
+            tile.entriesAt(run + inRun, entries);
+#pragma unroll
+            for (int i = 0; i < kSampleItems; ++i) {
+                least[i] = entries[i] < least[i] ? entries[i] : least[i];
+            }
+        }
+    }
+
+    /// An entry that `rank` to `mostRank` of the block's are not above.
+    __device__ __forceinline__ uint64_t
+    limit(const uint64_t (&entries)[kSampleItems], int rank, int mostRank) {
+        const auto forEach = [&](auto take) {
+#pragma unroll
+            for (int i = 0; i < kSampleItems; ++i) {
+                if (entries[i] != kNoEntry) {
+                    take(entries[i]);
+                }
+            }
+        };
+        return Narrow{shared}.limit(forEach, rank, mostRank);
+    }
+
+   private:
+    /// In [0, 1), the same in every run.
+    __device__ __forceinline__ static float randomFraction(
+            uint32_t number,
+            uint32_t begin) {
+        uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
+        x = (x ^ (x >> 16)) * 0x7FEB352Du;
+        x = (x ^ (x >> 15)) * 0x846CA68Bu;
+        return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);
+    }
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,338 @@
+/// Sorts some thousand entries of a block in shared memory: into about as many
+/// bins as entries by their distance from the least, then each one against the
+/// few of its bin. Work grows with the entries, where that of a bitonic sort
+/// (kernels/device/Bitonic.cuh) grows with n log^2 n.
+#pragma once
+
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/device/Entry.cuh"
+#include "kernels/select/SelectOrder.cuh"
+
+namespace faiss_bits {
+
+template <int Threads, int Items>
+struct BlockSpreadSort {
+    static constexpr int kSize = Threads * Items;
+    static constexpr int kWarps = Threads / kWarpSize;
+    using Bitonic = BlockBitonic<Threads, Items>;
+
+    /// Above this many entries in one bin the bitonic sort takes over.
+    static constexpr uint32_t kMaxBin = 128;
+
+    struct SharedStorage {
+        union {
+            uint32_t bins[kSize + 1];
+            typename Bitonic::SharedStorage bitonic;
+        };
+        uint32_t sums[kWarps];
+        uint32_t most[kWarps];
+        uint64_t least[4];
+        uint64_t greatest[kWarps];
+        uint64_t leastTwo[kWarps][2];
+    };
+
+    SharedStorage& shared;
+
+    /// Calls put(place, entry) for every one of the `count` <= kSize distinct
+    /// entries, by any thread. `other` is room for
+    /// kSize entries beside them; both arrays are free afterwards, once the
+    /// block is in step. Begins with the block in step.
+    template <class Put>
+    __device__ __forceinline__ void sort(
+            uint64_t* entries,
+            uint64_t* other,
+            int count,
+            Put put) {
+        uint64_t least;
+        uint64_t greatest;
+        findRange(entries, count, least, greatest);
+        const uint64_t range = greatest > least ? greatest - least : 0;
+        const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
+        const auto binOf = [&](uint64_t e) {
+            return e < least ? 0u : uint32_t((e - least) >> shift);
+        };
+        uint32_t arrival[Items];
+        countBins(entries, count, binOf, arrival);
+        if (startBins() > kMaxBin) {
+            sortBitonic(entries, count, put);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const int from = i * Threads + threadIdx.x;
+            if (from < count) {
+                const uint64_t e = entries[from];
+                other[shared.bins[binOf(e)] + arrival[i]] = e;
+            }
+        }
+        __syncthreads();
+        for (int at = threadIdx.x; at < count; at += Threads) {
+            const uint64_t e = other[at];
+            const uint32_t bin = binOf(e);
+            const uint32_t end = shared.bins[bin + 1];
+            uint32_t place = shared.bins[bin];
+            for (uint32_t j = place; j < end; ++j) {
+                place += other[j] < e;
+            }
+            put(place, e);
+        }
+    }
+
+    /// Calls put(place, entry) for the k least of at least k distinct entries,
+    /// of which k are not above `limit`. `other` is room for k + kMaxBin
+    /// entries. False, with nothing put, where too many of them lie together.
+    /// Begins with the block in step; `entries` are left as they were.
+    template <class Put>
+    __device__ __forceinline__ bool select(
+            const uint64_t* entries,
+            int count,
+            uint64_t limit,
+            int k,
+            uint64_t* other,
+            Put put) {
+        uint64_t least;
+        uint64_t greatest;
+        findSecond(entries, count, least, greatest);
+        greatest = greatest < limit ? greatest : limit;
+        const uint64_t range = greatest > least ? greatest - least : 0;
+        const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
+        const auto binOf = [&](uint64_t e) {
+            return e < least ? 0u : uint32_t((e - least) >> shift);
+        };
+        for (int at = threadIdx.x; at < count; at += Threads) {
+            const uint64_t e = entries[at];
+            if (e <= greatest) {
+                atomicAdd(&shared.bins[binOf(e)], 1);
+            }
+        }
+        __syncthreads();
+        if (startBins(k) > kMaxBin) {
+            __syncthreads();
+            return false;
+        }
+        const uint32_t size = k + kMaxBin;
+        for (int at = threadIdx.x; at < count; at += Threads) {
+            const uint64_t e = entries[at];
+            if (e <= greatest) {
+                // Bins that begin at k or later are wanted no more.
+                const uint32_t to = atomicAdd(&shared.bins[binOf(e)], 1);
+                if (to < size) {
+                    other[to] = e;
+                }
+            }
+        }
+        __syncthreads();
+        // Every bin now holds its end.
+        const uint32_t kept = min(size, shared.bins[kSize - 1]);
+        for (uint32_t at = threadIdx.x; at < kept; at += Threads) {
+            const uint64_t e = other[at];
+            const uint32_t bin = binOf(e);
+            const uint32_t end = shared.bins[bin];
+            uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
+            if (place < uint32_t(k)) {
+                for (uint32_t j = place; j < end; ++j) {
+                    place += other[j] < e;
+                }
+                if (place < uint32_t(k)) {
+                    put(place, e);
+                }
+            }
+        }
+        return true;
+    }
+
+   private:
+    static constexpr int log2(int n) {
+        return n == 1 ? 0 : 1 + log2(n / 2);
+    }
+    static constexpr int kLogSize = log2(kSize);
+
+    /// The greatest entry, and one that few are below: bins from the very
+    /// least would be of no use where that one is far from all others, as the
+    /// zero distance of a vector to itself is.
+    __device__ __forceinline__ void findRange(
+            const uint64_t* entries,
+            int count,
+            uint64_t& least,
+            uint64_t& greatest) {
+        const int warp = threadIdx.x / kWarpSize;
+        least = threadIdx.x < count ? entries[threadIdx.x] : kNoEntry;
+        greatest = 0;
+        for (int i = threadIdx.x; i < count; i += Threads) {
+            const uint64_t e = entries[i];
+            greatest = e > greatest ? e : greatest;
+        }
+#pragma unroll
+        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
+            const uint64_t l = __shfl_xor_sync(kFullWarp, least, lanes);
+            const uint64_t g = __shfl_xor_sync(kFullWarp, greatest, lanes);
+            least = l < least ? l : least;
+            greatest = g > greatest ? g : greatest;
+        }
+        if (threadIdx.x % kWarpSize == 0) {
+            shared.greatest[warp] = greatest;
+            if (warp < 4) {
+                shared.least[warp] = least;
+            }
+        }
+        for (int b = threadIdx.x; b <= kSize; b += Threads) {
+            shared.bins[b] = 0;
+        }
+        __syncthreads();
+        least = shared.least[0];
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+            if (w < 4) {
+                least = shared.least[w] < least ? shared.least[w] : least;
+            }
+            greatest = shared.greatest[w] > greatest ? shared.greatest[w]
+                                                     : greatest;
+        }
+    }
+
+    /// The greatest entry and the second least: the least may be far from all
+    /// others, as the zero distance of a vector to itself is. Clears the bins.
+    __device__ __forceinline__ void findSecond(
+            const uint64_t* entries,
+            int count,
+            uint64_t& second,
+            uint64_t& greatest) {
+        uint64_t least = kNoEntry;
+        second = kNoEntry;
+        greatest = 0;
+        for (int i = threadIdx.x; i < count; i += Threads) {
+            const uint64_t e = entries[i];
+            greatest = e > greatest ? e : greatest;
+            addLeast(e, kNoEntry, least, second);
+        }
+#pragma unroll
+        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
+            const uint64_t g = __shfl_xor_sync(kFullWarp, greatest, lanes);
+            const uint64_t l = __shfl_xor_sync(kFullWarp, least, lanes);
+            const uint64_t s = __shfl_xor_sync(kFullWarp, second, lanes);
+            greatest = g > greatest ? g : greatest;
+            addLeast(l, s, least, second);
+        }
+        const int warp = threadIdx.x / kWarpSize;
+        if (threadIdx.x % kWarpSize == 0) {
+            shared.leastTwo[warp][0] = least;
+            shared.leastTwo[warp][1] = second;
+            shared.greatest[warp] = greatest;
+        }
+        for (int b = threadIdx.x; b <= kSize; b += Threads) {
+            shared.bins[b] = 0;
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int w = 0; w < kWarps; ++w) {
+            const uint64_t g = shared.greatest[w];
+            greatest = g > greatest ? g : greatest;
+            if (w != warp) {
+                addLeast(
+                        shared.leastTwo[w][0],
+                        shared.leastTwo[w][1],
+                        least,
+                        second);
+            }
+        }
+        second = second == kNoEntry ? least : second;
+    }
+
+    /// The two least of two pairs in order.
+    __device__ __forceinline__ static void addLeast(
+            uint64_t l,
+            uint64_t s,
+            uint64_t& least,
+            uint64_t& second) {
+        const uint64_t more = l < least ? least : l;
+        least = l < least ? l : least;
+        second = s < second ? s : second;
+        second = more < second ? more : second;
+    }
+
+    template <class BinOf>
+    __device__ __forceinline__ void countBins(
+            const uint64_t* entries,
+            int count,
+            BinOf binOf,
+            uint32_t (&arrival)[Items]) {
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const int from = i * Threads + threadIdx.x;
+            if (from < count) {
+                arrival[i] = atomicAdd(&shared.bins[binOf(entries[from])], 1);
+            }
+        }
+        __syncthreads();
+    }
+
+    /// Turns the counts into the places where the bins begin; returns the
+    /// largest count of those that begin below `end`.
+    __device__ __forceinline__ uint32_t startBins(uint32_t end = ~0u) {
+        uint32_t counts[Items];
+        uint32_t sum = 0;
+        uint32_t most = 0;
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            counts[i] = shared.bins[threadIdx.x * Items + i];
+            sum += counts[i];
+        }
+        uint32_t upTo = sum;
+#pragma unroll
+        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
+            const uint32_t before = __shfl_up_sync(kFullWarp, upTo, lanes);
+            upTo += threadIdx.x % kWarpSize >= lanes ? before : 0;
+        }
+        if (threadIdx.x % kWarpSize == kWarpSize - 1) {
+            shared.sums[threadIdx.x / kWarpSize] = upTo;
+        }
+        __syncthreads();
+        uint32_t start = upTo - sum;
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+            start += w < threadIdx.x / kWarpSize ? shared.sums[w] : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            shared.bins[threadIdx.x * Items + i] = start;
+            most = start < end ? max(most, counts[i]) : most;
+            start += counts[i];
+        }
+        most = __reduce_max_sync(kFullWarp, most);
+        if (threadIdx.x % kWarpSize == 0) {
+            shared.most[threadIdx.x / kWarpSize] = most;
+        }
+        if (threadIdx.x == Threads - 1) {
+            shared.bins[kSize] = start;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int w = 0; w < kWarps; ++w) {
+            most = max(most, shared.most[w]);
+        }
+        return most;
+    }
+
+    template <class Put>
+    __device__ __noinline__ void sortBitonic(
+            const uint64_t* entries,
+            int count,
+            Put put) {
+        uint64_t items[Items];
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const int from = i * Threads + threadIdx.x;
+            items[i] = from < count ? entries[from] : kNoEntry;
+        }
+        Bitonic{shared.bitonic}.sort(items, true, EntryLess{});
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const int place = threadIdx.x * Items + i;
+            if (place < count) {
+                put(place, items[i]);
+            }
+        }
+    }
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "kernels/select/SelectParams.h"
+
+namespace faiss_bits {
+
+/// Threads of the blocks that sort or distribute, and their entries.
+constexpr int kBucketThreads = 512;
+constexpr int kBucketItems = 7;
+
+/// Entries that a block sorts at a time, and that a bucket has room for. With
+/// 2048 expected and so large a sample, about one bucket in a million has more.
+constexpr uint32_t kBucketRoom = kBucketThreads * kBucketItems;
+
+/// Sampled entries a bucket; every 64th of the sorted sample is a splitter.
+constexpr uint32_t kBucketSamples = 64;
+
+/// Up to here a block groups its entries by bucket before it writes them.
+constexpr uint32_t kMostGrouped = 1024;
+
+/// What the kernels of one level get. The entries of level 0 are survivors;
+/// those of every other level are the sample that the level before it wants
+/// sorted, so that its results are that level's splitters.
+struct SurvivorSortParams : SelectParams {
+    int level = 0;
+    uint32_t bucket = 0;  // entries that a bucket is expected to have
+    uint32_t buckets = 1; // of a row at most
+    uint32_t stride = 0;
+    const uint32_t* counts = nullptr;  // [rows], of level 0
+    const uint64_t* entries = nullptr; // [rows, stride]
+
+    uint64_t* sample = nullptr;          // [rows, buckets * kBucketSamples]
+    const uint64_t* splitters = nullptr; // [rows, buckets], from number 1
+    uint32_t* sizes = nullptr;           // [rows, buckets]
+    uint32_t* starts = nullptr; // [rows, buckets], place of the first entry
+    uint64_t* slots = nullptr;  // [rows, buckets, kBucketRoom]
+
+    // Buckets that are left to mergeBucketsKernel: numbers in [rows, buckets].
+    uint32_t* left = nullptr;
+    uint32_t* numLeft = nullptr;
+
+    // Level > 0: the splitters of the level before.
+    uint64_t* outSplitters = nullptr; // [rows, outBuckets]
+    uint32_t outBuckets = 0;
+
+    uint32_t rows = 0;
+    uint32_t tiles = 0;  // blocks of a row that distribute its entries
+    uint32_t keyBit = 0; // lowest bit in which ordered keys differ
+    bool anyOrder = false;
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,106 @@
+/// Tiles on their way to shared memory while earlier ones are looked at: the
+/// bytes in flight cost no registers, and they keep memory busy while other
+/// blocks of the multiprocessor sort.
+#pragma once
+
+#include "kernels/select/SelectTiles.cuh"
+
+namespace faiss_bits {
+
+/// A tile of keys without bias whose values are in shared memory.
+template <class T>
+struct StreamTile : KeyTile<T, false> {
+    using Base = KeyTile<T, false>;
+    static constexpr int kItems = Base::kItems;
+    static constexpr int kPack = Base::kPack;
+    static constexpr int kPacks = kItems / kPack; // of a thread
+
+    const KeyPack<T>* packs = nullptr; // this thread's, blockDim.x apart
+
+    using Base::Base;
+
+    __device__ __forceinline__ void take(
+            const KeyPack<T>* from,
+            uint32_t begin) {
+        packs = from;
+        this->firstColumn = begin;
+        this->valid = (1u << kItems) - 1;
+#pragma unroll
+        for (int v = 0; v < kPacks; ++v) {
+            const KeyPack<T> pack = packs[v * blockDim.x];
+#pragma unroll
+            for (int i = 0; i < kPack; ++i) {
+                this->values[v * kPack + i] = this->adjust(pack.values[i], 0);
+            }
+        }
+    }
+
+    __device__ __forceinline__ uint64_t entry(int i) const {
+        const T key = packs[i / kPack * blockDim.x].values[i % kPack];
+        return makeEntry(orderedKey(this->adjust(key, 0)), this->column(i));
+    }
+};
+
+/// Two or three tiles of one block. Every thread copies and reads its own
+/// values only, so that no barrier is needed.
+template <class T, int Threads>
+struct TileStream {
+    using Tile = StreamTile<T>;
+    static constexpr uint32_t kTile = Threads * Tile::kItems;
+    static constexpr int kStagePacks = Tile::kPacks * Threads;
+    static constexpr int kStageBytes = kStagePacks * 16;
+
+    KeyPack<T>* slots; // [stages][kPacks][Threads], aligned to 128 bytes
+    int stages;        // 2 or 3
+    const T* row;
+    uint32_t firstColumn; // of the first tile
+    uint32_t numTiles;    // whole ones
+    int current = 0;      // stage
+
+    __device__ __forceinline__ void begin() {
+        for (int t = 0; t < stages; ++t) {
+            request(t);
+        }
+    }
+
+    __device__ __forceinline__ uint32_t column(uint32_t t) const {
+        return firstColumn + t * kTile;
+    }
+
+    /// Enqueues the copy of a tile, if there is such a one, to the current
+    /// stage, and goes on to the next stage.
+    __device__ __forceinline__ void request(uint32_t t) {
+        if (t < numTiles) {
+            const T* from = row + column(t) + threadIdx.x * Tile::kPack;
+            KeyPack<T>* to = stage();
+#pragma unroll
+            for (int v = 0; v < Tile::kPacks; ++v) {
+                asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                                     uint32_t(__cvta_generic_to_shared(
+                                             to + v * Threads))),
+                             "l"(from + v * Threads * Tile::kPack)
+                             : "memory");
+            }
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        current = current + 1 == stages ? 0 : current + 1;
+    }
+
+    /// Waits for tile t, which is in the current stage; the last request was
+    /// that of tile t + stages - 1.
+    __device__ __forceinline__ void read(uint32_t t, Tile& tile) const {
+        if (stages == 3) {
+            asm volatile("cp.async.wait_group 2;" ::: "memory");
+        } else {
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+        }
+        tile.take(stage(), column(t));
+    }
+
+   private:
+    __device__ __forceinline__ KeyPack<T>* stage() const {
+        return slots + current * kStagePacks + threadIdx.x;
+    }
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+enum class MultiPassKind { SampleOneStage, SampleTwoStage, Radix };
+
+/// How a multi-pass selection with k < cols runs. Made from shape and types.
+struct MultiPassPlan {
+    idx_t batch = 0;             // rows at a time
+    uint32_t splits = 1;         // blocks of a row
+    uint32_t buckets = 0;        // of a pass
+    int passes = 0;              // at most; what is left then is for one block
+    uint32_t tiles = 0;          // of a row, for the filter of two stages
+    uint32_t capacities[2] = {}; // candidates that the buffers of a row hold
+};
+
+MultiPassPlan planMultiPass(const SelectProblem& problem, MultiPassKind kind);
+
+/// Why none of the systems in this folder can take the problem, or "".
+std::string multiPassRefusal(const SelectProblem& problem);
+
+/// Every column sorted, by CUB: `Sort`, and what all do for k >= cols. Not
+/// sorted and k >= cols: no scratch.
+size_t sortAllWorkspaceBytes(const SelectProblem& problem);
+void runSortAll(
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+/// Rows at a time, all batches alike, so that one takes about 1 GiB.
+idx_t rowsPerBatch(idx_t rows, size_t bytesPerRow);
+
+} // namespace faiss_bits

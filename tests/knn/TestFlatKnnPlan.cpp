@@ -1,0 +1,184 @@
+/// How searches are cut into tiles, without a device: no CUDA call is made.
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/knn/FlatKnnPlan.h"
+
+namespace faiss_bits::test {
+namespace {
+
+struct PlanCase {
+    idx_t n = 0;
+    idx_t q = 0;
+    int k = 0;
+    Metric metric = Metric::L2;
+    IdType idType = IdType::Int64;
+
+    FlatKnnProblem problem() const {
+        FlatKnnProblem p;
+        p.metric = metric;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = 16;
+        p.k = k;
+        p.idType = idType;
+        return p;
+    }
+
+    std::string describe() const {
+        std::ostringstream text;
+        text << "n=" << n << " q=" << q << " k=" << k
+             << (metric == Metric::L2 ? " L2" : " IP")
+             << (idType == IdType::Int32 ? " ids32" : "");
+        return text.str();
+    }
+};
+
+/// Every shape that could be cut in its own way.
+std::vector<PlanCase> cases() {
+    std::vector<PlanCase> list;
+    for (idx_t n :
+         {idx_t(0),
+          idx_t(1),
+          idx_t(5000),
+          idx_t(16385),
+          idx_t(100003),
+          (idx_t(1) << 27) + 1,
+          (idx_t(1) << 31) - 1}) {
+        for (idx_t q : {1, 10, 16, 17, 1000, 1000000}) {
+            for (idx_t k :
+                 {idx_t(1),
+                  idx_t(2048),
+                  idx_t(2049),
+                  idx_t(100000),
+                  idx_t(1) << 24,
+                  std::max<idx_t>(n, 1),
+                  (idx_t(1) << 31) - 1}) {
+                PlanCase c;
+                c.n = n;
+                c.q = q;
+                c.k = int(k);
+                list.push_back(c);
+                c.metric = Metric::InnerProduct;
+                c.idType = IdType::Int32;
+                list.push_back(c);
+            }
+        }
+    }
+    return list;
+}
+
+constexpr size_t kMiB = size_t(1) << 20;
+const size_t kBudgets[] = {0, kMiB, 32 * kMiB, 1536 * kMiB, size_t(1) << 40};
+
+TEST(FlatKnnPlan, TilesCoverTheVectorsAndHoldKEach) {
+    for (const PlanCase& c : cases()) {
+        SCOPED_TRACE(c.describe());
+        for (size_t budget : kBudgets) {
+            const FlatKnnPlan plan = planFlatKnn(c.problem(), budget);
+            const idx_t tiles = plan.numVectorTiles;
+            ASSERT_GE(tiles, 1);
+            ASSERT_EQ(plan.tileBegin(0, c.n), 0);
+            ASSERT_EQ(plan.tileBegin(tiles, c.n), c.n);
+            ASSERT_GE(plan.distanceStride, plan.tileVectors);
+            ASSERT_EQ(plan.distanceStride % 4, 0);
+            for (idx_t t = 0; t < tiles; ++t) {
+                const idx_t begin = plan.tileBegin(t, c.n);
+                const idx_t width = plan.tileBegin(t + 1, c.n) - begin;
+                ASSERT_EQ(begin % 4, 0) << "tile " << t;
+                ASSERT_LE(width, plan.tileVectors) << "tile " << t;
+                if (tiles > 1) {
+                    ASSERT_GE(width, c.k) << "tile " << t << " of " << tiles;
+                }
+            }
+            ASSERT_GE(plan.tileQueries, 1);
+            ASSERT_LE(plan.tileQueries, c.q);
+            if (tiles > 1) {
+                ASSERT_GE(plan.slots, 2);
+                ASSERT_EQ(plan.mergeByPlace, c.k > kMaxSelectK);
+                // Places must fit the ids' type.
+                ASSERT_LE(idx_t(plan.slots) * c.k, INT32_MAX);
+            }
+        }
+    }
+}
+
+/// The run is given what the size query has said, and must find the same plan.
+TEST(FlatKnnPlan, TheSizeLeadsToThePlanItCameFrom) {
+    for (const PlanCase& c : cases()) {
+        SCOPED_TRACE(c.describe());
+        const size_t least = planFlatKnn(c.problem(), 0).bytes;
+        for (size_t budget : kBudgets) {
+            const FlatKnnPlan plan = planFlatKnn(c.problem(), budget);
+            ASSERT_LE(plan.bytes, std::max(budget, least));
+            const FlatKnnPlan again = planFlatKnn(c.problem(), plan.bytes);
+            ASSERT_EQ(again.bytes, plan.bytes);
+            ASSERT_EQ(again.tileQueries, plan.tileQueries);
+            ASSERT_EQ(again.tileVectors, plan.tileVectors);
+            ASSERT_EQ(again.slots, plan.slots);
+        }
+    }
+}
+
+/// Every selection of the run fits the scratch that the plan has set aside.
+TEST(FlatKnnPlan, ScratchSufficesForEverySelection) {
+    for (const PlanCase& c : cases()) {
+        SCOPED_TRACE(c.describe());
+        const FlatKnnProblem p = c.problem();
+        for (size_t budget : kBudgets) {
+            const FlatKnnPlan plan = planFlatKnn(p, budget);
+            WorkspaceSlices slices;
+            const FlatKnnScratch scratch(p, plan, slices);
+            const idx_t sets = (c.q + plan.tileQueries - 1) / plan.tileQueries;
+            const idx_t last = c.q - (sets - 1) * plan.tileQueries;
+            for (idx_t queries : {plan.tileQueries, last}) {
+                const idx_t tiles = plan.numVectorTiles;
+                for (idx_t t : {idx_t(0), tiles / 2, tiles - 1}) {
+                    const auto select = tileSelection(
+                            p,
+                            plan,
+                            queries,
+                            plan.tileBegin(t + 1, c.n) -
+                                    plan.tileBegin(t, c.n));
+                    ASSERT_LE(
+                            selectWorkspaceBytes(select), scratch.select.bytes);
+                }
+                for (int filled = 2; filled <= plan.slots; ++filled) {
+                    const auto select =
+                            mergeSelection(p, plan, queries, filled);
+                    ASSERT_EQ(select.ids == nullptr, c.k > kMaxSelectK);
+                    ASSERT_LE(
+                            selectWorkspaceBytes(select), scratch.select.bytes);
+                }
+            }
+        }
+    }
+}
+
+/// What the header says of the least scratch, with room for other algorithms
+/// in the tuning table.
+TEST(FlatKnnPlan, LeastScratch) {
+    for (const PlanCase& c : cases()) {
+        SCOPED_TRACE(c.describe());
+        FlatKnnProblem p = c.problem();
+        const float norm = 0;
+        p.vectorNorms = &norm;
+        p.numQueries = std::min<idx_t>(c.q, 1000);
+        const size_t least = planFlatKnn(p, 0).bytes;
+        size_t most = 16 * kMiB;
+        if (c.k > kMaxSelectK) {
+            const size_t k = c.k;
+            const size_t n = c.n;
+            most += 2 * std::min(100 * k, 6 * n + 16 * std::min(k, n));
+        }
+        EXPECT_LE(least, most);
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/select/Select.h"
+#include "tests/common/Cases.h"
+
+/// One selection that tests make, and what comes out of it.
+namespace faiss_bits::test {
+
+struct SelectCase {
+    int64_t rows = 1;
+    int64_t cols = 1;
+    Values values = Values::Random;
+    DataType keyType = DataType::Float32;
+    bool largest = false;
+    IdType idType = IdType::Int64;
+    bool givenIds = false;
+    bool bias = false;
+    bool rowBias = true;     ///< with bias: also one number a row
+    bool clampAtZero = true; ///< with bias
+    bool sorted = true;
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
+    int64_t idOffset = 0;
+    int64_t padding = 0;     ///< rowStride - cols
+    int64_t outPadding = 0;  ///< outStride - k
+    size_t shift = 0;        ///< elements that the base pointers are off
+    int multiprocessors = 0; ///< 0: of the device
+    uint32_t seed = 1;
+
+    std::string describe() const {
+        std::ostringstream text;
+        text << rows << " x " << cols << " " << nameOf(values) << " "
+             << nameOf(keyType) << (largest ? " largest" : " smallest")
+             << (idType == IdType::Int32 ? " ids32" : " ids64")
+             << (givenIds ? " given" : " implicit")
+             << (!bias             ? ""
+                         : rowBias ? " bias"
+                                   : " colBias")
+             << (clampAtZero ? "" : " unclamped") << (sorted ? "" : " unsorted")
+             << " " << nameOf(algorithm) << " idOffset=" << idOffset
+             << " padding=" << padding << " outPadding=" << outPadding
+             << " shift=" << shift << " multiprocessors=" << multiprocessors
+             << " seed=" << seed;
+        return text.str();
+    }
+};
+
+/// What outputs are filled with: neither a sentinel key nor the id -1.
+constexpr int kOutputByte = 0xA5;
+
+struct SelectResult {
+    std::vector<uint8_t> keyBytes;
+    std::vector<uint8_t> idBytes;
+
+    bool operator==(const SelectResult&) const = default;
+};
+
+} // namespace faiss_bits::test

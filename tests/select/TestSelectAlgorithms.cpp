@@ -1,0 +1,159 @@
+/// Every algorithm of runSelect against one contract: values, key types, both
+/// directions, every kind of k. The layouts are in TestSelectAlgorithmLayout.
+
+#include "tests/select/AlgorithmHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class SelectAlgorithmValues : public GpuTest,
+                              public ::testing::WithParamInterface<Values> {};
+
+TEST_P(SelectAlgorithmValues, MatchOracle) {
+    const std::pair<DataType, bool> kinds[] = {
+            {DataType::Float32, false},
+            {DataType::Float32, true},
+            {DataType::Float16, false},
+            {DataType::BFloat16, true}};
+    for (auto [type, largest] : kinds) {
+        SelectCase c;
+        c.values = GetParam();
+        c.keyType = type;
+        c.largest = largest;
+        // A few blocks, a row split over blocks, more rows than blocks.
+        c.rows = 3;
+        c.cols = 4097;
+        expectAllSelect(c, {1, 10, 33, 257, 2048});
+        c.rows = 1;
+        c.cols = 70001;
+        expectAllSelect(c, {1, 100, 2048});
+        c.rows = 300;
+        c.cols = 700;
+        expectAllSelect(c, {50, 700});
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        All,
+        SelectAlgorithmValues,
+        ::testing::ValuesIn(kAllValues),
+        [](const auto& info) { return nameOf(info.param); });
+
+class SelectAlgorithms : public GpuTest {};
+
+TEST_F(SelectAlgorithms, EveryKUpTo2048) {
+    for (Values values : {Values::Random, Values::FewDistinct}) {
+        SelectCase c;
+        c.rows = 3;
+        c.cols = 5000;
+        c.values = values;
+        expectAllSelect(c, kSelectKs);
+    }
+}
+
+/// Around the k at which an algorithm may change its ways, and around cols.
+TEST_F(SelectAlgorithms, KBeyond2048) {
+    for (auto [rows, cols] :
+         {std::pair<int64_t, int64_t>{3, 5000}, {1, 70001}, {10, 20000}}) {
+        const int n = int(cols);
+        for (Values values : {Values::Random, Values::FewDistinct}) {
+            for (bool largest : {false, true}) {
+                SelectCase c;
+                c.rows = rows;
+                c.cols = cols;
+                c.values = values;
+                c.largest = largest;
+                expectAllSelect(
+                        c,
+                        {2049, 4096, 4097, n - 1, n, n + 1},
+                        anyKAlgorithms());
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Ties at the k-th place, NaN and infinities within the first k.
+TEST_F(SelectAlgorithms, KBeyond2048OfEveryKindOfValue) {
+    for (Values values : kAllValues) {
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+            SelectCase c;
+            c.rows = 2;
+            c.cols = 30000;
+            c.values = values;
+            c.keyType = type;
+            c.largest = type == DataType::Float16;
+            expectAllSelect(c, {3000, 29000}, anyKAlgorithms());
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(SelectAlgorithms, KOfAMillion) {
+    SelectCase c;
+    c.cols = 3 << 20;
+    expectAllSelect(c, {1 << 20}, anyKAlgorithms());
+    c.values = Values::FewDistinct;
+    expectAllSelect(c, {(1 << 20) + 1}, anyKAlgorithms());
+}
+
+TEST_F(SelectAlgorithms, KBeyondTheColumns) {
+    for (int64_t cols : {0, 1, 2, 31, 33, 1000}) {
+        for (bool largest : {false, true}) {
+            for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+                SelectCase c;
+                c.rows = 3;
+                c.cols = cols;
+                c.largest = largest;
+                c.keyType = type;
+                SelectData data(c);
+                expectAllSelect(data, {1, 32, 1001, 2048});
+                expectAllSelect(data, {2049, 5000}, anyKAlgorithms());
+            }
+        }
+    }
+}
+
+TEST_F(SelectAlgorithms, EveryColumnCount) {
+    std::vector<int64_t> counts = kSelectCols;
+    counts.insert(counts.end(), {8191, 8192, 8193, 16385, 32769});
+    for (int64_t cols : counts) {
+        for (DataType type : {DataType::Float32, DataType::Float16}) {
+            SelectCase c;
+            c.rows = type == DataType::Float32 ? 2 : 3;
+            c.cols = cols;
+            c.keyType = type;
+            expectAllSelect(c, {1, 100, 1025});
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// The table may pick any of them: what it picks is right, too.
+TEST_F(SelectAlgorithms, Auto) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (auto [rows, cols] :
+             {std::pair<int64_t, int64_t>{1, 200000}, {50, 5000}, {500, 100}}) {
+            SelectCase c;
+            c.rows = rows;
+            c.cols = cols;
+            c.keyType = type;
+            const int n = int(cols);
+            expectSelects(c, {1, 20, 2048, 2049, n - 1, n, n + 1});
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
