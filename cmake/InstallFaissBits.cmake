@@ -37,7 +37,9 @@ endforeach()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
   DESTINATION ${faiss_bits_include_dir}
   FILES_MATCHING PATTERN "*.h"
-  PATTERN python EXCLUDE)
+  PATTERN python EXCLUDE
+  # The drop-in library is linked or loaded, never included.
+  PATTERN dropin EXCLUDE)
 if(FAISS_BITS_ENABLE_GPU)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
     DESTINATION ${faiss_bits_include_dir}

@@ -20,16 +20,21 @@
 #   FAISS_BITS_JOBS          compile jobs; default: cores, as memory allows
 #   FAISS_BITS_FAISS_SOURCE  FAISS source tree to build with GPU support, in
 #                            place of Debian's source package
+#   FAISS_BITS_TEST_WHEEL    folder with the official faiss-gpu wheel for the
+#                            tests of a GPU build (docs/dropin.md); default: in
+#                            the cache, fetched from PyPI, 570 MB; off: none,
+#                            and the tests with it are skipped
 #   faiss_DIR, CMAKE_PREFIX_PATH, FETCHCONTENT_SOURCE_DIR_FAISS
 #                            a FAISS of your own, as CMake knows them
 #
 # env.sh sets: BITS_BUILD, BITS_GPU (ON or OFF), BITS_PYTHON, BITS_CMAKE_ARGS
-# (an array), and exports PYTHONPATH and FAISS_BITS_DATA.
+# (an array), and exports PYTHONPATH, FAISS_BITS_DATA and, where there is the
+# wheel, FAISS_BITS_TEST_WHEEL.
 
 set -euo pipefail
 
 tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-for part in common apt cuda modules faiss data; do
+for part in common apt cuda modules faiss data wheel; do
     # shellcheck source=/dev/null
     source "$tools/lib/$part.sh"
 done
@@ -43,6 +48,7 @@ esac
 BITS_CMAKE_ARGS=(-G Ninja "-DPython_EXECUTABLE=$BITS_PYTHON")
 BITS_FAISS_PYTHON=""
 BITS_NVCC=""
+BITS_WHEEL=""
 
 install_tools() {
     local packages=(g++ cmake ninja-build swig python3 python3-dev
@@ -93,6 +99,11 @@ write_env() {
         printf 'export FAISS_BITS_DATA=%q\n' "$BITS_DATA"
         # shellcheck disable=SC2016  # expands when env.sh is read
         printf 'export PYTHONPATH=%q${PYTHONPATH:+:$PYTHONPATH}\n' "$path"
+        if [[ -n $BITS_WHEEL ]]; then
+            printf 'export FAISS_BITS_TEST_WHEEL=%q\n' "$BITS_WHEEL"
+        else
+            echo 'unset FAISS_BITS_TEST_WHEEL'
+        fi
     } >"$BITS_BUILD/env.sh"
 }
 
@@ -102,6 +113,9 @@ main() {
     choose_gpu
     choose_faiss
     fetch_data
+    if [[ $purpose == test && $BITS_GPU == ON ]]; then
+        fetch_wheel
+    fi
     write_env
     say "set up: $BITS_BUILD/env.sh"
     # For the scripts that call this one.

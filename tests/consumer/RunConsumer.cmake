@@ -32,3 +32,13 @@ message(STATUS "${output}")
 if(EXPECT_GPU AND NOT output MATCHES "GPU part: yes")
     message(FATAL_ERROR "The installed library has no GPU part:\n${output}")
 endif()
+
+# Linked with the drop-in library, a FAISS program finds its selection replaced.
+if(EXPECT_GPU)
+    set(ENV{FAISS_BITS_DROPIN} log)
+    run("${WORK_DIR}/app/bin/consumer_dropin")
+    message(STATUS "${output}")
+    if(NOT output MATCHES "k-selection is replaced")
+        message(FATAL_ERROR "The drop-in library replaces nothing:\n${output}")
+    endif()
+endif()

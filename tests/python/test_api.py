@@ -1,6 +1,8 @@
 """The package as a whole: names, texts, and what it says without a GPU."""
 
 import inspect
+import pickle
+import pydoc
 import subprocess
 import sys
 
@@ -89,17 +91,86 @@ def run(code):
 
 
 def test_import_brings_no_torch_and_prints_nothing():
-    result = run("import faiss_bits, sys; assert 'torch' not in sys.modules")
+    result = run(
+        "import faiss_bits, sys; faiss_bits.backend()\n"
+        "assert 'torch' not in sys.modules"
+    )
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_refuses_another_faiss():
+# ---- what is loaded, and when -------------------------------------------------
+
+# Names that need no loading, among them one that other builds have.
+CHEAP = "faiss_bits.__version__, dir(faiss_bits), hasattr(faiss_bits, 'nothing')"
+
+
+def test_import_loads_faiss_at_first_use():
+    result = run(
+        f"import faiss_bits, sys; {CHEAP}\n"
+        "print('faiss' in sys.modules, 'numpy' in sys.modules)\n"
+        "faiss_bits.knn\n"
+        "print('faiss' in sys.modules, 'knn' in vars(faiss_bits))"
+    )
+    assert result.stdout == "False False\nTrue True\n", result.stderr
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "from faiss_bits import *",
+        "from faiss_bits import knn",
+        "import faiss, faiss_bits; faiss_bits.select_k",
+        "import faiss_bits.functions",
+        "from faiss_bits import swigfaiss_bits",
+        "import faiss_bits; faiss_bits.class_wrappers",
+        "import pickle, sys; pickle.loads({knn!r})",
+        "from faiss_bits.contrib import quickstart",
+        "import pydoc, faiss_bits; pydoc.render_doc(faiss_bits)",
+    ],
+)
+def test_whatever_comes_first_the_package_is_whole(first):
+    """Every name is there, and the classes are wrapped."""
+    first = first.format(knn=pickle.dumps(faiss_bits.knn))
+    result = run(
+        f"{first}\nimport faiss_bits\n"
+        "assert all(getattr(faiss_bits, n) is not None for n in faiss_bits.__all__)\n"
+        "index = getattr(faiss_bits, 'GpuIndexBitsFlat', None)\n"
+        "assert index is None or index.search is not index.search_c\n"
+        "print(faiss_bits.functions.knn is faiss_bits.knn)"
+    )
+    assert result.stdout == "True\n", result.stderr
+
+
+def test_star_and_dir_agree_with_all():
+    names = {}
+    exec("from faiss_bits import *", names)
+    assert set(faiss_bits.__all__) <= set(names) & set(dir(faiss_bits))
+
+
+def test_every_public_name_is_in_the_help():
+    text = pydoc.render_doc(faiss_bits, renderer=pydoc.plaintext)
+    assert [n for n in faiss_bits.__all__ if n not in text] == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import faiss_bits; faiss_bits.knn",
+        "from faiss_bits import knn",
+        "import faiss_bits.functions",
+        "import faiss_bits; hasattr(faiss_bits, 'functions')",
+    ],
+)
+def test_refuses_another_faiss(use):
     result = run(
         "import faiss; faiss.__version__ = '0.0.1'\n"
-        "try: import faiss_bits\n"
-        "except ImportError as error: print(error)"
+        "for i in range(2):\n"
+        f"  try: {use}\n"
+        "  except ImportError as error: print(error)"
     )
-    assert "built for FAISS" in result.stdout and "0.0.1" in result.stdout
+    first, again = result.stdout.splitlines()
+    assert "built for FAISS" in first and "0.0.1" in first
+    assert again == first
 
 
 def test_faiss_still_works_beside_it():

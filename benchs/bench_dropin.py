@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Searches of an unmodified FAISS with and without the drop-in library.
+
+    benchs/bench_dropin.py --out benchs/results/h200/dropin.json
+
+Runs with whatever `import faiss` finds: a wheel, or a module of your own; and
+with whatever `import faiss_bits.dropin` finds. Two processes hold the same
+indexes, one of them with the drop-in library, and take turns cell by cell, so
+that both are timed in the same minute on the same clocks. An index that needs
+training is trained once, by FAISS alone.
+
+Times are the median of whole `search` calls on NumPy arrays, copies included.
+ids_equal: the distances agree bit by bit, and so do the ids, save among equal
+distances, whose order FAISS leaves open. places_same: how many places of the
+result have the same id.
+"""
+
+import argparse
+import datetime
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+#: Binary vectors have d bits; that index selects by itself, so that nothing
+#: changes for it.
+INDEXES = ("flat_l2", "flat_ip", "ivf_flat", "ivf_pq", "binary_flat")
+NLIST, NPROBE, PQ_BYTES = 4096, 32, 16
+
+
+def cells(options):
+    """(index, n, d, q, k) of every measurement, grouped by index."""
+    for index, d in itertools.product(options.indexes, options.d):
+        for q, k in itertools.product(options.q, options.k):
+            # FAISS's GPU indexes take no more.
+            if k <= 2048:
+                yield index, options.n, d, q, k
+
+
+def vectors(n, d, seed):
+    """Clustered vectors, the same in every process."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(1).standard_normal((256, d), "float32")
+    x = rng.standard_normal((n, d), "float32")
+    x += 2 * centres[rng.integers(0, len(centres), n)]
+    return x
+
+
+def codes(n, d, seed):
+    return np.random.default_rng(seed).integers(0, 256, (n, d // 8), "uint8")
+
+
+# ---- the two processes ---------------------------------------------------------
+
+
+class Worker:
+    """Holds one index at a time and times searches on it."""
+
+    def __init__(self, folder, seconds):
+        import faiss
+
+        self.faiss, self.folder, self.seconds = faiss, folder, seconds
+        self.resources = faiss.StandardGpuResources()
+        self.key, self.index = None, None
+
+    def make(self, index, n, d):
+        """The index of a cell, filled."""
+        if self.key == (index, n, d):
+            return
+        self.index = None
+        faiss, res = self.faiss, self.resources
+        if index.startswith("flat"):
+            kind = faiss.GpuIndexFlatL2 if index == "flat_l2" else faiss.GpuIndexFlatIP
+            self.index = kind(res, d)
+            self.index.add(vectors(n, d, 2))
+        elif index == "binary_flat":
+            self.index = faiss.GpuIndexBinaryFlat(res, d)
+            self.index.add(codes(n, d, 2))
+        else:
+            path = self.trained(index, n, d)
+            self.index = faiss.index_cpu_to_gpu(res, 0, faiss.read_index(path))
+            self.index.nprobe = NPROBE
+        self.key = (index, n, d)
+
+    def trained(self, index, n, d):
+        """File of a trained and filled index; the first to ask makes it."""
+        faiss, res = self.faiss, self.resources
+        path = os.path.join(self.folder, f"{index}-{n}-{d}.faiss")
+        if not os.path.exists(path):
+            x = vectors(n, d, 2)
+            nlist = min(NLIST, n // 64)
+            if index == "ivf_flat":
+                made = faiss.GpuIndexIVFFlat(res, d, nlist, faiss.METRIC_L2)
+            else:
+                made = faiss.GpuIndexIVFPQ(
+                    res, d, nlist, PQ_BYTES, 8, faiss.METRIC_L2
+                )
+            made.train(x[: 64 * nlist])
+            made.add(x)
+            faiss.write_index(faiss.index_gpu_to_cpu(made), path)
+        return path
+
+    def measure(self, index, n, d, q, k, result):
+        """Median milliseconds of a search; its result goes to a file."""
+        self.make(index, n, d)
+        xq = (codes if index == "binary_flat" else vectors)(q, d, 3)
+        search = self.index.search
+        distances, ids = search(xq, k)
+        np.savez(result, distances=distances, ids=ids)
+        times, begin = [], time.perf_counter()
+        while len(times) < 3 or time.perf_counter() - begin < self.seconds:
+            start = time.perf_counter()
+            search(xq, k)
+            times.append(time.perf_counter() - start)
+        return float(np.median(times)) * 1e3
+
+
+def work(options):
+    """A process: reads cells as lines of JSON, answers each with a line."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what else is printed does not belong there
+    if options.work == "dropin":
+        import faiss_bits.dropin
+    import faiss
+
+    worker = Worker(options.folder, options.seconds)
+    about = {"faiss": faiss.__version__}
+    if options.work == "dropin":
+        about["dropin"] = faiss_bits.dropin.status()
+    print(json.dumps(about), file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(worker.measure(*json.loads(line))),
+              file=answers, flush=True)
+
+
+class Process:
+    def __init__(self, kind, folder, options):
+        environment = dict(os.environ)
+        # The other process must not have it by other ways.
+        environment.pop("LD_PRELOAD", None)
+        environment.pop("FAISS_BITS_DROPIN", None)
+        if kind == "dropin":
+            environment["FAISS_BITS_DROPIN"] = "log"
+        self.results = os.path.join(folder, f"{kind}.npz")
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--work", kind,
+             "--folder", folder, "--seconds", str(options.seconds)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment,
+        )
+        self.kind = kind
+        self.about = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"the process '{self.kind}' ended with "
+                     f"{self.process.wait()}; see above")
+        return json.loads(line)
+
+    def ask(self, cell):
+        line = json.dumps((*cell, self.results))
+        print(line, file=self.process.stdin, flush=True)
+        return self.answer()
+
+
+def compare(stock, dropin):
+    """(ids_equal, places_same) of two result files."""
+    with np.load(stock) as a, np.load(dropin) as b:
+        da, db, ia, ib = a["distances"], b["distances"], a["ids"], b["ids"]
+    same = ia == ib
+    # Equal to a neighbour, or to the last one, whose equals were left out.
+    tied = np.zeros(da.shape, bool)
+    tied[:, 1:] |= da[:, 1:] == da[:, :-1]
+    tied[:, :-1] |= da[:, 1:] == da[:, :-1]
+    tied |= da == da[:, -1:]
+    equal = (da == db).all() and (same | tied).all()
+    return bool(equal), round(float(same.mean()), 6)
+
+
+# ---- the report --------------------------------------------------------------------
+
+
+def smi(what):
+    try:
+        return subprocess.run(
+            ["nvidia-smi", f"--query-gpu={what}", "--format=csv,noheader", "-i", "0"],
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def commit():
+    if "FAISS_BITS_COMMIT" in os.environ:
+        return os.environ["FAISS_BITS_COMMIT"]
+    git = subprocess.run(
+        ["git", "-C", pathlib.Path(__file__).parent, "describe", "--always",
+         "--dirty", "--abbrev=12"],
+        capture_output=True, text=True, check=False,
+    )
+    return git.stdout.strip() or "unknown"
+
+
+def save(path, meta, rows):
+    """One row a line, as the other benches write it; always a whole file."""
+    lines = ",\n".join("    " + json.dumps(row) for row in rows)
+    text = f'{{\n  "meta": {json.dumps(meta)},\n  "rows": [\n{lines}\n  ]\n}}\n'
+    temporary = f"{path}.part"
+    pathlib.Path(temporary).write_text(text)
+    os.replace(temporary, path)
+
+
+def main(options):
+    with tempfile.TemporaryDirectory(prefix="bench_dropin") as folder:
+        stock = Process("stock", folder, options)
+        dropin = Process("dropin", folder, options)
+        meta = {
+            "gpu": smi("name"),
+            "driver": smi("driver_version"),
+            "faiss": stock.about["faiss"],
+            "dropin": dropin.about["dropin"].partition(", ")[2],
+            "commit": commit(),
+            "date": datetime.date.today().isoformat(),
+            "nlist": NLIST,
+            "nprobe": NPROBE,
+            "pq_bytes": PQ_BYTES,
+        }
+        rows, begin = [], time.monotonic()
+        for cell in cells(options):
+            if options.max_seconds and (
+                time.monotonic() - begin > options.max_seconds
+            ):
+                print("out of time: the rest is left out", file=sys.stderr)
+                break
+            ms = [process.ask(cell) for process in (stock, dropin)]
+            equal, same = compare(stock.results, dropin.results)
+            index, n, d, q, k = cell
+            rows.append({
+                "bench": "dropin", "index": index, "n": n, "d": d, "q": q, "k": k,
+                "ms_stock": round(ms[0], 5), "ms_dropin": round(ms[1], 5),
+                "ids_equal": equal, "places_same": same,
+            })
+            save(options.out, meta, rows)
+            print(f"{index:12} n={n} d={d} q={q:<6} k={k:<5} {ms[0]:10.3f} ms "
+                  f"{ms[1]:10.3f} ms  {ms[0] / ms[1]:6.2f}x  "
+                  f"{'equal' if equal else 'NOT EQUAL'} ({same:.4%})", flush=True)
+    return 0 if rows and all(row["ids_equal"] for row in rows) else 1
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__.partition("\n\n")[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--out", default="dropin.json")
+    parser.add_argument("--indexes", nargs="+", choices=INDEXES, default=INDEXES)
+    parser.add_argument("--n", type=int, default=1 << 20)
+    parser.add_argument("--d", type=int, nargs="+", default=[128])
+    parser.add_argument("--q", type=int, nargs="+", default=[1, 16, 1024, 10240])
+    parser.add_argument("--k", type=int, nargs="+", default=[1, 10, 100, 1000, 2048])
+    parser.add_argument("--seconds", type=float, default=0.3,
+                        help="at least so long a cell, and three searches")
+    parser.add_argument("--max-seconds", type=float, default=0,
+                        help="start no cell after that; 0: no limit")
+    parser.add_argument("--work", choices=("stock", "dropin"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    chosen = parse(sys.argv[1:])
+    sys.exit(work(chosen) if chosen.work else main(chosen))

@@ -1,0 +1,109 @@
+#include "faiss_bits/dropin/Device.h"
+
+#include <cuda_runtime.h>
+
+#include <map>
+#include <mutex>
+
+#include "faiss_bits/dropin/Finish.h"
+#include "faiss_bits/dropin/Messages.h"
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::dropin {
+
+namespace {
+
+/// Lets the thread make calls that a capture on another stream would forbid.
+class RelaxedCapture {
+   public:
+    RelaxedCapture() {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~RelaxedCapture() {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+
+   private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+cudaMemPool_t makePool(int device) {
+    int supported = 0;
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &supported, cudaDevAttrMemoryPoolsSupported, device));
+    if (!supported) {
+        return nullptr;
+    }
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = device;
+    cudaMemPool_t pool = nullptr;
+    BITS_CUDA_CHECK(cudaMemPoolCreate(&pool, &properties));
+    uint64_t kept = Scratch::kKeptBytes;
+    BITS_CUDA_CHECK(cudaMemPoolSetAttribute(
+            pool, cudaMemPoolAttrReleaseThreshold, &kept));
+    return pool;
+}
+
+struct Entry {
+    Device device;
+    std::string problem;
+};
+
+Entry lookAt(int device) {
+    const RelaxedCapture relaxed;
+    Entry entry;
+    try {
+        checkKernelsLoad();
+        BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+                &entry.device.multiprocessors,
+                cudaDevAttrMultiProcessorCount,
+                device));
+        entry.device.pool = makePool(device);
+    } catch (const Error& error) {
+        entry.problem = "device " + std::to_string(device) +
+                " cannot run this build: " + error.what();
+    }
+    return entry;
+}
+
+} // namespace
+
+const Device& currentDevice() {
+    int device = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    // Never destroyed: the CUDA driver may be gone by then.
+    static auto& mutex = *new std::mutex;
+    static auto& entries = *new std::map<int, Entry>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    auto found = entries.find(device);
+    if (found == entries.end()) {
+        found = entries.emplace(device, lookAt(device)).first;
+    }
+    if (!found->second.problem.empty()) {
+        throw Error(found->second.problem);
+    }
+    return found->second.device;
+}
+
+Scratch::Scratch(const Device& device, size_t bytes, cudaStream_t stream)
+        : stream_(stream) {
+    if (bytes == 0) {
+        return;
+    }
+    if (!device.pool) {
+        throw Error("the driver has no memory pools on this device");
+    }
+    BITS_CUDA_CHECK(
+            cudaMallocFromPoolAsync(&data_, bytes, device.pool, stream));
+}
+
+Scratch::~Scratch() {
+    if (data_ && cudaFreeAsync(data_, stream_) != cudaSuccess) {
+        sayOnce(std::string("scratch could not be given back: ") +
+                cudaGetErrorString(cudaGetLastError()));
+    }
+}
+
+} // namespace faiss_bits::dropin

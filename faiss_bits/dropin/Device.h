@@ -1,0 +1,48 @@
+/// What the library knows of a GPU, and scratch memory on it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace faiss_bits::dropin {
+
+struct Device {
+    int multiprocessors = 0;
+    cudaMemPool_t pool = nullptr; ///< nullptr: the driver has none
+};
+
+/// The calling thread's device, looked at once in the life of the process;
+/// safe under graph capture. Throws Error where this build cannot run on it:
+/// a driver that is older than the CUDA runtime inside, or no kernels for its
+/// architecture.
+const Device& currentDevice();
+
+/// Scratch for one call, from a memory pool of our own: FAISS's allocator
+/// cannot be reached from the functions that we replace.
+///
+/// Stream   taken and given back in the order of `stream`; nothing waits, also
+///          on the default stream; nodes of the graph under capture
+/// Memory   the pool keeps at most kKeptBytes a device for later calls
+/// Errors   throws Error when there is not enough, or no pool; the caller then
+///          lets FAISS's own function run, which needs none
+class Scratch {
+   public:
+    static constexpr size_t kKeptBytes = size_t(256) << 20;
+
+    Scratch(const Device& device, size_t bytes, cudaStream_t stream);
+    ~Scratch();
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+
+    /// nullptr for no bytes.
+    void* data() const {
+        return data_;
+    }
+
+   private:
+    void* data_ = nullptr;
+    cudaStream_t stream_;
+};
+
+} // namespace faiss_bits::dropin

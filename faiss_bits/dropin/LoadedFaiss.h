@@ -1,0 +1,54 @@
+/// The FAISS that is loaded beside this library: where its own functions are,
+/// whether it is one that we know, and whether its calls come to us.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace faiss_bits::dropin {
+
+/// One function of FAISS that this library defines.
+struct Function {
+    const char* name;    ///< "runBlockSelect"
+    const char* types;   ///< "float keys, 32-bit ids"
+    int idBits;          ///< 32 or 64: the set of symbols that it belongs to
+    bool required;       ///< a FAISS that we know has it
+    bool calledByFaiss;  ///< FAISS's indexes call it
+    const void* address; ///< of the overload, for its symbol
+};
+
+/// All of them (Functions.cpp).
+const std::vector<Function>& functions();
+
+/// A function as FAISS defines it.
+struct Original {
+    void* address = nullptr; ///< nullptr: no loaded library has it
+    std::string library;     ///< path of that library
+    /// The library lacks a function that every known FAISS has, so that this
+    /// one may mean something else there.
+    bool unknownVersion = false;
+};
+
+/// Looks behind this library in the order of symbol search, then in every
+/// loaded library.
+Original findOriginal(const Function& function);
+
+/// The line that refuses such a library.
+std::string unknownVersionText(const std::string& library);
+
+/// What a look at the loaded libraries tells.
+struct Finding {
+    enum class State {
+        Replaced,  ///< FAISS's calls come to this library
+        None,      ///< no library with FAISS's GPU part is loaded
+        Unknown,   ///< a FAISS without the functions that we know
+        Elsewhere, ///< its calls go to its own functions
+    };
+    State state;
+    std::string text; ///< one line that says so, with the library's path
+};
+
+/// Makes no CUDA call.
+Finding inspectLoadedFaiss();
+
+} // namespace faiss_bits::dropin

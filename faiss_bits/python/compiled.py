@@ -1,0 +1,49 @@
+"""The compiled module with its Python manners, on the FAISS that it was built
+for. Whatever needs it imports this, so that none of it is used unchecked or
+unwrapped, whichever name of the package came first."""
+
+import faiss
+
+from . import _build_info
+
+
+def _check_faiss():
+    """The module only works on the FAISS it was compiled for."""
+    if faiss.__version__ != _build_info.FAISS_VERSION:
+        raise ImportError(
+            f"faiss_bits was built for FAISS {_build_info.FAISS_VERSION}, but "
+            f"'import faiss' found {faiss.__version__} in {faiss.__file__}; "
+            "put the matching one first on PYTHONPATH, or build faiss_bits anew"
+        )
+    if _build_info.HAS_GPU and not hasattr(faiss, "GpuIndexFlat"):
+        raise ImportError(
+            "faiss_bits was built with its GPU part, but 'import faiss' found "
+            f"a FAISS without one in {faiss.__file__}; put the one that it was "
+            "built with first on PYTHONPATH"
+        )
+
+
+_check_faiss()
+
+from . import swigfaiss_bits  # noqa: E402
+from .class_wrappers import wrap_index  # noqa: E402
+
+if not isinstance(
+    swigfaiss_bits.best_flat_index(1, faiss.METRIC_L2), faiss.Index
+):
+    raise ImportError(
+        "faiss_bits and faiss were made by SWIG versions that do not share "
+        f"their types; build faiss_bits with the SWIG that made {faiss.__file__}"
+    )
+
+if _build_info.HAS_GPU:
+    from .swigfaiss_bits import (  # noqa: E402, F401
+        GpuIndexBitsFlat,
+        GpuIndexBitsFlatConfig,
+        GpuIndexBitsFlatIP,
+        GpuIndexBitsFlatL2,
+    )
+
+    # Base before derived: a derived class looks at what its base has got.
+    for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
+        wrap_index(_the_class)

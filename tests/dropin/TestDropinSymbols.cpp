@@ -1,0 +1,90 @@
+#include <dlfcn.h>
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "faiss_bits/dropin/FaissFunctions.h"
+
+/// What the library is linked by. No device is needed.
+namespace faiss_bits::test {
+namespace {
+
+// As `nm -D` shows them in libfaiss.so of FAISS 1.7.3 (int) and 1.15 (long).
+const char* const kSymbols[] = {
+        "_ZN5faiss3gpu14runBlockSelectERNS0_6TensorIfLi2ELb1EiNS0_6traits"
+        "16DefaultPtrTraitsEEES5_RNS1_IiLi2ELb1EiS3_EEbiP11CUstream_st",
+        "_ZN5faiss3gpu14runBlockSelectERNS0_6TensorIfLi2ELb1ElNS0_6traits"
+        "16DefaultPtrTraitsEEES5_RNS1_IlLi2ELb1ElS3_EEbiP11CUstream_st",
+        "_ZN5faiss3gpu13runWarpSelectERNS0_6TensorIfLi2ELb1EiNS0_6traits"
+        "16DefaultPtrTraitsEEES5_RNS1_IiLi2ELb1EiS3_EEbiP11CUstream_st",
+        "_ZN5faiss3gpu13runWarpSelectERNS0_6TensorIfLi2ELb1ElNS0_6traits"
+        "16DefaultPtrTraitsEEES5_RNS1_IlLi2ELb1ElS3_EEbiP11CUstream_st",
+        "_ZN5faiss3gpu18runBlockSelectPairERNS0_6TensorIfLi2ELb1EiNS0_6traits"
+        "16DefaultPtrTraitsEEERNS1_IiLi2ELb1EiS3_EES5_S7_biP11CUstream_st",
+        "_ZN5faiss3gpu18runBlockSelectPairERNS0_6TensorIfLi2ELb1ElNS0_6traits"
+        "16DefaultPtrTraitsEEERNS1_IlLi2ELb1ElS3_EES5_S7_biP11CUstream_st",
+        "_ZN5faiss3gpu14runL2SelectMinERNS0_6TensorIfLi2ELb1EiNS0_6traits"
+        "16DefaultPtrTraitsEEERNS1_IfLi1ELb1EiS3_EES5_RNS1_IiLi2ELb1EiS3_EE"
+        "iP11CUstream_st",
+        "_ZN5faiss3gpu14runL2SelectMinERNS0_6TensorIfLi2ELb1ElNS0_6traits"
+        "16DefaultPtrTraitsEEERNS1_IfLi1ELb1ElS3_EES5_RNS1_IlLi2ELb1ElS3_EE"
+        "iP11CUstream_st",
+};
+
+TEST(DropinSymbols, AreThoseOfFaiss) {
+    for (const char* symbol : kSymbols) {
+        void* address = dlsym(RTLD_DEFAULT, symbol);
+        ASSERT_NE(address, nullptr) << symbol;
+        Dl_info info;
+        ASSERT_NE(dladdr(address, &info), 0);
+        EXPECT_NE(
+                std::string(info.dli_fname).find("libfaiss_bits_dropin"),
+                std::string::npos)
+                << symbol << " is in " << info.dli_fname;
+    }
+}
+
+TEST(DropinSymbols, LibraryBringsNoFaissAndNoCudaRuntime) {
+    void* ours = dlopen("libfaiss_bits_dropin.so", RTLD_LAZY | RTLD_NOLOAD);
+    ASSERT_NE(ours, nullptr);
+    // Through its handle the library and all that it needs can be seen.
+    EXPECT_EQ(dlsym(ours, "_ZN5faiss3gpu20StandardGpuResourcesC1Ev"), nullptr);
+    EXPECT_EQ(dlsym(ours, "cudaMalloc"), nullptr);
+    EXPECT_EQ(dlsym(ours, "cublasCreate_v2"), nullptr);
+    EXPECT_NE(dlsym(ours, "faissBitsDropinInspect"), nullptr);
+    dlclose(ours);
+}
+
+// What FAISS would end the process for goes to FAISS. There is none here.
+TEST(DropinSymbols, SaysThatThereIsNoFaissToCall) {
+    faiss::gpu::Matrix<float, int> keys{nullptr, {4, 1}, {1, 4}};
+    faiss::gpu::Matrix<float, int> outKeys{nullptr, {2, 1}, {1, 2}};
+    faiss::gpu::Matrix<int, int> outIds{nullptr, {2, 1}, {1, 2}};
+    const auto messageFor = [&](int k) -> std::string {
+        try {
+            faiss::gpu::runBlockSelect(
+                    keys, outKeys, outIds, false, k, nullptr);
+        } catch (const std::runtime_error& error) {
+            return error.what();
+        }
+        return "no exception";
+    };
+    for (int k : {-1, 0, 1, 3, 2049}) {
+        testing::internal::CaptureStderr();
+        const std::string message = messageFor(k);
+        const std::string said = testing::internal::GetCapturedStderr();
+        EXPECT_NE(
+                message.find("runBlockSelect (float keys, 32-bit ids)"),
+                std::string::npos)
+                << message;
+        EXPECT_NE(message.find("no loaded library"), std::string::npos);
+        EXPECT_NE(
+                said.find("expected 1 x " + std::to_string(k)),
+                std::string::npos)
+                << said;
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

@@ -1,0 +1,142 @@
+"""What the tests of the drop-in library share: where things are, and running
+programs beside it.
+
+FAISS_BITS_TEST_DROPIN    the library
+FAISS_BITS_TEST_PROGRAMS  the folder ways_in of the build (CMakeLists.txt)
+FAISS_BITS_TEST_WHEEL     a folder with the official faiss-gpu wheel and its
+                          CUDA libraries (docs/dropin.md says how it is made)
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SYMBOLS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """A run in which every test was skipped has not passed: it ends with 77,
+    which ctest takes for skipped."""
+    report = session.config.pluginmanager.get_plugin("terminalreporter")
+    stats = report.stats if report else {}
+    # 5: the skipped file held no test that could be listed.
+    if exitstatus in (0, 5) and stats.get("skipped") and not stats.get("passed"):
+        session.exitstatus = 77
+
+
+def path_of(variable, what):
+    """The path in an environment variable; skips, by name, without one."""
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set: {what}")
+    path = pathlib.Path(value).resolve()
+    assert path.exists(), f"{variable} = {value} does not exist"
+    return path
+
+
+@pytest.fixture(scope="session")
+def library():
+    return path_of("FAISS_BITS_TEST_DROPIN", "path of libfaiss_bits_dropin.so")
+
+
+@pytest.fixture(scope="session")
+def programs():
+    return path_of("FAISS_BITS_TEST_PROGRAMS", "folder ways_in of the build")
+
+
+@pytest.fixture(scope="session")
+def wheel():
+    return path_of(
+        "FAISS_BITS_TEST_WHEEL", "folder with an unpacked faiss-gpu wheel"
+    )
+
+
+@pytest.fixture
+def package(tmp_path, library):
+    """A folder with the package faiss_bits as far as the drop-in needs it."""
+    folder = tmp_path / "site" / "faiss_bits"
+    folder.mkdir(parents=True)
+    for name in ("__init__.py", "dropin.py"):
+        (folder / name).symlink_to(ROOT / "faiss_bits" / "python" / name)
+    (folder / "_build_info.py").write_text(
+        '__version__ = "0"\nFAISS_VERSION = "none"\nHAS_GPU = True\n'
+    )
+    (folder / library.name).symlink_to(library)
+    return folder.parent
+
+
+@pytest.fixture
+def site(package, programs):
+    """A folder with a module faiss on the fake library: site(name)."""
+
+    def make(name):
+        folder = package / name
+        (folder / "faiss").mkdir(parents=True)
+        (folder / "faiss" / "__init__.py").write_text(
+            "import ctypes\n"
+            f"library = ctypes.CDLL({str(programs / name / 'libfaiss.so')!r})\n"
+            "library.fakeSearch.restype = ctypes.c_float\n"
+            "class GpuIndexFlat: pass\n"
+            "def search():\n"
+            "    return [library.fakeSearch(f, 2) for f in range(4)]\n"
+        )
+        return (folder, package)
+
+    return make
+
+
+def run(*command, gpu=False, path=(), **variables):
+    """Runs a program; returns it with stdout and stderr as text.
+
+    Without gpu=True it sees no device, so that our kernels refuse and FAISS's
+    own functions answer, whatever machine this is.
+    """
+    environment = dict(os.environ)
+    for name in ("FAISS_BITS_DROPIN", "LD_PRELOAD", "PYTHONPATH"):
+        environment.pop(name, None)
+    if not gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    # The wheel's loader asks newer NumPys for the processor; any will do.
+    environment["FAISS_OPT_LEVEL"] = "generic"
+    if path:
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, path))
+    environment.update({name: str(value) for name, value in variables.items()})
+    return subprocess.run(
+        [str(part) for part in command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+def python(code, **options):
+    return run(sys.executable, "-c", code, **options)
+
+
+def said(result):
+    """The lines of the drop-in on stderr, without their beginning."""
+    start = "faiss_bits dropin: "
+    return [
+        line[len(start):]
+        for line in result.stderr.splitlines()
+        if line.startswith(start)
+    ]
+
+
+def bound_to(messages, symbol):
+    """Files to which libfaiss.so's own calls of a FAISS function were bound,
+    from the loader's messages (LD_DEBUG=bindings)."""
+    files = set()
+    for line in messages.splitlines():
+        _, _, text = line.partition("binding file ")
+        start, _, name = text.partition(": normal symbol `")
+        if f"3gpu{len(symbol)}{symbol}E" in name and "libfaiss.so" in start:
+            source, _, target = start.partition(" to ")
+            if source.split()[0].endswith("libfaiss.so"):
+                files.add(os.path.basename(target.split()[0]))
+    return files

@@ -1,0 +1,30 @@
+/// A program that uses the fake FAISS and has never heard of us.
+///
+/// usage: program [k]   prints who answered each of FAISS's functions
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "fake/FakeFaiss.h"
+
+int main(int argc, char** argv) {
+    const int k = argc > 1 ? std::atoi(argv[1]) : 2;
+    const char* const names[] = {
+            "runBlockSelect",
+            "runWarpSelect",
+            "runBlockSelectPair",
+            "runL2SelectMin"};
+    for (int i = 0; i < 4; ++i) {
+        try {
+            const float answer = fakeSearch(FakeFunction(i), k);
+            std::printf(
+                    "%s: %s\n",
+                    names[i],
+                    answer == kFakeAnswer ? "FAISS" : "nobody");
+        } catch (const std::exception& error) {
+            std::printf("%s: exception: %s\n", names[i], error.what());
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,104 @@
+"""Searches with FAISS's GPU indexes, each held against NumPy in float64.
+
+The vectors hold small integers, so that every distance is exact in float32 and
+many are equal. Exits with 1, and says what is wrong, unless all results are
+right. SEARCHES_IMPORT=1 imports faiss_bits.dropin first.
+"""
+
+import json
+import os
+import sys
+
+if os.environ.get("SEARCHES_IMPORT"):
+    import faiss_bits.dropin  # noqa: F401
+import faiss
+import numpy as np
+
+D = 16
+KS = (1, 10, 100, 2048)
+checked = 0
+
+
+def data(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 8, (n, D)).astype("float32")
+
+
+def true_distances(xq, xb, metric):
+    q, x = xq.astype("float64"), xb.astype("float64")
+    products = q @ x.T
+    if metric == faiss.METRIC_INNER_PRODUCT:
+        return products
+    return (q**2).sum(1)[:, None] + (x**2).sum(1) - 2 * products
+
+
+def check(what, xq, xb, metric, k, D_, I_):
+    """The k best distances, each that of its id, ids unique, -1 at the end."""
+    global checked
+    largest = metric == faiss.METRIC_INNER_PRODUCT
+    worst = np.finfo("float32").max * (-1 if largest else 1)
+    # All of a few queries at both ends: the rest takes NumPy long.
+    rows = sorted({*range(min(20, len(xq))), *range(max(0, len(xq) - 20), len(xq))})
+    truth = true_distances(xq[rows], xb, metric)
+    for row, distances in zip(rows, truth):
+        found, ids = D_[row], I_[row]
+        m = min(k, len(xb))
+        best = np.sort(-distances if largest else distances)[:m]
+        best = -best if largest else best
+        filled, left = ids[:m], ids[m:]
+        ok = (
+            (found[:m] == best).all()
+            and (filled >= 0).all()
+            and len(set(filled.tolist())) == m
+            and (distances[filled] == best).all()
+            and (left == -1).all()
+            and (found[m:] == worst).all()
+        )
+        if not ok:
+            print(f"{what}, k = {k}, query {row}: {found[:8]} {ids[:8]}, "
+                  f"expected {best[:8]}")
+            sys.exit(1)
+        checked += 1
+
+
+def search_all(what, index, xb, metric, queries):
+    for q in queries:
+        xq = data(q, 100 + q)
+        for k in KS:
+            check(what, xq, xb, metric, k, *index.search(xq, k))
+
+
+def main():
+    res = faiss.StandardGpuResources()
+    for metric in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
+        name = "L2" if metric == faiss.METRIC_L2 else "IP"
+        # More than one tile of columns at 1100 queries, fewer vectors than k.
+        for n, queries in ((300_000, (1, 1100)), (1000, (1, 30))):
+            xb = data(n, n)
+            index = faiss.GpuIndexFlat(res, D, metric)
+            index.add(xb)
+            search_all(f"flat {name} n = {n}", index, xb, metric, queries)
+        xb = data(20_000, 5)
+        index = faiss.GpuIndexIVFFlat(res, D, 64, metric)
+        index.train(xb)
+        index.add(xb)
+        index.nprobe = 64  # all lists: exact
+        search_all(f"IVFFlat {name}", index, xb, metric, (1, 200))
+
+    # No exact answer: the same index on the CPU has the same codes.
+    xb, xq = data(20_000, 6), data(50, 7)
+    index = faiss.GpuIndexIVFPQ(res, D, 64, 8, 8, faiss.METRIC_L2)
+    index.train(xb)
+    index.add(xb)
+    index.nprobe = 64
+    D_, I_ = index.search(xq, 10)
+    cpu = faiss.index_gpu_to_cpu(index)
+    cpu.nprobe = 64
+    expected = cpu.search(xq, 10)[0]
+    if not np.allclose(D_, expected, rtol=1e-2, atol=1e-2):
+        print("IVFPQ:", D_[0], "expected", expected[0])
+        sys.exit(1)
+    print(json.dumps({"faiss": faiss.__version__, "checked": checked + len(xq)}))
+
+
+main()

@@ -1,0 +1,59 @@
+"""benchs/bench_dropin.py, as far as it runs without FAISS and a GPU."""
+
+import json
+import sys
+
+import pytest
+from conftest import ROOT
+
+np = pytest.importorskip("numpy")
+sys.path.insert(0, str(ROOT / "benchs"))
+sys.dont_write_bytecode = True
+
+import bench_dropin  # noqa: E402
+
+
+@pytest.fixture
+def result(tmp_path):
+    def write(distances, ids):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.npz"
+        np.savez(path, distances=np.array(distances, "float32"),
+                 ids=np.array(ids))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "distances, ids, equal, same",
+    [
+        ([[1, 2, 2, 3]], [[5, 6, 7, 8]], True, 1.0),
+        ([[1, 2, 2, 3]], [[5, 7, 6, 8]], True, 0.5),  # a tie turned round
+        ([[1, 2, 2, 3]], [[5, 6, 7, 9]], True, 0.75),  # its equal left out
+        ([[1, 2, 2, 3]], [[4, 6, 7, 8]], False, 0.75),
+        ([[1, 2, 2, 4]], [[5, 6, 7, 8]], False, 1.0),
+    ],
+)
+def test_compare(result, distances, ids, equal, same):
+    stock = result([[1, 2, 2, 3]], [[5, 6, 7, 8]])
+    assert bench_dropin.compare(stock, result(distances, ids)) == (equal, same)
+
+
+def test_cells_and_report(tmp_path):
+    options = bench_dropin.parse(
+        "--indexes flat_l2 ivf_pq --q 1 16 --k 10 2048 --d 32 64".split()
+    )
+    cells = list(bench_dropin.cells(options))
+    assert len(cells) == len(set(cells)) == 16
+    assert cells[0] == ("flat_l2", 1 << 20, 32, 1, 10)
+    path = tmp_path / "rows.json"
+    for rows in ([], [{"bench": "dropin"}], [{"bench": "dropin"}, {"q": 1}]):
+        bench_dropin.save(path, {"gpu": "x"}, rows)
+        assert json.loads(path.read_text()) == {"meta": {"gpu": "x"}, "rows": rows}
+
+
+def test_vectors_are_the_same_everywhere():
+    first, again = (bench_dropin.vectors(50, 8, 3) for _ in range(2))
+    assert first.dtype == np.float32 and (first == again).all()
+    assert (first != bench_dropin.vectors(50, 8, 4)).any()
+    assert bench_dropin.codes(5, 64, 1).shape == (5, 8)

@@ -1,0 +1,329 @@
+"""The three ways in, with a fake FAISS whose functions mark that they were
+called, and what the library says when something is not as it should be. None
+of these tests needs a GPU; the programs see none."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import SYMBOLS, bound_to, python, run, said
+
+FUNCTIONS = (*SYMBOLS, "runWarpSelect")
+GOES_TO_FAISS = re.compile(
+    r"(\w+) \(float keys, (32|64)-bit ids\) goes to FAISS's own function: "
+    r".*(cudaError|CUDA)"
+)
+
+
+def answers(result):
+    assert result.returncode == 0, result.stderr
+    return dict(line.split(": ", 1) for line in result.stdout.splitlines())
+
+
+ALL_FAISS = dict.fromkeys(FUNCTIONS, "FAISS")
+
+
+def came_here(result, bits):
+    """Each function came to us once, and we said why we could not take it."""
+    found = [GOES_TO_FAISS.match(line) for line in said(result)]
+    return all(found) and sorted(match.groups()[:2] for match in found) == sorted(
+        (name, str(bits)) for name in FUNCTIONS
+    )
+
+
+# ---- what it shows -------------------------------------------------------------
+
+
+def test_exports_nothing_but_faiss_functions(library):
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", library],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()
+    names = [line.split()[-1] for line in lines]
+    assert len(names) == 15
+    ours = re.compile(
+        r"_ZN5faiss3gpu(14runBlockSelectE|18runBlockSelectPairE|"
+        r"13runWarpSelectE|14runL2SelectMinE)|faissBitsDropinInspect$"
+    )
+    assert [name for name in names if not ours.match(name)] == []
+
+
+def test_needs_no_faiss_and_no_cuda_library(library):
+    text = subprocess.run(
+        ["readelf", "-d", library], capture_output=True, text=True, check=True
+    ).stdout
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", text)
+    assert needed
+    assert [n for n in needed if re.match("libfaiss|libcu|libbits|libnv", n)] == []
+    assert re.search(r"\(SONAME\).*\[libfaiss_bits_dropin\.so\]", text)
+
+
+# ---- linked, preloaded ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_linked_before_faiss(programs, bits):
+    result = run(programs / f"fake_linked{bits}")
+    assert answers(result) == ALL_FAISS
+    assert came_here(result, bits)
+
+
+def test_preloaded(programs, library):
+    result = run(programs / "fake_plain", LD_PRELOAD=library)
+    assert answers(result) == ALL_FAISS
+    assert came_here(result, 64)
+
+
+def test_without_it_nothing_is_said(programs):
+    result = run(programs / "fake_plain")
+    assert answers(result) == ALL_FAISS
+    assert result.stderr == ""
+
+
+def test_linked_after_faiss_is_told(programs):
+    result = run(programs / "fake_linked_late")
+    assert answers(result) == ALL_FAISS
+    (line,) = said(result)
+    assert "do not come here" in line and "libfaiss.so" in line
+
+
+def test_faiss_that_keeps_its_calls_is_told(programs):
+    result = run(programs / "fake_linked_symbolic")
+    assert answers(result) == ALL_FAISS
+    (line,) = said(result)
+    assert "do not come here" in line and "symbolic/libfaiss.so" in line
+
+
+def test_unknown_version_is_refused(programs):
+    result = run(programs / "fake_linked_unknown")
+    assert answers(result) == ALL_FAISS
+    (line,) = said(result)
+    assert "not known" in line and "unknown/libfaiss.so" in line
+
+
+def test_other_programs_hear_nothing(library):
+    result = run("cat", "/dev/null", LD_PRELOAD=library, FAISS_BITS_DROPIN="log")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+# ---- FAISS_BITS_DROPIN ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["linked64", "linked_late", "linked_unknown", "linked_symbolic"]
+)
+def test_off(programs, name):
+    result = run(programs / f"fake_{name}", FAISS_BITS_DROPIN="off")
+    assert answers(result) == ALL_FAISS
+    assert result.stderr == ""
+
+
+def test_log_says_what_is_replaced(programs):
+    result = run(programs / "fake_linked32", FAISS_BITS_DROPIN="log")
+    assert answers(result) == ALL_FAISS
+    assert re.match(
+        r"FAISS in .*ids32/libfaiss\.so, 32-bit ids: k-selection is replaced$",
+        said(result)[0],
+    )
+
+
+@pytest.mark.parametrize("value", ["on", ""])
+def test_on(programs, value):
+    result = run(programs / "fake_linked64", FAISS_BITS_DROPIN=value)
+    assert came_here(result, 64)
+
+
+def test_other_values_are_told(programs):
+    result = run(programs / "fake_linked64", FAISS_BITS_DROPIN="offf")
+    assert answers(result) == ALL_FAISS
+    assert said(result)[0].startswith("FAISS_BITS_DROPIN = 'offf' is none of")
+
+
+@pytest.mark.parametrize("k", [0, 3, 5000])
+def test_what_faiss_asserts_goes_to_faiss(programs, k):
+    result = run(programs / "fake_linked64", k)
+    assert answers(result) == ALL_FAISS
+    blocks = [line for line in said(result) if line.startswith("runBlockSelect (")]
+    assert len(blocks) == 1
+    assert f"an output is 1 x 2, expected 1 x {k}" in blocks[0]
+
+
+# ---- the real FAISS of this build --------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["linked", "preloaded"])
+def test_calls_of_the_real_faiss_bind_to_us(programs, library, way):
+    variables = {"LD_BIND_NOW": 1, "LD_DEBUG": "bindings"}
+    if way == "preloaded":
+        variables["LD_PRELOAD"] = library
+    name = "real_linked" if way == "linked" else "real_plain"
+    result = run(programs / name, **variables)
+    assert result.returncode == 0
+    for symbol in SYMBOLS:
+        # Its own lookups are in the messages, too.
+        assert library.name in bound_to(result.stderr, symbol), symbol
+
+
+def test_calls_of_the_real_faiss_stay_without_us(programs):
+    result = run(programs / "real_plain", LD_BIND_NOW=1, LD_DEBUG="bindings")
+    assert result.returncode == 0
+    for symbol in SYMBOLS:
+        assert bound_to(result.stderr, symbol) == {"libfaiss.so"}, symbol
+
+
+# ---- Python ----------------------------------------------------------------------------
+
+
+SEARCH = "import faiss; print(faiss.search())"
+
+
+def test_import_before_faiss(site):
+    result = python("import faiss_bits.dropin\n" + SEARCH, path=site("ids64"))
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    assert came_here(result, 64)
+
+
+def test_import_brings_no_faiss(site):
+    result = python(
+        "import faiss_bits.dropin, sys\n"
+        "print('faiss' in sys.modules, 'libfaiss.so' in open('/proc/self/maps').read())",
+        path=site("ids64"),
+    )
+    assert (result.stdout, result.stderr) == ("False False\n", "")
+
+
+def test_import_too_late(site, library):
+    code = "import faiss\nimport faiss_bits.dropin\n" + SEARCH
+    path = site("ids64")
+    result = python(code, path=path)
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: faiss_bits.dropin was imported too late")
+    # Not so if it is there already, or not wanted.
+    result = python(code, path=path, LD_PRELOAD=library)
+    assert result.returncode == 0 and came_here(result, 64)
+    result = python(code, path=path, FAISS_BITS_DROPIN="off")
+    assert (result.stdout, result.stderr) == ("[42.0, 42.0, 42.0, 42.0]\n", "")
+
+
+def test_import_after_a_library_that_has_faiss(site, programs):
+    result = python(
+        f"import ctypes; ctypes.CDLL({str(programs / 'ids64' / 'libfaiss.so')!r})\n"
+        "import faiss_bits.dropin",
+        path=site("ids64"),
+    )
+    assert "imported too late" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name, words", [("unknown", "not known"), ("symbolic", "do not come here")]
+)
+def test_import_refuses(site, name, words):
+    result = python("import faiss_bits.dropin\n" + SEARCH, path=site(name))
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    (line,) = said(result)
+    assert words in line
+
+
+def test_faiss_that_shows_nothing_is_told(site):
+    path = site("ids64")
+    (path[0] / "faiss" / "__init__.py").write_text("class GpuIndexFlat: pass\n")
+    result = python("import faiss_bits.dropin, faiss", path=path)
+    (line,) = said(result)
+    assert result.returncode == 0 and "not known" in line
+
+
+def test_faiss_without_a_gpu_part_is_told(site):
+    path = site("ids64")
+    (path[0] / "faiss" / "__init__.py").write_text("")
+    result = python("import faiss_bits.dropin, faiss", path=path)
+    assert said(result) == [
+        "no FAISS with a GPU part is loaded: nothing to replace"
+    ]
+
+
+def test_import_log_and_status(site):
+    result = python(
+        "import faiss_bits.dropin\nprint(faiss_bits.dropin.status())\n"
+        "import faiss\nprint(faiss_bits.dropin.status())",
+        path=site("ids32"),
+        FAISS_BITS_DROPIN="log",
+    )
+    before, after = result.stdout.splitlines()
+    assert "nothing to replace" in before
+    assert after.endswith("32-bit ids: k-selection is replaced")
+    assert said(result) == [after]
+
+
+def test_import_refuses_other_values(site):
+    result = python(
+        "import faiss_bits.dropin", path=site("ids64"), FAISS_BITS_DROPIN="yes"
+    )
+    assert "FAISS_BITS_DROPIN = 'yes' is none of" in result.stderr
+    assert result.returncode == 1
+
+
+def test_import_without_the_library(site):
+    path = site("ids64")
+    (path[1] / "faiss_bits" / "libfaiss_bits_dropin.so").unlink()
+    result = python("import faiss_bits.dropin", path=path)
+    assert "libfaiss_bits_dropin.so is missing" in result.stderr
+
+
+def test_package_of_the_library_alone(site):
+    """As faiss_bits/dropin/CMakeLists.txt makes it where it is built alone."""
+    path = site("ids64")
+    (path[1] / "faiss_bits" / "_build_info.py").write_text(
+        '__version__ = "dropin"\nFAISS_VERSION = None\nHAS_GPU = False\n'
+    )
+    result = python("import faiss_bits.dropin\n" + SEARCH, path=path)
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    result = python("import faiss_bits; faiss_bits.knn", path=path)
+    assert "holds the drop-in library only" in result.stderr.splitlines()[-1]
+    result = python("from faiss_bits import *; print(__version__)", path=path)
+    assert result.stdout == "dropin\n"
+
+
+SCRIPT = """
+import sys
+import faiss
+print(__name__, sys.argv[1:], sys.path[0] == {folder!r}, faiss.search()[0])
+import faiss_bits.dropin
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize("as_module", [False, True])
+def test_runs_a_script(site, tmp_path, as_module):
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    (folder / "searches.py").write_text(SCRIPT.format(folder=str(folder)))
+    command = ["-m", "searches"] if as_module else [folder / "searches.py"]
+    path = (*site("ids64"), *((folder,) if as_module else ()))
+    result = python(
+        "import sys, os, runpy\n"
+        f"os.chdir({str(folder)!r})\n"
+        f"sys.argv = ['x', *{[str(c) for c in command]!r}, 'a', '-b']\n"
+        f"sys.path[0] = {str(folder)!r}\n"
+        "runpy.run_module('faiss_bits.dropin', run_name='__main__')",
+        path=path,
+    )
+    assert result.returncode == 3, result.stderr
+    assert result.stdout == "__main__ ['a', '-b'] True 42.0\n"
+    assert any("runBlockSelect (" in line for line in said(result))
+
+
+def test_script_usage(site):
+    path = site("ids64")
+    result = run_module(path)
+    assert result.returncode == 2 and "script.py" in result.stdout
+    assert run_module(path, "-h").returncode == 0
+    for wrong in (["-c", "pass"], ["-m"]):
+        result = run_module(path, *wrong)
+        assert result.returncode == 2 and wrong[0] in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def run_module(path, *arguments):
+    return run(sys.executable, "-m", "faiss_bits.dropin", *arguments, path=path)

@@ -1,0 +1,47 @@
+"""Searches with the official faiss-gpu wheel, with and without the drop-in, each
+held against NumPy. Needs a GPU and, in the folder FAISS_BITS_TEST_WHEEL, the
+wheel with its CUDA libraries."""
+
+import glob
+import json
+import pathlib
+import sys
+
+import pytest
+from conftest import SYMBOLS, run, said
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+gpu = pytest.mark.skipif(
+    not glob.glob("/dev/nvidia[0-9]*"), reason="needs a GPU: no /dev/nvidia*"
+)
+REPLACED = {
+    f"replaced {name} (float keys, 64-bit ids)" for name in SYMBOLS
+}
+
+
+def searches(path, **variables):
+    """Runs searches.py, which checks every result against NumPy."""
+    result = run(
+        sys.executable, HERE / "searches.py", gpu=True, path=path, **variables
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert json.loads(result.stdout.splitlines()[-1])["checked"] > 10
+    return {line.partition(" of ")[0] for line in said(result)}
+
+
+@gpu
+@pytest.mark.parametrize("way", ["import", "preload", "off", "stock"])
+def test_searches_are_right(wheel, package, library, way):
+    if way == "import":
+        lines = searches(
+            (package, wheel), SEARCHES_IMPORT=1, FAISS_BITS_DROPIN="log"
+        )
+        assert lines >= REPLACED
+    elif way == "preload":
+        lines = searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="log")
+        assert lines >= REPLACED
+    elif way == "off":
+        assert not searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="off")
+    else:
+        assert not searches((wheel,))
