@@ -1,164 +1,84 @@
-/// Times kernels/select against FAISS's WarpSelect and BlockSelect.
+/// Times kernels/select against the k-selections of other libraries.
 /// benchs/README.md says how and why.
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
+#include <map>
+#include <set>
+#include <tuple>
 
-#include "benchs/FaissSelect.h"
+#include "benchs/SelectCells.h"
+#include "benchs/SelectKeys.h"
 #include "benchs/common/DeviceData.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
+#include "benchs/rivals/SelectMethod.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits::bench {
 namespace {
 
-struct Cell {
-    int64_t rows;
-    int64_t cols;
-    int k;
-    DataType type = DataType::Float32;
-    Order order = Order::Random;
+struct SelectOptions {
+    Options common;
+    SelectCellOptions cells;
+    std::vector<SelectAlgorithm> algorithms = {SelectAlgorithm::Auto};
+    std::string sift;
+    double slowMs = -1; ///< negative: 100 ms, of rivals on ordered keys
+    double totalMs = TimingMode().totalMs;
 };
 
-using Shape = std::pair<int64_t, int64_t>;
-
-const std::vector<Shape> kShapes = {
-        {1, int64_t(1) << 27},
-        {64, 1 << 24},
-        {256, 1 << 22},
-        {1024, 1 << 20},
-        {4096, 1 << 18},
-        {16384, 1 << 15}};
-
-/// The published set: random rows first, then slow cases and half keys.
-std::vector<Cell> publishedCells() {
-    std::vector<Cell> cells;
-    for (auto [rows, cols] : kShapes) {
-        for (int k : {1, 10, 32, 128, 512, 1024, 2048}) {
-            cells.push_back({rows, cols, k});
-        }
+SelectMethods makeRivals(const Options& options) {
+    SelectMethods rivals;
+    addFaissRivals(rivals);
+#ifdef FAISS_BITS_BENCH_RAFT
+    addRaftRivals(rivals);
+#endif
+    addCubSort(rivals);
+#ifdef FAISS_BITS_BENCH_CCCL
+    addCubTopK(rivals);
+#endif
+    std::vector<std::string> names;
+    for (const auto& rival : rivals) {
+        names.push_back(rival->name());
     }
-    const std::vector<Shape> some = {kShapes[1], kShapes[3], kShapes[5]};
-    for (auto [rows, cols] : some) {
-        for (int k : {10, 128, 2048}) {
-            cells.push_back(
-                    {rows, cols, k, DataType::Float32, Order::Descending});
-        }
-    }
-    for (auto [rows, cols] : some) {
-        for (int k : {10, 128, 2048}) {
-            cells.push_back({rows, cols, k, DataType::Float16});
-        }
-    }
-    for (Order order : {Order::Ascending, Order::Equal}) {
-        for (int k : {10, 2048}) {
-            cells.push_back({1024, 1 << 20, k, DataType::Float32, order});
-        }
-    }
-    return cells;
-}
-
-std::vector<Shape> parseShapes(const std::string& list) {
-    std::vector<Shape> shapes;
-    for (const std::string& part : splitList(list)) {
-        const auto sides = splitList(part, 'x');
-        if (sides.size() != 2) {
-            std::fprintf(stderr, "'%s' is not ROWSxCOLS\n", part.c_str());
-            std::exit(2);
-        }
-        shapes.push_back(
-                {parseNumbers(sides[0])[0], parseNumbers(sides[1])[0]});
-    }
-    return shapes;
-}
-
-/// Keeps the cells whose field is in the list; an empty list keeps all.
-template <class T, class Field>
-void keepOnly(
-        std::vector<Cell>& cells,
-        const std::vector<T>& list,
-        Field field) {
-    if (list.empty()) {
-        return;
-    }
-    std::erase_if(cells, [&](const Cell& cell) {
-        return std::find(list.begin(), list.end(), field(cell)) == list.end();
+    options.requireRivals(names);
+    std::erase_if(rivals, [&](const auto& rival) {
+        return !options.wants(rival->name());
     });
+    return rivals;
 }
 
-int multiprocessorCount() {
-    int device = 0;
-    int count = 0;
-    BITS_CUDA_CHECK(cudaGetDevice(&device));
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &count, cudaDevAttrMultiProcessorCount, device));
-    return count;
-}
-
-/// The keys of one shape, type and order, as many times as fit 4 GiB, so that
-/// no repeat finds its keys in the L2.
-class Keys {
-   public:
-    void prepare(const Cell& cell) {
-        const int64_t bytes =
-                cell.rows * cell.cols * int64_t(sizeOf(cell.type));
-        if (data_.size() > 0 && last_.rows == cell.rows &&
-            last_.cols == cell.cols && last_.type == cell.type &&
-            last_.order == cell.order) {
-            return;
-        }
-        last_ = cell;
-        // Slices start at multiples of 256 bytes, as cudaMalloc gives them.
-        stride_ = (bytes + 255) / 256 * 256;
-        slices_ = std::max<int64_t>(
-                1, std::min<int64_t>(64, (int64_t(1) << 32) / stride_));
-        if (size_t(slices_ * stride_) > data_.size()) {
-            data_ = DeviceArray<uint8_t>();
-            data_ = DeviceArray<uint8_t>(slices_ * stride_);
-        }
-        for (int64_t i = 0; i < slices_; ++i) {
-            fillKeys(
-                    at(int(i)),
-                    cell.type,
-                    cell.rows,
-                    cell.cols,
-                    cell.order,
-                    i + 1);
-        }
-    }
-
-    void* at(int i) const {
-        return data_.data() + i % slices_ * stride_;
-    }
-
-    /// False if the slices together stay within reach of the L2.
-    bool isBeyondCache() const {
-        return slices_ * stride_ > (int64_t(1) << 28);
-    }
-
-   private:
-    DeviceArray<uint8_t> data_;
-    Cell last_{};
-    int64_t stride_ = 0;
-    int64_t slices_ = 1;
+/// One method in the race.
+struct Runner {
+    std::unique_ptr<SelectMethod> method;
+    std::string label; ///< for messages; no two are the same
+    bool isRival = true;
 };
 
 class SelectBench {
    public:
-    SelectBench(const Options& options)
-            : options_(options),
-              budget_(options.maxSeconds),
-              bandwidth_(measureReadBandwidth()),
-              report_(options.out, collectMeta(options, bandwidth_)) {
+    explicit SelectBench(const SelectOptions& options)
+            : options_(options), budget_(options.common.maxSeconds) {
+        for (SelectAlgorithm algorithm : options.algorithms) {
+            runners_.push_back(
+                    {makeOurSelect(algorithm),
+                     std::string("faiss_bits ") + nameOf(algorithm),
+                     false});
+        }
+        for (auto& rival : makeRivals(options.common)) {
+            const std::string name = rival->name();
+            runners_.push_back({std::move(rival), name, true});
+        }
+        if (!options.sift.empty()) {
+            keys_.readVectors(options.sift);
+        }
+        bandwidth_ = measureReadBandwidth();
         std::printf("read bandwidth %.0f GB/s\n", bandwidth_);
+        report_ = std::make_unique<Report>(options.common.out, meta());
     }
 
-    void run(const std::vector<Cell>& cells) {
+    void run(const std::vector<SelectCell>& cells) {
         for (size_t i = 0; i < cells.size(); ++i) {
             if (budget_.isSpent()) {
                 std::printf(
@@ -170,105 +90,163 @@ class SelectBench {
             runCell(cells[i]);
         }
         std::printf(
-                "%zu rows in %s, %.0f s, %d wrong\n",
-                report_.size(),
-                options_.out.c_str(),
+                "%zu rows in %s, %.0f s, %d wrong, %d failed\n",
+                report_->size(),
+                options_.common.out.c_str(),
                 budget_.seconds(),
-                wrong_);
+                wrong_,
+                failed_);
     }
 
     bool isRight() const {
-        return wrong_ == 0;
+        return wrong_ == 0 && failed_ == 0;
     }
 
    private:
-    void runCell(const Cell& cell) {
+    /// A method on one kind of keys: what its time depends on besides k.
+    using Race = std::tuple<std::string, int64_t, int64_t, DataType, Order>;
+
+    Meta meta() const {
+        Meta meta = collectMeta(options_.common, bandwidth_);
+        for (const Runner& runner : runners_) {
+            const auto [library, version] = runner.method->version();
+            if (!library.empty() && library != "faiss") {
+                meta.versions[library] = version;
+            }
+        }
+        return meta;
+    }
+
+    void runCell(const SelectCell& cell) {
+        const std::string why = keys_.refusal(cell);
+        if (!why.empty()) {
+            note(cell, "all", why);
+            return;
+        }
         keys_.prepare(cell);
         if (!keys_.isBeyondCache()) {
             std::printf("note: the keys of the next cell fit the L2\n");
         }
         const size_t places = size_t(cell.rows) * cell.k;
+        outKeys_ = DeviceArray<uint8_t>();
+        outIds_ = DeviceArray<int64_t>();
         outKeys_ = DeviceArray<uint8_t>(places * sizeOf(cell.type));
         outIds_ = DeviceArray<int64_t>(places);
-        measure(cell, "faiss_bits");
-        const std::vector<uint8_t> ours = firstKeys(cell);
-        for (const char* rival : {"faiss_block", "faiss_warp"}) {
-            if (!options_.wants(rival)) {
-                continue;
+        answer_.clear();
+        for (const Runner& runner : runners_) {
+            // A method that fails leaves no row, and the run goes on.
+            try {
+                measure(cell, runner);
+            } catch (const std::exception& error) {
+                ++failed_;
+                std::printf("FAILED: ");
+                note(cell, runner.label, error.what());
+                (void)cudaGetLastError();
             }
-            if (cell.type != DataType::Float32) {
-                std::printf("note: %s has no half keys\n", rival);
-                continue;
-            }
-            measure(cell, rival);
-            if (firstKeys(cell) != ours) {
-                std::printf("WRONG: other keys than faiss_bits\n");
-                ++wrong_;
-            }
+            runner.method->release();
         }
     }
 
-    void measure(const Cell& cell, const std::string& method) {
-        DeviceArray<uint8_t> scratch;
-        std::function<void(int)> call;
-        if (method == "faiss_bits") {
-            SelectProblem p;
-            p.rows = cell.rows;
-            p.cols = cell.cols;
-            p.k = cell.k;
-            p.keyType = cell.type;
-            p.outKeys = outKeys_.data();
-            p.outIds = outIds_.data();
-            p.multiprocessors = multiprocessors_;
-            scratch = DeviceArray<uint8_t>(selectWorkspaceBytes(p));
-            call = [&, p](int i) mutable {
-                p.keys = keys_.at(i);
-                runSelect(p, {scratch.data(), scratch.size()}, nullptr);
-            };
-        } else {
-            auto* select = method == "faiss_block" ? runFaissBlockSelect
-                                                   : runFaissWarpSelect;
-            call = [&, select](int i) {
-                select(static_cast<const float*>(keys_.at(i)),
-                       cell.rows,
-                       cell.cols,
-                       cell.k,
-                       reinterpret_cast<float*>(outKeys_.data()),
-                       reinterpret_cast<gpu::ImplSize*>(outIds_.data()),
-                       nullptr);
-            };
+    void measure(const SelectCell& cell, const Runner& runner) {
+        SelectMethod& method = *runner.method;
+        const SelectShape shape{cell.rows, cell.cols, cell.k, cell.type};
+        const std::string why = method.refusal(shape);
+        if (!why.empty()) {
+            note(cell, runner.label, why);
+            return;
         }
-        const Measured time = timeCall(call, {});
+        const Race race{
+                runner.label, cell.rows, cell.cols, cell.type, cell.order};
+        const auto known = fastest_.find(race);
+        if (method.ignoresK() && known != fastest_.end()) {
+            addRow(cell, method, known->second);
+            return;
+        }
+        TimingMode mode;
+        mode.maxMs = limitOf(cell, runner);
+        mode.totalMs = options_.totalMs;
+        if (isTooSlow(race, mode.maxMs)) {
+            note(cell, runner.label, "too slow for another k or order");
+            return;
+        }
+        method.prepare(shape);
+        const auto call = [&](int i) {
+            method.run(keys_.at(i), outKeys_.data(), outIds_.data());
+        };
+        const Measured measured = timeCall(call, mode);
+        if (measured.repeats == 0) {
+            tooSlow_.insert(race);
+            const int ms = int(measured.ms);
+            note(cell, runner.label, std::to_string(ms) + " ms a call");
+            return;
+        }
+        if (known == fastest_.end() || measured.ms < known->second.ms) {
+            fastest_[race] = measured;
+        }
+        addRow(cell, method, measured);
+        method.collect(outKeys_.data());
+        compare(cell);
+    }
+
+    double limitOf(const SelectCell& cell, const Runner& runner) const {
+        constexpr double kNone = 1e300;
+        constexpr double kSlowCase = 100;
+        if (options_.slowMs >= 0) {
+            return options_.slowMs;
+        }
+        return runner.isRival && cell.order != Order::Random ? kSlowCase
+                                                             : kNone;
+    }
+
+    /// Known without a call: a method was too slow on these keys for another
+    /// k, or is on random keys, which are the easiest.
+    bool isTooSlow(const Race& race, double limit) const {
+        Race easy = race;
+        std::get<Order>(easy) = Order::Random;
+        const auto known = fastest_.find(easy);
+        return tooSlow_.count(race) ||
+                (known != fastest_.end() && known->second.ms > limit);
+    }
+
+    void addRow(
+            const SelectCell& cell,
+            const SelectMethod& method,
+            const Measured& measured) {
         const double bytes =
                 double(cell.rows) * double(cell.cols) * sizeOf(cell.type);
-        const double fraction = bytes / (bandwidth_ * 1e6) / time.ms;
-        report_.add(Row().text("bench", "select")
-                            .text("method", method)
-                            .integer("rows", cell.rows)
-                            .integer("cols", cell.cols)
-                            .integer("k", cell.k)
-                            .text("dtype", nameOf(cell.type))
-                            .text("order", nameOf(cell.order))
-                            .number("ms", time.ms)
-                            .number("frac_read", fraction));
+        const double fraction = bytes / (bandwidth_ * 1e6) / measured.ms;
+        const std::string algorithm = method.algorithm();
+        Row row;
+        row.text("bench", "select").text("method", method.name());
+        if (!algorithm.empty()) {
+            row.text("algorithm", algorithm);
+        }
+        if (method.isForced()) {
+            row.integer("forced", 1);
+        }
+        row.integer("rows", cell.rows)
+                .integer("cols", cell.cols)
+                .integer("k", cell.k)
+                .text("dtype", nameOf(cell.type))
+                .text("order", nameOf(cell.order))
+                .number("ms", measured.ms)
+                .number("frac_read", fraction);
+        report_->add(row);
         std::printf(
-                "%5.0fs %-11s %6lld x %-9lld k=%-4d %s %-10s %10.4f ms "
-                "%6.3f of read (%d)\n",
+                "%5.0fs %-13s %s %10.4f ms %6.3f of read (%d) %s\n",
                 budget_.seconds(),
-                method.c_str(),
-                (long long)cell.rows,
-                (long long)cell.cols,
-                cell.k,
-                nameOf(cell.type).c_str(),
-                nameOf(cell.order).c_str(),
-                time.ms,
+                method.name().c_str(),
+                cell.describe().c_str(),
+                measured.ms,
                 fraction,
-                time.repeats);
+                measured.repeats,
+                algorithm.c_str());
         std::fflush(stdout);
     }
 
-    /// Keys of the first rows as the last call (on slice 0) left them.
-    std::vector<uint8_t> firstKeys(const Cell& cell) const {
+    /// Keys of the first rows, as the last call (on slice 0) left them, against
+    /// those of the first method.
+    void compare(const SelectCell& cell) {
         std::vector<uint8_t> keys(
                 std::min<int64_t>(cell.rows, 8) * cell.k * sizeOf(cell.type));
         BITS_CUDA_CHECK(cudaMemcpy(
@@ -276,66 +254,77 @@ class SelectBench {
                 outKeys_.data(),
                 keys.size(),
                 cudaMemcpyDeviceToHost));
-        return keys;
+        if (answer_.empty()) {
+            answer_ = keys;
+        } else if (keys != answer_) {
+            std::printf("WRONG: other keys than the first method\n");
+            ++wrong_;
+        }
     }
 
-    const Options& options_;
+    void note(
+            const SelectCell& cell,
+            const std::string& what,
+            const std::string& why) const {
+        std::printf(
+                "note: %s: %s left out: %s\n",
+                cell.describe().c_str(),
+                what.c_str(),
+                why.c_str());
+        std::fflush(stdout);
+    }
+
+    const SelectOptions& options_;
     Budget budget_;
-    double bandwidth_;
-    Report report_;
-    int multiprocessors_ = multiprocessorCount();
-    Keys keys_;
+    std::vector<Runner> runners_;
+    double bandwidth_ = 0;
+    std::unique_ptr<Report> report_;
+    SelectKeys keys_;
     DeviceArray<uint8_t> outKeys_;
     DeviceArray<int64_t> outIds_;
+    std::vector<uint8_t> answer_;
+    std::map<Race, Measured> fastest_; ///< over k
+    std::set<Race> tooSlow_;
     int wrong_ = 0;
+    int failed_ = 0;
 };
 
-int runMain(int argc, char** argv) {
-    std::vector<Shape> shapes;
-    std::vector<int64_t> ks;
-    std::vector<std::string> orders;
-    std::vector<std::string> types;
-    const Options options = parseOptions(
-            argc,
-            argv,
-            {{"--shapes",
-              "ROWSxCOLS, with commas; 2^20 is a number (default: published)",
-              [&](const std::string& v) { shapes = parseShapes(v); }},
-             {"--ks",
-              "k, with commas (default: published)",
-              [&](const std::string& v) { ks = parseNumbers(v); }},
-             {"--orders",
-              "of random,descending,ascending,equal",
-              [&](const std::string& v) { orders = splitList(v); }},
-             {"--dtypes", "of float32,float16", [&](const std::string& v) {
-                  types = splitList(v);
-              }}});
-
-    std::vector<Cell> cells = publishedCells();
-    if (!shapes.empty() && !ks.empty()) {
-        // Both given: any cells, published or not.
-        cells.clear();
-        for (auto [rows, cols] : shapes) {
-            for (int64_t k : ks) {
-                for (DataType type : {DataType::Float32, DataType::Float16}) {
-                    for (Order order :
-                         {Order::Random,
-                          Order::Descending,
-                          Order::Ascending,
-                          Order::Equal}) {
-                        cells.push_back({rows, cols, int(k), type, order});
-                    }
-                }
-            }
-        }
-        orders = orders.empty() ? std::vector<std::string>{"random"} : orders;
-        types = types.empty() ? std::vector<std::string>{"float32"} : types;
+std::vector<SelectAlgorithm> parseAlgorithms(const std::string& list) {
+    if (list == "all") {
+        return selectAlgorithms();
     }
-    keepOnly(
-            cells, shapes, [](const Cell& c) { return Shape(c.rows, c.cols); });
-    keepOnly(cells, ks, [](const Cell& c) { return int64_t(c.k); });
-    keepOnly(cells, orders, [](const Cell& c) { return nameOf(c.order); });
-    keepOnly(cells, types, [](const Cell& c) { return nameOf(c.type); });
+    std::vector<SelectAlgorithm> algorithms;
+    for (const std::string& name : splitList(list)) {
+        algorithms.push_back(selectAlgorithmOf(name));
+    }
+    return algorithms;
+}
+
+int runMain(int argc, char** argv) {
+    SelectOptions options;
+    std::vector<ExtraOption> extra = options.cells.commandLine();
+    extra.push_back(
+            {"--algorithm",
+             "of ours: auto (default), names with commas, or all",
+             [&](const std::string& v) {
+                 options.algorithms = parseAlgorithms(v);
+             }});
+    extra.push_back(
+            {"--sift",
+             "vectors (.fvecs or .bvecs) for the order sift",
+             [&](const std::string& v) { options.sift = v; }});
+    extra.push_back(
+            {"--slow-ms",
+             "leave out what takes longer (default: 100, for rivals on keys "
+             "in an order)",
+             [&](const std::string& v) { options.slowMs = std::stod(v); }});
+    extra.push_back(
+            {"--total-ms",
+             "time for the repeats of one row (default: 60)",
+             [&](const std::string& v) { options.totalMs = std::stod(v); }});
+    options.common = parseOptions(argc, argv, extra);
+
+    const std::vector<SelectCell> cells = selectCells(options.cells);
     if (cells.empty()) {
         std::fprintf(stderr, "no cells are left\n");
         return 2;

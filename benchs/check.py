@@ -4,41 +4,30 @@
     benchs/check.py benchs/results/h200/select.json
     benchs/check.py flat.json --min-speedup 5 --max-q 16 --max-d 256 --max-k 100
     benchs/check.py new.json --against old.json
+    benchs/check.py select.json --targets benchs/select_targets.json
 
 Prints one line a cell: our time, the best rival's time, the ratio. Exits with 1
 if a cell is slower than --min-speedup times its best rival, or lacks one of
-the two. With --against, the rival is the faiss_bits of another file.
+the two. With --against, the rival is the faiss_bits of another file. With
+--targets, the lines of that file are checked instead (benchs/targets.py).
 """
 
 import argparse
-import json
 import sys
 
-OURS = "faiss_bits"
-#: What makes a cell, by bench; the rest of a row is what was measured.
-CELL_FIELDS = {
-    "select": ("rows", "cols", "k", "dtype", "order"),
-    "flat": ("n", "d", "q", "k", "metric", "dtype"),
-}
+import targets
+from result_file import cell_of, load
+from targets import OURS
 NUMBER_FIELDS = ("rows", "cols", "k", "n", "d", "q")
 
 
-def load(path):
-    """The file as a dict with "meta" and "rows"."""
-    with open(path) as file:
-        return json.load(file)
-
-
-def cell_of(row):
-    """(bench, (field, value), ...) of a row."""
-    fields = CELL_FIELDS[row["bench"]]
-    return (row["bench"],) + tuple((field, row[field]) for field in fields)
-
-
 def times_by_cell(rows):
-    """{cell: {method: ms}}, in file order; of repeated rows the last counts."""
+    """{cell: {method: ms}}, in file order; of repeated rows the last counts.
+    Rows of a forced algorithm are left out."""
     cells = {}
     for row in rows:
+        if row.get("forced"):
+            continue
         cells.setdefault(cell_of(row), {})[row["method"]] = row["ms"]
     return cells
 
@@ -97,6 +86,8 @@ def parse(arguments):
                         help="at or ahead is 1 (default)")
     parser.add_argument("--against", metavar="FILE",
                         help="compare with faiss_bits of an older file")
+    parser.add_argument("--targets", metavar="FILE",
+                        help="check the lines of this file instead")
     parser.add_argument("--quiet", action="store_true",
                         help="print the cells that fail only")
     parser.add_argument("--order", help="select: this order only")
@@ -113,6 +104,10 @@ def main(arguments=None):
     options = parse(arguments)
     data = load(options.file)
     rows = data["rows"]
+    if options.targets:
+        print(", ".join(f"{k}: {v}" for k, v in data["meta"].items()))
+        results = targets.check(rows, load(options.targets))
+        return 1 if targets.report(results, options.quiet) else 0
     if options.against:
         rows = replace_rivals(rows, load(options.against)["rows"])
     limits = {(field, side): getattr(options, f"{side}_{field}")

@@ -2,8 +2,10 @@
 """Draw result files: benchs/plot.py benchs/results/h200/*.json
 
 Writes NAME.png and NAME.svg next to each NAME.json. Select: share of the read
-bandwidth by k, one panel a shape. Flat: speed-up over FAISS by d and q, one
-panel a k, and distances per second by q below. Missing rows leave gaps.
+bandwidth by k, one panel a shape and type of keys; then our time on keys in
+another order over that on random keys, one panel a shape. Flat: speed-up over
+FAISS by d and q, one panel a k, and distances per second by q below. Missing
+rows leave gaps. Rows of a forced algorithm are not drawn.
 """
 
 import json
@@ -21,13 +23,38 @@ LABELS = {
     "faiss_block": "FAISS BlockSelect",
     "faiss_warp": "FAISS WarpSelect",
     "faiss_flat": "FAISS GpuIndexFlat",
+    "raft_auto": "RAFT select_k, auto",
+    "raft_radix": "RAFT select_k, radix",
+    "raft_warpsort": "RAFT select_k, warpsort",
+    "torch_topk": "torch.topk",
+    "cub_sort": "CUB sort",
+    "cub_topk": "CUB top-k and sort",
 }
 COLORS = {
     "faiss_bits": "#1b6ca8",
     "faiss_block": "#e07b39",
     "faiss_warp": "#8a8a8a",
     "faiss_flat": "#e07b39",
+    "raft_auto": "#2a9d5c",
+    "raft_radix": "#7bc47f",
+    "raft_warpsort": "#b5c334",
+    "torch_topk": "#c0392b",
+    "cub_sort": "#8e5ea2",
+    "cub_topk": "#d19bd8",
 }
+#: Orders other than random, each with its mark: the colours are few.
+ORDER_STYLES = {
+    "ascending": ("#1b6ca8", "^"),
+    "descending": ("#e07b39", "v"),
+    "equal": ("#8a8a8a", "s"),
+    "few": ("#2a9d5c", "D"),
+    "half_inf": ("#8e5ea2", "P"),
+    "nan": ("#c0392b", "X"),
+    "sift": ("#333333", "o"),
+}
+#: What the other orders are held to (benchs/select_targets.json).
+ORDER_LIMIT = 1.25
+LEGEND_COLUMNS = 9
 #: The slice of a file that is drawn; the rest is in the JSON.
 FLAT_SLICE = {"metric": "L2", "dtype": "float32"}
 
@@ -44,49 +71,89 @@ def power(number):
         else str(number)
 
 
+def shape_title(rows, cols, dtype):
+    """64 x 2^24, and the type of the keys unless it is the usual one."""
+    title = f"{power(rows)} x {power(cols)}"
+    return title if dtype == "float32" else f"{title}, {dtype}"
+
+
 def select_panels(rows):
-    """[(title, {method: [(k, frac_read)]})], one a shape, type and order."""
+    """[(title, {method: [(k, frac_read)]})] of keys in random order, one a
+    shape and type."""
     panels = {}
     for row in rows:
-        key = (row["order"] != "random", row["dtype"] != "float32",
-               row["rows"], row["cols"], row["dtype"], row["order"])
+        if row["order"] != "random":
+            continue
+        key = row["dtype"] != "float32", row["dtype"], row["rows"], row["cols"]
         points = panels.setdefault(key, {}).setdefault(row["method"], [])
         points.append((row["k"], row["frac_read"]))
-    result = []
-    for key in sorted(panels):
-        _, _, rows_, cols, dtype, order = key
-        title = f"{power(rows_)} x {power(cols)}"
-        if order != "random":
-            title += f", {order}"
-        if dtype != "float32":
-            title += f", {dtype}"
-        lines = {m: sorted(p) for m, p in panels[key].items()}
-        result.append((title, lines))
-    return result
+    return [(shape_title(*key[2:], key[1]),
+             {m: sorted(p) for m, p in panels[key].items()})
+            for key in sorted(panels)]
+
+
+def order_panels(rows):
+    """[(title, {order: [(k, our time over that of random keys)]})], one a
+    shape and type with rows of other orders."""
+    def key_of(row):
+        return row["dtype"], row["rows"], row["cols"]
+
+    ours = [row for row in rows if row["method"] == "faiss_bits"]
+    easy = {(key_of(row), row["k"]): row["ms"] for row in ours
+            if row["order"] == "random"}
+    panels = {}
+    for row in ours:
+        base = easy.get((key_of(row), row["k"]))
+        if row["order"] != "random" and base:
+            series = panels.setdefault(key_of(row), {})
+            series.setdefault(row["order"], []).append(
+                (row["k"], row["ms"] / base))
+    return [(shape_title(*key[1:], key[0]) + ", orders",
+             {order: sorted(p) for order, p in panels[key].items()})
+            for key in sorted(panels)]
+
+
+def draw_shares(axis, series):
+    """One panel of select_panels; ours on top of the others."""
+    for method in sorted(series):
+        ks, shares = zip(*series[method])
+        ours = method == "faiss_bits"
+        axis.plot(ks, shares, "o-", ms=3.5, color=COLORS.get(method),
+                  lw=2.2 if ours else 1.2, zorder=3 if ours else 2,
+                  label=LABELS.get(method, method))
+    axis.set_ylim(0, 1.05)
+    axis.set_ylabel("share of read bandwidth", fontsize=8)
+
+
+def draw_orders(axis, series):
+    """One panel of order_panels."""
+    for order in sorted(series):
+        ks, ratios = zip(*series[order])
+        color, mark = ORDER_STYLES.get(order, (None, "o"))
+        axis.plot(ks, ratios, f"{mark}-", ms=4.5, lw=1, color=color,
+                  label=order)
+    axis.axhline(ORDER_LIMIT, color="black", lw=0.8, ls=":")
+    most = max(ratio for points in series.values() for _, ratio in points)
+    axis.set_ylim(0, max(1.4, 1.1 * most))
+    axis.set_ylabel("time over random order", fontsize=8)
 
 
 def draw_select(rows):
     """Figure of a select file."""
-    panels = select_panels(rows)
-    columns = min(3, len(panels))
+    panels = [(draw_shares, *panel) for panel in select_panels(rows)]
+    panels += [(draw_orders, *panel) for panel in order_panels(rows)]
+    columns = min(4, len(panels))
     lines = math.ceil(len(panels) / columns)
     figure, axes = plt.subplots(
-        lines, columns, figsize=(4.2 * columns, 2.9 * lines), squeeze=False,
-        sharey=True)
+        lines, columns, figsize=(3.9 * columns, 2.8 * lines), squeeze=False)
     for axis in axes.flat[len(panels):]:
         axis.set_visible(False)
-    for axis, (title, series) in zip(axes.flat, panels):
-        for method in sorted(series):
-            ks, shares = zip(*series[method])
-            axis.plot(ks, shares, "o-", ms=3.5, color=COLORS.get(method),
-                      label=LABELS.get(method, method))
+    for axis, (draw_panel, title, series) in zip(axes.flat, panels):
+        draw_panel(axis, series)
         axis.set_xscale("log", base=2)
-        axis.set_ylim(0, 1.05)
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel("k")
+        axis.set_xlabel("k", fontsize=8)
         axis.grid(alpha=0.3)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("share of read bandwidth")
     return figure
 
 
@@ -155,25 +222,31 @@ def draw_flat(rows):
 
 
 def draw(path):
-    """Draws one file and returns the paths written, none if it has no rows."""
+    """Draws one file and returns the paths written, none if it has no rows of
+    these benches."""
     path = pathlib.Path(path)
     data = json.loads(path.read_text())
-    rows = [row for row in data["rows"] if row["ms"] is not None]
-    if not rows:
+    rows = [row for row in data["rows"]
+            if row.get("ms") is not None and not row.get("forced")]
+    drawers = {"select": draw_select, "flat": draw_flat}
+    if not rows or rows[0]["bench"] not in drawers:
         return []
-    figure = {"select": draw_select, "flat": draw_flat}[rows[0]["bench"]](rows)
+    figure = drawers[rows[0]["bench"]](rows)
     seen = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels()):
             seen.setdefault(label, handle)
+    inches = figure.get_figheight()
+    lines = math.ceil(len(seen) / LEGEND_COLUMNS)
     figure.legend(seen.values(), seen.keys(), loc="lower center",
-                  ncol=max(1, len(seen)), fontsize=9, frameon=False)
+                  ncol=max(1, min(LEGEND_COLUMNS, len(seen))), fontsize=9,
+                  frameon=False)
     meta = data["meta"]
     figure.suptitle(
         f"{rows[0]['bench']} on {meta['gpu']}, CUDA {meta['cuda']}, FAISS "
         f"{meta['faiss']}, {meta['date']}, commit {meta['commit'][:10]}",
         fontsize=10)
-    figure.tight_layout(rect=(0, 0.04, 1, 0.99))
+    figure.tight_layout(rect=(0, (0.1 + 0.2 * lines) / inches, 1, 0.99))
     written = [path.with_suffix(".png"), path.with_suffix(".svg")]
     for out in written:
         # No date inside, so that the same data makes the same file.
@@ -190,7 +263,7 @@ def main(paths):
         return 0 if paths else 2
     for path in paths:
         written = draw(path)
-        print(f"{path}: " + (", ".join(p.name for p in written) or "no rows"))
+        print(f"{path}: " + (", ".join(p.name for p in written) or "no rows to draw"))
     return 0
 
 

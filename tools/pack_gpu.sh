@@ -3,7 +3,7 @@
 # and the quickstart, so that nothing is built or fetched there:
 #
 #   tools/pack_gpu.sh [--build DIR] [--out FILE] [--split MIB]
-#                     [--python EXE] [--data]
+#                     [--python EXE] [--data] [--faiss-tests DIR]
 #
 #   --build DIR   a finished GPU build (as tools/test.sh leaves it); default:
 #                 $FAISS_BITS_BUILD or build/gpu
@@ -14,7 +14,12 @@
 #                 (it needs its headers and NumPy here), and pack pytest and
 #                 other packages for it; default: the Python of the build
 #   --data        a second archive, FILE with _data before .tar.xz, with the
-#                 data sets of the quickstart; unpack it beside the first
+#                 data sets of the quickstart and of bench_select's order sift;
+#                 unpack it beside the first
+#   --faiss-tests DIR  FAISS's own GPU tests, built: the programs DIR/TestGpu*,
+#                 which run_gpu.sh runs with the drop-in library preloaded
+#
+# A build with FAISS_BITS_BENCH_WHEELS (benchs/README.md) has all rivals.
 #
 # There: tar xJf FILE && bash faiss_bits_gpu/run_gpu.sh all OUTDIR
 # The machine brings the driver and CUDA's libraries; the rest is packed.
@@ -32,6 +37,7 @@ out=$BITS_ROOT/dist/faiss_bits_gpu.tar.xz
 split_mib=0
 other_python=""
 with_data=0
+faiss_tests=""
 
 read_options() {
     while (($# > 0)); do
@@ -41,6 +47,7 @@ read_options() {
             --split) split_mib=$2 && shift ;;
             --python) other_python=$2 && shift ;;
             --data) with_data=1 ;;
+            --faiss-tests) faiss_tests=$2 && shift ;;
             *)
                 sed -n '2,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
                 exit 2
@@ -66,21 +73,54 @@ copy_with_libraries() {
     done
 }
 
+# Programs of a folder; libraries that they need go to lib.
+copy_programs() {
+    local target=$1 file
+    shift
+    mkdir -p "$target"
+    for file in "$@"; do
+        if [[ -f $file && -x $file && $file != *.so && $file != *.o ]]; then
+            copy_with_libraries "$target" "$file"
+        fi
+    done
+}
+
 fill_stage() {
-    mkdir -p "$stage"/{lib,python,site,tests/bin,benchs/bin}
+    mkdir -p "$stage"/{lib,python,site,tests,benchs/bin}
     stage_libraries=$BITS_FAISS_LIB:$build/faiss_bits:$build/kernels
-    copy_with_libraries "$stage/tests/bin" "$build"/tests/bin/*
-    copy_with_libraries "$stage/benchs/bin" "$build"/benchs/bin/*
+    stage_libraries+=:$build/python/faiss_bits
+    copy_programs "$stage/tests/bin" "$build"/tests/bin/*
+    if [[ -n $faiss_tests ]]; then
+        copy_programs "$stage/tests/faiss" "$faiss_tests"/TestGpu*
+    fi
+    fill_benchs
     fill_python
-    find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' \) \
-        -exec strip --strip-unneeded {} +
-    cp -r "$BITS_ROOT/tests/python" "$stage/tests"
-    cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
-    cp -r "$BITS_ROOT/contrib" "$stage"
-    cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" "$stage"
+    find "$stage" -type f \( -name '*.so*' -o -path '*/bin/*' -o \
+        -name 'TestGpu*' \) -exec strip --strip-unneeded {} +
+    fill_scripts
     git -C "$BITS_ROOT" describe --always --dirty --abbrev=12 \
         >"$stage/commit" 2>/dev/null || echo unknown >"$stage/commit"
     find "$stage" -name __pycache__ -prune -exec rm -r {} +
+}
+
+fill_benchs() {
+    copy_programs "$stage/benchs/bin" "$build"/benchs/bin/*
+    # Python loads this one by its path.
+    copy_with_libraries "$stage/benchs/bin" \
+        "$build/benchs/bin/libbench_keys.so"
+    cp "$BITS_ROOT"/benchs/*.py "$BITS_ROOT"/benchs/*.json "$stage/benchs"
+}
+
+# Scripts keep the places that they have in the project: some look for others.
+fill_scripts() {
+    cp -r "$BITS_ROOT/tests/python" "$stage/tests"
+    mkdir -p "$stage"/tests/dropin "$stage"/faiss_bits/python
+    cp "$BITS_ROOT"/tests/dropin/*.py "$stage/tests/dropin"
+    cp "$BITS_ROOT"/faiss_bits/python/{__init__,dropin}.py \
+        "$stage/faiss_bits/python"
+    cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
+    cp -r "$BITS_ROOT/contrib" "$stage"
+    cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" "$stage"
 }
 
 # The packages faiss and faiss_bits, of this build or for another Python.
@@ -92,6 +132,8 @@ fill_python() {
 print(*util.find_spec("faiss").submodule_search_locations)')
     cp -r "$faiss" "$stage/python"
     rm -f "$stage/python/faiss/libfaiss.so"
+    # One copy is enough: the tests are linked with it.
+    ln -sf ../../lib/libfaiss_bits_dropin.so "$stage/python/faiss_bits"
     if [[ -n $other_python ]]; then
         version=$other_python
         build_modules "$other_python" "$build" "$stage/python"

@@ -2,7 +2,18 @@
 # Runs on a GPU machine what tools/pack_gpu.sh packed: call it from the folder
 # that was unpacked, which holds everything else it needs.
 #
-#   run_gpu.sh tests|sanitize|bench|python|quickstart|all [OUTDIR]
+#   run_gpu.sh PART[,PART...] [OUTDIR]
+#
+#   tests       the test programs
+#   python      pytest: the module, and the drop-in library with the wheel
+#   dropin      FAISS's own GPU tests with the drop-in library preloaded (where
+#               they were packed), and bench_dropin.py
+#   quickstart  contrib/quickstart.py
+#   sanitize    the small tests under compute-sanitizer
+#   select, flat, queues   one bench each; select goes on with torch.topk, and
+#               says which targets were reached
+#   bench       the three benches
+#   all         everything, in this order
 #
 # OUTDIR (default: results) gets one log per program, JUnit files of the tests
 # and the JSON of the benches. A table comes last. Exit code 0 only if all
@@ -12,7 +23,11 @@
 #   FAISS_BITS_PYTHON         Python to use; default: the first on PATH whose
 #                             version is the one the modules were built for
 #   FAISS_BITS_BENCH_SECONDS  limit per bench; default: none
-#   FAISS_BITS_BENCH_ARGS     more options for the benches
+#   FAISS_BITS_BENCH_ARGS     more options for select and flat
+#   FAISS_BITS_BENCH_SIFT     vectors for the order sift (.fvecs, .bvecs);
+#                             default: written from sift100K.h5 of the data
+#   FAISS_BITS_TEST_WHEEL     folder of the official faiss-gpu wheel, see
+#                             tests/dropin; without it, its tests are skipped
 #   FAISS_BITS_CUDA_HOME      default /usr/local/cuda
 #   FAISS_BITS_DATA           default: the folder data beside this script
 #   FAISS_BITS_SANITIZE_*     see tests/sanitize.sh
@@ -28,7 +43,7 @@ failed=0
 
 # add_row <name> <result> <seconds>
 add_row() {
-    table+=("$(printf '%-26s %6ss  %s' "$1" "$3" "$2")")
+    table+=("$(printf '%-38s %6ss  %s' "$1" "$3" "$2")")
 }
 
 # record <name> <command...>: the output goes to OUTDIR/<name>.log.
@@ -83,8 +98,18 @@ find_python() {
     return 1
 }
 
+# find_any_python: for scripts that need none of the modules.
+find_any_python() {
+    python=${FAISS_BITS_PYTHON:-$(command -v python3)}
+    [[ -n $python ]]
+}
+
 use_python_path() {
     local module
+    if [[ ${python_path_is_set:-} ]]; then
+        return
+    fi
+    python_path_is_set=1
     export PYTHONPATH=$here/python${PYTHONPATH:+:$PYTHONPATH}
     export FAISS_BITS_DATA=${FAISS_BITS_DATA:-$here/data}
     # Packages that were packed serve where the machine's own are missing.
@@ -110,35 +135,125 @@ run_sanitize() {
     cat "$out/sanitize.log"
 }
 
-run_bench() {
-    local kind args=()
+# use_bench_args: sets args, the options that all benches know.
+use_bench_args() {
     FAISS_BITS_COMMIT=$(cat "$here/commit")
     export FAISS_BITS_COMMIT
+    args=()
     if [[ -n ${FAISS_BITS_BENCH_SECONDS:-} ]]; then
         args+=(--max-seconds "$FAISS_BITS_BENCH_SECONDS")
     fi
-    # shellcheck disable=SC2206  # words, as the user wrote them
-    args+=(${FAISS_BITS_BENCH_ARGS:-})
-    for kind in select flat; do
-        record "bench_$kind" "$here/benchs/bin/bench_$kind" \
-            --out "$out/$kind.json" "${args[@]}"
-    done
+}
+
+# use_sift: sets sift, the options that name the vectors; none without a file.
+use_sift() {
+    local file=${FAISS_BITS_BENCH_SIFT:-} source
+    source=${FAISS_BITS_DATA:-$here/data}/sift100K.h5
+    sift=()
+    if [[ -z $file && -e $source ]] && find_python; then
+        file=$out/sift.bvecs
+        record export_sift "$python" "$here/benchs/export_vectors.py" \
+            "$source" "$file"
+    fi
+    if [[ -s $file ]]; then
+        sift=(--sift "$file")
+    else
+        echo "no vectors: the order sift is left out"
+    fi
+}
+
+run_select() {
+    local args sift
+    use_bench_args
+    use_sift
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    record bench_select "$here/benchs/bin/bench_select" \
+        --out "$out/select.json" "${args[@]}" "${sift[@]}" \
+        ${FAISS_BITS_BENCH_ARGS:-}
+    if ! find_any_python; then
+        add_row torch_topk "NOT RUN: no Python" 0
+        return
+    fi
+    if "$python" -c 'import torch' 2>/dev/null; then
+        record torch_topk "$python" "$here/benchs/torch_topk.py" \
+            "$out/select.json" "${sift[@]}"
+    else
+        add_row torch_topk "NOT RUN: no torch" 0
+    fi
+    if [[ ! -e $out/select.json ]]; then
+        return
+    fi
+    # Lines that are missed are a finding, not a failure of the run.
+    "$python" "$here/benchs/check.py" "$out/select.json" \
+        --targets "$here/benchs/select_targets.json" >"$out/targets.log" || true
+    grep -v ^ok "$out/targets.log" || true
+    rm -f "$out/sift.bvecs"
+}
+
+run_flat() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    record bench_flat "$here/benchs/bin/bench_flat" \
+        --out "$out/flat.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
+}
+
+run_queues() {
+    local args
+    use_bench_args
+    record bench_queues "$here/benchs/bin/bench_queues" \
+        --out "$out/papers.json" "${args[@]}"
+}
+
+run_bench() {
+    run_select
+    run_flat
+    run_queues
+}
+
+# not_run <name>: of what needs the modules' Python.
+not_run() {
+    failed=1
+    add_row "$1" "NOT RUN: no Python $(cat "$here/python_version")" 0
 }
 
 run_python() {
     if ! find_python; then
-        failed=1
-        add_row python "NOT RUN: no Python $(cat "$here/python_version")" 0
+        not_run python
         return
     fi
     record python "$python" -m pytest "$here/tests/python" -q -rs \
         -p no:cacheprovider --junitxml="$out/python.xml"
+    if [[ -n ${FAISS_BITS_TEST_WHEEL:-} ]]; then
+        record dropin_wheel env \
+            FAISS_BITS_TEST_DROPIN="$here/lib/libfaiss_bits_dropin.so" \
+            "$python" -m pytest "$here/tests/dropin" -q -rs \
+            -p no:cacheprovider --junitxml="$out/dropin_wheel.xml"
+    fi
+}
+
+run_dropin() {
+    local program name args
+    for program in "$here"/tests/faiss/TestGpu*; do
+        name=$(basename "$program")
+        if [[ -x $program ]]; then
+            record "dropin_$name" env FAISS_BITS_DROPIN=log \
+                LD_PRELOAD="$here/lib/libfaiss_bits_dropin.so" \
+                "$program" --gtest_output="xml:$out/$name.xml"
+        fi
+    done
+    if ! find_python; then
+        not_run bench_dropin
+        return
+    fi
+    use_bench_args
+    record bench_dropin "$python" "$here/benchs/bench_dropin.py" \
+        --out "$out/dropin.json" "${args[@]}"
 }
 
 run_quickstart() {
     if ! find_python; then
-        failed=1
-        add_row quickstart "NOT RUN: no Python $(cat "$here/python_version")" 0
+        not_run quickstart
         return
     fi
     record quickstart "$python" "$here/contrib/quickstart.py" \
@@ -146,13 +261,16 @@ run_quickstart() {
     cat "$out/quickstart.log"
 }
 
-main() {
-    use_libraries
-    case $what in
-        tests | sanitize | bench | python | quickstart) "run_$what" ;;
+# run_part <name>: as in the list above.
+run_part() {
+    case $1 in
+        tests | sanitize | bench | python | quickstart | dropin | select | flat | queues)
+            "run_$1"
+            ;;
         all)
             run_tests
             run_python
+            run_dropin
             run_quickstart
             run_sanitize
             run_bench
@@ -162,6 +280,15 @@ main() {
             exit 2
             ;;
     esac
+}
+
+main() {
+    local parts part
+    use_libraries
+    IFS=, read -ra parts <<<"${what:-?}"
+    for part in "${parts[@]}"; do
+        run_part "$part"
+    done
     echo
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
     printf '%s\n' "${table[@]}"

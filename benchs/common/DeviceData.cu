@@ -2,62 +2,9 @@
 
 #include <algorithm>
 
-#include <cuda_fp16.h>
-#include <curand_kernel.h>
-
 namespace faiss_bits::bench {
 
 namespace {
-
-template <class T>
-__global__ void fillRandomKernel(T* keys, int64_t count, uint64_t seed) {
-    const int64_t thread = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
-    const int64_t threads = int64_t(gridDim.x) * blockDim.x;
-    curandStatePhilox4_32_10_t state;
-    curand_init(seed, thread, 0, &state);
-    for (int64_t i = thread; i < count; i += threads) {
-        keys[i] = T(curand_uniform(&state));
-    }
-}
-
-/// key = start + step * column
-template <class T>
-__global__ void fillLineKernel(
-        T* keys,
-        int64_t count,
-        int64_t cols,
-        double start,
-        double step) {
-    const int64_t threads = int64_t(gridDim.x) * blockDim.x;
-    for (int64_t i = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; i < count;
-         i += threads) {
-        keys[i] = T(float(start + step * double(i % cols)));
-    }
-}
-
-template <class T>
-void fill(T* keys, int64_t rows, int64_t cols, Order order, uint64_t seed) {
-    const int64_t count = rows * cols;
-    constexpr int kBlocks = 2048;
-    constexpr int kThreads = 256;
-    if (order == Order::Random) {
-        fillRandomKernel<<<kBlocks, kThreads>>>(keys, count, seed);
-    } else {
-        // Integers where the type can count the columns.
-        const double top = sizeof(T) == 2 ? 2048 : 16777216;
-        const double step = std::min(1.0, top / double(cols));
-        const double last = step * double(cols);
-        const double start = order == Order::Descending ? last
-                : order == Order::Equal                 ? 0.5
-                                                        : 0.0;
-        const double slope = order == Order::Descending ? -step
-                : order == Order::Equal                 ? 0.0
-                                                        : step;
-        fillLineKernel<<<kBlocks, kThreads>>>(keys, count, cols, start, slope);
-    }
-    BITS_CUDA_CHECK(cudaGetLastError());
-    BITS_CUDA_CHECK(cudaDeviceSynchronize());
-}
 
 /// Every thread has several loads in flight; the sum keeps them alive.
 __global__ void readKernel(const float4* data, int64_t count, float* sink) {
@@ -86,40 +33,6 @@ __global__ void readKernel(const float4* data, int64_t count, float* sink) {
 }
 
 } // namespace
-
-std::string nameOf(Order order) {
-    switch (order) {
-        case Order::Random:
-            return "random";
-        case Order::Ascending:
-            return "ascending";
-        case Order::Descending:
-            return "descending";
-        case Order::Equal:
-            return "equal";
-    }
-    return "?";
-}
-
-std::string nameOf(DataType type) {
-    return type == DataType::Float32    ? "float32"
-            : type == DataType::Float16 ? "float16"
-                                        : "bfloat16";
-}
-
-void fillKeys(
-        void* keys,
-        DataType type,
-        int64_t rows,
-        int64_t cols,
-        Order order,
-        uint64_t seed) {
-    if (type == DataType::Float32) {
-        fill(static_cast<float*>(keys), rows, cols, order, seed);
-    } else {
-        fill(static_cast<__half*>(keys), rows, cols, order, seed);
-    }
-}
 
 double measureReadBandwidth() {
     size_t free = 0;

@@ -2,13 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include <cuda_runtime_api.h>
 
+#include "benchs/common/Keys.h"
 #include "kernels/common/CudaCheck.h"
-#include "kernels/common/Types.h"
 
 namespace faiss_bits::bench {
 
@@ -42,23 +41,6 @@ class DeviceArray {
     T* data_ = nullptr;
     size_t size_ = 0;
 };
-
-/// Order of the keys along every row.
-enum class Order { Random, Ascending, Descending, Equal };
-
-std::string nameOf(Order order);
-std::string nameOf(DataType type);
-
-/// Fills rows of `cols` keys of Float32 or Float16, and waits. Random keys are
-/// uniform in (0, 1] (cuRAND's Philox). Half keys have few values: ordered
-/// rows of them have many ties.
-void fillKeys(
-        void* keys,
-        DataType type,
-        int64_t rows,
-        int64_t cols,
-        Order order,
-        uint64_t seed);
 
 /// GB/s of 16-byte loads of 4 GiB (a quarter of the free memory, where that is
 /// less): the best of several passes.

@@ -57,6 +57,19 @@ bool Options::wants(const std::string& rival) const {
     return std::find(names.begin(), names.end(), rival) != names.end();
 }
 
+void Options::requireRivals(const std::vector<std::string>& known) const {
+    if (rivals == "all" || rivals == "none") {
+        return;
+    }
+    for (const std::string& name : splitList(rivals)) {
+        if (std::find(known.begin(), known.end(), name) == known.end()) {
+            std::fprintf(
+                    stderr, "--rivals: this build has no '%s'\n", name.c_str());
+            std::exit(2);
+        }
+    }
+}
+
 std::vector<std::string> splitList(const std::string& list, char by) {
     std::vector<std::string> parts;
     for (size_t begin = 0; begin <= list.size();) {

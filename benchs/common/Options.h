@@ -16,6 +16,9 @@ struct Options {
     double maxSeconds = 1e9;    ///< cells that would start later are left out
 
     bool wants(const std::string& rival) const;
+
+    /// Exits with 2 unless every rival that is named is one of `known`.
+    void requireRivals(const std::vector<std::string>& known) const;
 };
 
 /// One more option of a program: "--name value".

@@ -61,6 +61,12 @@ std::string quoted(const std::string& value) {
 
 } // namespace
 
+std::string faissVersion() {
+    return std::to_string(FAISS_VERSION_MAJOR) + "." +
+            std::to_string(FAISS_VERSION_MINOR) + "." +
+            std::to_string(FAISS_VERSION_PATCH);
+}
+
 Meta collectMeta(const Options& options, double readBandwidth) {
     int device = 0;
     int runtime = 0;
@@ -71,15 +77,14 @@ Meta collectMeta(const Options& options, double readBandwidth) {
 
     Meta meta;
     meta.gpu = properties.name;
+    meta.computeCapability = properties.major * 10 + properties.minor;
     meta.driver = driverFromNvml();
     if (meta.driver.empty()) {
         meta.driver = driverFromProc();
     }
     meta.cuda = std::to_string(runtime / 1000) + "." +
             std::to_string(runtime % 1000 / 10);
-    meta.faiss = std::to_string(FAISS_VERSION_MAJOR) + "." +
-            std::to_string(FAISS_VERSION_MINOR) + "." +
-            std::to_string(FAISS_VERSION_PATCH);
+    meta.faiss = faissVersion();
     meta.commit = options.commit;
     meta.date = options.date;
     meta.readBandwidth = readBandwidth;
@@ -112,14 +117,19 @@ std::string Row::json() const {
 }
 
 Report::Report(std::string path, const Meta& meta) : path_(std::move(path)) {
-    meta_ = Row().text("gpu", meta.gpu)
-                    .text("driver", meta.driver)
-                    .text("cuda", meta.cuda)
-                    .text("faiss", meta.faiss)
-                    .text("commit", meta.commit)
-                    .text("date", meta.date)
-                    .number("read_bw_gbps", meta.readBandwidth)
-                    .json();
+    Row row;
+    row.text("gpu", meta.gpu)
+            .integer("compute_capability", meta.computeCapability)
+            .text("driver", meta.driver)
+            .text("cuda", meta.cuda)
+            .text("faiss", meta.faiss);
+    for (const auto& [library, version] : meta.versions) {
+        row.text(library.c_str(), version);
+    }
+    row.text("commit", meta.commit)
+            .text("date", meta.date)
+            .number("read_bw_gbps", meta.readBandwidth);
+    meta_ = row.json();
     const auto folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) {
         std::filesystem::create_directories(folder);

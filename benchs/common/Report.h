@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,13 +12,19 @@ namespace faiss_bits::bench {
 /// Where and of what the numbers are.
 struct Meta {
     std::string gpu;
-    std::string driver; ///< "unknown" where neither NVML nor /proc tells
-    std::string cuda;   ///< of the runtime
+    int computeCapability = 0; ///< 90 for 9.0
+    std::string driver;        ///< "unknown" where neither NVML nor /proc tells
+    std::string cuda;          ///< of the runtime
     std::string faiss;
     std::string commit;
     std::string date;
     double readBandwidth = 0; ///< GB/s, measured in this run
+    /// Of other libraries in the race, by name.
+    std::map<std::string, std::string> versions;
 };
+
+/// Release of the FAISS that the bench was built with.
+std::string faissVersion();
 
 /// Meta of the current device.
 Meta collectMeta(const Options& options, double readBandwidth);

@@ -13,12 +13,12 @@ constexpr double kSlowMs = 100;
 constexpr double kOnceMs = 300;
 constexpr double kFirstMs = 1000;
 
-/// Enough repeats for 60 ms of work, but 7 to 51.
-int repeatsFor(double ms) {
+/// Enough repeats for `totalMs` of work, but 7 to 51.
+int repeatsFor(double ms, double totalMs) {
     if (ms > kOnceMs) {
         return 1;
     }
-    return ms > kSlowMs ? 3 : std::clamp(int(60 / ms), 7, 51);
+    return ms > kSlowMs ? 3 : std::clamp(int(totalMs / ms), 7, 51);
 }
 
 class Clock {
@@ -69,12 +69,19 @@ Measured timeCall(
         const TimingMode& mode) {
     Clock clock(mode);
     const double first = clock.time(call, 0);
-    if (first > kFirstMs) {
+    if (first > kFirstMs && first <= mode.maxMs) {
         return {first, 1};
     }
-    // The first call may have loaded code: the second tells how long it takes.
+    // Loading code, which the first call may do, takes less than this.
+    if (first > mode.maxMs + kFirstMs) {
+        return {first, 0};
+    }
+    // So the second call tells how long one takes.
     std::vector<double> times = {clock.time(call, 0)};
-    const int repeats = repeatsFor(times[0]);
+    if (times[0] > mode.maxMs) {
+        return {times[0], 0};
+    }
+    const int repeats = repeatsFor(times[0], mode.totalMs);
     for (int i = repeats - 2; i >= 0; --i) {
         times.push_back(clock.time(call, i));
     }

@@ -9,7 +9,7 @@ namespace faiss_bits::bench {
 
 struct Measured {
     double ms = 0;   ///< median
-    int repeats = 0; ///< 1: a single call, too slow to repeat
+    int repeats = 0; ///< 1: a single call, too slow to repeat; 0: given up
 };
 
 /// How a call is timed, and what is done before each timing.
@@ -19,11 +19,14 @@ struct TimingMode {
     bool wallClock = false;
     cudaStream_t stream = nullptr;
     std::function<void()> before; ///< not timed
+    /// Gives up where a call takes longer than this, the first one aside.
+    double maxMs = 1e300;
+    double totalMs = 60; ///< repeats together, but at least 7 of them
 };
 
 /// Median time of call(i), i = repeats - 1, ..., 0, after one warm-up. At
-/// least 7 repeats; 3 above 100 ms; one above 300 ms; above 1 s the first call
-/// is the measurement, with nothing before it.
+/// least 7 repeats, 51 at most; 3 above 100 ms; one above 300 ms; above 1 s the
+/// first call is the measurement, with nothing before it.
 Measured timeCall(const std::function<void(int)>& call, const TimingMode& mode);
 
 /// Seconds since the program's start, for --max-seconds.

@@ -1,7 +1,8 @@
-"""benchs/check.py and benchs/plot.py on results made up for the test."""
+"""The scripts of benchs/ on results made up for the test."""
 
 import json
 import pathlib
+import struct
 import sys
 
 import pytest
@@ -10,9 +11,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "benchs"))
 sys.dont_write_bytecode = True
 
 import check  # noqa: E402
+import export_vectors  # noqa: E402
+import merge  # noqa: E402
 import plot  # noqa: E402
+import readme_table  # noqa: E402
+import result_file  # noqa: E402
+import torch_topk  # noqa: E402
 
-META = {"gpu": "NVIDIA H200", "driver": "580.1", "cuda": "13.0",
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+META = {"gpu": "NVIDIA H200", "compute_capability": 90, "driver": "580.1", "cuda": "13.0",
         "faiss": "1.7.3", "commit": "0123456789ab", "date": "2026-01-31",
         "read_bw_gbps": 4500.0}
 
@@ -101,10 +109,19 @@ def test_check_filters_by_name(save):
     assert check.main([path, "--order", "ascending"]) == 1
 
 
+def test_check_leaves_forced_rows_out(save):
+    slow = dict(SELECT[0], ms=99.0, forced=1, algorithm="sort")
+    assert check.main([save(SELECT[:2] + [slow])]) == 0
+
+
 def test_select_panels_are_apart():
-    panels = plot.select_panels(SELECT)
-    assert [len(lines) for _, lines in panels] == [3, 2]
-    assert "descending" in panels[1][0] and "descending" not in panels[0][0]
+    half = select_row("faiss_bits", 10, 0.5, dtype="float16")
+    panels = plot.select_panels(SELECT + [half])
+    assert [len(lines) for _, lines in panels] == [3, 1]
+    assert "float16" in panels[1][0] and "float16" not in panels[0][0]
+    assert plot.order_panels(SELECT) == [
+        ("64 x $2^{24}$, orders", {"descending": [(10, 9.0)]})]
+    assert plot.order_panels(SELECT[5:]) == [], "nothing to compare with"
 
 
 def test_speedups_leave_gaps():
@@ -115,6 +132,9 @@ def test_speedups_leave_gaps():
 @pytest.mark.parametrize("rows", [
     SELECT,
     SELECT[:1],
+    [select_row(method, k, 1.0 + k / 1e4, order=order)
+     for method in plot.LABELS for k in (10, 128, 1 << 24)
+     for order in ("random", *plot.ORDER_STYLES)],
     FLAT,
     FLAT[:1],
     [flat_row("faiss_bits", 1, 0.2, dtype="float16")],
@@ -127,8 +147,169 @@ def test_plot_writes_both_files(save, rows):
     assert b"<svg" in path.with_suffix(".svg").read_bytes()[:2000]
 
 
-def test_plot_of_nothing(save, capsys):
-    path = pathlib.Path(save([]))
+@pytest.mark.parametrize("rows", [[], [{"bench": "papers", "ms": 1.0}],
+                                  [{"bench": "dropin", "ms_stock": 1.0}]])
+def test_plot_of_nothing(save, capsys, rows):
+    path = pathlib.Path(save(rows))
     assert plot.main([str(path)]) == 0
     assert not path.with_suffix(".png").exists()
     assert "no rows" in capsys.readouterr().out
+
+
+# ---- targets ------------------------------------------------------------------
+
+TARGETS = {
+    "floors": [{"shapes": ["64x2^24"], "ks": [10], "frac_read": 0.9}],
+    "orders": [{"shapes": ["64x2^24"], "ks": [10], "orders": ["nan"],
+                "ratio": 1.25}],
+    "speedups": [{"shapes": ["64x2^24"], "ks": [4096], "speedup": 2.0,
+                  "rivals": ["raft_auto", "cub_sort"]}],
+    "ahead_of_every_rival": 1.0,
+}
+REACHED = [
+    select_row("faiss_bits", 10, 1.0),
+    select_row("raft_auto", 10, 1.01),
+    select_row("faiss_bits", 10, 1.24, order="nan"),
+    select_row("faiss_bits", 4096, 2.0),
+    select_row("raft_auto", 4096, 4.1),
+    select_row("cub_sort", 4096, 9.0),
+]
+
+
+@pytest.fixture
+def judge(save):
+    def call(rows, targets=TARGETS):
+        path = pathlib.Path(save(rows)).with_name("targets.json")
+        path.write_text(json.dumps(targets))
+        return check.main([save(rows), "--targets", str(path)])
+    return call
+
+
+def test_targets_that_are_reached(judge, capsys):
+    assert judge(REACHED) == 0
+    assert "5 targets, 0 missed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place, change", [
+    (0, {"frac_read": 0.899}),
+    (0, {"ms": 1.02}),  # behind raft_auto
+    (2, {"ms": 1.26}),
+    (2, {"order": "few"}),  # missing
+    (4, {"ms": 3.9}),
+    (5, {"method": "cub_topk"}),  # a rival is missing
+    (3, {"method": "faiss_warp"}),  # ours is missing
+    (3, {"forced": 1, "algorithm": "sort"}),
+])
+def test_each_target_can_be_missed(judge, capsys, place, change):
+    rows = [dict(row, **change) if i == place else row
+            for i, row in enumerate(REACHED)]
+    assert judge(rows) == 1
+    assert "MISS" in capsys.readouterr().out
+
+
+def test_published_targets_are_well_formed():
+    published = json.loads((ROOT / "benchs/select_targets.json").read_text())
+    results = check.targets.check([], published)
+    assert len(results) == 42 + 6 * 3 * 6 + 2 * 3 + 5
+    assert not any(reached for *_, reached, _ in results)
+
+
+# ---- merging and torch ---------------------------------------------------------
+
+
+def test_merge_takes_the_later_row_and_one_bandwidth(save):
+    first = save([select_row("faiss_bits", 10, 1.0),
+                  select_row("faiss_bits", 10, 7.0, forced=1, algorithm="sort")],
+                 "a.json")
+    second = pathlib.Path(save([select_row("faiss_bits", 10, 2.0),
+                                select_row("raft_auto", 10, 3.0)], "b.json"))
+    data = json.loads(second.read_text())
+    data["meta"]["read_bw_gbps"] = 4600.0
+    data["meta"]["raft"] = "26.10.0"
+    result_file.save(second, data)
+    out = str(second.with_name("out.json"))
+    assert merge.main([out, first, str(second)]) == 0
+    merged = result_file.load(out)
+    assert merged["meta"] == META | {"read_bw_gbps": 4600.0, "raft": "26.10.0"}
+    assert [row["ms"] for row in merged["rows"]] == [2.0, 7.0, 3.0]
+    share = 64 * 2**24 * 4 / 4600e6 / 2.0
+    assert merged["rows"][0]["frac_read"] == pytest.approx(share, rel=1e-4)
+
+
+def test_merge_tells_the_cells_of_papers_by_all_they_say(save):
+    def row(ms, **fields):
+        return {"bench": "papers", "figure": "hanak_5.7", "method": "bits",
+                "rows": 1, "cols": 2**27, "k": 32, "sorted": 1, **fields,
+                "ms": ms, "frac_read": 0.1}
+    first = save([row(1.0, partitions=4), row(2.0, partitions=8)], "a.json")
+    second = save([row(3.0, partitions=8), row(4.0)], "b.json")
+    out = str(pathlib.Path(first).with_name("out.json"))
+    assert merge.main([out, first, second]) == 0
+    rows = result_file.load(out)["rows"]
+    assert [r["ms"] for r in rows] == [1.0, 3.0, 4.0]
+    share = 2**27 * 4 / (META["read_bw_gbps"] * 1e6)
+    assert rows[0]["frac_read"] == pytest.approx(share, rel=1e-4)
+
+
+@pytest.mark.parametrize("field", ["commit", "gpu", "date", "driver"])
+def test_merge_refuses_parts_of_two_runs(save, capsys, field):
+    first = save(SELECT, "a.json")
+    second = pathlib.Path(save(SELECT, "b.json"))
+    data = json.loads(second.read_text())
+    data["meta"][field] = "other"
+    result_file.save(second, data)
+    out = second.with_name("out.json")
+    assert merge.main([str(out), first, str(second)]) == 1
+    assert field in capsys.readouterr().err and not out.exists()
+
+
+def test_saved_files_keep_their_form(save, tmp_path):
+    path = tmp_path / "new.json"
+    result_file.save(path, {"meta": META, "rows": SELECT})
+    assert result_file.load(path) == {"meta": META, "rows": SELECT}
+    assert len(path.read_text().splitlines()) == len(SELECT) + 3
+
+
+def test_torch_gets_the_cells_that_it_lacks():
+    rows = SELECT + [
+        select_row("torch_topk", 2048, 4.0),
+        select_row("faiss_bits", 99, 4.0, forced=1, algorithm="sort")]
+    cells = [(row["k"], row["order"]) for row in torch_topk.missing_cells(rows)]
+    assert cells == [(10, "random"), (10, "descending")]
+    assert [torch_topk.repeats_for(ms) for ms in (0.1, 3, 20, 150, 400)] == \
+        [51, 20, 7, 3, 1]
+
+
+# ---- the README's table and the vectors -----------------------------------------
+
+
+def test_readme_names_the_best_rival(save, tmp_path):
+    rows = [select_row("faiss_bits", 10, 1.0), select_row("faiss_warp", 10, 8.0),
+            select_row("raft_auto", 10, 2.0)]
+    save(rows, "select.json")
+    save(FLAT, "flat.json")
+    text = readme_table.section(tmp_path)
+    assert "| 64 x 2^24 | 10 | random | 1 ms | 0.95 " \
+        "| raft_auto, 2 ms | 2.0 | 8 ms | 8.0 |" in text
+    assert "faiss_warp, raft_auto" in text
+
+
+@pytest.mark.parametrize("suffix, size", [(".bvecs", 1), (".fvecs", 4)])
+def test_vectors_are_records(tmp_path, suffix, size):
+    np = export_vectors.np
+    np.save(tmp_path / "in.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    out = tmp_path / f"out{suffix}"
+    assert export_vectors.main([str(tmp_path / "in.npy"), str(out)]) == 0
+    record = 4 + 3 * size
+    data = out.read_bytes()
+    assert len(data) == 2 * record
+    values = struct.unpack("<i3B" if size == 1 else "<i3f", data[record:])
+    assert values == (3, 3, 4, 5)
+
+
+def test_vectors_that_do_not_fit(tmp_path):
+    np = export_vectors.np
+    with pytest.raises(ValueError, match="uint8"):
+        export_vectors.write(np.array([[0.5]]), str(tmp_path / "x.bvecs"))
+    with pytest.raises(ValueError, match="x.txt"):
+        export_vectors.write(np.array([[1.0]]), str(tmp_path / "x.txt"))

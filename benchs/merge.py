@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Puts parts of one bench that were measured apart into one file.
+
+    benchs/merge.py benchs/results/h200/select.json part1.json part2.json ...
+
+The parts must agree in meta (GPU, driver, CUDA, libraries, commit, date), so
+that the file is still one run's. The read bandwidth is the largest of them,
+and frac_read is worked out anew from it. A row that two parts have is the
+later one's.
+"""
+
+import argparse
+import sys
+
+from result_file import cell_of, frac_read, load, save
+
+
+def merged_meta(metas):
+    """One meta; ValueError that names the field in which parts differ."""
+    result = {}
+    for meta in metas:
+        for name, value in meta.items():
+            if name == "read_bw_gbps":
+                value = max(value, result.get(name, value))
+            elif result.get(name, value) != value:
+                raise ValueError(
+                    f"{name} is {result[name]!r} in one part and {value!r} in "
+                    "another: not one run"
+                )
+            result[name] = value
+    return result
+
+
+def merge(parts):
+    """One file's data from those of all parts."""
+    meta = merged_meta([part["meta"] for part in parts])
+    rows = {}
+    for part in parts:
+        for row in part["rows"]:
+            row = dict(row)
+            if "frac_read" in row and row["ms"]:
+                row["frac_read"] = frac_read(row, meta)
+            forced = row.get("forced") and row["algorithm"]
+            key = cell_of(row), row["method"], forced
+            rows[key] = row
+    benches = {row["bench"] for row in rows.values()}
+    if len(benches) > 1:
+        raise ValueError(f"parts of several benches: {sorted(benches)}")
+    return {"meta": meta, "rows": list(rows.values())}
+
+
+def main(arguments=None):
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("parts", nargs="+")
+    options = parser.parse_args(arguments)
+    try:
+        data = merge([load(part) for part in options.parts])
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    save(options.out, data)
+    print(f"{options.out}: {len(data['rows'])} rows of "
+          f"{len(options.parts)} parts")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

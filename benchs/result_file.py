@@ -1,0 +1,51 @@
+"""Result files of the benches: {"meta": {...}, "rows": [{...}, ...]}."""
+
+import json
+import os
+from pathlib import Path
+
+#: What makes a cell, by bench; the rest of a row is what was measured.
+CELL_FIELDS = {
+    "select": ("rows", "cols", "k", "dtype", "order"),
+    "flat": ("n", "d", "q", "k", "metric", "dtype"),
+}
+
+
+def load(path):
+    """The file as a dict with "meta" and "rows"."""
+    return json.loads(Path(path).read_text())
+
+
+def save(path, data):
+    """Replaces the file as a whole, in the form that the benches write."""
+    rows = ",\n  ".join(json.dumps(row) for row in data["rows"])
+    text = (f'{{"meta": {json.dumps(data["meta"])},\n "rows": [\n  {rows}'
+            "\n ]}\n")
+    part = Path(f"{path}.part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    part.write_text(text)
+    os.replace(part, path)
+
+
+#: What was measured; all else of a row of a bench without fields above.
+MEASURED = ("bench", "ms", "frac_read")
+
+
+def cell_of(row):
+    """(bench, (field, value), ...) of a row."""
+    fields = CELL_FIELDS.get(row["bench"])
+    if fields is None:
+        fields = sorted(name for name in row if name not in MEASURED)
+    return (row["bench"],) + tuple((field, row[field]) for field in fields)
+
+
+def bytes_of(row):
+    """Bytes of the keys of a select row."""
+    size = 4 if row.get("dtype", "float32") == "float32" else 2
+    return row["rows"] * row["cols"] * size
+
+
+def frac_read(row, meta):
+    """Share of the read bandwidth of `meta` that a select row reaches."""
+    share = bytes_of(row) / (meta["read_bw_gbps"] * 1e6) / row["ms"]
+    return float(f"{share:.5g}")

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Measures every algorithm of runSelect and writes its tuning table.
+
+    benchs/tune_select.py --bench build/dev/benchs/bin/bench_select \\
+        --commit "$(git rev-parse HEAD)" --out kernels/select/SelectTable.inc
+    benchs/tune_select.py --from tune.json --out kernels/select/SelectTable.inc
+
+The first form runs bench_select over shapes x k x types on random keys (some
+minutes), keeps what it measured in --json, and writes the table; the
+second writes the table from such a file. The table is C++ rows
+
+    BITS_SELECT_ROW(computeCapability, keyBytes, maxRows, maxCols, maxK, name)
+
+of which the first that fits wins (keyBytes equal, the others not above). Every
+bound is the geometric middle between two measured sizes, so that a problem
+goes by the measured one that is nearest; the last one of each kind is
+kAnyRows, kAnyCols or kAnyK.
+A problem that the winner of a row refuses goes on to the next rows, so the
+rows for larger k serve k that a smaller row's winner cannot take.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import merge
+from result_file import load
+
+#: Auto's candidates; the queue methods are there for comparison.
+ALGORITHMS = ("bits", "sample_filter", "bits_global", "sample_select",
+              "sample_select_two_stage", "radix_select", "sort")
+ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072)
+COLS = (1 << 10, 1 << 13, 1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
+KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1 << 20,
+      1 << 24)
+MOST_KEYS = 1 << 28  # 1 GiB of floats
+
+
+def shapes():
+    """(rows, cols) that are measured: no more than MOST_KEYS, and no fewer
+    than a sixteenth of a million keys."""
+    return [(rows, cols) for cols in COLS for rows in ROWS
+            if 1 << 16 <= rows * cols <= MOST_KEYS]
+
+
+def measure(options):
+    """Runs bench_select shape by shape (so that k fits cols) into one file."""
+    parts = Path(options.json).with_suffix(".parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    paths = []
+    wanted = shapes()
+    columns = sorted({cols for _, cols in wanted})
+    for cols in columns:
+        rows = [r for r, c in wanted if c == cols]
+        # k up to cols itself: there, sorting the row is the selection.
+        ks = sorted({k for k in KS if k < cols} | {min(cols, max(KS))})
+        part = parts / f"{cols}.json"
+        command = [
+            options.bench, "--out", str(part), "--commit", options.commit,
+            "--rivals", "none", "--algorithm", ",".join(options.algorithms),
+            "--slow-ms", str(options.slow_ms), "--total-ms", "15",
+            "--dtypes", "float32,float16",
+            "--shapes", ",".join(f"{r}x{cols}" for r in rows),
+            "--ks", ",".join(map(str, ks))]
+        print(" ".join(command), flush=True)
+        if subprocess.run(command).returncode != 0:
+            raise RuntimeError(f"{options.bench} failed on {cols} columns")
+        paths.append(str(part))
+    if merge.main([options.json, *paths]) != 0:
+        raise RuntimeError("the parts do not fit together")
+
+
+def winners(rows):
+    """{keyBytes: {(rows, cols, k): algorithm}} of the fastest of each cell."""
+    best = {}
+    for row in rows:
+        if not row.get("forced") or row["order"] != "random" or not row["ms"]:
+            continue
+        key_bytes = 4 if row["dtype"] == "float32" else 2
+        cell = row["rows"], row["cols"], row["k"]
+        cells = best.setdefault(key_bytes, {})
+        if cell not in cells or row["ms"] < cells[cell][0]:
+            cells[cell] = row["ms"], row["algorithm"]
+    return {size: {cell: name for cell, (_, name) in cells.items()}
+            for size, cells in best.items()}
+
+
+def bounds(sizes):
+    """{size: the largest number that goes by it, None for any} of sizes."""
+    sizes = sorted(sizes)
+    result = {a: math.isqrt(a * b) for a, b in zip(sizes, sizes[1:])}
+    result[sizes[-1]] = None
+    return result
+
+
+def by_runs(items):
+    """[(bound, value)] with neighbours of the same value made one."""
+    result = []
+    for bound, value in items:
+        if result and result[-1][1] == value:
+            result[-1] = bound, value
+        else:
+            result.append((bound, value))
+    return result
+
+
+def k_steps(cells, rows, cols):
+    """[(maxK, algorithm)] of one shape."""
+    ks = sorted(k for r, c, k in cells if (r, c) == (rows, cols))
+    limits = bounds(ks)
+    return tuple(by_runs((limits[k], cells[rows, cols, k]) for k in ks))
+
+
+def table_rows(cells):
+    """[(maxRows, maxCols, maxK, algorithm)] of one size of keys."""
+    measured = {(r, c) for r, c, _ in cells}
+    col_limits = bounds({c for _, c in measured})
+    by_cols = []
+    for cols, col_limit in col_limits.items():
+        rows_here = sorted(r for r, c in measured if c == cols)
+        row_limits = bounds(rows_here)
+        steps = tuple(by_runs(
+            (row_limits[r], k_steps(cells, r, cols)) for r in rows_here))
+        by_cols.append((col_limit, steps))
+    return [(max_rows, max_cols, max_k, name)
+            for max_cols, row_steps in by_runs(by_cols)
+            for max_rows, steps in row_steps
+            for max_k, name in steps]
+
+
+def limit_text(limit, what):
+    """A bound as C++: a number, or kAny<what>."""
+    return f"kAny{what}" if limit is None else str(limit)
+
+
+def enumerator(name):
+    """radix_select to RadixSelect."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def table_text(data):
+    """The whole file."""
+    meta = data["meta"]
+    found = winners(data["rows"])
+    if not found:
+        raise ValueError("no rows of forced algorithms on random keys")
+    names = sorted({row["algorithm"] for row in data["rows"]
+                    if row.get("forced")})
+    count = sum(len(cells) for cells in found.values())
+    lines = [
+        "// Written by benchs/tune_select.py; not to be edited.",
+        f"// gpu: {meta['gpu']}",
+        f"// cuda: {meta['cuda']}",
+        f"// driver: {meta['driver']}",
+        f"// commit: {meta['commit']}",
+        f"// date: {meta['date']}",
+        f"// cells: {count}; algorithms: {', '.join(names)}",
+        "// BITS_SELECT_ROW(",
+        "//     computeCapability, keyBytes, maxRows, maxCols, maxK, algorithm)",
+    ]
+    for key_bytes in sorted(found, reverse=True):
+        for max_rows, max_cols, max_k, name in table_rows(found[key_bytes]):
+            lines.append(
+                f"BITS_SELECT_ROW({meta['compute_capability']}, {key_bytes}, "
+                f"{limit_text(max_rows, 'Rows')}, "
+                f"{limit_text(max_cols, 'Cols')}, "
+                f"{limit_text(max_k, 'K')}, {enumerator(name)})")
+    return "\n".join(lines) + "\n"
+
+
+def parse(arguments):
+    """Command line to a namespace."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--bench", help="bench_select, to measure with")
+    source.add_argument("--from", dest="json_from", metavar="FILE",
+                        help="measured before")
+    parser.add_argument("--json", default="tune_select.json",
+                        help="with --bench: where the measurements go")
+    parser.add_argument("--commit", default="unknown", help="for the stamp")
+    parser.add_argument("--algorithms", default=ALGORITHMS,
+                        type=lambda text: tuple(text.split(",")))
+    parser.add_argument("--slow-ms", type=float, default=25,
+                        help="give up on an algorithm that takes longer")
+    parser.add_argument("--out", required=True, help="SelectTable.inc")
+    return parser.parse_args(arguments)
+
+
+def main(arguments=None):
+    """Returns the exit status."""
+    options = parse(arguments)
+    try:
+        if options.bench:
+            measure(options)
+        text = table_text(load(options.json_from or options.json))
+    except (RuntimeError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    Path(options.out).write_text(text)
+    print(f"{options.out}: {text.count('BITS_SELECT_ROW') - 1} rows")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

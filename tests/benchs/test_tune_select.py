@@ -1,0 +1,124 @@
+"""benchs/tune_select.py: the table from measurements made up for the test, and
+the table that is committed."""
+
+import json
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchs"))
+sys.dont_write_bytecode = True
+
+import tune_select  # noqa: E402
+
+META = {"gpu": "NVIDIA H200", "compute_capability": 90, "driver": "580.1",
+        "cuda": "13.0", "commit": "0123456789ab", "date": "2026-01-31",
+        "read_bw_gbps": 4500.0}
+TABLE_ROW = re.compile(
+    r"BITS_SELECT_ROW\((\d+), ([24]), (kAnyRows|\d+), (kAnyCols|\d+), "
+    r"(kAnyK|\d+), (\w+)\)")
+
+
+def parse_table(text):
+    """Rows of a table, kAny... as infinity; every line is a comment or a row."""
+    rows = []
+    for line in text.splitlines():
+        if not line.startswith("//"):
+            *numbers, name = TABLE_ROW.fullmatch(line).groups()
+            rows.append([float("inf") if n.startswith("kAny") else int(n)
+                         for n in numbers] + [name])
+    return rows
+
+
+def pick(table, key_bytes, *problem):
+    """As the dispatch: the first row that fits."""
+    for _, size, *limits, name in table:
+        if size == key_bytes and all(n <= m for n, m in zip(problem, limits)):
+            return name
+    return None
+
+
+def tuned(algorithm, rows, cols, k, ms, dtype="float32", **other):
+    row = {"bench": "select", "method": "faiss_bits", "algorithm": algorithm,
+           "forced": 1, "rows": rows, "cols": cols, "k": k, "dtype": dtype,
+           "order": "random", "ms": ms, "frac_read": 0.5}
+    return row | other
+
+
+TUNED = [
+    tuned("bits", 1, 1 << 20, 10, 1.0), tuned("sort", 1, 1 << 20, 10, 9.0),
+    tuned("sort", 1, 1 << 20, 1 << 20, 9.0),
+    tuned("bits", 64, 1 << 20, 10, 1.0),
+    tuned("sort", 64, 1 << 20, 1 << 20, 9.0),
+    tuned("sample_filter", 64, 1 << 10, 10, 1.0),
+    tuned("bits", 64, 1 << 10, 10, 2.0),
+    tuned("radix_select", 64, 1 << 10, 10, 0.5, "float16"),
+    tuned("radix_select", 64, 1 << 20, 10, 0.1, forced=0),
+    tuned("radix_select", 64, 1 << 20, 10, 0.1, order="few"),
+]
+
+
+def test_table_follows_the_fastest():
+    text = tune_select.table_text({"meta": META, "rows": TUNED})
+    table = parse_table(text)
+    for stamp in ("NVIDIA H200", "13.0", "0123456789ab", "2026-01-31", "580.1"):
+        assert stamp in text
+    assert pick(table, 4, 64, 1 << 10, 10) == "SampleFilter"
+    assert pick(table, 4, 1, 1 << 20, 10) == "Bits"
+    assert pick(table, 4, 64, 1 << 20, 1 << 20) == "Sort"
+    assert pick(table, 4, 10**6, 1 << 31, 10) == "Bits"
+    # To the nearest: the middle of 2^10 and 2^20 is 2^15.
+    assert pick(table, 4, 64, 1 << 15, 10) == "SampleFilter"
+    assert pick(table, 4, 64, (1 << 15) + 1, 10) == "Bits"
+    assert pick(table, 2, 1, 7, 10**9) == "RadixSelect"
+    # One and 64 rows of 2^20 agree: no row of the table tells them apart.
+    assert len(table) == 4
+
+
+def test_table_needs_forced_rows(capsys, tmp_path):
+    out, source = tmp_path / "table.inc", tmp_path / "tune.json"
+    source.write_text(json.dumps({"meta": META, "rows": TUNED[-2:]}))
+    assert tune_select.main(["--from", str(source), "--out", str(out)]) == 1
+    assert "forced" in capsys.readouterr().err and not out.exists()
+    source.write_text(json.dumps({"meta": META, "rows": TUNED}))
+    assert tune_select.main(["--from", str(source), "--out", str(out)]) == 0
+    assert parse_table(out.read_text())
+
+
+def algorithm_names():
+    """Enumerators of kernels/select/SelectAlgorithm.h."""
+    header = (ROOT / "kernels/select/SelectAlgorithm.h").read_text()
+    body = re.search(r"enum class SelectAlgorithm \{(.*?)\};", header, re.S)[1]
+    return re.findall(r"^\s*(\w+)\s*(?:,|$|//)",
+                      re.sub(r"//.*", "", body), re.M)
+
+
+def test_candidates_are_algorithms():
+    names = algorithm_names()
+    assert "Auto" in names and len(names) == 13
+    for name in tune_select.ALGORITHMS:
+        assert tune_select.enumerator(name) in names
+
+
+def test_committed_table_is_whole():
+    path = ROOT / "kernels/select/SelectTable.inc"
+    if not path.exists():
+        pytest.skip("no table is committed")
+    text = path.read_text()
+    table = parse_table(text)
+    names = set(algorithm_names()) - {"Auto"}
+    assert table and all(name in names for *_, name in table)
+    for stamp in ("gpu", "cuda", "driver", "commit", "date"):
+        assert re.search(rf"^// {stamp}: \S", text, re.M), stamp
+    for size in (2, 4):
+        assert pick(table, size, 1e18, 1e18, 1e18), "nothing for the largest"
+
+
+def test_shapes_are_many_and_fit():
+    shapes = tune_select.shapes()
+    assert len(set(shapes)) == len(shapes) >= 20
+    assert max(r * c for r, c in shapes) <= 1 << 28
+    assert {c for _, c in shapes} == set(tune_select.COLS)
