@@ -60,8 +60,14 @@ void launchSampleLimit(
         const FilterParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    sampleLimitKernel<typename Keys::Tile>
-            <<<blocks, kFilterThreads, 0, stream>>>(params);
+    using Tile = typename Keys::Tile;
+    if (params.sampleParts > 1) {
+        sampleLimitKernel<Tile, kPartThreads>
+                <<<blocks, kPartThreads, 0, stream>>>(params);
+    } else {
+        sampleLimitKernel<Tile, kFilterThreads>
+                <<<blocks, kFilterThreads, 0, stream>>>(params);
+    }
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

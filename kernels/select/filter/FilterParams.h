@@ -16,8 +16,11 @@ constexpr int kSplitBlocks = 4; // of a multiprocessor
 /// Most survivors that a block of a split row gathers before it adds them.
 constexpr int kMaxStage = 512;
 
-/// Entries that a block leaves where a row's sample is drawn by several.
-constexpr int kSampledPerPart = 64;
+/// Where several blocks draw the sample of a row: threads of each, groups of
+/// all of them together, whose least entries they leave, and most blocks.
+constexpr int kPartThreads = 1024;
+constexpr int kSampledGroups = 1024;
+constexpr int kMaxSampleParts = kSampledGroups / kSampleRun;
 
 /// Blocks of a multiprocessor that the registers of the fused kernel allow.
 /// Tiles that stream through shared memory need few blocks.
@@ -46,10 +49,9 @@ struct FilterParams : SelectParams {
     // Tiles of a block on their way to shared memory: 2 or 3.
     int stages = 2;
 
-    // Blocks that draw the sample of one row.
+    // Blocks that draw the sample of one row: a power of two.
     uint32_t sampleParts = 1;
-    uint64_t* sampled = nullptr;      // [rows, sampleParts, 64]
-    uint32_t* sampledParts = nullptr; // [rows], zero
+    uint64_t* sampled = nullptr; // [rows, kSampledGroups] for several
 
     uint64_t* limits = nullptr;    // [rows]
     uint32_t* counts = nullptr;    // [rows], survivors found

@@ -1,6 +1,7 @@
 #include "kernels/select/filter/FilterPlan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "kernels/select/filter/FilterParams.h"
@@ -77,9 +78,7 @@ Sample makeSample(
             rareCount(expected), expected + std::min(k, kSampleRun) + 1);
     const double share = wanted / size; // of the columns below the limit
     // Entries of the sample are known by the least of their groups only.
-    const double groups = parts > 1
-            ? std::min<double>(threads * kSampleItems, parts * kSampledPerPart)
-            : double(threads * kSampleItems);
+    const double groups = parts > 1 ? kSampledGroups : threads * kSampleItems;
     const double rank = groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
     const double slack = k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
     if (size * 2 > cols || share > 0.5 || rank * (1 + slack) > groups * 0.8) {
@@ -236,14 +235,13 @@ void planSplit(const SelectProblem& p, FilterPlan& plan) {
                                   : 2048;
     const double weight = kSurvivorBytes + kLateSurvivorBytes / p.rows;
     Sample best;
-    const idx_t maxParts = std::clamp<idx_t>(512 / p.rows, 1, 128);
+    const idx_t parts = std::clamp<idx_t>(512 / p.rows, 1, kMaxSampleParts);
     // Not every number of parts: this runs on every call.
-    for (idx_t parts = maxParts; parts >= 1;
-         parts = parts == 1 ? 0 : divUp(parts, 8)) {
+    for (const uint32_t n : {std::bit_floor(uint32_t(parts)), 1u}) {
         const Sample sample = bestSample(
                 p,
-                kFilterThreads,
-                uint32_t(parts),
+                n > 1 ? kPartThreads : kFilterThreads,
+                n,
                 false,
                 weight,
                 double(p.cols));

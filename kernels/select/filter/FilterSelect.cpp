@@ -90,7 +90,6 @@ struct Slices {
     uint32_t* counts = nullptr;
     uint64_t* survivors = nullptr;
     uint64_t* sampled = nullptr;
-    uint32_t* sampledParts = nullptr;
     Workspace sort;
 };
 
@@ -104,9 +103,7 @@ Slices takeSlices(const FilterPlan& plan, WorkspaceSlices& slices) {
     taken.counts = slices.take<uint32_t>(rows);
     taken.survivors = slices.take<uint64_t>(rows * plan.capacity);
     if (plan.sampleParts > 1) {
-        const size_t drawn = rows * plan.sampleParts;
-        taken.sampled = slices.take<uint64_t>(drawn * kSampledPerPart);
-        taken.sampledParts = slices.take<uint32_t>(rows);
+        taken.sampled = slices.take<uint64_t>(rows * kSampledGroups);
     }
     if (plan.room == 0) {
         taken.sort.bytes = survivorSortWorkspaceBytes(rows, plan.capacity);
@@ -134,10 +131,6 @@ void gatherSurvivors(
         const FilterParams& params,
         idx_t rows,
         cudaStream_t stream) {
-    if (plan.sampleParts > 1) {
-        BITS_CUDA_CHECK(cudaMemsetAsync(
-                params.sampledParts, 0, rows * sizeof(uint32_t), stream));
-    }
     const Launch sample = forKeys(
             p, []<class Keys>() -> Launch { return launchSampleLimit<Keys>; });
     const Launch filter = forKeys(
@@ -198,7 +191,6 @@ void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
     params.mostSampleRank = plan.mostSampleRank;
     params.sampleParts = plan.sampleParts;
     params.sampled = taken.sampled;
-    params.sampledParts = taken.sampledParts;
     params.limits = taken.limits;
     params.counts = taken.counts;
     params.survivors = taken.survivors;

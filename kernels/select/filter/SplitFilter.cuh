@@ -12,19 +12,16 @@
 
 namespace faiss_bits {
 
-/// Writes limits[row] and clears counts[row]. params.sampleParts blocks a row.
-template <class Tile>
+/// Clears counts[row], and writes limits[row] or, where several blocks draw the
+/// sample of a row, the least of its groups. params.sampleParts blocks a row.
+template <class Tile, int Threads>
 struct SampleLimitBody {
-    using Sample = RowSample<Tile, kFilterThreads>;
-    static constexpr int Items = kSampleItems;
-    static constexpr int kLeft = kSampledPerPart * kWarpSize / kFilterThreads;
+    using Sample = RowSample<Tile, Threads>;
+    static constexpr int kWarps = Threads / kWarpSize;
 
-    struct SharedStorage {
-        union {
-            typename Sample::SharedStorage sample;
-            uint64_t drawn[Items][kFilterThreads];
-        };
-        bool last;
+    union SharedStorage {
+        typename Sample::SharedStorage sample;
+        uint64_t drawn[kWarps][kSampleRun];
     };
 
     SharedStorage& shared;
@@ -34,14 +31,16 @@ struct SampleLimitBody {
         const uint32_t row = block / params.sampleParts;
         const uint32_t part = block % params.sampleParts;
         const uint64_t cols = params.cols;
-        uint64_t least[Items];
+        if (part == 0 && threadIdx.x == 0) {
+            params.counts[row] = 0;
+        }
         if (params.samplePlaces == 0) {
             if (threadIdx.x == 0) {
                 params.limits[row] = kNoEntry;
-                params.counts[row] = 0;
             }
             return;
         }
+        uint64_t least[kSampleItems];
         Sample::draw(
                 params,
                 params.firstRow + row,
@@ -50,75 +49,53 @@ struct SampleLimitBody {
                 least);
         // The filter's first reads must not delay those of the sample.
         allowNext();
-        if (params.sampleParts > 1 && !gather(row, part, least)) {
+        if (params.sampleParts > 1) {
+            leave(row, part, least);
             return;
         }
         const uint64_t limit = Sample{shared.sample}.limit(
                 least, params.sampleRank, params.mostSampleRank);
         if (threadIdx.x == 0) {
             params.limits[row] = limit;
-            params.counts[row] = 0;
         }
     }
 
    private:
-    /// Leaves the least of this block's groups, one a thread; the last block
-    /// of a row gets those of all parts.
-    __device__ bool gather(
+    /// Leaves the least entries of this block's groups. A group has one place
+    /// of several runs: neighbouring columns must not fall into one, or the
+    /// sample of a sorted row would count all of a run as one.
+    __device__ void leave(
             uint32_t row,
             uint32_t part,
-            uint64_t (&least)[Items]) {
-        uint64_t* all = params.sampled +
-                size_t(row) * params.sampleParts * kSampledPerPart;
-        // Neighbouring columns must not fall into one group, or the sample of
-        // a sorted row would count four of them as one.
+            const uint64_t (&least)[kSampleItems]) {
+        constexpr int kRunThreads = Sample::kRunThreads;
+        const int warp = threadIdx.x / kWarpSize;
+        const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
-        for (int i = 0; i < Items; ++i) {
-            shared.drawn[i][threadIdx.x] = least[i];
-        }
-        __syncthreads();
-        uint64_t mine = least[0];
+        for (int i = 0; i < kSampleItems; ++i) {
+            uint64_t mine = least[i];
 #pragma unroll
-        for (int i = 1; i < Items; ++i) {
-            const int from = threadIdx.x + i * (kFilterThreads / Items);
-            const uint64_t e = shared.drawn[i][from % kFilterThreads];
-            mine = e < mine ? e : mine;
-        }
-#pragma unroll
-        for (int lanes = kLeft; lanes < kWarpSize; lanes *= 2) {
-            const uint64_t e = __shfl_xor_sync(kFullWarp, mine, lanes);
-            mine = e < mine ? e : mine;
-        }
-        if (threadIdx.x % kWarpSize < kLeft) {
-            const int place = threadIdx.x / kWarpSize * kLeft;
-            all[part * kSampledPerPart + place + threadIdx.x % kWarpSize] =
-                    mine;
-        }
-        __threadfence();
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            const uint32_t before = atomicAdd(&params.sampledParts[row], 1);
-            shared.last = before == params.sampleParts - 1;
-        }
-        __syncthreads();
-        if (!shared.last) {
-            return false;
-        }
-        __threadfence();
-#pragma unroll
-        for (int i = 0; i < Items; ++i) {
-            least[i] = kNoEntry;
-        }
-        const uint32_t count = params.sampleParts * kSampledPerPart;
-        for (uint32_t at = 0; at < count; at += 4 * Items * kFilterThreads) {
-#pragma unroll
-            for (int i = 0; i < 4 * Items; ++i) {
-                const uint32_t from = at + i * kFilterThreads + threadIdx.x;
-                const uint64_t e = from < count ? __ldcg(all + from) : kNoEntry;
-                least[i % Items] = e < least[i % Items] ? e : least[i % Items];
+            for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
+                const uint64_t e = __shfl_xor_sync(kFullWarp, mine, lanes);
+                mine = e < mine ? e : mine;
+            }
+            if (lane < kRunThreads) {
+                shared.drawn[warp][lane * kSampleItems + i] = mine;
             }
         }
-        return true;
+        __syncthreads();
+        const int groups = kSampledGroups / params.sampleParts;
+        const int sets = groups / kSampleRun;
+        for (int g = threadIdx.x; g < groups; g += Threads) {
+            uint64_t mine = kNoEntry;
+#pragma unroll 8
+            for (int w = g / kSampleRun; w < kWarps; w += sets) {
+                const uint64_t e = shared.drawn[w][g % kSampleRun];
+                mine = e < mine ? e : mine;
+            }
+            params.sampled[size_t(row) * kSampledGroups + part * groups + g] =
+                    mine;
+        }
     }
 };
 
@@ -126,6 +103,7 @@ struct SampleLimitBody {
 template <class T, class Tile>
 struct SplitFilterBody {
     static constexpr int kStage = kMaxStage;
+    using Sample = RowSample<Tile, kFilterThreads>;
     using Stream = TileStream<T, kFilterThreads>;
     static constexpr bool kStreams = !Tile::kHasBias;
     static constexpr int kStages = 3;
@@ -133,7 +111,10 @@ struct SplitFilterBody {
     struct SharedStorage {
         alignas(128)
                 KeyPack<T> slots[kStreams ? kStages * Stream::kStagePacks : 1];
-        uint64_t stage[kStage];
+        union {
+            typename Sample::SharedStorage sample;
+            uint64_t stage[kStage];
+        };
         int staged;
         uint32_t base;
     };
@@ -190,10 +171,11 @@ struct SplitFilterBody {
         }
         waitForPrevious();
         allowNext();
+        const uint64_t limit = limitOf(row, split);
         __syncthreads();
         uint64_t* survivors = params.survivors + size_t(row) * params.capacity;
         RowFilter<Tile, !kStreams, ToGlobal> kept{
-                params.limits[row],
+                limit,
                 shared.stage,
                 &shared.staged,
                 params.stage,
@@ -212,6 +194,26 @@ struct SplitFilterBody {
     }
 
    private:
+    /// Where several blocks drew the sample, every block finds the limit: that
+    /// takes less time than to have one find it and the others wait.
+    __device__ __forceinline__ uint64_t limitOf(uint32_t row, uint32_t split) {
+        if (params.sampleParts == 1) {
+            return params.limits[row];
+        }
+        const uint64_t* sampled = params.sampled + size_t(row) * kSampledGroups;
+        uint64_t least[kSampleItems];
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            least[i] = __ldcg(sampled + i * kFilterThreads + threadIdx.x);
+        }
+        const uint64_t limit = Sample{shared.sample}.limit(
+                least, params.sampleRank, params.mostSampleRank);
+        if (split == 0 && threadIdx.x == 0) {
+            params.limits[row] = limit;
+        }
+        return limit;
+    }
+
     __device__ __forceinline__ void addStaged(
             uint32_t* count,
             uint64_t* survivors) {
@@ -335,10 +337,10 @@ struct FinishRowsBody {
     }
 };
 
-template <class Tile>
-__global__ void __launch_bounds__(kFilterThreads)
+template <class Tile, int Threads>
+__global__ void __launch_bounds__(Threads)
         sampleLimitKernel(const __grid_constant__ FilterParams params) {
-    using Body = SampleLimitBody<Tile>;
+    using Body = SampleLimitBody<Tile, Threads>;
     __shared__ typename Body::SharedStorage shared;
     Body{shared, params}.run(blockIdx.x);
 }
