@@ -163,6 +163,8 @@ void setSample(FilterPlan& plan, const Sample& sample) {
     plan.mostSampleRank = sample.mostRank;
     plan.sampleParts = sample.parts;
     plan.capacity = uint32_t(sample.capacity);
+    plan.expected =
+            std::min(plan.capacity, uint32_t(sample.survivors * 1.25 + 64));
 }
 
 /// Where a fused block lowers its limit: loweredSurvivors says why there.
@@ -253,6 +255,7 @@ void planSplit(const SelectProblem& p, FilterPlan& plan) {
         setSample(plan, best);
     } else {
         plan.capacity = uint32_t(std::max<idx_t>(p.cols, 1));
+        plan.expected = plan.capacity;
     }
     // Where many survive, gathering them first is of no use.
     plan.stage =

@@ -16,6 +16,7 @@ struct FilterPlan {
     int mostSampleRank = 0;
     uint32_t sampleParts = 1; ///< blocks that draw the sample of a row
     uint32_t capacity = 0;    ///< survivors that a row may have
+    uint32_t expected = 0;    ///< about so many, a quarter more
 
     uint32_t firstPart = 0; ///< tiles before a fused block lowers its limit
     uint32_t partGrowth = 1;

@@ -195,7 +195,7 @@ void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
     params.counts = taken.counts;
     params.survivors = taken.survivors;
     params.capacity = plan.capacity;
-    params.staged = plan.capacity;
+    params.staged = plan.expected;
     params.segment = plan.segment;
     params.splits = plan.splits;
     params.stage = plan.stage;

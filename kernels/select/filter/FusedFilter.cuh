@@ -54,7 +54,7 @@ struct FusedFilterBody {
         uint64_t limit = kNoEntry;
         if (params.samplePlaces > 0) {
             uint64_t least[kSampleItems];
-            Sample::draw(params, row, 0, params.cols, least);
+            Sample::draw(params, row, 0, 1, least);
             limit = Sample{shared.sample}.limit(
                     least, params.sampleRank, params.mostSampleRank);
         }

@@ -16,20 +16,21 @@ struct RowSample {
 
     SharedStorage& shared;
 
-    /// Least entries of groups of random columns of [begin, end), begin a
-    /// multiple of 4, at least kSampleRun columns: the p-th least of disjoint
-    /// groups is no less than the p-th least of all.
+    /// Least entries of groups of random columns, each of one place in some
+    /// runs: the p-th least of disjoint groups is no less than the p-th least
+    /// of all. Of `parts` blocks, each draws from the whole row.
     __device__ __forceinline__ static void draw(
             const FilterParams& params,
             uint32_t row,
-            uint32_t begin,
-            uint32_t end,
+            uint32_t part,
+            uint32_t parts,
             uint64_t (&least)[kSampleItems]) {
         const Tile tile(params, row);
-        // One run in each of as many parts of even length.
-        const float part = float(end - begin) * kRunThreads /
-                float(Threads * params.samplePlaces);
-        const uint32_t last = (end - kSampleRun) & ~(kSampleRun - 1u);
+        // One run in each of as many pieces of even length. Neighbours in a
+        // row are drawn by other threads and blocks, into other groups.
+        const float piece = float(params.cols) * kRunThreads /
+                (float(Threads) * params.samplePlaces * parts);
+        const uint32_t last = (params.cols - kSampleRun) & ~(kSampleRun - 1u);
         const uint32_t inRun = threadIdx.x % kRunThreads * kSampleItems;
 #pragma unroll
         for (int i = 0; i < kSampleItems; ++i) {
@@ -37,10 +38,10 @@ struct RowSample {
         }
 #pragma unroll 4
         for (int s = 0; s < params.samplePlaces; ++s) {
-            const uint32_t number = (s * Threads + threadIdx.x) / kRunThreads;
-            const float at = (number + randomFraction(number, begin)) * part;
-            const uint32_t run =
-                    min((begin + uint32_t(at)) & ~(kSampleRun - 1u), last);
+            const uint32_t number =
+                    (s * Threads + threadIdx.x) / kRunThreads * parts + part;
+            const float at = (number + randomFraction(number)) * piece;
+            const uint32_t run = min(uint32_t(at) & ~(kSampleRun - 1u), last);
             uint64_t entries[kSampleItems];
             tile.entriesAt(run + inRun, entries);
 #pragma unroll
@@ -66,10 +67,8 @@ struct RowSample {
 
    private:
     /// In [0, 1), the same in every run.
-    __device__ __forceinline__ static float randomFraction(
-            uint32_t number,
-            uint32_t begin) {
-        uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
+    __device__ __forceinline__ static float randomFraction(uint32_t number) {
+        uint32_t x = number * 0x9E3779B1u + 1;
         x = (x ^ (x >> 16)) * 0x7FEB352Du;
         x = (x ^ (x >> 15)) * 0x846CA68Bu;
         return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);

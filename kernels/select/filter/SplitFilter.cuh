@@ -17,11 +17,11 @@ namespace faiss_bits {
 template <class Tile, int Threads>
 struct SampleLimitBody {
     using Sample = RowSample<Tile, Threads>;
-    static constexpr int kWarps = Threads / kWarpSize;
+    static constexpr int kRuns = Threads / Sample::kRunThreads; // at a time
 
     union SharedStorage {
         typename Sample::SharedStorage sample;
-        uint64_t drawn[kWarps][kSampleRun];
+        uint64_t drawn[kRuns][kSampleRun];
     };
 
     SharedStorage& shared;
@@ -30,7 +30,6 @@ struct SampleLimitBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = block / params.sampleParts;
         const uint32_t part = block % params.sampleParts;
-        const uint64_t cols = params.cols;
         if (part == 0 && threadIdx.x == 0) {
             params.counts[row] = 0;
         }
@@ -42,11 +41,7 @@ struct SampleLimitBody {
         }
         uint64_t least[kSampleItems];
         Sample::draw(
-                params,
-                params.firstRow + row,
-                uint32_t(cols * part / params.sampleParts) & ~3u,
-                uint32_t(cols * (part + 1) / params.sampleParts) & ~3u,
-                least);
+                params, params.firstRow + row, part, params.sampleParts, least);
         // The filter's first reads must not delay those of the sample.
         allowNext();
         if (params.sampleParts > 1) {
@@ -67,30 +62,41 @@ struct SampleLimitBody {
     __device__ void leave(
             uint32_t row,
             uint32_t part,
-            const uint64_t (&least)[kSampleItems]) {
+            uint64_t (&least)[kSampleItems]) {
         constexpr int kRunThreads = Sample::kRunThreads;
-        const int warp = threadIdx.x / kWarpSize;
-        const int lane = threadIdx.x % kWarpSize;
-#pragma unroll
-        for (int i = 0; i < kSampleItems; ++i) {
-            uint64_t mine = least[i];
+        const int groups = kSampledGroups / params.sampleParts;
+        const int sets = groups / kSampleRun; // of runs
+        int run = threadIdx.x / kRunThreads;
+        int runs = kRuns;
+        bool leads = true;
+        if (sets == 1) {
+            // The runs of a warp first.
 #pragma unroll
             for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
-                const uint64_t e = __shfl_xor_sync(kFullWarp, mine, lanes);
-                mine = e < mine ? e : mine;
+#pragma unroll
+                for (int i = 0; i < kSampleItems; ++i) {
+                    const uint64_t e =
+                            __shfl_xor_sync(kFullWarp, least[i], lanes);
+                    least[i] = e < least[i] ? e : least[i];
+                }
             }
-            if (lane < kRunThreads) {
-                shared.drawn[warp][lane * kSampleItems + i] = mine;
+            leads = threadIdx.x % kWarpSize < kRunThreads;
+            run = threadIdx.x / kWarpSize;
+            runs = Threads / kWarpSize;
+        }
+        if (leads) {
+            const int place = threadIdx.x % kRunThreads * kSampleItems;
+#pragma unroll
+            for (int i = 0; i < kSampleItems; ++i) {
+                shared.drawn[run][place + i] = least[i];
             }
         }
         __syncthreads();
-        const int groups = kSampledGroups / params.sampleParts;
-        const int sets = groups / kSampleRun;
         for (int g = threadIdx.x; g < groups; g += Threads) {
             uint64_t mine = kNoEntry;
 #pragma unroll 8
-            for (int w = g / kSampleRun; w < kWarps; w += sets) {
-                const uint64_t e = shared.drawn[w][g % kSampleRun];
+            for (int r = g / kSampleRun; r < runs; r += sets) {
+                const uint64_t e = shared.drawn[r][g % kSampleRun];
                 mine = e < mine ? e : mine;
             }
             params.sampled[size_t(row) * kSampledGroups + part * groups + g] =
