@@ -1,6 +1,8 @@
 /// From the survivors of a row to its k best in order.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/select/SelectOrder.cuh"
 #include "kernels/select/SelectResult.cuh"
 #include "kernels/select/filter/FilterParams.h"
@@ -9,7 +11,8 @@
 
 namespace faiss_bits {
 
-/// Narrows entries to at most Room >= k, sorts those and writes the first k.
+/// Writes the k <= Room least of some entries in order: by bins, or where too
+/// many lie together, narrowed to at most Room and sorted.
 template <class T, int Threads, int Room>
 struct RowFinish {
     /// Few entries are sorted by as few warps as hold them.
@@ -19,8 +22,8 @@ struct RowFinish {
     using Narrow = BlockNarrow<Threads>;
     using Small = BlockBitonic<kSortThreads, kSortItems>;
     using Spread = BlockSpreadSort<kSortThreads, kSortItems>;
-    using Select = BlockSpreadSort < Threads,
-          Room / Threads<4 ? 4 : Room / Threads>;
+    static constexpr int kSelectItems = std::max(4, Room / Threads);
+    using Select = BlockSpreadSort<Threads, kSelectItems>;
 
     /// Words of shared memory that run() wants beside its storage.
     static constexpr int kRoomWords =

@@ -154,8 +154,9 @@ struct FusedFilterBody {
         return limit;
     }
 
-    /// The sample promised too much or too little: about once in a thousand
-    /// rows. Out of line and static, so that it costs the others no registers.
+    /// The sample promised too much or too little: see rareCount in
+    /// FilterPlan.cpp. Out of line and static, so that it costs the others no
+    /// registers.
     __device__ static __noinline__ uint64_t filterExactly(
             SharedStorage& shared,
             uint64_t* survivors,

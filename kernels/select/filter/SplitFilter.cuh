@@ -240,7 +240,7 @@ struct SplitFilterBody {
 };
 
 /// Gathers the survivors of a row again, in one block, where the sample
-/// promised too much or too little: about once in a million rows.
+/// promised too much or too little: see rareCount in FilterPlan.cpp.
 template <class Tile, int Threads>
 struct FilterAgain {
     using SharedStorage = typename BlockNarrow<Threads>::SharedStorage;
