@@ -142,7 +142,7 @@ int fusedRoom(int k, int threads) {
     }
     switch (threads) {
         case 128:
-            return k <= 128 ? 256 : 512;
+            return 256; // fusedThreads: k <= 128
         case 256:
             return k <= 256 ? 512 : k <= 512 ? 1024 : 2048;
         default:
