@@ -189,34 +189,35 @@ struct KeyTile {
         return makeEntry(orderedKey(clamp(adjust(__ldg(row + c), c))), c);
     }
 
-    /// Entries of columns c to c + 3, for the price of one where a row allows
-    /// vector loads. c is a multiple of 4.
-    __device__ __forceinline__ void entriesAt(
-            uint32_t c,
-            uint64_t (&entries)[4]) const {
-        if (params.vectorLoads) {
-            struct alignas(4 * sizeof(T)) Four {
-                T values[4];
-            };
-            Four keys;
-            if constexpr (sizeof(T) == 4) {
-                reinterpret_cast<uint4&>(keys) =
-                        __ldg(reinterpret_cast<const uint4*>(row + c));
-            } else {
-                reinterpret_cast<uint2&>(keys) =
-                        __ldg(reinterpret_cast<const uint2*>(row + c));
-            }
+    /// Keys of four neighbouring columns.
+    struct alignas(4 * sizeof(T)) Four {
+        T values[4];
+    };
+
+    /// Keys of columns c to c + 3; Vector, where a row allows vector loads and
+    /// c is a multiple of 4, for the price of one.
+    template <bool Vector>
+    __device__ __forceinline__ Four fourAt(uint32_t c) const {
+        Four keys;
+        if constexpr (!Vector) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const float value = clamp(adjust(keys.values[i], c + i));
-                entries[i] = makeEntry(orderedKey(value), c + i);
+                keys.values[i] = __ldg(row + c + i);
             }
+        } else if constexpr (sizeof(T) == 4) {
+            reinterpret_cast<uint4&>(keys) =
+                    __ldg(reinterpret_cast<const uint4*>(row + c));
         } else {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                entries[i] = entryAt(c + i);
-            }
+            reinterpret_cast<uint2&>(keys) =
+                    __ldg(reinterpret_cast<const uint2*>(row + c));
         }
+        return keys;
+    }
+
+    __device__ __forceinline__ uint64_t
+    entryOf(const Four& keys, int i, uint32_t c) const {
+        return makeEntry(
+                orderedKey(clamp(adjust(keys.values[i], c + i))), c + i);
     }
 
     /// Entry of value i, read again: an index that is not known when the

@@ -26,28 +26,19 @@ struct RowSample {
             uint32_t parts,
             uint64_t (&least)[kSampleItems]) {
         const Tile tile(params, row);
-        // One run in each of as many pieces of even length. Neighbours in a
-        // row are drawn by other threads and blocks, into other groups.
-        const float piece = float(params.cols) * kRunThreads /
-                (float(Threads) * params.samplePlaces * parts);
-        const uint32_t last = (params.cols - kSampleRun) & ~(kSampleRun - 1u);
-        const uint32_t inRun = threadIdx.x % kRunThreads * kSampleItems;
 #pragma unroll
         for (int i = 0; i < kSampleItems; ++i) {
             least[i] = kNoEntry;
         }
-#pragma unroll 4
-        for (int s = 0; s < params.samplePlaces; ++s) {
-            const uint32_t number =
-                    (s * Threads + threadIdx.x) / kRunThreads * parts + part;
-            const float at = (number + randomFraction(number)) * piece;
-            const uint32_t run = min(uint32_t(at) & ~(kSampleRun - 1u), last);
-            uint64_t entries[kSampleItems];
-            tile.entriesAt(run + inRun, entries);
-#pragma unroll
-            for (int i = 0; i < kSampleItems; ++i) {
-                least[i] = entries[i] < least[i] ? entries[i] : least[i];
-            }
+        // Several loads in flight, with no branch between them.
+        if (!params.vectorLoads) {
+            drawPlaces<false, 1>(tile, params, part, parts, least);
+        } else if (params.samplePlaces % 4 == 0) {
+            drawPlaces<true, 4>(tile, params, part, parts, least);
+        } else if (params.samplePlaces % 2 == 0) {
+            drawPlaces<true, 2>(tile, params, part, parts, least);
+        } else {
+            drawPlaces<true, 1>(tile, params, part, parts, least);
         }
     }
 
@@ -66,6 +57,43 @@ struct RowSample {
     }
 
    private:
+    template <bool Vector, int Together>
+    __device__ __forceinline__ static void drawPlaces(
+            const Tile& tile,
+            const FilterParams& params,
+            uint32_t part,
+            uint32_t parts,
+            uint64_t (&least)[kSampleItems]) {
+        // One run in each of as many pieces of even length. Neighbours in a
+        // row are drawn by other threads and blocks, into other groups.
+        const float piece = float(params.cols) * kRunThreads /
+                (float(Threads) * params.samplePlaces * parts);
+        const uint32_t last = (params.cols - kSampleRun) & ~(kSampleRun - 1u);
+        const uint32_t inRun = threadIdx.x % kRunThreads * kSampleItems;
+        for (int s = 0; s < params.samplePlaces; s += Together) {
+            uint32_t columns[Together];
+            typename Tile::Four keys[Together];
+#pragma unroll
+            for (int j = 0; j < Together; ++j) {
+                const uint32_t run =
+                        ((s + j) * Threads + threadIdx.x) / kRunThreads;
+                const uint32_t number = run * parts + part;
+                const float at = (number + randomFraction(number)) * piece;
+                columns[j] =
+                        min(uint32_t(at) & ~(kSampleRun - 1u), last) + inRun;
+                keys[j] = tile.template fourAt<Vector>(columns[j]);
+            }
+#pragma unroll
+            for (int j = 0; j < Together; ++j) {
+#pragma unroll
+                for (int i = 0; i < kSampleItems; ++i) {
+                    const uint64_t e = tile.entryOf(keys[j], i, columns[j]);
+                    least[i] = e < least[i] ? e : least[i];
+                }
+            }
+        }
+    }
+
     /// In [0, 1), the same in every run.
     __device__ __forceinline__ static float randomFraction(uint32_t number) {
         uint32_t x = number * 0x9E3779B1u + 1;

@@ -16,8 +16,10 @@ struct BlockSpreadSort {
     static constexpr int kWarps = Threads / kWarpSize;
     using Bitonic = BlockBitonic<Threads, Items>;
 
-    /// Above this many entries in one bin the bitonic sort takes over.
+    /// Above this many entries in one bin the bitonic sort takes over, or
+    /// another round.
     static constexpr uint32_t kMaxBin = 128;
+    static constexpr int kMaxRounds = 12;
 
     struct SharedStorage {
         union {
@@ -25,7 +27,7 @@ struct BlockSpreadSort {
             typename Bitonic::SharedStorage bitonic;
         };
         uint32_t sums[kWarps];
-        uint32_t most[kWarps];
+        uint32_t crowded[kWarps];
         uint64_t least[4];
         uint64_t greatest[kWarps];
         uint64_t leastTwo[kWarps][2];
@@ -53,7 +55,7 @@ struct BlockSpreadSort {
         };
         uint32_t arrival[Items];
         countBins(entries, count, binOf, arrival);
-        if (startBins() > kMaxBin) {
+        if (startBins() < kSize) {
             sortBitonic(entries, count, put);
             return;
         }
@@ -80,8 +82,10 @@ struct BlockSpreadSort {
 
     /// Calls put(place, entry) for the k least of at least k distinct entries,
     /// of which k are not above `limit`. `other` is room for k + kMaxBin
-    /// entries. False, with nothing put, where too many of them lie together.
-    /// Begins with the block in step; `entries` are left as they were.
+    /// entries. Entries that lie together, as those of equal keys do, are
+    /// spread again by themselves. False where that is of no use; what was put
+    /// is right then, but not all of it. Begins with the block in step;
+    /// `entries` are left as they were.
     template <class Put>
     __device__ __forceinline__ bool select(
             const uint64_t* entries,
@@ -90,55 +94,72 @@ struct BlockSpreadSort {
             int k,
             uint64_t* other,
             Put put) {
-        uint64_t least;
-        uint64_t greatest;
-        findSecond(entries, count, least, greatest);
-        greatest = greatest < limit ? greatest : limit;
-        const uint64_t range = greatest > least ? greatest - least : 0;
-        const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
-        const auto binOf = [&](uint64_t e) {
-            return e < least ? 0u : uint32_t((e - least) >> shift);
-        };
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e <= greatest) {
-                atomicAdd(&shared.bins[binOf(e)], 1);
+        uint64_t from = 0; // entries of this round: [from, to]
+        uint64_t to = limit;
+        uint32_t placed = 0; // entries below `from`
+        for (int round = 0; round < kMaxRounds; ++round) {
+            uint64_t least;
+            findRange(entries, count, from, to, least);
+            const uint64_t range = to > least ? to - least : 0;
+            const int shift = max(0, 64 - __clzll(range | 1) - kLogSize);
+            const auto binOf = [&](uint64_t e) {
+                return e < least ? 0u : uint32_t((e - least) >> shift);
+            };
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to) {
+                    atomicAdd(&shared.bins[binOf(e)], 1);
+                }
             }
-        }
-        __syncthreads();
-        if (startBins(k) > kMaxBin) {
             __syncthreads();
-            return false;
-        }
-        const uint32_t size = k + kMaxBin;
-        for (int at = threadIdx.x; at < count; at += Threads) {
-            const uint64_t e = entries[at];
-            if (e <= greatest) {
-                // Bins that begin at k or later are wanted no more.
-                const uint32_t to = atomicAdd(&shared.bins[binOf(e)], 1);
-                if (to < size) {
-                    other[to] = e;
+            const uint32_t wanted = k - placed;
+            const uint32_t crowded = startBins(wanted);
+            const uint32_t below = shared.bins[crowded];
+            const uint32_t size = min(below, wanted + kMaxBin);
+            __syncthreads();
+            for (int at = threadIdx.x; at < count; at += Threads) {
+                const uint64_t e = entries[at];
+                if (e >= from && e <= to && binOf(e) < crowded) {
+                    // Bins that begin at k or later are wanted no more.
+                    const uint32_t slot = atomicAdd(&shared.bins[binOf(e)], 1);
+                    if (slot < size) {
+                        other[slot] = e;
+                    }
                 }
             }
-        }
-        __syncthreads();
-        // Every bin now holds its end.
-        const uint32_t kept = min(size, shared.bins[kSize - 1]);
-        for (uint32_t at = threadIdx.x; at < kept; at += Threads) {
-            const uint64_t e = other[at];
-            const uint32_t bin = binOf(e);
-            const uint32_t end = shared.bins[bin];
-            uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
-            if (place < uint32_t(k)) {
-                for (uint32_t j = place; j < end; ++j) {
-                    place += other[j] < e;
-                }
-                if (place < uint32_t(k)) {
-                    put(place, e);
+            __syncthreads();
+            // Every bin below the crowded one now holds its end.
+            for (uint32_t at = threadIdx.x; at < size; at += Threads) {
+                const uint64_t e = other[at];
+                const uint32_t bin = binOf(e);
+                const uint32_t end = shared.bins[bin];
+                uint32_t place = bin > 0 ? shared.bins[bin - 1] : 0;
+                if (place < wanted) {
+                    for (uint32_t j = place; j < end; ++j) {
+                        place += other[j] < e;
+                    }
+                    if (place < wanted) {
+                        put(placed + place, e);
+                    }
                 }
             }
+            placed += below;
+            if (placed >= uint32_t(k)) {
+                return true;
+            }
+            if (crowded == kSize) {
+                // On behind what lay together.
+                from = to + 1;
+                to = limit;
+            } else {
+                const uint64_t first = least + (uint64_t(crowded) << shift);
+                const uint64_t width = (uint64_t(1) << shift) - 1;
+                from = crowded == 0 ? from : first;
+                to = to - first < width ? to : first + width;
+            }
+            __syncthreads();
         }
-        return true;
+        return false;
     }
 
    private:
@@ -190,20 +211,24 @@ struct BlockSpreadSort {
         }
     }
 
-    /// The greatest entry and the second least: the least may be far from all
-    /// others, as the zero distance of a vector to itself is. Clears the bins.
-    __device__ __forceinline__ void findSecond(
+    /// The second least of the entries in [from, to], and the greatest as `to`:
+    /// the least may be far from all others, as the zero distance of a vector
+    /// to itself is. Clears the bins.
+    __device__ __forceinline__ void findRange(
             const uint64_t* entries,
             int count,
-            uint64_t& second,
-            uint64_t& greatest) {
+            uint64_t from,
+            uint64_t& to,
+            uint64_t& second) {
         uint64_t least = kNoEntry;
         second = kNoEntry;
-        greatest = 0;
+        uint64_t greatest = 0;
         for (int i = threadIdx.x; i < count; i += Threads) {
             const uint64_t e = entries[i];
-            greatest = e > greatest ? e : greatest;
-            addLeast(e, kNoEntry, least, second);
+            if (e >= from && e <= to) {
+                greatest = e > greatest ? e : greatest;
+                addLeast(e, kNoEntry, least, second);
+            }
         }
 #pragma unroll
         for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
@@ -236,6 +261,7 @@ struct BlockSpreadSort {
             }
         }
         second = second == kNoEntry ? least : second;
+        to = greatest;
     }
 
     /// The two least of two pairs in order.
@@ -266,12 +292,12 @@ struct BlockSpreadSort {
         __syncthreads();
     }
 
-    /// Turns the counts into the places where the bins begin; returns the
-    /// largest count of those that begin below `end`.
+    /// Turns the counts into the places where the bins begin; returns the first
+    /// that begins below `end` and has more than kMaxBin entries, or kSize.
     __device__ __forceinline__ uint32_t startBins(uint32_t end = ~0u) {
         uint32_t counts[Items];
         uint32_t sum = 0;
-        uint32_t most = 0;
+        uint32_t crowded = kSize;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             counts[i] = shared.bins[threadIdx.x * Items + i];
@@ -295,12 +321,14 @@ struct BlockSpreadSort {
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.bins[threadIdx.x * Items + i] = start;
-            most = start < end ? max(most, counts[i]) : most;
+            if (start < end && counts[i] > kMaxBin) {
+                crowded = min(crowded, threadIdx.x * Items + i);
+            }
             start += counts[i];
         }
-        most = __reduce_max_sync(kFullWarp, most);
+        crowded = __reduce_min_sync(kFullWarp, crowded);
         if (threadIdx.x % kWarpSize == 0) {
-            shared.most[threadIdx.x / kWarpSize] = most;
+            shared.crowded[threadIdx.x / kWarpSize] = crowded;
         }
         if (threadIdx.x == Threads - 1) {
             shared.bins[kSize] = start;
@@ -308,9 +336,9 @@ struct BlockSpreadSort {
         __syncthreads();
 #pragma unroll
         for (int w = 0; w < kWarps; ++w) {
-            most = max(most, shared.most[w]);
+            crowded = min(crowded, shared.crowded[w]);
         }
-        return most;
+        return crowded;
     }
 
     template <class Put>
