@@ -74,14 +74,22 @@ Sample makeSample(
     const double drawn = double(threads) * places * parts;
     const double size = drawn * kSampleItems;
     const double expected = k * size / cols;
-    const double wanted = std::max(
-            rareCount(expected), expected + std::min(k, kSampleRun) + 1);
-    const double share = wanted / size; // of the columns below the limit
+    // In a sorted row the best lie in runs of the sample, and no two of them
+    // in one group.
+    const double least = expected + std::min(k, kSampleRun) + 1;
+    double wanted = std::max(rareCount(expected), least);
+    double share = std::min(wanted / size, 1.0); // of columns below the limit
     // Entries of the sample are known by the least of their groups only.
     const double groups = parts > 1 ? kSampledGroups : threads * kSampleItems;
-    const double rank = groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
+    double rank = groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
+    if (rank < least && least < groups) {
+        rank = least;
+        share = 1 - std::pow(1 - rank / groups, groups / size);
+        wanted = share * size;
+    }
     const double slack = k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
-    if (size * 2 > cols || share > 0.5 || rank * (1 + slack) > groups * 0.8) {
+    if (size * 2 > cols || share > 0.5 || rank < least ||
+        rank * (1 + slack) > groups * 0.8) {
         return sample;
     }
     sample.places = places;
@@ -170,13 +178,13 @@ void setSample(FilterPlan& plan, const Sample& sample) {
 /// Where a fused block lowers its limit: loweredSurvivors says why there.
 void setFirstPart(FilterPlan& plan, const SelectProblem& p, double survivors) {
     const double ratio = survivors / p.k;
-    const double tile = plan.threads * 16.0;
+    const double tile = plan.threads * (p.colBias ? 8.0 : 16.0);
     const uint32_t tiles = uint32_t(p.cols / tile);
     if (ratio <= 1.5 || tiles < 4) {
         return;
     }
     const double best = tiles / std::sqrt(ratio);
-    plan.partGrowth = ratio >= 8 ? 4 : 1 << 16;
+    plan.partGrowth = ratio >= 8 ? 4 : 1 << 12;
     plan.firstPart = uint32_t(std::clamp(best + 0.5, 1.0, tiles - 1.0));
 }
 

@@ -32,13 +32,13 @@ struct RowSample {
         }
         // Several loads in flight, with no branch between them.
         if (!params.vectorLoads) {
-            drawPlaces<false, 1>(tile, params, part, parts, least);
+            drawPlaces<false, 1>(tile, params, row, part, parts, least);
         } else if (params.samplePlaces % 4 == 0) {
-            drawPlaces<true, 4>(tile, params, part, parts, least);
+            drawPlaces<true, 4>(tile, params, row, part, parts, least);
         } else if (params.samplePlaces % 2 == 0) {
-            drawPlaces<true, 2>(tile, params, part, parts, least);
+            drawPlaces<true, 2>(tile, params, row, part, parts, least);
         } else {
-            drawPlaces<true, 1>(tile, params, part, parts, least);
+            drawPlaces<true, 1>(tile, params, row, part, parts, least);
         }
     }
 
@@ -61,6 +61,7 @@ struct RowSample {
     __device__ __forceinline__ static void drawPlaces(
             const Tile& tile,
             const FilterParams& params,
+            uint32_t row,
             uint32_t part,
             uint32_t parts,
             uint64_t (&least)[kSampleItems]) {
@@ -69,37 +70,66 @@ struct RowSample {
         const float piece = float(params.cols) * kRunThreads /
                 (float(Threads) * params.samplePlaces * parts);
         const uint32_t last = (params.cols - kSampleRun) & ~(kSampleRun - 1u);
-        const uint32_t inRun = threadIdx.x % kRunThreads * kSampleItems;
+        const uint32_t seed = row * 0x85EBCA77u + 1;
         for (int s = 0; s < params.samplePlaces; s += Together) {
             uint32_t columns[Together];
+            uint32_t turns[Together];
             typename Tile::Four keys[Together];
 #pragma unroll
             for (int j = 0; j < Together; ++j) {
+                const uint32_t thread = s * Threads + j * Threads + threadIdx.x;
+                const uint32_t number = thread / kRunThreads * parts + part;
+                const uint32_t hash = mix(number * 0x9E3779B1u + seed);
+                const float at =
+                        (number + float(hash >> 8) * (1.0f / 16777216.0f)) *
+                        piece;
                 const uint32_t run =
-                        ((s + j) * Threads + threadIdx.x) / kRunThreads;
-                const uint32_t number = run * parts + part;
-                const float at = (number + randomFraction(number)) * piece;
+                        min(uint32_t(at) & ~(kSampleRun - 1u), last);
+                // Not the same place of every run: columns that have the same
+                // remainder by 32 would meet in few groups.
                 columns[j] =
-                        min(uint32_t(at) & ~(kSampleRun - 1u), last) + inRun;
+                        run + (threadIdx.x + hash) % kRunThreads * kSampleItems;
+                turns[j] = hash / kRunThreads % kSampleItems;
                 keys[j] = tile.template fourAt<Vector>(columns[j]);
             }
 #pragma unroll
             for (int j = 0; j < Together; ++j) {
+                uint64_t entries[kSampleItems];
 #pragma unroll
                 for (int i = 0; i < kSampleItems; ++i) {
-                    const uint64_t e = tile.entryOf(keys[j], i, columns[j]);
+                    entries[i] = tile.entryOf(keys[j], i, columns[j]);
+                }
+                turn<1>(entries, turns[j] & 1);
+                turn<2>(entries, turns[j] & 2);
+#pragma unroll
+                for (int i = 0; i < kSampleItems; ++i) {
+                    const uint64_t e = entries[i];
                     least[i] = e < least[i] ? e : least[i];
                 }
             }
         }
     }
 
-    /// In [0, 1), the same in every run.
-    __device__ __forceinline__ static float randomFraction(uint32_t number) {
-        uint32_t x = number * 0x9E3779B1u + 1;
+    /// Moves every entry By places on, in a circle.
+    template <int By>
+    __device__ __forceinline__ static void turn(
+            uint64_t (&entries)[kSampleItems],
+            bool really) {
+        uint64_t turned[kSampleItems];
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            turned[i] = entries[(i + By) % kSampleItems];
+        }
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            entries[i] = really ? turned[i] : entries[i];
+        }
+    }
+
+    __device__ __forceinline__ static uint32_t mix(uint32_t x) {
         x = (x ^ (x >> 16)) * 0x7FEB352Du;
         x = (x ^ (x >> 15)) * 0x846CA68Bu;
-        return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);
+        return x ^ (x >> 16);
     }
 };
 

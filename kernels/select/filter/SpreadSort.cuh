@@ -158,6 +158,9 @@ struct BlockSpreadSort {
                 to = to - first < width ? to : first + width;
             }
             __syncthreads();
+            if (crowded == kSize && below == 0) {
+                return false;
+            }
         }
         return false;
     }
