@@ -170,6 +170,7 @@ class SelectBench {
             return;
         }
         method.prepare(shape);
+        waitForFreedMemory();
         const auto call = [&](int i) {
             method.run(keys_.at(i), outKeys_.data(), outIds_.data());
         };

@@ -1,6 +1,8 @@
 #include "benchs/common/DeviceData.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace faiss_bits::bench {
 
@@ -32,7 +34,22 @@ __global__ void readKernel(const float4* data, int64_t count, float* sink) {
     }
 }
 
+size_t freedBytes = 0;
+
 } // namespace
+
+void noteFreed(size_t bytes) {
+    freedBytes += bytes;
+}
+
+void waitForFreedMemory() {
+    constexpr size_t kMuch = size_t(256) << 20;
+    constexpr auto kLongEnough = std::chrono::milliseconds(80);
+    if (freedBytes > kMuch) {
+        std::this_thread::sleep_for(kLongEnough);
+        freedBytes = 0;
+    }
+}
 
 double measureReadBandwidth() {
     size_t free = 0;

@@ -11,6 +11,14 @@
 
 namespace faiss_bits::bench {
 
+/// Remembers that so much device memory was freed.
+void noteFreed(size_t bytes);
+
+/// Sleeps a little if much was freed since the last call: the driver clears
+/// freed memory in the background, which takes up to a tenth of the bandwidth
+/// from the calls of the next tens of milliseconds (measured, H200).
+void waitForFreedMemory();
+
 /// Device memory that goes with its owner.
 template <class T>
 class DeviceArray {
@@ -28,7 +36,10 @@ class DeviceArray {
         return *this;
     }
     ~DeviceArray() {
-        (void)cudaFree(data_);
+        if (data_) {
+            (void)cudaFree(data_);
+            noteFreed(size_ * sizeof(T));
+        }
     }
     T* data() const {
         return data_;

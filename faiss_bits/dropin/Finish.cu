@@ -113,10 +113,12 @@ void finish(const FinishProblem& problem, cudaStream_t stream) {
     Key* outKeys = static_cast<Key*>(r.outKeys);
     Id* outIds = static_cast<Id*>(r.outIds);
     if (r.ids || problem.keys != r.outKeys) {
-        const MoveParams<Key, Id> params{
-                static_cast<const Key*>(problem.keys),
+        Key* keys = static_cast<Key*>(problem.keys);
+        Id* ids = static_cast<Id*>(problem.ids);
+        MoveParams<Key, Id> params{
+                keys,
                 problem.keyStride,
-                static_cast<const Id*>(problem.ids),
+                ids,
                 problem.idStride,
                 static_cast<const Id*>(r.ids),
                 r.idStride,
@@ -127,6 +129,16 @@ void finish(const FinishProblem& problem, cudaStream_t stream) {
                 r.rows,
                 r.k,
                 better};
+        if (problem.fetchFirst) {
+            MoveParams<Key, Id> fetch = params;
+            fetch.outKeys = keys;
+            fetch.outKeyStride = problem.keyStride;
+            fetch.outIds = ids;
+            fetch.outIdStride = problem.idStride;
+            moveKernel<<<blocksFor(r.rows * r.k), kThreads, 0, stream>>>(fetch);
+            BITS_CUDA_CHECK(cudaGetLastError());
+            params.given = nullptr;
+        }
         moveKernel<<<blocksFor(r.rows * r.k), kThreads, 0, stream>>>(params);
     } else if (r.cols > 0) {
         dropWorstKernel<<<blocksFor(r.rows * kLanes), kThreads, 0, stream>>>(

@@ -11,10 +11,13 @@ struct FinishProblem {
     Request request; ///< outputs, given ids, types
 
     /// Result of runSelect, [rows, k]: the outputs themselves, or copies.
-    const void* keys;
+    void* keys;
     idx_t keyStride;
-    const void* ids; ///< column numbers
+    void* ids; ///< column numbers
     idx_t idStride;
+    /// The outputs lie in the given ids: they are fetched into the copies, all
+    /// of them before the first output is written.
+    bool fetchFirst = false;
 
     explicit FinishProblem(const Request& r)
             : request(r),

@@ -98,8 +98,10 @@ void select(const Request& r, cudaStream_t stream) {
 
     // runSelect has one stride for both outputs, and reads the keys of the
     // winners again when it writes them.
-    const bool staged = outputsLieInInputs(r) ||
-            (r.rows > 1 && r.outKeyStride != r.outIdStride);
+    const bool inPlace = outputsLieInInputs(r);
+    const bool staged =
+            inPlace || (r.rows > 1 && r.outKeyStride != r.outIdStride);
+    finish.fetchFirst = inPlace && r.ids;
     const size_t places = staged ? size_t(r.rows) * r.k : 0;
     const auto layOut = [&](WorkspaceSlices& slices) {
         void* keys = slices.take<uint8_t>(places * sizeOf(r.keyType));

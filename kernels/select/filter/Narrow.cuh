@@ -5,6 +5,7 @@
 
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/device/WarpReduce.cuh"
 
 namespace faiss_bits {
 
@@ -77,23 +78,15 @@ struct BlockNarrow {
     __device__ __forceinline__ void reduceRange(
             uint64_t& least,
             uint64_t& most) {
-#pragma unroll
-        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
-            const uint64_t l = __shfl_xor_sync(kFullWarp, least, lanes);
-            const uint64_t m = __shfl_xor_sync(kFullWarp, most, lanes);
-            least = l < least ? l : least;
-            most = m > most ? m : most;
-        }
+        least = leastOfWarp(least);
+        most = greatestOfWarp(most);
         if (threadIdx.x % kWarpSize == 0) {
             shared.least[threadIdx.x / kWarpSize] = least;
             shared.most[threadIdx.x / kWarpSize] = most;
         }
         __syncthreads();
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) {
-            least = shared.least[w] < least ? shared.least[w] : least;
-            most = shared.most[w] > most ? shared.most[w] : most;
-        }
+        least = leastOfWarp(ofWarps<kWarps>(shared.least, kNoEntry));
+        most = greatestOfWarp(ofWarps<kWarps>(shared.most, uint64_t(0)));
     }
 
     template <class ForEach>
@@ -133,9 +126,7 @@ struct BlockNarrow {
             shared.sums[threadIdx.x / kWarpSize] = upTo;
         }
         __syncthreads();
-        for (int w = 0; w < threadIdx.x / kWarpSize; ++w) {
-            upTo += shared.sums[w];
-        }
+        upTo += sumOfWarpsBefore<kWarps>(shared.sums);
         uint32_t below = upTo - sum;
         // With fewer than k entries, the last bin.
         const bool isLast = threadIdx.x == Threads - 1;

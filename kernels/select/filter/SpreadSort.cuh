@@ -6,6 +6,7 @@
 
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/device/WarpReduce.cuh"
 #include "kernels/select/SelectOrder.cuh"
 
 namespace faiss_bits {
@@ -186,13 +187,8 @@ struct BlockSpreadSort {
             const uint64_t e = entries[i];
             greatest = e > greatest ? e : greatest;
         }
-#pragma unroll
-        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
-            const uint64_t l = __shfl_xor_sync(kFullWarp, least, lanes);
-            const uint64_t g = __shfl_xor_sync(kFullWarp, greatest, lanes);
-            least = l < least ? l : least;
-            greatest = g > greatest ? g : greatest;
-        }
+        least = leastOfWarp(least);
+        greatest = greatestOfWarp(greatest);
         if (threadIdx.x % kWarpSize == 0) {
             shared.greatest[warp] = greatest;
             if (warp < 4) {
@@ -203,15 +199,10 @@ struct BlockSpreadSort {
             shared.bins[b] = 0;
         }
         __syncthreads();
-        least = shared.least[0];
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) {
-            if (w < 4) {
-                least = shared.least[w] < least ? shared.least[w] : least;
-            }
-            greatest = shared.greatest[w] > greatest ? shared.greatest[w]
-                                                     : greatest;
-        }
+        constexpr int kFirst = kWarps < 4 ? kWarps : 4;
+        least = leastOfWarp(ofWarps<kFirst>(shared.least, kNoEntry));
+        greatest =
+                greatestOfWarp(ofWarps<kWarps>(shared.greatest, uint64_t(0)));
     }
 
     /// The second least of the entries in [from, to], and the greatest as `to`:
@@ -233,14 +224,8 @@ struct BlockSpreadSort {
                 addLeast(e, kNoEntry, least, second);
             }
         }
-#pragma unroll
-        for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
-            const uint64_t g = __shfl_xor_sync(kFullWarp, greatest, lanes);
-            const uint64_t l = __shfl_xor_sync(kFullWarp, least, lanes);
-            const uint64_t s = __shfl_xor_sync(kFullWarp, second, lanes);
-            greatest = g > greatest ? g : greatest;
-            addLeast(l, s, least, second);
-        }
+        greatest = greatestOfWarp(greatest);
+        leastTwoOfWarp(least, second);
         const int warp = threadIdx.x / kWarpSize;
         if (threadIdx.x % kWarpSize == 0) {
             shared.leastTwo[warp][0] = least;
@@ -251,20 +236,12 @@ struct BlockSpreadSort {
             shared.bins[b] = 0;
         }
         __syncthreads();
-#pragma unroll 4
-        for (int w = 0; w < kWarps; ++w) {
-            const uint64_t g = shared.greatest[w];
-            greatest = g > greatest ? g : greatest;
-            if (w != warp) {
-                addLeast(
-                        shared.leastTwo[w][0],
-                        shared.leastTwo[w][1],
-                        least,
-                        second);
-            }
-        }
+        to = greatestOfWarp(ofWarps<kWarps>(shared.greatest, uint64_t(0)));
+        const int lane = threadIdx.x % kWarpSize;
+        least = lane < kWarps ? shared.leastTwo[lane][0] : kNoEntry;
+        second = lane < kWarps ? shared.leastTwo[lane][1] : kNoEntry;
+        leastTwoOfWarp(least, second);
         second = second == kNoEntry ? least : second;
-        to = greatest;
     }
 
     /// The two least of two pairs in order.
@@ -277,6 +254,15 @@ struct BlockSpreadSort {
         least = l < least ? l : least;
         second = s < second ? s : second;
         second = more < second ? more : second;
+    }
+
+    /// The two least of the lanes' pairs in order, in every lane.
+    __device__ __forceinline__ static void leastTwoOfWarp(
+            uint64_t& least,
+            uint64_t& second) {
+        const uint64_t l = leastOfWarp(least);
+        second = leastOfWarp(least == l ? second : least);
+        least = l;
     }
 
     template <class BinOf>
@@ -316,11 +302,7 @@ struct BlockSpreadSort {
             shared.sums[threadIdx.x / kWarpSize] = upTo;
         }
         __syncthreads();
-        uint32_t start = upTo - sum;
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) {
-            start += w < threadIdx.x / kWarpSize ? shared.sums[w] : 0;
-        }
+        uint32_t start = upTo - sum + sumOfWarpsBefore<kWarps>(shared.sums);
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.bins[threadIdx.x * Items + i] = start;
@@ -337,11 +319,8 @@ struct BlockSpreadSort {
             shared.bins[kSize] = start;
         }
         __syncthreads();
-#pragma unroll
-        for (int w = 0; w < kWarps; ++w) {
-            crowded = min(crowded, shared.crowded[w]);
-        }
-        return crowded;
+        return __reduce_min_sync(
+                kFullWarp, ofWarps<kWarps>(shared.crowded, uint32_t(kSize)));
     }
 
     template <class Put>
