@@ -242,6 +242,39 @@ struct BlockSpreadSort {
         second = lane < kWarps ? shared.leastTwo[lane][1] : kNoEntry;
         leastTwoOfWarp(least, second);
         second = second == kNoEntry ? least : second;
+        if (entryKey(second) == entryKey(least) && least != kNoEntry) {
+            endWithKey(entries, count, from, entryKey(least), to);
+        }
+    }
+
+    /// Lowers `to` to the last entry with the key of the least, where these are
+    /// many: among keys of few values they would be all in one bin.
+    __device__ __forceinline__ void endWithKey(
+            const uint64_t* entries,
+            int count,
+            uint64_t from,
+            uint32_t key,
+            uint64_t& to) {
+        uint32_t equal = 0;
+        uint64_t last = 0;
+        for (int i = threadIdx.x; i < count; i += Threads) {
+            const uint64_t e = entries[i];
+            if (entryKey(e) == key && e >= from && e <= to) {
+                ++equal;
+                last = e > last ? e : last;
+            }
+        }
+        equal = __reduce_add_sync(kFullWarp, equal);
+        last = greatestOfWarp(last);
+        __syncthreads();
+        if (threadIdx.x % kWarpSize == 0) {
+            shared.greatest[threadIdx.x / kWarpSize] = last;
+            shared.sums[threadIdx.x / kWarpSize] = equal;
+        }
+        __syncthreads();
+        equal = __reduce_add_sync(kFullWarp, ofWarps<kWarps>(shared.sums, 0u));
+        last = greatestOfWarp(ofWarps<kWarps>(shared.greatest, uint64_t(0)));
+        to = equal > kMaxBin ? last : to;
     }
 
     /// The two least of two pairs in order.
