@@ -13,6 +13,7 @@ namespace faiss_bits {
 /// Worse than every candidate: an empty place of a list.
 constexpr uint64_t kNoEntry = ~uint64_t(0);
 constexpr uint32_t kNanKey = ~uint32_t(0);
+constexpr uint32_t kZeroKey = 0x80000000u; // of +0 and -0
 
 /// -0 counts as +0, NaN is behind every number.
 __device__ __forceinline__ uint32_t orderedKey(float value) {

@@ -135,6 +135,7 @@ void run(
         const SelectPass& pass = plan.passes[i];
         params.segment = pass.segment;
         params.splits = pass.splits;
+        params.blocksAtATime = pass.blocksAtATime;
         params.outCandidates = outCandidates[i];
         params.samplesPerThread = i == 0 ? samplesFor(problem.k) : 0;
         if (i > 0) {

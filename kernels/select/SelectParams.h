@@ -40,6 +40,10 @@ struct SelectParams {
     // Columns that a thread draws for the first radius; 0: none.
     int samplesPerThread = 0;
 
+    // Blocks that a multiprocessor shall run at a time; 0: as many as fit. Read
+    // for k = 1 only.
+    int blocksAtATime = 0;
+
     uint32_t firstRow = 0; // of this launch
 };
 

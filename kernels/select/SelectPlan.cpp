@@ -1,6 +1,7 @@
 #include "kernels/select/SelectPlan.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace faiss_bits {
 
@@ -15,6 +16,12 @@ idx_t blocksPerMultiprocessor(int k) {
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
+}
+
+/// How full the last round of blocks is, on average over all.
+double roundsFilled(const SelectProblem& p, idx_t blocksAtATime) {
+    const double rounds = double(p.rows) / (blocksAtATime * p.multiprocessors);
+    return rounds / std::ceil(rounds);
 }
 
 /// Splits the rows of one pass so that the device is full, but never so finely
@@ -32,6 +39,13 @@ SelectPass planPass(const SelectProblem& p, idx_t length) {
     pass.segment = uint32_t(
             std::max(divUp(divUp(length, splits), kTile) * kTile, kTile));
     pass.splits = uint32_t(std::max<idx_t>(1, divUp(length, pass.segment)));
+    // k = 1 leaves a block nothing to do but read: what it costs is a last
+    // round that few blocks share. One block fewer still fills the memory.
+    const idx_t usual = blocksPerMultiprocessor(p.k);
+    if (p.k == 1 && pass.splits == 1 && p.rows >= slots &&
+        roundsFilled(p, usual - 1) > roundsFilled(p, usual) + 0.05) {
+        pass.blocksAtATime = int(usual - 1);
+    }
     return pass;
 }
 

@@ -10,6 +10,7 @@ struct SelectPass {
     uint32_t length = 0;  // of a row of this pass
     uint32_t segment = 0; // columns a block
     uint32_t splits = 1;
+    int blocksAtATime = 0; // of a multiprocessor; 0: as many as fit
 };
 
 struct SelectPlan {

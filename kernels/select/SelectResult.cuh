@@ -34,13 +34,15 @@ __device__ inline T keyInMemory(
     return T(value < p.floor ? p.floor : value);
 }
 
-/// Writes one place of the result. `T` is the type of keys in memory.
+/// Writes one place of the result. `T` is the type of keys in memory. Zeros
+/// are read again, since they may be -0, unless the caller knows better.
 template <class T>
 __device__ inline void writeResult(
         const SelectParams& p,
         uint32_t row,
         int place,
-        uint64_t entry) {
+        uint64_t entry,
+        bool zerosArePlus = false) {
     const size_t at = size_t(row) * p.outStride + place;
     T key;
     int64_t id = -1;
@@ -50,8 +52,10 @@ __device__ inline void writeResult(
     } else {
         const uint32_t ordered = entryKey(entry);
         const uint32_t column = entryColumn(entry);
-        if (ordered == kNanKey || ordered == 0x80000000u) {
+        if (ordered == kNanKey || (ordered == kZeroKey && !zerosArePlus)) {
             key = keyInMemory<T>(p, row, column);
+        } else if (ordered == kZeroKey) {
+            key = T(0.0f);
         } else {
             // Every other key is in its entry, which costs no memory read.
             const uint32_t bits = __float_as_uint(keyValue(ordered));

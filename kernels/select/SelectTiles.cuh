@@ -226,6 +226,14 @@ struct KeyTile {
         return entryAt(column(i));
     }
 
+    /// Whether the key of value i is -0 in memory. Not for biased keys.
+    __device__ __forceinline__ bool isMinusZero(int i) const {
+        return isMinusZeroKey(__ldg(row + column(i)));
+    }
+    __device__ __forceinline__ static bool isMinusZeroKey(T key) {
+        return __float_as_uint(toFloat(key)) == 0x80000000u;
+    }
+
     /// Least entry of the group'th of `Groups` parts of this thread's values;
     /// its column is not told.
     template <int Groups>

@@ -50,9 +50,10 @@ struct RowFinish {
             const uint64_t* entries,
             uint32_t count,
             uint64_t limit,
-            uint64_t* room) {
+            uint64_t* room,
+            bool zerosArePlus = false) {
         const auto put = [&](int place, uint64_t entry) {
-            writeResult<T>(params, row, place, entry);
+            writeResult<T>(params, row, place, entry, zerosArePlus);
         };
         if (count < uint32_t(params.k) ||
             !Select{shared.select}.select(

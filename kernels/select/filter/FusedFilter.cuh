@@ -27,6 +27,7 @@ struct FusedFilterBody {
             typename Finish::SharedStorage finish;
         };
         int buffered;
+        bool minusZero; // there may be such a survivor
     };
 
     /// Words of dynamic shared memory: the storage; the stream, whose place
@@ -69,7 +70,8 @@ struct FusedFilterBody {
                 survivors,
                 shared.buffered,
                 limit,
-                reinterpret_cast<uint64_t*>(slots));
+                reinterpret_cast<uint64_t*>(slots),
+                !shared.minusZero);
     }
 
    private:
@@ -79,10 +81,16 @@ struct FusedFilterBody {
     filter(uint32_t row, uint64_t limit, uint32_t wanted) {
         if (threadIdx.x == 0) {
             shared.buffered = 0;
+            shared.minusZero = Tile::kHasBias;
         }
         __syncthreads();
         Filter kept{
-                limit, survivors, &shared.buffered, int(params.capacity), {}};
+                limit,
+                survivors,
+                &shared.buffered,
+                int(params.capacity),
+                {},
+                &shared.minusZero};
         if constexpr (kStreams) {
             if (params.vectorLoads) {
                 filterStream(row, kept, wanted);
@@ -170,7 +178,12 @@ struct FusedFilterBody {
             shared.buffered = 0;
         }
         __syncthreads();
-        Filter{limit, survivors, &shared.buffered, int(params.capacity), {}}
+        Filter{limit,
+               survivors,
+               &shared.buffered,
+               int(params.capacity),
+               {},
+               &shared.minusZero}
                 .take(params, row, 0, params.cols);
         __syncthreads();
         return limit;

@@ -58,8 +58,17 @@ struct BlockNarrow {
                 return last;
             }
             __syncthreads();
-            least = first;
-            most = last;
+            // Entries of one bin may lie far closer together than it is wide,
+            // as those of one key do.
+            least = kNoEntry;
+            most = 0;
+            forEach([&](uint64_t e) {
+                if (e >= first && e <= last) {
+                    least = e < least ? e : least;
+                    most = e > most ? e : most;
+                }
+            });
+            reduceRange(least, most);
         }
     }
 

@@ -35,6 +35,7 @@ struct RowFilter {
     int* buffered; // survivors so far; may go beyond the capacity
     int capacity;
     Overflow overflow;
+    bool* minusZero = nullptr; // set, if given, when a survivor is -0
 
     __device__ __forceinline__ void take(
             const SelectParams& params,
@@ -80,7 +81,7 @@ struct RowFilter {
         // in time. Zero is one value: the float below it is not -0.
         const bool late = at > column;
         const uint32_t last =
-                late ? (key == 0x80000000u ? key - 2 : key - 1) : key;
+                late ? (key == kZeroKey ? key - 2 : key - 1) : key;
         const bool mixed = !late && column - at < tileSize;
         if (mixed || key == kNanKey || tile.clampsAt(key)) {
             return tile.notAbove(limit);
@@ -100,7 +101,15 @@ struct RowFilter {
         if (pending != 0) {
             int slot = atomicAdd(buffered, __popc(pending));
             while (pending != 0 && slot < capacity) {
-                buffer[slot++] = tile.entry(__ffs(pending) - 1);
+                const int i = __ffs(pending) - 1;
+                const uint64_t entry = tile.entry(i);
+                buffer[slot++] = entry;
+                if constexpr (!AnyTile::kHasBias) {
+                    if (minusZero && entryKey(entry) == kZeroKey &&
+                        tile.isMinusZero(i)) {
+                        *minusZero = true;
+                    }
+                }
                 pending &= pending - 1;
             }
         }

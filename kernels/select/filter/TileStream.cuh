@@ -36,8 +36,17 @@ struct StreamTile : KeyTile<T, false> {
     }
 
     __device__ __forceinline__ uint64_t entry(int i) const {
-        const T key = packs[i / kPack * blockDim.x].values[i % kPack];
-        return makeEntry(orderedKey(this->adjust(key, 0)), this->column(i));
+        return makeEntry(
+                orderedKey(this->adjust(keyOf(i), 0)), this->column(i));
+    }
+
+    __device__ __forceinline__ bool isMinusZero(int i) const {
+        return Base::isMinusZeroKey(keyOf(i));
+    }
+
+   private:
+    __device__ __forceinline__ T keyOf(int i) const {
+        return packs[i / kPack * blockDim.x].values[i % kPack];
     }
 };
 
