@@ -86,7 +86,7 @@ SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 ///          take the problem (named, with the reason) or a failed launch
 /// Cost     reads the keys once, and a sample of them; the work on what passes
 ///          the limit from the sample, k and some more, is O(k log k) at most.
-///          A row whose layout defeats the sample is read again (README.md).
+///          A row that the sample misleads is read again (README.md).
 ///          docs/algorithms.md has the other algorithms
 /// Source   Hanak 2023 (chapters 3 and 4), Tang 2015: see SelectAlgorithm
 void runSelect(

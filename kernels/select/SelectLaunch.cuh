@@ -2,6 +2,8 @@
 /// generated sources only.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/common/CudaCheck.h"
 #include "kernels/select/BestSelect.cuh"
 #include "kernels/select/BitsSelect.cuh"
