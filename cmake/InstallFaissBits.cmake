@@ -43,8 +43,18 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
 if(FAISS_BITS_ENABLE_GPU)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
     DESTINATION ${faiss_bits_include_dir}
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "*.h"
+    PATTERN cpu EXCLUDE)
 endif()
+# What the headers of faiss_bits/ name; bits_cpu itself is inside libfaiss_bits.
+install(FILES
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/FusedKnn.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/FusedPlan.h"
+  DESTINATION ${faiss_bits_include_dir}/kernels/cpu)
+install(FILES
+  "${PROJECT_SOURCE_DIR}/kernels/common/Error.h"
+  "${PROJECT_SOURCE_DIR}/kernels/common/Types.h"
+  DESTINATION ${faiss_bits_include_dir}/kernels/common)
 
 install(EXPORT faiss_bits-targets
   NAMESPACE faiss_bits::

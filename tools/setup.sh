@@ -51,7 +51,7 @@ BITS_NVCC=""
 BITS_WHEEL=""
 
 install_tools() {
-    local packages=(g++ cmake ninja-build swig python3 python3-dev
+    local packages=(g++ cmake ninja-build swig libhwy-dev python3 python3-dev
         python3-numpy python3-h5py python3-matplotlib python3-tqdm)
     if [[ $purpose == test ]]; then
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest

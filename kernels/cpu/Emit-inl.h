@@ -1,0 +1,334 @@
+// What happens to a row of a tile of distances: the selection after the first
+// loop, one function for every kind of sink.
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/FusedHeap.h"
+#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/Reservoir-inl.h"
+
+#if defined(FAISS_BITS_KERNELS_CPU_EMIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FAISS_BITS_KERNELS_CPU_EMIT_INL_H_
+#undef FAISS_BITS_KERNELS_CPU_EMIT_INL_H_
+#else
+#define FAISS_BITS_KERNELS_CPU_EMIT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_bits {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Vectors of the micro-kernel's tile: its width in registers.
+constexpr int kTileWidth = 2;
+
+/// The most rows of a tile on any target.
+constexpr int kMaxTileQueries = 12;
+
+/// A cut leaves k candidates and this share of the others, at most: a tight
+/// limit turns down more of what follows, a loose one is found sooner.
+constexpr idx_t kCutShare = 16;
+
+template <class T>
+constexpr int lanesOf() {
+    return int(hn::MaxLanes(hn::ScalableTag<T>()));
+}
+
+template <class T>
+constexpr int tileVectors() {
+    return kTileWidth * lanesOf<T>();
+}
+
+/// A row of a tile: tileVectors<T>() values as the kernels give them, for the
+/// ids from firstId on, `valid` of which exist.
+template <class T>
+struct TileRow {
+    const T* values;
+    idx_t firstId;
+    int valid;
+};
+
+/// The key of a value: |q|^2 added, and no less than zero where that is due.
+/// Comparisons that a NaN passes through unchanged.
+template <class D, class V>
+HWY_INLINE V finishKey(D d, V value, V queryTerm, bool clampAtZero) {
+    const V key = hn::Add(value, queryTerm);
+    if (clampAtZero) {
+        return hn::IfThenZeroElse(hn::Lt(key, hn::Zero(d)), key);
+    }
+    return key;
+}
+
+/// May a row take what the filter turns down?
+template <class T>
+HWY_INLINE bool takesAll(const FusedSink<T>& sink, idx_t row) {
+    return sink.kind == FusedSinkKind::Store ||
+            sink.state[row] != FusedRowState::Below;
+}
+
+/// Does any value of the row pass the filter? Values under the limit do.
+template <class T>
+HWY_INLINE bool passesFilter(T filter, const T* values) {
+    const hn::ScalableTag<T> d;
+    const auto limit = hn::Set(d, filter);
+    auto any = hn::Le(hn::Load(d, values), limit);
+    for (int v = 1; v < kTileWidth; ++v) {
+        any = hn::Or(
+                any, hn::Le(hn::Load(d, values + v * lanesOf<T>()), limit));
+    }
+    return !hn::AllFalse(d, any);
+}
+
+template <class T>
+HWY_INLINE void setLimit(
+        FusedSink<T>& sink,
+        idx_t row,
+        T limit,
+        FusedRowState state) {
+    sink.state[row] = state;
+    sink.limit[row] = limit;
+    sink.filter[row] = limit - sink.queryTerm[row];
+}
+
+template <class T>
+HWY_NOINLINE void cutRow(FusedSink<T>& sink, idx_t row) {
+    FusedNarrowJob<T> job;
+    job.keys = job.outKeys = sink.keys + row * sink.keyStride;
+    job.outIds = sink.ids + row * sink.idStride;
+    job.ids = sink.state[row] == FusedRowState::All ? nullptr : job.outIds;
+    job.firstId = sink.firstId;
+    job.count = sink.counts[row];
+    job.k = sink.k;
+    job.most = std::min(
+            job.k + (job.count - job.k) / kCutShare,
+            sink.capacity - tileVectors<T>());
+    const FusedNarrowed<T> left = narrow(job);
+    sink.counts[row] = left.count;
+    setLimit(sink, row, left.limit, left.state);
+}
+
+/// Rows of a whole tile that have limits, into their buffers. Written without
+/// branches: which rows and lanes pass cannot be predicted.
+template <class T>
+void emitTileToBuffers(
+        FusedSink<T>& sink,
+        idx_t firstRow,
+        int rows,
+        const TileRow<T>& tile) {
+    const hn::ScalableTag<T> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    constexpr int kLanes = lanesOf<T>();
+    int passing[kMaxTileQueries];
+    int numPassing = 0;
+    for (int i = 0; i < rows; ++i) {
+        passing[numPassing] = i;
+        numPassing += passesFilter(
+                sink.filter[firstRow + i], tile.values + i * tileVectors<T>());
+    }
+    const auto firstIds = hn::Iota(di, FusedId<T>(tile.firstId));
+    for (int j = 0; j < numPassing; ++j) {
+        const idx_t row = firstRow + passing[j];
+        const T* values = tile.values + passing[j] * tileVectors<T>();
+        T* keys = sink.keys + row * sink.keyStride;
+        FusedId<T>* ids = sink.ids + row * sink.idStride;
+        idx_t count = sink.counts[row];
+        const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+        const auto limit = hn::Set(d, sink.limit[row]);
+        for (int v = 0; v < kTileWidth; ++v) {
+            const auto key = finishKey(
+                    d,
+                    hn::Load(d, values + v * kLanes),
+                    queryTerm,
+                    sink.clampAtZero);
+            const auto mask = hn::Lt(key, limit);
+            const auto id =
+                    hn::Add(firstIds, hn::Set(di, FusedId<T>(v * kLanes)));
+            storeCompressed(d, key, mask, keys + count);
+            storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
+            count += idx_t(hn::CountTrue(d, mask));
+        }
+        sink.counts[row] = count;
+        if (HWY_UNLIKELY(count + tileVectors<T>() > sink.capacity)) {
+            cutRow(sink, row);
+        }
+    }
+}
+
+/// A row of a tile into the buffer of a row that takes all. Stores a whole tile
+/// also where less of it exists.
+template <class T>
+HWY_INLINE void appendAll(
+        FusedSink<T>& sink,
+        idx_t row,
+        const TileRow<T>& tile) {
+    const hn::ScalableTag<T> d;
+    T* keys = sink.keys + row * sink.keyStride + sink.counts[row];
+    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+    for (int v = 0; v < kTileWidth; ++v) {
+        const auto value = hn::Load(d, tile.values + v * lanesOf<T>());
+        hn::StoreU(
+                finishKey(d, value, queryTerm, sink.clampAtZero),
+                d,
+                keys + v * lanesOf<T>());
+    }
+    sink.counts[row] += tile.valid;
+    if (sink.counts[row] + tileVectors<T>() > sink.firstCapacity) {
+        cutRow(sink, row);
+    }
+}
+
+template <class T>
+void emitToBuffer(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    if (sink.state[row] == FusedRowState::All) {
+        return appendAll(sink, row, tile);
+    }
+    const hn::ScalableTag<T> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    constexpr int kLanes = lanesOf<T>();
+    T* keys = sink.keys + row * sink.keyStride;
+    FusedId<T>* ids = sink.ids + row * sink.idStride;
+    idx_t count = sink.counts[row];
+    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+    const auto limit = hn::Set(d, sink.limit[row]);
+    for (int v = 0; v < kTileWidth; ++v) {
+        const int left = tile.valid - v * kLanes;
+        if (left <= 0) {
+            break;
+        }
+        const auto key = finishKey(
+                d,
+                hn::Load(d, tile.values + v * kLanes),
+                queryTerm,
+                sink.clampAtZero);
+        auto mask = sink.state[row] == FusedRowState::Below ? hn::Lt(key, limit)
+                                                            : hn::Eq(key, key);
+        if (left < kLanes) {
+            mask = hn::And(mask, hn::FirstN(d, size_t(left)));
+        }
+        const auto id = hn::Iota(di, FusedId<T>(tile.firstId + v * kLanes));
+        storeCompressed(d, key, mask, keys + count);
+        storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
+        count += idx_t(hn::CountTrue(d, mask));
+    }
+    sink.counts[row] = count;
+    // Room for the next row of a tile.
+    if (count + tileVectors<T>() > sink.capacity) {
+        cutRow(sink, row);
+    }
+}
+
+/// The keys of a row of a tile, and a bit for each that is under the limit.
+template <class T>
+HWY_INLINE uint64_t keysUnder(
+        const FusedSink<T>& sink,
+        idx_t row,
+        const TileRow<T>& tile,
+        T* keys) {
+    const hn::ScalableTag<T> d;
+    constexpr int kLanes = lanesOf<T>();
+    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+    const auto limit = hn::Set(d, sink.limit[row]);
+    uint64_t under = 0;
+    for (int v = 0; v < kTileWidth; ++v) {
+        const auto key = finishKey(
+                d,
+                hn::Load(d, tile.values + v * kLanes),
+                queryTerm,
+                sink.clampAtZero);
+        hn::Store(key, d, keys + v * kLanes);
+        uint8_t bits[8] = {};
+        hn::StoreMaskBits(d, hn::Lt(key, limit), bits);
+        uint64_t word;
+        std::memcpy(&word, bits, sizeof(word));
+        under |= word << (v * kLanes);
+    }
+    return under & (~uint64_t(0) >> (64 - tile.valid));
+}
+
+template <class T>
+void emitToHeap(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    FusedEntry<T>* heap = sink.heaps + row * sink.heapStride;
+    HWY_ALIGN T keys[tileVectors<T>()];
+    uint64_t under = keysUnder(sink, row, tile, keys);
+    idx_t count = sink.counts[row];
+    T limit = sink.limit[row];
+    FusedRowState state = sink.state[row];
+    if (state != FusedRowState::Below) {
+        under = ~uint64_t(0) >> (64 - tile.valid);
+    }
+    for (; under; under &= under - 1) {
+        const int i = int(hwy::Num0BitsBelowLS1Bit_Nonzero64(under));
+        const T key = keys[i];
+        const bool take = key < limit || state == FusedRowState::All ||
+                (state == FusedRowState::Numbers && key == key);
+        if (!take) {
+            continue;
+        }
+        offerToHeap<2>(
+                heap,
+                count,
+                sink.k,
+                FusedEntry<T>(key, FusedId<T>(tile.firstId + i)));
+        if (count == sink.k) {
+            limit = heap[0].key();
+            state = limit == limit ? FusedRowState::Below
+                                   : FusedRowState::Numbers;
+        }
+    }
+    sink.counts[row] = count;
+    if (state != FusedRowState::All) {
+        setLimit(sink, row, limit, state);
+    }
+}
+
+template <class T>
+void emitToStore(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    const hn::ScalableTag<T> d;
+    constexpr int kLanes = lanesOf<T>();
+    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+    T* to = sink.distances + row * sink.distanceStride + tile.firstId -
+            sink.firstId;
+    for (int v = 0; v < kTileWidth; ++v) {
+        const auto value = hn::Load(d, tile.values + v * kLanes);
+        hn::StoreU(
+                finishKey(d, value, queryTerm, sink.clampAtZero),
+                d,
+                to + v * kLanes);
+    }
+}
+
+template <class T>
+void emitToRange(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    HWY_ALIGN T keys[tileVectors<T>()];
+    uint64_t under = keysUnder(sink, row, tile, keys);
+    for (; under; under &= under - 1) {
+        const int i = int(hwy::Num0BitsBelowLS1Bit_Nonzero64(under));
+        sink.hits[row].push_back({keys[i], FusedId<T>(tile.firstId + i)});
+    }
+}
+
+template <class T>
+HWY_NOINLINE void emitRow(
+        FusedSink<T>& sink,
+        idx_t row,
+        const TileRow<T>& tile) {
+    switch (sink.kind) {
+        case FusedSinkKind::Buffer:
+            return emitToBuffer(sink, row, tile);
+        case FusedSinkKind::Heap:
+            return emitToHeap(sink, row, tile);
+        case FusedSinkKind::Store:
+            return emitToStore(sink, row, tile);
+        case FusedSinkKind::Range:
+            return emitToRange(sink, row, tile);
+    }
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_bits
+HWY_AFTER_NAMESPACE();
+
+#endif

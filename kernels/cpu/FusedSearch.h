@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kernels/cpu/FusedKnn.h"
+#include "kernels/cpu/FusedTargets.h"
+#include "kernels/cpu/FusedTypes.h"
+
+/// What k nearest neighbours and range search share: a checked problem, and the
+/// sweeps that feed every distance to the sinks.
+namespace faiss_bits {
+
+/// A problem that was checked, with its defaults filled in.
+template <class T>
+struct FusedSetup {
+    FusedKernelMetric metric = FusedKernelMetric::L2;
+    bool similarity = false; ///< keys are negated results
+    T power = 0;
+    int depth = 0;
+    FusedRows<T> queries, vectors;
+    idx_t numQueries = 0, numVectors = 0;
+    int64_t target = 0;
+    FusedCommonKernels<T> common;
+    FusedMetricKernels<T> kernels;
+    std::vector<idx_t>
+            sortedIds; ///< behind vectors.ids, if the caller's are not
+    const std::function<void()>* interrupt = nullptr;
+
+    FusedSetup() = default;
+    FusedSetup(FusedSetup&&) = default;
+    FusedSetup& operator=(FusedSetup&&) = default;
+
+    /// The caller's row of a candidate.
+    idx_t idOf(FusedId<T> id) const {
+        return vectors.ids ? vectors.ids[id] : idx_t(id);
+    }
+    void callInterrupt() const {
+        if (*interrupt) {
+            (*interrupt)();
+        }
+    }
+};
+
+/// Throws Error for what FusedKnn.h calls bad, k aside. With `shapeOnly`,
+/// pointers are not looked at.
+template <class T>
+FusedSetup<T> checkFused(const FusedProblem<T>& problem, bool shapeOnly);
+
+/// k = 0 plans a range search. Nothing is measured unless `predict`, or the
+/// choice among the packed variants needs it.
+template <class T>
+FusedPlan planFused(
+        const FusedSetup<T>& setup,
+        const FusedProblem<T>& problem,
+        idx_t k,
+        bool predict);
+
+/// Every distance between queries begin .. begin + count - 1 and the vectors
+/// goes to row 0 .. count - 1 of the sink. Threads share the queries.
+/// `blockDone(first, count)` is called after every block of vectors.
+template <class T>
+void sweepByQueries(
+        const FusedSetup<T>& setup,
+        const FusedPlan& plan,
+        idx_t begin,
+        idx_t count,
+        FusedSink<T>& sink,
+        const std::function<void(idx_t first, idx_t count)>& blockDone);
+
+/// The same with a sink for each of `parts` consecutive ranges of the vectors,
+/// which the threads share. Packed, or direct as the plan says.
+template <class T>
+void sweepByVectors(
+        const FusedSetup<T>& setup,
+        const FusedPlan& plan,
+        idx_t begin,
+        idx_t count,
+        FusedSink<T>* sinks,
+        int parts);
+
+/// First vector of a part, in whole tiles: parts differ by a tile at most.
+inline idx_t partBegin(idx_t numVectors, int tile, int part, int parts) {
+    const idx_t tiles = (numVectors + tile - 1) / tile;
+    const idx_t begin = tiles / parts * part + tiles % parts * part / parts;
+    return begin * tile < numVectors ? begin * tile : numVectors;
+}
+
+/// Variant 6 with more than a quarter of a row to keep sorts what a bisection
+/// leaves: a heap of that size would be a slow sort.
+inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
+    return 4 * k > numVectors;
+}
+
+} // namespace faiss_bits
