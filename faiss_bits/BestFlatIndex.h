@@ -6,13 +6,12 @@
 
 namespace faiss_bits {
 
-/// The fastest exact index that this library has for a machine without a GPU.
-///
-/// For now it is FAISS's own IndexFlat; callers need not change when it
-/// becomes ours.
+/// The fastest exact index that this library has for a machine without a GPU:
+/// an IndexFusedFlat.
 ///
 /// d        dimensions of the vectors, >= 1
-/// metric   METRIC_L2 or METRIC_INNER_PRODUCT
+/// metric   METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
+///          METRIC_Lp (then set metric_arg of the index to p)
 /// Result   an empty index of that metric
 /// Errors   FaissException naming d or metric and its value
 std::unique_ptr<faiss::IndexFlat> bestFlatIndex(

@@ -19,6 +19,10 @@
 /// Since 1.12.0, faiss::Index has add_ex and search_ex with a NumericType.
 #define FAISS_BITS_FAISS_HAS_NUMERIC_TYPE (FAISS_BITS_FAISS_VERSION >= 11200)
 
+/// Since 1.7.4, there are IDSelectorAnd, IDSelectorOr and IDSelectorXOr.
+#define FAISS_BITS_FAISS_HAS_LOGICAL_SELECTORS \
+    (FAISS_BITS_FAISS_VERSION >= 10704)
+
 namespace faiss_bits {
 
 /// FAISS's id type, which has moved from faiss::Index to faiss.

@@ -101,10 +101,6 @@ Metric requireMetric(faiss::MetricType metric) {
     return metric == faiss::METRIC_L2 ? Metric::L2 : Metric::InnerProduct;
 }
 
-void requireNotNull(const void* pointer, const char* name) {
-    FAISS_THROW_IF_NOT_FMT(pointer, "%s is a null pointer", name);
-}
-
 int multiprocessorsOf(int device) {
     int count = 0;
     BITS_CUDA_CHECK(cudaDeviceGetAttribute(

@@ -6,25 +6,17 @@
 #include <cuda_runtime_api.h>
 #include <faiss/MetricType.h>
 #include <faiss/gpu/GpuResources.h>
-#include <faiss/impl/FaissException.h>
 
 #include "faiss_bits/FaissCompat.h"
-#include "kernels/common/Error.h"
+#include "faiss_bits/FaissErrors.h"
 #include "kernels/common/Types.h"
 
 /// Helpers shared by the GPU classes: errors, device checks, temporary memory,
 /// and arrays that may lie on the host or on the device. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// Runs f. An Error of the kernels leaves as a FaissException, same text.
-template <class F>
-auto withFaissErrors(F&& f) {
-    try {
-        return f();
-    } catch (const Error& error) {
-        throw faiss::FaissException(error.what());
-    }
-}
+using faiss_bits::detail::requireNotNull;
+using faiss_bits::detail::withFaissErrors;
 
 /// Throws FaissException unless `device` is a CUDA device of this machine.
 /// Asked before FAISS is, which ends the process where there is no driver.
@@ -32,9 +24,6 @@ void requireDevice(int device);
 
 /// METRIC_L2 or METRIC_INNER_PRODUCT; throws FaissException naming any other.
 Metric requireMetric(faiss::MetricType metric);
-
-/// Throws FaissException "<name> is a null pointer".
-void requireNotNull(const void* pointer, const char* name);
 
 int multiprocessorsOf(int device);
 

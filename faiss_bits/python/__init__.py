@@ -1,7 +1,7 @@
-"""Exact k-nearest-neighbour search for FAISS on NVIDIA GPUs.
+"""Exact k-nearest-neighbour search for FAISS, on NVIDIA GPUs and on the CPU.
 
 Use it beside ``import faiss``: the index classes are subclasses of FAISS's
-GPU flat indexes and go wherever those go.
+flat indexes and go wherever those go.
 
     import faiss, faiss_bits
 
@@ -9,6 +9,8 @@ GPU flat indexes and go wherever those go.
     index = faiss_bits.GpuIndexBitsFlatL2(res, d)
     index.add(xb)
     D, I = index.search(xq, k)
+
+    index = faiss_bits.IndexFusedFlat(d)   # on the CPU
 
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
 
@@ -27,11 +29,15 @@ from ._build_info import __version__
 _FUNCTIONS = (
     "backend",
     "best_flat_index",
+    "cpu_plan",
     "get_num_gpus",
     "index_cpu_to_gpu",
+    "index_to_fused",
     "knn",
+    "knn_subset",
     "select_k",
 )
+_CPU_CLASSES = ("FusedChoice", "IndexFusedFlat")
 _GPU_CLASSES = (
     "GpuIndexBitsFlat",
     "GpuIndexBitsFlatL2",
@@ -41,7 +47,10 @@ _GPU_CLASSES = (
 _MODULES = (
     "arrays",
     "class_wrappers",
+    "devices",
     "functions",
+    "fused",
+    "fused_wrappers",
     "swigfaiss_bits",
     "torch_interop",
 )
@@ -51,7 +60,7 @@ _IS_WHOLE = _build_info.FAISS_VERSION is not None
 
 __all__ = [
     "__version__",
-    *(_FUNCTIONS if _IS_WHOLE else ()),
+    *((*_FUNCTIONS, *_CPU_CLASSES) if _IS_WHOLE else ()),
     *(_GPU_CLASSES if _IS_WHOLE and _build_info.HAS_GPU else ()),
 ]
 
@@ -60,7 +69,7 @@ def __getattr__(name):
     """Loads the package, and FAISS with it, when a name is first used, so that
     `import faiss_bits.dropin` comes before FAISS. Raises ImportError if the
     FAISS that is found is not the one that faiss_bits was built for."""
-    if name not in (*_FUNCTIONS, *_GPU_CLASSES, *_MODULES):
+    if name not in (*_FUNCTIONS, *_CPU_CLASSES, *_GPU_CLASSES, *_MODULES):
         raise AttributeError(f"module 'faiss_bits' has no attribute {name!r}")
     if not _IS_WHOLE:
         raise AttributeError(

@@ -55,6 +55,24 @@ def pointer(x):
     return torch_interop.pointer(x) if is_tensor(x) else faiss.swig_ptr(x)
 
 
+def id_list(ids, name, rows):
+    """(ids, count): a checked list of rows of a matrix as int64, [count], or
+    (None, rows) for all of them."""
+    if ids is None:
+        return None, rows
+    array = ids.cpu().numpy() if is_tensor(ids) else np.asarray(ids)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}, expected one size")
+    if array.size == 0:
+        return np.empty(0, np.int64), 0
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} is {array.dtype.name}, expected whole numbers")
+    for row in (array.min(), array.max()):
+        if not 0 <= row < rows:
+            raise ValueError(f"{name} has {row}, outside 0..{rows - 1}")
+    return np.ascontiguousarray(array, np.int64), len(array)
+
+
 def check_same_kind(first, first_name, *others):
     """Raises unless all are numpy arrays, or all tensors on one device."""
     for x, name in others:

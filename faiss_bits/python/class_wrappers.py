@@ -1,5 +1,6 @@
 """Gives our SWIG classes the Python manners of FAISS's: numpy arrays through
-FAISS's own wrappers, torch tensors through ours, resources that stay alive."""
+FAISS's own wrappers, torch tensors through ours, resources that stay alive.
+fused_wrappers.py adds what the classes of the CPU part have of their own."""
 
 import contextlib
 import functools
@@ -13,11 +14,16 @@ from .arrays import output, whole_number
 from .torch_interop import check_tensor, device_of, is_tensor, pointer
 
 
-def wrap_index(the_class):
+def wrap_gpu_index(the_class):
     """Wraps one of our GPU flat index classes; base classes first."""
+    wrap_index(the_class)
+    _guard_constructor(the_class)
+
+
+def wrap_index(the_class):
+    """Wraps the methods of one of our flat index classes; base classes first."""
     # The proxies declare overridden methods anew, with C++ signatures.
     faiss_wrappers.handle_Index(the_class)
-    _guard_constructor(the_class)
     base = the_class.__mro__[1]
     for name, torch_method in _TORCH_METHODS.items():
         numpy_method = getattr(the_class, name)
@@ -26,6 +32,8 @@ def wrap_index(the_class):
         ):
             continue  # inherited, with torch
         setattr(the_class, name, _either(numpy_method, torch_method))
+    if not hasattr(the_class.range_search, "_checks_numpy"):
+        the_class.range_search = _checked(the_class.range_search)
     the_class.search.__doc__ = _search_doc(the_class)
 
 
@@ -33,7 +41,7 @@ def _guard_constructor(the_class):
     original_init = the_class.__init__
 
     def __init__(self, *args):
-        from .functions import require_gpu
+        from .devices import require_gpu
 
         require_gpu(the_class.__name__)
         original_init(self, *args)
@@ -87,6 +95,20 @@ def _either(numpy_method, torch_method):
 
     # FAISS's replace_method() goes by the name, which wraps() has kept.
     replacement._takes_torch = True
+    return replacement
+
+
+def _checked(numpy_method):
+    """A method that takes vectors, but no tensors."""
+
+    @functools.wraps(numpy_method)
+    def replacement(self, x, *args, **kwargs):
+        if is_tensor(x):
+            raise TypeError("x is a torch tensor; pass x.numpy()")
+        _check_numpy("range_search", self, x)
+        return numpy_method(self, x, *args, **kwargs)
+
+    replacement._checks_numpy = True
     return replacement
 
 

@@ -26,7 +26,9 @@ def _check_faiss():
 _check_faiss()
 
 from . import swigfaiss_bits  # noqa: E402
-from .class_wrappers import wrap_index  # noqa: E402
+from .class_wrappers import wrap_gpu_index  # noqa: E402
+from .fused_wrappers import wrap_choice, wrap_fused_index  # noqa: E402
+from .swigfaiss_bits import FusedChoice, IndexFusedFlat  # noqa: E402
 
 if not isinstance(
     swigfaiss_bits.best_flat_index(1, faiss.METRIC_L2), faiss.Index
@@ -35,6 +37,9 @@ if not isinstance(
         "faiss_bits and faiss were made by SWIG versions that do not share "
         f"their types; build faiss_bits with the SWIG that made {faiss.__file__}"
     )
+
+wrap_choice(FusedChoice)
+wrap_fused_index(IndexFusedFlat)
 
 if _build_info.HAS_GPU:
     from .swigfaiss_bits import (  # noqa: E402, F401
@@ -46,4 +51,4 @@ if _build_info.HAS_GPU:
 
     # Base before derived: a derived class looks at what its base has got.
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
-        wrap_index(_the_class)
+        wrap_gpu_index(_the_class)

@@ -1,41 +1,20 @@
 """The functions of the package: k-NN without an index, k-selection, cloning."""
 
-import contextlib
-import threading
-
 import faiss
 import numpy as np
 
-from . import _build_info, torch_interop
+from . import fused
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
 from .compiled import swigfaiss_bits
+from .devices import (
+    backend,
+    check_device,
+    get_num_gpus,  # noqa: F401
+    placed,
+    require_gpu,
+)
+from .fused import cpu_plan, knn_subset  # noqa: F401
 from .torch_interop import is_tensor
-
-
-def get_num_gpus():
-    """Number of GPUs that faiss_bits can use: 0 in a build of the CPU part
-    alone, and 0 where there is no driver or no device. Never raises."""
-    return swigfaiss_bits.get_num_gpus() if _build_info.HAS_GPU else 0
-
-
-def backend():
-    """What knn() computes on: "gpu", or "cpu" where there is no usable GPU."""
-    return "gpu" if get_num_gpus() > 0 else "cpu"
-
-
-def require_gpu(what):
-    """Raises RuntimeError that says what is missing, unless there is a GPU."""
-    if not _build_info.HAS_GPU:
-        raise RuntimeError(
-            f"{what} needs a GPU, but this build of faiss_bits holds the CPU "
-            "part only. Build it with a CUDA compiler and a FAISS that has its "
-            "GPU part (FAISS_BITS_GPU=ON)"
-        )
-    if get_num_gpus() == 0:
-        raise RuntimeError(
-            f"{what} needs a GPU, but none is usable here: "
-            f"{swigfaiss_bits.gpu_problem()}"
-        )
 
 
 def best_flat_index(d, metric=faiss.METRIC_L2):
@@ -46,14 +25,32 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
     d : int
         Dimension of the vectors, 1 or more
     metric : MetricType, optional
-        faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT
+        faiss.METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
+        METRIC_Lp (then set the index's metric_arg to p)
+
+    Returns
+    -------
+    index : IndexFusedFlat
+        An empty index on the CPU
+    """
+    return swigfaiss_bits.best_flat_index(whole_number(d, "d"), metric)
+
+
+def index_to_fused(index):
+    """A copy of an index that searches on the CPU with our flat index.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        A faiss.IndexFlat becomes an IndexFusedFlat, also where it is a
+        quantizer or the inner index of another; what faiss.read_index has read,
+        for example. Everything else is copied as faiss.clone_index does
 
     Returns
     -------
     index : faiss.Index
-        An empty index on the CPU; for now FAISS's own IndexFlat
     """
-    return swigfaiss_bits.best_flat_index(whole_number(d, "d"), metric)
+    return swigfaiss_bits.index_to_fused(index)
 
 
 def index_cpu_to_gpu(res, device, index, options=None):
@@ -76,68 +73,10 @@ def index_cpu_to_gpu(res, device, index, options=None):
     index : faiss.GpuIndex
     """
     require_gpu("index_cpu_to_gpu")
-    _check_device(device)
+    check_device(device)
     result = swigfaiss_bits.index_cpu_to_gpu(res, device, index, options)
     result.referenced_objects = [res]
     return result
-
-
-# ---- resources and devices --------------------------------------------------
-
-
-class _SharedResources:
-    """One StandardGpuResources for all calls that bring none, made when it is
-    first needed. Resources serve one thread at a time, hence the lock."""
-
-    def __init__(self):
-        self._lock = threading.RLock()
-        self._resources = None
-
-    @contextlib.contextmanager
-    def __call__(self):
-        with self._lock:
-            if self._resources is None:
-                self._resources = faiss.StandardGpuResources()
-            yield self._resources
-
-
-_shared_resources = _SharedResources()
-
-
-def _resources(res):
-    return _shared_resources() if res is None else contextlib.nullcontext(res)
-
-
-@contextlib.contextmanager
-def _current_device(device):
-    """Makes `device` the calling thread's CUDA device inside the block."""
-    before = swigfaiss_bits.current_device()
-    swigfaiss_bits.set_current_device(device)
-    try:
-        yield
-    finally:
-        swigfaiss_bits.set_current_device(before)
-
-
-def _check_device(device):
-    if not 0 <= whole_number(device, "device") < get_num_gpus():
-        raise ValueError(
-            f"device = {device} is outside 0..{get_num_gpus() - 1}"
-        )
-
-
-@contextlib.contextmanager
-def _placed(res, tensor, device):
-    """Resources to use, with device and stream set for one call."""
-    with _resources(res) as resources:
-        if tensor is not None and tensor.is_cuda:
-            with torch_interop.on_current_stream(resources, tensor.device):
-                yield resources
-        elif device >= 0:
-            with _current_device(device):
-                yield resources
-        else:
-            yield resources
 
 
 # ---- what the searches share --------------------------------------------------
@@ -167,27 +106,32 @@ def knn(
     device=-1,
     vectorNorms=None,
     res=None,
+    metric_arg=0.0,
+    choice=None,
 ):
     """Finds the k nearest vectors of every query, exactly, without an index.
 
-    With a GPU this is faiss.knn_gpu on our kernels; without one it is
-    faiss.knn on the CPU (float16 is widened first). backend() says which.
+    With a GPU this is faiss.knn_gpu on our kernels; without one it is faiss.knn
+    on our fused CPU kernels. backend() says which.
 
     Parameters
     ----------
     xq : array_like
-        Queries, shape (nq, d), float32 or float16, by row or by column.
-        numpy arrays, or torch tensors (used in place if they are on a GPU)
+        Queries, shape (nq, d), float32 or float16, by row or by column; on the
+        CPU float16 is widened to float32, and float64 is taken too. numpy
+        arrays, or torch tensors (used in place if they are on a GPU)
     xb : array_like
         Vectors, shape (nb, d), of the same kind and type as xq
     k : int
         Number of neighbours, 1 or more; may exceed nb
     D : array_like, optional
-        Array for the distances, shape (nq, k), float32
+        Array for the distances, shape (nq, k), float32 (float64 for float64)
     I : array_like, optional
         Array for the ids, shape (nq, k), int64 or int32
     metric : MetricType, optional
-        faiss.METRIC_L2 (squared distances) or faiss.METRIC_INNER_PRODUCT
+        faiss.METRIC_L2 (squared distances) or faiss.METRIC_INNER_PRODUCT. On
+        the CPU also METRIC_L1, METRIC_Linf, METRIC_Lp, or "cosine" (the largest
+        first, as for the inner product; a zero vector has cosine 0 with all)
     device : int, optional
         Number of the GPU; -1 is the thread's current one, or the tensors'
     vectorNorms : array_like, optional
@@ -196,20 +140,25 @@ def knn(
     res : faiss.StandardGpuResources, optional
         Resources of the GPU; None uses one object that is made once. A call
         without `res` waits for other threads' calls without `res`
+    metric_arg : float, optional
+        p of METRIC_Lp, above 0: sum of |difference|^p, without the root
+    choice : FusedChoice, optional
+        What the CPU kernels are made to use; None: the cost model chooses
 
     Returns
     -------
     D : array_like
         Distances, best first, shape (nq, k). Where there are fewer than k
-        vectors, the largest float32 (smallest for the inner product)
+        vectors, the largest number of its type (smallest for similarities)
     I : array_like
         Ids, shape (nq, k); -1 where there are fewer than k vectors
 
-    On the GPU equal distances come lower id first, NaN comes last, and work on
-    torch tensors is ordered on torch's current stream: nothing waits.
+    Equal distances come lower id first, NaN comes last. On the GPU work on torch
+    tensors is ordered on torch's current stream: nothing waits.
     """
     check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
-    types = ("float32", "float16")
+    on_cpu = backend() == "cpu"
+    types = fused.TYPES if on_cpu else ("float32", "float16")
     shape = (tuple(np.shape(xq)), tuple(np.shape(xb)))
     queries, queries_by_row = as_matrix(xq, "xq", types)
     vectors, vectors_by_row = as_matrix(xb, "xb", types)
@@ -217,34 +166,34 @@ def knn(
     if d != d2:
         raise ValueError(f"xq has dimension {d}, xb {d2}")
     if queries.dtype != vectors.dtype:
-        raise TypeError(f"xq is {queries.dtype}, xb {vectors.dtype}")
+        raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     k = _count(k)
-    if metric not in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
-        raise ValueError(
-            f"metric = {metric} is neither METRIC_L2 nor METRIC_INNER_PRODUCT"
-        )
+    fused.check_metric(metric, metric_arg)
+    if not on_cpu:
+        _check_for_gpu(metric, choice)
     device = whole_number(device, "device", -1)
     on_gpu = is_tensor(xq) and xq.is_cuda
     if device >= 0:
         require_gpu(f"device = {device}")
-        _check_device(device)
+        check_device(device)
         if on_gpu and xq.device.index != device:
             raise ValueError(f"device = {device}, but xq is on {xq.device}")
     if on_gpu or res is not None:
         require_gpu("knn with tensors on a GPU" if on_gpu else "res")
-    D = output(D, "D", queries, (nq, k), ("float32",))
+    kind = str(queries.dtype).rpartition(".")[2]
+    wide = "float64" if kind == "float64" else "float32"
+    D = output(D, "D", queries, (nq, k), (wide,))
     I = output(I, "I", queries, (nq, k), ("int64", "int32"))
     if vectorNorms is not None:
         require_gpu("vectorNorms")
         vectorNorms = output(
             vectorNorms, "vectorNorms", queries, (nb,), ("float32",)
         )
-    if backend() == "cpu":
-        return _knn_cpu(xq, xb, k, D, I, metric)
+    if on_cpu:
+        return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice)
 
     args = faiss.GpuDistanceParams()
     args.metric, args.k, args.dims = metric, k, d
-    kind = str(queries.dtype).rpartition(".")[2]
     data_type = (
         faiss.DistanceDataType_F32
         if kind == "float32"
@@ -262,23 +211,22 @@ def knn(
         if str(I.dtype).endswith("int64")
         else faiss.IndicesDataType_I32
     )
-    with _placed(res, queries if is_tensor(queries) else None, device) as owner:
+    with placed(res, queries if is_tensor(queries) else None, device) as owner:
         swigfaiss_bits.bfKnnBits(owner, args)
     return D, I
 
 
-def _knn_cpu(xq, xb, k, D, I, metric):
-    arrays = [x.numpy() if is_tensor(x) else np.asarray(x) for x in (xq, xb)]
-    xq, xb = (x.astype(np.float32, copy=False) for x in arrays)
-    distances, ids = faiss.knn(xq, xb, k, metric=metric)
-    # Where there is no k-th vector, releases of FAISS differ.
-    worst = np.finfo(np.float32).max
-    short = slice(len(xb), None)
-    distances[:, short] = worst if metric == faiss.METRIC_L2 else -worst
-    ids[:, short] = -1
-    for out, values in ((D, distances), (I, ids)):
-        (out.numpy() if is_tensor(out) else out)[...] = values
-    return D, I
+def _check_for_gpu(metric, choice):
+    """Raises for what the CPU kernels have and those of the GPU have not."""
+    if metric not in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
+        raise ValueError(
+            f"metric = {metric!r} is neither METRIC_L2 nor "
+            "METRIC_INNER_PRODUCT, which is what there is on the GPU"
+        )
+    if choice is not None:
+        raise ValueError(
+            f"choice = {choice!r} is for the CPU, but this knn runs on the GPU"
+        )
 
 
 # ---- k-selection --------------------------------------------------------------
@@ -383,6 +331,6 @@ def select_k(
     if ids is not None:
         params.ids = pointer(ids)
     params.outKeys, params.outIds = pointer(out_keys), pointer(out_ids)
-    with _placed(res, keys if is_tensor(keys) else None, -1) as owner:
+    with placed(res, keys if is_tensor(keys) else None, -1) as owner:
         swigfaiss_bits.selectK(owner, params)
     return out_keys, out_ids

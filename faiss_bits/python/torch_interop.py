@@ -54,9 +54,11 @@ def pointer(x):
 
 
 def device_of(index_or_number):
-    """A GPU index's device, or device number, as a torch.device."""
+    """An index's device, or device number, as a torch.device."""
     number = index_or_number
     if not isinstance(number, int):
+        if not hasattr(index_or_number, "getDevice"):
+            return sys.modules["torch"].device("cpu")
         number = index_or_number.getDevice()
     return sys.modules["torch"].device("cuda", number)
 

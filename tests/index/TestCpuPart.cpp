@@ -7,6 +7,7 @@
 
 #include "faiss_bits/BestFlatIndex.h"
 #include "faiss_bits/FaissCompat.h"
+#include "faiss_bits/IndexFusedFlat.h"
 #include "faiss_bits/Version.h"
 
 namespace faiss_bits {
@@ -39,6 +40,21 @@ TEST(BestFlatIndex, FindsTheNearest) {
     EXPECT_FLOAT_EQ(distances[1], 3);
 }
 
+TEST(BestFlatIndex, IsOurs) {
+    for (auto metric :
+         {faiss::METRIC_L2,
+          faiss::METRIC_INNER_PRODUCT,
+          faiss::METRIC_L1,
+          faiss::METRIC_Linf,
+          faiss::METRIC_Lp}) {
+        const auto index = bestFlatIndex(7, metric);
+        EXPECT_NE(dynamic_cast<IndexFusedFlat*>(index.get()), nullptr);
+        EXPECT_EQ(index->d, 7);
+        EXPECT_EQ(index->metric_type, metric);
+        EXPECT_EQ(index->ntotal, 0);
+    }
+}
+
 void expectThrows(int d, faiss::MetricType metric, const std::string& text) {
     try {
         bestFlatIndex(d, metric);
@@ -52,7 +68,7 @@ void expectThrows(int d, faiss::MetricType metric, const std::string& text) {
 TEST(BestFlatIndex, NamesBadArguments) {
     expectThrows(0, faiss::METRIC_L2, "d = 0");
     expectThrows(-3, faiss::METRIC_L2, "d = -3");
-    expectThrows(4, faiss::METRIC_L1, "metric = 2");
+    expectThrows(4, faiss::METRIC_Canberra, "metric = 20");
 }
 
 TEST(Version, LibraryAndHeadersAgree) {

@@ -1,0 +1,40 @@
+#include "faiss_bits/FusedCloner.h"
+
+#include <faiss/IndexFlat.h>
+
+#include "faiss_bits/FaissErrors.h"
+#include "faiss_bits/IndexFusedFlat.h"
+
+namespace faiss_bits {
+
+namespace {
+
+bool isOurs(faiss::MetricType metric) {
+    switch (metric) {
+        case faiss::METRIC_L2:
+        case faiss::METRIC_INNER_PRODUCT:
+        case faiss::METRIC_L1:
+        case faiss::METRIC_Linf:
+        case faiss::METRIC_Lp:
+            return true;
+        default:
+            return false;
+    }
+}
+
+} // namespace
+
+faiss::Index* FusedCloner::clone_Index(const faiss::Index* index) {
+    const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
+    if (flat && isPlainFlat(*flat) && isOurs(flat->metric_type)) {
+        return new IndexFusedFlat(*flat);
+    }
+    return Cloner::clone_Index(index);
+}
+
+faiss::Index* index_to_fused(const faiss::Index* index) {
+    detail::requireNotNull(index, "index");
+    return FusedCloner().clone_Index(index);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,91 @@
+"""Which GPU a call runs on, on what resources, and what to say without one."""
+
+import contextlib
+import threading
+
+import faiss
+
+from . import _build_info, torch_interop
+from .arrays import whole_number
+from .compiled import swigfaiss_bits
+
+
+def get_num_gpus():
+    """Number of GPUs that faiss_bits can use: 0 in a build of the CPU part
+    alone, and 0 where there is no driver or no device. Never raises."""
+    return swigfaiss_bits.get_num_gpus() if _build_info.HAS_GPU else 0
+
+
+def backend():
+    """What knn() computes on: "gpu", or "cpu" where there is no usable GPU."""
+    return "gpu" if get_num_gpus() > 0 else "cpu"
+
+
+def require_gpu(what):
+    """Raises RuntimeError that says what is missing, unless there is a GPU."""
+    if not _build_info.HAS_GPU:
+        raise RuntimeError(
+            f"{what} needs a GPU, but this build of faiss_bits holds the CPU "
+            "part only. Build it with a CUDA compiler and a FAISS that has its "
+            "GPU part (FAISS_BITS_GPU=ON)"
+        )
+    if get_num_gpus() == 0:
+        raise RuntimeError(
+            f"{what} needs a GPU, but none is usable here: "
+            f"{swigfaiss_bits.gpu_problem()}"
+        )
+
+
+class _SharedResources:
+    """One StandardGpuResources for all calls that bring none, made when it is
+    first needed. Resources serve one thread at a time, hence the lock."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self._resources = None
+
+    @contextlib.contextmanager
+    def __call__(self):
+        with self._lock:
+            if self._resources is None:
+                self._resources = faiss.StandardGpuResources()
+            yield self._resources
+
+
+_shared_resources = _SharedResources()
+
+
+def _resources(res):
+    return _shared_resources() if res is None else contextlib.nullcontext(res)
+
+
+@contextlib.contextmanager
+def _current_device(device):
+    """Makes `device` the calling thread's CUDA device inside the block."""
+    before = swigfaiss_bits.current_device()
+    swigfaiss_bits.set_current_device(device)
+    try:
+        yield
+    finally:
+        swigfaiss_bits.set_current_device(before)
+
+
+def check_device(device):
+    if not 0 <= whole_number(device, "device") < get_num_gpus():
+        raise ValueError(
+            f"device = {device} is outside 0..{get_num_gpus() - 1}"
+        )
+
+
+@contextlib.contextmanager
+def placed(res, tensor, device):
+    """Resources to use, with device and stream set for one call."""
+    with _resources(res) as resources:
+        if tensor is not None and tensor.is_cuda:
+            with torch_interop.on_current_stream(resources, tensor.device):
+                yield resources
+        elif device >= 0:
+            with _current_device(device):
+                yield resources
+        else:
+            yield resources

@@ -1,0 +1,141 @@
+"""Python manners of the CPU part's classes, beyond those of class_wrappers.py:
+names of variants, numpy arrays of ids, copies and pickles."""
+
+import faiss
+import numpy as np
+
+from . import swigfaiss_bits
+from .arrays import id_list, output, pointer, whole_number
+from .class_wrappers import wrap_index
+
+_BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
+_FIELDS = ("variant", *_BLOCKS, "target")
+
+
+def wrap_choice(the_class):
+    """FusedChoice(variant=..., ...), with variants by their names."""
+    original_init = the_class.__init__
+    number = the_class.variant
+
+    def __init__(
+        self,
+        variant="auto",
+        queryBlock=0,
+        vectorBlock=0,
+        depthBlock=0,
+        target="",
+    ):
+        original_init(self)
+        self.variant, self.target = variant, target
+        for name, value in zip(_BLOCKS, (queryBlock, vectorBlock, depthBlock)):
+            setattr(self, name, whole_number(value, name, 0))
+
+    def set_variant(self, name):
+        if not isinstance(name, str):
+            raise TypeError(
+                f"variant is a {type(name).__name__}, expected a name"
+            )
+        try:
+            number.fset(self, swigfaiss_bits.fusedVariantOf(name))
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+
+    def get_variant(self):
+        return swigfaiss_bits.fusedVariantName(number.fget(self))
+
+    def __setattr__(self, name, value):
+        if name not in (*_FIELDS, "this", "thisown"):
+            raise AttributeError(f"FusedChoice has no {name!r}")
+        object.__setattr__(self, name, value)
+
+    the_class.__init__ = __init__
+    the_class.__setattr__ = __setattr__
+    the_class.__repr__ = _repr_choice
+    the_class.variant = property(get_variant, set_variant, doc=_VARIANT_DOC)
+    the_class.__doc__ = f"""{the_class.__doc__}
+
+    variant      "auto", "buffered", "var1", "var5", "var6" or "direct"
+    queryBlock   queries packed at a time by a thread; 0: chosen
+    vectorBlock  vectors packed at a time for all threads; 0: chosen
+    depthBlock   components packed at a time; 0: chosen
+    target       instruction set, one of swigfaiss_bits.fusedTargets(); "": the
+                 best that runs here
+    """
+
+
+_VARIANT_DOC = "Where the search selects from its distances, by name."
+
+
+def choice_state(choice):
+    """The fields of a FusedChoice as a dict of plain values."""
+    return {name: getattr(choice, name) for name in _FIELDS}
+
+
+def _repr_choice(self):
+    fields = ", ".join(f"{k}={v!r}" for k, v in choice_state(self).items())
+    return f"FusedChoice({fields})"
+
+
+def wrap_fused_index(the_class):
+    """IndexFusedFlat with numpy arrays and, for what FAISS's flat indexes take
+    them for, torch tensors on the CPU."""
+    wrap_index(the_class)
+    the_class.knn_subset_c = the_class.knn_subset
+    the_class.knn_subset = _knn_subset
+    the_class.__getstate__ = _getstate
+    the_class.__setstate__ = _setstate
+
+
+def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):
+    """Finds, for some of the stored vectors, the k nearest among some of them.
+
+    Parameters
+    ----------
+    query_ids : array_like or None
+        Ids of the vectors to search for, shape (nq,), whole numbers in any
+        order, repeats allowed; None: all
+    reference_ids : array_like or None
+        Ids of the vectors to search in, each once; None: all
+    k : int
+        Number of neighbours, 1 or more
+    D : array_like, optional
+        Distance array to store the result, shape (nq, k), float32
+    I : array_like, optional
+        Labels array to store the result, shape (nq, k), int64
+
+    Returns
+    -------
+    D : array_like
+        Distances of the nearest, best first, shape (nq, k)
+    I : array_like
+        Their ids in the index; -1 where there are fewer than k. A vector that
+        is in both lists finds itself
+    """
+    queries, nq = id_list(query_ids, "query_ids", self.ntotal)
+    references, nr = id_list(reference_ids, "reference_ids", self.ntotal)
+    k = whole_number(k, "k", 1)
+    like = np.empty(0, np.float32)
+    D = output(D, "D", like, (nq, k), ("float32",))
+    I = output(I, "I", like, (nq, k), ("int64",))
+    self.knn_subset_c(
+        nq,
+        None if queries is None else pointer(queries),
+        nr,
+        None if references is None else pointer(references),
+        k,
+        pointer(D),
+        pointer(I),
+    )
+    return D, I
+
+
+def _getstate(self):
+    vectors = faiss.serialize_index(self).tobytes()
+    return {"this": vectors, "choice": choice_state(self.choice)}
+
+
+def _setstate(self, state):
+    # FAISS reads the bytes as its own IndexFlat, of which we make ours.
+    plain = faiss.deserialize_index(np.frombuffer(state["this"], np.uint8))
+    self.__init__(plain)
+    self.choice = swigfaiss_bits.FusedChoice(**state["choice"])
