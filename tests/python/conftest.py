@@ -36,6 +36,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if why and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=why))
+        if not why and item.get_closest_marker("cpu"):
+            item.add_marker(pytest.mark.skip(reason="knn runs on the GPU here"))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -97,3 +99,22 @@ def make(kind, n, d, seed):
 
 KINDS = ("normal", "ties", "equal", "ascending", "descending", "far")
 METRICS = (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT)
+# What the CPU kernels have: FAISS's metric (or ours), its argument, the oracle's
+# name of it.
+CPU_METRICS = (
+    (faiss.METRIC_L2, 0, "l2"),
+    (faiss.METRIC_INNER_PRODUCT, 0, "ip"),
+    (faiss.METRIC_L1, 0, "l1"),
+    (faiss.METRIC_Linf, 0, "linf"),
+    (faiss.METRIC_Lp, 1.5, "lp"),
+    (faiss.METRIC_Lp, 3, "lp"),
+    ("cosine", 0, "cosine"),
+)
+INDEX_METRICS = CPU_METRICS[:-1]  # FAISS's indexes have no cosine
+
+
+def index_of(xb, metric=faiss.METRIC_L2, argument=0):
+    """Our CPU index of the vectors xb."""
+    index = faiss_bits.IndexFusedFlat(xb.shape[1], metric, argument)
+    index.add(xb)
+    return index

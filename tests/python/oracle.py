@@ -10,17 +10,34 @@ import numpy as np
 FLOAT32_MAX = np.finfo(np.float32).max
 
 
-def distances(queries, vectors, inner_product=False):
-    """All distances [q, n] in float64: squared L2 or inner product."""
+SIMILARITIES = ("ip", "cosine")
+
+
+def distances(queries, vectors, inner_product=False, metric=None, p=None):
+    """All distances [q, n] in float64: squared L2 or inner product, or `metric`
+    of "l2", "ip", "cosine", "l1", "linf" and "lp" (the sum of p-th powers)."""
     q = np.asarray(queries, np.float64)
     x = np.asarray(vectors, np.float64)
     out = np.empty((len(q), len(x)))
-    with np.errstate(invalid="ignore", over="ignore"):
+    metric = metric or ("ip" if inner_product else "l2")
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for i, row in enumerate(q):
-            if inner_product:
+            gaps = np.abs(x - row)
+            if metric in SIMILARITIES:
                 out[i] = (x * row).sum(1)
+            elif metric == "l2":
+                out[i] = np.square(gaps).sum(1)
+            elif metric == "l1":
+                out[i] = gaps.sum(1)
+            elif metric == "linf":
+                out[i] = gaps.max(1)
+            elif metric == "lp":
+                out[i] = (gaps**p).sum(1)
             else:
-                out[i] = np.square(x - row).sum(1)
+                raise ValueError(metric)
+            if metric == "cosine":
+                sizes = np.linalg.norm(x, axis=1) * np.linalg.norm(row)
+                out[i] = np.where(sizes == 0, 0, out[i] / sizes)
     return out
 
 
@@ -47,19 +64,39 @@ def select(keys, k, largest=False):
     return out, ids
 
 
-def rounding(queries, vectors):
-    """An upper bound on what float32 arithmetic does to a distance, [q, n].
+def rounding(queries, vectors, metric="l2", p=None, dtype=np.float32):
+    """An upper bound on what arithmetic in `dtype` does to a distance, [q, n].
 
-    (d + 4) units in the last place of (|q| + |x|)^2, which bounds |q|^2 +
-    2 |<q, x>| + |x|^2 and so every term on the way, in any order of sums.
+    l2, ip     (d + 4) units in the last place of (|q| + |x|)^2, which bounds
+               |q|^2 + 2 |<q, x>| + |x|^2 and so every term on the way, in any
+               order of sums
+    cosine     3 d + 12 units: of a value of at most 1 in size
+    l1, linf   d + 2 units of the value
+    lp         d + 16 p (1 + |ln gap|) + 16 units of it: the power is taken of a
+               logarithm times p
     """
-    q = np.linalg.norm(np.asarray(queries, np.float64), axis=1)[:, None]
-    x = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)[None, :]
     d = np.shape(queries)[1]
-    return (d + 4) * np.finfo(np.float32).eps * np.square(q + x)
+    unit = np.finfo(dtype).eps
+    if np.dtype(dtype) == np.float64:
+        unit *= 2  # the reference rounds too
+    if metric in ("l2", "ip"):
+        q = np.linalg.norm(np.asarray(queries, np.float64), axis=1)[:, None]
+        x = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)[None, :]
+        return (d + 4) * unit * np.square(q + x)
+    if metric == "cosine":
+        return np.full((len(queries), len(vectors)), (3 * d + 12) * unit)
+    value = distances(queries, vectors, metric=metric, p=p)
+    if metric != "lp":
+        return (d + 2) * unit * value
+    gaps = np.abs(np.subtract(queries[:, None], vectors[None], dtype=np.float64))
+    logs = np.abs(np.log(gaps, out=np.zeros_like(gaps), where=gaps > 0))
+    most = logs.max(2, initial=0)
+    return (d + 16 + 16 * p * (1 + most)) * unit * value
 
 
-def check_knn(queries, vectors, k, D, I, inner_product=False):
+def check_knn(
+    queries, vectors, k, D, I, inner_product=False, metric=None, p=None
+):
     """Raises AssertionError, with the place, unless D and I [q, k] are a right
     answer for finite input.
 
@@ -69,17 +106,18 @@ def check_knn(queries, vectors, k, D, I, inner_product=False):
     """
     q, n = len(queries), len(vectors)
     assert D.shape == (q, k) and I.shape == (q, k), (D.shape, I.shape)
-    true = distances(queries, vectors, inner_product)
-    slack = rounding(queries, vectors)
-    if inner_product:
-        true = -true
-    sign = -1.0 if inner_product else 1.0
+    metric = metric or ("ip" if inner_product else "l2")
+    true = distances(queries, vectors, metric=metric, p=p)
+    slack = rounding(queries, vectors, metric, p, D.dtype)
+    sign = -1.0 if metric in SIMILARITIES else 1.0
+    true = sign * true
+    limit = np.finfo(D.dtype).max
     found = min(k, n)
     for row in range(q):
-        where = f"query {row} of {q}, n={n}, k={k}"
+        where = f"query {row} of {q}, n={n}, k={k}, {metric}"
         ids, got = I[row, :found], sign * D[row, :found].astype(np.float64)
         assert (I[row, found:] == -1).all(), f"{where}: ids {I[row]}"
-        assert (sign * D[row, found:] == FLOAT32_MAX).all(), f"{where}: {D[row]}"
+        assert (sign * D[row, found:] == limit).all(), f"{where}: {D[row]}"
         assert ((ids >= 0) & (ids < n)).all(), f"{where}: ids {ids}"
         assert len(set(ids.tolist())) == found, f"{where}: ids repeat, {ids}"
         wrong = np.abs(got - true[row, ids]) > slack[row, ids]

@@ -41,6 +41,19 @@ def test_class_texts_come_from_the_headers():
             assert words in inspect.getdoc(thing), (name, thing)
 
 
+def test_cpu_class_texts_come_from_the_headers():
+    the_class = faiss_bits.IndexFusedFlat
+    assert issubclass(the_class, faiss.IndexFlat)
+    for thing, words in (
+        (the_class, "lower id first"),
+        (the_class.search, "whose `sel` filters"),
+        (the_class.knn_subset, "reference_ids"),
+        (the_class.plan, "instruction set"),
+        (faiss_bits.FusedChoice, "vectorBlock"),
+    ):
+        assert words in inspect.getdoc(thing), thing
+
+
 def test_versions_agree():
     assert faiss_bits.__version__ == faiss_bits.swigfaiss_bits.library_version()
     assert faiss_bits._build_info.FAISS_VERSION == faiss.__version__
@@ -51,12 +64,24 @@ def test_backend():
     assert (faiss_bits.backend() == "gpu") == (faiss_bits.get_num_gpus() > 0)
 
 
-@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        faiss.METRIC_L2,
+        faiss.METRIC_INNER_PRODUCT,
+        faiss.METRIC_L1,
+        faiss.METRIC_Linf,
+        faiss.METRIC_Lp,
+    ],
+)
 def test_best_flat_index(metric):
     index = faiss_bits.best_flat_index(5, metric)
-    assert isinstance(index, faiss.Index)
+    assert type(index) is faiss_bits.IndexFusedFlat
     assert (index.d, index.metric_type, index.ntotal) == (5, metric, 0)
-    for d, bad_metric, word in ((0, metric, "d = 0"), (5, faiss.METRIC_L1, "metric")):
+    for d, bad_metric, word in (
+        (0, metric, "d = 0"),
+        (5, faiss.METRIC_Canberra, "metric = 20"),
+    ):
         with pytest.raises(RuntimeError, match=word):
             faiss_bits.best_flat_index(d, bad_metric)
 
@@ -136,6 +161,8 @@ def test_whatever_comes_first_the_package_is_whole(first):
         "assert all(getattr(faiss_bits, n) is not None for n in faiss_bits.__all__)\n"
         "index = getattr(faiss_bits, 'GpuIndexBitsFlat', None)\n"
         "assert index is None or index.search is not index.search_c\n"
+        "index = faiss_bits.IndexFusedFlat\n"
+        "assert index.search is not index.search_c\n"
         "print(faiss_bits.functions.knn is faiss_bits.knn)"
     )
     assert result.stdout == "True\n", result.stderr

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import KINDS, METRICS, make
+from conftest import CPU_METRICS, KINDS, METRICS, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +17,7 @@ def check(xq, xb, k, metric, **kwargs):
     D, I = faiss_bits.knn(xq, xb, k, metric=metric, **kwargs)
     assert D.dtype == np.float32
     oracle.check_knn(xq, xb, k, D, I, metric == IP)
-    if faiss_bits.backend() == "gpu":
-        oracle.check_tie_order(D, I)
+    oracle.check_tie_order(D, I)
     return D, I
 
 
@@ -115,7 +114,9 @@ X = np.zeros((4, 3), np.float32)
         ({"xq": X.astype("f8")}, TypeError, ["xq", "float64"]),
         ({"xb": X.astype("i4")}, TypeError, ["xb", "int32"]),
         ({"xb": X.astype("f2")}, TypeError, ["xq", "xb", "float16"]),
-        ({"metric": faiss.METRIC_L1}, ValueError, ["metric", "2"]),
+        ({"metric": faiss.METRIC_Canberra}, ValueError, ["metric", "20"]),
+        ({"metric": "l2"}, ValueError, ["metric", "'l2'"]),
+        ({"metric_arg": 3}, ValueError, ["metric_arg = 3", "METRIC_Lp"]),
         ({"D": np.zeros((4, 1), "f4")}, ValueError, ["D", "(4, 1)", "(4, 2)"]),
         ({"D": np.zeros((4, 2), "f8")}, TypeError, ["D", "float64"]),
         ({"I": np.zeros((4, 2), "u4")}, TypeError, ["I", "uint32"]),
@@ -132,7 +133,7 @@ def test_errors_name_the_argument(change, error, words):
         assert word in str(caught.value), caught.value
 
 
-@pytest.mark.skipif(faiss_bits.backend() == "gpu", reason="there is a GPU")
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     "what", [{"device": 0}, {"vectorNorms": np.zeros(4, "f4")}, {"res": "any"}]
 )
@@ -141,10 +142,60 @@ def test_nothing_is_ignored_without_a_gpu(what):
         faiss_bits.knn(X, X, 1, **what)
 
 
-# ---- what only our kernels promise -------------------------------------------
+# ---- the metrics and types of the CPU ----------------------------------------
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("q", [1, 30])
+def test_every_metric_and_type(metric, argument, name, dtype, q):
+    xq, xb = make("normal", q, 17, 1), make("normal", 400, 17, 2)
+    xq, xb = xq.astype(dtype), xb.astype(dtype)
+    for k in (1, 20, 405):
+        D, I = faiss_bits.knn(xq, xb, k, metric=metric, metric_arg=argument)
+        assert D.dtype == dtype and I.dtype == np.int64
+        oracle.check_knn(xq, xb, k, D, I, metric=name, p=argument)
+        oracle.check_tie_order(D, I)
+
+
+@pytest.mark.cpu
+def test_zero_vectors_have_cosine_zero():
+    xb = np.array([[1, 0], [0, 0], [-1, 0], [5, 0]], np.float32)
+    D, I = faiss_bits.knn(xb[:2], xb, 4, metric="cosine")
+    assert I.tolist() == [[0, 3, 1, 2], [0, 1, 2, 3]]
+    assert D.tolist() == [[1, 1, 0, -1], [0, 0, 0, 0]]
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("p", [0, -1, np.inf, np.nan])
+def test_lp_needs_its_argument(p):
+    with pytest.raises(ValueError, match="metric_arg"):
+        faiss_bits.knn(X, X, 1, metric=faiss.METRIC_Lp, metric_arg=p)
+
+
+@pytest.mark.cpu
+def test_float64_outputs():
+    x = make("normal", 9, 4, 1).astype("f8")
+    D, I = np.zeros((9, 2)), np.zeros((9, 2), np.int32)
+    out = faiss_bits.knn(x, np.asfortranarray(x), 2, D=D, I=I)
+    assert out[0] is D and out[1] is I and (I[:, 0] == np.arange(9)).all()
+    with pytest.raises(TypeError, match="D is float32, expected float64"):
+        faiss_bits.knn(x, x, 2, D=D.astype("f4"))
 
 
 @pytest.mark.gpu
+def test_what_the_gpu_has_not():
+    for metric in (faiss.METRIC_L1, "cosine"):
+        with pytest.raises(ValueError, match="metric = .* on the GPU"):
+            faiss_bits.knn(X, X, 1, metric=metric)
+    with pytest.raises(ValueError, match="choice"):
+        faiss_bits.knn(X, X, 1, choice=faiss_bits.FusedChoice())
+
+
+# ---- what only our kernels promise -------------------------------------------
+
+
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("q", [1, 40])
 def test_nan_and_infinity_come_last(metric, q):
@@ -167,7 +218,6 @@ def test_nan_and_infinity_come_last(metric, q):
             assert set(infinite) <= set(I[row, : len(infinite)])
 
 
-@pytest.mark.gpu
 def test_nan_query_and_all_nan():
     xb = make("normal", 10, 4, 1)
     nan = np.full((2, 4), np.nan, np.float32)

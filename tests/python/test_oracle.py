@@ -14,6 +14,14 @@ QUERY = np.array([[1, 1]], np.float32)
 def test_distances_by_hand():
     assert oracle.distances(QUERY, VECTORS).tolist() == [[2, 13, 1, 1]]
     assert oracle.distances(QUERY, VECTORS, True).tolist() == [[0, 7, 1, 1]]
+    for metric, p, expected in (
+        ("l1", None, [2, 5, 1, 1]),
+        ("linf", None, [1, 3, 1, 1]),
+        ("lp", 3, [2, 35, 1, 1]),
+        ("cosine", None, [0, 7 / np.sqrt(50), np.sqrt(0.5), np.sqrt(0.5)]),
+    ):
+        got = oracle.distances(QUERY, VECTORS, metric=metric, p=p)
+        np.testing.assert_allclose(got, [expected], rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,22 @@ def test_check_takes_right_answers():
     check(RIGHT_D, RIGHT_I)
     check(RIGHT_D, [[3, 2, 0]])  # a tie the other way round
     check([[1, 1, 2, 13, oracle.FLOAT32_MAX]], [[2, 3, 0, 1, -1]])
+
+
+def test_check_of_other_metrics():
+    for metric, p, D, I in (
+        ("l1", None, [[1, 1, 2]], [[2, 3, 0]]),
+        ("linf", None, [[1, 1, 1, 3]], [[0, 2, 3, 1]]),
+        ("lp", 3, [[1, 1, 2, 35]], [[2, 3, 0, 1]]),
+        ("cosine", None, [[0.98994949, 0.70710678]], [[1, 2]]),
+    ):
+        D = np.array(D, np.float32)
+        args = QUERY, VECTORS, D.shape[1]
+        oracle.check_knn(*args, D, np.array(I), metric=metric, p=p)
+        with pytest.raises(AssertionError):
+            oracle.check_knn(*args, D * 1.001, np.array(I), metric=metric, p=p)
+        with pytest.raises(AssertionError):
+            oracle.check_knn(*args, D, np.array(I)[:, ::-1], metric="l2")
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,11 @@ def test_whole_run(data, capsys):
         assert row["speed_up"] == pytest.approx(
             rate / row["faiss_queries_per_second"]
         )
-    assert ("both columns" in out) == (backend == "cpu")
+    on_cpu = backend == "cpu"
+    assert ("CPU index IndexFusedFlat" in out) == on_cpu
+    ours = "IndexFusedFlat" if on_cpu else "GpuIndexBitsFlat"
+    theirs = "IndexFlat" if on_cpu else "GpuIndexFlat"
+    assert {(row["index"], row["faiss_index"]) for row in rows} == {(ours, theirs)}
     assert "reading sift" in err
     check_picture(data / "out" / "quickstart_neighbours.png", 1000)
 

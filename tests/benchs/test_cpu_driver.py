@@ -1,0 +1,314 @@
+"""benchs/cpu: the driver and its workers, with searches of numpy for libraries."""
+
+import io
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchs"), str(ROOT / "benchs" / "cpu")]
+sys.dont_write_bytecode = True
+
+import agreement  # noqa: E402
+import bench_flat_cpu as driver  # noqa: E402
+import bench_worker  # noqa: E402
+import flat_cells  # noqa: E402
+import turns  # noqa: E402
+from worker_process import WorkerError  # noqa: E402
+
+# ---- agreement --------------------------------------------------------------
+
+X = np.array([[0, 0], [2, 0], [0, 2], [3, 4]], np.float32)
+Q = np.array([[0, 0], [3, 4]], np.float32)
+
+
+@pytest.mark.parametrize("metric, expected", [
+    ("L2", [[4, 25], [17, 0]]),
+    ("IP", [[0, 0], [6, 25]]),
+    ("cosine", [[0, 0], [0.6, 1]]),
+    ("L1", [[2, 7], [5, 0]]),
+    ("Linf", [[2, 4], [4, 0]]),
+    ("Lp3", [[8, 91], [65, 0]]),
+])
+def test_distances_by_hand(metric, expected):
+    out = agreement.true_distances(Q, X, np.array([[1, 3], [1, 3]]), metric)
+    np.testing.assert_allclose(out, expected)
+    assert np.isnan(agreement.true_distances(Q, X, np.array([[-1], [0]]),
+                                             metric)[0, 0])
+
+
+@pytest.mark.parametrize("theirs, share", [
+    ([[0, 1], [3, 1]], 1), ([[0, 2], [3, 1]], 1), ([[0, 3], [3, 1]], 0.75),
+    ([[0, -1], [3, 1]], 0.75), ([[1, 0], [3, 1]], 0.5),
+])
+def test_ties_agree(theirs, share):
+    ours = np.array([[0, 1], [3, 1]])
+    assert agreement.share_agreed(ours, np.array(theirs), Q, X, "L2") == share
+
+
+def test_answers_of_other_shapes():
+    with pytest.raises(ValueError, match=r"\(2, 1\)"):
+        agreement.share_agreed(np.zeros((2, 1)), np.zeros((2, 2)), Q, X, "L2")
+
+
+@pytest.mark.parametrize("metric", ["L2", "IP", "cosine", "L1", "Linf", "Lp3"])
+def test_float32_is_within_its_rounding(metric):
+    rng = np.random.default_rng(1)
+    x, q = (rng.random((n, 50), np.float32) for n in (30, 4))
+    ids = np.tile(np.arange(30), (4, 1))
+    exact = agreement.true_distances(q, x, ids, metric)
+    assert agreement.worst_distance(exact.astype(np.float32), ids, q, x,
+                                    metric) < 0.1
+    assert agreement.worst_distance(exact * 1.01, ids, q, x, metric) > 1
+    assert agreement.worst_distance(exact, ids - 40, q, x, metric) == 0
+
+
+# ---- turns ------------------------------------------------------------------
+
+
+def test_rounds_get_fewer_as_calls_get_longer():
+    rounds = [turns.rounds_for(s) for s in (0.01, 1, 5, 15, 500)]
+    assert rounds == [9, 7, 5, 3, 2]
+
+
+def test_far_behind_plays_less():
+    turn = turns.Turn(None, "faiss_bits", "var6")
+    turn.first = 0.5
+    assert turns.wanted_rounds(turn, 9, best=0.4) == 9
+    assert turns.wanted_rounds(turn, 9, best=0.1) == 1
+    turn.first = 5
+    assert turns.wanted_rounds(turn, 9, best=0.1) == 0  # the first call counts
+    slow = turns.Turn(None, "faiss_cpu_173")
+    slow.first = 5
+    assert turns.wanted_rounds(slow, 9, best=0.1) == 9
+    assert turns.wanted_rounds(turns.Turn(None, "numpy"), 9, 1) == 3
+
+
+# ---- the worker -------------------------------------------------------------
+
+
+class Numpy(bench_worker.Worker):
+    """Brute force; what is wrong, and slow, can be set."""
+
+    names, wrong, seconds = ("faiss_cpu_173",), (), 0
+
+    def __init__(self):
+        super().__init__(1)
+
+    def methods(self):
+        return {"methods": list(self.names), "about": {self.names[0]: "1"}}
+
+    def search(self, method, variant, q, k, D, I):
+        time.sleep(self.seconds)
+        queries = self.queries[:q].astype(np.float64)
+        matrix = np.square(queries[:, None] - self.vectors[None]).sum(2)
+        order = np.argsort(matrix, axis=1, kind="stable")
+        order = order[:, 1:] if method in self.wrong else order
+        I[:] = order[:, :k]
+        D[:] = np.take_along_axis(matrix, I, 1)
+        if method == "gemm_heap":
+            return {"collect_ms": 1, "gemm_ms": 2, "norms_ms": 3, "heap_ms": 4}
+        return None
+
+
+class NumpyNative(Numpy):
+    names = ("faiss_bits", "gemm_heap")
+
+    compare = bench_worker.Native.compare
+    verify = bench_worker.Native.verify
+
+    def methods(self):
+        about = {"faiss": "1.7.3", "blas": "none", "targets": "AVX2",
+                 "model": {"operations_per_second": 1e11}}
+        return {"methods": list(self.names), "about": about}
+
+    def plan(self, q, k, variant="auto"):
+        name = "buffered" if variant == "auto" else variant
+        return {"variant": name, "plan": f"{name}, as planned",
+                "seconds": 1e-3, "predicted_ms": {"buffered": 1, "var1": 2}}
+
+    def peak(self, dtype):
+        return {"gflops": 200.0}
+
+    def bandwidth(self):
+        return {"gbps": 30.0}
+
+    def read(self, calls):
+        return {"ms": [0.5] * calls}
+
+
+class Told:
+    """WorkerProcess without a process: requests and replies as lines."""
+
+    def __init__(self, kind, python, threads, *arguments):
+        self.kind = kind
+        self.worker = {"native": NumpyNative, "wheel": Numpy,
+                       "scale": type("S", (Numpy,), {"names": ("numpy",)})
+                       }[kind]()
+        self.process = type("P", (), {"poll": staticmethod(lambda: None)})
+        hello = self.ask("methods")
+        self.methods, self.about = hello["methods"], hello["about"]
+
+    def ask(self, do, **arguments):
+        out = io.StringIO()
+        self.worker.serve([json.dumps({"do": do, **arguments})], out)
+        reply = json.loads(out.getvalue())
+        if "error" in reply:
+            raise WorkerError(reply["error"])
+        return reply
+
+    def close(self):
+        pass
+
+
+CELLS = {flat_cells.Cell(40, 4, 20, 3): {"ours", "variants", "faiss", "gemm",
+                                         "scale"},
+         flat_cells.Cell(40, 4, 1, 3): {"ours", "faiss"}}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the driver on CELLS; returns (status, data of the file)."""
+    monkeypatch.setattr(driver, "WorkerProcess", Told)
+    monkeypatch.setattr(turns, "PAUSE", 0)
+    monkeypatch.setattr(driver, "PAUSE", 0)
+    monkeypatch.setattr(turns, "TURN", 0)
+    monkeypatch.setattr(driver.flat_cells, "cells_of", lambda groups: CELLS)
+    library = tmp_path / "libbench_cpu.so"
+    library.touch()
+
+    def call(*more):
+        out = tmp_path / "out" / "flat.json"
+        status = driver.main([
+            "--out", str(out), "--library", str(library), "--wheel-python",
+            "python", "--commit", "abc", "--threads", "2", *more])
+        return status, json.loads(out.read_text()) if out.exists() else None
+    return call
+
+
+def test_rows_of_a_run(run, capsys):
+    status, data = run()
+    assert status == 0
+    assert [(r["q"], r["method"], r.get("variant"), r.get("forced"))
+            for r in data["rows"]] == [
+        (20, "faiss_bits", "buffered", None), (20, "gemm_heap", None, None),
+        (20, "faiss_cpu_173", None, None), (20, "numpy", None, None),
+        (20, "faiss_bits", "buffered", 1), (20, "faiss_bits", "var1", 1),
+        (1, "faiss_bits", "buffered", None), (1, "faiss_cpu_173", None, None)]
+    first, gemm = data["rows"][:2]
+    assert {"bench", "n", "d", "k", "metric", "dtype", "ms", "gflops",
+            "predicted_ms"} <= set(first)
+    assert first["gflops"] == pytest.approx(
+        2e-6 * 40 * 4 * 20 / first["ms"], rel=1e-3)
+    assert first["rounds"] == 9 and gemm["rounds"] == 3
+    assert gemm["heap_ms"] == 4 and "read_ms" not in first
+    assert data["rows"][6]["read_ms"] == 0.5
+    meta = data["meta"]
+    assert meta["peak_gflops"] == 200 and meta["commit"] == "abc"
+    assert meta["model_operations_per_second"] == 1e11 and meta["threads"] == 2
+    assert "8 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["faiss_bits", "faiss_cpu_173"])
+def test_wrong_answers_are_told(run, capsys, monkeypatch, method):
+    monkeypatch.setattr(Numpy, "wrong", (method,))
+    status, data = run()
+    assert status == 1 and data["rows"]
+    assert "WRONG" in capsys.readouterr().out
+
+
+def test_wrong_distances_are_told(run, capsys, monkeypatch):
+    search = Numpy.search
+
+    def off(self, method, variant, q, k, D, I):
+        search(self, method, variant, q, k, D, I)
+        D += variant == "var1"
+
+    monkeypatch.setattr(Numpy, "search", off)
+    assert run()[0] == 1
+    lines = [line for line in capsys.readouterr().out.splitlines()
+             if "WRONG" in line]
+    assert len(lines) == 1 and "var1" in lines[0] and "is off by" in lines[0]
+
+
+def test_errors_of_a_worker_are_told(run, capsys, monkeypatch):
+    def fails(*arguments, **more):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(NumpyNative, "plan", fails)
+    status, data = run()
+    assert status == 1 and data["rows"] == []
+    assert "no room" in capsys.readouterr().out
+
+
+def test_other_vectors_are_told(run, capsys, monkeypatch):
+    make = bench_worker.make
+    made = []
+
+    def other(rows, d, dtype, seed):
+        made.append(seed)
+        return make(rows, d, dtype, seed + len(made))
+
+    monkeypatch.setattr(bench_worker, "make", other)
+    assert run()[0] == 1
+    assert "different vectors" in capsys.readouterr().out
+
+
+def test_cells_that_do_not_fit(run, capsys, monkeypatch):
+    monkeypatch.setattr(driver, "available_bytes", lambda: 100)
+    status, data = run()
+    assert status == 0 and data["rows"] == []
+    assert "left out: needs" in capsys.readouterr().out
+
+
+def test_time_that_is_spent(run, capsys):
+    status, data = run("--max-seconds", "-1")
+    assert status == 0 and data["rows"] == []
+    assert "2 of 2 cells left out" in capsys.readouterr().out
+
+
+def test_interrupt_keeps_rows(run, monkeypatch):
+    def stop(self, calls):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NumpyNative, "read", stop)  # of the second cell
+    status, data = run()
+    assert status == 130 and {r["q"] for r in data["rows"]} == {20}
+
+
+def test_filters(run):
+    status, data = run("--qs", "20", "--methods", "faiss_cpu_173")
+    assert status == 0
+    assert {r["method"] for r in data["rows"]} == {"faiss_bits", "faiss_cpu_173"}
+    assert run("--ds", "5")[0] == 2
+
+
+def test_unknown_names(run, capsys):
+    assert run("--methods", "fais")[0] == 1
+    assert "fais" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run("--cells", "big")
+    assert "big" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run("--library", "none.so")
+    assert "none.so" in capsys.readouterr().err
+
+
+def test_times_are_of_the_calls(monkeypatch):
+    worker = Numpy()
+    worker.data(10, 4, 3, "L2", "float32")
+    monkeypatch.setattr(Numpy, "seconds", 0.01)
+    reply = worker.time("faiss_cpu_173", 2, 3, calls=3, warm=1, answer=True)
+    assert len(reply["ms"]) == 3 and all(10 <= ms < 500 for ms in reply["ms"])
+    assert np.shape(reply["D"]) == np.shape(reply["I"]) == (2, 3)
+
+
+def test_vectors_follow_seed_and_type():
+    a, b = (bench_worker.make(5, 3, "float32", 1) for _ in range(2))
+    assert a.dtype == np.float32 and (a == b).all() and (a >= 0).all()
+    assert (bench_worker.make(5, 3, "float32", 2) != a).any()
+    assert bench_worker.make(5, 3, "float64", 1).dtype == np.float64

@@ -1,0 +1,316 @@
+/// What the cost model says, and that what is forced is what runs.
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/common/ExpectError.h"
+#include "tests/cpu/FusedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+constexpr const char* kTargetVariable = "FAISS_BITS_CPU_TARGET";
+
+template <class T = float>
+FusedKnnProblem<T> shape(idx_t q, idx_t n, int d, idx_t k) {
+    FusedKnnProblem<T> p;
+    p.numQueries = q;
+    p.numVectors = n;
+    p.d = d;
+    p.k = k;
+    p.threads = 2;
+    return p;
+}
+
+/// Shapes from a single pair to far more than memory holds.
+std::vector<FusedKnnProblem<float>> shapes() {
+    std::vector<FusedKnnProblem<float>> list;
+    for (idx_t q : {0, 1, 10, 1000, 8192, 1000000}) {
+        for (idx_t n : {0, 1, 8192, 1000000, 2000000000}) {
+            for (int d : {1, 16, 128, 1024, 100000}) {
+                for (idx_t k : {1, 16, 2048}) {
+                    list.push_back(shape(q, n, d, k));
+                    list.back().metric =
+                            kFusedMetrics[list.size() % kFusedMetrics.size()];
+                }
+            }
+        }
+    }
+    return list;
+}
+
+std::string describe(const FusedKnnProblem<float>& p) {
+    FusedCase c;
+    c.metric = p.metric;
+    c.q = p.numQueries;
+    c.n = p.numVectors;
+    c.d = p.d;
+    c.k = p.k;
+    return c.describe();
+}
+
+TEST(FusedPlan, SaysWhatWillRun) {
+    for (auto p : shapes()) {
+        SCOPED_TRACE(describe(p));
+        const FusedPlan plan = planFusedKnn(p);
+        EXPECT_NE(plan.variant, FusedVariant::Auto);
+        EXPECT_GE(plan.threads, 1);
+        EXPECT_LE(plan.threads, p.threads);
+        const auto targets = fusedTargets();
+        EXPECT_TRUE(std::count(targets.begin(), targets.end(), plan.target));
+        const std::string text = toString(plan);
+        EXPECT_NE(text.find(nameOf(plan.variant)), std::string::npos) << text;
+        EXPECT_NE(text.find(plan.target), std::string::npos) << text;
+        EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    }
+}
+
+/// Of the variants that compute alike: see ThreadsDoNotChangeTheArithmetic.
+TEST(FusedPlan, PredictsEveryVariantThatCanRunAndTakesTheBest) {
+    for (auto p : shapes()) {
+        if (p.numQueries == 0 || p.numVectors == 0) {
+            continue;
+        }
+        SCOPED_TRACE(describe(p));
+        const FusedPlan plan = planFusedKnn(p);
+        ASSERT_GE(plan.predictions.size(), 2u);
+        const auto isDirect = [](FusedVariant variant) {
+            return variant == FusedVariant::Direct;
+        };
+        double best = std::numeric_limits<double>::infinity();
+        double chosen = -1;
+        for (size_t i = 0; i < plan.predictions.size(); ++i) {
+            const auto [variant, seconds] = plan.predictions[i];
+            EXPECT_TRUE(std::isfinite(seconds) && seconds > 0);
+            EXPECT_NE(variant, FusedVariant::Auto);
+            if (i > 0) {
+                EXPECT_LT(plan.predictions[i - 1].first, variant);
+            }
+            if (isDirect(variant) == isDirect(plan.variant)) {
+                best = std::min(best, seconds);
+            }
+            chosen = variant == plan.variant ? seconds : chosen;
+        }
+        EXPECT_EQ(plan.predictedSeconds, best);
+        EXPECT_EQ(plan.predictedSeconds, chosen);
+    }
+}
+
+/// More of anything is not predicted to be faster.
+TEST(FusedPlan, PredictionsGrowWithTheSearch) {
+    auto seconds = [](idx_t q, idx_t n, int d, idx_t k) {
+        return planFusedKnn(shape(q, n, d, k)).predictedSeconds;
+    };
+    const double one = seconds(1000, 10000, 64, 16);
+    EXPECT_GT(seconds(8000, 10000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 80000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 10000, 512, 16), 2 * one);
+    EXPECT_GE(seconds(1000, 10000, 64, 2000), one);
+}
+
+TEST(FusedPlan, WhatIsForcedIsInThePlan) {
+    for (FusedVariant variant : kFusedVariants) {
+        for (FusedChoice choice : choicesOf(variant)) {
+            auto p = shape(1000, 20000, 300, 50);
+            p.choice = choice;
+            const FusedPlan free = planFusedKnn(p);
+            SCOPED_TRACE(toString(free));
+            EXPECT_EQ(free.target, choice.target);
+            if (variant == FusedVariant::Auto) {
+                continue;
+            }
+            EXPECT_EQ(free.variant, variant);
+            if (variant == FusedVariant::Direct) {
+                continue; // has no blocks
+            }
+            ASSERT_GT(free.tileQueries, 0);
+            ASSERT_GT(free.tileVectors, 0);
+            p.choice.queryBlock = 3 * free.tileQueries;
+            p.choice.vectorBlock = 5 * free.tileVectors;
+            p.choice.depthBlock = 48;
+            const FusedPlan forced = planFusedKnn(p);
+            EXPECT_EQ(forced.variant, variant);
+            EXPECT_EQ(forced.target, choice.target);
+            EXPECT_EQ(forced.queryBlock, p.choice.queryBlock);
+            EXPECT_EQ(forced.vectorBlock, p.choice.vectorBlock);
+            EXPECT_EQ(forced.depthBlock, p.choice.depthBlock);
+        }
+    }
+}
+
+TEST(FusedPlan, ThreadsAreThoseOfOpenMPOrTheCallers) {
+    const int before = omp_get_max_threads();
+    auto p = shape(5000, 100000, 64, 10);
+    for (int threads : {1, 2, 3}) {
+        omp_set_num_threads(threads);
+        p.threads = 0;
+        EXPECT_EQ(planFusedKnn(p).threads, threads);
+        p.threads = 4 - threads;
+        EXPECT_EQ(planFusedKnn(p).threads, 4 - threads);
+    }
+    omp_set_num_threads(before);
+    // Few queries: there is enough to do with the vectors.
+    p = shape(1, 1000000, 64, 10);
+    EXPECT_EQ(planFusedKnn(p).threads, 2);
+    EXPECT_TRUE(planFusedKnn(p).acrossVectors);
+}
+
+/// O(threads (blocks + queries k)) and a copy of the queries of a batch, never
+/// the matrix of distances; with the sixth variant, those of one query at
+/// least.
+TEST(FusedPlan, ScratchIsBounded) {
+    for (auto p : shapes()) {
+        const double results = 16.0 * p.numQueries *
+                std::min(p.k, std::max<idx_t>(p.numVectors, 1));
+        for (FusedVariant variant : kFusedVariants) {
+            for (int threads : {1, 2, 64}) {
+                p.threads = threads;
+                p.choice.variant = variant;
+                const FusedPlan plan = planFusedKnn(p);
+                const bool isRows = variant == FusedVariant::Var6;
+                const double row = isRows ? 4.0 * p.numVectors : 0.0;
+                const double packed = 4.0 * plan.batchQueries * (p.d + 64);
+                ASSERT_LT(
+                        double(plan.scratchBytes),
+                        300e6 + threads * (64e6 + 8 * results) + row + packed)
+                        << describe(p) << " " << toString(plan);
+            }
+        }
+    }
+}
+
+/// |q|^2 - 2 <q, x> + |x|^2 and sum((q - x)^2) round in two ways: which of them
+/// is taken must not depend on the threads, which never change the result.
+TEST(FusedPlan, ThreadsDoNotChangeTheArithmetic) {
+    for (FusedMetric metric : kFusedMetrics) {
+        for (idx_t q : {1, 2, 4, 6, 8, 12, 16, 24, 32, 64, 200}) {
+            for (idx_t n : {100, 2000, 50000, 1000000}) {
+                for (int d : {2, 16, 128, 1000}) {
+                    for (idx_t k : {1, 100, 2000}) {
+                        auto p = shape(q, n, d, k);
+                        p.metric = metric;
+                        auto isDirect = [&p](int threads) {
+                            p.threads = threads;
+                            const auto variant = planFusedKnn(p).variant;
+                            return variant == FusedVariant::Direct;
+                        };
+                        const bool one = isDirect(1);
+                        for (int threads : {2, 3, 8, 64}) {
+                            ASSERT_EQ(isDirect(threads), one)
+                                    << threads << " threads, " << describe(p);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(FusedPlan, SameQuestionSameAnswer) {
+    for (auto p : shapes()) {
+        const FusedPlan one = planFusedKnn(p);
+        EXPECT_EQ(toString(one), toString(planFusedKnn(p)));
+    }
+}
+
+TEST(FusedNames, ThereAndBack) {
+    const std::vector<std::string> names = {
+            "auto", "buffered", "var1", "var5", "var6", "direct"};
+    for (size_t i = 0; i < names.size(); ++i) {
+        EXPECT_EQ(nameOf(kFusedVariants[i]), names[i]);
+        EXPECT_EQ(fusedVariantOf(names[i]), kFusedVariants[i]);
+    }
+    for (const char* name : {"", "Var1", "var2", "fast"}) {
+        EXPECT_TRUE(throwsNaming(
+                [&] { (void)fusedVariantOf(name); }, "variant", name));
+    }
+}
+
+TEST(FusedTargets, AreDistinct) {
+    const auto targets = fusedTargets();
+    ASSERT_FALSE(targets.empty());
+    const std::set<std::string> distinct(targets.begin(), targets.end());
+    EXPECT_EQ(distinct.size(), targets.size());
+    RecordProperty("targets", ::testing::PrintToString(targets));
+}
+
+/// The variable may be read once a process, so that each of these has one.
+class FusedTargetsDeathTest : public ::testing::Test {
+   protected:
+    FusedTargetsDeathTest() {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+    }
+};
+
+[[noreturn]] void exitWithTarget(const char* variable, const char* wanted) {
+    variable ? setenv(kTargetVariable, variable, 1) : unsetenv(kTargetVariable);
+    const auto plan = planFusedKnn(shape(100, 1000, 16, 10));
+    std::_Exit(plan.target == wanted ? 0 : 1);
+}
+
+TEST_F(FusedTargetsDeathTest, BestWithoutTheVariable) {
+    const auto best = fusedTargets().front();
+    EXPECT_EXIT(
+            exitWithTarget(nullptr, best.c_str()),
+            ::testing::ExitedWithCode(0),
+            "");
+    EXPECT_EXIT(
+            exitWithTarget("", best.c_str()), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(FusedTargetsDeathTest, TheVariableStandsInForAnEmptyTarget) {
+    const auto targets = fusedTargets();
+    for (const auto& target : {targets.front(), targets.back()}) {
+        EXPECT_EXIT(
+                exitWithTarget(target.c_str(), target.c_str()),
+                ::testing::ExitedWithCode(0),
+                "");
+    }
+}
+
+[[noreturn]] void exitAfterForcing(const std::string& target) {
+    setenv(kTargetVariable, "Z80", 1);
+    auto p = shape(100, 1000, 16, 10);
+    p.choice.target = target;
+    const bool forced = planFusedKnn(p).target == target;
+    p.choice.target = "";
+    const bool thrown =
+            throwsNaming([&] { (void)planFusedKnn(p); }, kTargetVariable, "Z80")
+            ? true
+            : false;
+    std::_Exit(forced ? (thrown ? 0 : 1) : 2);
+}
+
+/// What a caller forces goes first; an unknown one is an error that names the
+/// variable.
+TEST_F(FusedTargetsDeathTest, UnknownInTheVariable) {
+    EXPECT_EXIT(
+            exitAfterForcing(fusedTargets().back()),
+            ::testing::ExitedWithCode(0),
+            "");
+}
+
+TEST(FusedMachine, IsMeasuredOnceAndPlausible) {
+    const FusedMachine& machine = fusedMachine();
+    EXPECT_EQ(&machine, &fusedMachine());
+    EXPECT_GT(machine.operationsPerSecond, 1e7);
+    EXPECT_LT(machine.operationsPerSecond, 1e13);
+    EXPECT_GT(machine.secondsPerValue, 1e-13);
+    EXPECT_LT(machine.secondsPerValue, 1e-6);
+    EXPECT_GT(machine.secondsPerAccess, 1e-12);
+    EXPECT_LT(machine.secondsPerAccess, 1e-4);
+    EXPECT_GT(machine.cacheBytes, 1e4);
+    EXPECT_GE(machine.sharedBytes, machine.cacheBytes);
+}
+
+} // namespace
+} // namespace faiss_bits::test

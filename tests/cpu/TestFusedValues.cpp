@@ -1,0 +1,204 @@
+/// Values that break what is written for the usual ones.
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/cpu/FusedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class FusedValues : public ::testing::TestWithParam<FusedMetric> {};
+
+/// Every kind of contents, variant and instruction set; k from 1 to beyond n.
+TEST_P(FusedValues, AgreeWithTheReference) {
+    const bool isPower = GetParam() == FusedMetric::Lp;
+    forBothTypes([&](auto zero) {
+        using T = decltype(zero);
+        int step = 0;
+        for (Contents contents : kAllContents) {
+            const auto ks = std::vector<int64_t>{1, 7, 33, 200, 210};
+            for (int64_t k : ks) {
+                FusedCase c;
+                c.metric = GetParam();
+                c.metricArg = 0.5 * (1 + step % 6);
+                c.contents = contents;
+                c.q = std::vector<int64_t>{1, 14, 5}[step % 3];
+                c.n = 200;
+                c.d = std::vector<int>{1, 4, 19, 37}[step % 4];
+                c.k = k;
+                c.seed = ++step;
+                if (isPower && step % 2) {
+                    continue;
+                }
+                const FusedData<T> data(c);
+                for (FusedVariant variant : kFusedVariants) {
+                    for (FusedChoice choice : choicesOf(variant)) {
+                        // Half of them in several blocks.
+                        choice.vectorBlock = step % 2 ? 64 : 0;
+                        choice.depthBlock = step % 4 < 2 ? 16 : 0;
+                        ASSERT_TRUE(data.check(data.run(choice)))
+                                << describe(choice, 1);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// The same vector in many places has the same distance in each, to the bit,
+/// so that ties go to the lower id: wherever a tile or a block ends.
+TEST_P(FusedValues, EqualVectorsHaveEqualDistances) {
+    FusedCase c;
+    c.metric = GetParam();
+    c.metricArg = 2.5;
+    c.contents = Contents::Duplicates;
+    c.q = 13;
+    c.n = c.k = 333;
+    c.d = 21;
+    forBothTypes([&](auto zero) {
+        using T = decltype(zero);
+        const FusedData<T> data(c);
+        const auto& vectors = data.vectors();
+        for (FusedVariant variant : kFusedVariants) {
+            for (FusedChoice choice : choicesOf(variant)) {
+                for (int threads : {1, 3}) {
+                    choice.vectorBlock = threads == 1 ? 0 : 64;
+                    SCOPED_TRACE(describe(choice, threads));
+                    const auto result = data.run(choice, threads);
+                    for (idx_t i = 0; i < c.q; ++i) {
+                        std::map<T, T> keyOf; // of the first component
+                        for (idx_t j = i * c.k; j < (i + 1) * c.k; ++j) {
+                            const T first = vectors.row(result.ids[j])[0];
+                            const T key = result.distances[j];
+                            ASSERT_EQ(
+                                    keyOf.emplace(first, key).first->second,
+                                    key)
+                                    << "query " << i << ", id "
+                                    << result.ids[j];
+                        }
+                        ASSERT_LE(keyOf.size(), 7u);
+                    }
+                }
+            }
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        Cpu,
+        FusedValues,
+        ::testing::ValuesIn(kFusedMetrics),
+        [](const auto& info) { return metricName(info.param); });
+
+/// Distances of the largest finite number are no sentinels, and infinite ones
+/// come behind them.
+TEST(FusedLargest, FiniteIsNoSentinel) {
+    forBothTypes([](auto zero) {
+        using T = decltype(zero);
+        constexpr T most = std::numeric_limits<T>::max();
+        constexpr T infinite = std::numeric_limits<T>::infinity();
+        constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+        const std::vector<T> vectors = {
+                infinite, most, nan, most / 2, most, -infinite};
+        const std::vector<idx_t> ids = {3, 1, 4, 0, 5, 2, -1, -1};
+        for (FusedMetric metric :
+             {FusedMetric::L1, FusedMetric::Linf, FusedMetric::InnerProduct}) {
+            const bool largest = isSimilarity(metric);
+            const T query = largest ? T(-1) : T(0);
+            const T sign = largest ? T(-1) : T(1);
+            std::vector<idx_t> want = ids;
+            std::vector<T> keys = {
+                    most / 2, most, most, infinite, infinite, nan, most, most};
+            if (largest) { // -infinity is the best
+                want = {5, 3, 1, 4, 0, 2, -1, -1};
+                keys = {-infinite,
+                        most / 2,
+                        most,
+                        most,
+                        infinite,
+                        nan,
+                        most,
+                        most};
+            }
+            for (FusedVariant variant : kFusedVariants) {
+                for (const FusedChoice& choice : choicesOf(variant)) {
+                    SCOPED_TRACE(metricName(metric));
+                    SCOPED_TRACE(describe(choice, 1));
+                    FusedKnnProblem<T> p;
+                    p.metric = metric;
+                    p.numQueries = 1;
+                    p.numVectors = vectors.size();
+                    p.d = 1;
+                    p.queries = &query;
+                    p.vectors = vectors.data();
+                    p.k = want.size();
+                    p.threads = 1;
+                    p.choice = choice;
+                    const auto result = FusedData<T>::run(p);
+                    ASSERT_EQ(result.ids, want);
+                    for (size_t i = 0; i < want.size(); ++i) {
+                        const T key = result.distances[i];
+                        const bool same = std::isnan(keys[i])
+                                ? std::isnan(key)
+                                : key == sign * keys[i];
+                        ASSERT_TRUE(same) << "place " << i << " is " << key;
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// -0 and 0 are equal: the lower id is first.
+TEST(FusedLargest, ZerosOfEitherSignTie) {
+    const float query = 1;
+    const std::vector<float> vectors = {0.f, -0.f, 0.f, -0.f, -1.f, -0.f};
+    const std::vector<idx_t> want = {0, 1, 2, 3, 5, 4};
+    for (FusedVariant variant : kFusedVariants) {
+        for (const FusedChoice& choice : choicesOf(variant)) {
+            SCOPED_TRACE(describe(choice, 1));
+            FusedKnnProblem<float> p;
+            p.metric = FusedMetric::InnerProduct;
+            p.numQueries = 1;
+            p.numVectors = p.k = vectors.size();
+            p.d = 1;
+            p.queries = &query;
+            p.vectors = vectors.data();
+            p.threads = 1;
+            p.choice = choice;
+            EXPECT_EQ(FusedData<float>::run(p).ids, want);
+        }
+    }
+}
+
+/// A distance below zero would be the rounding of the expanded form.
+TEST(FusedLargest, L2IsNeverBelowZero) {
+    FusedCase c;
+    c.contents = Contents::Far;
+    c.q = 20;
+    c.n = c.k = 300;
+    c.d = 50;
+    forBothTypes([&](auto zero) {
+        using T = decltype(zero);
+        FusedData<T> data(c);
+        for (FusedVariant variant : kFusedVariants) {
+            for (const FusedChoice& choice : choicesOf(variant)) {
+                SCOPED_TRACE(describe(choice, 1));
+                auto p = data.problem(choice, 1);
+                p.queries = p.vectors; // each finds itself
+                const auto result = FusedData<T>::run(p);
+                for (T distance : result.distances) {
+                    ASSERT_GE(distance, 0);
+                }
+            }
+        }
+    });
+}
+
+} // namespace
+} // namespace faiss_bits::test
