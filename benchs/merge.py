@@ -4,9 +4,9 @@
     benchs/merge.py benchs/results/h200/select.json part1.json part2.json ...
 
 The parts must agree in meta (GPU, driver, CUDA, libraries, commit, date), so
-that the file is still one run's. The read bandwidth is the largest of them,
-and frac_read is worked out anew from it. A row that two parts have is the
-later one's.
+that the file is still one run's. The read bandwidth (and the peak, of the CPU's
+benches) is the largest of them, and frac_read is worked out anew from it. A row
+that two parts have is the later one's.
 """
 
 import argparse
@@ -20,8 +20,10 @@ def merged_meta(metas):
     result = {}
     for meta in metas:
         for name, value in meta.items():
-            if name == "read_bw_gbps":
+            if name == "read_bw_gbps" or name.startswith("peak_gflops"):
                 value = max(value, result.get(name, value))
+            elif name.startswith("model_"):  # measured by each process
+                value = result.get(name, value)
             elif result.get(name, value) != value:
                 raise ValueError(
                     f"{name} is {result[name]!r} in one part and {value!r} in "
@@ -40,7 +42,8 @@ def merge(parts):
             row = dict(row)
             if "frac_read" in row and row["ms"]:
                 row["frac_read"] = frac_read(row, meta)
-            forced = row.get("forced") and row["algorithm"]
+            forced = row.get("forced") and row.get(
+                "algorithm", row.get("variant"))
             key = cell_of(row), row["method"], forced
             rows[key] = row
     benches = {row["bench"] for row in rows.values()}

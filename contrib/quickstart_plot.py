@@ -143,7 +143,10 @@ def _draw_rates(axes, rows):
     where = "GPU" if rows[0]["backend"] == "gpu" else "CPU"
     title = f"queries per second on this machine's {where} (more is better)"
     if where == "CPU":
-        title += "\nwithout a GPU both run FAISS's CPU kernel for now"
+        title += (
+            f"\n{rows[0]['index']} and {rows[0]['faiss_index']}, "
+            f"{rows[0]['threads']} threads each"
+        )
     axes.set_title(title, fontsize=11)
     axes.legend(
         frameon=False,
