@@ -3,30 +3,14 @@
 #include <faiss/IndexFlat.h>
 
 #include "faiss_bits/FaissErrors.h"
+#include "faiss_bits/FusedDistance.h"
 #include "faiss_bits/IndexFusedFlat.h"
 
 namespace faiss_bits {
 
-namespace {
-
-bool isOurs(faiss::MetricType metric) {
-    switch (metric) {
-        case faiss::METRIC_L2:
-        case faiss::METRIC_INNER_PRODUCT:
-        case faiss::METRIC_L1:
-        case faiss::METRIC_Linf:
-        case faiss::METRIC_Lp:
-            return true;
-        default:
-            return false;
-    }
-}
-
-} // namespace
-
 faiss::Index* FusedCloner::clone_Index(const faiss::Index* index) {
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(index);
-    if (flat && isPlainFlat(*flat) && isOurs(flat->metric_type)) {
+    if (flat && isPlainFlat(*flat) && findFusedMetric(flat->metric_type)) {
         return new IndexFusedFlat(*flat);
     }
     return Cloner::clone_Index(index);

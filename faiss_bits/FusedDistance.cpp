@@ -46,7 +46,7 @@ std::string planText(const FusedKnnProblem<T>& problem) {
 
 } // namespace
 
-FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg) {
+std::optional<FusedMetric> findFusedMetric(faiss::MetricType metric) {
     switch (metric) {
         case faiss::METRIC_L2:
             return FusedMetric::L2;
@@ -57,24 +57,31 @@ FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg) {
         case faiss::METRIC_Linf:
             return FusedMetric::Linf;
         case faiss::METRIC_Lp:
-            FAISS_THROW_IF_NOT_FMT(
-                    metricArg > 0 && std::isfinite(metricArg),
-                    "metric_arg = %g: the p of METRIC_Lp must be a number "
-                    "above 0",
-                    metricArg);
             return FusedMetric::Lp;
         default:
-            FAISS_THROW_FMT(
-                    "metric = %d is not supported: METRIC_INNER_PRODUCT (%d), "
-                    "METRIC_L2 (%d), METRIC_L1 (%d), METRIC_Linf (%d) and "
-                    "METRIC_Lp (%d) are",
-                    int(metric),
-                    int(faiss::METRIC_INNER_PRODUCT),
-                    int(faiss::METRIC_L2),
-                    int(faiss::METRIC_L1),
-                    int(faiss::METRIC_Linf),
-                    int(faiss::METRIC_Lp));
+            return {};
     }
+}
+
+FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg) {
+    const std::optional<FusedMetric> found = findFusedMetric(metric);
+    FAISS_THROW_IF_NOT_FMT(
+            found,
+            "metric = %d is not supported: METRIC_INNER_PRODUCT (%d), "
+            "METRIC_L2 (%d), METRIC_L1 (%d), METRIC_Linf (%d) and METRIC_Lp "
+            "(%d) are",
+            int(metric),
+            int(faiss::METRIC_INNER_PRODUCT),
+            int(faiss::METRIC_L2),
+            int(faiss::METRIC_L1),
+            int(faiss::METRIC_Linf),
+            int(faiss::METRIC_Lp));
+    FAISS_THROW_IF_NOT_FMT(
+            found != FusedMetric::Lp ||
+                    (metricArg > 0 && std::isfinite(metricArg)),
+            "metric_arg = %g: the p of METRIC_Lp must be a number above 0",
+            metricArg);
+    return *found;
 }
 
 void bfKnnFused(FusedKnnProblem<float> problem) {

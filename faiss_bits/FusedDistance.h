@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <faiss/MetricType.h>
@@ -9,7 +10,10 @@
 namespace faiss_bits {
 
 /// The kernels' name of one of FAISS's metrics: METRIC_L2, INNER_PRODUCT, L1,
-/// Linf and Lp. Throws FaissException naming any other, or a metric_arg (the p
+/// Linf and Lp; none for any other.
+std::optional<FusedMetric> findFusedMetric(faiss::MetricType metric);
+
+/// The same, but throws FaissException naming any other, or a metric_arg (the p
 /// of METRIC_Lp, not read for the others) that is not a number above 0.
 FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg);
 

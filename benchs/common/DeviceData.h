@@ -14,9 +14,10 @@ namespace faiss_bits::bench {
 /// Remembers that so much device memory was freed.
 void noteFreed(size_t bytes);
 
-/// Sleeps a little if much was freed since the last call: the driver clears
-/// freed memory in the background, which takes up to a tenth of the bandwidth
-/// from the calls of the next tens of milliseconds (measured, H200).
+/// Sleeps a little if much was freed since the last call. Without it the first
+/// method after a cell with large results lost a tenth of its bandwidth (H200,
+/// 4096 x 2^18, k = 1, in two runs); the cause is likely the driver, which
+/// clears freed memory.
 void waitForFreedMemory();
 
 /// Device memory that goes with its owner.

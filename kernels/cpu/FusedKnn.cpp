@@ -112,9 +112,9 @@ class Selection {
         const idx_t room = longest + 2 * tile;
         const idx_t firstCapacity = std::min<idx_t>(plan_.firstCapacity, room);
         const idx_t capacity = std::min<idx_t>(plan_.bufferCapacity, room);
-        const idx_t keyStride = roundUpTo16(firstCapacity + kSlack);
+        const idx_t keyStride = roundUp(firstCapacity + kSlack, 16);
         const idx_t idStride =
-                firstCapacity == room ? 0 : roundUpTo16(capacity + kSlack);
+                firstCapacity == room ? 0 : roundUp(capacity + kSlack, 16);
         keys_.allocate(numParts * rows_ * keyStride);
         ids_.allocate(numParts * rows_ * idStride);
         for (idx_t part = 0; part < numParts; ++part) {
@@ -128,10 +128,6 @@ class Selection {
             sink.ids = ids_.get() + part * rows_ * idStride;
             sink.firstId = beginOf(part);
         }
-    }
-
-    static idx_t roundUpTo16(idx_t value) {
-        return (value + 15) / 16 * 16;
     }
 
     void allocateHeaps(FusedSinkKind kind) {
@@ -151,7 +147,7 @@ class Selection {
                 ? setup_.numVectors
                 : std::min<idx_t>(plan_.vectorBlock, setup_.numVectors);
         const idx_t tile = plan_.tileVectors;
-        sink.distanceStride = (columns + tile - 1) / tile * tile;
+        sink.distanceStride = roundUp(columns, tile);
         distances_.allocate(rows_ * sink.distanceStride);
         sink.distances = distances_.get();
     }

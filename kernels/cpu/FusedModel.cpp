@@ -11,7 +11,7 @@ namespace {
 
 // Costs that the paper has no constant for, as multiples of a random access
 // (tau_l) or of a streamed value (tau_b). Fitted to times of n = 1000 .. 10^6,
-// d = 4 .. 768, k = 1 .. n on a 2-core AMD EPYC (Zen 4), 2026-11.
+// d = 4 .. 768, k = 1 .. n on a 2-core AMD EPYC with AVX-512, 2026-11.
 constexpr double kTileEmit = 3;     ///< tau_l, a tile that something passes
 constexpr double kBufferPass = 0.3; ///< tau_l, a candidate into a buffer
 constexpr double kBufferRow = 25;   ///< tau_l, cuts and the end of a row

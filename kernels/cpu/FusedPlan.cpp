@@ -18,10 +18,6 @@ namespace {
 constexpr const char* kVariantNames[] =
         {"auto", "buffered", "var1", "var5", "var6", "direct"};
 
-idx_t roundUp(idx_t value, idx_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
-
 /// Largest forced block, whole tiles of any target.
 constexpr idx_t kMostForced = idx_t(1) << 30;
 

@@ -21,7 +21,7 @@ class RangeSelection {
             T limit,
             idx_t rows,
             int parts)
-            : sinks_(parts), hits_(parts), rows_(rows) {
+            : sinks_(parts), hits_(parts) {
         const idx_t padded = rows + plan.tileQueries;
         filters_.assign(parts * padded, -std::numeric_limits<T>::infinity());
         limits_.assign(rows, limit);
@@ -67,7 +67,6 @@ class RangeSelection {
     std::vector<std::vector<std::vector<FusedHit<T>>>> hits_; ///< [part][row]
     std::vector<T> filters_, limits_, terms_;
     std::vector<FusedRowState> states_;
-    idx_t rows_;
 };
 
 } // namespace

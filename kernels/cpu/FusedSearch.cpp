@@ -11,10 +11,6 @@ namespace {
 /// Work between two calls of the interrupt hook, for one thread: about 20 ms.
 constexpr double kOperationsPerRegion = 2e9;
 
-idx_t roundUp(idx_t value, idx_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
-
 /// Values that a packed panel needs behind its end: kernels read and write
 /// whole vectors.
 constexpr idx_t kPanelSlack = 16;

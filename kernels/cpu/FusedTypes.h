@@ -13,6 +13,10 @@
 /// set, and gets back. Plain structs; no SIMD header.
 namespace faiss_bits {
 
+inline idx_t roundUp(idx_t value, idx_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+}
+
 /// What a kernel accumulates. Keys are always "smaller is nearer": queries are
 /// negated while they are packed where the metric is a similarity.
 enum class FusedKernelMetric : uint8_t {

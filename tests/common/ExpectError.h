@@ -25,6 +25,22 @@ inline bool hasWord(const std::string& text, const std::string& word) {
     return false;
 }
 
+/// True if a message names the argument and, where given, tells its value.
+inline ::testing::AssertionResult names(
+        const std::string& text,
+        const std::string& argument,
+        const std::string& value) {
+    if (!hasWord(text, argument)) {
+        return ::testing::AssertionFailure()
+                << "'" << text << "' does not name " << argument;
+    }
+    if (text.find(value) == std::string::npos) {
+        return ::testing::AssertionFailure()
+                << "'" << text << "' does not tell the value " << value;
+    }
+    return ::testing::AssertionSuccess();
+}
+
 /// True if `call` throws faiss_bits::Error with a message that names the
 /// argument and, where given, its value.
 template <class Call>
@@ -40,15 +56,7 @@ template <class Call>
             return ::testing::AssertionFailure()
                     << "reached CUDA before the check: " << text;
         }
-        if (!hasWord(text, argument)) {
-            return ::testing::AssertionFailure()
-                    << "'" << text << "' does not name " << argument;
-        }
-        if (text.find(value) == std::string::npos) {
-            return ::testing::AssertionFailure()
-                    << "'" << text << "' does not tell the value " << value;
-        }
-        return ::testing::AssertionSuccess();
+        return names(text, argument, value);
     } catch (const std::exception& error) {
         return ::testing::AssertionFailure()
                 << "not a faiss_bits::Error: " << error.what();

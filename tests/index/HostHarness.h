@@ -25,16 +25,7 @@ template <class Call>
     try {
         call();
     } catch (const faiss::FaissException& error) {
-        const std::string text = error.what();
-        if (!hasWord(text, argument)) {
-            return ::testing::AssertionFailure()
-                    << "'" << text << "' does not name " << argument;
-        }
-        if (text.find(value) == std::string::npos) {
-            return ::testing::AssertionFailure()
-                    << "'" << text << "' does not tell the value " << value;
-        }
-        return ::testing::AssertionSuccess();
+        return names(error.what(), argument, value);
     } catch (const std::exception& error) {
         return ::testing::AssertionFailure()
                 << "not a FaissException: " << error.what();
