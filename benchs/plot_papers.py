@@ -17,6 +17,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
 
+# The same data makes the same file: without it, names inside are random.
+plt.rcParams["svg.hashsalt"] = "papers"
+
 #: Figures of two panels that are measured under two names.
 TOGETHER = {"tang_9a": "tang_9", "tang_9b": "tang_9"}
 QUEUES = {"insertion": "Insertion Queue", "heap": "Heap Queue",
@@ -39,9 +42,10 @@ LABELS = {
 
 
 def power(number):
-    """1048576 as 2^20, other numbers as they are."""
+    """1048576 as 2^20; 1 and other numbers as they are."""
     exponent = int(number).bit_length() - 1
-    return f"$2^{{{exponent}}}$" if number == 2**exponent else str(number)
+    is_power = exponent > 0 and number == 2**exponent
+    return f"$2^{{{exponent}}}$" if is_power else str(number)
 
 
 def rate(row):
@@ -68,11 +72,22 @@ def speedups(rows, base, x, name, cell):
     return lines(compared, name, x, lambda row: times[cell(row)] / row["ms"])
 
 
-def plot(axis, series, label=lambda name: LABELS.get(name, name), style="o-"):
-    """Draws {name: points} with a logarithmic x."""
+def distinct(values):
+    """Each value once, in the order of their first places."""
+    return list(dict.fromkeys(values))
+
+
+def plot(axis, series, label=lambda name: LABELS.get(name, name), among=None):
+    """Draws {name: points} with a logarithmic x.
+
+    The place of a name in `among` is its colour: panels that share a list
+    share colours, also where a panel lacks some of the names.
+    """
+    among = list(series) if among is None else among
     for name in series:
         xs, ys = zip(*series[name])
-        axis.plot(xs, ys, style, ms=3.5, label=label(name))
+        axis.plot(xs, ys, "o-", ms=3.5, color=f"C{among.index(name)}",
+                  label=label(name))
     axis.set_xscale("log", base=2)
     axis.grid(alpha=0.3)
 
@@ -128,7 +143,8 @@ def draw_reads(rows):
             rows, lambda r: r["reads"] == 1 and not r["prefetch"], "k", name,
             by_k)
         series.pop(None, None)
-        plot(axis, series, lambda reads: f"{reads} read" + "s" * (reads > 1))
+        plot(axis, series, lambda reads: f"{reads} read" + "s" * (reads > 1),
+             distinct(row["reads"] for row in rows))
         axis.set(xlabel="k", ylabel="speed-up over one read a thread",
                  title="with prefetch" if prefetch else "without prefetch")
         axis.legend(fontsize=8)
@@ -138,14 +154,15 @@ def draw_reads(rows):
 def draw_rates(rows, x="k", name=method, label=None):
     """Throughput, a panel a shape."""
     figure, axes = panels(len(shapes(rows)))
+    among = distinct(map(name, rows))
     for axis, (queries, columns) in zip(axes, shapes(rows)):
         here = [row for row in rows
                 if (row["rows"], row["cols"]) == (queries, columns)]
         plot(axis, lines(here, name, x, rate),
-             label or (lambda key: LABELS.get(key, key)))
+             label or (lambda key: LABELS.get(key, key)), among)
         axis.set(xlabel=x, title=f"q = {power(queries)}, "
                                  f"n = {power(columns)}")
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.06 * max(map(rate, here)))
     axes[0].set_ylabel("$10^9$ distances / s")
     return figure
 
@@ -174,15 +191,20 @@ def queue_of(row):
     return row["method"].partition("+")[0]
 
 
+def options_of(row):
+    return row["method"].partition("+")[2]
+
+
 def draw_improvement(rows, x, title):
     """Time without over time with an optimisation, a panel a queue."""
     names = [q for q in QUEUES if any(queue_of(r) == q for r in rows)]
     figure, axes = panels(len(names))
+    among = distinct(map(options_of, rows))
     for axis, queue in zip(axes, names):
         here = [row for row in rows if queue_of(row) == queue]
-        series = speedups(here, lambda r: r["method"] == queue, x, method,
+        series = speedups(here, lambda r: r["method"] == queue, x, options_of,
                           lambda r: r[x])
-        plot(axis, series, lambda name: title(name.partition("+")[2]))
+        plot(axis, series, title, among)
         axis.set(xlabel="k" if x == "k" else "N", title=QUEUES[queue])
     axes[0].set_ylabel("improvement")
     return figure
@@ -204,10 +226,16 @@ def draw_both(rows):
         here = [row for row in rows if row["figure"] == name]
         series = speedups(here, lambda r: "+" not in r["method"], x, queue_of,
                           lambda r: (queue_of(r), r[x]))
-        plot(axis, series, lambda queue: QUEUES[queue])
+        plot(axis, series, lambda queue: QUEUES[queue],
+             distinct(map(queue_of, rows)))
         axis.set(xlabel="k" if x == "k" else "N")
     axes[0].set_ylabel("improvement")
     return figure
+
+
+def milliseconds(ms):
+    """Three digits, and no exponent."""
+    return f"{ms:.3g}" if ms < 1000 else f"{ms:.0f}"
 
 
 def table_cells(rows):
@@ -222,7 +250,7 @@ def table_cells(rows):
         if name not in names:
             names.append(name)
         times[name, (row["k"], row["cols"])] = row["ms"]
-    texts = [[f"{times[name, c]:.3g}" if (name, c) in times else ""
+    texts = [[milliseconds(times[name, c]) if (name, c) in times else ""
               for c in columns] for name in names]
     return [f"k={k}\nN={power(n)}" for k, n in columns], names, texts
 
@@ -272,29 +300,40 @@ def title_of(name):
     return {"hanak": "Hanak 2023", "tang": "Tang 2015"}[paper] + ", " + place
 
 
-def save(figure, path, name, meta):
-    """Writes both files of one figure and returns their paths."""
+def add_legend(figure):
+    """One legend of all panels under them, in inches so that nothing is cut.
+
+    Returns the share of the figure's height that it takes.
+    """
     seen = {}
     for axis in figure.axes:
         if axis.get_legend() is None:
             for handle, label in zip(*axis.get_legend_handles_labels()):
                 seen.setdefault(label, handle)
-    if seen:
-        width = figure.get_size_inches()[0]
-        figure.legend(seen.values(), seen.keys(), loc="lower center",
-                      ncol=max(1, min(len(seen), int(width / 2.1))),
-                      fontsize=8, frameon=False)
+    if not seen:
+        return 0
+    width, height = figure.get_size_inches()
+    column = 0.6 + 0.065 * max(map(len, seen))
+    columns = max(1, min(len(seen), int(width / column)))
+    taken = 0.1 + 0.17 * math.ceil(len(seen) / columns)
+    figure.set_size_inches(width, height + taken)
+    figure.legend(seen.values(), seen.keys(), loc="lower center",
+                  ncol=columns, fontsize=8, frameon=False)
+    return taken / (height + taken)
+
+
+def save(figure, path, name, meta):
+    """Writes both files of one figure and returns their paths."""
+    bottom = add_legend(figure)
     figure.suptitle(
         f"{title_of(name)}: {FIGURES[name][0]}\n{meta['gpu']}, CUDA "
         f"{meta['cuda']}, {meta['date']}, commit {meta['commit'][:10]}",
         fontsize=9)
-    legend_lines = math.ceil(len(seen) / max(
-        1, int(figure.get_size_inches()[0] / 2.1)))
-    figure.tight_layout(rect=(0, 0.06 * legend_lines, 1, 1))
+    figure.tight_layout(rect=(0, bottom, 1, 1))
     written = []
     for suffix in (".png", ".svg"):
         out = path.with_name(f"{path.stem}_{name}{suffix}")
-        # No date inside, so that the same data makes the same file.
+        # No date inside, for the same reason as the salt above.
         extra = {"metadata": {"Date": None}} if suffix == ".svg" else {}
         figure.savefig(out, dpi=130, **extra)
         written.append(out)

@@ -114,6 +114,44 @@ def test_table_has_every_time_once():
     assert len(columns) == 2
 
 
+def test_long_times_have_no_exponent():
+    assert [plot_papers.milliseconds(ms) for ms in (0.4506, 12.41, 2539.8)] == [
+        "0.451", "12.4", "2540"]
+
+
+def test_a_method_has_one_colour_in_all_panels():
+    # The second shape lacks the method in the middle.
+    rows = [row("hanak_5.11", m, 4096, 1.0, cols=n) for n in (1 << 15, 1 << 18)
+            for m in ("radix_select", "bits_global", "sort")
+            if (m, n) != ("bits_global", 1 << 18)]
+    figure = plot_papers.draw_multi_pass(rows)
+    colours = [{line.get_label(): line.get_color() for line in axis.lines}
+               for axis in figure.axes]
+    assert len(set(colours[0].values())) == 3
+    assert colours[1] == {label: colours[0][label]
+                          for label in ("Radix Select", "CUB sort")}
+
+
+def test_the_legend_is_not_cut():
+    rows = [row("hanak_5.10", m, k, 1.0, sorted=s) for s in (0, 1)
+            for m in ("sample_select", "sample_select_two_stage")
+            for k in (4096, 8192)]
+    figure = plot_papers.draw_multi_pass(rows)
+    plot_papers.add_legend(figure)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    width, height = figure.canvas.get_width_height()
+    assert 0 <= box.x0 and box.x1 <= width
+    assert 0 <= box.y0 and box.y1 <= height
+
+
+def test_the_same_data_makes_the_same_files(save):
+    path = save(rows_of("hanak_5.2"))
+    first = [p.read_bytes() for p in plot_papers.draw(path)]
+    assert [p.read_bytes() for p in plot_papers.draw(path)] == first
+
+
 def test_unknown_figures_are_an_error(save):
     with pytest.raises(SystemExit, match="hanak_9.9"):
         plot_papers.draw(save([row("hanak_9.9", "bits", 32, 1.0)]))
