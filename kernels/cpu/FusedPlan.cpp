@@ -91,10 +91,12 @@ double selectionBytes(
         case FusedVariant::Var6:
             return double(heapStrideFor(k)) * entry +
                     double(part) * scalarBytes;
-        default:
-            return double(std::min(
-                           plan.bufferCapacity, part + 2 * plan.tileVectors)) *
-                    entry;
+        default: {
+            const idx_t room = part + 2 * plan.tileVectors;
+            return double(scalarBytes) *
+                    double(std::min<idx_t>(plan.firstCapacity, room) +
+                           std::min<idx_t>(plan.bufferCapacity, room));
+        }
     }
 }
 
@@ -146,9 +148,10 @@ void planBlocks(
     // Slack: few cuts, yet a limit that is not long out of date.
     plan.bufferCapacity =
             k + std::max<idx_t>(k, std::min<idx_t>(16 * k, 64)) + 2 * nr;
-
+    // More before the first cut, so that the first limit is a tight one; not so
+    // many that the buffers of a block of queries leave the cache of a core.
     plan.firstCapacity = std::max<idx_t>(
-            plan.bufferCapacity, std::min<idx_t>(32 * k, 512 + 4 * k) + nr);
+            plan.bufferCapacity, std::min<idx_t>(16 * k, 512) + nr);
 
     // Selections of a batch stay in the shared cache; a batch has enough rows
     // that packing the vectors again for the next one is little work.

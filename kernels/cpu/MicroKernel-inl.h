@@ -208,7 +208,14 @@ HWY_INLINE bool computeTile(
             terms[v] = hn::Load(d, a.vectorTerm + v * kLanes);
         }
     }
-    auto any = hn::FirstN(d, 0);
+    // The sign of (limit - value) is set where a value is beyond the limit. One
+    // test of all signs is less work than a comparison for each of them.
+    const hn::RebindToSigned<decltype(d)> di;
+    V beyond[kTileWidth];
+    FAISS_BITS_UNROLL
+    for (int v = 0; v < kTileWidth; ++v) {
+        beyond[v] = hn::BitCast(d, hn::Set(di, -1));
+    }
     FAISS_BITS_UNROLL
     for (int i = 0; i < kRows; ++i) {
         const V limit = hn::Set(d, a.filter[i]);
@@ -225,10 +232,15 @@ HWY_INLINE bool computeTile(
             } else if constexpr (kMetric == FusedKernelMetric::Cosine) {
                 sums[i][v] = hn::Mul(sums[i][v], terms[v]);
             }
-            any = hn::Or(any, hn::Le(sums[i][v], limit));
+            beyond[v] = hn::And(beyond[v], hn::Sub(limit, sums[i][v]));
         }
     }
-    if (HWY_LIKELY(!a.force && hn::AllFalse(d, any))) {
+    auto all = hn::BitCast(di, beyond[0]);
+    FAISS_BITS_UNROLL
+    for (int v = 1; v < kTileWidth; ++v) {
+        all = hn::And(all, hn::BitCast(di, beyond[v]));
+    }
+    if (HWY_LIKELY(!a.force && hn::AllTrue(di, hn::Lt(all, hn::Zero(di))))) {
         return false;
     }
     FAISS_BITS_UNROLL
