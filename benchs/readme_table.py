@@ -119,24 +119,28 @@ def rival_names(rows):
     return ", ".join(sorted(names - {"faiss_bits"}))
 
 
+def when(meta):
+    return f"{meta['date']}, commit {meta['commit'][:10]}"
+
+
 def section(folder):
     select_meta, select = load(folder / "select.json")
     flat_meta, flat = load(folder / "flat.json")
     sizes = {dict(key)["n"] for key in flat}
     lines = [
         f"{flat_meta['gpu']}, CUDA {flat_meta['cuda']}, against FAISS "
-        f"{flat_meta['faiss']} in the same run, {flat_meta['date']}, commit "
-        f"{flat_meta['commit'][:10]}.",
+        f"{flat_meta['faiss']} in the same run, data on the device.",
         "",
         f"`GpuIndexBitsFlatL2::search` and `GpuIndexFlatL2::search`, float32, "
-        f"n = {', '.join(f'{n:,}' for n in sorted(sizes))}, data on the device:",
+        f"n = {', '.join(f'{n:,}' for n in sorted(sizes))} "
+        f"({when(flat_meta)}):",
         "",
         *flat_lines(flat),
         "",
         f"k-selection of float rows (`runSelect`; the best of "
         f"{rival_names(select)} in the same run; FAISS is the faster of "
         f"`runBlockSelect` and `runWarpSelect`; memory read at "
-        f"{select_meta['read_bw_gbps']:.0f} GB/s):",
+        f"{select_meta['read_bw_gbps']:.0f} GB/s; {when(select_meta)}):",
         "",
         *select_lines(select),
     ]

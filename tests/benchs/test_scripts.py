@@ -292,6 +292,8 @@ def test_readme_names_the_best_rival(save, tmp_path):
     assert "| 64 x 2^24 | 10 | random | 1 ms | 0.95 " \
         "| raft_auto, 2 ms | 2.0 | 8 ms | 8.0 |" in text
     assert "faiss_warp, raft_auto" in text
+    # Each table names its own run.
+    assert text.count("2026-01-31, commit 0123456789") == 2
 
 
 @pytest.mark.parametrize("suffix, size", [(".bvecs", 1), (".fvecs", 4)])
