@@ -141,7 +141,7 @@ void addMultiPassFigures(Cells& cells) {
                             sorted);
                 }
             }
-            // Its list is sorted at every merge: it is for small k.
+            // Every merge goes over the whole list: it is for small k.
             if (k <= 8192) {
                 cells.add(
                         "hanak_5.11",
