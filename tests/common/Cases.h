@@ -42,7 +42,8 @@ enum class Values {
     SameLeadingBits, ///< 1 plus a few units of the last place
     BothInfinities,  ///< -inf, +inf and numbers
     OneFinite,       ///< all NaN save the last one
-    BestTogether     ///< all 0 save a run near the end: below 0, then above it
+    BestTogether, ///< all 0 save a run near the end: below 0, then above it
+    BestInRuns    ///< the keys of 32 columns in a row are nearly the same
 };
 
 inline const std::vector<Values> kAllValues = {
@@ -59,7 +60,8 @@ inline const std::vector<Values> kAllValues = {
         Values::SameLeadingBits,
         Values::BothInfinities,
         Values::OneFinite,
-        Values::BestTogether};
+        Values::BestTogether,
+        Values::BestInRuns};
 
 inline std::string nameOf(Values values) {
     switch (values) {
@@ -91,6 +93,8 @@ inline std::string nameOf(Values values) {
             return "OneFinite";
         case Values::BestTogether:
             return "BestTogether";
+        case Values::BestInRuns:
+            return "BestInRuns";
     }
     return "?";
 }
@@ -135,6 +139,7 @@ inline std::vector<float> makeRow(
     auto below = [&](uint32_t bound) { return uint32_t(random() % bound); };
 
     std::vector<float> row(cols);
+    float ofRun = 0;
     for (int64_t c = 0; c < cols; ++c) {
         float& key = row[c];
         switch (values) {
@@ -191,6 +196,12 @@ inline std::vector<float> makeRow(
                                                    : float(length - place);
                 break;
             }
+            case Values::BestInRuns:
+                if (c % 32 == 0) {
+                    ofRun = uniform();
+                }
+                key = ofRun + std::ldexp(uniform(), -14);
+                break;
         }
     }
     return row;

@@ -97,6 +97,23 @@ TEST_F(SelectAlgorithms, KBeyond2048OfEveryKindOfValue) {
     }
 }
 
+/// A sample of runs of 32 columns finds all of a run's keys or none. Where the k
+/// best are few such runs, many rows get a limit with too few keys under it, or
+/// with more than there is room for, and are selected from again.
+TEST_F(SelectAlgorithms, RowsThatASampleMisleads) {
+    SelectCase c;
+    c.values = Values::BestInRuns;
+    c.rows = 400;
+    c.cols = 1 << 15;
+    expectAllSelect(c, {32, 512, 2048});
+    c.rows = 6;
+    c.cols = 1 << 20;
+    expectAllSelect(c, {32, 512, 2048});
+    c.keyType = DataType::Float16;
+    c.largest = true;
+    expectAllSelect(c, {32, 2048});
+}
+
 TEST_F(SelectAlgorithms, KOfAMillion) {
     SelectCase c;
     c.cols = 3 << 20;
