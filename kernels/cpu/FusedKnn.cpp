@@ -214,8 +214,9 @@ void Selection<T>::finish(
     if (wholeRow) {
         widest = setup_.numVectors;
     }
-    const idx_t rowsPerJob = 8;
-    std::vector<FinishScratch<T>> scratch(plan_.threads);
+    const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
+    const int threads = int(std::min<idx_t>(plan_.threads, jobs));
+    std::vector<FinishScratch<T>> scratch(threads);
     for (FinishScratch<T>& mine : scratch) {
         mine.keys.allocate(widest + kSlack);
         mine.ids.allocate(widest + kSlack);
@@ -300,15 +301,12 @@ void Selection<T>::finish(
                 setup_.similarity ? -kMax : kMax);
         std::fill(ids + found, ids + outK, idx_t(-1));
     };
-    parallelFor(
-            plan_.threads,
-            (rows + rowsPerJob - 1) / rowsPerJob,
-            [&](idx_t job, int thread) {
-                const idx_t end = std::min(rows, (job + 1) * rowsPerJob);
-                for (idx_t row = job * rowsPerJob; row < end; ++row) {
-                    finishRow(row, scratch[thread]);
-                }
-            });
+    parallelFor(threads, jobs, [&](idx_t job, int thread) {
+        const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
+        for (idx_t row = job * kRowsPerJob; row < end; ++row) {
+            finishRow(row, scratch[thread]);
+        }
+    });
 }
 
 template <class T>

@@ -26,21 +26,6 @@ constexpr double kSharedValue = 1.5; ///< tau_b, more where all threads share it
 constexpr double kFilterOperations = 3; ///< (2 d + 3) m n, as in the paper
 constexpr double kForkSeconds = 8e-6;   ///< a parallel loop
 
-/// Operations of a pair of components, two for a multiply-add.
-double operationsOf(FusedKernelMetric metric) {
-    switch (metric) {
-        case FusedKernelMetric::L1:
-        case FusedKernelMetric::Linf:
-            return 6;
-        case FusedKernelMetric::Squares:
-            return 4;
-        case FusedKernelMetric::Power:
-            return 60;
-        default:
-            return 2;
-    }
-}
-
 struct Passes {
     double candidates = 0; ///< of a row
     double tiles = 0;      ///< of a row: those that anything passes, shared
@@ -120,6 +105,20 @@ FusedMachine typicalMachine() {
 }
 
 } // namespace
+
+double operationsOf(FusedKernelMetric metric) {
+    switch (metric) {
+        case FusedKernelMetric::L1:
+        case FusedKernelMetric::Linf:
+            return 6;
+        case FusedKernelMetric::Squares:
+            return 4;
+        case FusedKernelMetric::Power:
+            return 60;
+        default:
+            return 2;
+    }
+}
 
 double predictSeconds(
         const FusedShape& shape,

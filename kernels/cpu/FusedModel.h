@@ -14,6 +14,9 @@ struct FusedShape {
     FusedKernelMetric metric = FusedKernelMetric::L2;
 };
 
+/// Operations of a pair of components, two for a multiply-add.
+double operationsOf(FusedKernelMetric metric);
+
 /// Seconds that a plan takes, by section 2.6 of the paper: its terms for the
 /// arithmetic, the packing and the stored distances, and in place of its
 /// estimate of heap operations the number of candidates that pass the limit of

@@ -100,6 +100,32 @@ double selectionBytes(
     }
 }
 
+/// Bytes that the threads need to finish the rows of a batch: the candidates of
+/// a row, twice as entries.
+double finishBytes(
+        const FusedPlan& plan,
+        idx_t numVectors,
+        idx_t k,
+        int scalarBytes) {
+    const idx_t parts = plan.acrossVectors ? plan.threads : 1;
+    const idx_t room = (numVectors + parts - 1) / parts + 2 * plan.tileVectors;
+    idx_t widest = 0;
+    switch (plan.variant) {
+        case FusedVariant::Var6:
+            widest = selectsWholeRow(k, numVectors) ? numVectors : k;
+            break;
+        case FusedVariant::Var1:
+        case FusedVariant::Var5:
+            widest = parts * k;
+            break;
+        default:
+            widest = parts * std::min<idx_t>(plan.firstCapacity, room);
+    }
+    const idx_t jobs = (plan.batchQueries + kRowsPerJob - 1) / kRowsPerJob;
+    return 6.0 * scalarBytes * double(widest) *
+            double(std::min<idx_t>(plan.threads, jobs));
+}
+
 /// Direct, or packed? By the shape alone: the two round differently, and the
 /// result is not to depend on the machine or on the number of threads.
 bool isForDirect(const FusedShape& shape) {
@@ -200,7 +226,8 @@ void planBlocks(
     plan.scratchBytes = size_t(
             perQuery * double(plan.batchQueries) + perThread * plan.threads +
             (plan.acrossVectors ? rowBytes * double(plan.batchQueries)
-                                : rowBytes * usedColumns));
+                                : rowBytes * usedColumns) +
+            (k > 0 ? finishBytes(plan, n, k, shape.scalarBytes) : 0));
 }
 
 /// The better way to share the work of a variant among threads.

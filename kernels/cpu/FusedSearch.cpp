@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/FusedModel.h"
 #include "kernels/cpu/FusedParallel.h"
 
 namespace faiss_bits {
@@ -101,7 +102,8 @@ void sweepByQueries(
                     job.terms = packed.terms.get() + i * perJob;
                     setup.common.packVectors(job, setup.metric);
                 });
-        const double perBlock = 2.0 * blockRows * columns * depth;
+        const double perBlock =
+                operationsOf(setup.metric) * blockRows * columns * depth;
         const idx_t blocks = (count + blockRows - 1) / blockRows;
         const idx_t perRegion = *setup.interrupt
                 ? std::max<idx_t>(1, idx_t(kOperationsPerRegion / perBlock)) *
@@ -263,7 +265,8 @@ void sweepByVectors(
     }
     idx_t step = std::max<idx_t>(1, longest);
     if (*setup.interrupt) {
-        const double perVector = 2.0 * count * setup.depth;
+        const double perVector =
+                operationsOf(setup.metric) * count * setup.depth;
         step = std::min(
                 step,
                 roundUp(idx_t(kOperationsPerRegion / perVector) + 1,

@@ -86,6 +86,9 @@ inline idx_t partBegin(idx_t numVectors, int tile, int part, int parts) {
     return begin * tile < numVectors ? begin * tile : numVectors;
 }
 
+/// Rows that a thread finishes at a time.
+constexpr idx_t kRowsPerJob = 8;
+
 /// Variant 6 with more than a quarter of a row to keep sorts what a bisection
 /// leaves: a heap of that size would be a slow sort.
 inline bool selectsWholeRow(idx_t k, idx_t numVectors) {

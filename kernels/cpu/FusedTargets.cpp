@@ -12,7 +12,9 @@ namespace faiss_bits {
 namespace {
 
 int64_t availableTargets() {
-    return hwy::SupportedTargets() & HWY_TARGETS;
+    // Asked once: every call asks the processor, which takes microseconds.
+    static const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+    return targets;
 }
 
 int64_t lowestBit(int64_t bits) {

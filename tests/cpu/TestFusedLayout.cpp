@@ -236,5 +236,32 @@ TEST(FusedFar, OffsetsBeyondFourBillionElements) {
     }
 }
 
+/// More pairs of a query and a vector than 32 bits count: points of a grid
+/// against themselves.
+TEST(FusedFar, MoreThanFourBillionPairs) {
+    const idx_t count = 70000;
+    const idx_t width = 256;
+    const int d = 4;
+    std::vector<float> points(count * d, 1.f);
+    for (idx_t i = 0; i < count; ++i) {
+        points[i * d] = float(i % width);
+        points[i * d + 3] = float(i / width);
+    }
+    FusedKnnProblem<float> p;
+    p.numQueries = p.numVectors = count;
+    p.d = d;
+    p.queries = p.vectors = points.data();
+    p.k = 2;
+    const auto result = FusedData<float>::run(p);
+    for (idx_t i = 0; i < count; ++i) {
+        // Itself, and the neighbour at distance 1 that has the least id.
+        const idx_t second = i >= width ? i - width : i > 0 ? i - 1 : 1;
+        ASSERT_EQ(result.ids[2 * i], i);
+        ASSERT_EQ(result.ids[2 * i + 1], second) << "query " << i;
+        ASSERT_EQ(result.distances[2 * i], 0.f);
+        ASSERT_EQ(result.distances[2 * i + 1], 1.f);
+    }
+}
+
 } // namespace
 } // namespace faiss_bits::test

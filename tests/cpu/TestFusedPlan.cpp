@@ -188,6 +188,19 @@ TEST(FusedPlan, ScratchIsBounded) {
     }
 }
 
+/// A result of all vectors is sorted: key and id of each, and both twice over.
+TEST(FusedPlan, ScratchCountsTheSortOfALargeResult) {
+    for (FusedVariant variant : {FusedVariant::Auto, FusedVariant::Var6}) {
+        auto p = shape(1, 1000000, 16, 1000000);
+        p.choice.variant = variant;
+        p.threads = 64;
+        const FusedPlan plan = planFusedKnn(p);
+        // One row is finished by one thread.
+        EXPECT_GE(plan.scratchBytes, 24e6) << toString(plan);
+        EXPECT_LT(plan.scratchBytes, 200e6) << toString(plan);
+    }
+}
+
 /// |q|^2 - 2 <q, x> + |x|^2 and sum((q - x)^2) round in two ways: which of them
 /// is taken must not depend on the threads, which never change the result.
 TEST(FusedPlan, ThreadsDoNotChangeTheArithmetic) {
