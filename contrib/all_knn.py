@@ -113,6 +113,12 @@ def refine(index, k, iterations=8, leaf_size=2048, seed=0, progress=False):
     leaves_a_tree = 1
     while n and -(-n // leaves_a_tree) > leaf_size:
         leaves_a_tree *= 2
+    least = n // leaves_a_tree
+    if leaves_a_tree > 1 and least < k:
+        raise ValueError(
+            f"leaf_size = {leaf_size}: halving {n} vectors gives leaves of "
+            f"{least}, less than k = {k}"
+        )
     bar = _bar(iterations * leaves_a_tree, progress)
     pool = concurrent.futures.ThreadPoolExecutor(faiss.omp_get_max_threads())
     try:

@@ -5,13 +5,14 @@
 
 The lines come from flat_targets.json, float32 and L2:
 
+    rivals           builds of FAISS that a cell needs (default: those there)
     speedups         time of the faster FAISS over ours; both must be there
     geometric_means  the same over all cells of a line
     reads            our time over that of reading the vectors once
     peaks            share of the measured FMA peak
     model            share of all cells with forced variants in which the one
                      that the cost model picks takes at most `ratio` times as
-                     long as the best
+                     long as the best; `least_cells` have to be there
     ahead_of_every_faiss  speed-up in every cell that has both, any metric
 
 Exits with 1 if a line is missed or not measured.
@@ -149,7 +150,8 @@ def _model(rows, target):
         if ratio > target["ratio"]:
             yield Line(f"model: {picked}, best {best}", text_of(cell), ratio,
                        True, target["ratio"])
-    share = good / len(ratios) if ratios else None
+    enough = len(ratios) >= target.get("least_cells", 1)
+    share = good / len(ratios) if enough else None
     yield Line("model: cells within", f"{good} of {len(ratios)} cells", share,
                share is not None and share >= target["share"],
                target["share"])
@@ -166,7 +168,8 @@ def _ahead(cells, rivals, least):
 def check(data, targets):
     """All lines of a result."""
     rows, meta = data["rows"], data["meta"]
-    cells, rivals = by_cell(rows), faiss_names(rows)
+    cells = by_cell(rows)
+    rivals = targets.get("rivals") or faiss_names(rows)
     lines = []
     for name, make in (("speedups", _speedups), ("reads", _reads),
                        ("geometric_means", _geometric_means)):

@@ -216,6 +216,14 @@ def test_bad_arguments(arguments, words):
         all_knn(index, progress=False, **arguments)
 
 
+def test_leaves_that_get_too_small():
+    index = index_of(make("normal", 30, 3, 1))
+    with pytest.raises(ValueError, match="leaf_size = 20: .* of 15, less than"):
+        all_knn(index, 16, 1, 20, progress=False)
+    D, I = all_knn(index, 15, 1, 20, progress=False)
+    assert (I >= 0).all()
+
+
 def test_similarities_are_refused():
     index = index_of(make("normal", 20, 3, 1), faiss.METRIC_INNER_PRODUCT)
     with pytest.raises(ValueError, match="metric_type = 0"):

@@ -274,7 +274,7 @@ def load(loader):
 
 def test_sift_truth():
     data = load(datasets.sift)
-    _, I = index_of(data.base).search(data.queries, 10)
+    _, I = index_of(data.base).search(data.queries, data.truth.shape[1])
     assert 1.0 == evaluation.first_hit_recall(
         I, data.truth, data.queries, data.base
     )
@@ -283,7 +283,7 @@ def test_sift_truth():
 @pytest.mark.parametrize("metric, name", [(faiss.METRIC_L2, "l2"), (0, "ip")])
 def test_fashion_mnist_as_faiss(metric, name):
     data = load(datasets.fashion_mnist)
-    queries = data.test[:500]
+    queries = data.test
     _, I = index_of(data.train, metric).search(queries, 10)
     theirs = faiss.IndexFlat(784, metric)
     theirs.add(data.train)
@@ -292,3 +292,11 @@ def test_fashion_mnist_as_faiss(metric, name):
         I, I_faiss, queries, data.train, name == "ip"
     )
     assert agreement.same_or_tied == 1.0 and agreement.same > 0.99
+
+
+@pytest.mark.parametrize("metric, name", [(faiss.METRIC_L2, "l2"), (0, "ip")])
+def test_fashion_mnist_as_float64(metric, name):
+    data = load(datasets.fashion_mnist)
+    queries = data.test[:20]
+    D, I = index_of(data.train, metric).search(queries, 10)
+    oracle.check_knn(queries, data.train, 10, D, I, name == "ip")
