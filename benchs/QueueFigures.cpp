@@ -4,6 +4,8 @@
 
 #include "benchs/QueueFigures.h"
 
+#include "benchs/FaissWarpQueues.h"
+
 namespace faiss_bits::bench {
 
 namespace {
@@ -80,10 +82,12 @@ void addBitonicFigures(Cells& cells) {
 }
 
 void addSinglePassFigures(Cells& cells, const int32_t* ids) {
-    // FAISS's function chooses the thread queue's size by itself, so 5.5 has
-    // the default line only.
     for (int k : kThesisKs) {
         cells.add("hanak_5.5", faissMethod("faiss_warp"), 256, 1 << 20, k);
+        for (int threadQueue : faissThreadQueues(k)) {
+            cells.add(
+                    "hanak_5.5", faissWarpMethod(threadQueue), 256, 1 << 20, k);
+        }
     }
     QueueSelectOptions merge =
             queueSelectOptionsOf(SelectAlgorithm::BufferedSearch);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "benchs/FaissSelect.h"
+#include "benchs/FaissWarpQueues.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits::bench {
@@ -77,6 +78,23 @@ PaperMethod faissMethod(const std::string& name) {
                        static_cast<float*>(p.outKeys),
                        static_cast<gpu::ImplSize*>(p.outIds),
                        nullptr);
+            }};
+}
+
+PaperMethod faissWarpMethod(int threadQueue) {
+    return {"faiss_warp",
+            {{"thread_queue", threadQueue}},
+            [](const SelectProblem&) { return size_t(0); },
+            [threadQueue](const SelectProblem& p, Workspace) {
+                runFaissWarpSelectWith(
+                        threadQueue,
+                        static_cast<const float*>(p.keys),
+                        p.rows,
+                        p.cols,
+                        p.k,
+                        static_cast<float*>(p.outKeys),
+                        static_cast<gpu::ImplSize*>(p.outIds),
+                        nullptr);
             }};
 }
 

@@ -35,6 +35,9 @@ PaperMethod selectMethod(const std::string& algorithm);
 /// "faiss_warp" or "faiss_block".
 PaperMethod faissMethod(const std::string& name);
 
+/// "faiss_warp" with the field thread_queue: a size that faissThreadQueues has.
+PaperMethod faissWarpMethod(int threadQueue);
+
 /// Bits on a row that is cut into `partitions` parts, then Bits on their
 /// results (the thesis's 5.4.2). `ids` is [cols], 0 and up, on the device; it
 /// gives the parts the ids of the whole row.

@@ -167,6 +167,34 @@ def draw_rates(rows, x="k", name=method, label=None):
     return figure
 
 
+def draw_thread_queues(rows):
+    """5.5: the best size of WarpSelect's thread queue, and FAISS's choice."""
+    figure, (axis,) = panels(1)
+    default = [row for row in rows if "thread_queue" not in row]
+    best = {}
+    for row in rows:
+        if "thread_queue" in row and rate(row) > best.get(
+                row["k"], (0, 0))[0]:
+            best[row["k"]] = rate(row), row["thread_queue"]
+    if best:
+        ks = sorted(best)
+        axis.plot(ks, [best[k][0] for k in ks], "o-", ms=3.5, color="C0",
+                  label="best size (the numbers)")
+        for k in ks:
+            axis.annotate(str(best[k][1]), (k, best[k][0]), fontsize=8,
+                          xytext=(0, 5), textcoords="offset points",
+                          ha="center")
+    points = sorted((row["k"], rate(row)) for row in default)
+    axis.plot(*zip(*points), "o--", ms=3.5, color="C1", label="FAISS's choice")
+    axis.set_xscale("log", base=2)
+    axis.grid(alpha=0.3)
+    (queries, columns), = shapes(rows)
+    axis.set(xlabel="k", ylabel="$10^9$ distances / s",
+             title=f"q = {power(queries)}, n = {power(columns)}")
+    axis.set_ylim(0, 1.12 * max(map(rate, rows)))
+    return figure
+
+
 def draw_partitions(rows):
     """5.7: one row in parts."""
     return draw_rates(rows, "partitions", by_k, lambda k: f"k = {k}")
@@ -276,7 +304,7 @@ FIGURES = {
     "hanak_5.2": ("bitonic sort in three steps", draw_steps),
     "hanak_5.3": ("buffering", draw_buffer),
     "hanak_5.4": ("reads a thread and prefetching", draw_reads),
-    "hanak_5.5": ("WarpSelect, FAISS's own queue size", draw_rates),
+    "hanak_5.5": ("WarpSelect and its thread queue", draw_thread_queues),
     "hanak_5.6": ("single-pass selection", draw_rates),
     "hanak_5.7": ("one row in partitions", draw_partitions),
     "hanak_5.10": ("Sample Select", draw_multi_pass),

@@ -49,6 +49,10 @@ def rows_of(figure):
                 for rest, ms in (("", 8.0), ("+buf+full+sort", 4.0),
                                  ("+hp4", 2.0), ("+buf+full+sort+hp4", 1.0))
                 for k, n in ((32, 1 << 15), (256, 1 << 15), (256, 1 << 13))]
+    if figure == "hanak_5.5":
+        return [row(figure, "faiss_warp", k, 2.0) for k in (32, 64)] + [
+            row(figure, "faiss_warp", k, 2.0 - k / size, thread_queue=size)
+            for k in (32, 64) for size in (64, 128)]
     return [row(figure, m, k, ms) for k in (32, 64)
             for m, ms in (("bits", 0.3), ("faiss_warp", 2.0))]
 
@@ -130,6 +134,18 @@ def test_a_method_has_one_colour_in_all_panels():
     assert len(set(colours[0].values())) == 3
     assert colours[1] == {label: colours[0][label]
                           for label in ("Radix Select", "CUB sort")}
+
+
+def test_the_best_thread_queue_stands_at_its_point():
+    figure = plot_papers.draw_thread_queues(rows_of("hanak_5.5"))
+    (axis,) = figure.axes
+    assert [text.get_text() for text in axis.texts] == ["64", "64"]
+    best, default = axis.lines
+    assert (best.get_ydata() > default.get_ydata()).all()
+    # Results of before have the dashed line alone.
+    rows = [r for r in rows_of("hanak_5.5") if "thread_queue" not in r]
+    (axis,) = plot_papers.draw_thread_queues(rows).axes
+    assert len(axis.lines) == 1 and not axis.texts
 
 
 def test_the_legend_is_not_cut():
