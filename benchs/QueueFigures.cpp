@@ -82,11 +82,24 @@ void addBitonicFigures(Cells& cells) {
 }
 
 void addSinglePassFigures(Cells& cells, const int32_t* ids) {
+    // As many rows as in the thesis, and shorter ones: with fewer rows,
+    // WarpSelect leaves most of the GPU idle and no size of its queues matters.
+    constexpr int64_t kWarpRows = 2048;
+    constexpr int64_t kWarpCols = 1 << 17;
     for (int k : kThesisKs) {
-        cells.add("hanak_5.5", faissMethod("faiss_warp"), 256, 1 << 20, k);
-        for (int threadQueue : faissThreadQueues(k)) {
+        cells.add(
+                "hanak_5.5",
+                faissMethod("faiss_warp"),
+                kWarpRows,
+                kWarpCols,
+                k);
+        for (int size : faissThreadQueues(k)) {
             cells.add(
-                    "hanak_5.5", faissWarpMethod(threadQueue), 256, 1 << 20, k);
+                    "hanak_5.5",
+                    faissWarpMethod(size),
+                    kWarpRows,
+                    kWarpCols,
+                    k);
         }
     }
     QueueSelectOptions merge =
