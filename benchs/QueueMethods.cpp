@@ -64,11 +64,17 @@ PaperMethod selectMethod(const std::string& algorithm) {
             }};
 }
 
-PaperMethod faissMethod(const std::string& name) {
-    auto* select =
-            name == "faiss_warp" ? runFaissWarpSelect : runFaissBlockSelect;
+namespace {
+
+/// One of FAISS's selections, called as select(keys, rows, cols, k, outKeys,
+/// outIds, stream). Needs no scratch.
+template <class Select>
+PaperMethod ofFaiss(
+        const std::string& name,
+        std::vector<std::pair<std::string, int64_t>> fields,
+        Select select) {
     return {name,
-            {},
+            std::move(fields),
             [](const SelectProblem&) { return size_t(0); },
             [select](const SelectProblem& p, Workspace) {
                 select(static_cast<const float*>(p.keys),
@@ -81,21 +87,22 @@ PaperMethod faissMethod(const std::string& name) {
             }};
 }
 
+} // namespace
+
+PaperMethod faissMethod(const std::string& name) {
+    return ofFaiss(
+            name,
+            {},
+            name == "faiss_warp" ? runFaissWarpSelect : runFaissBlockSelect);
+}
+
 PaperMethod faissWarpMethod(int threadQueue) {
-    return {"faiss_warp",
+    return ofFaiss(
+            "faiss_warp",
             {{"thread_queue", threadQueue}},
-            [](const SelectProblem&) { return size_t(0); },
-            [threadQueue](const SelectProblem& p, Workspace) {
-                runFaissWarpSelectWith(
-                        threadQueue,
-                        static_cast<const float*>(p.keys),
-                        p.rows,
-                        p.cols,
-                        p.k,
-                        static_cast<float*>(p.outKeys),
-                        static_cast<gpu::ImplSize*>(p.outIds),
-                        nullptr);
-            }};
+            [threadQueue](auto... arguments) {
+                runFaissWarpSelectWith(threadQueue, arguments...);
+            });
 }
 
 namespace {

@@ -169,29 +169,19 @@ def draw_rates(rows, x="k", name=method, label=None):
 
 def draw_thread_queues(rows):
     """5.5: the best size of WarpSelect's thread queue, and FAISS's choice."""
-    figure, (axis,) = panels(1)
-    default = [row for row in rows if "thread_queue" not in row]
     best = {}
-    for row in rows:
-        if "thread_queue" in row and rate(row) > best.get(
-                row["k"], (0, 0))[0]:
-            best[row["k"]] = rate(row), row["thread_queue"]
-    if best:
-        ks = sorted(best)
-        axis.plot(ks, [best[k][0] for k in ks], "o-", ms=3.5, color="C0",
-                  label="best size (the numbers)")
-        for k in ks:
-            axis.annotate(str(best[k][1]), (k, best[k][0]), fontsize=8,
-                          xytext=(0, 5), textcoords="offset points",
-                          ha="center")
-    points = sorted((row["k"], rate(row)) for row in default)
-    axis.plot(*zip(*points), "o--", ms=3.5, color="C1", label="FAISS's choice")
-    axis.set_xscale("log", base=2)
-    axis.grid(alpha=0.3)
-    (queries, columns), = shapes(rows)
-    axis.set(xlabel="k", ylabel="$10^9$ distances / s",
-             title=f"q = {power(queries)}, n = {power(columns)}")
-    axis.set_ylim(0, 1.12 * max(map(rate, rows)))
+    for row in sorted(rows, key=rate):
+        if "thread_queue" in row:
+            best[row["k"]] = row
+    default = [row for row in rows if "thread_queue" not in row]
+    figure = draw_rates(
+        [*best.values(), *default],
+        name=lambda row: "best size (the numbers)" if "thread_queue" in row
+        else "FAISS's choice")
+    for k, row in best.items():
+        figure.axes[0].annotate(
+            row["thread_queue"], (k, rate(row)), xytext=(0, -12), fontsize=8,
+            textcoords="offset points", ha="center")
     return figure
 
 

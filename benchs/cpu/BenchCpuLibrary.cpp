@@ -159,20 +159,13 @@ BENCH_EXPORT const char* benchFusedPlan(
         const void* vectors,
         int threads,
         const char* variant,
-        void* outDistances,
-        int64_t* outIds,
         const char** json) {
     return guarded([&] {
-        auto plan = [&]<class T>(T* out) {
-            auto problem = fusedProblem<T>(
-                    metric, q, n, d, k, queries, vectors, threads, variant);
-            problem.outDistances = out;
-            problem.outIds = outIds;
-            return planFusedKnn(problem);
+        auto plan = [&]<class T>(T) {
+            return jsonOf(planFusedKnn(fusedProblem<T>(
+                    metric, q, n, d, k, queries, vectors, threads, variant)));
         };
-        text = std::string(dtype) == "float64"
-                ? jsonOf(plan(static_cast<double*>(outDistances)))
-                : jsonOf(plan(static_cast<float*>(outDistances)));
+        text = std::string(dtype) == "float64" ? plan(double()) : plan(float());
         *json = text.c_str();
     });
 }

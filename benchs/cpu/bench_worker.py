@@ -178,12 +178,10 @@ class Native(Worker):
 
     def plan(self, q, k, variant="auto"):
         """The cost model's plan for a search."""
-        D, I = np.empty((q, k), self.cell["dtype"]), np.empty((q, k), np.int64)
         text = ctypes.c_char_p()
         self._check(self.library.benchFusedPlan(
             self.cell["dtype"].encode(), self.cell["metric"].encode(),
-            *self._problem(q, k), variant.encode(), address(D), address(I),
-            ctypes.byref(text)))
+            *self._problem(q, k), variant.encode(), ctypes.byref(text)))
         return json.loads(text.value)
 
     def peak(self, dtype):

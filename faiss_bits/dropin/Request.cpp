@@ -68,8 +68,8 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.outStride = r.rows > 1 ? r.outKeyStride : 0;
     p.multiprocessors = device.multiprocessors;
     // One kernel that only reads. FAISS computes the next tile's distances on
-    // another stream meanwhile, which it leaves more of the GPU: inner product
-    // of 10240 queries and 2^20 vectors, 98 -> 90 ms on an H200.
+    // another stream meanwhile, and is done sooner (inner product, d = 128,
+    // 10240 queries, 2^20 vectors, H200: 90.4 ms, SampleFilter 98.7).
     if (r.k == 1) {
         p.algorithm = SelectAlgorithm::Bits;
     }

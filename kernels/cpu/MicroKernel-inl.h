@@ -209,7 +209,8 @@ HWY_INLINE bool computeTile(
         }
     }
     // The sign of (limit - value) is set where a value is beyond the limit. One
-    // test of all signs is less work than a comparison for each of them.
+    // test of all signs is less work than a comparison for each of them. NaN
+    // may have either sign: it is under no limit, and emitting compares again.
     const hn::RebindToSigned<decltype(d)> di;
     V beyond[kTileWidth];
     FAISS_BITS_UNROLL

@@ -142,7 +142,7 @@ def test_the_best_thread_queue_stands_at_its_point():
     assert [text.get_text() for text in axis.texts] == ["64", "64"]
     best, default = axis.lines
     assert (best.get_ydata() > default.get_ydata()).all()
-    # Results of before have the dashed line alone.
+    # Without other sizes there is one line.
     rows = [r for r in rows_of("hanak_5.5") if "thread_queue" not in r]
     (axis,) = plot_papers.draw_thread_queues(rows).axes
     assert len(axis.lines) == 1 and not axis.texts
