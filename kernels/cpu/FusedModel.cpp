@@ -156,8 +156,9 @@ double predictSeconds(
         rows = std::ceil(perBatch / third) * third / threads;
         shares = threads;
     } else {
-        const double blocks = std::ceil(perBatch / plan.queryBlock);
-        rows = std::ceil(blocks / threads) * plan.queryBlock;
+        // Blocks get smaller towards the end, down to a quarter.
+        const double least = std::min<double>(perBatch, plan.queryBlock / 4.0);
+        rows = threads > 1 ? perBatch / threads + least / 2 : perBatch;
         packing += n * d * value * kSharedValue / threads;
         // Queries are packed again for every block of vectors.
         packing += perBatch * d * value * kPackedValue *

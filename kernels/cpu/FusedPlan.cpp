@@ -179,8 +179,6 @@ void planBlocks(
     plan.firstCapacity = std::max<idx_t>(
             plan.bufferCapacity, std::min<idx_t>(16 * k, 512) + nr);
 
-    // Selections of a batch stay in the shared cache; a batch has enough rows
-    // that packing the vectors again for the next one is little work.
     double perQuery = 64.0 * parts;
     if (k > 0) {
         perQuery +=
@@ -188,6 +186,20 @@ void planBlocks(
                 selectionBytes(
                         plan, (n + parts - 1) / parts, k, shape.scalarBytes);
     }
+
+    // Packed queries: half the cache of a core.
+    const idx_t mostRows = std::clamp<idx_t>(
+            idx_t(machine.cacheBytes / 2 / rowBytes) / mr * mr, mr, 16 * mr);
+    const idx_t blockRows = std::min(
+            q, choice.queryBlock ? idx_t(choice.queryBlock) : mostRows);
+    plan.selectsByBlock = k > 0 && !plan.acrossVectors &&
+            plan.vectorBlock >= n &&
+            (plan.variant == FusedVariant::Buffered ||
+             plan.variant == FusedVariant::Var1) &&
+            perQuery * double(blockRows) * plan.threads <= kSelectionBytes;
+
+    // Selections of a batch stay in the shared cache; a batch has enough rows
+    // that packing the vectors again for the next one is little work.
     const double inCache = machine.sharedBytes / 4 / perQuery;
     const double enough = std::max(256.0 * plan.threads, inCache);
     double batch = std::min(enough, kSelectionBytes / perQuery);
@@ -197,14 +209,13 @@ void planBlocks(
                 batch, std::max(64.0 * mr, machine.cacheBytes / 2 / rowBytes));
     }
     // As even as whole tiles allow, where there are many.
-    const idx_t most = std::max<idx_t>(1, idx_t(batch));
+    const idx_t most =
+            plan.selectsByBlock ? q : std::max<idx_t>(1, idx_t(batch));
     const idx_t batches = (q + most - 1) / most;
     const idx_t even = (q + batches - 1) / batches;
     plan.batchQueries = std::min(q, even < 8 * mr ? even : roundUp(even, mr));
 
-    // Packed queries: half the cache of a core, and blocks for all threads.
-    const idx_t mostRows = std::clamp<idx_t>(
-            idx_t(machine.cacheBytes / 2 / rowBytes) / mr * mr, mr, 16 * mr);
+    // Blocks for all threads.
     idx_t blocks = (plan.batchQueries + mostRows - 1) / mostRows;
     if (!plan.acrossVectors) {
         blocks = roundUp(blocks, plan.threads);
@@ -223,11 +234,13 @@ void planBlocks(
             (plan.depthBlock < d ? double(plan.groupPanels) * plan.queryBlock *
                              nr * shape.scalarBytes
                                  : 0);
-    plan.scratchBytes = size_t(
-            perQuery * double(plan.batchQueries) + perThread * plan.threads +
-            (plan.acrossVectors ? rowBytes * double(plan.batchQueries)
-                                : rowBytes * usedColumns) +
-            (k > 0 ? finishBytes(plan, n, k, shape.scalarBytes) : 0));
+    const double selected = plan.selectsByBlock ? usedRows * plan.threads
+                                                : double(plan.batchQueries);
+    plan.scratchBytes =
+            size_t(perQuery * selected + perThread * plan.threads +
+                   (plan.acrossVectors ? rowBytes * double(plan.batchQueries)
+                                       : rowBytes * usedColumns) +
+                   (k > 0 ? finishBytes(plan, n, k, shape.scalarBytes) : 0));
 }
 
 /// The better way to share the work of a variant among threads.

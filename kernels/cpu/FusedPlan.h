@@ -67,6 +67,9 @@ struct FusedPlan {
     int queryBlock = 0, vectorBlock = 0, depthBlock = 0;
     int tileQueries = 0, tileVectors = 0; ///< m_r, n_r of the micro-kernel
     bool acrossVectors = false; ///< threads share the queries, not the vectors
+    /// Every block of queries has its own selection, which its thread finishes:
+    /// where the packed vectors are one block.
+    bool selectsByBlock = false;
     int groupPanels = 1; ///< tiles of vectors that a block of components visits
     int64_t bufferCapacity = 0; ///< candidates of a query before a cut
     int64_t firstCapacity = 0;  ///< candidates before the first cut

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/FusedKnn.h"
@@ -87,12 +88,16 @@ FusedRangeResult<T> runFusedRange(const FusedProblem<T>& problem, T radius) {
     const idx_t batch = std::min<idx_t>(plan.batchQueries, setup.numQueries);
     const int parts = plan.acrossVectors ? plan.threads : 1;
     RangeSelection<T> selection(setup, plan, limit, batch, parts);
+    std::optional<QuerySweep<T>> byQueries;
+    if (!plan.acrossVectors) {
+        byQueries.emplace(setup, plan, batch);
+    }
     for (idx_t begin = 0; begin < setup.numQueries; begin += batch) {
         const idx_t rows = std::min(batch, setup.numQueries - begin);
         if (plan.acrossVectors) {
             sweepByVectors(setup, plan, begin, rows, selection.sinks(), parts);
         } else {
-            sweepByQueries(setup, plan, begin, rows, selection.sinks()[0], {});
+            byQueries->run(begin, rows, selection.sinks()[0], {});
         }
         selection.moveTo(setup, rows, result);
     }

@@ -16,14 +16,6 @@ constexpr double kOperationsPerRegion = 2e9;
 /// whole vectors.
 constexpr idx_t kPanelSlack = 16;
 
-/// Packed vectors with their norms.
-template <class T>
-struct PackedVectors {
-    PackedVectors(idx_t columns, int depth)
-            : panels(columns * depth), terms(columns) {}
-    FusedBuffer<T> panels, terms;
-};
-
 template <class T>
 idx_t partialSize(const FusedPlan& plan, idx_t rows, int depth) {
     return plan.depthBlock < depth ? plan.groupPanels *
@@ -58,88 +50,151 @@ void setFilters(FusedSink<T>& sink, idx_t first, idx_t count) {
     }
 }
 
+/// Ends of the blocks that threads take in turn: of `most` rows, and the last
+/// of every thread in ever smaller ones, down to a quarter, so that threads
+/// that are not equally fast still finish together.
+std::vector<idx_t> cutRows(idx_t rows, idx_t most, int tile, int threads) {
+    const idx_t least = roundUp((most + 3) / 4, tile);
+    std::vector<idx_t> ends;
+    for (idx_t end = 0; end < rows;) {
+        const idx_t left = rows - end;
+        const idx_t share = threads > 1 && left <= threads * most
+                ? std::clamp(roundUp(left / (2 * threads), tile), least, most)
+                : most;
+        end += std::min(share, left);
+        ends.push_back(end);
+    }
+    return ends;
+}
+
 } // namespace
 
 template <class T>
-void sweepByQueries(
+QuerySweep<T>::QuerySweep(
         const FusedSetup<T>& setup,
         const FusedPlan& plan,
+        idx_t mostQueries)
+        : setup_(setup),
+          plan_(plan),
+          width_(std::min<idx_t>(
+                  roundUp(plan.vectorBlock, plan.tileVectors),
+                  roundUp(setup.numVectors, plan.tileVectors))),
+          blockRows_(
+                  roundUp(std::min<idx_t>(plan.queryBlock, mostQueries),
+                          plan.tileQueries)),
+          panels_(width_ * setup.depth),
+          terms_(width_),
+          scratch_(plan.threads) {
+    for (Scratch& mine : scratch_) {
+        mine.queries.allocate(blockRows_ * setup.depth + kPanelSlack);
+        mine.partial.allocate(partialSize<T>(plan, blockRows_, setup.depth));
+    }
+}
+
+template <class T>
+void QuerySweep<T>::pack(idx_t first, idx_t count) {
+    if (packedFirst_ == first) {
+        return; // all vectors are in one block: as the last batch left them
+    }
+    packedFirst_ = -1;
+    const idx_t tile = plan_.tileVectors;
+    const idx_t perJob = tile *
+            std::max<idx_t>(1,
+                            (idx_t(1) << 14) /
+                                    std::max<idx_t>(1, tile * setup_.depth));
+    parallelFor(
+            plan_.threads, (count + perJob - 1) / perJob, [&](idx_t i, int) {
+                FusedPackJob<T> job = packJob(setup_, setup_.vectors);
+                job.begin = first + i * perJob;
+                job.count = std::min(perJob, count - i * perJob);
+                job.panels = panels_.get() + i * perJob * setup_.depth;
+                job.terms = terms_.get() + i * perJob;
+                setup_.common.packVectors(job, setup_.metric);
+            });
+    packedFirst_ = first;
+}
+
+template <class T>
+template <class Body>
+void QuerySweep<T>::forBlocks(idx_t count, idx_t columns, const Body& body) {
+    const double perBlock = operationsOf(setup_.metric) * double(blockRows_) *
+            double(columns) * setup_.depth;
+    const idx_t perRegion = *setup_.interrupt
+            ? std::max<idx_t>(1, idx_t(kOperationsPerRegion / perBlock)) *
+                    plan_.threads * blockRows_
+            : count;
+    for (idx_t begin = 0; begin < count; begin += perRegion) {
+        const std::vector<idx_t> ends =
+                cutRows(std::min(perRegion, count - begin),
+                        blockRows_,
+                        plan_.tileQueries,
+                        plan_.threads);
+        parallelFor(
+                plan_.threads, idx_t(ends.size()), [&](idx_t i, int thread) {
+                    const idx_t before = i > 0 ? ends[i - 1] : 0;
+                    body(thread, begin + before, ends[i] - before);
+                });
+        setup_.callInterrupt();
+    }
+}
+
+template <class T>
+void QuerySweep<T>::run(
         idx_t begin,
         idx_t count,
         FusedSink<T>& sink,
         const std::function<void(idx_t, idx_t)>& blockDone) {
-    const int depth = setup.depth;
-    const idx_t tile = plan.tileVectors;
-    const idx_t width = std::min<idx_t>(
-            roundUp(plan.vectorBlock, tile), roundUp(setup.numVectors, tile));
-    const idx_t blockRows =
-            std::min<idx_t>(plan.queryBlock, roundUp(count, plan.tileQueries));
-    const PackedVectors<T> packed(width, depth);
-
-    // Scratch of a thread, allocated here so that no thread has to.
-    struct Scratch {
-        FusedBuffer<T> queries, partial;
-    };
-    std::vector<Scratch> scratch(plan.threads);
-    for (Scratch& mine : scratch) {
-        mine.queries.allocate(blockRows * depth + kPanelSlack);
-        mine.partial.allocate(partialSize<T>(plan, blockRows, depth));
-    }
-    const idx_t panelsPerJob = std::max<idx_t>(
-            1, (idx_t(1) << 14) / std::max<idx_t>(1, tile * depth));
-
-    for (idx_t first = 0; first < setup.numVectors; first += width) {
-        const idx_t columns = std::min(width, setup.numVectors - first);
-        const idx_t perJob = panelsPerJob * tile;
-        parallelFor(
-                plan.threads,
-                (columns + perJob - 1) / perJob,
-                [&](idx_t i, int) {
-                    FusedPackJob<T> job = packJob(setup, setup.vectors);
-                    job.begin = first + i * perJob;
-                    job.count = std::min(perJob, columns - i * perJob);
-                    job.panels = packed.panels.get() + i * perJob * depth;
-                    job.terms = packed.terms.get() + i * perJob;
-                    setup.common.packVectors(job, setup.metric);
-                });
-        const double perBlock =
-                operationsOf(setup.metric) * blockRows * columns * depth;
-        const idx_t blocks = (count + blockRows - 1) / blockRows;
-        const idx_t perRegion = *setup.interrupt
-                ? std::max<idx_t>(1, idx_t(kOperationsPerRegion / perBlock)) *
-                        plan.threads
-                : blocks;
-        for (idx_t block = 0; block < blocks; block += perRegion) {
-            const idx_t todo = std::min(perRegion, blocks - block);
-            parallelFor(plan.threads, todo, [&](idx_t i, int thread) {
-                Scratch& mine = scratch[thread];
-                const idx_t row = (block + i) * blockRows;
-                const idx_t rows = std::min(blockRows, count - row);
-                FusedPackJob<T> pack = packJob(setup, setup.queries);
-                pack.begin = begin + row;
-                pack.count = rows;
-                pack.panels = mine.queries.get();
-                pack.terms = sink.queryTerm + row;
-                setup.common.packQueries(pack, setup.metric);
-                setFilters(sink, row, rows);
-                FusedTileJob<T> job = tileJob(setup, plan);
-                job.queries = mine.queries.get();
-                job.vectors = packed.panels.get();
-                job.vectorTerm = packed.terms.get();
-                job.partial = mine.partial.get();
-                job.firstRow = row;
-                job.rows = int(rows);
-                job.columns = columns;
-                job.firstId = first;
-                job.sink = &sink;
-                setup.kernels.runTiles(job);
-            });
-            setup.callInterrupt();
-        }
+    for (idx_t first = 0; first < setup_.numVectors; first += width_) {
+        const idx_t columns = std::min(width_, setup_.numVectors - first);
+        pack(first, columns);
+        forBlocks(count, columns, [&](int thread, idx_t row, idx_t rows) {
+            runBlock(thread, begin + row, rows, first, columns, sink, row);
+        });
         if (blockDone) {
             blockDone(first, columns);
         }
     }
+}
+
+template <class T>
+void QuerySweep<T>::runApart(const Open& open, const Close& close) {
+    const idx_t columns = setup_.numVectors;
+    pack(0, columns);
+    forBlocks(
+            setup_.numQueries, columns, [&](int thread, idx_t row, idx_t rows) {
+                runBlock(thread, row, rows, 0, columns, *open(thread), 0);
+                close(thread, row, rows);
+            });
+}
+
+template <class T>
+void QuerySweep<T>::runBlock(
+        int thread,
+        idx_t query,
+        idx_t rows,
+        idx_t first,
+        idx_t columns,
+        FusedSink<T>& sink,
+        idx_t sinkRow) {
+    Scratch& mine = scratch_[thread];
+    FusedPackJob<T> pack = packJob(setup_, setup_.queries);
+    pack.begin = query;
+    pack.count = rows;
+    pack.panels = mine.queries.get();
+    pack.terms = sink.queryTerm + sinkRow;
+    setup_.common.packQueries(pack, setup_.metric);
+    setFilters(sink, sinkRow, rows);
+    FusedTileJob<T> job = tileJob(setup_, plan_);
+    job.queries = mine.queries.get();
+    job.vectors = panels_.get();
+    job.vectorTerm = terms_.get();
+    job.partial = mine.partial.get();
+    job.firstRow = sinkRow;
+    job.rows = int(rows);
+    job.columns = columns;
+    job.firstId = first;
+    job.sink = &sink;
+    setup_.kernels.runTiles(job);
 }
 
 namespace {
@@ -287,20 +342,14 @@ void sweepByVectors(
     }
 }
 
-#define INSTANTIATE(T)                                 \
-    template void sweepByQueries(                      \
-            const FusedSetup<T>&,                      \
-            const FusedPlan&,                          \
-            idx_t,                                     \
-            idx_t,                                     \
-            FusedSink<T>&,                             \
-            const std::function<void(idx_t, idx_t)>&); \
-    template void sweepByVectors(                      \
-            const FusedSetup<T>&,                      \
-            const FusedPlan&,                          \
-            idx_t,                                     \
-            idx_t,                                     \
-            FusedSink<T>*,                             \
+#define INSTANTIATE(T)            \
+    template class QuerySweep<T>; \
+    template void sweepByVectors( \
+            const FusedSetup<T>&, \
+            const FusedPlan&,     \
+            idx_t,                \
+            idx_t,                \
+            FusedSink<T>*,        \
             int);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -108,6 +108,77 @@ TEST_P(FusedBlocks, AsPlanned) {
     }
 }
 
+/// Where the packed vectors are one block, every block of queries has its own
+/// selection; else a batch has one. Sizes at the edges of the blocks that the
+/// schedule cuts: whole ones, and the smaller ones at the end.
+TEST(FusedBlocksOfQueries, AgreeWithBatches) {
+    for (FusedVariant variant : {FusedVariant::Buffered, FusedVariant::Var1}) {
+        for (int64_t q :
+             {1,
+              11,
+              12,
+              13,
+              23,
+              24,
+              25,
+              47,
+              48,
+              49,
+              95,
+              96,
+              97,
+              143,
+              144,
+              145,
+              300}) {
+            FusedCase c;
+            c.q = q;
+            c.n = 700;
+            c.d = 20;
+            c.k = q % 2 ? 9 : 60;
+            c.contents = q % 3 ? Contents::Uniform : Contents::FewDistinct;
+            c.seed = uint32_t(q);
+            const FusedData<float> data(c);
+            FusedChoice choice;
+            choice.variant = variant;
+            choice.queryBlock = 24;
+            FusedChoice inBatches = choice;
+            inBatches.vectorBlock = 64;
+            ASSERT_FALSE(
+                    planFusedKnn(data.problem(inBatches, 1)).selectsByBlock);
+            const auto expected = data.run(inBatches, 1);
+            ASSERT_TRUE(data.check(expected)) << c.describe();
+            for (int threads : {1, 2, 3, 5}) {
+                const FusedPlan plan =
+                        planFusedKnn(data.problem(choice, threads));
+                ASSERT_TRUE(plan.selectsByBlock || plan.acrossVectors)
+                        << toString(plan);
+                ASSERT_TRUE(data.run(choice, threads) == expected)
+                        << c.describe() << describe(choice, threads);
+            }
+        }
+    }
+}
+
+/// Batches after the first find the vectors packed.
+TEST(FusedBlocksOfQueries, LaterBatchesUseThePackedVectors) {
+    FusedCase c;
+    c.q = 600;
+    c.n = 8200;
+    c.d = 8;
+    c.k = 5;
+    c.contents = Contents::Uniform;
+    const FusedData<float> data(c);
+    FusedChoice choice;
+    choice.variant = FusedVariant::Var6;
+    for (int threads : {1, 2}) {
+        const FusedPlan plan = planFusedKnn(data.problem(choice, threads));
+        ASSERT_GE(plan.vectorBlock, c.n) << toString(plan);
+        ASSERT_LT(plan.batchQueries, c.q) << toString(plan);
+        ASSERT_TRUE(data.check(data.run(choice, threads)));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
         Cpu,
         FusedBlocks,
