@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/FusedMachineFile.h"
 #include "kernels/cpu/FusedPlan.h"
 #include "kernels/cpu/FusedTargets.h"
 
@@ -137,6 +138,20 @@ FusedMachine measure() {
     std::vector<uint64_t> memory((size_t(32) << 20) / sizeof(uint64_t), 1);
     machine.secondsPerValue = measureValue(memory);
     machine.secondsPerAccess = measureAccess(memory, machine.cacheBytes);
+    return machine;
+}
+
+/// From the file that the environment names; measured, and written there, if
+/// there is none yet.
+FusedMachine readOrMeasure() {
+    FusedMachine machine;
+    const std::string file = fusedMachineFile();
+    if (file.empty() || !readFusedMachine(file, machine)) {
+        machine = measure();
+        if (!file.empty()) {
+            writeFusedMachine(file, machine);
+        }
+    }
     isMeasured = true;
     return machine;
 }
@@ -144,7 +159,7 @@ FusedMachine measure() {
 } // namespace
 
 const FusedMachine& fusedMachine() {
-    static const FusedMachine machine = measure();
+    static const FusedMachine machine = readOrMeasure();
     return machine;
 }
 

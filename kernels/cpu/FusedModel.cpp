@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/FusedMachineFile.h"
 #include "kernels/cpu/FusedSearch.h"
 
 namespace faiss_bits {
@@ -175,7 +176,8 @@ const FusedMachine& machineForPlan(const FusedShape& shape) {
     constexpr double kWorthMeasuring = 1e10; // operations: 50 ms
     const double operations = 2.0 * double(shape.numQueries) *
             double(shape.numVectors) * shape.depth;
-    return fusedMachineIsMeasured() || operations > kWorthMeasuring
+    return fusedMachineIsMeasured() || operations > kWorthMeasuring ||
+                    !fusedMachineFile().empty()
             ? fusedMachine()
             : typical;
 }

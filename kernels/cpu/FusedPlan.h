@@ -46,9 +46,12 @@ struct FusedChoice {
     std::string target;
 };
 
-/// Constants of the cost model, measured once per process and machine
-/// (about 50 ms) for one thread; section 2.6 of the paper. A search that takes
-/// less is planned with typical ones, if nothing was measured before it.
+/// Constants of the cost model for one thread; section 2.6 of the paper. They
+/// come from the file that the environment's FAISS_BITS_CPU_MACHINE names, or
+/// are measured (about 50 ms) and written there if it does not exist yet: once
+/// for a machine. Without that variable they are measured once in a process,
+/// and a search that takes less is planned with typical ones, if nothing was
+/// measured before it. A file that is not right is an Error of the search.
 struct FusedMachine {
     double operationsPerSecond = 0; ///< tau_f: multiply-adds count two
     double secondsPerValue = 0;     ///< tau_b: a value streamed from memory

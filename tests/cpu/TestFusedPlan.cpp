@@ -312,18 +312,5 @@ TEST_F(FusedTargetsDeathTest, UnknownInTheVariable) {
             "");
 }
 
-TEST(FusedMachine, IsMeasuredOnceAndPlausible) {
-    const FusedMachine& machine = fusedMachine();
-    EXPECT_EQ(&machine, &fusedMachine());
-    EXPECT_GT(machine.operationsPerSecond, 1e7);
-    EXPECT_LT(machine.operationsPerSecond, 1e13);
-    EXPECT_GT(machine.secondsPerValue, 1e-13);
-    EXPECT_LT(machine.secondsPerValue, 1e-6);
-    EXPECT_GT(machine.secondsPerAccess, 1e-12);
-    EXPECT_LT(machine.secondsPerAccess, 1e-4);
-    EXPECT_GT(machine.cacheBytes, 1e4);
-    EXPECT_GE(machine.sharedBytes, machine.cacheBytes);
-}
-
 } // namespace
 } // namespace faiss_bits::test
