@@ -157,9 +157,17 @@ double predictSeconds(
         rows = std::ceil(perBatch / third) * third / threads;
         shares = threads;
     } else {
-        // Blocks get smaller towards the end, down to a quarter.
-        const double least = std::min<double>(perBatch, plan.queryBlock / 4.0);
-        rows = threads > 1 ? perBatch / threads + least / 2 : perBatch;
+        // Blocks get smaller towards the end, down to a quarter; the busiest
+        // thread has such a one in whole tiles, however few the queries are.
+        const double quarter = plan.queryBlock / 4.0;
+        const double least =
+                std::ceil(quarter / plan.tileQueries) * plan.tileQueries;
+        rows = perBatch;
+        if (threads > 1) {
+            rows = std::max(
+                    std::min(perBatch, least),
+                    perBatch / threads + std::min(perBatch, quarter) / 2);
+        }
         packing += n * d * value * kSharedValue / threads;
         // Queries are packed again for every block of vectors.
         packing += perBatch * d * value * kPackedValue *
