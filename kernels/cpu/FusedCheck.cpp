@@ -1,3 +1,5 @@
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -101,6 +103,7 @@ FusedSetup<T> checkFused(const FusedProblem<T>& p, bool shapeOnly) {
             p.vectors, p.vectorStride ? p.vectorStride : p.d, p.vectorIds};
     setup.numQueries = p.numQueries;
     setup.numVectors = p.numVectors;
+    setup.team = p.threads ? p.threads : omp_get_max_threads();
     setup.target = fusedTargetOf(p.choice.target);
     setup.common = fusedCommonKernels<T>(setup.target);
     setup.kernels = fusedMetricKernels<T>(setup.metric, setup.target);

@@ -1,7 +1,5 @@
 #include "kernels/cpu/FusedPlan.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -301,7 +299,7 @@ FusedPlan planFused(
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;
-    base.threads = problem.threads ? problem.threads : omp_get_max_threads();
+    base.threads = setup.team;
     // A thread is not worth starting for less than about 10 microseconds.
     constexpr double kOperationsPerThread = 5e5;
     const double operations = 2.0 * double(shape.numQueries) *

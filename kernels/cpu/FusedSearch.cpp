@@ -103,7 +103,10 @@ void QuerySweep<T>::pack(idx_t first, idx_t count) {
                             (idx_t(1) << 14) /
                                     std::max<idx_t>(1, tile * setup_.depth));
     parallelFor(
-            plan_.threads, (count + perJob - 1) / perJob, [&](idx_t i, int) {
+            setup_.team,
+            plan_.threads,
+            (count + perJob - 1) / perJob,
+            [&](idx_t i, int) {
                 FusedPackJob<T> job = packJob(setup_, setup_.vectors);
                 job.begin = first + i * perJob;
                 job.count = std::min(perJob, count - i * perJob);
@@ -130,7 +133,10 @@ void QuerySweep<T>::forBlocks(idx_t count, idx_t columns, const Body& body) {
                         plan_.tileQueries,
                         plan_.threads);
         parallelFor(
-                plan_.threads, idx_t(ends.size()), [&](idx_t i, int thread) {
+                setup_.team,
+                plan_.threads,
+                idx_t(ends.size()),
+                [&](idx_t i, int thread) {
                     const idx_t before = i > 0 ? ends[i - 1] : 0;
                     body(thread, begin + before, ends[i] - before);
                 });
@@ -328,16 +334,22 @@ void sweepByVectors(
                         roundUp(sweep.chunk, tile)));
     }
     for (idx_t done = 0; done < longest; done += step) {
-        parallelFor(plan.threads, parts, [&](idx_t part, int thread) {
-            const idx_t first =
-                    partBegin(setup.numVectors, tile, int(part), parts) + done;
-            const idx_t end =
-                    partBegin(setup.numVectors, tile, int(part) + 1, parts);
-            if (first < end) {
-                sweep.run(
-                        int(part), thread, first, std::min(end, first + step));
-            }
-        });
+        parallelFor(
+                setup.team, plan.threads, parts, [&](idx_t part, int thread) {
+                    const idx_t first =
+                            partBegin(
+                                    setup.numVectors, tile, int(part), parts) +
+                            done;
+                    const idx_t end = partBegin(
+                            setup.numVectors, tile, int(part) + 1, parts);
+                    if (first < end) {
+                        sweep.run(
+                                int(part),
+                                thread,
+                                first,
+                                std::min(end, first + step));
+                    }
+                });
         setup.callInterrupt();
     }
 }

@@ -20,6 +20,7 @@ struct FusedSetup {
     int depth = 0;
     FusedRows<T> queries, vectors;
     idx_t numQueries = 0, numVectors = 0;
+    int team = 1; ///< threads of every parallel loop; a plan may use fewer
     int64_t target = 0;
     FusedCommonKernels<T> common;
     FusedMetricKernels<T> kernels;

@@ -156,7 +156,7 @@ void FusedSelection<T>::reset() {
 template <class T>
 void FusedSelection<T>::takeBlock(idx_t first, idx_t count, idx_t rows) {
     FusedSink<T>& sink = sinks_[0];
-    parallelFor(plan_.threads, rows, [&](idx_t row, int) {
+    parallelFor(setup_.team, plan_.threads, rows, [&](idx_t row, int) {
         setup_.common.scanRow(
                 sink.distances + row * sink.distanceStride,
                 count,
@@ -290,17 +290,21 @@ void FusedSelection<T>::finish(
         idx_t* outIds,
         idx_t outK) {
     const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
-    parallelFor(int(scratch_.size()), jobs, [&](idx_t job, int thread) {
-        const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
-        for (idx_t row = job * kRowsPerJob; row < end; ++row) {
-            finishRow(
-                    row,
-                    scratch_[thread],
-                    outDistances + row * outK,
-                    outIds + row * outK,
-                    outK);
-        }
-    });
+    parallelFor(
+            setup_.team,
+            int(scratch_.size()),
+            jobs,
+            [&](idx_t job, int thread) {
+                const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
+                for (idx_t row = job * kRowsPerJob; row < end; ++row) {
+                    finishRow(
+                            row,
+                            scratch_[thread],
+                            outDistances + row * outK,
+                            outIds + row * outK,
+                            outK);
+                }
+            });
 }
 
 template class FusedSelection<float>;

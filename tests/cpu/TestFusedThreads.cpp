@@ -2,8 +2,11 @@
 
 #include <omp.h>
 
+#include <filesystem>
 #include <latch>
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -93,6 +96,44 @@ TEST(FusedThreads, NeverChangeTheResultInSmallBlocks) {
                     ASSERT_TRUE(data.run(choice, threads) == one)
                             << c.describe() << describe(choice, threads);
                 }
+            }
+        }
+    }
+}
+
+/// Threads of this process, as the system numbers them.
+std::set<std::string> threadsOfTheProcess() {
+    std::set<std::string> names;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+        names.insert(entry.path().filename());
+    }
+    return names;
+}
+
+/// A search that has less to do leaves the threads to the next one: ending and
+/// starting them takes longer than many a search.
+TEST(FusedThreads, StayForTheNextSearch) {
+    FusedCase large;
+    large.q = 200;
+    large.n = 2000;
+    large.d = 32;
+    large.k = 10;
+    const FusedData<float> data(large);
+    (void)data.run({}, 4);
+    const auto before = threadsOfTheProcess();
+    ASSERT_GE(before.size(), 4u);
+    for (FusedVariant variant : kFusedVariants) {
+        for (int64_t q : {1, 10, 20, 200}) {
+            for (int64_t n : {100, 3000, 30000}) {
+                FusedCase c = large;
+                c.q = q;
+                c.n = n;
+                FusedChoice choice;
+                choice.variant = variant;
+                (void)FusedData<float>(c).run(choice, 4);
+                ASSERT_EQ(threadsOfTheProcess(), before)
+                        << c.describe() << describe(choice, 4);
             }
         }
     }
