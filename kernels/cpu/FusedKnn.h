@@ -77,9 +77,10 @@ struct FusedRangeResult {
 ///          squares must not leave the range of T
 /// Limits   k >= 1, below, at or above n; d >= 1; numVectors < 2^31
 /// Threads  OpenMP over blocks of queries; over vectors, with merged results,
-///          where queries are few. Safe to call from several threads
-/// Memory   planFusedKnn says. Queries are worked off in batches that keep the
-///          selections below 256 MB, unless one query alone needs more (8
+///          where queries are few. Every loop asks for all `threads`, so that
+///          none is ended and started again. Safe to call from several threads
+/// Memory   planFusedKnn says. Queries are worked off in batches, or in a block
+///          for each thread, that keep the selections below 256 MB, unless one query alone needs more (8
 ///          bytes a candidate, 16 for double; up to 2 k of them, at most n).
 ///          Packed blocks: a quarter of the last cache, half a second a thread
 /// Errors   throws Error that names a bad argument and its value, before
