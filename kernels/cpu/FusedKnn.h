@@ -80,9 +80,10 @@ struct FusedRangeResult {
 ///          where queries are few. Every loop asks for all `threads`, so that
 ///          none is ended and started again. Safe to call from several threads
 /// Memory   planFusedKnn says. Queries are worked off in batches, or in a block
-///          for each thread, that keep the selections below 256 MB, unless one query alone needs more (8
-///          bytes a candidate, 16 for double; up to 2 k of them, at most n).
-///          Packed blocks: a quarter of the last cache, half a second a thread
+///          for each thread, that keep the selections below 256 MB, unless one
+///          query alone needs more (8 bytes a candidate, 16 for double; up to
+///          2 k of them, at most n). Packed blocks: a quarter of the last
+///          cache, half a second-level cache a thread
 /// Errors   throws Error that names a bad argument and its value, before
 ///          anything is written
 /// Cost     2 q n d operations; one read of the vectors a block of queries

@@ -38,7 +38,7 @@ FusedVariant fusedVariantOf(const std::string& name);
 /// under the radius are appended) and Direct.
 struct FusedChoice {
     FusedVariant variant = FusedVariant::Auto;
-    int queryBlock = 0;  ///< m_c: queries packed at a time by a thread
+    int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
     int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads
     int depthBlock = 0;  ///< d_c: components packed at a time
     /// Instruction set, one of fusedTargets(); empty: the best that runs here.
@@ -69,7 +69,7 @@ struct FusedPlan {
     FusedVariant variant = FusedVariant::Auto;
     int queryBlock = 0, vectorBlock = 0, depthBlock = 0;
     int tileQueries = 0, tileVectors = 0; ///< m_r, n_r of the micro-kernel
-    bool acrossVectors = false; ///< threads share the queries, not the vectors
+    bool acrossVectors = false; ///< threads share the vectors, not the queries
     /// Every block of queries has its own selection, which its thread finishes:
     /// where the packed vectors are one block.
     bool selectsByBlock = false;
