@@ -14,7 +14,7 @@
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
-#include "faiss_bits/GpuIndexBitsFlat.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
 
 namespace faiss_bits::bench {
 namespace {
@@ -197,8 +197,7 @@ class FlatBench {
             const auto b = theirs.begin() + at;
             std::sort(a, a + k);
             std::sort(b, b + k);
-            std::set_intersection(
-                    a, a + k, b, b + k, std::back_inserter(both));
+            std::set_intersection(a, a + k, b, b + k, std::back_inserter(both));
         }
         return double(both.size()) / double(ours.size());
     }

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "faiss_bits/FaissCompat.h"
+#include "faiss_bits/common/FaissCompat.h"
 
 namespace faiss_bits::bench {
 

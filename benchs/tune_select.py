@@ -29,7 +29,7 @@ import merge
 from result_file import load
 
 #: Auto's candidates; the queue methods are there for comparison.
-ALGORITHMS = ("bits", "sample_filter", "bits_global", "sample_select",
+ALGORITHMS = ("bits", "sample_threshold", "bits_global", "sample_select",
               "sample_select_two_stage", "radix_select", "sort")
 ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072)
 COLS = (1 << 10, 1 << 13, 1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)

@@ -1,7 +1,7 @@
 # Installs libraries, headers and the files behind find_package(faiss_bits).
 #
 # Headers name each other from the root of the tree ("kernels/select/Select.h",
-# "faiss_bits/FaissCompat.h"), so both folders go, as they are, under one
+# "faiss_bits/common/FaissCompat.h"), so both folders go, as they are, under one
 # versioned folder, and that folder is what a consumer has on its include path:
 #   <prefix>/include/faiss_bits-0.1/{faiss_bits,kernels}/...
 

@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
-#include "faiss_bits/FaissCompat.h"
+#include "faiss_bits/common/FaissCompat.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::bench {

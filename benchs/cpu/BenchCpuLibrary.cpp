@@ -14,7 +14,7 @@
 
 #include "benchs/cpu/GemmHeap.h"
 #include "benchs/cpu/MachineLimits.h"
-#include "faiss_bits/IndexFusedFlat.h"
+#include "faiss_bits/flat/IndexFusedFlat.h"
 #include "kernels/cpu/FusedKnn.h"
 
 #define BENCH_EXPORT extern "C" __attribute__((visibility("default")))

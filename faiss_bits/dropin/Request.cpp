@@ -69,7 +69,7 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.multiprocessors = device.multiprocessors;
     // One kernel that only reads. FAISS computes the next tile's distances on
     // another stream meanwhile, and is done sooner (inner product, d = 128,
-    // 10240 queries, 2^20 vectors, H200: 90.4 ms, SampleFilter 98.7).
+    // 10240 queries, 2^20 vectors, H200: 90.4 ms, SampleThreshold 98.7).
     if (r.k == 1) {
         p.algorithm = SelectAlgorithm::Bits;
     }

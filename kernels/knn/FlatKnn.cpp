@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kernels/common/CublasScope.h"
-#include "kernels/knn/Distances.h"
 #include "kernels/knn/FlatKnnPlan.h"
-#include "kernels/knn/SmallBatchLaunch.h"
+#include "kernels/knn/few_queries/FewQueriesLaunch.h"
+#include "kernels/knn/gemm/Distances.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -192,7 +192,7 @@ class FlatKnnRun {
         if (vectors == 0) {
             return;
         }
-        if (plan_.smallBatch) {
+        if (plan_.fewQueries) {
             computeSmallBatch(firstQuery, queries, firstVector, vectors);
             return;
         }
@@ -212,9 +212,9 @@ class FlatKnnRun {
             idx_t queries,
             idx_t firstVector,
             idx_t vectors) {
-        SmallBatchParams params;
+        FewQueriesParams params;
         params.vectors = from(p_.vectors, p_, true, firstVector);
-        // Row-major, or the same in both layouts (fitsSmallBatch).
+        // Row-major, or the same in both layouts (fitsFewQueries).
         params.queries = from(p_.queries, p_, true, firstQuery);
         params.numVectors = vectors;
         params.numQueries = int(queries);
@@ -228,23 +228,23 @@ class FlatKnnRun {
                                 (4 * sizeOf(p_.dataType)) ==
                         0;
         const auto launch = [&]() {
-            switch (smallBatchLanes(p_.d)) {
+            switch (fewQueriesLanes(p_.d)) {
                 case 4:
-                    return isFloat ? launchSmallBatch<FloatVectors, 4>
-                                   : launchSmallBatch<HalfVectors, 4>;
+                    return isFloat ? launchFewQueries<FloatVectors, 4>
+                                   : launchFewQueries<HalfVectors, 4>;
                 case 8:
-                    return isFloat ? launchSmallBatch<FloatVectors, 8>
-                                   : launchSmallBatch<HalfVectors, 8>;
+                    return isFloat ? launchFewQueries<FloatVectors, 8>
+                                   : launchFewQueries<HalfVectors, 8>;
                 case 16:
-                    return isFloat ? launchSmallBatch<FloatVectors, 16>
-                                   : launchSmallBatch<HalfVectors, 16>;
+                    return isFloat ? launchFewQueries<FloatVectors, 16>
+                                   : launchFewQueries<HalfVectors, 16>;
                 default:
-                    return isFloat ? launchSmallBatch<FloatVectors, 32>
-                                   : launchSmallBatch<HalfVectors, 32>;
+                    return isFloat ? launchFewQueries<FloatVectors, 32>
+                                   : launchFewQueries<HalfVectors, 32>;
             }
         }();
         launch(params,
-               smallBatchQueries(int(queries)),
+               fewQueriesInstance(int(queries)),
                p_.metric == Metric::L2,
                vectorLoads,
                p_.multiprocessors,

@@ -1,7 +1,7 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
 #include "kernels/common/Error.h"
-#include "kernels/knn/SmallBatchParams.h"
+#include "kernels/knn/few_queries/FewQueriesParams.h"
 
 namespace faiss_bits {
 
@@ -49,12 +49,12 @@ void checkShape(const FlatKnnProblem& p) {
             p.multiprocessors);
 }
 
-bool fitsSmallBatch(const FlatKnnProblem& p) {
-    return p.numQueries <= kMaxSmallBatch && p.vectorsRowMajor &&
+bool fitsFewQueries(const FlatKnnProblem& p) {
+    return p.numQueries <= kMaxFewQueries && p.vectorsRowMajor &&
             (p.queriesRowMajor || p.d == 1 || p.numQueries == 1) &&
             p.dataType != DataType::BFloat16 &&
-            smallBatchSharedBytes(int(p.numQueries), p.d) <=
-            kMaxSmallBatchBytes;
+            fewQueriesSharedBytes(int(p.numQueries), p.d) <=
+            kMaxFewQueriesBytes;
 }
 
 /// Slots for the results of that many tiles. For a large k they take no more
@@ -110,7 +110,7 @@ SelectProblem tileSelection(
         idx_t queries,
         idx_t cols) {
     SelectProblem select = selection(p, queries, cols);
-    if (p.metric == Metric::L2 && !plan.smallBatch && p.numVectors > 0) {
+    if (p.metric == Metric::L2 && !plan.fewQueries && p.numVectors > 0) {
         select.colBias = &kGiven;
         select.rowBias = &kGiven;
     }
@@ -137,7 +137,7 @@ FlatKnnScratch::FlatKnnScratch(
     if (plan.makeVectorNorms) {
         vectorNorms = slices.take<float>(p.numVectors);
     }
-    if (p.metric == Metric::L2 && !plan.smallBatch) {
+    if (p.metric == Metric::L2 && !plan.fewQueries) {
         queryNorms = slices.take<float>(p.numQueries);
     }
     distances =
@@ -177,8 +177,8 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return plan;
     }
-    plan.smallBatch = fitsSmallBatch(p);
-    plan.makeVectorNorms = p.metric == Metric::L2 && !plan.smallBatch &&
+    plan.fewQueries = fitsFewQueries(p);
+    plan.makeVectorNorms = p.metric == Metric::L2 && !plan.fewQueries &&
             !p.vectorNorms && p.numVectors > 0;
     plan.mergeByPlace = p.k > kMaxSelectK;
 
@@ -202,7 +202,7 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     smallest.bytes = SIZE_MAX;
     // Queries that share a read of the vectors. With a large k the tiles have
     // a large least width, and the queries must give way.
-    for (idx_t fewest = std::min<idx_t>(p.numQueries, kMaxSmallBatch);;
+    for (idx_t fewest = std::min<idx_t>(p.numQueries, kMaxFewQueries);;
          fewest = divUp(fewest, 4)) {
         for (size_t bytes = mostBytes;;
              bytes = bytes > 4096 ? bytes / 4 * 3 : 0) {

@@ -11,7 +11,7 @@ namespace faiss_bits {
 /// scratch lies.
 struct FlatKnnPlan {
     /// Few queries, read with the vectors once; else products by cuBLAS.
-    bool smallBatch = false;
+    bool fewQueries = false;
     /// Vectors' norms are wanted and not given.
     bool makeVectorNorms = false;
 

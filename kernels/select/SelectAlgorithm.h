@@ -14,9 +14,9 @@ enum class SelectAlgorithm {
     Bits, ///< Hanak 2023, 4.1: radius filter, buffer, bitonic merges
 
     // Any k.
-    SampleFilter, ///< a limit from a sample, one pass, survivors sorted
-    BitsGlobal,   ///< Hanak 2023, 5.6: bits with its list in global memory
-    SampleSelect, ///< Hanak 2023, 4.3.2: one stage, keys and ids partitioned
+    SampleThreshold, ///< a limit from a sample, one pass, survivors sorted
+    BitsGlobal,      ///< Hanak 2023, 5.6: bits with its list in global memory
+    SampleSelect,    ///< Hanak 2023, 4.3.2: one stage, keys and ids partitioned
     SampleSelectTwoStage, ///< Hanak 2023, 4.3: find the k-th, then gather
     RadixSelect,          ///< Hanak 2023, 3.7.2
     Sort,                 ///< CUB's radix sort of every row
@@ -32,7 +32,7 @@ enum class SelectAlgorithm {
 /// Every algorithm but Auto.
 const std::vector<SelectAlgorithm>& selectAlgorithms();
 
-/// "auto", "bits", "sample_filter" and so on; "?" for no such algorithm.
+/// "auto", "bits", "sample_threshold" and so on; "?" for no such algorithm.
 const char* nameOf(SelectAlgorithm algorithm);
 
 /// The reverse of nameOf. Throws Error that names `name` and lists the names.

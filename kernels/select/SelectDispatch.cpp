@@ -9,7 +9,7 @@ namespace {
 
 const SelectImplementation* const kImplementations[] = {
         &kBitsSelect,
-        &kSampleFilterSelect,
+        &kSampleThresholdSelect,
         &kBitsGlobalSelect,
         &kSampleSelect,
         &kSampleSelectTwoStage,

@@ -31,7 +31,7 @@ struct SelectImplementation {
 };
 
 extern const SelectImplementation kBitsSelect;
-extern const SelectImplementation kSampleFilterSelect;
+extern const SelectImplementation kSampleThresholdSelect;
 extern const SelectImplementation kBitsGlobalSelect;
 extern const SelectImplementation kSampleSelect;
 extern const SelectImplementation kSampleSelectTwoStage;

@@ -53,7 +53,7 @@ TUNED = [
     tuned("sort", 1, 1 << 20, 1 << 20, 9.0),
     tuned("bits", 64, 1 << 20, 10, 1.0),
     tuned("sort", 64, 1 << 20, 1 << 20, 9.0),
-    tuned("sample_filter", 64, 1 << 10, 10, 1.0),
+    tuned("sample_threshold", 64, 1 << 10, 10, 1.0),
     tuned("bits", 64, 1 << 10, 10, 2.0),
     tuned("radix_select", 64, 1 << 10, 10, 0.5, "float16"),
     tuned("radix_select", 64, 1 << 20, 10, 0.1, forced=0),
@@ -66,12 +66,12 @@ def test_table_follows_the_fastest():
     table = parse_table(text)
     for stamp in ("NVIDIA H200", "13.0", "0123456789ab", "2026-01-31", "580.1"):
         assert stamp in text
-    assert pick(table, 4, 64, 1 << 10, 10) == "SampleFilter"
+    assert pick(table, 4, 64, 1 << 10, 10) == "SampleThreshold"
     assert pick(table, 4, 1, 1 << 20, 10) == "Bits"
     assert pick(table, 4, 64, 1 << 20, 1 << 20) == "Sort"
     assert pick(table, 4, 10**6, 1 << 31, 10) == "Bits"
     # To the nearest: the middle of 2^10 and 2^20 is 2^15.
-    assert pick(table, 4, 64, 1 << 15, 10) == "SampleFilter"
+    assert pick(table, 4, 64, 1 << 15, 10) == "SampleThreshold"
     assert pick(table, 4, 64, (1 << 15) + 1, 10) == "Bits"
     assert pick(table, 2, 1, 7, 10**9) == "RadixSelect"
     # One and 64 rows of 2^20 agree: no row of the table tells them apart.

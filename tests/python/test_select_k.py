@@ -52,7 +52,7 @@ def test_orders(order, largest):
 ALGORITHMS = {
     "auto": 9000,
     "bits": 2048,
-    "sample_filter": 9000,
+    "sample_threshold": 9000,
     "bits_global": 9000,
     "sample_select": 9000,
     "sample_select_two_stage": 9000,

@@ -14,7 +14,7 @@ namespace faiss_bits::test {
 /// Those that the header promises for any k; the others stop at kMaxSelectK.
 inline bool takesAnyK(SelectAlgorithm algorithm) {
     switch (algorithm) {
-        case SelectAlgorithm::SampleFilter:
+        case SelectAlgorithm::SampleThreshold:
         case SelectAlgorithm::BitsGlobal:
         case SelectAlgorithm::SampleSelect:
         case SelectAlgorithm::SampleSelectTwoStage:

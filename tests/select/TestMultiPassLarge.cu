@@ -49,7 +49,7 @@ TEST_F(MultiPassLarge, MillionsOfOneRow) {
     fillKnownKeys(deviceKeys.data(), 1, cols);
     const std::vector<float> keys = deviceKeys.download();
     for (SelectAlgorithm algorithm :
-         {SelectAlgorithm::SampleFilter,
+         {SelectAlgorithm::SampleThreshold,
           SelectAlgorithm::BitsGlobal,
           SelectAlgorithm::SampleSelect,
           SelectAlgorithm::SampleSelectTwoStage,

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "kernels/select/multipass/RadixSort.h"
-#include "kernels/select/multipass/SegmentSort.h"
+#include "kernels/select/large_k/RadixSort.h"
+#include "kernels/select/large_k/SegmentSort.h"
 #include "tests/select/SelectHarness.h"
 
 namespace faiss_bits::test {

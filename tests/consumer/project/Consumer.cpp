@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <vector>
 
-#include <faiss_bits/BestFlatIndex.h>
 #include <faiss_bits/Version.h>
+#include <faiss_bits/flat/BestFlatIndex.h>
 
 #ifdef CONSUMER_HAS_GPU
-#include <faiss_bits/GpuIndexBitsFlat.h>
+#include <faiss_bits/flat/GpuIndexBitsFlat.h>
 
 bool planSelection();
 #endif

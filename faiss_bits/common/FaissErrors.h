@@ -1,0 +1,50 @@
+#pragma once
+
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/FaissException.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+#include "kernels/common/Error.h"
+
+/// What turns bad calls into FAISS's exceptions. Not part of the API.
+namespace faiss_bits::detail {
+
+/// Runs f. An Error of the kernels leaves as a FaissException, same text.
+template <class F>
+auto withFaissErrors(F&& f) {
+    try {
+        return f();
+    } catch (const Error& error) {
+        throw faiss::FaissException(error.what());
+    }
+}
+
+/// Throws FaissException "<name> is a null pointer".
+inline void requireNotNull(const void* pointer, const char* name) {
+    FAISS_THROW_IF_NOT_FMT(pointer, "%s is a null pointer", name);
+}
+
+inline void requireCount(idx_t n, const char* name) {
+    FAISS_THROW_IF_NOT_FMT(n >= 0, "%s = %lld is negative", name, (long long)n);
+}
+
+/// Every id in 0 .. ntotal - 1, and -1 where it means "none".
+inline void requireIds(
+        idx_t n,
+        const idx_t* ids,
+        idx_t ntotal,
+        const char* name,
+        bool noneAllowed) {
+    for (idx_t i = 0; i < n; ++i) {
+        FAISS_THROW_IF_NOT_FMT(
+                (0 <= ids[i] && ids[i] < ntotal) ||
+                        (noneAllowed && ids[i] == -1),
+                "%s[%lld] = %lld is outside 0 .. %lld",
+                name,
+                (long long)i,
+                (long long)ids[i],
+                (long long)ntotal - 1);
+    }
+}
+
+} // namespace faiss_bits::detail

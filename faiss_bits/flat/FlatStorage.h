@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+
+#include "faiss_bits/common/GpuStaging.h"
+
+namespace faiss::gpu {
+class FlatIndex;
+}
+
+/// What our indexes do with faiss::gpu::FlatIndex, the object that holds the
+/// vectors of a GpuIndexFlat: the only place that knows its inside, so that
+/// the rest compiles without nvcc and without FAISS's internal headers.
+namespace faiss_bits::gpu::detail {
+
+/// The vectors of a FlatIndex, on its device.
+struct FlatView {
+    const void* vectors = nullptr; ///< [n, d], row-major
+    DataType dataType = DataType::Float32;
+    idx_t n = 0;
+    const float* norms = nullptr; ///< [n] squared L2 norms; null if not kept
+};
+
+FlatView viewOf(faiss::gpu::FlatIndex& data);
+
+/// Makes room for `capacity` vectors in all. What is there stays.
+void reserveVectors(
+        faiss::gpu::FlatIndex& data,
+        idx_t capacity,
+        cudaStream_t stream);
+
+/// Appends n vectors.
+///
+/// x          [n, d] float32, on the host or on the context's device
+/// withNorms  also keep their squared norms (L2 needs them)
+/// Errors     FaissException when memory is short; `data` then holds what it
+///            held before
+/// Stream     enqueues; host memory that is not pageable may be read after the
+///            call returns
+/// Cost       reads x once; unlike FAISS, the norms of the vectors that were
+///            there before are copied, not computed again
+void appendVectors(
+        const GpuContext& context,
+        faiss::gpu::MemorySpace space,
+        faiss::gpu::FlatIndex& data,
+        bool withNorms,
+        const float* x,
+        idx_t n);
+
+/// Replaces `data` by a new FlatIndex that holds n vectors x of d dimensions.
+/// If that fails, `data` is what it was; so both exist for a moment.
+void rebuild(
+        const GpuContext& context,
+        faiss::gpu::MemorySpace space,
+        std::unique_ptr<faiss::gpu::FlatIndex>& data,
+        int d,
+        bool useFloat16,
+        bool withNorms,
+        const float* x,
+        idx_t n);
+
+} // namespace faiss_bits::gpu::detail

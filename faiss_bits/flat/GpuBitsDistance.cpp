@@ -1,0 +1,236 @@
+#include "faiss_bits/flat/GpuBitsDistance.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <faiss/gpu/GpuResources.h>
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/common/GpuStaging.h"
+#include "kernels/knn/FlatKnn.h"
+
+namespace faiss_bits::gpu {
+
+using detail::allocTemporary;
+using detail::requireNotNull;
+using detail::StagedInput;
+using detail::StagedOutput;
+using detail::withFaissErrors;
+using faiss::gpu::DistanceDataType;
+using faiss::gpu::GpuDistanceParams;
+using faiss::gpu::IndicesDataType;
+
+namespace {
+
+constexpr size_t kNoPageLimit = std::numeric_limits<size_t>::max();
+
+DataType dataTypeOf(DistanceDataType type) {
+    if (type == DistanceDataType::F32) {
+        return DataType::Float32;
+    }
+    if (type == DistanceDataType::F16) {
+        return DataType::Float16;
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            isBFloat16(type), "vectorType = %d is not supported", int(type));
+    return DataType::BFloat16;
+}
+
+IdType idTypeOf(IndicesDataType type) {
+    FAISS_THROW_IF_NOT_FMT(
+            type == IndicesDataType::I32 || type == IndicesDataType::I64,
+            "outIndicesType = %d is not supported",
+            int(type));
+    return type == IndicesDataType::I32 ? IdType::Int32 : IdType::Int64;
+}
+
+/// Everything that can be said without looking at the memory.
+FlatKnnProblem problemOf(const GpuDistanceParams& args) {
+    FlatKnnProblem problem;
+    problem.metric = detail::requireMetric(args.metric);
+    FAISS_THROW_IF_NOT_FMT(
+            args.k == -1 || args.k >= 1,
+            "k = %d is neither -1 (all distances) nor 1 or more",
+            args.k);
+    FAISS_THROW_IF_NOT_FMT(
+            args.dims >= 1, "dims = %d, at least 1 is needed", args.dims);
+    FAISS_THROW_IF_NOT_FMT(
+            args.numVectors >= 0 &&
+                    args.numVectors <= std::numeric_limits<int>::max(),
+            "numVectors = %lld is outside 0..%d",
+            (long long)args.numVectors,
+            std::numeric_limits<int>::max());
+    FAISS_THROW_IF_NOT_FMT(
+            args.numQueries >= 0,
+            "numQueries = %lld is negative",
+            (long long)args.numQueries);
+    FAISS_THROW_IF_NOT_FMT(
+            args.vectorType == args.queryType,
+            "vectorType = %d and queryType = %d differ; they must be the same",
+            int(args.vectorType),
+            int(args.queryType));
+    FAISS_THROW_IF_NOT_MSG(
+            !asksForMissingCuvs(args),
+            "use_cuvs = true, but this FAISS has no cuVS");
+    problem.dataType = dataTypeOf(args.vectorType);
+    problem.numVectors = args.numVectors;
+    problem.d = args.dims;
+    problem.k = args.k;
+    problem.vectorsRowMajor = args.vectorsRowMajor;
+    problem.queriesRowMajor = args.queriesRowMajor;
+    if (args.k != -1) {
+        problem.idType = idTypeOf(args.outIndicesType);
+    }
+    if (args.numQueries == 0) {
+        return problem;
+    }
+    requireNotNull(args.queries, "queries");
+    if (args.numVectors > 0) {
+        requireNotNull(args.vectors, "vectors");
+    }
+    if (args.k == -1) {
+        requireNotNull(args.outDistances, "outDistances");
+    } else {
+        if (!args.ignoreOutDistances) {
+            requireNotNull(args.outDistances, "outDistances");
+        }
+        requireNotNull(args.outIndices, "outIndices");
+    }
+    return problem;
+}
+
+/// The vectors and, for L2, their norms, as long as the call needs them.
+struct StagedVectors {
+    StagedVectors(
+            const detail::GpuContext& context,
+            const GpuDistanceParams& args,
+            FlatKnnProblem& problem) {
+        if (problem.numVectors == 0) {
+            return;
+        }
+        vectors.emplace(
+                context,
+                "vectors",
+                args.vectors,
+                sizeOf(problem.dataType) * problem.d);
+        if (args.vectorNorms && problem.metric == Metric::L2) {
+            norms.emplace(
+                    context, "vectorNorms", args.vectorNorms, sizeof(float));
+        }
+        vectors->allocate(problem.numVectors);
+        problem.vectors = vectors->page(0, problem.numVectors);
+        if (norms) {
+            norms->allocate(problem.numVectors);
+            problem.vectorNorms = static_cast<const float*>(
+                    norms->page(0, problem.numVectors));
+        }
+    }
+
+    bool readsAfterReturn() const {
+        return (vectors && vectors->readsAfterReturn()) ||
+                (norms && norms->readsAfterReturn());
+    }
+
+    std::optional<StagedInput> vectors;
+    std::optional<StagedInput> norms;
+};
+
+void runPage(const detail::GpuContext& context, const FlatKnnProblem& problem) {
+    auto* resources = context.resources;
+    const bool all = problem.k == -1;
+    const size_t bytes = all
+            ? allDistancesWorkspaceBytes(problem)
+            : flatKnnWorkspaceBytes(problem, detail::scratchBudget(context));
+    auto scratch = allocTemporary(context, bytes);
+    const Workspace workspace{scratch.get(), bytes};
+    const cublasHandle_t handle = resources->getBlasHandle(context.device);
+    if (all) {
+        runAllDistances(problem, workspace, handle, context.stream);
+    } else {
+        runFlatKnn(problem, workspace, handle, context.stream);
+    }
+}
+
+void runPages(
+        const detail::GpuContext& context,
+        const GpuDistanceParams& args,
+        FlatKnnProblem problem) {
+    const bool all = problem.k == -1;
+    const idx_t numQueries = args.numQueries;
+    const idx_t perQuery = all ? problem.numVectors : problem.k;
+
+    StagedVectors vectors(context, args, problem);
+    StagedInput queries(
+            context,
+            "queries",
+            args.queries,
+            sizeOf(problem.dataType) * problem.d);
+    StagedOutput distances(
+            context,
+            "outDistances",
+            args.outDistances,
+            sizeof(float) * perQuery);
+    if (!all && args.ignoreOutDistances && distances.isOnHost()) {
+        distances.discard();
+    }
+    std::optional<StagedOutput> ids;
+    if (!all) {
+        ids.emplace(
+                context,
+                "outIndices",
+                args.outIndices,
+                sizeOf(problem.idType) * perQuery);
+    }
+
+    idx_t page = detail::rowsPerPage(
+            context,
+            numQueries,
+            queries.stagedRowBytes() + distances.stagedRowBytes() +
+                    (ids ? ids->stagedRowBytes() : 0),
+            kNoPageLimit);
+    if (!problem.queriesRowMajor) {
+        // The columns of a column-major matrix do not lie together by query.
+        page = numQueries;
+    }
+    queries.allocate(page);
+    distances.allocate(page);
+    if (ids) {
+        ids->allocate(page);
+    }
+    for (idx_t first = 0; first < numQueries; first += page) {
+        problem.numQueries = std::min(page, numQueries - first);
+        problem.queries = queries.page(first, problem.numQueries);
+        problem.outDistances = static_cast<float*>(distances.page(first));
+        problem.outIds = ids ? ids->page(first) : nullptr;
+        runPage(context, problem);
+        distances.finish(first, problem.numQueries);
+        if (ids) {
+            ids->finish(first, problem.numQueries);
+        }
+    }
+    if (vectors.readsAfterReturn() || queries.readsAfterReturn() ||
+        distances.isOnHost() || (ids && ids->isOnHost())) {
+        detail::waitFor(context.stream);
+    }
+}
+
+} // namespace
+
+void bfKnnBits(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const GpuDistanceParams& args) {
+    const FlatKnnProblem problem = problemOf(args);
+    if (args.numQueries == 0 || (args.k == -1 && args.numVectors == 0)) {
+        return;
+    }
+    withFaissErrors([&] {
+        const detail::OwnedContext owned(provider, requestedDevice(args));
+        faiss::gpu::DeviceScope scope(owned.context.device);
+        runPages(owned.context, args, problem);
+    });
+}
+
+} // namespace faiss_bits::gpu

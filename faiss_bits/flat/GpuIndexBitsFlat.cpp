@@ -1,0 +1,350 @@
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+
+#include <limits>
+#include <utility>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/FlatStorage.h"
+
+namespace faiss_bits::gpu {
+
+using detail::GpuContext;
+using detail::requireNotNull;
+using detail::withFaissErrors;
+using faiss::gpu::DeviceScope;
+using faiss::gpu::GpuResources;
+using faiss::gpu::GpuResourcesProvider;
+
+namespace {
+
+constexpr idx_t kMaxVectors = std::numeric_limits<int>::max();
+
+// The checks below run while the base class's arguments are made, since
+// FAISS's constructors end the process on some of these mistakes.
+
+std::shared_ptr<GpuResources> checked(std::shared_ptr<GpuResources> resources) {
+    requireNotNull(resources.get(), "resources");
+    return resources;
+}
+
+GpuIndexBitsFlatConfig checked(GpuIndexBitsFlatConfig config) {
+    detail::requireDevice(config.device);
+    FAISS_THROW_IF_NOT_FMT(
+            config.memorySpace == faiss::gpu::MemorySpace::Device ||
+                    config.memorySpace == faiss::gpu::MemorySpace::Unified,
+            "config.memorySpace = %d: Device (%d) or Unified (%d) is needed",
+            int(config.memorySpace),
+            int(faiss::gpu::MemorySpace::Device),
+            int(faiss::gpu::MemorySpace::Unified));
+    FAISS_THROW_IF_NOT_MSG(
+            !asksForMissingCuvs(config),
+            "config.use_cuvs = true, but this FAISS has no cuVS");
+    turnOffCuvs(config);
+    return config;
+}
+
+const faiss::IndexFlat* checked(const faiss::IndexFlat* index) {
+    requireNotNull(index, "index");
+    detail::requireMetric(index->metric_type);
+    FAISS_THROW_IF_NOT_FMT(
+            index->d >= 1,
+            "index->d = %lld, at least 1 is needed",
+            (long long)index->d);
+    FAISS_THROW_IF_NOT_FMT(
+            index->ntotal <= kMaxVectors,
+            "index->ntotal = %lld is more than %lld vectors",
+            (long long)index->ntotal,
+            (long long)kMaxVectors);
+    return index;
+}
+
+int checkedDims(int dims) {
+    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
+    return dims;
+}
+
+faiss::MetricType checked(faiss::MetricType metric) {
+    detail::requireMetric(metric);
+    return metric;
+}
+
+/// For the subclasses: `index` exists and has their metric.
+template <class Index>
+Index* withMetric(Index* index, faiss::MetricType metric, const char* name) {
+    requireNotNull(index, "index");
+    FAISS_THROW_IF_NOT_FMT(
+            index->metric_type == metric,
+            "index->metric_type = %d, but a %s has metric_type %d",
+            int(index->metric_type),
+            name,
+            int(metric));
+    return index;
+}
+
+GpuContext contextOf(GpuResources& resources, int device) {
+    return {&resources, device, resources.getDefaultStream(device)};
+}
+
+} // namespace
+
+GpuIndexBitsFlat::GpuIndexBitsFlat(
+        GpuResourcesProvider* provider,
+        const faiss::IndexFlat* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(detail::resourcesOf(provider), index, config) {}
+
+GpuIndexBitsFlat::GpuIndexBitsFlat(
+        std::shared_ptr<GpuResources> resources,
+        const faiss::IndexFlat* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexFlat(
+                  checked(std::move(resources)),
+                  checked(index)->d,
+                  checked(index)->metric_type,
+                  checked(config)) {
+    copyFrom(index);
+}
+
+GpuIndexBitsFlat::GpuIndexBitsFlat(
+        GpuResourcesProvider* provider,
+        int dims,
+        faiss::MetricType metric,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  detail::resourcesOf(provider),
+                  dims,
+                  metric,
+                  config) {}
+
+GpuIndexBitsFlat::GpuIndexBitsFlat(
+        std::shared_ptr<GpuResources> resources,
+        int dims,
+        faiss::MetricType metric,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexFlat(
+                  checked(std::move(resources)),
+                  checkedDims(dims),
+                  checked(metric),
+                  checked(config)) {}
+
+GpuIndexBitsFlat::~GpuIndexBitsFlat() = default;
+
+void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
+    checked(index);
+    DeviceScope scope(config_.device);
+    const GpuContext context = contextOf(*resources_, config_.device);
+    withFaissErrors([&] {
+        detail::rebuild(
+                context,
+                config_.memorySpace,
+                data_,
+                index->d,
+                flatConfig_.useFloat16,
+                index->metric_type == faiss::METRIC_L2,
+                index->ntotal > 0 ? index->get_xb() : nullptr,
+                index->ntotal);
+    });
+    GpuIndex::copyFrom(index);
+}
+
+void GpuIndexBitsFlat::copyTo(faiss::IndexFlat* index) const {
+    requireNotNull(index, "index");
+    GpuIndexFlat::copyTo(index); // reads through our reconstruct_n
+}
+
+void GpuIndexBitsFlat::reserve(idx_t numVecs) {
+    FAISS_THROW_IF_NOT_FMT(
+            numVecs >= 0 && numVecs <= kMaxVectors,
+            "numVecs = %lld is outside 0..%lld",
+            (long long)numVecs,
+            (long long)kMaxVectors);
+    DeviceScope scope(config_.device);
+    detail::reserveVectors(
+            *data_, numVecs, resources_->getDefaultStream(config_.device));
+}
+
+void GpuIndexBitsFlat::add(idx_t n, const float* x) {
+    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    FAISS_THROW_IF_NOT_FMT(
+            n <= kMaxVectors - ntotal,
+            "n = %lld: with the %lld vectors that are there, that is more "
+            "than %lld",
+            (long long)n,
+            (long long)ntotal,
+            (long long)kMaxVectors);
+    const bool isL2 = detail::requireMetric(metric_type) == Metric::L2;
+    DeviceScope scope(config_.device);
+    const GpuContext context = contextOf(*resources_, config_.device);
+    withFaissErrors([&] {
+        const bool waits =
+                detail::StagedInput(context, "x", x, sizeof(float) * d)
+                        .readsAfterReturn();
+        detail::appendVectors(context, config_.memorySpace, *data_, isL2, x, n);
+        ntotal += n;
+        if (waits) {
+            detail::waitFor(context.stream);
+        }
+    });
+}
+
+void GpuIndexBitsFlat::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
+    FAISS_THROW_IF_NOT_MSG(
+            !ids,
+            "ids: a flat index numbers its vectors itself and takes none; "
+            "IndexIDMap keeps other ids");
+    add(n, x);
+}
+
+void GpuIndexBitsFlat::addImpl_(ImplSize n, const float* x, const idx_t* ids) {
+    FAISS_THROW_IF_NOT_MSG(
+            !ids, "ids: a flat index numbers its vectors itself");
+    GpuIndexBitsFlat::add(n, x);
+}
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+namespace {
+
+const float* asFloat32(const void* x, faiss::NumericType numericType) {
+    FAISS_THROW_IF_NOT_FMT(
+            numericType == faiss::NumericType::Float32,
+            "numericType = %d is not supported: Float32 (%d) is",
+            int(numericType),
+            int(faiss::NumericType::Float32));
+    return static_cast<const float*>(x);
+}
+
+} // namespace
+
+void GpuIndexBitsFlat::add_ex(
+        idx_t n,
+        const void* x,
+        faiss::NumericType numericType) {
+    add(n, asFloat32(x, numericType));
+}
+
+void GpuIndexBitsFlat::add_with_ids_ex(
+        idx_t n,
+        const void* x,
+        faiss::NumericType numericType,
+        const idx_t* ids) {
+    add_with_ids(n, asFloat32(x, numericType), ids);
+}
+
+void GpuIndexBitsFlat::search_ex(
+        idx_t n,
+        const void* x,
+        faiss::NumericType numericType,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    search(n, asFloat32(x, numericType), k, distances, labels, params);
+}
+#endif
+
+//
+// GpuIndexBitsFlatL2
+//
+
+GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
+        GpuResourcesProvider* provider,
+        const faiss::IndexFlatL2* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlatL2(detail::resourcesOf(provider), index, config) {}
+
+GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
+        std::shared_ptr<GpuResources> resources,
+        const faiss::IndexFlatL2* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  std::move(resources),
+                  withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"),
+                  config) {}
+
+GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
+        GpuResourcesProvider* provider,
+        int dims,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(provider, dims, faiss::METRIC_L2, config) {}
+
+GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
+        std::shared_ptr<GpuResources> resources,
+        int dims,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  std::move(resources),
+                  dims,
+                  faiss::METRIC_L2,
+                  config) {}
+
+void GpuIndexBitsFlatL2::copyFrom(const faiss::IndexFlat* index) {
+    GpuIndexBitsFlat::copyFrom(
+            withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"));
+}
+
+void GpuIndexBitsFlatL2::copyTo(faiss::IndexFlat* index) const {
+    GpuIndexBitsFlat::copyTo(
+            withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"));
+}
+
+//
+// GpuIndexBitsFlatIP
+//
+
+GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
+        GpuResourcesProvider* provider,
+        const faiss::IndexFlatIP* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlatIP(detail::resourcesOf(provider), index, config) {}
+
+GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
+        std::shared_ptr<GpuResources> resources,
+        const faiss::IndexFlatIP* index,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  std::move(resources),
+                  withMetric(
+                          index,
+                          faiss::METRIC_INNER_PRODUCT,
+                          "GpuIndexBitsFlatIP"),
+                  config) {}
+
+GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
+        GpuResourcesProvider* provider,
+        int dims,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  provider,
+                  dims,
+                  faiss::METRIC_INNER_PRODUCT,
+                  config) {}
+
+GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
+        std::shared_ptr<GpuResources> resources,
+        int dims,
+        GpuIndexBitsFlatConfig config)
+        : GpuIndexBitsFlat(
+                  std::move(resources),
+                  dims,
+                  faiss::METRIC_INNER_PRODUCT,
+                  config) {}
+
+void GpuIndexBitsFlatIP::copyFrom(const faiss::IndexFlat* index) {
+    GpuIndexBitsFlat::copyFrom(withMetric(
+            index, faiss::METRIC_INNER_PRODUCT, "GpuIndexBitsFlatIP"));
+}
+
+void GpuIndexBitsFlatIP::copyTo(faiss::IndexFlat* index) const {
+    GpuIndexBitsFlat::copyTo(withMetric(
+            index, faiss::METRIC_INNER_PRODUCT, "GpuIndexBitsFlatIP"));
+}
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,247 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <faiss/gpu/GpuIndexFlat.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+
+namespace faiss_bits::gpu {
+
+/// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
+/// above it. FAISS's own limit of 2048 does not apply.
+constexpr int kMaxK = INT32_MAX;
+
+/// Options of GpuIndexBitsFlat: FAISS's own.
+///
+/// device       GPU that holds the vectors and runs the searches, default 0
+/// useFloat16   store vectors as float16 (half the memory; queries are rounded
+///              to float16 too, products and sums stay float32), default false
+/// memorySpace  Device (default) or Unified
+struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {};
+
+/// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
+/// its search replaced. It can stand wherever FAISS takes a GpuIndexFlat,
+/// index_gpu_to_cpu and the coarse quantizer of a GPU IVF index included.
+///
+/// Metrics  METRIC_L2 (squared) and METRIC_INNER_PRODUCT
+/// Result   best first; equal distances: lower id first; NaN behind every
+///          number; fewer than k vectors: id -1 with distance FLT_MAX (L2) or
+///          -FLT_MAX (inner product). Same input, same output bits
+/// Arith.   float32 products and sums, never TF32
+/// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
+/// Pointers x, distances, labels, keys and outputs may each lie on the host or
+///          on the index's device, in any mix
+/// Stream   work is ordered on the resources' default stream of the device.
+///          With pointers to the device alone nothing waits; with a pointer to
+///          the host the call returns when the host memory may be used again
+/// Memory   scratch from the resources' temporary memory, and from cudaMalloc
+///          beyond it. At least 32 MiB are taken, and for k beyond 2048 what
+///          kernels/knn/FlatKnn.h says: about 100 k bytes, or 6 n + 16 k where
+///          that is less. Host results take 12 k bytes a query of a page
+/// Errors   FaissException naming the argument and its value: k out of range,
+///          a null pointer, memory of another device, an unsupported metric, a
+///          SearchParameters that would have to be ignored, no CUDA device; and
+///          when memory is short. The index then is what it was before
+/// Threads  one call at a time per GpuResources, as in FAISS
+/// Source   Hanak 2023, 4.1 and 5.4; Johnson et al. 2017, 5.1
+///
+/// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base
+/// class it works, but leaves FAISS's norms, which for float16 storage are
+/// computed in float16: call GpuIndexBitsFlat::copyFrom.
+class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
+   public:
+    /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.
+    GpuIndexBitsFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            const faiss::IndexFlat* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlat(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            const faiss::IndexFlat* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    /// An empty index for vectors of dims >= 1 dimensions.
+    GpuIndexBitsFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            int dims,
+            faiss::MetricType metric,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlat(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            int dims,
+            faiss::MetricType metric,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    ~GpuIndexBitsFlat() override;
+
+    /// Replaces metric, dimensions and vectors by those of a CPU index. Old
+    /// and new vectors are on the GPU together for a moment.
+    void copyFrom(const faiss::IndexFlat* index);
+
+    /// Replaces the CPU index's metric, dimensions and vectors by ours.
+    void copyTo(faiss::IndexFlat* index) const;
+
+    /// Makes room for numVecs vectors in all, so that additions up to there
+    /// need not move what is stored.
+    void reserve(idx_t numVecs);
+
+    /// Adds n vectors x [n, d]. All or none.
+    void add(idx_t n, const float* x) override;
+
+    /// As add. ids must be null: a flat index numbers its vectors itself (use
+    /// IndexIDMap for other ids).
+    void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;
+
+    /// Finds the k nearest vectors of each of n queries.
+    ///
+    /// x          [n, d]
+    /// distances  [n, k]
+    /// labels     [n, k]
+    /// params     null or a plain SearchParameters without `sel`; filters are
+    ///            not supported yet and are refused
+    ///
+    /// Host arrays go through the GPU in pages, so neither all queries nor all
+    /// results need to fit there at once; setMinPagingSize bounds a page.
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search() without the distances; labels is [n, k].
+    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
+            const override;
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+    /// As add and search. Only NumericType::Float32 is supported.
+    void add_ex(idx_t n, const void* x, faiss::NumericType numericType)
+            override;
+    void add_with_ids_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType numericType,
+            const idx_t* ids) override;
+    void search_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType numericType,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+#endif
+
+    /// Vector `key`, 0 <= key < ntotal, to out [d].
+    void reconstruct(idx_t key, float* out) const override;
+
+    /// Vectors i0 to i0 + n - 1 to out [n, d].
+    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
+
+    /// Vectors keys [n] to out [n, d]. The key -1, "no neighbour", gives
+    /// zeros, as in FAISS. Other keys outside 0..ntotal-1: an exception if
+    /// keys is on the host, zeros if it is on the device.
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
+            const override;
+
+    /// residual [d] = x [d] - vector `key`.
+    void compute_residual(const float* x, float* residual, idx_t key)
+            const override;
+
+    /// residuals [n, d] = xs [n, d] - vectors keys [n]. The key -1 gives NaN,
+    /// as in FAISS. Other keys outside 0..ntotal-1: an exception if keys is on
+    /// the host, NaN if it is on the device.
+    void compute_residual_n(
+            idx_t n,
+            const float* xs,
+            float* residuals,
+            const idx_t* keys) const override;
+
+   protected:
+    /// x on our device. ids must be null.
+    void addImpl_(ImplSize n, const float* x, const idx_t* ids) override;
+
+    /// x, distances and labels on our device.
+    void searchImpl_(
+            ImplSize n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+
+   private:
+    /// reconstruct_batch, or compute_residual_n if xs is given.
+    void gather_(idx_t n, const float* xs, const idx_t* keys, float* out) const;
+
+    /// search() of checked arguments; distances may be null.
+    void searchPaged_(
+            idx_t n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels) const;
+};
+
+/// GpuIndexBitsFlat of METRIC_L2; distances are squared.
+class GpuIndexBitsFlatL2 : public GpuIndexBitsFlat {
+   public:
+    GpuIndexBitsFlatL2(
+            faiss::gpu::GpuResourcesProvider* provider,
+            const faiss::IndexFlatL2* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatL2(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            const faiss::IndexFlatL2* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatL2(
+            faiss::gpu::GpuResourcesProvider* provider,
+            int dims,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatL2(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            int dims,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    /// As GpuIndexBitsFlat; `index` must have METRIC_L2.
+    void copyFrom(const faiss::IndexFlat* index);
+    void copyTo(faiss::IndexFlat* index) const;
+};
+
+/// GpuIndexBitsFlat of METRIC_INNER_PRODUCT; the largest products come first.
+class GpuIndexBitsFlatIP : public GpuIndexBitsFlat {
+   public:
+    GpuIndexBitsFlatIP(
+            faiss::gpu::GpuResourcesProvider* provider,
+            const faiss::IndexFlatIP* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatIP(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            const faiss::IndexFlatIP* index,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatIP(
+            faiss::gpu::GpuResourcesProvider* provider,
+            int dims,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    GpuIndexBitsFlatIP(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            int dims,
+            GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
+
+    /// As GpuIndexBitsFlat; `index` must have METRIC_INNER_PRODUCT.
+    void copyFrom(const faiss::IndexFlat* index);
+    void copyTo(faiss::IndexFlat* index) const;
+};
+
+} // namespace faiss_bits::gpu

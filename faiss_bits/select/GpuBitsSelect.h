@@ -1,0 +1,54 @@
+#pragma once
+
+#include <faiss/gpu/GpuResources.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+#include "kernels/common/Types.h"
+#include "kernels/select/SelectAlgorithm.h"
+
+namespace faiss_bits::gpu {
+
+/// One k-selection: the k best keys of every row of a matrix.
+struct GpuSelectParams {
+    idx_t rows = 0;
+    idx_t cols = 0;
+    int k = 0;            ///< 1 or more; may exceed cols
+    bool largest = false; ///< default: the smallest keys
+    bool sorted = true;   ///< best first; false: the same k in any order
+
+    /// Auto: the fastest known for the shape (kernels/select/SelectAlgorithm.h)
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
+
+    DataType keyType = DataType::Float32; ///< any of DataType
+    const void* keys = nullptr;           ///< [rows, cols] of keyType
+
+    /// [rows, cols] of idType, for k up to 2048; null: the id of a key is its
+    /// column number
+    const void* ids = nullptr;
+    IdType idType = IdType::Int64; ///< of ids and outIds
+
+    void* outKeys = nullptr; ///< [rows, k] of keyType
+    void* outIds = nullptr;  ///< [rows, k] of idType
+
+    int device = -1; ///< -1: the current device
+};
+
+/// Selects the k smallest (or largest) keys of every row.
+///
+/// Result   best first; equal keys: lower id first; NaN behind every number;
+///          fewer than k columns: id -1 with the largest (for smallest) or
+///          lowest (for largest) finite value of keyType
+/// Pointers each on the host or on the device that runs, in any mix; host
+///          rows go through the GPU in pages
+/// Stream   ordered on the resources' default stream of the device. Waits only
+///          if a pointer lies on the host
+/// Memory   scratch as the algorithm needs it: none or little up to k = 2048,
+///          some copies of keys and ids beyond
+/// Errors   FaissException naming the argument and its value, or the algorithm
+///          and why it cannot take the problem; or when memory is short
+/// Cost     reads the keys once; see kernels/select/Select.h
+void selectK(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const GpuSelectParams& params);
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,88 @@
+/// What an instance name stands for, and the launches; included by the
+/// generated sources only.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/select/bits/BestSelect.cuh"
+#include "kernels/select/bits/BitsLaunch.h"
+#include "kernels/select/bits/BitsSelect.cuh"
+
+namespace faiss_bits {
+
+struct FloatKeys {
+    using Type = float;
+    using Tile = KeyTile<float, false>;
+};
+
+struct HalfKeys {
+    using Type = __half;
+    using Tile = KeyTile<__half, false>;
+};
+
+struct BFloat16Keys {
+    using Type = __nv_bfloat16;
+    using Tile = KeyTile<__nv_bfloat16, false>;
+};
+
+struct BiasedKeys {
+    using Type = float;
+    using Tile = KeyTile<float, true>;
+};
+
+struct FloatCandidates {
+    using Type = float;
+    using Tile = CandidateTile;
+};
+
+struct HalfCandidates {
+    using Type = __half;
+    using Tile = CandidateTile;
+};
+
+struct BFloat16Candidates {
+    using Type = __nv_bfloat16;
+    using Tile = CandidateTile;
+};
+
+template <class Keys, int Items, bool GivenIds>
+void launchBitsSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    bitsSelectKernel<typename Keys::Type, typename Keys::Tile, Items, GivenIds>
+            <<<blocks, kBitsThreads, 0, stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Shared memory that leaves a multiprocessor no room for another block.
+inline size_t idleSharedBytes(int blocksAtATime) {
+    if (blocksAtATime == 0) {
+        return 0;
+    }
+    int device = 0;
+    int bytes = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    // Every block takes 1 KiB besides.
+    constexpr size_t kLess = 768;
+    constexpr size_t kAlwaysAllowed = 48 * 1024;
+    return std::min(bytes / (blocksAtATime + 1) - kLess, kAlwaysAllowed);
+}
+
+template <class Keys>
+void launchBestSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    bestSelectKernel<typename Keys::Type, typename Keys::Tile>
+            <<<blocks,
+               kBitsThreads,
+               idleSharedBytes(params.blocksAtATime),
+               stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+} // namespace faiss_bits

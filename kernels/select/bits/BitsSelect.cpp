@@ -1,0 +1,158 @@
+/// Bits: the row split, the workspace and the launches.
+
+#include <algorithm>
+
+#include "kernels/common/Error.h"
+#include "kernels/select/SelectChecks.h"
+#include "kernels/select/SelectImplementation.h"
+#include "kernels/select/bits/BitsLaunch.h"
+#include "kernels/select/bits/BitsPlan.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// A launch has at most this many blocks (the grid's limit in x is 2^31 - 1).
+constexpr idx_t kMaxBlocks = idx_t(1) << 30;
+
+using Launch = void (*)(const SelectParams&, unsigned, cudaStream_t);
+
+/// Items of 256 threads that hold the list. A list of twice k makes the first
+/// radius useful.
+constexpr int itemsFor(int k) {
+    return k <= 128 ? 1 : k <= 256 ? 2 : k <= 1024 ? 4 : 8;
+}
+
+template <class Keys, bool GivenIds>
+Launch bitsLaunch(int k) {
+    switch (itemsFor(k)) {
+        case 1:
+            return launchBitsSelect<Keys, 1, GivenIds>;
+        case 2:
+            return launchBitsSelect<Keys, 2, GivenIds>;
+        case 4:
+            return launchBitsSelect<Keys, 4, GivenIds>;
+        default:
+            return launchBitsSelect<Keys, 8, GivenIds>;
+    }
+}
+
+/// Columns that a thread samples. Each costs a sector of memory: few where the
+/// selection is bound by reading, one for every item where it is by sorting.
+constexpr int samplesFor(int k) {
+    return std::max(2, itemsFor(k));
+}
+
+template <class Keys>
+Launch keysLaunch(int k, bool givenIds) {
+    if (k == 1 && !givenIds) {
+        return launchBestSelect<Keys>;
+    }
+    return givenIds ? bitsLaunch<Keys, true>(k) : bitsLaunch<Keys, false>(k);
+}
+
+Launch firstPass(const SelectProblem& p) {
+    if (p.colBias) {
+        return p.k == 1 ? launchBestSelect<BiasedKeys>
+                        : bitsLaunch<BiasedKeys, false>(p.k);
+    }
+    switch (p.keyType) {
+        case DataType::Float16:
+            return keysLaunch<HalfKeys>(p.k, p.ids);
+        case DataType::BFloat16:
+            return keysLaunch<BFloat16Keys>(p.k, p.ids);
+        default:
+            return keysLaunch<FloatKeys>(p.k, p.ids);
+    }
+}
+
+template <class Candidates>
+Launch candidatesLaunch(const SelectProblem& p) {
+    return p.ids ? bitsLaunch<Candidates, true>(p.k)
+                 : bitsLaunch<Candidates, false>(p.k);
+}
+
+Launch laterPass(const SelectProblem& p) {
+    switch (p.keyType) {
+        case DataType::Float16:
+            return candidatesLaunch<HalfCandidates>(p);
+        case DataType::BFloat16:
+            return candidatesLaunch<BFloat16Candidates>(p);
+        default:
+            return candidatesLaunch<FloatCandidates>(p);
+    }
+}
+
+void launchRows(
+        Launch launch,
+        SelectParams params,
+        idx_t rows,
+        cudaStream_t stream) {
+    const idx_t rowsPerLaunch = kMaxBlocks / params.splits;
+    for (idx_t row = 0; row < rows; row += rowsPerLaunch) {
+        params.firstRow = uint32_t(row);
+        const idx_t now = std::min(rowsPerLaunch, rows - row);
+        launch(params, unsigned(now * params.splits), stream);
+    }
+}
+
+/// Candidates that a pass leaves.
+size_t numCandidates(const SelectProblem& p, const BitsPass& pass) {
+    return pass.splits > 1 ? size_t(p.rows) * pass.splits * p.k : 0;
+}
+
+std::string refusal(const SelectProblem& p) {
+    return p.k <= kMaxSelectK ? ""
+                              : "k = " + std::to_string(p.k) + " is above " +
+                    std::to_string(kMaxSelectK);
+}
+
+size_t workspaceBytes(const SelectProblem& problem) {
+    const BitsPlan plan = planBits(problem);
+    WorkspaceSlices slices;
+    for (int i = 0; i < plan.numPasses; ++i) {
+        slices.take<uint64_t>(numCandidates(problem, plan.passes[i]));
+    }
+    return slices.used();
+}
+
+void run(
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
+    const BitsPlan plan = planBits(problem);
+    // Every slice is taken before the first launch: a workspace that is too
+    // small leaves the output as it was.
+    uint64_t* outCandidates[BitsPlan::kMaxPasses];
+    WorkspaceSlices slices(workspace);
+    for (int i = 0; i < plan.numPasses; ++i) {
+        outCandidates[i] =
+                slices.take<uint64_t>(numCandidates(problem, plan.passes[i]));
+    }
+
+    SelectParams params = makeSelectParams(problem);
+    for (int i = 0; i < plan.numPasses; ++i) {
+        const BitsPass& pass = plan.passes[i];
+        params.segment = pass.segment;
+        params.splits = pass.splits;
+        params.blocksAtATime = pass.blocksAtATime;
+        params.outCandidates = outCandidates[i];
+        params.samplesPerThread = i == 0 ? samplesFor(problem.k) : 0;
+        if (i > 0) {
+            params.candidates = outCandidates[i - 1];
+            params.numCandidates = pass.length;
+        }
+        launchRows(
+                i == 0 ? firstPass(problem) : laterPass(problem),
+                params,
+                problem.rows,
+                stream);
+    }
+}
+
+} // namespace
+
+const SelectImplementation kBitsSelect =
+        {SelectAlgorithm::Bits, "bits", refusal, workspaceBytes, run};
+
+} // namespace faiss_bits

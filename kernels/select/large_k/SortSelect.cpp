@@ -1,0 +1,87 @@
+/// CUB's sort of every row, for k near cols.
+
+#include <algorithm>
+
+#include "kernels/select/SelectChecks.h"
+#include "kernels/select/SelectImplementation.h"
+#include "kernels/select/large_k/MultiPassLaunch.h"
+#include "kernels/select/large_k/MultiPassPlan.h"
+#include "kernels/select/large_k/SegmentSort.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Columns of one block that lists entries.
+constexpr idx_t kListedColumns = 16384;
+
+bool needsNoSort(const SelectProblem& p) {
+    return p.rows == 0 || p.cols == 0 || (!p.sorted && p.k >= p.cols);
+}
+
+/// Rows at a time: those of one sort, where rows share sorts.
+idx_t rowsTogether(const SelectProblem& p) {
+    const SegmentSortPlan plan = planSegmentSort(p, p.rows, p.cols, true);
+    return plan.inBlocks ? rowsPerBatch(p.rows, 8 * p.cols)
+                         : std::min(plan.rowsPerSort, p.rows);
+}
+
+} // namespace
+
+size_t sortAllWorkspaceBytes(const SelectProblem& problem) {
+    if (needsNoSort(problem)) {
+        return 0;
+    }
+    const idx_t rows = rowsTogether(problem);
+    WorkspaceSlices slices;
+    slices.take<uint64_t>(size_t(rows) * problem.cols);
+    slices.take<uint8_t>(
+            segmentSortWorkspaceBytes(problem, rows, problem.cols, true));
+    return slices.used();
+}
+
+void runSortAll(
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
+    if (needsNoSort(problem)) {
+        return writeAllColumns(problem, stream);
+    }
+    const idx_t step = rowsTogether(problem);
+    const size_t sortBytes =
+            segmentSortWorkspaceBytes(problem, step, problem.cols, true);
+    WorkspaceSlices slices(workspace);
+    uint64_t* entries = slices.take<uint64_t>(size_t(step) * problem.cols);
+    const Workspace sortScratch{slices.take<uint8_t>(sortBytes), sortBytes};
+
+    const MultiPassLaunches launches = multiPassLaunches(problem);
+    MultiPassParams p;
+    p.select = makeSelectParams(problem);
+    p.splits = uint32_t((problem.cols + kListedColumns - 1) / kListedColumns);
+    p.outEntries = entries;
+    for (idx_t row = 0; row < problem.rows; row += step) {
+        const idx_t rows = std::min(step, problem.rows - row);
+        p.rows = uint32_t(rows);
+        p.select.firstRow = uint32_t(row);
+        p.layout = planSegmentSort(problem, rows, problem.cols, true).layout;
+        launches.listAll(p, stream);
+
+        SegmentRuns runs;
+        runs.rows = rows;
+        runs.stride = problem.cols;
+        runs.entries = entries;
+        runs.firstRow = row;
+        runs.byColumn = true;
+        runs.composed = p.layout.used;
+        runSegmentSort(problem, runs, sortScratch, stream);
+    }
+}
+
+const SelectImplementation kSortSelect = {
+        SelectAlgorithm::Sort,
+        "sort",
+        multiPassRefusal,
+        sortAllWorkspaceBytes,
+        runSortAll};
+
+} // namespace faiss_bits

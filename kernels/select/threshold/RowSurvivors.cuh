@@ -1,0 +1,162 @@
+/// One reading of a segment of a row: what is no worse than a limit goes to a
+/// buffer in shared memory, in any order. Nothing is compared among survivors
+/// and the warps of a block do not wait for each other.
+#pragma once
+
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/device/Narrow.cuh"
+#include "kernels/select/SelectTiles.cuh"
+
+namespace faiss_bits {
+
+/// Where the lanes of a warp put `count` < 32 things each, one after another.
+struct WarpPlaces {
+    int below = 0; // things of the lanes below
+    int total = 0;
+
+    __device__ __forceinline__ explicit WarpPlaces(int count) {
+        const unsigned lanesBelow = (1u << (threadIdx.x % kWarpSize)) - 1;
+#pragma unroll
+        for (int bit = 0; bit < 5; ++bit) {
+            const unsigned lanes = __ballot_sync(kFullWarp, count >> bit & 1);
+            below += __popc(lanes & lanesBelow) << bit;
+            total += __popc(lanes) << bit;
+        }
+    }
+};
+
+/// What the buffer has no room for goes to overflow(tile, pending), which the
+/// lanes of a warp call together; a lane's bits of `pending` say which values.
+/// Ahead: the next tile is loaded before this one is looked at.
+template <class Tile, bool Ahead, class Overflow>
+struct RowSurvivors {
+    uint64_t limit; // the worst entry that survives
+    uint64_t* buffer;
+    int* buffered; // survivors so far; may go beyond the capacity
+    int capacity;
+    Overflow overflow;
+    bool* minusZero = nullptr; // set, if given, when a survivor is -0
+
+    __device__ __forceinline__ void take(
+            const SelectParams& params,
+            uint32_t row,
+            uint32_t begin,
+            uint32_t end) {
+        Tile tile(params, row);
+        const uint32_t tileSize = blockDim.x * Tile::kItems;
+        if constexpr (Ahead) {
+            tile.load(begin, end);
+        }
+        for (uint32_t at = begin; at < end; at += tileSize) {
+            Tile next = tile;
+            if constexpr (Ahead) {
+                if (at + tileSize < end) {
+                    next.load(at + tileSize, end);
+                }
+            } else {
+                tile.load(at, end);
+            }
+            filter(tile);
+            if constexpr (Ahead) {
+                tile = next;
+            }
+        }
+    }
+
+    /// Appends the survivors of one tile.
+    template <class AnyTile>
+    __device__ __forceinline__ void filter(const AnyTile& tile) {
+        append(tile, surviving(tile));
+    }
+
+   private:
+    /// Bits of the values that survive.
+    template <class AnyTile>
+    __device__ __forceinline__ uint32_t surviving(const AnyTile& tile) const {
+        const uint32_t at = tile.firstColumn;
+        const uint32_t tileSize = blockDim.x * AnyTile::kItems;
+        const uint32_t key = entryKey(limit);
+        const uint32_t column = entryColumn(limit);
+        // Behind the limit's column an equal key is too late, and before it,
+        // in time. Zero is one value: the float below it is not -0.
+        const bool late = at > column;
+        const uint32_t last =
+                late ? (key == kZeroKey ? key - 2 : key - 1) : key;
+        const bool mixed = !late && column - at < tileSize;
+        if (mixed || key == kNanKey || tile.clampsAt(key)) {
+            return tile.notAbove(limit);
+        }
+        const float value = keyValue(last);
+        return tile.anyUpTo(value) ? tile.upTo(value) : 0u;
+    }
+
+    /// Lanes with survivors are few: each takes its places by itself.
+    template <class AnyTile>
+    __device__ __forceinline__ void append(
+            const AnyTile& tile,
+            uint32_t pending) {
+        if (!__any_sync(kFullWarp, pending != 0)) {
+            return;
+        }
+        if (pending != 0) {
+            int slot = atomicAdd(buffered, __popc(pending));
+            while (pending != 0 && slot < capacity) {
+                const int i = __ffs(pending) - 1;
+                const uint64_t entry = tile.entry(i);
+                buffer[slot++] = entry;
+                if constexpr (!AnyTile::kHasBias) {
+                    if (minusZero && entryKey(entry) == kZeroKey &&
+                        tile.isMinusZero(i)) {
+                        *minusZero = true;
+                    }
+                }
+                pending &= pending - 1;
+            }
+        }
+        if (__any_sync(kFullWarp, pending != 0)) {
+            overflow(tile, pending);
+        }
+        // The next loads are those of a whole warp.
+        __syncwarp();
+    }
+};
+
+/// A limit that at least `wanted` and at most `room` of the row's entries are
+/// not above, whatever they are: several readings of the row by one block.
+template <class Tile, int Threads>
+__device__ inline uint64_t exactLimit(
+        typename BlockNarrow<Threads>::SharedStorage& shared,
+        const SelectParams& params,
+        uint32_t row,
+        uint32_t wanted,
+        uint32_t room) {
+    const Tile tile(params, row);
+    const auto forEach = [&](auto take) {
+        constexpr int kChunk = 4;
+        for (uint64_t at = threadIdx.x; at < params.cols;
+             at += Threads * kChunk) {
+            uint64_t entries[kChunk];
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                const uint64_t c = at + i * Threads;
+                entries[i] =
+                        c < params.cols ? tile.entryAt(uint32_t(c)) : kNoEntry;
+            }
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                if (entries[i] != kNoEntry) {
+                    take(entries[i]);
+                }
+            }
+        }
+    };
+    return BlockNarrow<Threads>{shared}.limit(forEach, wanted, room);
+}
+
+/// For a caller that looks at the count afterwards.
+struct DropOverflow {
+    template <class Tile>
+    __device__ __forceinline__ void operator()(const Tile&, uint32_t) const {}
+};
+
+} // namespace faiss_bits

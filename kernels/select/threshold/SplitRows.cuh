@@ -1,0 +1,387 @@
+/// The kernels for few rows: the limit of every row, the filter with each
+/// row split over many blocks, and the finish. What the blocks of a row share
+/// is one number, the limit, so that a row may be cut as finely as the device
+/// asks for (cf. Hanak 2023, 5.4.2, where every part leaves its own k best).
+#pragma once
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/device/TileStream.cuh"
+#include "kernels/select/threshold/FinishRows.cuh"
+#include "kernels/select/threshold/RowSample.cuh"
+#include "kernels/select/threshold/RowSurvivors.cuh"
+
+namespace faiss_bits {
+
+/// Clears counts[row], and writes limits[row] or, where several blocks draw the
+/// sample of a row, the least of its groups. params.sampleParts blocks a row.
+template <class Tile, int Threads>
+struct SampleLimitBody {
+    using Sample = RowSample<Tile, Threads>;
+    static constexpr int kRuns = Threads / Sample::kRunThreads; // at a time
+
+    union SharedStorage {
+        typename Sample::SharedStorage sample;
+        uint64_t drawn[kRuns][kSampleRun];
+    };
+
+    SharedStorage& shared;
+    const ThresholdParams& params;
+
+    __device__ void run(uint32_t block) {
+        const uint32_t row = block / params.sampleParts;
+        const uint32_t part = block % params.sampleParts;
+        if (part == 0 && threadIdx.x == 0) {
+            params.counts[row] = 0;
+        }
+        if (params.samplePlaces == 0) {
+            if (threadIdx.x == 0) {
+                params.limits[row] = kNoEntry;
+            }
+            return;
+        }
+        uint64_t least[kSampleItems];
+        Sample::draw(
+                params, params.firstRow + row, part, params.sampleParts, least);
+        // The filter's first reads must not delay those of the sample.
+        allowNext();
+        if (params.sampleParts > 1) {
+            leave(row, part, least);
+            return;
+        }
+        const uint64_t limit = Sample{shared.sample}.limit(
+                least, params.sampleRank, params.mostSampleRank);
+        if (threadIdx.x == 0) {
+            params.limits[row] = limit;
+        }
+    }
+
+   private:
+    /// Leaves the least entries of this block's groups. A group has one place
+    /// of several runs: neighbouring columns must not fall into one, or the
+    /// sample of a sorted row would count all of a run as one.
+    __device__ void leave(
+            uint32_t row,
+            uint32_t part,
+            uint64_t (&least)[kSampleItems]) {
+        constexpr int kRunThreads = Sample::kRunThreads;
+        const int groups = kSampledGroups / params.sampleParts;
+        const int sets = groups / kSampleRun; // of runs
+        int run = threadIdx.x / kRunThreads;
+        int runs = kRuns;
+        bool leads = true;
+        if (sets == 1) {
+            // The runs of a warp first.
+#pragma unroll
+            for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
+#pragma unroll
+                for (int i = 0; i < kSampleItems; ++i) {
+                    const uint64_t e =
+                            __shfl_xor_sync(kFullWarp, least[i], lanes);
+                    least[i] = e < least[i] ? e : least[i];
+                }
+            }
+            leads = threadIdx.x % kWarpSize < kRunThreads;
+            run = threadIdx.x / kWarpSize;
+            runs = Threads / kWarpSize;
+        }
+        if (leads) {
+            const int place = threadIdx.x % kRunThreads * kSampleItems;
+#pragma unroll
+            for (int i = 0; i < kSampleItems; ++i) {
+                shared.drawn[run][place + i] = least[i];
+            }
+        }
+        __syncthreads();
+        for (int g = threadIdx.x; g < groups; g += Threads) {
+            uint64_t mine = kNoEntry;
+#pragma unroll 8
+            for (int r = g / kSampleRun; r < runs; r += sets) {
+                const uint64_t e = shared.drawn[r][g % kSampleRun];
+                mine = e < mine ? e : mine;
+            }
+            params.sampled[size_t(row) * kSampledGroups + part * groups + g] =
+                    mine;
+        }
+    }
+};
+
+/// Adds the survivors of one segment to those of its row.
+template <class T, class Tile>
+struct SplitRowsBody {
+    static constexpr int kStage = kMaxStage;
+    using Sample = RowSample<Tile, kSplitThreads>;
+    using Stream = TileStream<T, kSplitThreads>;
+    static constexpr bool kStreams = !Tile::kHasBias;
+    static constexpr int kStages = 3;
+
+    struct SharedStorage {
+        alignas(128)
+                KeyPack<T> slots[kStreams ? kStages * Stream::kStagePacks : 1];
+        union {
+            typename Sample::SharedStorage sample;
+            uint64_t stage[kStage];
+        };
+        int staged;
+        uint32_t base;
+    };
+
+    /// Straight to the row's survivors, without the stage.
+    struct ToGlobal {
+        uint32_t* count;
+        uint64_t* survivors;
+        uint32_t capacity;
+
+        template <class AnyTile>
+        __device__ __forceinline__ void operator()(
+                const AnyTile& tile,
+                uint32_t pending) const {
+            const WarpPlaces places(__popc(pending));
+            uint32_t base = 0;
+            if (threadIdx.x % kWarpSize == 0) {
+                base = atomicAdd(count, places.total);
+            }
+            base = __shfl_sync(kFullWarp, base, 0);
+            uint32_t slot = base + places.below;
+            while (pending != 0 && slot < capacity) {
+                survivors[slot++] = tile.entry(__ffs(pending) - 1);
+                pending &= pending - 1;
+            }
+        }
+    };
+
+    SharedStorage& shared;
+    const ThresholdParams& params;
+
+    __device__ void run(uint32_t block) {
+        const uint32_t row = block / params.splits;
+        const uint32_t split = block % params.splits;
+        const uint32_t begin = split * params.segment;
+        const uint32_t end = min(params.cols - begin, params.segment) + begin;
+        const uint32_t rowOfKeys = params.firstRow + row;
+
+        const T* keys = static_cast<const T*>(params.keys) +
+                params.rowStride * rowOfKeys;
+        const bool streams = kStreams && params.vectorLoads;
+        Stream stream{
+                shared.slots,
+                kStages,
+                keys,
+                begin,
+                streams ? (end - begin) / Stream::kTile : 0};
+        if (threadIdx.x == 0) {
+            shared.staged = 0;
+        }
+        // The keys were there before the sample was drawn.
+        if constexpr (kStreams) {
+            stream.begin();
+        }
+        waitForPrevious();
+        allowNext();
+        const uint64_t limit = limitOf(row, split);
+        __syncthreads();
+        uint64_t* survivors = params.survivors + size_t(row) * params.capacity;
+        RowSurvivors<Tile, !kStreams, ToGlobal> kept{
+                limit,
+                shared.stage,
+                &shared.staged,
+                params.stage,
+                {params.counts + row, survivors, params.capacity}};
+        if constexpr (kStreams) {
+            typename Stream::Tile tile(params, rowOfKeys);
+            for (uint32_t t = 0; t < stream.numTiles; ++t) {
+                stream.read(t, tile);
+                kept.filter(tile);
+                stream.request(t + kStages);
+            }
+        }
+        kept.take(params, rowOfKeys, stream.column(stream.numTiles), end);
+        __syncthreads();
+        addStaged(params.counts + row, survivors);
+    }
+
+   private:
+    /// Where several blocks drew the sample, every block finds the limit: that
+    /// takes less time than to have one find it and the others wait.
+    __device__ __forceinline__ uint64_t limitOf(uint32_t row, uint32_t split) {
+        if (params.sampleParts == 1) {
+            return params.limits[row];
+        }
+        const uint64_t* sampled = params.sampled + size_t(row) * kSampledGroups;
+        uint64_t least[kSampleItems];
+#pragma unroll
+        for (int i = 0; i < kSampleItems; ++i) {
+            least[i] = __ldcg(sampled + i * kSplitThreads + threadIdx.x);
+        }
+        const uint64_t limit = Sample{shared.sample}.limit(
+                least, params.sampleRank, params.mostSampleRank);
+        if (split == 0 && threadIdx.x == 0) {
+            params.limits[row] = limit;
+        }
+        return limit;
+    }
+
+    __device__ __forceinline__ void addStaged(
+            uint32_t* count,
+            uint64_t* survivors) {
+        const uint32_t staged = min(shared.staged, params.stage);
+        if (staged == 0) {
+            return;
+        }
+        if (threadIdx.x == 0) {
+            shared.base = atomicAdd(count, staged);
+        }
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < staged; i += kSplitThreads) {
+            if (shared.base + i < params.capacity) {
+                survivors[shared.base + i] = shared.stage[i];
+            }
+        }
+    }
+};
+
+/// Gathers the survivors of a row again, in one block, where the sample
+/// promised too much or too little: see rareCount in ThresholdPlan.cpp.
+template <class Tile, int Threads>
+struct FilterAgain {
+    using SharedStorage = typename BlockNarrow<Threads>::SharedStorage;
+
+    __device__ static bool isNeeded(
+            const ThresholdParams& params,
+            uint32_t row) {
+        const uint32_t count = params.counts[row];
+        return count > params.capacity ||
+                count < min(uint32_t(params.k), params.cols);
+    }
+
+    /// Begins and ends with the block in step. Out of line, so that it costs
+    /// the others no registers.
+    __device__ static __noinline__ void run(
+            SharedStorage& shared,
+            const ThresholdParams& params,
+            uint32_t row) {
+        __syncthreads();
+        const uint32_t wanted = min(uint32_t(params.k), params.cols);
+        const uint64_t limit = exactLimit<Tile, Threads>(
+                shared, params, params.firstRow + row, wanted, params.capacity);
+        int* count = reinterpret_cast<int*>(params.counts + row);
+        if (threadIdx.x == 0) {
+            *count = 0;
+            params.limits[row] = limit;
+        }
+        __threadfence_block();
+        __syncthreads();
+        uint64_t* survivors = params.survivors + size_t(row) * params.capacity;
+        RowSurvivors<Tile, false, DropOverflow>{
+                limit, survivors, count, int(params.capacity), {}}
+                .take(params, params.firstRow + row, 0, params.cols);
+        __threadfence_block();
+        __syncthreads();
+    }
+};
+
+/// One block a row.
+template <class T, class Tile, int Threads, int Room>
+struct FinishRowsBody {
+    using Finish = RowFinish<T, Threads, Room>;
+    using Again = FilterAgain<Tile, Threads>;
+
+    union SharedStorage {
+        typename Finish::SharedStorage finish;
+        typename Again::SharedStorage again;
+    };
+
+    /// Words of dynamic shared memory: the storage, and behind it the room
+    /// of the sort and what is staged of the survivors.
+    static constexpr size_t kStorageWords = (sizeof(SharedStorage) + 7) / 8;
+    static constexpr size_t words(size_t staged) {
+        return kStorageWords + Finish::kRoomWords + staged;
+    }
+
+    SharedStorage& shared;
+    uint64_t* room;
+    const ThresholdParams& params;
+
+    __device__ void run(uint32_t row) {
+        if (Again::isNeeded(params, row)) {
+            Again::run(shared.again, params, row);
+        }
+        const uint32_t count = params.counts[row];
+        const uint64_t* survivors =
+                params.survivors + size_t(row) * params.capacity;
+        if (count <= params.staged) {
+            stage(survivors, count, room + Finish::kRoomWords);
+            survivors = room + Finish::kRoomWords;
+        }
+        Finish{shared.finish}.run(
+                params,
+                params.firstRow + row,
+                survivors,
+                count,
+                params.limits[row],
+                room);
+    }
+
+   private:
+    __device__ __forceinline__ static void stage(
+            const uint64_t* survivors,
+            uint32_t count,
+            uint64_t* to) {
+        constexpr int kChunk = 8;
+        for (uint32_t at = threadIdx.x; at < count; at += Threads * kChunk) {
+            uint64_t chunk[kChunk];
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                const uint32_t from = at + i * Threads;
+                chunk[i] = from < count ? survivors[from] : kNoEntry;
+            }
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                if (at + i * Threads < count) {
+                    to[at + i * Threads] = chunk[i];
+                }
+            }
+        }
+        __syncthreads();
+    }
+};
+
+template <class Tile, int Threads>
+__global__ void __launch_bounds__(Threads)
+        sampleLimitKernel(const __grid_constant__ ThresholdParams params) {
+    using Body = SampleLimitBody<Tile, Threads>;
+    __shared__ typename Body::SharedStorage shared;
+    Body{shared, params}.run(blockIdx.x);
+}
+
+template <class T, class Tile>
+__global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
+        splitRowsKernel(const __grid_constant__ ThresholdParams params) {
+    using Body = SplitRowsBody<T, Tile>;
+    extern __shared__ __align__(128) uint64_t memory[];
+    auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
+    Body{shared, params}.run(blockIdx.x);
+}
+
+/// For k that one block cannot sort: what is left to do before the sort.
+template <class Tile>
+__global__ void __launch_bounds__(kSplitThreads)
+        rowsAgainKernel(const __grid_constant__ ThresholdParams params) {
+    using Again = FilterAgain<Tile, kSplitThreads>;
+    __shared__ typename Again::SharedStorage shared;
+    waitForPrevious();
+    if (Again::isNeeded(params, blockIdx.x)) {
+        Again::run(shared, params, blockIdx.x);
+    }
+}
+
+template <class T, class Tile, int Threads, int Room>
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
+        finishRowsKernel(const __grid_constant__ ThresholdParams params) {
+    waitForPrevious();
+    using Body = FinishRowsBody<T, Tile, Threads, Room>;
+    extern __shared__ uint64_t memory[];
+    auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
+    Body{shared, memory + Body::kStorageWords, params}.run(blockIdx.x);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,123 @@
+/// The launches of SampleThreshold; included by the generated sources only.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/select/bits/BitsLaunch.cuh"
+#include "kernels/select/threshold/SplitRows.cuh"
+#include "kernels/select/threshold/ThresholdLaunch.h"
+#include "kernels/select/threshold/WholeRows.cuh"
+
+namespace faiss_bits {
+
+/// Raises the kernel's limit of dynamic shared memory to the device's. Cheap,
+/// and its effect is lost where a program resets a device, so never cached.
+template <class Kernel>
+size_t allowSharedBytes(Kernel kernel, size_t wanted) {
+    constexpr size_t kAlways = 48 * 1024;
+    if (wanted <= kAlways) {
+        return wanted;
+    }
+    int device = 0;
+    int most = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
+            &most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    const size_t bytes = std::min(wanted, size_t(most));
+    BITS_CUDA_CHECK(cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+    return bytes;
+}
+
+template <class Keys, int Threads, int Room>
+void launchWholeRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Body = WholeRowsBody<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    const auto kernel = wholeRowsKernel<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    ThresholdParams p = params;
+    const size_t wanted = Body::words(p.stages, p.capacity) * 8;
+    const size_t bytes = allowSharedBytes(kernel, wanted);
+    // A device with less shared memory: rows with more survivors are filtered
+    // again.
+    p.capacity -= uint32_t((wanted - bytes + 7) / 8);
+    kernel<<<blocks, Threads, bytes, stream>>>(p);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchSampleLimit(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Tile = typename Keys::Tile;
+    if (params.sampleParts > 1) {
+        sampleLimitKernel<Tile, kPartThreads>
+                <<<blocks, kPartThreads, 0, stream>>>(params);
+    } else {
+        sampleLimitKernel<Tile, kSplitThreads>
+                <<<blocks, kSplitThreads, 0, stream>>>(params);
+    }
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchSplitRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Type = typename Keys::Type;
+    using Tile = typename Keys::Tile;
+    const auto kernel = splitRowsKernel<Type, Tile>;
+    const size_t bytes = allowSharedBytes(
+            kernel, sizeof(typename SplitRowsBody<Type, Tile>::SharedStorage));
+    launchAfterPrevious(kernel, blocks, kSplitThreads, bytes, stream, params);
+}
+
+template <class Keys>
+void launchRowsAgain(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            rowsAgainKernel<typename Keys::Tile>,
+            blocks,
+            kSplitThreads,
+            0,
+            stream,
+            params);
+}
+
+template <class Keys, int Threads, int Room>
+void launchFinishRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    using Body = FinishRowsBody<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    const auto kernel = finishRowsKernel<
+            typename Keys::Type,
+            typename Keys::Tile,
+            Threads,
+            Room>;
+    ThresholdParams p = params;
+    const size_t wanted = Body::words(p.staged) * 8;
+    const size_t bytes = allowSharedBytes(kernel, wanted);
+    p.staged -= uint32_t(std::min<size_t>(p.staged, (wanted - bytes + 7) / 8));
+    launchAfterPrevious(kernel, blocks, Threads, bytes, stream, p);
+}
+
+} // namespace faiss_bits

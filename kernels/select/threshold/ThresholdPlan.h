@@ -1,0 +1,33 @@
+#pragma once
+
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+/// How SampleThreshold goes about a problem. Host only, no CUDA call.
+struct ThresholdPlan {
+    bool fused = false; ///< one block a row does everything
+    int threads = 0;    ///< of a fused block or of the kernel that finishes
+    int room = 0;       ///< entries that a block sorts at the end; 0: too many,
+                        ///< the survivors are sorted in memory
+
+    int samplePlaces = 0; ///< a thread; 0: no sample, every column survives
+    int sampleRank = 0;
+    int mostSampleRank = 0;
+    uint32_t sampleParts = 1; ///< blocks that draw the sample of a row
+    uint32_t capacity = 0;    ///< survivors that a row may have
+    uint32_t expected = 0;    ///< about so many, a quarter more
+
+    uint32_t firstPart = 0; ///< tiles before a fused block lowers its limit
+    uint32_t partGrowth = 1;
+    int stages = 2; ///< tiles on their way to a fused block
+
+    uint32_t segment = 0; ///< columns a block, where rows are split
+    uint32_t splits = 1;
+    int stage = 0;       ///< survivors that a block gathers first
+    idx_t batchRows = 0; ///< rows at a time
+};
+
+ThresholdPlan planThreshold(const SelectProblem& problem);
+
+} // namespace faiss_bits

@@ -1,0 +1,252 @@
+/// The sort of the buckets: nearly all by their entries' distances, the few
+/// whose entries lie together, or that are too large, by merging.
+#pragma once
+
+#include <cub/block/block_merge_sort.cuh>
+
+#include "kernels/device/BucketSort.cuh"
+#include "kernels/device/Narrow.cuh"
+#include "kernels/select/SelectResult.cuh"
+#include "kernels/survivors/SurvivorBuckets.cuh"
+
+namespace faiss_bits {
+
+/// Where sorted entries of level 0 go: to the result.
+template <class T>
+struct SurvivorResult {
+    static constexpr bool kIsResult = true;
+
+    /// Places that count.
+    __device__ __forceinline__ static uint32_t wanted(
+            const SurvivorSortParams& p) {
+        return uint32_t(p.k);
+    }
+
+    __device__ __forceinline__ static void put(
+            const SurvivorSortParams& p,
+            uint32_t row,
+            uint32_t place,
+            uint64_t entry) {
+        if (place < uint32_t(p.k)) {
+            writeResult<T>(p, p.firstRow + row, place, entry);
+        }
+    }
+};
+
+/// Of the other levels: every 64th is a splitter.
+struct SurvivorSplitters {
+    static constexpr bool kIsResult = false;
+
+    __device__ __forceinline__ static uint32_t wanted(
+            const SurvivorSortParams&) {
+        return ~0u;
+    }
+
+    __device__ __forceinline__ static void put(
+            const SurvivorSortParams& p,
+            uint32_t row,
+            uint32_t place,
+            uint64_t entry) {
+        if (place % kBucketSamples == 0) {
+            p.outSplitters
+                    [uint64_t(row) * p.outBuckets + place / kBucketSamples] =
+                    entry;
+        }
+    }
+};
+
+/// One bucket of a row.
+struct SurvivorBucket {
+    uint32_t row = 0;
+    uint32_t number = 0;
+    uint32_t buckets = 1; // of the row
+    uint32_t rowCount = 0;
+    uint32_t start = 0;                // place of its first entry
+    uint32_t count = 0;                // may be more than kBucketRoom
+    const uint64_t* entries = nullptr; // the first kBucketRoom
+
+    __device__ __forceinline__
+    SurvivorBucket(const SurvivorSortParams& p, uint32_t index) {
+        row = index / p.buckets;
+        number = index % p.buckets;
+        rowCount = entriesOf(p, row);
+        buckets = bucketsOf(rowCount, p.bucket);
+        if (buckets == 1) {
+            count = number == 0 ? rowCount : 0;
+            entries = p.entries + uint64_t(row) * p.stride;
+        } else if (number < buckets) {
+            start = p.starts[index];
+            count = p.sizes[index];
+            entries = p.slots + uint64_t(index) * kBucketRoom;
+        }
+    }
+};
+
+/// One block a bucket: rows x buckets blocks.
+template <class Out>
+__global__ void __launch_bounds__(kBucketThreads, Out::kIsResult ? 3 : 2)
+        sortBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
+    waitForPrevious();
+    __shared__ typename BucketSort::SharedStorage shared;
+    const SurvivorBucket bucket(p, blockIdx.x);
+    if constexpr (Out::kIsResult) {
+        // Fewer columns than k: every block of the row writes its part.
+        if (bucket.rowCount < uint32_t(p.k)) {
+            const uint32_t part = (uint32_t(p.k) - 1) / p.buckets + 1;
+            const uint64_t begin = uint64_t(bucket.number) * part;
+            for (uint64_t i = threadIdx.x; i < part; i += kBucketThreads) {
+                if (begin + i >= bucket.rowCount && begin + i < uint32_t(p.k)) {
+                    Out::put(p, bucket.row, uint32_t(begin + i), kNoEntry);
+                }
+            }
+        }
+    }
+    const uint32_t count = bucket.count;
+    if (count == 0 || bucket.start >= Out::wanted(p)) {
+        return;
+    }
+    if (count <= kBucketRoom) {
+        if (Out::kIsResult && p.anyOrder &&
+            bucket.start + count <= Out::wanted(p)) {
+            for (uint32_t i = threadIdx.x; i < count; i += kBucketThreads) {
+                Out::put(p, bucket.row, bucket.start + i, bucket.entries[i]);
+            }
+            return;
+        }
+        // From shared memory, for want of registers.
+        if (threadIdx.x == 0) {
+            shared.row = bucket.row;
+            shared.start = bucket.start;
+        }
+        const auto put = [&](uint32_t place, uint64_t entry) {
+            Out::put(p, shared.row, shared.start + place, entry);
+        };
+        const SurvivorDistance distance = {p.keyBit, p.cols};
+        if (BucketSort{shared, distance}.sort(bucket.entries, count, put)) {
+            return;
+        }
+    }
+    if (threadIdx.x == 0) {
+        p.left[atomicAdd(p.numLeft, 1u)] = blockIdx.x;
+    }
+}
+
+/// A bucket of any size: what follows in order, as much as a block can sort at
+/// a time, until all is sorted.
+template <class Out>
+struct BucketMerge {
+    struct Less {
+        __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b)
+                const {
+            return a < b;
+        }
+    };
+    using Merge = cub::BlockMergeSort<uint64_t, kBucketThreads, kBucketItems>;
+    using Narrow = BlockNarrow<kBucketThreads>;
+
+    struct SharedStorage {
+        union {
+            typename Narrow::SharedStorage narrow;
+            typename Merge::TempStorage merge;
+            uint64_t room[kBucketRoom];
+        };
+        uint32_t count;
+    };
+
+    SharedStorage& shared;
+    const SurvivorSortParams& p;
+    const SurvivorBucket& bucket;
+
+    /// Begins and ends with the block in step.
+    __device__ __forceinline__ void run() {
+        const uint64_t* entries = bucket.entries;
+        uint32_t count = bucket.count;
+        uint64_t least = 0;
+        uint64_t greatest = kNoEntry - 1;
+        if (count > kBucketRoom) {
+            // Not all of them are in its slot, but all are in the row.
+            const uint64_t* splitters =
+                    p.splitters + uint64_t(bucket.row) * p.buckets;
+            entries = p.entries + uint64_t(bucket.row) * p.stride;
+            count = bucket.rowCount;
+            if (bucket.number > 0) {
+                least = splitters[bucket.number];
+            }
+            if (bucket.number + 1 < bucket.buckets) {
+                greatest = splitters[bucket.number + 1] - 1;
+            }
+        }
+        uint32_t done = 0;
+        while (done < bucket.count && bucket.start + done < Out::wanted(p)) {
+            const auto forEach = [&](auto take) {
+                for (uint32_t i = threadIdx.x; i < count; i += kBucketThreads) {
+                    const uint64_t entry = entries[i];
+                    if (entry >= least && entry <= greatest) {
+                        take(entry);
+                    }
+                }
+            };
+            uint64_t last = greatest;
+            if (bucket.count - done > kBucketRoom) {
+                last = Narrow{shared.narrow}.limit(
+                        forEach, kBucketRoom / 2, kBucketRoom);
+            }
+            done += sortUpTo(forEach, last, done);
+            least = last + 1;
+        }
+    }
+
+   private:
+    /// Sorts the entries that are not above `last`; returns how many.
+    template <class ForEach>
+    __device__ __forceinline__ uint32_t
+    sortUpTo(ForEach forEach, uint64_t last, uint32_t done) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            shared.count = 0;
+        }
+        __syncthreads();
+        forEach([&](uint64_t entry) {
+            if (entry <= last) {
+                shared.room[atomicAdd(&shared.count, 1u)] = entry;
+            }
+        });
+        __syncthreads();
+        const uint32_t count = shared.count;
+        const uint32_t mine = threadIdx.x * kBucketItems;
+        uint64_t items[kBucketItems];
+#pragma unroll
+        for (int i = 0; i < kBucketItems; ++i) {
+            items[i] = mine + i < count ? shared.room[mine + i] : kNoEntry;
+        }
+        __syncthreads();
+        Merge(shared.merge).Sort(items, Less{});
+        // Turned round, so that warps write consecutive places.
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < kBucketItems; ++i) {
+            shared.room[mine + i] = items[i];
+        }
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < count; i += kBucketThreads) {
+            Out::put(p, bucket.row, bucket.start + done + i, shared.room[i]);
+        }
+        __syncthreads();
+        return count;
+    }
+};
+
+/// The buckets that sortBucketsKernel left. Any number of blocks.
+template <class Out>
+__global__ void __launch_bounds__(kBucketThreads)
+        mergeBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
+    waitForPrevious();
+    __shared__ typename BucketMerge<Out>::SharedStorage shared;
+    const uint32_t numLeft = *p.numLeft;
+    for (uint32_t i = blockIdx.x; i < numLeft; i += gridDim.x) {
+        const SurvivorBucket bucket(p, p.left[i]);
+        BucketMerge<Out>{shared, p, bucket}.run();
+    }
+}
+
+} // namespace faiss_bits

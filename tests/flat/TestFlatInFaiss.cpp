@@ -1,0 +1,227 @@
+/// GpuIndexBitsFlat where FAISS expects an index of its own: cloners,
+/// containers, the coarse quantizer of an IVF index, k-means.
+
+#include <unordered_set>
+
+#include <faiss/Clustering.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/MetaIndexes.h>
+#include <faiss/VectorTransform.h>
+#include <faiss/gpu/GpuCloner.h>
+#include <faiss/gpu/GpuIndexIVFFlat.h>
+
+#include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "tests/flat/IndexHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class FlatInFaiss : public GpuTest {};
+
+std::unique_ptr<faiss::Index> toGpu(
+        const faiss::Index& index,
+        const faiss::gpu::GpuClonerOptions* options = nullptr) {
+    return std::unique_ptr<faiss::Index>(
+            gpu::index_cpu_to_gpu(sharedResources(), 0, &index, options));
+}
+
+TEST_F(FlatInFaiss, SmallClonesBothWays) {
+    FlatCase c;
+    c.fill = Fill::Integers;
+    c.q = 40;
+    for (const FlatCase& kind : kindsOf(c)) {
+        const FlatData data(kind);
+        faiss::IndexFlat cpu(c.d, kind.metric);
+        cpu.add(c.n, data.vectors.data());
+        faiss::gpu::GpuClonerOptions options;
+        options.useFloat16 = kind.useFloat16;
+        const auto clone = toGpu(cpu, &options);
+        auto* ours = dynamic_cast<GpuIndexBitsFlat*>(clone.get());
+        ASSERT_NE(ours, nullptr) << kind;
+        EXPECT_EQ(
+                dynamic_cast<GpuIndexBitsFlatL2*>(ours) != nullptr,
+                kind.metric == faiss::METRIC_L2);
+        EXPECT_EQ(
+                dynamic_cast<GpuIndexBitsFlatIP*>(ours) != nullptr,
+                kind.metric == faiss::METRIC_INNER_PRODUCT);
+        data.expectExact(searchOnHost(*ours, data.queries, 30), 30);
+
+        const std::unique_ptr<faiss::Index> back(
+                faiss::gpu::index_gpu_to_cpu(ours));
+        const auto* flat = dynamic_cast<faiss::IndexFlat*>(back.get());
+        ASSERT_NE(flat, nullptr);
+        EXPECT_EQ(flat->metric_type, kind.metric);
+        ASSERT_EQ(flat->ntotal, c.n);
+        EXPECT_EQ(
+                std::vector<float>(flat->get_xb(), flat->get_xb() + c.n * c.d),
+                data.vectors);
+    }
+}
+
+TEST_F(FlatInFaiss, SmallClonesSubclassesAndOtherIndexes) {
+    const auto vectors = makeVectors(500, 4, 1);
+    faiss::IndexFlatL2 l2(4);
+    faiss::IndexFlatIP ip(4);
+    const faiss::IndexFlat l1(4, faiss::METRIC_L1);
+    EXPECT_NE(dynamic_cast<GpuIndexBitsFlatL2*>(toGpu(l2).get()), nullptr);
+    EXPECT_NE(dynamic_cast<GpuIndexBitsFlatIP*>(toGpu(ip).get()), nullptr);
+
+    // A metric that we do not have stays FAISS's.
+    const auto other = toGpu(l1);
+    EXPECT_EQ(dynamic_cast<GpuIndexBitsFlat*>(other.get()), nullptr);
+    EXPECT_NE(dynamic_cast<faiss::gpu::GpuIndexFlat*>(other.get()), nullptr);
+
+    faiss::IndexIVFFlat ivf(&l2, 4, 5);
+    ivf.train(500, vectors.data());
+    EXPECT_NE(
+            dynamic_cast<faiss::gpu::GpuIndexIVFFlat*>(toGpu(ivf).get()),
+            nullptr);
+}
+
+TEST_F(FlatInFaiss, SmallClonerArguments) {
+    const faiss::IndexFlatL2 l2(4);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::index_cpu_to_gpu(nullptr, 0, &l2); }, "provider"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::index_cpu_to_gpu(sharedResources(), 0, nullptr); },
+            "index"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::index_cpu_to_gpu(sharedResources(), 99, &l2); },
+            "device",
+            "99"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::index_cpu_to_gpu(sharedResources(), -1, &l2); },
+            "device",
+            "-1"));
+}
+
+TEST_F(FlatInFaiss, SmallInsideContainers) {
+    FlatCase c;
+    c.fill = Fill::Integers;
+    c.q = 40;
+    const int k = 10;
+    const FlatData data(c);
+    faiss::IndexFlatL2 flat(c.d);
+    faiss::IndexIDMap idMap(&flat);
+    std::vector<int64_t> ids(c.n);
+    for (int64_t i = 0; i < c.n; ++i) {
+        ids[i] = 7 * i + 3;
+    }
+    idMap.add_with_ids(c.n, data.vectors.data(), ids.data());
+    const auto clone = toGpu(idMap);
+    auto* mapped = dynamic_cast<faiss::IndexIDMap*>(clone.get());
+    ASSERT_NE(mapped, nullptr);
+    ASSERT_NE(dynamic_cast<GpuIndexBitsFlatL2*>(mapped->index), nullptr);
+    auto out = searchOnHost(*mapped, data.queries, k);
+    for (int64_t& label : out.labels) {
+        ASSERT_EQ(label % 7, 3);
+        label = (label - 3) / 7;
+    }
+    data.expectExact(out, k);
+    // Additions go through ours as well.
+    const int64_t id = 1000003;
+    mapped->add_with_ids(1, data.queries.data(), &id);
+    EXPECT_EQ(mapped->index->ntotal, c.n + 1);
+    const auto grown = searchOnHost(*mapped, data.queries, k);
+    EXPECT_NE(
+            std::find(grown.labels.begin(), grown.labels.begin() + k, id),
+            grown.labels.begin() + k);
+
+    faiss::IndexFlatL2 inner(c.d);
+    faiss::RandomRotationMatrix rotation(c.d, c.d);
+    rotation.init(5);
+    faiss::IndexPreTransform preTransform(&rotation, &inner);
+    preTransform.add(c.n, data.vectors.data());
+    const auto transformed = toGpu(preTransform);
+    auto* outer = dynamic_cast<faiss::IndexPreTransform*>(transformed.get());
+    ASSERT_NE(outer, nullptr);
+    ASSERT_NE(dynamic_cast<GpuIndexBitsFlatL2*>(outer->index), nullptr);
+    const auto rotated = searchOnHost(*outer, data.queries, 1);
+    const auto onCpu = searchOnHost(preTransform, data.queries, 1);
+    for (int64_t i = 0; i < c.q; ++i) {
+        EXPECT_NEAR(
+                rotated.distances[i],
+                onCpu.distances[i],
+                1e-4 * (1 + onCpu.distances[i]));
+    }
+}
+
+/// With every list probed an IVF search is exact, whatever the quantizer; with
+/// some, it must match one whose quantizer is FAISS's.
+TEST_F(FlatInFaiss, CoarseQuantizerOfIVFFlat) {
+    FlatCase c;
+    c.n = 20000;
+    c.d = 16;
+    c.q = 60;
+    const int nlist = 64;
+    const int k = 10;
+    for (const FlatCase& kind : kindsOf(c)) {
+        const FlatData data(kind);
+        FlatCase storage = kind;
+        storage.useFloat16 = false; // the lists' own storage
+        const FlatData stored(storage);
+
+        GpuIndexBitsFlatConfig config;
+        config.useFloat16 = kind.useFloat16;
+        GpuIndexBitsFlat quantizer(sharedResources(), c.d, kind.metric, config);
+        faiss::gpu::GpuIndexIVFFlat ours(
+                sharedResources(), &quantizer, c.d, nlist, kind.metric);
+        ours.train(c.n, data.vectors.data());
+        ASSERT_EQ(quantizer.ntotal, nlist);
+        ours.add(c.n, data.vectors.data());
+        ASSERT_EQ(ours.ntotal, c.n);
+
+        // FAISS's quantizer, with the same centroids.
+        std::vector<float> centroids(nlist * c.d);
+        quantizer.reconstruct_n(0, nlist, centroids.data());
+        faiss::gpu::GpuIndexFlatConfig faissConfig;
+        faissConfig.useFloat16 = kind.useFloat16;
+        faiss::gpu::GpuIndexFlat faissQuantizer(
+                sharedResources(), c.d, kind.metric, faissConfig);
+        faissQuantizer.add(nlist, centroids.data());
+        faiss::gpu::GpuIndexIVFFlat theirs(
+                sharedResources(), &faissQuantizer, c.d, nlist, kind.metric);
+        theirs.add(c.n, data.vectors.data());
+
+        // setNumProbes is gone in later releases, nprobe is in all.
+        ours.nprobe = theirs.nprobe = 8;
+        const auto a = searchOnHost(ours, data.queries, k);
+        const auto b = searchOnHost(theirs, data.queries, k);
+        int same = 0;
+        for (size_t i = 0; i < a.labels.size(); ++i) {
+            same += a.labels[i] == b.labels[i];
+        }
+        EXPECT_GE(same, int(0.97 * a.labels.size())) << kind;
+
+        ours.nprobe = nlist;
+        stored.expectNearest(searchOnHost(ours, data.queries, k), k);
+    }
+}
+
+TEST_F(FlatInFaiss, AssignmentIndexOfClustering) {
+    const int d = 12;
+    const int64_t n = 20000;
+    const int k = 50;
+    const auto vectors = makeVectors(n, d, 4);
+    const auto objectiveWith = [&](faiss::Index& index) {
+        faiss::Clustering clustering(d, k);
+        clustering.niter = 8;
+        clustering.train(n, vectors.data(), index);
+        EXPECT_EQ(index.ntotal, k);
+        EXPECT_EQ(clustering.centroids.size(), size_t(k) * d);
+        return double(clustering.iteration_stats.back().obj);
+    };
+    faiss::IndexFlatL2 cpu(d);
+    const double expected = objectiveWith(cpu);
+    for (bool useFloat16 : {false, true}) {
+        GpuIndexBitsFlatConfig config;
+        config.useFloat16 = useFloat16;
+        GpuIndexBitsFlatL2 ours(sharedResources(), d, config);
+        // The same seed, so the same start; near ties may part them later.
+        EXPECT_NEAR(objectiveWith(ours) / expected, 1.0, 0.01) << useFloat16;
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

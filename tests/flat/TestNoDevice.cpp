@@ -1,0 +1,84 @@
+/// The GPU part on a machine without a GPU: exceptions, never an abort.
+
+#include <faiss/gpu/GpuDistance.h>
+
+#include "faiss_bits/Version.h"
+#include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/flat/GpuBitsDistance.h"
+#include "faiss_bits/select/GpuBitsSelect.h"
+#include "tests/flat/IndexHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class NoDevice : public ::testing::Test {
+   protected:
+    void SetUp() override {
+        if (hasCudaDevice()) {
+            GTEST_SKIP() << "this machine has a CUDA device";
+        }
+    }
+
+    faiss::gpu::StandardGpuResources resources;
+};
+
+TEST_F(NoDevice, ConstructorsThrow) {
+    EXPECT_TRUE(hasGpuPart());
+    faiss::IndexFlatL2 l2(4);
+    faiss::IndexFlatIP ip(4);
+    auto* provider = &resources;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlat(provider, 4, faiss::METRIC_L2); },
+            "device",
+            "no CUDA device"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlat(provider, &l2); }, "device"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatL2(provider, 4); }, "device"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatL2(provider, &l2); }, "device"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatIP(provider, 4); }, "device"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatIP(provider, &ip); }, "device"));
+}
+
+TEST_F(NoDevice, FunctionsThrow) {
+    faiss::IndexFlatL2 l2(4);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::index_cpu_to_gpu(&resources, 0, &l2); },
+            "device",
+            "no CUDA device"));
+
+    const float x[4] = {};
+    float distances[1];
+    idx_t labels[1];
+    faiss::gpu::GpuDistanceParams args;
+    args.k = 1;
+    args.dims = 4;
+    args.vectors = x;
+    args.numVectors = 1;
+    args.queries = x;
+    args.numQueries = 1;
+    args.outDistances = distances;
+    args.outIndices = labels;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::bfKnnBits(&resources, args); },
+            "device",
+            "no CUDA device"));
+
+    gpu::GpuSelectParams select;
+    select.rows = 1;
+    select.cols = 4;
+    select.k = 1;
+    select.keys = x;
+    select.outKeys = distances;
+    select.outIds = labels;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::selectK(&resources, select); },
+            "device",
+            "no CUDA device"));
+}
+
+} // namespace
+} // namespace faiss_bits::test
