@@ -1,0 +1,48 @@
+#include "kernels/common/DeviceTraits.h"
+
+#include <map>
+#include <mutex>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits {
+
+namespace {
+
+int attributeOf(cudaDeviceAttr attribute, int device) {
+    int value = 0;
+    BITS_CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
+    return value;
+}
+
+DeviceTraits askFor(int device) {
+    DeviceTraits traits;
+    traits.computeCapability =
+            10 * attributeOf(cudaDevAttrComputeCapabilityMajor, device) +
+            attributeOf(cudaDevAttrComputeCapabilityMinor, device);
+    traits.multiprocessors =
+            attributeOf(cudaDevAttrMultiProcessorCount, device);
+    traits.sharedBytes = size_t(
+            attributeOf(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    traits.blockSharedBytes = size_t(
+            attributeOf(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    return traits;
+}
+
+} // namespace
+
+DeviceTraits deviceTraits(int device) {
+    if (device == -1) {
+        BITS_CUDA_CHECK(cudaGetDevice(&device));
+    }
+    static std::mutex mutex;
+    static std::map<int, DeviceTraits> known;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = known.find(device);
+    if (found != known.end()) {
+        return found->second;
+    }
+    return known[device] = askFor(device);
+}
+
+} // namespace faiss_bits
