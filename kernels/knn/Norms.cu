@@ -1,11 +1,10 @@
-#include "kernels/knn/gemm/Distances.h"
+#include "kernels/knn/Norms.h"
 
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/knn/FlatKnn.h"
 
 namespace faiss_bits {
 
