@@ -56,6 +56,12 @@ const SelectImplementation& chosen(const SelectProblem& p) {
     return one;
 }
 
+/// Empty places come last, which a result in any order does not promise.
+SelectProblem withOrder(SelectProblem problem) {
+    problem.sorted = problem.sorted || problem.dropNan;
+    return problem;
+}
+
 void checkAlgorithm(SelectAlgorithm algorithm) {
     BITS_THROW_IF_NOT_FMT(
             algorithm == SelectAlgorithm::Auto || implementationOf(algorithm),
@@ -109,7 +115,7 @@ size_t selectWorkspaceBytes(const SelectProblem& problem) {
     checkAlgorithm(problem.algorithm);
     checkSelectShape(problem);
     const SelectImplementation& one = chosen(problem);
-    return problem.rows == 0 ? 0 : one.workspaceBytes(problem);
+    return problem.rows == 0 ? 0 : one.workspaceBytes(withOrder(problem));
 }
 
 void runSelect(
@@ -123,7 +129,7 @@ void runSelect(
         return;
     }
     checkSelectPointers(problem);
-    one.run(problem, workspace, stream);
+    one.run(withOrder(problem), workspace, stream);
 }
 
 } // namespace faiss_bits

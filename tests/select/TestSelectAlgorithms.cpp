@@ -97,9 +97,9 @@ TEST_F(SelectAlgorithms, KBeyond2048OfEveryKindOfValue) {
     }
 }
 
-/// A sample of runs of 32 columns finds all of a run's keys or none. Where the k
-/// best are few such runs, many rows get a limit with too few keys under it, or
-/// with more than there is room for, and are selected from again.
+/// A sample of runs of 32 columns finds all of a run's keys or none. Where the
+/// k best are few such runs, many rows get a limit with too few keys under it,
+/// or with more than there is room for, and are selected from again.
 TEST_F(SelectAlgorithms, RowsThatASampleMisleads) {
     SelectCase c;
     c.values = Values::BestInRuns;
