@@ -38,6 +38,9 @@ if not isinstance(
         f"their types; build faiss_bits with the SWIG that made {faiss.__file__}"
     )
 
+# Where the two modules hold a copy of FAISS each, Ctrl-C is known in the other.
+swigfaiss_bits.bridge_interrupts(faiss.InterruptCallback.check)
+
 wrap_choice(FusedChoice)
 wrap_fused_index(IndexFusedFlat)
 
