@@ -3,7 +3,7 @@
 import faiss
 import numpy as np
 
-from . import fused
+from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
 from .compiled import swigfaiss_bits
 from .devices import (
