@@ -46,6 +46,7 @@ _GPU_CLASSES = (
 )
 _MODULES = (
     "arrays",
+    "backends",
     "class_wrappers",
     "classes",
     "compiled",
