@@ -61,7 +61,8 @@ def _constructor_doc(name):
         A copy of a faiss.IndexFlat.
 
     res     faiss.StandardGpuResources, or the getResources() of an index
-    config  GpuIndexBitsFlatConfig: device, useFloat16, memorySpace
+    config  GpuIndexBitsFlatConfig or faiss.GpuIndexFlatConfig: device,
+            useFloat16, memorySpace
 
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """
