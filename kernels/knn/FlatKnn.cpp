@@ -100,6 +100,7 @@ class FlatKnnRun {
                 mergeSlots(
                         count,
                         filled,
+                        last,
                         buffer,
                         last ? p_.outDistances + outAt
                              : scratch_.tileKeys[next],
@@ -115,12 +116,14 @@ class FlatKnnRun {
     void mergeSlots(
             idx_t count,
             int filled,
+            bool last,
             int buffer,
             float* outKeys,
             void* outIds,
             idx_t outStride) {
         SelectProblem merge = mergeSelection(p_, plan_, count, filled);
         merge.keys = scratch_.tileKeys[buffer];
+        merge.dropNan = last;
         merge.ids = plan_.mergeByPlace ? nullptr : idsAt(buffer, 0);
         merge.outKeys = outKeys;
         merge.outIds = outIds;

@@ -120,6 +120,9 @@ SelectProblem tileSelection(
         select.colBias = &kGiven;
         select.rowBias = &kGiven;
     }
+    // Of several tiles, the merge drops it: an empty place of one could pass
+    // for a result.
+    select.dropNan = plan.numVectorTiles == 1;
     return select;
 }
 

@@ -112,7 +112,9 @@ __global__ void placesToIdsKernel(
         for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
              i += idx_t(gridDim.x) * kThreads) {
             Id& place = places[r * placeStride + i];
-            place = ids[r * idStride + place];
+            if (place >= 0) {
+                place = ids[r * idStride + place];
+            }
         }
     }
 }

@@ -31,7 +31,8 @@ void runAddNorms(
 /// places[r][i] becomes ids[r][places[r][i]], for i < count in every row: a
 /// selection without given ids, over candidates that have some, is turned into
 /// theirs in place. ids and places are of idType, with rows idStride and
-/// placeStride apart. Every place must be one of its row of ids. Enqueues.
+/// placeStride apart. A place is one of its row of ids, or -1 and stays so.
+/// Enqueues.
 void runPlacesToIds(
         const void* ids,
         idx_t idStride,
