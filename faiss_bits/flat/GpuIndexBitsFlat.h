@@ -19,7 +19,14 @@ constexpr int kMaxK = INT32_MAX;
 /// useFloat16   store vectors as float16 (half the memory; queries are rounded
 ///              to float16 too, products and sums stay float32), default false
 /// memorySpace  Device (default) or Unified
-struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {};
+///
+/// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
+/// classes in place of FAISS's need not change its configs.
+struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
+    GpuIndexBitsFlatConfig() = default;
+    GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
+            : faiss::gpu::GpuIndexFlatConfig(config) {}
+};
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
 /// its search replaced. It can stand wherever FAISS takes a GpuIndexFlat,

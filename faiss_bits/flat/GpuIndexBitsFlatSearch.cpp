@@ -155,7 +155,7 @@ void GpuIndexBitsFlat::searchImpl_(
         problem.outDistances = distances;
         problem.outIds = labels;
         problem.idType = IdType::Int64;
-        problem.multiprocessors = detail::multiprocessorsOf(context.device);
+        problem.device = deviceTraits(context.device);
 
         // Float16 vectors meet float16 queries, as in FAISS.
         faiss::gpu::GpuMemoryReservation halfQueries;

@@ -25,6 +25,12 @@ struct SelectProblem {
     bool largest = false;                 ///< default: the smallest keys
     bool sorted = true; ///< best first; false: the same k in any order
 
+    /// A NaN key is no candidate: where the numbers are used up, the place is
+    /// empty, id -1 and the empty key, as FAISS never returns NaN. The result
+    /// is best first then, whatever `sorted` says, so that the empty places
+    /// come last. false: NaN comes behind every number, with its id.
+    bool dropNan = false;
+
     /// Auto: the fastest known for the shape. An algorithm that cannot take
     /// the problem is an Error that says why.
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
@@ -71,9 +77,10 @@ SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 /// Shapes   keys and ids [rows, cols] with rowStride, outKeys and outIds
 ///          [rows, k]; row-major, device memory of the current device
 /// Result   best first; equal keys: lower id first (-0 equals +0); NaN sorts
-///          behind every number; fewer than k columns: the rest of the row is
-///          (+max, -1) for smallest and (-max, -1) for largest, where max is
-///          the largest finite value of keyType. Same input, same bits; with
+///          behind every number, or with dropNan is no candidate; fewer than k
+///          candidates: the rest of the row is (+max, -1) for smallest and
+///          (-max, -1) for largest, where max is the largest finite value of
+///          keyType. Same input, same bits; with
 ///          sorted = false the same k in any order
 /// Limits   k >= 1, 0 <= rows <= kMaxSelectRows, 0 <= cols <= kMaxSelectCols,
 ///          rowStride >= cols; any alignment that suits the type, fastest when

@@ -92,6 +92,10 @@ SelectParams makeSelectParams(const SelectProblem& p) {
     params.ids = p.ids;
     params.ids64 = p.idType == IdType::Int64;
     params.idOffset = p.idOffset;
+    if (p.dropNan) {
+        // Before the first of the entries whose key is NaN (Entry.cuh).
+        params.lastEntry = (uint64_t(0xFFFFFFFF) << 32) - 1;
+    }
     params.outKeys = p.outKeys;
     params.outIds = p.outIds;
     params.outStride = p.outStride ? p.outStride : p.k;

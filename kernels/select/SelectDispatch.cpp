@@ -67,6 +67,12 @@ void checkTaken(const SelectImplementation& one, const SelectProblem& p) {
             reason.c_str());
 }
 
+/// Empty places come last, which a result in any order does not promise.
+SelectProblem withOrder(SelectProblem problem) {
+    problem.sorted = problem.sorted || problem.dropNan;
+    return problem;
+}
+
 } // namespace
 
 const std::vector<SelectAlgorithm>& selectAlgorithms() {
@@ -108,7 +114,9 @@ size_t workspaceBytesOf(
         const SelectProblem& problem) {
     checkSelectShape(problem);
     checkTaken(implementation, problem);
-    return problem.rows == 0 ? 0 : implementation.workspaceBytes(problem);
+    return problem.rows == 0
+            ? 0
+            : implementation.workspaceBytes(withOrder(problem));
 }
 
 void runImplementation(
@@ -122,7 +130,7 @@ void runImplementation(
         return;
     }
     checkSelectPointers(problem);
-    implementation.run(problem, workspace, stream);
+    implementation.run(withOrder(problem), workspace, stream);
 }
 
 SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {

@@ -21,6 +21,10 @@ struct SelectParams {
     bool ids64 = true;         // of ids and outIds
     idx_t idOffset = 0;
 
+    // Entries beyond it leave an empty place: kNoEntry, and NaN where it is
+    // no candidate.
+    uint64_t lastEntry = ~uint64_t(0) - 1;
+
     // A row is split over `splits` blocks of `segment` columns each.
     uint32_t splits = 1;
     uint32_t segment = 0;

@@ -34,8 +34,9 @@ __device__ inline T keyInMemory(
     return T(value < p.floor ? p.floor : value);
 }
 
-/// Writes one place of the result. `T` is the type of keys in memory. Zeros
-/// are read again, since they may be -0, unless the caller knows better.
+/// Writes one place of the result. `T` is the type of keys in memory. An entry
+/// beyond params.lastEntry leaves the place empty. Zeros are read again, since
+/// they may be -0, unless the caller knows better.
 template <class T>
 __device__ inline void writeResult(
         const SelectParams& p,
@@ -46,7 +47,7 @@ __device__ inline void writeResult(
     const size_t at = size_t(row) * p.outStride + place;
     T key;
     int64_t id = -1;
-    if (entry == kNoEntry) {
+    if (entry > p.lastEntry) {
         const T worst = largestFinite<T>();
         key = p.signMask ? T(-toFloat(worst)) : worst;
     } else {

@@ -36,7 +36,7 @@ struct RowOfKeys {
 /// the contract leaves no freedom, so every id must agree, and every key must
 /// be the key of that id.
 ///
-/// expected   at least min(k, cols) entries of topKOfRow
+/// expected   at least min(k, candidates) entries of topKOfRow
 /// sentinel   key of the places that are left over (their id is -1)
 /// signedZero also the sign of a zero must be that of the key
 inline ::testing::AssertionResult isTopKOfRow(
@@ -54,7 +54,7 @@ inline ::testing::AssertionResult isTopKOfRow(
         }
     }
     std::vector<bool> seen(row.cols); // ids are distinct, as columns are
-    const int64_t filled = std::min(k, row.cols);
+    const int64_t filled = std::min<int64_t>(k, expected.size());
     for (int64_t i = 0; i < k; ++i) {
         const int64_t id = outIds[i];
         const float key = outKeys[i];
@@ -62,8 +62,9 @@ inline ::testing::AssertionResult isTopKOfRow(
             if (id != -1 || !sameBits(key, sentinel)) {
                 return ::testing::AssertionFailure()
                         << "place " << i << " of " << k << " is (" << key
-                        << ", " << id << "), but the row has only " << row.cols
-                        << " columns: expected (" << sentinel << ", -1)";
+                        << ", " << id << "), but the row has only "
+                        << expected.size() << " candidates: expected ("
+                        << sentinel << ", -1)";
             }
             continue;
         }

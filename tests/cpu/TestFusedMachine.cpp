@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -176,6 +177,38 @@ FusedKnnProblem<float> shape() {
 
 TEST_F(FusedMachineFileDeathTest, TheFirstProcessWritesIt) {
     EXPECT_EXIT(exitAfterMeasuring(file_), ::testing::ExitedWithCode(0), "");
+}
+
+/// Searches twice, the second time large enough to ask for the constants.
+[[noreturn]] void exitAfterSearching(const std::string& file) {
+    setenv(kVariable, file.c_str(), 1);
+    FusedKnnProblem<float> p = shape();
+    p.numQueries = p.numVectors = 20000;
+    p.d = 32; // 2.6e10 operations
+    p.threads = 0;
+    const std::vector<float> vectors(p.numVectors * p.d, 1.f);
+    std::vector<float> distances(p.numQueries * p.k);
+    std::vector<idx_t> ids(p.numQueries * p.k, -1);
+    p.queries = p.vectors = vectors.data();
+    p.outDistances = distances.data();
+    p.outIds = ids.data();
+    runFusedKnn(p);
+    (void)planFusedKnn(shape());
+    std::_Exit(fusedMachineIsMeasured() && ids.back() == p.k - 1 ? 0 : 1);
+}
+
+TEST_F(FusedMachineFileDeathTest, OneThatCannotBeWrittenIsAWarning) {
+    write("");
+    for (const char* name : {"/none/machine", "/machine/machine"}) {
+        // Once: the expression has to match everything that is printed. The
+        // process has a folder of its own.
+        EXPECT_EXIT(
+                exitAfterSearching(folder_ + name),
+                ::testing::ExitedWithCode(0),
+                std::string("^faiss_bits: warning: FAISS_BITS_CPU_MACHINE "
+                            "'[^\n]*") +
+                        name + "': cannot be written[^\n]*\n$");
+    }
 }
 
 [[noreturn]] void exitAfterReading(const std::string& file) {

@@ -86,11 +86,11 @@ TEST(FlatKnnPlan, TilesCoverTheVectorsAndHoldKEach) {
             ASSERT_EQ(plan.tileBegin(0, c.n), 0);
             ASSERT_EQ(plan.tileBegin(tiles, c.n), c.n);
             ASSERT_GE(plan.distanceStride, plan.tileVectors);
-            ASSERT_EQ(plan.distanceStride % 4, 0);
+            ASSERT_EQ(plan.distanceStride % 8, 0);
             for (idx_t t = 0; t < tiles; ++t) {
                 const idx_t begin = plan.tileBegin(t, c.n);
                 const idx_t width = plan.tileBegin(t + 1, c.n) - begin;
-                ASSERT_EQ(begin % 4, 0) << "tile " << t;
+                ASSERT_EQ(begin % 8, 0) << "tile " << t;
                 ASSERT_LE(width, plan.tileVectors) << "tile " << t;
                 if (tiles > 1) {
                     ASSERT_GE(width, c.k) << "tile " << t << " of " << tiles;

@@ -23,6 +23,7 @@ struct SelectCase {
     bool rowBias = true;     ///< with bias: also one number a row
     bool clampAtZero = true; ///< with bias
     bool sorted = true;
+    bool dropNan = false;
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
     int64_t idOffset = 0;
     int64_t padding = 0;     ///< rowStride - cols
@@ -41,10 +42,10 @@ struct SelectCase {
                          : rowBias ? " bias"
                                    : " colBias")
              << (clampAtZero ? "" : " unclamped") << (sorted ? "" : " unsorted")
-             << " " << nameOf(algorithm) << " idOffset=" << idOffset
-             << " padding=" << padding << " outPadding=" << outPadding
-             << " shift=" << shift << " multiprocessors=" << multiprocessors
-             << " seed=" << seed;
+             << (dropNan ? " dropNan" : "") << " " << nameOf(algorithm)
+             << " idOffset=" << idOffset << " padding=" << padding
+             << " outPadding=" << outPadding << " shift=" << shift
+             << " multiprocessors=" << multiprocessors << " seed=" << seed;
         return text.str();
     }
 };

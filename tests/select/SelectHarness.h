@@ -97,6 +97,7 @@ class SelectData {
         p.keyType = case_.keyType;
         p.largest = case_.largest;
         p.sorted = case_.sorted;
+        p.dropNan = case_.dropNan;
         p.algorithm = case_.algorithm;
         p.keys = deviceKeys_.data();
         p.rowStride = case_.padding ? rowStride_ : 0;
@@ -153,7 +154,8 @@ class SelectData {
                     case_.givenIds ? ids_.data() + r * rowStride_ : nullptr,
                     case_.idOffset,
                     k,
-                    case_.largest));
+                    case_.largest,
+                    case_.dropNan));
         }
     }
 
@@ -162,7 +164,7 @@ class SelectData {
     /// is right.
     ::testing::AssertionResult check(int k, const SelectResult& result) {
         SelectResult ordered = result;
-        const bool comparable = case_.sorted || putInOrder(k, ordered);
+        const bool comparable = inOrder() || putInOrder(k, ordered);
         const auto known = right_.find(k);
         if (comparable && known != right_.end() && known->second == ordered) {
             return ::testing::AssertionSuccess();
@@ -175,6 +177,11 @@ class SelectData {
     }
 
    private:
+    /// Whether the contract says so.
+    bool inOrder() const {
+        return case_.sorted || case_.dropNan;
+    }
+
     template <class Type>
     void fit(DeviceBuffer<uint8_t>& buffer, size_t bytes, int fill, Type type) {
         // Under compute-sanitizer, memory ends where it should.
@@ -200,7 +207,7 @@ class SelectData {
                     case_.idOffset};
             float* rowKeys = keys.data() + r * outStride;
             int64_t* rowIds = ids.data() + r * outStride;
-            if (!case_.sorted) {
+            if (!inOrder()) {
                 sortResult(rowKeys, rowIds, k, case_.largest);
             }
             auto same = isTopKOfRow(
@@ -231,9 +238,9 @@ class SelectData {
         findPlaces();
         const SelectResult from = result;
         const auto ids = unpackIds(case_.idType, from.idBytes);
-        const int64_t filled = std::min<int64_t>(k, case_.cols);
         std::vector<bool> taken;
         for (int64_t r = 0; r < case_.rows; ++r) {
+            const int64_t filled = std::min<int64_t>(k, ranked_[r].size());
             const int64_t first = r * (k + case_.outPadding);
             taken.assign(k, false);
             int64_t rest = filled; // the next place of an id -1

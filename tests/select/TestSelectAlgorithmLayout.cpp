@@ -168,6 +168,58 @@ TEST_F(SelectAlgorithmLayout, UnsortedResultsAreTheSameSets) {
     }
 }
 
+/// A NaN leaves its place empty, where the numbers do not fill the result; a
+/// result in any order is in order then.
+TEST_F(SelectAlgorithmLayout, NanIsNoCandidate) {
+    for (Values values :
+         {Values::Random,
+          Values::SomeNan,
+          Values::AllNan,
+          Values::BothInfinities,
+          Values::SignedZeros}) {
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+            for (auto [rows, cols] :
+                 {std::pair<int64_t, int64_t>{3, 5001},
+                  {1, 70000},
+                  {300, 90}}) {
+                SelectCase c;
+                c.rows = rows;
+                c.cols = cols;
+                c.values = values;
+                c.keyType = type;
+                c.largest = type == DataType::Float16;
+                c.sorted = type != DataType::BFloat16;
+                c.dropNan = true;
+                c.padding = 3;
+                SelectData data(c);
+                const int n = int(cols);
+                expectAllSelect(data, {1, 33, 90, 2048});
+                expectAllSelect(
+                        data,
+                        {2049, std::max(n - 1, 2050), std::max(n, 2051)},
+                        anyKAlgorithms());
+                expectSelects(data, {1, 100, 2049, n, n + 1});
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(SelectAlgorithmLayout, NanOfBiasedKeysIsNoCandidate) {
+    SelectCase c;
+    c.values = Values::SomeNan;
+    c.bias = true;
+    c.dropNan = true;
+    c.rows = 3;
+    c.cols = 5001;
+    SelectData data(c);
+    expectAllSelect(data, {1, 129, 2048}, selectAlgorithms(), 1);
+    expectSelects(data, {1, 129, 2049, 5001});
+}
+
 TEST_F(SelectAlgorithmLayout, MultiprocessorsNeverChangeTheResult) {
     for (auto [rows, cols] :
          {std::pair<int64_t, int64_t>{1, 100000}, {64, 9000}}) {

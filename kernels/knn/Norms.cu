@@ -1,11 +1,10 @@
-#include "kernels/knn/gemm/Distances.h"
+#include "kernels/knn/Norms.h"
 
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/knn/FlatKnn.h"
 
 namespace faiss_bits {
 
@@ -113,7 +112,9 @@ __global__ void placesToIdsKernel(
         for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
              i += idx_t(gridDim.x) * kThreads) {
             Id& place = places[r * placeStride + i];
-            place = ids[r * idStride + place];
+            if (place >= 0) {
+                place = ids[r * idStride + place];
+            }
         }
     }
 }
