@@ -46,10 +46,12 @@ inline std::string refusalOf(const SelectProblem& problem) {
     return "";
 }
 
-/// An algorithm may refuse given ids and biases, and k beyond its limit.
-/// Nothing else.
+/// The queue methods, for comparison, may refuse given ids and biases; and an
+/// algorithm, a k beyond its limit. Nothing else.
 inline bool mayRefuse(const SelectProblem& p) {
-    return p.ids || p.colBias || (p.k > kMaxSelectK && !takesAnyK(p.algorithm));
+    const bool anyK = takesAnyK(p.algorithm);
+    const bool all = anyK || p.algorithm == SelectAlgorithm::Bits;
+    return (!all && (p.ids || p.colBias)) || (!anyK && p.k > kMaxSelectK);
 }
 
 /// True if the algorithm set in `data` is right for every k, on scratch that

@@ -80,7 +80,7 @@ TEST_F(SelectAlgorithmLayout, IdsOfBothTypesWithAnOffset) {
     }
 }
 
-/// Equal keys fall to the lower given id, wherever it stands.
+/// Every k and every algorithm takes given ids. They decide nothing.
 TEST_F(SelectAlgorithmLayout, GivenIds) {
     for (IdType idType : {IdType::Int32, IdType::Int64}) {
         for (Values values :
@@ -97,16 +97,38 @@ TEST_F(SelectAlgorithmLayout, GivenIds) {
                 c.givenIds = true;
                 c.largest = idType == IdType::Int64;
                 c.padding = 5;
+                c.idPadding = cols == 100 ? 7 : 0;
+                c.sorted = cols != 5003;
                 SelectData data(c);
+                const int shipped = int(anyKAlgorithms().size()) + 1;
                 expectAllSelect(
-                        data, {1, 33, 257, 2048}, selectAlgorithms(), 1);
-                // Whatever the table says, somebody has to take them.
-                expectSelects(data, {1, 257, 2048});
+                        data, {1, 33, 257, 2048}, selectAlgorithms(), shipped);
+                const int n = int(cols);
+                expectAllSelect(
+                        data,
+                        {2049, std::max(n - 1, 2050), std::max(n, 2051)},
+                        anyKAlgorithms());
+                expectSelects(data, {1, 257, 2048, n, n + 1});
                 if (HasFailure()) {
                     return;
                 }
             }
         }
+    }
+}
+
+TEST_F(SelectAlgorithmLayout, GivenIdsOfBiasedKeys) {
+    for (bool dropNan : {false, true}) {
+        SelectCase c;
+        c.rows = 3;
+        c.cols = 5001;
+        c.values = Values::SomeNan;
+        c.bias = true;
+        c.givenIds = true;
+        c.dropNan = dropNan;
+        SelectData data(c);
+        expectAllSelect(data, {1, 129, 2048}, selectAlgorithms(), 1);
+        expectAllSelect(data, {2049, 5001}, anyKAlgorithms());
     }
 }
 

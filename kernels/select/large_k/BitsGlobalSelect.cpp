@@ -193,7 +193,7 @@ void run(
 const SelectImplementation kBitsGlobalSelect = {
         SelectAlgorithm::BitsGlobal,
         "bits_global",
-        multiPassRefusal,
+        noRefusal,
         workspaceBytes,
         run};
 

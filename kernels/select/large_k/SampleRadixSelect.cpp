@@ -171,7 +171,7 @@ template <MultiPassKind Kind>
 constexpr SelectImplementation implementation(
         SelectAlgorithm algorithm,
         const char* name) {
-    return {algorithm, name, multiPassRefusal, workspaceBytes<Kind>, run<Kind>};
+    return {algorithm, name, noRefusal, workspaceBytes<Kind>, run<Kind>};
 }
 
 } // namespace

@@ -80,7 +80,7 @@ void runSortAll(
 const SelectImplementation kSortSelect = {
         SelectAlgorithm::Sort,
         "sort",
-        multiPassRefusal,
+        noRefusal,
         sortAllWorkspaceBytes,
         runSortAll};
 
