@@ -67,10 +67,8 @@ template <class Key, class Id>
 struct MoveParams {
     const Key* keys;
     idx_t keyStride;
-    const Id* columns;
-    idx_t columnStride;
-    const Id* given; // nullptr: the ids are the columns
-    idx_t givenStride;
+    const Id* ids;
+    idx_t idStride;
     Key* outKeys;
     idx_t outKeyStride;
     Id* outIds;
@@ -80,8 +78,7 @@ struct MoveParams {
     Better<Key> better;
 };
 
-/// One thread a place. Reads a place before it writes the same one, so that
-/// source and destination may be the same.
+/// One thread a place.
 template <class Key, class Id>
 __global__ void __launch_bounds__(kThreads) moveKernel(MoveParams<Key, Id> p) {
     const idx_t places = p.rows * p.k;
@@ -90,12 +87,10 @@ __global__ void __launch_bounds__(kThreads) moveKernel(MoveParams<Key, Id> p) {
         const idx_t row = i / p.k;
         const idx_t place = i - row * p.k;
         Key key = p.keys[row * p.keyStride + place];
-        Id id = p.columns[row * p.columnStride + place];
+        Id id = p.ids[row * p.idStride + place];
         if (!p.better(key)) {
             key = p.better.worst();
             id = -1;
-        } else if (p.given) {
-            id = p.given[row * p.givenStride + id];
         }
         p.outKeys[row * p.outKeyStride + place] = key;
         p.outIds[row * p.outIdStride + place] = id;
@@ -112,16 +107,12 @@ void finish(const FinishProblem& problem, cudaStream_t stream) {
     const Better<Key> better{r.largest};
     Key* outKeys = static_cast<Key*>(r.outKeys);
     Id* outIds = static_cast<Id*>(r.outIds);
-    if (r.ids || problem.keys != r.outKeys) {
-        Key* keys = static_cast<Key*>(problem.keys);
-        Id* ids = static_cast<Id*>(problem.ids);
-        MoveParams<Key, Id> params{
-                keys,
+    if (problem.keys != r.outKeys) {
+        const MoveParams<Key, Id> params{
+                static_cast<const Key*>(problem.keys),
                 problem.keyStride,
-                ids,
+                static_cast<const Id*>(problem.ids),
                 problem.idStride,
-                static_cast<const Id*>(r.ids),
-                r.idStride,
                 outKeys,
                 r.outKeyStride,
                 outIds,
@@ -129,16 +120,6 @@ void finish(const FinishProblem& problem, cudaStream_t stream) {
                 r.rows,
                 r.k,
                 better};
-        if (problem.fetchFirst) {
-            MoveParams<Key, Id> fetch = params;
-            fetch.outKeys = keys;
-            fetch.outKeyStride = problem.keyStride;
-            fetch.outIds = ids;
-            fetch.outIdStride = problem.idStride;
-            moveKernel<<<blocksFor(r.rows * r.k), kThreads, 0, stream>>>(fetch);
-            BITS_CUDA_CHECK(cudaGetLastError());
-            params.given = nullptr;
-        }
         moveKernel<<<blocksFor(r.rows * r.k), kThreads, 0, stream>>>(params);
     } else if (r.cols > 0) {
         dropWorstKernel<<<blocksFor(r.rows * kLanes), kThreads, 0, stream>>>(

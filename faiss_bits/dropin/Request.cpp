@@ -58,7 +58,8 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.largest = r.largest;
     p.keys = r.keys;
     p.rowStride = r.rows > 1 && r.cols > 0 ? r.keyStride : 0;
-    // Given ids are fetched for the k best only (Finish.h).
+    p.ids = r.ids;
+    p.idStride = r.ids && r.rows > 1 ? r.idStride : 0;
     p.idType = r.idType;
     p.colBias = r.colBias;
     // FAISS adds the queries' norms, and clamps, after the selection.
@@ -102,12 +103,11 @@ void select(const Request& r, cudaStream_t stream) {
     SelectProblem problem = makeProblem(r, device);
     FinishProblem finish(r);
 
-    // runSelect has one stride for both outputs, and reads the keys of the
-    // winners again when it writes them.
-    const bool inPlace = outputsLieInInputs(r);
-    const bool staged =
-            inPlace || (r.rows > 1 && r.outKeyStride != r.outIdStride);
-    finish.fetchFirst = inPlace && r.ids;
+    // runSelect has one stride for both outputs, and reads keys and ids of the
+    // winners again when it writes them: outputs that lie in the inputs are
+    // written by a later kernel, when every one of them was read.
+    const bool staged = outputsLieInInputs(r) ||
+            (r.rows > 1 && r.outKeyStride != r.outIdStride);
     const size_t places = staged ? size_t(r.rows) * r.k : 0;
     const auto layOut = [&](WorkspaceSlices& slices) {
         void* keys = slices.take<uint8_t>(places * sizeOf(r.keyType));

@@ -295,8 +295,8 @@ def select_k(
     largest : bool, optional
         Select the largest keys instead
     ids : array_like, optional
-        Ids of the keys, shape (rows, cols), int64 or int32, for k up to 2048;
-        without them the id of a key is its column
+        Ids of the keys, shape (rows, cols), int64 or int32; without them the
+        id of a key is its column
     res : faiss.StandardGpuResources, optional
         As for knn()
     algorithm : str, optional
@@ -316,8 +316,8 @@ def select_k(
         Their ids, shape (rows, k), of the type of `ids`, else int64; -1 where
         a row is short
 
-    Equal keys come lower id first, NaN comes last. There are no kernels of it
-    for the CPU: without a GPU it raises RuntimeError.
+    Equal keys come lower column first, NaN comes last. There are no kernels of
+    it for the CPU: without a GPU it raises RuntimeError.
     """
     require_gpu("select_k")
     check_same_kind(keys, "keys", (ids, "ids"))

@@ -7,7 +7,6 @@
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/device/WarpReduce.cuh"
-#include "kernels/select/SelectOrder.cuh"
 
 namespace faiss_bits {
 

@@ -124,24 +124,13 @@ class FlatKnnRun {
         SelectProblem merge = mergeSelection(p_, plan_, count, filled);
         merge.keys = scratch_.tileKeys[buffer];
         merge.dropNan = last;
-        merge.ids = plan_.mergeByPlace ? nullptr : idsAt(buffer, 0);
+        merge.ids = idsAt(buffer, 0);
         merge.outKeys = outKeys;
         merge.outIds = outIds;
         merge.outStride = outStride;
+        // Equal keys go to the lower column, which is the lower id: slots come
+        // in the order of their vectors, and so do the places of a slot.
         runSelect(merge, scratch_.select, stream_);
-        if (plan_.mergeByPlace) {
-            // Equal keys lie in the order of their ids: within a slot by the
-            // contract, and the slots come in the order of their vectors.
-            runPlacesToIds(
-                    idsAt(buffer, 0),
-                    merge.rowStride,
-                    outIds,
-                    outStride,
-                    p_.idType,
-                    count,
-                    p_.k,
-                    stream_);
-        }
     }
 
     void* idsAt(int buffer, idx_t place) const {

@@ -69,7 +69,7 @@ int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
         return 0;
     }
     const idx_t most = std::min<idx_t>(plan.numVectorTiles, kMaxSlots);
-    if (!plan.mergeByPlace) {
+    if (p.k <= kMaxSelectK) {
         return int(most);
     }
     const idx_t slotBytes =
@@ -133,9 +133,7 @@ SelectProblem mergeSelection(
         int filledSlots) {
     SelectProblem select = selection(p, queries, idx_t(filledSlots) * p.k);
     select.rowStride = idx_t(plan.slots) * p.k;
-    if (!plan.mergeByPlace) {
-        select.ids = &kGiven;
-    }
+    select.ids = &kGiven;
     return select;
 }
 
@@ -190,7 +188,6 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     plan.method = &distanceMethodFor(p);
     plan.makeVectorNorms =
             addsNorms(p, plan) && !p.vectorNorms && p.numVectors > 0;
-    plan.mergeByPlace = p.k > kMaxSelectK;
 
     const idx_t least = std::max<idx_t>(kLeastTileVectors, 8 * idx_t(p.k));
     const auto tryTiles = [&](size_t tileBytes, idx_t fewest) {

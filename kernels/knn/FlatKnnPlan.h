@@ -24,9 +24,6 @@ struct FlatKnnPlan {
     /// More than one tile of vectors: results of up to `slots` tiles are
     /// merged at a time; the first slot then holds the best so far.
     int slots = 0;
-    /// A merge selects places in the slots, which are then turned into ids:
-    /// for a k beyond what takes given ids.
-    bool mergeByPlace = false;
 
     size_t bytes = 0;
 

@@ -28,19 +28,4 @@ void runAddNorms(
         const float* queryNorms,
         cudaStream_t stream);
 
-/// places[r][i] becomes ids[r][places[r][i]], for i < count in every row: a
-/// selection without given ids, over candidates that have some, is turned into
-/// theirs in place. ids and places are of idType, with rows idStride and
-/// placeStride apart. A place is one of its row of ids, or -1 and stays so.
-/// Enqueues.
-void runPlacesToIds(
-        const void* ids,
-        idx_t idStride,
-        void* places,
-        idx_t placeStride,
-        IdType idType,
-        idx_t rows,
-        idx_t count,
-        cudaStream_t stream);
-
 } // namespace faiss_bits

@@ -39,6 +39,11 @@ void checkSelectShape(const SelectProblem& p) {
             (long long)p.rowStride,
             (long long)p.cols);
     BITS_THROW_IF_NOT_FMT(
+            p.idStride == 0 || p.idStride >= p.cols,
+            "idStride = %lld is below cols = %lld",
+            (long long)p.idStride,
+            (long long)p.cols);
+    BITS_THROW_IF_NOT_FMT(
             p.keyType == DataType::Float32 || p.keyType == DataType::Float16 ||
                     p.keyType == DataType::BFloat16,
             "keyType = %d is none of Float32, Float16 and BFloat16",
@@ -67,15 +72,18 @@ void checkSelectPointers(const SelectProblem& p) {
             "colBias = nullptr, rowBias = %p: it needs a colBias",
             (const void*)p.rowBias);
     BITS_THROW_IF_NOT_FMT(
-            !p.colBias ||
-                    (p.keyType == DataType::Float32 && !p.ids && !p.largest),
-            "colBias needs Float32 keys, implicit ids and largest = false");
+            !p.colBias || (p.keyType == DataType::Float32 && !p.largest),
+            "colBias needs Float32 keys and largest = false");
     const idx_t lastId = p.idOffset + std::max<idx_t>(p.cols, 1) - 1;
     BITS_THROW_IF_NOT_FMT(
             p.ids || p.idType == IdType::Int64 ||
                     (p.idOffset >= INT32_MIN && lastId <= INT32_MAX),
             "idOffset = %lld makes ids that Int32 cannot hold",
             (long long)p.idOffset);
+}
+
+std::string noRefusal(const SelectProblem&) {
+    return "";
 }
 
 SelectParams makeSelectParams(const SelectProblem& p) {
@@ -90,6 +98,7 @@ SelectParams makeSelectParams(const SelectProblem& p) {
     params.rowBias = p.rowBias;
     params.floor = p.clampAtZero ? 0 : -std::numeric_limits<float>::infinity();
     params.ids = p.ids;
+    params.idStride = p.idStride ? p.idStride : params.rowStride;
     params.ids64 = p.idType == IdType::Int64;
     params.idOffset = p.idOffset;
     if (p.dropNan) {

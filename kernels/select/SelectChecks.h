@@ -13,4 +13,7 @@ void checkSelectPointers(const SelectProblem& problem);
 /// The part of a kernel's parameters that the problem alone decides.
 SelectParams makeSelectParams(const SelectProblem& problem);
 
+/// Of an algorithm that takes every problem.
+std::string noRefusal(const SelectProblem& problem);
+
 } // namespace faiss_bits

@@ -17,8 +17,9 @@ struct SelectParams {
     const float* rowBias = nullptr; // [rows] or nullptr: zeros
     float floor = 0; // biased keys below it count as it; 0 or -infinity
 
-    const void* ids = nullptr; // [rows, cols], stride rowStride
-    bool ids64 = true;         // of ids and outIds
+    const void* ids = nullptr; // [rows, cols]; nullptr: idOffset + column
+    idx_t idStride = 0;
+    bool ids64 = true; // of ids and outIds
     idx_t idOffset = 0;
 
     // Entries beyond it leave an empty place: kNoEntry, and NaN where it is

@@ -64,7 +64,7 @@ __device__ inline void writeResult(
         }
         id = p.idOffset + column;
         if (p.ids) {
-            const size_t from = size_t(p.rowStride) * row + column;
+            const size_t from = size_t(p.idStride) * row + column;
             id = p.ids64 ? static_cast<const int64_t*>(p.ids)[from]
                          : int64_t(static_cast<const int32_t*>(p.ids)[from]);
         }

@@ -22,7 +22,7 @@ struct Radius {
     bool everything = true; // NaN passes too: the list is not full of numbers
     uint64_t entryLimit = kNoEntry; // entries below it pass
 
-    /// For values whose column (or id) may be lower than that of `kth`.
+    /// For values whose column may be lower than that of `kth`.
     __device__ static Radius upTo(uint64_t kth) {
         const uint32_t key = entryKey(kth);
         return {keyValue(key), key == kNanKey, makeEntry(key, 0xFFFFFFFFu)};

@@ -13,6 +13,7 @@ const std::vector<SelectMethod>& contractMethods() {
             list.push_back(
                     {nameOf(algorithm),
                      false,
+                     false,
                      [algorithm](const SelectProblem& p) {
                          return researchSelectWorkspaceBytes(algorithm, p);
                      },

@@ -40,6 +40,7 @@ inline std::string describe(const QueueSelectOptions& o) {
 inline SelectMethod methodOf(const QueueSelectOptions& options) {
     return {describe(options),
             false,
+            false,
             [options](const SelectProblem& p) {
                 return queueSelectWorkspaceBytes(p, options);
             },
@@ -61,6 +62,7 @@ inline std::string describe(const PartialBitonicOptions& o) {
 
 inline SelectMethod methodOf(const PartialBitonicOptions& options) {
     return {describe(options),
+            false,
             false,
             [options](const SelectProblem& p) {
                 return partialBitonicWorkspaceBytes(p, options);

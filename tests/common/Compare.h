@@ -102,12 +102,22 @@ inline ::testing::AssertionResult isTopKOfRow(
 }
 
 /// Puts one row of an unsorted result [k] in the order of a sorted one: best
-/// first, places with id -1 last. What is wrong in it stays wrong.
+/// first, equal keys by the column of their id, places with id -1 last. What is
+/// wrong in it stays wrong.
 inline void sortResult(
         float* outKeys,
         int64_t* outIds,
         int64_t k,
-        bool largest) {
+        bool largest,
+        const RowOfKeys& row = {}) {
+    std::unordered_map<int64_t, int64_t> columnOfId;
+    for (int64_t c = 0; row.ids && c < row.cols; ++c) {
+        columnOfId.emplace(row.ids[c], c);
+    }
+    const auto columnOf = [&](int64_t id) {
+        const auto found = columnOfId.find(id);
+        return found == columnOfId.end() ? id : found->second;
+    };
     std::vector<std::pair<float, int64_t>> places(k);
     for (int64_t i = 0; i < k; ++i) {
         places[i] = {outKeys[i], outIds[i]};
@@ -118,7 +128,9 @@ inline void sortResult(
                     return b.second == -1;
                 }
                 return ranksBefore(
-                        {a.first, a.second}, {b.first, b.second}, largest);
+                        {a.first, columnOf(a.second)},
+                        {b.first, columnOf(b.second)},
+                        largest);
             });
     for (int64_t i = 0; i < k; ++i) {
         outKeys[i] = places[i].first;

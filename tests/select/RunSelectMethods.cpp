@@ -14,6 +14,7 @@ SelectMethod methodOf(SelectAlgorithm algorithm) {
     };
     return {nameOf(algorithm),
             algorithm != SelectAlgorithm::Bits,
+            true,
             [with](const SelectProblem& p) {
                 return selectWorkspaceBytes(with(p));
             },

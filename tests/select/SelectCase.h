@@ -27,6 +27,7 @@ struct SelectCase {
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
     int64_t idOffset = 0;
     int64_t padding = 0;     ///< rowStride - cols
+    int64_t idPadding = 0;   ///< idStride - rowStride, of given ids
     int64_t outPadding = 0;  ///< outStride - k
     size_t shift = 0;        ///< elements that the base pointers are off
     int multiprocessors = 0; ///< 0: of the device
@@ -44,8 +45,9 @@ struct SelectCase {
              << (clampAtZero ? "" : " unclamped") << (sorted ? "" : " unsorted")
              << (dropNan ? " dropNan" : "") << " " << nameOf(algorithm)
              << " idOffset=" << idOffset << " padding=" << padding
-             << " outPadding=" << outPadding << " shift=" << shift
-             << " multiprocessors=" << multiprocessors << " seed=" << seed;
+             << " idPadding=" << idPadding << " outPadding=" << outPadding
+             << " shift=" << shift << " multiprocessors=" << multiprocessors
+             << " seed=" << seed;
         return text.str();
     }
 };

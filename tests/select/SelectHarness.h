@@ -51,9 +51,10 @@ class SelectData {
                 baitByte,
                 c.shift * sizeOf(c.keyType));
         if (c.givenIds) {
+            idStride_ = rowStride_ + c.idPadding;
             for (int64_t r = 0; r < c.rows; ++r) {
                 auto row =
-                        makeIds(rowStride_, c.idType == IdType::Int32, random);
+                        makeIds(idStride_, c.idType == IdType::Int32, random);
                 ids_.insert(ids_.end(), row.begin(), row.end());
             }
             deviceIds_ = DeviceBuffer<uint8_t>(
@@ -102,6 +103,7 @@ class SelectData {
         p.keys = deviceKeys_.data();
         p.rowStride = case_.padding ? rowStride_ : 0;
         p.ids = case_.givenIds ? deviceIds_.data() : nullptr;
+        p.idStride = case_.idPadding ? idStride_ : 0;
         p.idOffset = case_.idOffset;
         p.idType = case_.idType;
         p.colBias = case_.bias ? deviceColBias_.data() : nullptr;
@@ -151,7 +153,7 @@ class SelectData {
             ranked_.push_back(topKOfRow(
                     compared_.data() + r * rowStride_,
                     case_.cols,
-                    case_.givenIds ? ids_.data() + r * rowStride_ : nullptr,
+                    case_.givenIds ? ids_.data() + r * idStride_ : nullptr,
                     case_.idOffset,
                     k,
                     case_.largest,
@@ -203,12 +205,12 @@ class SelectData {
             const RowOfKeys row{
                     compared_.data() + r * rowStride_,
                     case_.cols,
-                    case_.givenIds ? ids_.data() + r * rowStride_ : nullptr,
+                    case_.givenIds ? ids_.data() + r * idStride_ : nullptr,
                     case_.idOffset};
             float* rowKeys = keys.data() + r * outStride;
             int64_t* rowIds = ids.data() + r * outStride;
             if (!inOrder()) {
-                sortResult(rowKeys, rowIds, k, case_.largest);
+                sortResult(rowKeys, rowIds, k, case_.largest, row);
             }
             auto same = isTopKOfRow(
                     row,
@@ -315,9 +317,10 @@ class SelectData {
 
     SelectCase case_;
     int64_t rowStride_;
+    int64_t idStride_ = 0;
     std::vector<float> keys_;     // [rows, rowStride]
     std::vector<float> compared_; // keys_ with biases and clamp
-    std::vector<int64_t> ids_;    // [rows, rowStride]
+    std::vector<int64_t> ids_;    // [rows, idStride]
     std::vector<float> colBias_;
     std::vector<float> rowBias_;
     DeviceBuffer<uint8_t> deviceKeys_;

@@ -14,6 +14,7 @@ namespace faiss_bits::test {
 struct SelectMethod {
     std::string name;  ///< as errors have it
     bool anyK = false; ///< the header promises any k, not just kMaxSelectK
+    bool idsAndBiases = false; ///< and given ids and biases
     std::function<size_t(const SelectProblem&)> workspaceBytes;
     std::function<void(const SelectProblem&, Workspace, cudaStream_t)> run;
 };

@@ -38,7 +38,10 @@ TEST_F(SelectAuto, GivenIds) {
                 c.givenIds = true;
                 c.largest = idType == IdType::Int64;
                 c.padding = 5;
-                expectSelects(c, {1, 257, 2048});
+                c.idPadding = cols == 100 ? 7 : 0;
+                c.sorted = cols != 5003;
+                const int n = int(cols);
+                expectSelects(c, {1, 257, 2048, n, n + 1});
                 if (HasFailure()) {
                     return;
                 }
@@ -102,6 +105,48 @@ TEST_F(SelectAuto, UnsortedResultsAreTheSameSets) {
             }
         }
     }
+}
+
+TEST_F(SelectAuto, NanIsNoCandidate) {
+    for (Values values :
+         {Values::Random,
+          Values::SomeNan,
+          Values::AllNan,
+          Values::BothInfinities,
+          Values::SignedZeros}) {
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+            for (auto [rows, cols] :
+                 {std::pair<int64_t, int64_t>{3, 5001},
+                  {1, 70000},
+                  {300, 90}}) {
+                SelectCase c;
+                c.rows = rows;
+                c.cols = cols;
+                c.values = values;
+                c.keyType = type;
+                c.largest = type == DataType::Float16;
+                c.sorted = type != DataType::BFloat16;
+                c.dropNan = true;
+                c.padding = 3;
+                const int n = int(cols);
+                expectSelects(c, {1, 100, 2049, n, n + 1});
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(SelectAuto, NanOfBiasedKeysIsNoCandidate) {
+    SelectCase c;
+    c.values = Values::SomeNan;
+    c.bias = true;
+    c.dropNan = true;
+    c.rows = 3;
+    c.cols = 5001;
+    expectSelects(c, {1, 129, 2049, 5001});
 }
 
 } // namespace

@@ -192,7 +192,7 @@ void run(
 
 const SelectImplementation kBitsGlobalSelect = {
         "bits_global",
-        multiPassRefusal,
+        noRefusal,
         workspaceBytes,
         run};
 

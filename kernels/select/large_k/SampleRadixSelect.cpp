@@ -169,7 +169,7 @@ void run(
 
 template <MultiPassKind Kind>
 constexpr SelectImplementation implementation(const char* name) {
-    return {name, multiPassRefusal, workspaceBytes<Kind>, run<Kind>};
+    return {name, noRefusal, workspaceBytes<Kind>, run<Kind>};
 }
 
 } // namespace

@@ -79,7 +79,7 @@ void runSortAll(
 
 const SelectImplementation kSortSelect = {
         "sort",
-        multiPassRefusal,
+        noRefusal,
         sortAllWorkspaceBytes,
         runSortAll};
 

@@ -5,7 +5,6 @@
 
 #include "kernels/device/Narrow.cuh"
 #include "kernels/device/SpreadSort.cuh"
-#include "kernels/select/SelectOrder.cuh"
 #include "kernels/select/SelectResult.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
 

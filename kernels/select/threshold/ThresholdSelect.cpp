@@ -174,13 +174,6 @@ void runSplit(
     }
 }
 
-std::string refusal(const SelectProblem& p) {
-    if (p.ids) {
-        return "ids are given, it takes implicit ids only";
-    }
-    return "";
-}
-
 size_t workspaceBytes(const SelectProblem& p) {
     WorkspaceSlices slices;
     takeSlices(planThreshold(p), slices);
@@ -221,7 +214,7 @@ void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
 
 const SelectImplementation kSampleThresholdSelect = {
         "sample_threshold",
-        refusal,
+        noRefusal,
         workspaceBytes,
         run};
 
