@@ -142,7 +142,6 @@ void run(
 
 } // namespace
 
-const SelectImplementation kBitsSelect =
-        {SelectAlgorithm::Bits, "bits", refusal, workspaceBytes, run};
+const SelectImplementation kBitsSelect = {"bits", refusal, workspaceBytes, run};
 
 } // namespace faiss_bits

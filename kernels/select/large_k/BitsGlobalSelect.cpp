@@ -191,7 +191,6 @@ void run(
 } // namespace
 
 const SelectImplementation kBitsGlobalSelect = {
-        SelectAlgorithm::BitsGlobal,
         "bits_global",
         noRefusal,
         workspaceBytes,

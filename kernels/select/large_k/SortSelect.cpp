@@ -78,7 +78,6 @@ void runSortAll(
 }
 
 const SelectImplementation kSortSelect = {
-        SelectAlgorithm::Sort,
         "sort",
         noRefusal,
         sortAllWorkspaceBytes,

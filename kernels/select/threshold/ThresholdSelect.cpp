@@ -213,7 +213,6 @@ void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
 } // namespace
 
 const SelectImplementation kSampleThresholdSelect = {
-        SelectAlgorithm::SampleThreshold,
         "sample_threshold",
         noRefusal,
         workspaceBytes,
