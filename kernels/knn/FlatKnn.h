@@ -15,6 +15,9 @@ struct FlatKnnProblem {
 
     idx_t numVectors = 0; ///< n
     idx_t numQueries = 0;
+    /// Queries of the caller's whole batch, of which these are some; chooses
+    /// the arithmetic; 0 = numQueries.
+    idx_t batchQueries = 0;
     int d = 0;
     int k = 0;
 
