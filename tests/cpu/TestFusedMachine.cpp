@@ -225,6 +225,32 @@ TEST_F(FusedMachineFileDeathTest, LaterOnesPlanByIt) {
     EXPECT_EXIT(exitAfterReading(file_), ::testing::ExitedWithCode(0), "");
 }
 
+/// More of anything is not predicted to be faster, on a machine that no other
+/// process slows down while it is measured.
+[[noreturn]] void exitAfterPredicting(const std::string& file) {
+    writeFusedMachine(file, someMachine());
+    setenv(kVariable, file.c_str(), 1);
+    const auto seconds = [](idx_t q, idx_t n, int d, idx_t k) {
+        FusedKnnProblem<float> p = shape();
+        p.numQueries = q;
+        p.numVectors = n;
+        p.d = d;
+        p.k = k;
+        p.threads = 2;
+        return planFusedKnn(p).predictedSeconds;
+    };
+    const double one = seconds(1000, 10000, 64, 16);
+    EXPECT_GT(seconds(8000, 10000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 80000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 10000, 512, 16), 2 * one);
+    EXPECT_GE(seconds(1000, 10000, 64, 2000), one);
+    std::_Exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST_F(FusedMachineFileDeathTest, PredictionsGrowWithTheSearch) {
+    EXPECT_EXIT(exitAfterPredicting(file_), ::testing::ExitedWithCode(0), "");
+}
+
 [[noreturn]] void exitAfterRefusal(const std::string& file) {
     std::ofstream(file) << "lanes\n";
     setenv(kVariable, file.c_str(), 1);
