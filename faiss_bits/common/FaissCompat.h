@@ -43,6 +43,7 @@ using ImplSize = idx_t;
 using ImplSize = int;
 #endif
 
+#ifndef SWIG // it does not understand the expressions below
 namespace detail {
 
 // Which of the fields that came later a type has. C++17, as FAISS's headers.
@@ -64,6 +65,7 @@ template <class T>
 struct HasBFloat16<T, std::void_t<decltype(T::BF16)>> : std::true_type {};
 
 } // namespace detail
+#endif
 
 /// The device that GpuDistanceParams asks for; -1 (the current one) in
 /// releases that have no such field.
