@@ -159,9 +159,9 @@ def knn(
     -------
     D : array_like
         Distances, best first, shape (nq, k). Where there are fewer than k
-        vectors, the largest number of its type (smallest for similarities)
+        results, the largest number of its type (smallest for similarities)
     I : array_like
-        Ids, shape (nq, k); -1 where there are fewer than k vectors
+        Ids, shape (nq, k); -1 where there are fewer than k results
 
     Raises
     ------
@@ -171,8 +171,9 @@ def knn(
     ValueError, TypeError
         An argument is wrong, or is none that the wanted backend takes
 
-    Equal distances come lower id first, NaN comes last. On the GPU work on torch
-    tensors is ordered on torch's current stream: nothing waits.
+    Equal distances come lower id first; a vector at a distance of NaN is no
+    result. On the GPU work on torch tensors is ordered on torch's current
+    stream: nothing waits.
     """
     check_backend(backend)
     check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import CPU_METRICS, KINDS, METRICS, make
+from conftest import CPU_METRICS, KINDS, METRICS, index_of, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -206,7 +206,7 @@ def test_float64_outputs():
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("q", [1, 40])
-def test_nan_and_infinity_come_last(metric, q):
+def test_nan_is_no_result_and_infinity_comes_last(metric, q):
     xq, xb = make("normal", q, 8, 1), make("normal", 100, 8, 2)
     bad = {3: np.nan, 50: np.nan, 99: np.inf, 7: -np.inf}
     for row, value in bad.items():
@@ -226,12 +226,42 @@ def test_nan_and_infinity_come_last(metric, q):
             assert set(infinite) <= set(I[row, : len(infinite)])
 
 
-def test_nan_query_and_all_nan():
-    xb = make("normal", 10, 4, 1)
-    nan = np.full((2, 4), np.nan, np.float32)
-    for xq, base in ((nan, xb), (xb[:2], np.full_like(xb, np.nan))):
-        _, I = faiss_bits.knn(xq, base, 3)
-        assert (I == [0, 1, 2]).all()  # all equally bad: lower id first
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("q", [1, 2, 40])
+def test_nan_query_and_all_nan(metric, q):
+    xb = make("normal", 50, 4, 1)
+    nan = np.full((q, 4), np.nan, np.float32)
+    limit = np.finfo(np.float32).max
+    for xq, base in ((nan, xb), (xb[:q], np.full_like(xb, np.nan))):
+        D, I = faiss_bits.knn(xq, base, 3, metric=metric)
+        assert (I == -1).all()
+        assert (D == (limit if metric == faiss.METRIC_L2 else -limit)).all()
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_on_the_cpu(metric, argument, name, dtype):
+    """k above the number of numbers, by knn, knn_subset and the index."""
+    xb = make("normal", 60, 5, 2).astype(dtype)
+    xb[::3, 2] = np.nan
+    for q in (1, 30):
+        xq = make("normal", q, 5, 1).astype(dtype)
+        xq[q // 2 :, 1] = np.nan
+        x = np.concatenate([xb, xq])
+        rows = range(60, 60 + q), range(60)
+        for k in (1, 40, 41, 70):
+            found = [
+                faiss_bits.knn(xq, xb, k, metric=metric, metric_arg=argument),
+                faiss_bits.knn_subset(
+                    x, *rows, k, metric=metric, metric_arg=argument
+                ),
+            ]
+            if name != "cosine" and dtype == "float32":
+                found.append(index_of(xb, metric, argument).search(xq, k))
+                found.append(index_of(x, metric, argument).knn_subset(*rows, k))
+            for D, I in found:
+                oracle.check_knn(xq, xb, k, D, I, metric=name, p=argument)
 
 
 @pytest.mark.gpu
