@@ -246,7 +246,7 @@ def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
 def _gpu_argument(xq, device, vectorNorms, res):
     """The argument of knn() that only a GPU has a use for, as text, or None."""
     if is_tensor(xq) and xq.is_cuda:
-        return f"xq on {xq.device} (xq.cpu() and xb.cpu() are copies for the CPU)"
+        return f"xq on {xq.device} (xq.cpu(), xb.cpu() go to the CPU)"
     if device >= 0:
         return f"device = {device}"
     if vectorNorms is not None:
