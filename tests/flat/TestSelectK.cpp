@@ -94,7 +94,8 @@ class SelectK : public GpuTest {
                         gotKeys.data() + r * c.k,
                         gotIds.data() + r * c.k,
                         c.k,
-                        c.largest);
+                        c.largest,
+                        row);
             }
             ASSERT_TRUE(isTopKOfRow(
                     row,

@@ -93,6 +93,8 @@ TEST(FlatKnnPlan, TilesCoverTheVectorsAndHoldKEach) {
                 ASSERT_EQ(begin % 8, 0) << "tile " << t;
                 ASSERT_LE(width, plan.tileVectors) << "tile " << t;
                 if (tiles > 1) {
+                    // gemm/Product.cpp: kLeastVectors.
+                    ASSERT_GE(width, 8192) << "tile " << t << " of " << tiles;
                     ASSERT_GE(width, c.k) << "tile " << t << " of " << tiles;
                 }
             }

@@ -17,6 +17,9 @@ namespace {
 /// Beyond these, a larger product gets the same algorithm.
 constexpr idx_t kMostVectors = idx_t(1) << 20;
 constexpr idx_t kMostQueries = 256;
+/// FlatKnnPlan makes no narrower tile where there are more vectors.
+constexpr idx_t kLeastVectors = 8192;
+static_assert(kLeastVectors % Product::kVectorAlignment == 0);
 
 cudaDataType_t cublasType(DataType type) {
     switch (type) {
@@ -224,19 +227,21 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
 }
 
 /// True if the algorithm takes every tile that a search of this kind may make:
-/// of full alignment, and the last one, with many queries and with one.
+/// of aligned width and, where n is not, the last one; with many queries and
+/// with one. Tiles of fewer vectors than kLeastVectors are whole searches.
 bool fitsEveryTile(
         cublasLtHandle_t handle,
         const Kind& kind,
         const cublasLtMatmulAlgo_t& algorithm) {
     const idx_t odd = kind.vectors % Product::kVectorAlignment;
-    for (const idx_t vectors :
-         {kind.vectors,
-          odd ? odd : Product::kVectorAlignment,
-          Product::kVectorAlignment}) {
+    std::vector<idx_t> widths = {kind.vectors};
+    if (kind.vectors > kLeastVectors) {
+        widths.push_back(kLeastVectors);
+        widths.push_back(kLeastVectors + odd);
+    }
+    for (const idx_t vectors : widths) {
         for (const idx_t queries : {kind.queries, idx_t(1)}) {
-            if (vectors <= kind.vectors &&
-                !callFor(kind, vectors, queries).fits(handle, algorithm)) {
+            if (!callFor(kind, vectors, queries).fits(handle, algorithm)) {
                 return false;
             }
         }
@@ -270,7 +275,7 @@ cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const Kind& kind) {
     // least aligned sizes.
     for (const auto& [vectors, queries] :
          {std::pair(kind.vectors, kind.queries),
-          std::pair(std::min<idx_t>(kind.vectors, 127), idx_t(1))}) {
+          std::pair(std::min(kind.vectors, kLeastVectors - 1), idx_t(1))}) {
         for (const cublasLtMatmulAlgo_t& one :
              proposals(handle, kind, vectors, queries)) {
             if (fitsEveryTile(handle, kind, one)) {
