@@ -73,8 +73,8 @@ struct FusedRangeResult {
 /// Arith.   products and sums in T. L2 is |q|^2 - 2<q, x> + |x|^2, never below
 ///          zero, or sum((q - x)^2) where queries are few
 ///          (FusedVariant::Direct); the former is NaN (no result), the latter
-///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine: their
-///          squares must not leave the range of T
+///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine:
+///          their squares must not leave the range of T
 /// Limits   k >= 1, below, at or above n; d >= 1; numVectors < 2^31
 /// Threads  OpenMP over blocks of queries; over vectors, with merged results,
 ///          where queries are few. Every loop asks for all `threads`, so that
