@@ -86,28 +86,35 @@ std::string noRefusal(const SelectProblem&) {
     return "";
 }
 
+SurvivorOutput outputOf(const SelectProblem& p) {
+    SurvivorOutput output;
+    output.k = p.k;
+    output.keyType = p.keyType;
+    output.largest = p.largest;
+    output.sorted = p.sorted;
+    output.dropNan = p.dropNan;
+    output.ids = p.ids;
+    output.idStride = p.idStride ? p.idStride : p.rowStride;
+    output.idOffset = p.idOffset;
+    output.idType = p.idType;
+    output.outKeys = p.outKeys;
+    output.outIds = p.outIds;
+    output.outStride = p.outStride;
+    output.device.multiprocessors = p.multiprocessors;
+    return output;
+}
+
 SelectParams makeSelectParams(const SelectProblem& p) {
     SelectParams params;
+    static_cast<ResultParams&>(params) = makeResultParams(outputOf(p), p.cols);
     params.keys = p.keys;
     params.rowStride = p.rowStride ? p.rowStride : p.cols;
     params.cols = uint32_t(p.cols);
-    params.signMask = p.largest ? 0x80000000u : 0u;
+    params.signMask = params.outSignMask;
     params.vectorLoads = canLoadVectors(p, params.rowStride);
-    params.k = p.k;
     params.colBias = p.colBias;
     params.rowBias = p.rowBias;
     params.floor = p.clampAtZero ? 0 : -std::numeric_limits<float>::infinity();
-    params.ids = p.ids;
-    params.idStride = p.idStride ? p.idStride : params.rowStride;
-    params.ids64 = p.idType == IdType::Int64;
-    params.idOffset = p.idOffset;
-    if (p.dropNan) {
-        // Before the first of the entries whose key is NaN (Entry.cuh).
-        params.lastEntry = (uint64_t(0xFFFFFFFF) << 32) - 1;
-    }
-    params.outKeys = p.outKeys;
-    params.outIds = p.outIds;
-    params.outStride = p.outStride ? p.outStride : p.k;
     return params;
 }
 

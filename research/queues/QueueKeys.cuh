@@ -4,7 +4,8 @@
 #pragma once
 
 #include "kernels/device/Entry.cuh"
-#include "kernels/select/SelectResult.cuh"
+#include "kernels/select/SelectParams.h"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 

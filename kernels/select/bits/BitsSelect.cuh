@@ -14,8 +14,9 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/select/SelectResult.cuh"
-#include "kernels/select/SelectTiles.cuh"
+#include "kernels/device/Hash.cuh"
+#include "kernels/select/bits/CandidateTile.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 
@@ -111,10 +112,8 @@ struct BitsSelectBody {
     __device__ __forceinline__ static float randomFraction(
             uint32_t number,
             uint32_t begin) {
-        uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
-        x = (x ^ (x >> 16)) * 0x7FEB352Du;
-        x = (x ^ (x >> 15)) * 0x846CA68Bu;
-        return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);
+        return fractionOf(
+                mixBits(number * 0x9E3779B1u + begin * 0x85EBCA77u + 1));
     }
 
     /// The k-th least of the least values of disjoint groups is no less than

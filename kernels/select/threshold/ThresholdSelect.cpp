@@ -164,13 +164,14 @@ void runSplit(
             continue;
         }
         again(params, unsigned(rows), stream);
-        SurvivorRuns runs;
-        runs.rows = rows;
-        runs.capacity = plan.capacity;
-        runs.entries = taken.survivors;
-        runs.counts = taken.counts;
-        runs.firstRow = row;
-        runSurvivorSort(p, runs, taken.sort, stream);
+        SurvivorList list;
+        list.rows = rows;
+        list.capacity = plan.capacity;
+        list.entries = taken.survivors;
+        list.counts = taken.counts;
+        list.columns = p.cols;
+        list.firstRow = row;
+        runSurvivorSort(list, outputOf(p), &params, taken.sort, stream);
     }
 }
 

@@ -5,7 +5,8 @@
 #include <type_traits>
 
 #include "kernels/device/Entry.cuh"
-#include "kernels/select/SelectParams.h"
+#include "kernels/device/KeySource.h"
+#include "kernels/survivors/ResultParams.h"
 
 namespace faiss_bits {
 
@@ -21,25 +22,27 @@ __device__ __forceinline__ T largestFinite() {
 /// The key as the caller gave it: zeros and NaN have several.
 template <class T>
 __device__ inline T keyInMemory(
-        const SelectParams& p,
+        const KeySource& source,
         uint32_t row,
         uint32_t column) {
-    const size_t from = size_t(p.rowStride) * row + column;
-    const T key = static_cast<const T*>(p.keys)[from];
-    if (!p.colBias) {
+    const size_t from = size_t(source.rowStride) * row + column;
+    const T key = static_cast<const T*>(source.keys)[from];
+    if (!source.colBias) {
         return key;
     }
-    const float rowBias = p.rowBias ? p.rowBias[row] : 0.0f;
-    const float value = (toFloat(key) + p.colBias[column]) + rowBias;
-    return T(value < p.floor ? p.floor : value);
+    const float rowBias = source.rowBias ? source.rowBias[row] : 0.0f;
+    const float value = (toFloat(key) + source.colBias[column]) + rowBias;
+    return T(value < source.floor ? source.floor : value);
 }
 
-/// Writes one place of the result. `T` is the type of keys in memory. An entry
-/// beyond params.lastEntry leaves the place empty. Zeros are read again, since
-/// they may be -0, unless the caller knows better.
-template <class T>
+/// Writes one place of the result. `T` is the type of keys; Params is a
+/// ResultParams, and the KeySource of its special keys. kNoEntry, and
+/// NaN where it is no candidate, leaves the place empty. NaN is read again, and
+/// zeros, since they may be -0, unless the caller knows better; where there are
+/// no keys in memory they are the NaN of all ones but the sign, and +0.
+template <class T, class Params>
 __device__ inline void writeResult(
-        const SelectParams& p,
+        const Params& p,
         uint32_t row,
         int place,
         uint64_t entry,
@@ -47,20 +50,18 @@ __device__ inline void writeResult(
     const size_t at = size_t(row) * p.outStride + place;
     T key;
     int64_t id = -1;
-    if (entry > p.lastEntry) {
+    const uint32_t ordered = entryKey(entry);
+    const uint32_t column = entryColumn(entry);
+    const bool isNan = ordered == kNanKey;
+    if (isNan && column >= p.emptyNanFrom) {
         const T worst = largestFinite<T>();
-        key = p.signMask ? T(-toFloat(worst)) : worst;
+        key = p.outSignMask ? T(-toFloat(worst)) : worst;
     } else {
-        const uint32_t ordered = entryKey(entry);
-        const uint32_t column = entryColumn(entry);
-        if (ordered == kNanKey || (ordered == kZeroKey && !zerosArePlus)) {
+        // Every key but zeros and NaN is in its entry, which costs no read.
+        const uint32_t sign = ordered == kZeroKey ? 0 : p.outSignMask;
+        key = T(__uint_as_float(__float_as_uint(keyValue(ordered)) ^ sign));
+        if ((isNan || (ordered == kZeroKey && !zerosArePlus)) && p.keys) {
             key = keyInMemory<T>(p, row, column);
-        } else if (ordered == kZeroKey) {
-            key = T(0.0f);
-        } else {
-            // Every other key is in its entry, which costs no memory read.
-            const uint32_t bits = __float_as_uint(keyValue(ordered));
-            key = T(__uint_as_float(bits ^ p.signMask));
         }
         id = p.idOffset + column;
         if (p.ids) {
