@@ -97,7 +97,7 @@ void runPages(
     problem.sorted = params.sorted;
     problem.algorithm = params.algorithm;
     problem.idType = params.idType;
-    problem.multiprocessors = detail::multiprocessorsOf(context.device);
+    problem.device = deviceTraits(context.device);
     for (idx_t first = 0; first < params.rows; first += page) {
         problem.rows = std::min(page, params.rows - first);
         problem.keys = keys ? keys->page(first, problem.rows) : nullptr;

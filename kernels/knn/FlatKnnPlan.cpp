@@ -92,7 +92,7 @@ SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     select.k = p.k;
     select.largest = p.metric == Metric::InnerProduct;
     select.idType = p.idType;
-    select.multiprocessors = p.multiprocessors;
+    select.device.multiprocessors = p.multiprocessors;
     return select;
 }
 

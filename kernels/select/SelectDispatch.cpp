@@ -32,13 +32,11 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
 
 /// The first row of the table that fits and whose algorithm takes the problem.
 const SelectImplementation& tabled(const SelectProblem& p) {
-    for (const SelectTableRow& row : kSelectTable) {
-        if (row.fits(p)) {
-            const auto* one = implementationOf(row.algorithm);
-            if (one->refusal(p).empty()) {
-                return *one;
-            }
-        }
+    const auto takes = [&](SelectAlgorithm algorithm) {
+        return implementationOf(algorithm)->refusal(p).empty();
+    };
+    if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
+        return *implementationOf(row->algorithm);
     }
     return p.k <= kMaxSelectK ? kBitsSelect : kRadixSelect;
 }

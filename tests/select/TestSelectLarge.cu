@@ -35,7 +35,7 @@ void expectBestOf(
     p.keys = keys;
     p.outKeys = outKeys.data();
     p.outIds = outIds.data();
-    p.multiprocessors = multiprocessorCount();
+    p.device = deviceTraits();
     const size_t bytes = selectWorkspaceBytes(p);
     if (!hasFreeMemory(bytes)) {
         GTEST_SKIP() << nameOf(algorithm) << " needs " << (bytes >> 30)
