@@ -9,12 +9,7 @@ namespace {
 
 class OurSelect : public SelectMethod {
    public:
-    explicit OurSelect(SelectAlgorithm algorithm) : algorithm_(algorithm) {
-        int device = 0;
-        BITS_CUDA_CHECK(cudaGetDevice(&device));
-        BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-                &multiprocessors_, cudaDevAttrMultiProcessorCount, device));
-    }
+    explicit OurSelect(SelectAlgorithm algorithm) : algorithm_(algorithm) {}
 
     std::string name() const override {
         return "faiss_bits";
@@ -69,12 +64,12 @@ class OurSelect : public SelectMethod {
         p.k = shape.k;
         p.keyType = shape.type;
         p.algorithm = algorithm_;
-        p.multiprocessors = multiprocessors_;
+        p.device = device_;
         return p;
     }
 
     SelectAlgorithm algorithm_;
-    int multiprocessors_ = 0;
+    DeviceTraits device_ = deviceTraits();
     SelectProblem problem_;
     DeviceArray<uint8_t> scratch_;
 };

@@ -76,13 +76,6 @@ Metric requireMetric(faiss::MetricType metric) {
     return metric == faiss::METRIC_L2 ? Metric::L2 : Metric::InnerProduct;
 }
 
-int multiprocessorsOf(int device) {
-    int count = 0;
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &count, cudaDevAttrMultiProcessorCount, device));
-    return count;
-}
-
 size_t scratchBudget(const GpuContext& context) {
     const size_t left =
             context.resources->getTempMemoryAvailable(context.device);

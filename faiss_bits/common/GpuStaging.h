@@ -26,8 +26,6 @@ void requireDevice(int device);
 /// METRIC_L2 or METRIC_INNER_PRODUCT; throws FaissException naming any other.
 Metric requireMetric(faiss::MetricType metric);
 
-int multiprocessorsOf(int device);
-
 /// Where the work of one call runs.
 struct GpuContext {
     faiss::gpu::GpuResources* resources = nullptr;

@@ -56,10 +56,7 @@ Entry lookAt(int device) {
     Entry entry;
     try {
         checkKernelsLoad();
-        BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-                &entry.device.multiprocessors,
-                cudaDevAttrMultiProcessorCount,
-                device));
+        entry.device.traits = deviceTraits(device);
         entry.device.pool = makePool(device);
     } catch (const Error& error) {
         entry.problem = "device " + std::to_string(device) +

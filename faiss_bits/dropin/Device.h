@@ -5,10 +5,12 @@
 
 #include <cstddef>
 
+#include "kernels/common/DeviceTraits.h"
+
 namespace faiss_bits::dropin {
 
 struct Device {
-    int multiprocessors = 0;
+    DeviceTraits traits;
     cudaMemPool_t pool = nullptr; ///< nullptr: the driver has none
 };
 

@@ -67,7 +67,7 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.outKeys = r.outKeys;
     p.outIds = r.outIds;
     p.outStride = r.rows > 1 ? r.outKeyStride : 0;
-    p.multiprocessors = device.multiprocessors;
+    p.device = device.traits;
     // One kernel that only reads. FAISS computes the next tile's distances on
     // another stream meanwhile, and is done sooner (inner product, d = 128,
     // 10240 queries, 2^20 vectors, H200: 90.4 ms, SampleThreshold 98.7).

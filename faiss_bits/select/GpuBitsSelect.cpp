@@ -113,7 +113,7 @@ void runPages(
     problem.algorithm = params.algorithm;
     problem.idType = params.idType;
     problem.ids = params.ids; // says that there are some
-    problem.multiprocessors = detail::multiprocessorsOf(context.device);
+    problem.device = deviceTraits(context.device);
     // One algorithm for all pages and batches: it decides the order of an
     // unsorted result.
     problem.algorithm = chosenAlgorithm(problem);

@@ -98,7 +98,7 @@ SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     select.k = p.k;
     select.largest = p.metric == Metric::InnerProduct;
     select.idType = p.idType;
-    select.multiprocessors = p.device.multiprocessors;
+    select.device = p.device;
     return select;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/select/SelectAlgorithm.h"
@@ -59,13 +60,13 @@ struct SelectProblem {
     void* outIds = nullptr;  ///< [rows, k] of idType
     idx_t outStride = 0;     ///< elements from row to row of both; 0 = k
 
-    /// Multiprocessors of the device. It shapes how few long rows are split
-    /// over blocks, never the result.
-    int multiprocessors = 132;
+    /// The device that the selection runs on (deviceTraits). It shapes how the
+    /// work is cut and which algorithm Auto takes, never the result.
+    DeviceTraits device;
 };
 
 /// Scratch bytes that runSelect needs for this problem. Only the shape, types,
-/// algorithm, multiprocessors and which pointers are set are read. Host only,
+/// algorithm, device and which pointers are set are read. Host only,
 /// no CUDA call. Throws what runSelect throws for a bad shape.
 size_t selectWorkspaceBytes(const SelectProblem& problem);
 

@@ -9,6 +9,9 @@ namespace faiss_bits {
 
 namespace {
 
+/// What every device gives a block without being asked.
+constexpr size_t kLeastSharedBytes = 48 * 1024;
+
 bool canLoadVectors(const SelectProblem& p, idx_t rowStride) {
     const auto aligned = [](const void* pointer) {
         return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
@@ -53,9 +56,16 @@ void checkSelectShape(const SelectProblem& p) {
             "idType = %d is neither Int32 nor Int64",
             int(p.idType));
     BITS_THROW_IF_NOT_FMT(
-            p.multiprocessors >= 1,
-            "multiprocessors = %d is below 1",
-            p.multiprocessors);
+            p.device.multiprocessors >= 1,
+            "device.multiprocessors = %d is below 1",
+            p.device.multiprocessors);
+    BITS_THROW_IF_NOT_FMT(
+            p.device.blockSharedBytes >= kLeastSharedBytes &&
+                    p.device.sharedBytes >= p.device.blockSharedBytes,
+            "device.blockSharedBytes = %zu is outside %zu..%zu",
+            p.device.blockSharedBytes,
+            kLeastSharedBytes,
+            p.device.sharedBytes);
 }
 
 void checkSelectPointers(const SelectProblem& p) {
@@ -100,7 +110,7 @@ SurvivorOutput outputOf(const SelectProblem& p) {
     output.outKeys = p.outKeys;
     output.outIds = p.outIds;
     output.outStride = p.outStride;
-    output.device.multiprocessors = p.multiprocessors;
+    output.device = p.device;
     return output;
 }
 

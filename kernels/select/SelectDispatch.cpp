@@ -32,11 +32,11 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
 
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
-    for (const SelectTableRow& row : kSelectTable) {
-        if (row.fits(p) &&
-            implementationOf(row.algorithm)->refusal(p).empty()) {
-            return row.algorithm;
-        }
+    const auto takes = [&](SelectAlgorithm algorithm) {
+        return implementationOf(algorithm)->refusal(p).empty();
+    };
+    if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
+        return row->algorithm;
     }
     return p.k <= kMaxSelectK ? SelectAlgorithm::Bits
                               : SelectAlgorithm::RadixSelect;

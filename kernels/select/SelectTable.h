@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -14,6 +16,7 @@ struct SelectTableRow {
     idx_t maxK;
     SelectAlgorithm algorithm;
 
+    /// By size; the device is another matter.
     constexpr bool fits(const SelectProblem& p) const {
         return keyBytes == int(sizeOf(p.keyType)) && p.rows <= maxRows &&
                 p.cols <= maxCols && p.k <= maxK;
@@ -24,8 +27,42 @@ constexpr idx_t kAnyRows = INT64_MAX;
 constexpr idx_t kAnyCols = INT64_MAX;
 constexpr idx_t kAnyK = INT64_MAX;
 
-/// benchs/tune_select.py writes the rows. They serve every GPU until another
-/// one is measured.
+/// Whose rows serve a GPU that has none of its own.
+constexpr int kFallbackCapability = 90;
+
+/// Whose rows of a table serve keys of a width on a GPU of `computeCapability`.
+constexpr int rowsThatServe(
+        std::span<const SelectTableRow> table,
+        int computeCapability,
+        size_t keyBytes) {
+    for (const SelectTableRow& row : table) {
+        if (row.computeCapability == computeCapability &&
+            row.keyBytes == int(keyBytes)) {
+            return computeCapability;
+        }
+    }
+    return kFallbackCapability;
+}
+
+/// The first row for the problem's device that fits and that `takes` says yes
+/// to, or nullptr.
+template <class Takes>
+const SelectTableRow* rowFor(
+        std::span<const SelectTableRow> table,
+        const SelectProblem& problem,
+        Takes takes) {
+    const int capability = rowsThatServe(
+            table, problem.device.computeCapability, sizeOf(problem.keyType));
+    for (const SelectTableRow& row : table) {
+        if (row.computeCapability == capability && row.fits(problem) &&
+            takes(row.algorithm)) {
+            return &row;
+        }
+    }
+    return nullptr;
+}
+
+/// benchs/tune_select.py writes the rows.
 inline constexpr SelectTableRow kSelectTable[] = {
 #define BITS_SELECT_ROW(capability, bytes, rows, cols, k, name) \
     {capability, bytes, rows, cols, k, SelectAlgorithm::name},

@@ -128,7 +128,7 @@ class PaperBench {
         p.keys = keys_.data();
         p.outKeys = outKeys_.data();
         p.outIds = outIds_.data();
-        p.multiprocessors = multiprocessors_;
+        p.device.multiprocessors = multiprocessors_;
         return p;
     }
 

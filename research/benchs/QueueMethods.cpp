@@ -123,9 +123,9 @@ struct PartitionedBits {
         parts.cols = p.cols / partitions;
         parts.ids = ids;
         // With rows for every multiprocessor, none is split any further.
-        parts.multiprocessors = 1;
+        parts.device.multiprocessors = 1;
         whole.cols = int64_t(places);
-        whole.multiprocessors = 1;
+        whole.device.multiprocessors = 1;
         whole.keys = whole.ids = ids; // any: for the size query
         scratchBytes = std::max(
                 selectWorkspaceBytes(parts), selectWorkspaceBytes(whole));

@@ -43,7 +43,11 @@ std::vector<SortPass> planPasses(
     checkQueueShape(p);
     checkOptions(options);
     return planSortPasses(
-            p.rows, p.cols, p.k, options.blocksPerRow, p.multiprocessors);
+            p.rows,
+            p.cols,
+            p.k,
+            options.blocksPerRow,
+            p.device.multiprocessors);
 }
 
 } // namespace

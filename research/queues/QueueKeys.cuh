@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device/Entry.cuh"
+#include "kernels/select/SelectParams.h"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {

@@ -88,7 +88,7 @@ int lanesLogFor(
     // Every thread keeps k of its own columns: with few columns it would keep
     // most of them. The partition pays where a thread has many.
     const idx_t wanted =
-            idx_t(p.multiprocessors) * (options.partition ? 128 : 512);
+            idx_t(p.device.multiprocessors) * (options.partition ? 128 : 512);
     const idx_t least = idx_t(queueSize) * (options.partition ? 64 : 4);
     while ((p.rows << log) < wanted && (p.cols >> (log + 1)) >= least &&
            (2 << log) <= kMaxThreadsPerRow) {
@@ -137,7 +137,11 @@ QueuePlan planQueueSelect(
             std::max<idx_t>(kScratchBytes / bytesOfGroup, 1) * rowsPerWarp,
             p.rows);
     plan.sortPasses = planSortPasses(
-            plan.rowsAtOnce, lanes * plan.queueSize, p.k, 0, p.multiprocessors);
+            plan.rowsAtOnce,
+            lanes * plan.queueSize,
+            p.k,
+            0,
+            p.device.multiprocessors);
     return plan;
 }
 

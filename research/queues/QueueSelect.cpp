@@ -139,7 +139,7 @@ void runQueueSelect(
             queueBytes,
             bufferBytes,
             plan.warps(plan.rowsAtOnce),
-            problem.multiprocessors);
+            problem.device.multiprocessors);
     params.lanesLog = plan.lanesLog;
     params.segment = plan.segment;
     params.outQueues = scratch.outQueues;

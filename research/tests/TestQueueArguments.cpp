@@ -173,7 +173,7 @@ TEST_F(QueueArguments, Shape) {
     p.idType = IdType(9);
     expectBadShape(p, "idType", "9");
     p = good;
-    p.multiprocessors = 0;
+    p.device.multiprocessors = 0;
     expectBadShape(p, "multiprocessors", "0");
 }
 

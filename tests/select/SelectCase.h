@@ -31,6 +31,7 @@ struct SelectCase {
     int64_t outPadding = 0;  ///< outStride - k
     size_t shift = 0;        ///< elements that the base pointers are off
     int multiprocessors = 0; ///< 0: of the device
+    size_t sharedBytes = 0;  ///< of a block; 0: of the device
     uint32_t seed = 1;
 
     std::string describe() const {
@@ -47,7 +48,7 @@ struct SelectCase {
              << " idOffset=" << idOffset << " padding=" << padding
              << " idPadding=" << idPadding << " outPadding=" << outPadding
              << " shift=" << shift << " multiprocessors=" << multiprocessors
-             << " seed=" << seed;
+             << " sharedBytes=" << sharedBytes << " seed=" << seed;
         return text.str();
     }
 };

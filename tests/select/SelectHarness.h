@@ -111,8 +111,13 @@ class SelectData {
                 case_.bias && case_.rowBias ? deviceRowBias_.data() : nullptr;
         p.clampAtZero = case_.clampAtZero;
         p.outStride = case_.outPadding ? k + case_.outPadding : 0;
-        p.multiprocessors = case_.multiprocessors ? case_.multiprocessors
-                                                  : multiprocessorCount();
+        p.device = deviceTraits();
+        if (case_.multiprocessors) {
+            p.device.multiprocessors = case_.multiprocessors;
+        }
+        if (case_.sharedBytes) {
+            p.device.blockSharedBytes = case_.sharedBytes;
+        }
         return p;
     }
 

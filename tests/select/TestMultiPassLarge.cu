@@ -68,7 +68,7 @@ TEST_F(MultiPassLarge, MillionsOfOneRow) {
             p.keys = deviceKeys.data();
             p.outKeys = outKeys.data();
             p.outIds = outIds.data();
-            p.multiprocessors = multiprocessorCount();
+            p.device = deviceTraits();
             DeviceBuffer<uint8_t> scratch(selectWorkspaceBytes(p));
             runSelect(p, {scratch.data(), scratch.size()}, nullptr);
             expectWhole(keys, outKeys.download(), outIds.download());

@@ -241,7 +241,7 @@ TEST_F(SelectAlgorithmLayout, NanOfBiasedKeysIsNoCandidate) {
     expectAllSelect(data, {2049, 5001}, anyKMethods());
 }
 
-TEST_F(SelectAlgorithmLayout, MultiprocessorsNeverChangeTheResult) {
+TEST_F(SelectAlgorithmLayout, TraitsNeverChangeTheResult) {
     for (auto [rows, cols] :
          {std::pair<int64_t, int64_t>{1, 100000}, {64, 9000}}) {
         SelectCase c;
@@ -251,6 +251,11 @@ TEST_F(SelectAlgorithmLayout, MultiprocessorsNeverChangeTheResult) {
         SelectData data(c);
         for (int count : {1, 7, 1000}) {
             data.options().multiprocessors = count;
+            expectAllSelect(data, {1, 100, 2048});
+        }
+        data.options().multiprocessors = 0;
+        for (size_t kilobytes : {48, 63, 99}) {
+            data.options().sharedBytes = kilobytes * 1024;
             expectAllSelect(data, {1, 100, 2048});
         }
     }

@@ -142,10 +142,15 @@ TEST_F(SelectArguments, BadIdType) {
     expectBadShape(good, "idType", "19");
 }
 
-TEST_F(SelectArguments, BadMultiprocessors) {
+TEST_F(SelectArguments, BadDevice) {
     for (int count : {0, -3}) {
-        good.multiprocessors = count;
+        good.device.multiprocessors = count;
         expectBadShape(good, "multiprocessors", std::to_string(count));
+    }
+    good.device = {};
+    for (size_t bytes : {size_t(0), size_t(48 * 1024 - 1), size_t(1) << 20}) {
+        good.device.blockSharedBytes = bytes;
+        expectBadShape(good, "blockSharedBytes", std::to_string(bytes));
     }
 }
 

@@ -113,7 +113,7 @@ struct BestSelectBody {
 };
 
 template <class T, class Tile>
-__global__ void __launch_bounds__(kBitsThreads, 5)
+__global__ void __launch_bounds__(kBitsThreads, kBestBlocks)
         bestSelectKernel(const __grid_constant__ SelectParams params) {
     using Body = BestSelectBody<T, Tile>;
     __shared__ typename Body::SharedStorage shared;

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/select/bits/BitsPolicy.h"
+
 namespace faiss_bits {
 
 namespace {
 
 constexpr idx_t kTile = 4096;
-
-/// Blocks that a multiprocessor holds at once (BitsSelect.cuh).
-idx_t blocksPerMultiprocessor(int k) {
-    return k == 1 ? 5 : k <= 1024 ? 4 : 3;
-}
 
 idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
@@ -20,14 +17,16 @@ idx_t divUp(idx_t a, idx_t b) {
 
 /// How full the last round of blocks is, on average over all.
 double roundsFilled(const SelectProblem& p, idx_t blocksAtATime) {
-    const double rounds = double(p.rows) / (blocksAtATime * p.multiprocessors);
+    const double rounds =
+            double(p.rows) / (blocksAtATime * p.device.multiprocessors);
     return rounds / std::ceil(rounds);
 }
 
 /// Splits the rows of one pass so that the device is full, but never so finely
 /// that the candidates are many against the columns they come from.
 BitsPass planPass(const SelectProblem& p, idx_t length) {
-    const idx_t slots = blocksPerMultiprocessor(p.k) * p.multiprocessors;
+    const idx_t slots =
+            bitsBlocksAtOnce(p.device, p.k) * p.device.multiprocessors;
     // Few rows: two rounds of blocks, so that a slow one does little harm.
     const idx_t wanted = p.rows >= slots ? 1 : 2 * slots / p.rows;
     const idx_t least = std::max<idx_t>(kTile, 8 * idx_t(p.k));
@@ -41,7 +40,7 @@ BitsPass planPass(const SelectProblem& p, idx_t length) {
     pass.splits = uint32_t(std::max<idx_t>(1, divUp(length, pass.segment)));
     // k = 1 leaves a block nothing to do but read: what it costs is a last
     // round that few blocks share. One block fewer still fills the memory.
-    const idx_t usual = blocksPerMultiprocessor(p.k);
+    const idx_t usual = bitsBlocksAtOnce(p.device, p.k);
     if (p.k == 1 && pass.splits == 1 && p.rows >= slots &&
         roundsFilled(p, usual - 1) > roundsFilled(p, usual) + 0.05) {
         pass.blocksAtATime = int(usual - 1);

@@ -7,6 +7,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/bits/BitsLaunch.h"
 #include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/bits/BitsPolicy.h"
 
 namespace faiss_bits {
 
@@ -17,30 +18,21 @@ constexpr idx_t kMaxBlocks = idx_t(1) << 30;
 
 using Launch = void (*)(const SelectParams&, unsigned, cudaStream_t);
 
-/// Items of 256 threads that hold the list. A list of twice k makes the first
-/// radius useful.
-constexpr int itemsFor(int k) {
-    return k <= 128 ? 1 : k <= 256 ? 2 : k <= 1024 ? 4 : 8;
-}
-
 template <class Keys>
 Launch bitsLaunch(int k) {
-    switch (itemsFor(k)) {
-        case 1:
-            return launchBitsSelect<Keys, 1>;
-        case 2:
-            return launchBitsSelect<Keys, 2>;
-        case 4:
-            return launchBitsSelect<Keys, 4>;
-        default:
-            return launchBitsSelect<Keys, 8>;
+#define BITS_ITEMS(items, mostK)              \
+    if (bitsItemsFor(k) == items) {           \
+        return launchBitsSelect<Keys, items>; \
     }
+#include "kernels/select/bits/Policies.inc"
+#undef BITS_ITEMS
+    throw Error(formatMessage("no kernel of bits for k = %d", k));
 }
 
 /// Columns that a thread samples. Each costs a sector of memory: few where the
 /// selection is bound by reading, one for every item where it is by sorting.
 constexpr int samplesFor(int k) {
-    return std::max(2, itemsFor(k));
+    return std::max(2, bitsItemsFor(k));
 }
 
 template <class Keys>

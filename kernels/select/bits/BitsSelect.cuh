@@ -15,12 +15,11 @@
 
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Hash.cuh"
+#include "kernels/select/bits/BitsPolicy.h"
 #include "kernels/select/bits/CandidateTile.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
-
-constexpr int kBitsThreads = 256;
 
 /// Body of bitsSelectKernel. The list and the buffer hold kBitsThreads * Items
 /// entries each, k at most that many.
@@ -36,6 +35,7 @@ struct BitsSelectBody {
         uint64_t buffer[kCapacity];
         int buffered;
     };
+    static_assert(sizeof(SharedStorage) <= bitsSharedBytes(Items));
 
     SharedStorage& shared;
     const SelectParams& params;
@@ -283,12 +283,6 @@ struct BitsSelectBody {
         }
     }
 };
-
-/// Most of the shared memory of a multiprocessor goes to its blocks; what is
-/// left is the cache that values are read from again.
-constexpr int bitsBlocksPerMultiprocessor(int items) {
-    return items <= 4 ? 4 : 3;
-}
 
 template <class T, class Tile, int Items>
 __global__ void __launch_bounds__(

@@ -45,7 +45,7 @@ std::vector<Pass> planPasses(
         const SelectProblem& p,
         idx_t rows,
         idx_t listCapacity) {
-    const idx_t slots = kBlocksPerMultiprocessor * p.multiprocessors;
+    const idx_t slots = kBlocksPerMultiprocessor * p.device.multiprocessors;
     const idx_t affordable =
             std::max<idx_t>(1, kMostListed / (listCapacity * rows));
     const idx_t wanted =

@@ -50,7 +50,7 @@ uint32_t splitsFor(const SelectProblem& p, idx_t rows, uint32_t buckets) {
     return uint32_t(std::clamp<idx_t>(
             p.cols / leastColumns,
             1,
-            divUp(kBlocksPerMultiprocessor * p.multiprocessors, rows)));
+            divUp(kBlocksPerMultiprocessor * p.device.multiprocessors, rows)));
 }
 
 /// Even, so that rows of entries stay aligned.

@@ -10,8 +10,6 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr double kSharedBytes = 227 * 1024; // of a multiprocessor, for blocks
-
 /// Survivors that a fused block has room for, beside its tiles.
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
 constexpr idx_t kTile = 4096;
@@ -144,23 +142,9 @@ int fusedThreads(const SelectProblem& p) {
     return p.cols >= idx_t(1) << 17 || p.k > 128 ? 256 : 128;
 }
 
-int fusedRoom(int k, int threads) {
-    if (k <= 32) {
-        return 64;
-    }
-    switch (threads) {
-        case 128:
-            return 256; // fusedThreads: k <= 128
-        case 256:
-            return k <= 256 ? 512 : k <= 512 ? 1024 : 2048;
-        default:
-            return k <= 512 ? 512 : 2048;
-    }
-}
-
 /// Whether one block a row keeps the device busy.
 bool shouldFuse(const SelectProblem& p, int blocks) {
-    const double slots = double(blocks) * p.multiprocessors;
+    const double slots = double(blocks) * p.device.multiprocessors;
     const double waves = p.rows / slots;
     return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
 }
@@ -181,7 +165,7 @@ void setFirstPart(
         const SelectProblem& p,
         double survivors) {
     const double ratio = survivors / p.k;
-    const double tile = plan.threads * (p.colBias ? 8.0 : 16.0);
+    const double tile = plan.policy.threads * (p.colBias ? 8.0 : 16.0);
     const uint32_t tiles = uint32_t(p.cols / tile);
     if (ratio <= 1.5 || tiles < 4) {
         return;
@@ -197,9 +181,11 @@ double fusedCapacity(
         const ThresholdPlan& plan,
         int blocks) {
     // Sort and sample take up to 12 KiB, a block 1 KiB of its own.
-    const double tiles = plan.stages * plan.threads * 16.0 * sizeOf(p.keyType);
-    const double bytes = kSharedBytes / blocks - 13 * 1024 - tiles;
-    return std::min(bytes / 8, double(kMostFusedSurvivors));
+    const double tiles =
+            plan.stages * plan.policy.threads * 16.0 * sizeOf(p.keyType);
+    const double bytes =
+            double(p.device.blockSharedBytes) / blocks - 13 * 1024 - tiles;
+    return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
@@ -207,9 +193,9 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
         return false;
     }
     plan.fused = true;
-    plan.threads = fusedThreads(p);
-    plan.room = fusedRoom(p.k, plan.threads);
-    if (!shouldFuse(p, wholeRowBlocks(plan.threads, plan.room, !p.colBias))) {
+    plan.policy = policyFor(kWholeRowsPolicies, fusedThreads(p), p.k);
+    const int threads = plan.policy.threads;
+    if (!shouldFuse(p, wholeRowBlocks(threads, plan.policy.room, !p.colBias))) {
         return false;
     }
     if (p.cols <= kNoSampleCols || p.cols <= 2 * p.k) {
@@ -217,35 +203,26 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
         return true;
     }
     // Short rows leave little time for more than two tiles a block.
-    plan.stages = plan.threads == 256 && p.cols >= idx_t(1) << 17 ? 3 : 2;
+    plan.stages = threads == 256 && p.cols >= idx_t(1) << 17 ? 3 : 2;
     // So many blocks that some sort while others read.
-    for (int b = plan.threads == 128 ? 5 : 2; b >= 1; --b) {
+    for (int b = threads == 128 ? 5 : 2; b >= 1; --b) {
         const Sample sample = bestSample(
-                p,
-                plan.threads,
-                1,
-                true,
-                kSurvivorBytes,
-                fusedCapacity(p, plan, b));
+                p, threads, 1, true, kSurvivorBytes, fusedCapacity(p, plan, b));
         if (sample.places > 0) {
             setSample(plan, sample);
             setFirstPart(plan, p, sample.survivors);
             return true;
         }
     }
-    plan.capacity = uint32_t(std::min(p.cols, kMostFusedSurvivors));
+    plan.capacity = uint32_t(
+            std::min(double(p.cols), std::floor(fusedCapacity(p, plan, 1))));
     return plan.capacity == p.cols;
 }
 
 void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
-    const bool few = p.rows <= p.multiprocessors;
-    plan.threads = few ? 1024 : 512;
-    plan.room = p.k > kMaxSelectK ? 0
-            : p.k <= 32           ? 64
-            : p.k <= plan.threads ? plan.threads
-            : p.k <= 1024         ? 1024
-                                  : 2048;
+    const bool few = p.rows <= p.device.multiprocessors;
+    plan.policy = policyFor(kFinishRowsPolicies, few ? 1024 : 512, p.k);
     const double weight = kSurvivorBytes + kLateSurvivorBytes / p.rows;
     Sample best;
     const idx_t parts = std::clamp<idx_t>(512 / p.rows, 1, kMaxSampleParts);
@@ -277,7 +254,7 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
             std::clamp<idx_t>(kMostSurvivors / plan.capacity, 1, p.rows);
     plan.batchRows = divUp(p.rows, divUp(p.rows, most));
     // Two rounds of blocks or more, of a size that hides their beginnings.
-    const idx_t slots = kSplitBlocks * idx_t(p.multiprocessors);
+    const idx_t slots = kSplitBlocks * idx_t(p.device.multiprocessors);
     const idx_t wanted = divUp(2 * slots, plan.batchRows);
     const idx_t segment = std::clamp<idx_t>(
             divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
@@ -286,6 +263,19 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 } // namespace
+
+std::string ThresholdPlan::toString() const {
+    const std::string sample = ", sample of " + std::to_string(samplePlaces) +
+            " places by " + std::to_string(sampleParts) +
+            " blocks, capacity = " + std::to_string(capacity);
+    if (fused) {
+        return "a block a row, " + policy.toString() + sample;
+    }
+    const std::string finish =
+            policy.room > 0 ? policy.toString() : "sorted in memory";
+    return std::to_string(splits) + " blocks a row, " + finish + sample + ", " +
+            std::to_string(batchRows) + " rows at a time";
+}
 
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;

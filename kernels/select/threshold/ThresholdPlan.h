@@ -1,15 +1,16 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/select/Select.h"
+#include "kernels/select/threshold/ThresholdPolicy.h"
 
 namespace faiss_bits {
 
 /// How SampleThreshold goes about a problem. Host only, no CUDA call.
 struct ThresholdPlan {
-    bool fused = false; ///< one block a row does everything
-    int threads = 0;    ///< of a fused block or of the kernel that finishes
-    int room = 0;       ///< entries that a block sorts at the end; 0: too many,
-                        ///< the survivors are sorted in memory
+    bool fused = false;     ///< one block a row does everything
+    ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
 
     int samplePlaces = 0; ///< a thread; 0: no sample, every column survives
     int sampleRank = 0;
@@ -26,6 +27,8 @@ struct ThresholdPlan {
     uint32_t splits = 1;
     int stage = 0;       ///< survivors that a block gathers first
     idx_t batchRows = 0; ///< rows at a time
+
+    std::string toString() const;
 };
 
 ThresholdPlan planThreshold(const SelectProblem& problem);

@@ -36,59 +36,36 @@ Launch forKeys(const SelectProblem& p, Choose choose) {
     }
 }
 
-/// The plan and the list in kernels/CMakeLists.txt do not agree.
+/// The plan's policy is none of Policies.inc.
 Error noKernel(const ThresholdPlan& plan) {
-    return Error(formatMessage(
-            "no kernel for a plan with threads = %d, room = %d",
-            plan.threads,
-            plan.room));
+    return Error("no kernel for a plan with " + plan.policy.toString());
 }
 
-Launch fusedLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
+Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
-        switch (plan.threads * 10000 + plan.room) {
-            case 1280064:
-                return launchWholeRows<Keys, 128, 64>;
-            case 1280256:
-                return launchWholeRows<Keys, 128, 256>;
-            case 2560512:
-                return launchWholeRows<Keys, 256, 512>;
-            case 2561024:
-                return launchWholeRows<Keys, 256, 1024>;
-            case 2562048:
-                return launchWholeRows<Keys, 256, 2048>;
-            case 5120064:
-                return launchWholeRows<Keys, 512, 64>;
-            case 5120512:
-                return launchWholeRows<Keys, 512, 512>;
-            case 5122048:
-                return launchWholeRows<Keys, 512, 2048>;
-            default:
-                throw noKernel(plan);
-        }
+#define BITS_WHOLE_ROWS(threads, room, mostK)                   \
+    if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
+        return launchWholeRows<Keys, threads, room>;            \
+    }
+#define BITS_FINISH_ROWS(threads, room, mostK)
+#include "kernels/select/threshold/Policies.inc"
+#undef BITS_WHOLE_ROWS
+#undef BITS_FINISH_ROWS
+        throw noKernel(plan);
     });
 }
 
 Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
-        switch (plan.threads * 10000 + plan.room) {
-            case 5120064:
-                return launchFinishRows<Keys, 512, 64>;
-            case 5120512:
-                return launchFinishRows<Keys, 512, 512>;
-            case 5121024:
-                return launchFinishRows<Keys, 512, 1024>;
-            case 5122048:
-                return launchFinishRows<Keys, 512, 2048>;
-            case 10240064:
-                return launchFinishRows<Keys, 1024, 64>;
-            case 10241024:
-                return launchFinishRows<Keys, 1024, 1024>;
-            case 10242048:
-                return launchFinishRows<Keys, 1024, 2048>;
-            default:
-                throw noKernel(plan);
-        }
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_FINISH_ROWS(threads, room, mostK)                  \
+    if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
+        return launchFinishRows<Keys, threads, room>;           \
+    }
+#include "kernels/select/threshold/Policies.inc"
+#undef BITS_WHOLE_ROWS
+#undef BITS_FINISH_ROWS
+        throw noKernel(plan);
     });
 }
 
@@ -113,7 +90,7 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     if (plan.sampleParts > 1) {
         taken.sampled = slices.take<uint64_t>(rows * kSampledGroups);
     }
-    if (plan.room == 0) {
+    if (plan.policy.room == 0) {
         taken.sort.bytes = survivorSortWorkspaceBytes(rows, plan.capacity);
         taken.sort.data = slices.take<uint8_t>(taken.sort.bytes);
     }
@@ -125,7 +102,7 @@ void runFused(
         const ThresholdPlan& plan,
         ThresholdParams& params,
         cudaStream_t stream) {
-    const Launch launch = fusedLaunch(p, plan);
+    const Launch launch = wholeRowsLaunch(p, plan);
     for (idx_t row = 0; row < p.rows; row += kMaxBlocks) {
         params.firstRow = uint32_t(row);
         launch(params, unsigned(std::min(kMaxBlocks, p.rows - row)), stream);
@@ -159,7 +136,7 @@ void runSplit(
         const idx_t rows = std::min(plan.batchRows, p.rows - row);
         params.firstRow = uint32_t(row);
         gatherSurvivors(p, plan, params, rows, stream);
-        if (plan.room > 0) {
+        if (plan.policy.room > 0) {
             finishLaunch(p, plan)(params, unsigned(rows), stream);
             continue;
         }

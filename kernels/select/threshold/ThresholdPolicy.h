@@ -1,0 +1,53 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace faiss_bits {
+
+/// A compiled kernel of SampleThreshold (Policies.inc).
+struct ThresholdPolicy {
+    int threads = 0; ///< of a block
+    int room = 0;    ///< entries that it sorts at the end; 0: none, they are
+                     ///< sorted in memory
+    int mostK = 0;   ///< that it is taken for
+
+    bool operator==(const ThresholdPolicy&) const = default;
+
+    std::string toString() const {
+        return "threads = " + std::to_string(threads) +
+                ", room = " + std::to_string(room);
+    }
+};
+
+#define BITS_WHOLE_ROWS(threads, room, mostK) {threads, room, mostK},
+#define BITS_FINISH_ROWS(threads, room, mostK)
+inline constexpr ThresholdPolicy kWholeRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+#undef BITS_WHOLE_ROWS
+#undef BITS_FINISH_ROWS
+
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_FINISH_ROWS(threads, room, mostK) {threads, room, mostK},
+inline constexpr ThresholdPolicy kFinishRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+#undef BITS_WHOLE_ROWS
+#undef BITS_FINISH_ROWS
+
+/// The first of a list that has so many threads and is for this k; room = 0 if
+/// there is none.
+constexpr ThresholdPolicy policyFor(
+        std::span<const ThresholdPolicy> list,
+        int threads,
+        int k) {
+    for (const ThresholdPolicy& one : list) {
+        if (one.threads == threads && k <= one.mostK) {
+            return one;
+        }
+    }
+    return {threads, 0, 0};
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,249 @@
+/// The plans of SampleThreshold and bits over a sweep of shapes, types and
+/// devices. None makes a CUDA call.
+
+#include <algorithm>
+#include <climits>
+
+#include <gtest/gtest.h>
+
+#include "kernels/select/SelectTable.h"
+#include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/bits/BitsPolicy.h"
+#include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/ThresholdPlan.h"
+#include "kernels/survivors/SurvivorSort.h"
+
+namespace faiss_bits::test {
+namespace {
+
+struct Shared {
+    int computeCapability;
+    int multiprocessors;
+    size_t kilobytes; // of a multiprocessor
+};
+
+/// H200, A100, L40, a small one, and one of the largest number of parts.
+constexpr Shared kDevices[] = {
+        {90, 132, 228},
+        {80, 108, 164},
+        {89, 142, 100},
+        {75, 20, 64},
+        {120, 1000, 100}};
+
+DeviceTraits traitsOf(const Shared& d) {
+    return {d.computeCapability,
+            d.multiprocessors,
+            d.kilobytes * 1024,
+            (d.kilobytes - 1) * 1024};
+}
+
+const std::vector<idx_t> kRows = {1, 3, 22, 132, 133, 1000, 30000, 10000000};
+const std::vector<idx_t> kCols = {
+        0,
+        1,
+        2048,
+        2049,
+        16384,
+        70000,
+        idx_t(1) << 17,
+        idx_t(1) << 19,
+        idx_t(1) << 24,
+        idx_t(1) << 31,
+        kMaxSelectCols};
+const std::vector<int> kKs = {
+        1,
+        32,
+        33,
+        128,
+        129,
+        256,
+        257,
+        512,
+        513,
+        1024,
+        1025,
+        2048,
+        2049,
+        100000,
+        1 << 24,
+        1 << 30,
+        INT_MAX};
+
+template <class Visit>
+void forEachShape(Visit visit) {
+    for (const Shared& device : kDevices) {
+        for (idx_t rows : kRows) {
+            for (idx_t cols : kCols) {
+                for (int k : kKs) {
+                    for (DataType type :
+                         {DataType::Float32, DataType::Float16}) {
+                        SelectProblem p;
+                        p.rows = rows;
+                        p.cols = cols;
+                        p.k = k;
+                        p.keyType = type;
+                        p.device = traitsOf(device);
+                        SCOPED_TRACE(
+                                std::to_string(rows) + " x " +
+                                std::to_string(cols) +
+                                " k=" + std::to_string(k) + " sm_" +
+                                std::to_string(device.computeCapability));
+                        visit(p);
+                        if (::testing::Test::HasFailure()) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(ThresholdPlans, NameAPolicyOfTheList) {
+    forEachShape([](const SelectProblem& p) {
+        const ThresholdPlan plan = planThreshold(p);
+        if (!plan.fused && p.k > kMaxSelectK) {
+            EXPECT_EQ(plan.policy.room, 0);
+            EXPECT_NE(
+                    plan.toString().find("sorted in memory"),
+                    plan.toString().npos);
+            return;
+        }
+        const std::span<const ThresholdPolicy> list = plan.fused
+                ? std::span<const ThresholdPolicy>(kWholeRowsPolicies)
+                : std::span<const ThresholdPolicy>(kFinishRowsPolicies);
+        EXPECT_NE(std::find(list.begin(), list.end(), plan.policy), list.end())
+                << plan.toString();
+        EXPECT_GE(plan.policy.room, p.k);
+        EXPECT_NE(
+                plan.toString().find(plan.policy.toString()),
+                std::string::npos);
+    });
+}
+
+/// Every policy is somebody's choice, or it is compiled for nothing.
+TEST(ThresholdPlans, TakeEveryPolicy) {
+    std::vector<ThresholdPolicy> taken;
+    forEachShape([&](const SelectProblem& p) {
+        taken.push_back(planThreshold(p).policy);
+    });
+    for (const auto& list :
+         {std::span<const ThresholdPolicy>(kWholeRowsPolicies),
+          std::span<const ThresholdPolicy>(kFinishRowsPolicies)}) {
+        for (const ThresholdPolicy& one : list) {
+            EXPECT_NE(std::find(taken.begin(), taken.end(), one), taken.end())
+                    << one.toString();
+        }
+    }
+}
+
+/// What a list of survivors may have room for, kernels and sort agree on; the
+/// longest ones are beyond 2^31.
+TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
+    uint32_t most = 0;
+    forEachShape([&](const SelectProblem& p) {
+        const ThresholdPlan plan = planThreshold(p);
+        EXPECT_GE(plan.capacity, std::min<idx_t>(p.k, p.cols));
+        EXPECT_GE(plan.capacity, 1u);
+        EXPECT_LE(plan.capacity, kMaxSurvivors);
+        EXPECT_LE(plan.expected, plan.capacity);
+        if (!plan.fused) {
+            EXPECT_GE(plan.batchRows, 1);
+            EXPECT_NO_THROW(
+                    survivorSortWorkspaceBytes(plan.batchRows, plan.capacity));
+            EXPECT_GE(uint64_t(plan.splits) * plan.segment, uint64_t(p.cols));
+        }
+        most = std::max(most, plan.capacity);
+    });
+    EXPECT_GT(most, 1u << 31);
+    EXPECT_THROW(survivorSortWorkspaceBytes(1, kMaxSurvivors + 1), Error);
+}
+
+/// What a fused block keeps fits the device that it is planned for, with the 13
+/// KiB that it wants besides.
+TEST(ThresholdPlans, FitTheDevicesSharedMemory) {
+    forEachShape([](const SelectProblem& p) {
+        const ThresholdPlan plan = planThreshold(p);
+        if (!plan.fused || p.cols <= 2048 || p.cols <= 2 * idx_t(p.k)) {
+            return; // every column is kept: at most 4096
+        }
+        const size_t tiles =
+                plan.stages * plan.policy.threads * 16 * sizeOf(p.keyType);
+        EXPECT_LE(
+                13 * 1024 + tiles + 8 * size_t(plan.capacity),
+                p.device.blockSharedBytes)
+                << plan.toString();
+    });
+}
+
+TEST(BitsPlans, HaveAKernelForEveryK) {
+    for (int k = 1; k <= kMaxSelectK; ++k) {
+        const int items = bitsItemsFor(k);
+        ASSERT_GE(items * kBitsThreads, k) << "k=" << k;
+    }
+}
+
+/// Blocks that do not fit a multiprocessor are not counted on.
+TEST(BitsPlans, CountBlocksThatFit) {
+    const DeviceTraits large;
+    EXPECT_EQ(bitsBlocksAtOnce(large, 1), 5);
+    EXPECT_EQ(bitsBlocksAtOnce(large, 1024), 4);
+    EXPECT_EQ(bitsBlocksAtOnce(large, 2048), 3);
+    DeviceTraits small;
+    small.sharedBytes = 100 * 1024;
+    EXPECT_EQ(bitsBlocksAtOnce(small, 1024), 4);
+    EXPECT_EQ(bitsBlocksAtOnce(small, 2048), 2);
+}
+
+TEST(SelectTables, RowsOfTheDevicesOwnCapabilityCount) {
+    constexpr auto Bits = SelectAlgorithm::Bits;
+    constexpr auto Sort = SelectAlgorithm::Sort;
+    constexpr auto Radix = SelectAlgorithm::RadixSelect;
+    const SelectTableRow table[] = {
+            {90, 4, kAnyRows, 1000, kAnyK, Bits},
+            {90, 4, kAnyRows, kAnyCols, kAnyK, Sort},
+            {90, 2, kAnyRows, kAnyCols, kAnyK, Sort},
+            {80, 4, kAnyRows, 1000, kAnyK, Sort},
+            {80, 4, kAnyRows, kAnyCols, kAnyK, Radix}};
+    const auto any = [](SelectAlgorithm) { return true; };
+    const auto chosen = [&](int capability, idx_t cols, DataType type) {
+        SelectProblem p;
+        p.rows = 1;
+        p.cols = cols;
+        p.k = 10;
+        p.keyType = type;
+        p.device.computeCapability = capability;
+        const SelectTableRow* row = rowFor(table, p, any);
+        return row ? row->algorithm : SelectAlgorithm::Auto;
+    };
+    EXPECT_EQ(chosen(90, 500, DataType::Float32), Bits);
+    EXPECT_EQ(chosen(90, 5000, DataType::Float32), Sort);
+    EXPECT_EQ(chosen(80, 500, DataType::Float32), Sort);
+    EXPECT_EQ(chosen(80, 5000, DataType::Float32), Radix);
+    EXPECT_EQ(chosen(80, 5000, DataType::BFloat16), Sort) << "none of its own";
+    EXPECT_EQ(chosen(120, 500, DataType::Float32), Bits) << "the fallback";
+
+    SelectProblem p;
+    p.rows = 1;
+    p.cols = 500;
+    p.k = 10;
+    p.device.computeCapability = 80;
+    const SelectTableRow* other =
+            rowFor(table, p, [](SelectAlgorithm one) { return one == Radix; });
+    ASSERT_TRUE(other) << "the next row that fits";
+    EXPECT_EQ(other->computeCapability, 80);
+    EXPECT_EQ(other->algorithm, Radix);
+}
+
+/// The shipped table has rows for every shape of the fallback.
+TEST(SelectTables, TheFallbackHasRows) {
+    forEachShape([](const SelectProblem& p) {
+        const auto any = [](SelectAlgorithm) { return true; };
+        const SelectTableRow* row = rowFor(kSelectTable, p, any);
+        ASSERT_TRUE(row);
+        EXPECT_EQ(row->computeCapability, kFallbackCapability);
+    });
+}
+
+} // namespace
+} // namespace faiss_bits::test
