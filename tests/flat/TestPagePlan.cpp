@@ -76,7 +76,7 @@ TEST(PagePlan, DeviceArraysAreOnePage) {
 
     limits.rows = 1000000;
     limits.scratchBytesPerRow = 2048;
-    EXPECT_EQ(planPages(limits, PageMemory()).rowsPerPage, 31250);
+    EXPECT_EQ(planPages(limits, PageMemory()).pages, 31); // 64 MiB a page
 }
 
 TEST(PagePlan, NothingToDo) {
