@@ -110,7 +110,7 @@ TEST(PagePlan, ALargeSearch) {
     const PagePlan plan =
             planPages(limits, hostMemory(128 * 4 + 100 * 12, 256 * kMiB));
     EXPECT_GE(plan.pages, 10);
-    EXPECT_LE(plan.pages, 20);
+    EXPECT_LE(plan.pages, 30);
     EXPECT_TRUE(plan.isLong);
     EXPECT_TRUE(plan.pinned);
     limits.rows = 1;
