@@ -8,16 +8,13 @@
 namespace faiss_bits::dropin {
 
 struct FinishProblem {
-    Request request; ///< outputs, given ids, types
+    Request request; ///< outputs, types
 
     /// Result of runSelect, [rows, k]: the outputs themselves, or copies.
     void* keys;
     idx_t keyStride;
-    void* ids; ///< column numbers
+    void* ids;
     idx_t idStride;
-    /// The outputs lie in the given ids: they are fetched into the copies, all
-    /// of them before the first output is written.
-    bool fetchFirst = false;
 
     explicit FinishProblem(const Request& r)
             : request(r),
@@ -27,9 +24,8 @@ struct FinishProblem {
               idStride(r.outIdStride) {}
 };
 
-/// Keys that FAISS does not return become (worst, -1), columns become given
-/// ids, copies go to their places. With neither of the last two it reads one
-/// key a row. Enqueues on `stream`.
+/// Keys that FAISS does not return become (worst, -1), and copies go to their
+/// places; without copies it reads one key a row. Enqueues on `stream`.
 void runFinish(const FinishProblem& problem, cudaStream_t stream);
 
 /// Throws Error where the kernels of this build do not run on the current

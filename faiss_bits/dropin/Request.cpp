@@ -30,7 +30,7 @@ struct Bytes {
 };
 
 bool outputsLieInInputs(const Request& r) {
-    const size_t keySize = sizeOf(r.keyType);
+    const size_t keySize = sizeof(float);
     const size_t idSize = sizeOf(r.idType);
     const Bytes inputs[] = {
             {r.keys, r.rows, r.cols, r.keyStride, keySize},
@@ -54,11 +54,12 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.rows = r.rows;
     p.cols = r.cols;
     p.k = r.k;
-    p.keyType = r.keyType;
     p.largest = r.largest;
+    p.dropNan = true; // FAISS never returns NaN
     p.keys = r.keys;
     p.rowStride = r.rows > 1 && r.cols > 0 ? r.keyStride : 0;
-    // Given ids are fetched for the k best only (Finish.h).
+    p.ids = r.ids;
+    p.idStride = r.ids && r.rows > 1 ? r.idStride : 0;
     p.idType = r.idType;
     p.colBias = r.colBias;
     // FAISS adds the queries' norms, and clamps, after the selection.
@@ -102,15 +103,14 @@ void select(const Request& r, cudaStream_t stream) {
     SelectProblem problem = makeProblem(r, device);
     FinishProblem finish(r);
 
-    // runSelect has one stride for both outputs, and reads the keys of the
-    // winners again when it writes them.
-    const bool inPlace = outputsLieInInputs(r);
-    const bool staged =
-            inPlace || (r.rows > 1 && r.outKeyStride != r.outIdStride);
-    finish.fetchFirst = inPlace && r.ids;
+    // runSelect has one stride for both outputs, and reads keys and ids of the
+    // winners again when it writes them: outputs that lie in the inputs are
+    // written by a later kernel, when every one of them was read.
+    const bool staged = outputsLieInInputs(r) ||
+            (r.rows > 1 && r.outKeyStride != r.outIdStride);
     const size_t places = staged ? size_t(r.rows) * r.k : 0;
     const auto layOut = [&](WorkspaceSlices& slices) {
-        void* keys = slices.take<uint8_t>(places * sizeOf(r.keyType));
+        void* keys = slices.take<uint8_t>(places * sizeof(float));
         void* ids = slices.take<uint8_t>(places * sizeOf(r.idType));
         if (staged) {
             finish.keys = problem.outKeys = keys;

@@ -7,7 +7,7 @@
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/common/CudaCheck.h"
-#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/Norms.h"
 
 namespace faiss_bits::gpu::detail {
 

@@ -12,6 +12,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
 
 namespace faiss_bits::gpu {
 
@@ -136,20 +137,30 @@ struct VectorsOnDevice {
     std::optional<detail::DeviceArray> norms;
 };
 
-void runPage(const detail::GpuContext& context, const FlatKnnProblem& problem) {
-    auto* resources = context.resources;
-    const bool all = problem.k == -1;
-    const size_t bytes = all
-            ? allDistancesWorkspaceBytes(problem)
-            : flatKnnWorkspaceBytes(problem, detail::scratchBudget(context));
+void runAllPage(
+        const detail::GpuContext& context,
+        const FlatKnnProblem& problem) {
+    const size_t bytes = allDistancesWorkspaceBytes(problem);
     auto scratch = allocTemporary(context, bytes);
-    const Workspace workspace{scratch.get(), bytes};
-    const cublasHandle_t handle = resources->getBlasHandle(context.device);
-    if (all) {
-        runAllDistances(problem, workspace, handle, context.stream);
-    } else {
-        runFlatKnn(problem, workspace, handle, context.stream);
-    }
+    runAllDistances(
+            problem,
+            {scratch.get(), bytes},
+            context.resources->getBlasHandle(context.device),
+            context.stream);
+}
+
+void runKnnPage(
+        const detail::GpuContext& context,
+        const FlatKnnProblem& problem) {
+    const FlatKnnPlan plan =
+            planFlatKnn(problem, detail::scratchBudget(context));
+    auto scratch = allocTemporary(context, plan.bytes);
+    runFlatKnn(
+            plan,
+            problem,
+            {scratch.get(), plan.bytes},
+            context.resources->getBlasHandle(context.device),
+            context.stream);
 }
 
 void runPages(
@@ -194,7 +205,7 @@ void runPages(
         problem.queries = page.as<const void>(queries);
         problem.outDistances = page.as<float>(distances);
         problem.outIds = all ? nullptr : page.as<void>(ids);
-        runPage(context, problem);
+        all ? runAllPage(context, problem) : runKnnPage(context, problem);
     });
 }
 

@@ -12,6 +12,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
 
 namespace faiss_bits::gpu {
 
@@ -157,7 +158,7 @@ void GpuIndexBitsFlat::searchPage_(
         problem.outDistances = distances;
         problem.outIds = labels;
         problem.idType = IdType::Int64;
-        problem.multiprocessors = detail::multiprocessorsOf(context.device);
+        problem.device = deviceTraits(context.device);
 
         // Float16 vectors meet float16 queries, as in FAISS.
         faiss::gpu::GpuMemoryReservation halfQueries;
@@ -169,12 +170,13 @@ void GpuIndexBitsFlat::searchPage_(
             problem.queries = halfQueries.get();
         }
 
-        const size_t bytes =
-                flatKnnWorkspaceBytes(problem, detail::scratchBudget(context));
-        auto scratch = allocTemporary(context, bytes);
+        const FlatKnnPlan plan =
+                planFlatKnn(problem, detail::scratchBudget(context));
+        auto scratch = allocTemporary(context, plan.bytes);
         runFlatKnn(
+                plan,
                 problem,
-                Workspace{scratch.get(), bytes},
+                Workspace{scratch.get(), plan.bytes},
                 resources_->getBlasHandle(context.device),
                 context.stream);
     });

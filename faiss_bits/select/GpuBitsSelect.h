@@ -22,8 +22,7 @@ struct GpuSelectParams {
     DataType keyType = DataType::Float32; ///< any of DataType
     const void* keys = nullptr;           ///< [rows, cols] of keyType
 
-    /// [rows, cols] of idType, for k up to 2048; null: the id of a key is its
-    /// column number
+    /// [rows, cols] of idType; null: the id of a key is its column number
     const void* ids = nullptr;
     IdType idType = IdType::Int64; ///< of ids and outIds
 
@@ -35,7 +34,8 @@ struct GpuSelectParams {
 
 /// Selects the k smallest (or largest) keys of every row.
 ///
-/// Result   best first; equal keys: lower id first; NaN behind every number;
+/// Result   best first; equal keys: lower column first; NaN behind every
+/// number;
 ///          fewer than k columns: id -1 with the largest (for smallest) or
 ///          lowest (for largest) finite value of keyType
 /// Pointers each on the host or on the device that runs, in any mix; host

@@ -10,17 +10,13 @@
 /// others wrote, and the one before it may call allowNext().
 namespace faiss_bits {
 
-/// Programmatic launches need compute capability 9.0; elsewhere a launch is an
-/// ordinary one.
-inline bool hasProgrammaticLaunch() {
-    int device = 0;
-    int major = 0;
-    BITS_CUDA_CHECK(cudaGetDevice(&device));
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-}
+/// Whether the code of the kernel that runs on the current device has the wait
+/// of waitForPrevious() in it: it was compiled for compute capability 9.0 or
+/// later. PTX of an earlier one has not, whatever device it was translated for.
+/// Asks the runtime once for each kernel and device; safe from several threads.
+bool canWaitForPrevious(const void* kernel);
 
+/// An ordinary launch, where the kernel cannot wait.
 template <class Params>
 void launchAfterPrevious(
         void (*kernel)(Params),
@@ -38,10 +34,10 @@ void launchAfterPrevious(
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     config.attrs = &attribute;
-    config.numAttrs = hasProgrammaticLaunch() ? 1 : 0;
+    const void* function = reinterpret_cast<const void*>(kernel);
+    config.numAttrs = canWaitForPrevious(function) ? 1 : 0;
     void* arguments[] = {const_cast<Params*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(
-            &config, reinterpret_cast<const void*>(kernel), arguments));
+    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
 }
 
 #ifdef __CUDACC__

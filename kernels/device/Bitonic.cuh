@@ -34,7 +34,10 @@ struct BlockBitonic {
     /// Sorts the array. Every thread of the block takes part; the storage is
     /// free for reuse by the same threads' own slots on return.
     template <class Less>
-    __device__ __forceinline__ void sort(uint64_t (&items)[Items], bool ascending, Less less) {
+    __device__ __forceinline__ void sort(
+            uint64_t (&items)[Items],
+            bool ascending,
+            Less less) {
 #pragma unroll
         for (int size = 2; size <= kSize; size *= 2) {
             mergeRuns(items, size, ascending, less);

@@ -4,15 +4,15 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/survivors/SurvivorSortParams.h"
 
 namespace faiss_bits {
 
-/// The entry's distance from the least there could be. Columns take the place
-/// of the key's missing bits, so that entries of neighbouring keys lie as
-/// evenly as those of one key.
-struct SurvivorDistance {
+/// The entry's distance from the least there could be, for columns below
+/// `cols`. Columns take the place of the key's missing bits, so that entries of
+/// neighbouring keys lie as evenly as those of one key.
+struct EntryDistance {
     uint32_t keyBit;
     uint32_t cols;
 
@@ -21,10 +21,12 @@ struct SurvivorDistance {
     }
 };
 
+template <int Threads, int Items>
 struct BucketSort {
+    static constexpr uint32_t kRoom = Threads * Items;
     static constexpr int kBins = 4096;
-    static constexpr int kBinsPerThread = kBins / kBucketThreads;
-    static constexpr int kWarps = kBucketThreads / kWarpSize;
+    static constexpr int kBinsPerThread = kBins / Threads;
+    static constexpr int kWarps = Threads / kWarpSize;
     static constexpr uint32_t kRangeThreads = 128;
     static constexpr int kRangeWarps = kRangeThreads / kWarpSize;
 
@@ -33,7 +35,7 @@ struct BucketSort {
 
     struct SharedStorage {
         uint4 bins[kBins / 4];
-        uint64_t room[kBucketRoom];
+        uint64_t room[kRoom];
         uint64_t least[kRangeWarps];
         uint64_t greatest[kRangeWarps];
         uint32_t sums[kWarps];
@@ -42,9 +44,9 @@ struct BucketSort {
     };
 
     SharedStorage& shared;
-    SurvivorDistance distance;
+    EntryDistance distance;
 
-    /// Calls put(place, entry) for each of the `count` <= kBucketRoom distinct
+    /// Calls put(place, entry) for each of the `count` <= kRoom distinct
     /// entries, by any thread, or returns false and has called it for none.
     /// Once for each storage.
     template <class Put>
@@ -52,21 +54,21 @@ struct BucketSort {
             const uint64_t* entries,
             uint32_t count,
             Put put) {
-        uint64_t items[kBucketItems];
+        uint64_t items[Items];
 #pragma unroll
-        for (int i = 0; i < kBucketItems; ++i) {
-            const uint32_t at = i * kBucketThreads + threadIdx.x;
+        for (int i = 0; i < Items; ++i) {
+            const uint32_t at = i * Threads + threadIdx.x;
             items[i] = at < count ? entries[at] : kNoEntry;
         }
         shared.bins[threadIdx.x] = make_uint4(0, 0, 0, 0);
-        shared.bins[threadIdx.x + kBucketThreads] = make_uint4(0, 0, 0, 0);
+        shared.bins[threadIdx.x + Threads] = make_uint4(0, 0, 0, 0);
         const Bins bins = makeBins(entries, count);
         uint32_t* sizes = reinterpret_cast<uint32_t*>(shared.bins);
-        uint32_t arrivals[(kBucketItems + 3) / 4] = {}; // in bytes
+        uint32_t arrivals[(Items + 3) / 4] = {}; // in bytes
         bool isCrowded = false;
 #pragma unroll
-        for (int i = 0; i < kBucketItems; ++i) {
-            if (i * kBucketThreads + threadIdx.x < count) {
+        for (int i = 0; i < Items; ++i) {
+            if (i * Threads + threadIdx.x < count) {
                 const uint32_t bin = bins.of(distance(items[i]));
                 const uint32_t arrival = atomicAdd(sizes + bin, 1u);
                 isCrowded = isCrowded || arrival >= kMaxBin;
@@ -78,15 +80,15 @@ struct BucketSort {
         }
         startBins();
 #pragma unroll
-        for (int i = 0; i < kBucketItems; ++i) {
-            if (i * kBucketThreads + threadIdx.x < count) {
+        for (int i = 0; i < Items; ++i) {
+            if (i * Threads + threadIdx.x < count) {
                 const uint32_t arrival = arrivals[i / 4] >> 8 * (i % 4) & 0xFF;
                 const uint32_t start = sizes[bins.of(distance(items[i]))];
                 shared.room[start + arrival] = items[i];
             }
         }
         __syncthreads();
-        for (uint32_t at = threadIdx.x; at < count; at += kBucketThreads) {
+        for (uint32_t at = threadIdx.x; at < count; at += Threads) {
             const uint64_t entry = shared.room[at];
             const uint32_t bin = bins.of(distance(entry));
             const uint32_t begin = sizes[bin];
@@ -170,22 +172,7 @@ struct BucketSort {
         uint4 a = mine[0];
         uint4 b = mine[1];
         const uint32_t sum = a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w;
-        uint32_t upTo = sum;
-#pragma unroll
-        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-            const uint32_t before = __shfl_up_sync(kFullWarp, upTo, lanes);
-            upTo += threadIdx.x % kWarpSize >= lanes ? before : 0;
-        }
-        if (threadIdx.x % kWarpSize == kWarpSize - 1) {
-            shared.sums[threadIdx.x / kWarpSize] = upTo;
-        }
-        __syncthreads();
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        uint32_t start =
-                upTo - sum +
-                __reduce_add_sync(
-                        kFullWarp,
-                        lane < threadIdx.x / kWarpSize ? shared.sums[lane] : 0);
+        uint32_t start = sumOfThreadsBefore<Threads>(sum, shared.sums);
         const auto next = [&](uint32_t& size) {
             const uint32_t begin = start;
             start += size;

@@ -40,6 +40,13 @@ __device__ __forceinline__ uint32_t entryColumn(uint64_t entry) {
     return uint32_t(entry);
 }
 
+/// Better first: equal keys fall to the lower column.
+struct EntryLess {
+    __device__ __forceinline__ bool operator()(uint64_t a, uint64_t b) const {
+        return a < b;
+    }
+};
+
 template <class T>
 __device__ __forceinline__ float toFloat(T value);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/device/WarpReduce.cuh"
 
@@ -125,18 +126,8 @@ struct BlockNarrow {
             bins[b] = shared.bins[threadIdx.x * kBinsPerThread + b];
             sum += bins[b];
         }
-        uint32_t upTo = sum;
-#pragma unroll
-        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, upTo, lanes);
-            upTo += threadIdx.x % kWarpSize >= lanes ? other : 0;
-        }
-        if (threadIdx.x % kWarpSize == kWarpSize - 1) {
-            shared.sums[threadIdx.x / kWarpSize] = upTo;
-        }
-        __syncthreads();
-        upTo += sumOfWarpsBefore<kWarps>(shared.sums);
-        uint32_t below = upTo - sum;
+        uint32_t below = sumOfThreadsBefore<Threads>(sum, shared.sums);
+        const uint32_t upTo = below + sum;
         // With fewer than k entries, the last bin.
         const bool isLast = threadIdx.x == Threads - 1;
         if (below < place && (place <= upTo || isLast)) {

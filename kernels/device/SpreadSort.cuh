@@ -5,9 +5,9 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/BlockScan.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/device/WarpReduce.cuh"
-#include "kernels/select/SelectOrder.cuh"
 
 namespace faiss_bits {
 
@@ -325,17 +325,7 @@ struct BlockSpreadSort {
             counts[i] = shared.bins[threadIdx.x * Items + i];
             sum += counts[i];
         }
-        uint32_t upTo = sum;
-#pragma unroll
-        for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-            const uint32_t before = __shfl_up_sync(kFullWarp, upTo, lanes);
-            upTo += threadIdx.x % kWarpSize >= lanes ? before : 0;
-        }
-        if (threadIdx.x % kWarpSize == kWarpSize - 1) {
-            shared.sums[threadIdx.x / kWarpSize] = upTo;
-        }
-        __syncthreads();
-        uint32_t start = upTo - sum + sumOfWarpsBefore<kWarps>(shared.sums);
+        uint32_t start = sumOfThreadsBefore<Threads>(sum, shared.sums);
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.bins[threadIdx.x * Items + i] = start;

@@ -3,7 +3,7 @@
 /// blocks of the multiprocessor sort.
 #pragma once
 
-#include "kernels/select/SelectTiles.cuh"
+#include "kernels/device/KeyTile.cuh"
 
 namespace faiss_bits {
 

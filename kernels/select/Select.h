@@ -25,6 +25,12 @@ struct SelectProblem {
     bool largest = false;                 ///< default: the smallest keys
     bool sorted = true; ///< best first; false: the same k in any order
 
+    /// A NaN key is no candidate: where the numbers are used up, the place is
+    /// empty, id -1 and the empty key, as FAISS never returns NaN. The result
+    /// is best first then, whatever `sorted` says, so that the empty places
+    /// come last. false: NaN comes behind every number, with its id.
+    bool dropNan = false;
+
     /// Auto: the fastest known for the shape. An algorithm that cannot take
     /// the problem is an Error that says why.
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
@@ -32,13 +38,15 @@ struct SelectProblem {
     const void* keys = nullptr; ///< [rows, cols] of keyType, on the device
     idx_t rowStride = 0;        ///< elements from row to row; 0 = cols
 
-    /// Ids of the keys, [rows, cols] of idType with the same row stride, or
-    /// nullptr: the id of a key is its column number plus idOffset.
+    /// Ids of the keys, [rows, cols] of idType, or nullptr: the id of a key is
+    /// its column number plus idOffset. They are read for the results alone,
+    /// and decide nothing: equal keys fall to the lower column.
     const void* ids = nullptr;
+    idx_t idStride = 0; ///< elements from row to row of ids; 0 = that of keys
     idx_t idOffset = 0;
     IdType idType = IdType::Int64; ///< of ids and of outIds
 
-    /// Float32 keys with implicit ids only. The key that is compared and
+    /// Float32 keys, smallest only. The key that is compared and
     /// returned is (keys[r][c] + colBias[c]) + rowBias[r], and what is below
     /// zero counts as zero: squared L2 distances from -2<q, x>, the vectors'
     /// squared norms and the queries' squared norms. Without rowBias, zero
@@ -70,15 +78,18 @@ SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 ///
 /// Shapes   keys and ids [rows, cols] with rowStride, outKeys and outIds
 ///          [rows, k]; row-major, device memory of the current device
-/// Result   best first; equal keys: lower id first (-0 equals +0); NaN sorts
-///          behind every number; fewer than k columns: the rest of the row is
-///          (+max, -1) for smallest and (-max, -1) for largest, where max is
-///          the largest finite value of keyType. Same input, same bits; with
+/// Result   best first; equal keys: lower column first (-0 equals +0), which
+///          is the lower id where ids are implicit or ascend in a row; NaN
+///          sorts behind every number, or with dropNan is no candidate; fewer
+///          than k candidates: the rest of the row is (+max, -1) for smallest
+///          and
+///          (-max, -1) for largest, where max is the largest finite value of
+///          keyType. Same input, same bits; with
 ///          sorted = false the same k in any order
 /// Limits   k >= 1, 0 <= rows <= kMaxSelectRows, 0 <= cols <= kMaxSelectCols,
 ///          rowStride >= cols; any alignment that suits the type, fastest when
-///          rows start at multiples of 16 bytes. Given ids: k <=
-///          kMaxSelectK
+///          rows start at multiples of 16 bytes. The outputs do not
+///          overlap keys, ids or biases
 /// Stream   enqueues on `stream` and never waits; can be captured in a graph
 /// Memory   selectWorkspaceBytes(problem) bytes of scratch; none for many rows
 ///          and k <= kMaxSelectK

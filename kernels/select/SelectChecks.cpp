@@ -39,6 +39,11 @@ void checkSelectShape(const SelectProblem& p) {
             (long long)p.rowStride,
             (long long)p.cols);
     BITS_THROW_IF_NOT_FMT(
+            p.idStride == 0 || p.idStride >= p.cols,
+            "idStride = %lld is below cols = %lld",
+            (long long)p.idStride,
+            (long long)p.cols);
+    BITS_THROW_IF_NOT_FMT(
             p.keyType == DataType::Float32 || p.keyType == DataType::Float16 ||
                     p.keyType == DataType::BFloat16,
             "keyType = %d is none of Float32, Float16 and BFloat16",
@@ -67,9 +72,8 @@ void checkSelectPointers(const SelectProblem& p) {
             "colBias = nullptr, rowBias = %p: it needs a colBias",
             (const void*)p.rowBias);
     BITS_THROW_IF_NOT_FMT(
-            !p.colBias ||
-                    (p.keyType == DataType::Float32 && !p.ids && !p.largest),
-            "colBias needs Float32 keys, implicit ids and largest = false");
+            !p.colBias || (p.keyType == DataType::Float32 && !p.largest),
+            "colBias needs Float32 keys and largest = false");
     const idx_t lastId = p.idOffset + std::max<idx_t>(p.cols, 1) - 1;
     BITS_THROW_IF_NOT_FMT(
             p.ids || p.idType == IdType::Int64 ||
@@ -78,23 +82,39 @@ void checkSelectPointers(const SelectProblem& p) {
             (long long)p.idOffset);
 }
 
+std::string noRefusal(const SelectProblem&) {
+    return "";
+}
+
+SurvivorOutput outputOf(const SelectProblem& p) {
+    SurvivorOutput output;
+    output.k = p.k;
+    output.keyType = p.keyType;
+    output.largest = p.largest;
+    output.sorted = p.sorted;
+    output.dropNan = p.dropNan;
+    output.ids = p.ids;
+    output.idStride = p.idStride ? p.idStride : p.rowStride;
+    output.idOffset = p.idOffset;
+    output.idType = p.idType;
+    output.outKeys = p.outKeys;
+    output.outIds = p.outIds;
+    output.outStride = p.outStride;
+    output.device.multiprocessors = p.multiprocessors;
+    return output;
+}
+
 SelectParams makeSelectParams(const SelectProblem& p) {
     SelectParams params;
+    static_cast<ResultParams&>(params) = makeResultParams(outputOf(p), p.cols);
     params.keys = p.keys;
     params.rowStride = p.rowStride ? p.rowStride : p.cols;
     params.cols = uint32_t(p.cols);
-    params.signMask = p.largest ? 0x80000000u : 0u;
+    params.signMask = params.outSignMask;
     params.vectorLoads = canLoadVectors(p, params.rowStride);
-    params.k = p.k;
     params.colBias = p.colBias;
     params.rowBias = p.rowBias;
     params.floor = p.clampAtZero ? 0 : -std::numeric_limits<float>::infinity();
-    params.ids = p.ids;
-    params.ids64 = p.idType == IdType::Int64;
-    params.idOffset = p.idOffset;
-    params.outKeys = p.outKeys;
-    params.outIds = p.outIds;
-    params.outStride = p.outStride ? p.outStride : p.k;
     return params;
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/select/Select.h"
 #include "kernels/select/SelectParams.h"
+#include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits {
 
@@ -10,7 +11,13 @@ namespace faiss_bits {
 void checkSelectShape(const SelectProblem& problem);
 void checkSelectPointers(const SelectProblem& problem);
 
+/// Where the result goes.
+SurvivorOutput outputOf(const SelectProblem& problem);
+
 /// The part of a kernel's parameters that the problem alone decides.
 SelectParams makeSelectParams(const SelectProblem& problem);
+
+/// Of an algorithm that takes every problem.
+std::string noRefusal(const SelectProblem& problem);
 
 } // namespace faiss_bits

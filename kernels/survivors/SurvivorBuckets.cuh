@@ -8,6 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/device/Hash.cuh"
 #include "kernels/survivors/SurvivorSortParams.h"
 
 namespace faiss_bits {
@@ -30,18 +31,12 @@ __host__ __device__ constexpr uint32_t samplesOf(
 /// Entries of a row at the level of `p`.
 __device__ __forceinline__ uint32_t
 entriesOf(const SurvivorSortParams& p, uint32_t row) {
-    uint32_t count = p.counts[row];
+    // What a list had no room for is lost.
+    uint32_t count = min(p.counts[row], p.capacity);
     for (int level = 0; level < p.level; ++level) {
         count = samplesOf(count, p.bucket);
     }
     return count;
-}
-
-/// Mixes all bits (the finalizer of MurmurHash3).
-__device__ __forceinline__ uint32_t mixBits(uint32_t x) {
-    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
-    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
-    return x ^ (x >> 16);
 }
 
 constexpr int kSampleThreads = 256;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/select/SelectChecks.h"
+#include "kernels/survivors/FinishLaunch.h"
 #include "kernels/survivors/SurvivorSort.cuh"
 
 namespace faiss_bits {
@@ -28,11 +28,52 @@ idx_t rowsAtOnce(idx_t rows, idx_t capacity) {
     return divUp(rows, std::max<idx_t>(1, divUp(rows, most)));
 }
 
+/// Most entries of a row that one block puts into shared memory to finish it,
+/// so that two blocks share a multiprocessor.
+constexpr uint32_t kMostStaged = 8192;
+
+void checkCapacity(idx_t capacity) {
+    BITS_THROW_IF_NOT_FMT(
+            capacity >= 1 && capacity <= kMaxSurvivors,
+            "capacity = %lld is outside 1..%lld",
+            (long long)capacity,
+            (long long)kMaxSurvivors);
+}
+
+void check(const SurvivorList& list, const SurvivorOutput& output) {
+    checkCapacity(list.capacity);
+    BITS_THROW_IF_NOT_FMT(
+            list.rows >= 0 && list.firstRow >= 0 &&
+                    list.rows + list.firstRow <= INT32_MAX,
+            "rows = %lld from %lld are outside 0..%d",
+            (long long)list.rows,
+            (long long)list.firstRow,
+            INT32_MAX);
+    BITS_THROW_IF_NOT_FMT(
+            list.columns >= 0 && list.columns <= kMaxSurvivors,
+            "columns = %lld is outside 0..%lld",
+            (long long)list.columns,
+            (long long)kMaxSurvivors);
+    BITS_THROW_IF_NOT_FMT(
+            list.bucket >= 128, "bucket = %u is below 128", list.bucket);
+    BITS_THROW_IF_NOT_FMT(output.k >= 1, "k = %d is below 1", output.k);
+    BITS_THROW_IF_NOT_FMT(
+            output.outStride == 0 || output.outStride >= output.k,
+            "outStride = %lld is below k = %d",
+            (long long)output.outStride,
+            output.k);
+    BITS_THROW_IF_NOT_FMT(list.rows == 0 || list.entries, "entries = nullptr");
+    BITS_THROW_IF_NOT_FMT(list.rows == 0 || list.counts, "counts = nullptr");
+    BITS_THROW_IF_NOT_FMT(
+            list.rows == 0 || output.outKeys, "outKeys = nullptr");
+    BITS_THROW_IF_NOT_FMT(list.rows == 0 || output.outIds, "outIds = nullptr");
+}
+
 using Levels = std::vector<SurvivorSortParams>;
 
 /// The levels for up to `rows` rows a pass, and their memory.
 Levels makeLevels(
-        const SelectParams& params,
+        const SurvivorSortParams& shared,
         idx_t rows,
         idx_t capacity,
         uint32_t bucket,
@@ -41,8 +82,7 @@ Levels makeLevels(
     uint32_t stride = uint32_t(capacity);
     uint32_t* numLeft = slices.take<uint32_t>(1);
     do {
-        SurvivorSortParams p;
-        static_cast<SelectParams&>(p) = params;
+        SurvivorSortParams p = shared;
         p.level = int(levels.size());
         p.bucket = bucket;
         p.stride = stride;
@@ -96,25 +136,25 @@ void sortBuckets(
 }
 
 void sortLevel(
-        const SelectProblem& problem,
+        const SurvivorOutput& output,
         const SurvivorSortParams& p,
         cudaStream_t stream) {
+    const idx_t multiprocessors = output.device.multiprocessors;
     if (p.level > 0) {
-        return sortBuckets<SurvivorSplitters>(
-                p, problem.multiprocessors, stream);
+        return sortBuckets<SurvivorSplitters>(p, multiprocessors, stream);
     }
-    const auto sort = problem.keyType == DataType::Float32
+    const auto sort = output.keyType == DataType::Float32
             ? sortBuckets<SurvivorResult<float>>
-            : problem.keyType == DataType::Float16
+            : output.keyType == DataType::Float16
             ? sortBuckets<SurvivorResult<__half>>
             : sortBuckets<SurvivorResult<__nv_bfloat16>>;
-    sort(p, problem.multiprocessors, stream);
+    sort(p, multiprocessors, stream);
 }
 
 /// Every level samples; the last one's sample is sorted by a block, and then
 /// each level's entries are distributed and sorted, back to the first.
 void runLevels(
-        const SelectProblem& problem,
+        const SurvivorOutput& output,
         Levels& levels,
         cudaStream_t stream) {
     const idx_t rows = levels[0].rows;
@@ -139,7 +179,7 @@ void runLevels(
             const bool grouped = p.buckets <= kMostGrouped;
             const idx_t tiles = divUp(p.stride, kBucketRoom);
             const idx_t turns = std::max<idx_t>(
-                    1, kTurnBlocks * problem.multiprocessors / rows);
+                    1, kTurnBlocks * output.device.multiprocessors / rows);
             p.tiles = uint32_t(grouped ? tiles : std::min(tiles, turns));
             launch(grouped ? scatterGroupedKernel : scatterKernel,
                    rows * p.tiles,
@@ -148,47 +188,129 @@ void runLevels(
                    stream);
             launch(startBucketsKernel, rows, kBucketThreads, p, stream);
         }
-        sortLevel(problem, p, stream);
+        sortLevel(output, p, stream);
     }
+}
+
+/// What does not change from level to level.
+SurvivorSortParams sharedParams(
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials) {
+    SurvivorSortParams p;
+    if (specials) {
+        static_cast<KeySource&>(p) = *specials;
+    }
+    static_cast<ResultParams&>(p) = makeResultParams(output, list.columns);
+    p.columns = uint32_t(list.columns);
+    p.capacity = uint32_t(list.capacity);
+    // All bits of a float; the upper ones of what a shorter type holds.
+    p.keyBit = output.keyType == DataType::Float32 ? 0
+            : output.keyType == DataType::Float16  ? 13
+                                                   : 16;
+    // Empty places come last.
+    p.anyOrder = !output.sorted && !output.dropNan;
+    return p;
+}
+
+void finishByBlocks(
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials,
+        cudaStream_t stream) {
+    FinishParams p;
+    if (specials) {
+        static_cast<KeySource&>(p) = *specials;
+    }
+    static_cast<ResultParams&>(p) = makeResultParams(output, list.columns);
+    p.firstRow = uint32_t(list.firstRow);
+    // Lists are not written where no row is done again.
+    p.survivors = const_cast<uint64_t*>(list.entries);
+    p.counts = const_cast<uint32_t*>(list.counts);
+    p.limits = const_cast<uint64_t*>(list.limits);
+    p.capacity = uint32_t(list.capacity);
+    p.staged = std::min(p.capacity, kMostStaged);
+    const auto launch = output.keyType == DataType::Float32
+            ? launchFinishLists<float>
+            : output.keyType == DataType::Float16
+            ? launchFinishLists<__half>
+            : launchFinishLists<__nv_bfloat16>;
+    launch(p, unsigned(list.rows), stream);
 }
 
 } // namespace
 
+ResultParams makeResultParams(const SurvivorOutput& output, idx_t columns) {
+    ResultParams p;
+    p.k = output.k;
+    p.outKeys = output.outKeys;
+    p.outIds = output.outIds;
+    p.outStride = output.outStride ? output.outStride : output.k;
+    p.ids = output.ids;
+    p.idStride = output.idStride ? output.idStride : columns;
+    p.ids64 = output.idType == IdType::Int64;
+    p.idOffset = output.idOffset;
+    p.outSignMask = output.largest ? 0x80000000u : 0u;
+    p.emptyNanFrom = output.dropNan ? 0 : ~0u;
+    return p;
+}
+
 size_t survivorSortWorkspaceBytes(idx_t rows, idx_t capacity, uint32_t bucket) {
+    checkCapacity(capacity);
     WorkspaceSlices slices;
     const idx_t most = std::max<idx_t>(1, kMostAtOnce / capacity);
     makeLevels({}, std::min(rows, most), capacity, bucket, slices);
     return slices.used();
 }
 
-void runSurvivorSort(
-        const SelectProblem& problem,
-        const SurvivorRuns& runs,
+size_t survivorWorkspaceBytes(const SurvivorList& list, int k) {
+    checkCapacity(list.capacity);
+    return k <= kMaxFinishK || list.rows == 0
+            ? 0
+            : survivorSortWorkspaceBytes(list.rows, list.capacity, list.bucket);
+}
+
+void runSurvivors(
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials,
         Workspace workspace,
         cudaStream_t stream) {
-    const idx_t step = rowsAtOnce(runs.rows, runs.capacity);
+    if (output.k > kMaxFinishK) {
+        return runSurvivorSort(list, output, specials, workspace, stream);
+    }
+    check(list, output);
+    if (list.rows > 0) {
+        finishByBlocks(list, output, specials, stream);
+    }
+}
+
+void runSurvivorSort(
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials,
+        Workspace workspace,
+        cudaStream_t stream) {
+    check(list, output);
+    if (list.rows == 0) {
+        return;
+    }
+    const idx_t step = rowsAtOnce(list.rows, list.capacity);
     WorkspaceSlices slices(workspace);
     Levels levels = makeLevels(
-            makeSelectParams(problem),
+            sharedParams(list, output, specials),
             step,
-            runs.capacity,
-            runs.bucket,
+            list.capacity,
+            list.bucket,
             slices);
-    for (SurvivorSortParams& p : levels) {
-        // All bits of a float; the upper ones of what a shorter type holds.
-        p.keyBit = problem.keyType == DataType::Float32 ? 0
-                : problem.keyType == DataType::Float16  ? 13
-                                                        : 16;
-        p.anyOrder = !problem.sorted;
-    }
-    for (idx_t row = 0; row < runs.rows; row += step) {
+    for (idx_t row = 0; row < list.rows; row += step) {
         for (SurvivorSortParams& p : levels) {
-            p.firstRow = uint32_t(runs.firstRow + row);
-            p.rows = uint32_t(std::min(step, runs.rows - row));
-            p.counts = runs.counts + row;
+            p.firstRow = uint32_t(list.firstRow + row);
+            p.rows = uint32_t(std::min(step, list.rows - row));
+            p.counts = list.counts + row;
         }
-        levels[0].entries = runs.entries + row * runs.capacity;
-        runLevels(problem, levels, stream);
+        levels[0].entries = list.entries + row * list.capacity;
+        runLevels(output, levels, stream);
     }
 }
 

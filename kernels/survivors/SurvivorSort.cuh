@@ -6,10 +6,12 @@
 
 #include "kernels/device/BucketSort.cuh"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/select/SelectResult.cuh"
 #include "kernels/survivors/SurvivorBuckets.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
+
+using SurvivorBucketSort = BucketSort<kBucketThreads, kBucketItems>;
 
 /// Where sorted entries of level 0 go: to the result.
 template <class T>
@@ -87,10 +89,10 @@ template <class Out>
 __global__ void __launch_bounds__(kBucketThreads, Out::kIsResult ? 3 : 2)
         sortBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
     waitForPrevious();
-    __shared__ typename BucketSort::SharedStorage shared;
+    __shared__ typename SurvivorBucketSort::SharedStorage shared;
     const SurvivorBucket bucket(p, blockIdx.x);
     if constexpr (Out::kIsResult) {
-        // Fewer columns than k: every block of the row writes its part.
+        // Fewer entries than k: every block of the row writes its part.
         if (bucket.rowCount < uint32_t(p.k)) {
             const uint32_t part = (uint32_t(p.k) - 1) / p.buckets + 1;
             const uint64_t begin = uint64_t(bucket.number) * part;
@@ -121,8 +123,9 @@ __global__ void __launch_bounds__(kBucketThreads, Out::kIsResult ? 3 : 2)
         const auto put = [&](uint32_t place, uint64_t entry) {
             Out::put(p, shared.row, shared.start + place, entry);
         };
-        const SurvivorDistance distance = {p.keyBit, p.cols};
-        if (BucketSort{shared, distance}.sort(bucket.entries, count, put)) {
+        const EntryDistance distance = {p.keyBit, p.columns};
+        if (SurvivorBucketSort{shared, distance}.sort(
+                    bucket.entries, count, put)) {
             return;
         }
     }

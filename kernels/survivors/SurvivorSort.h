@@ -2,46 +2,102 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Workspace.h"
-#include "kernels/select/Select.h"
+#include "kernels/device/KeySource.h"
+#include "kernels/survivors/ResultParams.h"
 
+/// From lists of candidates to results, whoever made the lists: a selection
+/// from a matrix of keys, or a search that has none.
 namespace faiss_bits {
 
+/// Largest k of which one block finishes a row.
+constexpr int kMaxFinishK = 2048;
+/// Entries that a row's list has room for at most, and the bound of columns.
+constexpr idx_t kMaxSurvivors = (idx_t(1) << 32) - (idx_t(1) << 16);
 /// Entries that a bucket of the sort is expected to have.
 constexpr uint32_t kSurvivorBucket = 2048;
 
 /// Entries (kernels/device/Entry.cuh) of some rows, in any order.
-struct SurvivorRuns {
+struct SurvivorList {
     idx_t rows = 0;
     idx_t capacity = 0; ///< entries from row to row, and the most a row has
     const uint64_t* entries = nullptr; ///< [rows, capacity], distinct in a row
-    const uint32_t* counts = nullptr;  ///< [rows], at most `capacity`
-    idx_t firstRow = 0;                ///< of the result
+    /// [rows], entries of each row. Above `capacity`: those beyond it are lost,
+    /// and the list is what it has.
+    const uint32_t* counts = nullptr;
+    /// [rows], an entry that k or more of a row's are not above, or nullptr.
+    /// It saves time where k <= kMaxFinishK, and is not read beyond.
+    const uint64_t* limits = nullptr;
+
+    idx_t columns = kMaxSurvivors; ///< those of the entries are below it
+    idx_t firstRow = 0;            ///< of the output, and of special keys
 
     /// Entries of a bucket, 128 or more. Beyond what a block sorts at a time
     /// (3584) buckets are sorted piece by piece: for tests.
     uint32_t bucket = kSurvivorBucket;
 };
 
-/// Scratch bytes of runSurvivorSort. Host only, no CUDA call.
+/// Where the results of the rows go. All but the pointers as in SelectProblem.
+struct SurvivorOutput {
+    int k = 0;
+    DataType keyType = DataType::Float32;
+    bool largest = false; ///< entries were made of keys with the sign flipped
+    bool sorted = true;
+    bool dropNan = false;
+
+    const void* ids = nullptr; ///< [rows, columns] of idType, or nullptr
+    idx_t idStride = 0;        ///< elements from row to row; 0 = columns
+    idx_t idOffset = 0;        ///< without ids, the id of column 0
+    IdType idType = IdType::Int64;
+
+    void* outKeys = nullptr; ///< [firstRow + rows, k] of keyType
+    void* outIds = nullptr;  ///< [firstRow + rows, k] of idType
+    idx_t outStride = 0;     ///< elements from row to row of both; 0 = k
+
+    DeviceTraits device; ///< decides speed, never the result
+};
+
+/// Scratch bytes of runSurvivors: none for k <= kMaxFinishK. Reads the shape of
+/// the list. Host only, no CUDA call.
+size_t survivorWorkspaceBytes(const SurvivorList& list, int k);
+
+/// Writes the k best entries of every row as its result: places behind the
+/// entries get the sentinel key and id -1.
+///
+/// Shapes   list as above; the output [rows, k] from row firstRow on
+/// Keys     are in their entries, save that an entry knows one zero and one
+///          NaN. `specials`, if not nullptr, says where the keys lie in memory,
+///          and these two are fetched there, by row and column; else they are
+///          +0 and the canonical NaN
+/// Result   best first: ascending entries, the same bits in every run. sorted =
+///          false: the same k in any order, and for k > kMaxFinishK most are
+///          not sorted then
+/// Limits   0 <= rows < 2^31, capacity and columns <= kMaxSurvivors, k >= 1
+/// Stream   enqueues and never waits; can be captured in a graph
+/// Memory   none for k <= kMaxFinishK; else that of runSurvivorSort
+/// Errors   throws Error on a bad argument (named), if the workspace is too
+///          small, or if a launch fails
+/// Cost     one block a row for k <= kMaxFinishK: for lists of up to some ten
+///          thousand entries; else that of runSurvivorSort
+void runSurvivors(
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials,
+        Workspace workspace,
+        cudaStream_t stream);
+
+/// Scratch bytes of runSurvivorSort. Host only, no CUDA call. Throws Error for
+/// a capacity beyond kMaxSurvivors.
 size_t survivorSortWorkspaceBytes(
         idx_t rows,
         idx_t capacity,
         uint32_t bucket = kSurvivorBucket);
 
-/// Sorts the entries of every row and writes its first k as the result of the
-/// row: places behind the entries get the sentinel key and id -1.
+/// The same by a sort of many blocks a row, for any k.
 ///
-/// Shapes   runs as above; the result [rows, k] at problem.outKeys and outIds,
-///          from row firstRow on; problem.keys as the entries' columns say.
-///          problem.ids = nullptr
-/// Result   ascending entries, the same bits in every run. problem.sorted =
-///          false: the same k in any order, and most are not sorted then
-/// Limits   capacity <= 2^31
-/// Stream   enqueues and never waits; can be captured in a graph
 /// Memory   about 15 bytes an entry for max(capacity, 2^26) entries at most;
 ///          little for capacity <= 3584
-/// Errors   throws Error if the workspace is too small or a launch fails
 /// Cost     O(n): n entries are read twice and written once (to their
 ///          buckets), and k keys and ids written: at 24 n + (4 + 8) k bytes,
 ///          n = 1.07 k, 2^28 results of float keys and 64-bit ids take 2.2 ms
@@ -52,9 +108,13 @@ size_t survivorSortWorkspaceBytes(
 /// Source   Hanak 2023, 4.3 (Sample Select): splitters from a sorted sample of
 ///          the entries; here every bucket is sorted on
 void runSurvivorSort(
-        const SelectProblem& problem,
-        const SurvivorRuns& runs,
+        const SurvivorList& list,
+        const SurvivorOutput& output,
+        const KeySource* specials,
         Workspace workspace,
         cudaStream_t stream);
+
+/// What kernels get of an output.
+ResultParams makeResultParams(const SurvivorOutput& output, idx_t columns);
 
 } // namespace faiss_bits

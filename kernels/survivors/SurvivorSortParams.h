@@ -1,6 +1,7 @@
 #pragma once
 
-#include "kernels/select/SelectParams.h"
+#include "kernels/device/KeySource.h"
+#include "kernels/survivors/ResultParams.h"
 
 namespace faiss_bits {
 
@@ -21,10 +22,12 @@ constexpr uint32_t kMostGrouped = 1024;
 /// What the kernels of one level get. The entries of level 0 are survivors;
 /// those of every other level are the sample that the level before it wants
 /// sorted, so that its results are that level's splitters.
-struct SurvivorSortParams : SelectParams {
+struct SurvivorSortParams : KeySource, ResultParams {
     int level = 0;
-    uint32_t bucket = 0;  // entries that a bucket is expected to have
-    uint32_t buckets = 1; // of a row at most
+    uint32_t columns = 0;  // those of entries are below it
+    uint32_t capacity = 0; // of a row's list at level 0
+    uint32_t bucket = 0;   // entries that a bucket is expected to have
+    uint32_t buckets = 1;  // of a row at most
     uint32_t stride = 0;
     const uint32_t* counts = nullptr;  // [rows], of level 0
     const uint64_t* entries = nullptr; // [rows, stride]

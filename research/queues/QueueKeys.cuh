@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/device/Entry.cuh"
-#include "kernels/select/SelectResult.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 

@@ -36,7 +36,7 @@ struct RowOfKeys {
 /// the contract leaves no freedom, so every id must agree, and every key must
 /// be the key of that id.
 ///
-/// expected   at least min(k, cols) entries of topKOfRow
+/// expected   at least min(k, candidates) entries of topKOfRow
 /// sentinel   key of the places that are left over (their id is -1)
 /// signedZero also the sign of a zero must be that of the key
 inline ::testing::AssertionResult isTopKOfRow(
@@ -54,7 +54,7 @@ inline ::testing::AssertionResult isTopKOfRow(
         }
     }
     std::vector<bool> seen(row.cols); // ids are distinct, as columns are
-    const int64_t filled = std::min(k, row.cols);
+    const int64_t filled = std::min<int64_t>(k, expected.size());
     for (int64_t i = 0; i < k; ++i) {
         const int64_t id = outIds[i];
         const float key = outKeys[i];
@@ -62,8 +62,9 @@ inline ::testing::AssertionResult isTopKOfRow(
             if (id != -1 || !sameBits(key, sentinel)) {
                 return ::testing::AssertionFailure()
                         << "place " << i << " of " << k << " is (" << key
-                        << ", " << id << "), but the row has only " << row.cols
-                        << " columns: expected (" << sentinel << ", -1)";
+                        << ", " << id << "), but the row has only "
+                        << expected.size() << " candidates: expected ("
+                        << sentinel << ", -1)";
             }
             continue;
         }
@@ -101,12 +102,22 @@ inline ::testing::AssertionResult isTopKOfRow(
 }
 
 /// Puts one row of an unsorted result [k] in the order of a sorted one: best
-/// first, places with id -1 last. What is wrong in it stays wrong.
+/// first, equal keys by the column of their id, places with id -1 last. What is
+/// wrong in it stays wrong.
 inline void sortResult(
         float* outKeys,
         int64_t* outIds,
         int64_t k,
-        bool largest) {
+        bool largest,
+        const RowOfKeys& row = {}) {
+    std::unordered_map<int64_t, int64_t> columnOfId;
+    for (int64_t c = 0; row.ids && c < row.cols; ++c) {
+        columnOfId.emplace(row.ids[c], c);
+    }
+    const auto columnOf = [&](int64_t id) {
+        const auto found = columnOfId.find(id);
+        return found == columnOfId.end() ? id : found->second;
+    };
     std::vector<std::pair<float, int64_t>> places(k);
     for (int64_t i = 0; i < k; ++i) {
         places[i] = {outKeys[i], outIds[i]};
@@ -117,7 +128,9 @@ inline void sortResult(
                     return b.second == -1;
                 }
                 return ranksBefore(
-                        {a.first, a.second}, {b.first, b.second}, largest);
+                        {a.first, columnOf(a.second)},
+                        {b.first, columnOf(b.second)},
+                        largest);
             });
     for (int64_t i = 0; i < k; ++i) {
         outKeys[i] = places[i].first;

@@ -52,7 +52,9 @@ inline std::vector<Ranked> topK(
     return candidates;
 }
 
-/// topK of one row of keys. ids is nullptr or as long as the row.
+/// topK of one row of keys: equal keys by the lower column. ids is nullptr or
+/// as long as the row, and names the columns only. dropNan: NaN is no
+/// candidate.
 template <class T>
 std::vector<Ranked> topKOfRow(
         const T* keys,
@@ -60,13 +62,20 @@ std::vector<Ranked> topKOfRow(
         const int64_t* ids,
         int64_t idOffset,
         int64_t k,
-        bool largest) {
-    std::vector<Ranked> candidates(cols);
+        bool largest,
+        bool dropNan = false) {
+    std::vector<Ranked> candidates;
+    candidates.reserve(cols);
     for (int64_t c = 0; c < cols; ++c) {
-        candidates[c].key = double(keys[c]);
-        candidates[c].id = ids ? ids[c] : c + idOffset;
+        if (!dropNan || !std::isnan(double(keys[c]))) {
+            candidates.push_back({double(keys[c]), c});
+        }
     }
-    return topK(std::move(candidates), k, largest);
+    std::vector<Ranked> best = topK(std::move(candidates), k, largest);
+    for (Ranked& one : best) {
+        one.id = ids ? ids[one.id] : one.id + idOffset;
+    }
+    return best;
 }
 
 /// Squared L2 distance of two vectors of d components.

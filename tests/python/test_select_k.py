@@ -58,11 +58,6 @@ ALGORITHMS = {
     "sample_select_two_stage": 9000,
     "radix_select": 9000,
     "sort": 9000,
-    "partial_bitonic": 2048,
-    "merge_queue": 2048,
-    "buffered_search": 2048,
-    "hierarchical_partition": 2048,
-    "combined_queue": 2048,
 }
 
 
@@ -79,11 +74,13 @@ def test_every_algorithm(name, limit):
 
 
 @pytest.mark.gpu
-def test_no_algorithm_is_missing():
+@pytest.mark.parametrize("wrong", ["nonsense", "merge_queue", "partial_bitonic"])
+def test_unknown_algorithms_are_told_all_names(wrong):
+    """Those of research/queues are not in the library."""
     with pytest.raises(ValueError) as caught:
-        faiss_bits.select_k(KEYS, 1, algorithm="nonsense")
-    for name in ALGORITHMS:
-        assert re.search(rf"\b{name}\b", str(caught.value)), (name, caught.value)
+        faiss_bits.select_k(KEYS, 1, algorithm=wrong)
+    names = re.search(rf"algorithm = '{wrong}' is none of (.*)", str(caught.value))
+    assert set(names.group(1).split(", ")) == set(ALGORITHMS), caught.value
 
 
 @pytest.mark.gpu
@@ -144,14 +141,15 @@ def test_ties_nan_and_infinity(keys, k, largest):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [np.int64, np.int32])
-def test_given_ids(dtype):
+@pytest.mark.parametrize("n, k", [(50, 10), (9000, 5000)])
+def test_given_ids(dtype, n, k):
     rng = np.random.default_rng(0)
-    keys = rng.integers(0, 5, (4, 50)).astype(np.float32)
-    ids = np.stack([rng.permutation(1000)[:50] for _ in range(4)]).astype(dtype)
-    out, found = faiss_bits.select_k(keys, 10, ids=ids)
+    keys = rng.integers(0, 5, (4, n)).astype(np.float32)
+    ids = np.stack([rng.permutation(n * 20)[:n] for _ in range(4)]).astype(dtype)
+    out, found = faiss_bits.select_k(keys, k, ids=ids)
     assert found.dtype == dtype
     for row in range(4):
-        order = np.lexsort((ids[row], keys[row]))[:10]
+        order = np.argsort(keys[row], kind="stable")[:k]  # ties by column
         assert (found[row] == ids[row, order]).all()
         assert (out[row] == keys[row, order]).all()
 
@@ -163,7 +161,6 @@ def test_given_ids(dtype):
         ({"k": 0}, ValueError, ["k = 0"]),
         ({"k": 2**31}, ValueError, ["k = 2147483648", "2147483647"]),
         ({"k": 2049, "algorithm": "bits"}, RuntimeError, ["bits", "k = 2049"]),
-        ({"k": 2049, "ids": np.zeros((2, 3), "i8")}, RuntimeError, ["ids"]),
         ({"algorithm": "quick"}, ValueError, ["algorithm = 'quick'", "bits"]),
         ({"algorithm": 3}, TypeError, ["algorithm", "int"]),
         ({"keys": KEYS.view(Bfloat16Array)}, TypeError, ["keys", "bfloat16"]),

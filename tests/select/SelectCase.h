@@ -23,9 +23,11 @@ struct SelectCase {
     bool rowBias = true;     ///< with bias: also one number a row
     bool clampAtZero = true; ///< with bias
     bool sorted = true;
+    bool dropNan = false;
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
     int64_t idOffset = 0;
     int64_t padding = 0;     ///< rowStride - cols
+    int64_t idPadding = 0;   ///< idStride - rowStride, of given ids
     int64_t outPadding = 0;  ///< outStride - k
     size_t shift = 0;        ///< elements that the base pointers are off
     int multiprocessors = 0; ///< 0: of the device
@@ -41,8 +43,9 @@ struct SelectCase {
                          : rowBias ? " bias"
                                    : " colBias")
              << (clampAtZero ? "" : " unclamped") << (sorted ? "" : " unsorted")
-             << " " << nameOf(algorithm) << " idOffset=" << idOffset
-             << " padding=" << padding << " outPadding=" << outPadding
+             << (dropNan ? " dropNan" : "") << " " << nameOf(algorithm)
+             << " idOffset=" << idOffset << " padding=" << padding
+             << " idPadding=" << idPadding << " outPadding=" << outPadding
              << " shift=" << shift << " multiprocessors=" << multiprocessors
              << " seed=" << seed;
         return text.str();

@@ -51,9 +51,10 @@ class SelectData {
                 baitByte,
                 c.shift * sizeOf(c.keyType));
         if (c.givenIds) {
+            idStride_ = rowStride_ + c.idPadding;
             for (int64_t r = 0; r < c.rows; ++r) {
                 auto row =
-                        makeIds(rowStride_, c.idType == IdType::Int32, random);
+                        makeIds(idStride_, c.idType == IdType::Int32, random);
                 ids_.insert(ids_.end(), row.begin(), row.end());
             }
             deviceIds_ = DeviceBuffer<uint8_t>(
@@ -97,10 +98,12 @@ class SelectData {
         p.keyType = case_.keyType;
         p.largest = case_.largest;
         p.sorted = case_.sorted;
+        p.dropNan = case_.dropNan;
         p.algorithm = case_.algorithm;
         p.keys = deviceKeys_.data();
         p.rowStride = case_.padding ? rowStride_ : 0;
         p.ids = case_.givenIds ? deviceIds_.data() : nullptr;
+        p.idStride = case_.idPadding ? idStride_ : 0;
         p.idOffset = case_.idOffset;
         p.idType = case_.idType;
         p.colBias = case_.bias ? deviceColBias_.data() : nullptr;
@@ -150,10 +153,11 @@ class SelectData {
             ranked_.push_back(topKOfRow(
                     compared_.data() + r * rowStride_,
                     case_.cols,
-                    case_.givenIds ? ids_.data() + r * rowStride_ : nullptr,
+                    case_.givenIds ? ids_.data() + r * idStride_ : nullptr,
                     case_.idOffset,
                     k,
-                    case_.largest));
+                    case_.largest,
+                    case_.dropNan));
         }
     }
 
@@ -162,7 +166,7 @@ class SelectData {
     /// is right.
     ::testing::AssertionResult check(int k, const SelectResult& result) {
         SelectResult ordered = result;
-        const bool comparable = case_.sorted || putInOrder(k, ordered);
+        const bool comparable = inOrder() || putInOrder(k, ordered);
         const auto known = right_.find(k);
         if (comparable && known != right_.end() && known->second == ordered) {
             return ::testing::AssertionSuccess();
@@ -175,6 +179,11 @@ class SelectData {
     }
 
    private:
+    /// Whether the contract says so.
+    bool inOrder() const {
+        return case_.sorted || case_.dropNan;
+    }
+
     template <class Type>
     void fit(DeviceBuffer<uint8_t>& buffer, size_t bytes, int fill, Type type) {
         // Under compute-sanitizer, memory ends where it should.
@@ -196,12 +205,12 @@ class SelectData {
             const RowOfKeys row{
                     compared_.data() + r * rowStride_,
                     case_.cols,
-                    case_.givenIds ? ids_.data() + r * rowStride_ : nullptr,
+                    case_.givenIds ? ids_.data() + r * idStride_ : nullptr,
                     case_.idOffset};
             float* rowKeys = keys.data() + r * outStride;
             int64_t* rowIds = ids.data() + r * outStride;
-            if (!case_.sorted) {
-                sortResult(rowKeys, rowIds, k, case_.largest);
+            if (!inOrder()) {
+                sortResult(rowKeys, rowIds, k, case_.largest, row);
             }
             auto same = isTopKOfRow(
                     row,
@@ -231,9 +240,9 @@ class SelectData {
         findPlaces();
         const SelectResult from = result;
         const auto ids = unpackIds(case_.idType, from.idBytes);
-        const int64_t filled = std::min<int64_t>(k, case_.cols);
         std::vector<bool> taken;
         for (int64_t r = 0; r < case_.rows; ++r) {
+            const int64_t filled = std::min<int64_t>(k, ranked_[r].size());
             const int64_t first = r * (k + case_.outPadding);
             taken.assign(k, false);
             int64_t rest = filled; // the next place of an id -1
@@ -308,9 +317,10 @@ class SelectData {
 
     SelectCase case_;
     int64_t rowStride_;
+    int64_t idStride_ = 0;
     std::vector<float> keys_;     // [rows, rowStride]
     std::vector<float> compared_; // keys_ with biases and clamp
-    std::vector<int64_t> ids_;    // [rows, rowStride]
+    std::vector<int64_t> ids_;    // [rows, idStride]
     std::vector<float> colBias_;
     std::vector<float> rowBias_;
     DeviceBuffer<uint8_t> deviceKeys_;

@@ -108,7 +108,7 @@ TEST_F(SelectIds, NarrowImplicitIds) {
     }
 }
 
-/// Equal keys must fall to the lower given id, wherever it stands.
+/// Equal keys fall to the lower column, whatever its given id.
 TEST_F(SelectIds, GivenIdsInAnyOrder) {
     for (IdType idType : {IdType::Int32, IdType::Int64}) {
         for (Values values :

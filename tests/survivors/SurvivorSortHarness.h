@@ -10,10 +10,15 @@
 #include <vector>
 
 #include "kernels/survivors/SurvivorSort.h"
-#include "tests/select/SelectHarness.h"
+#include "tests/common/Compare.h"
+#include "tests/common/DeviceBuffer.h"
+#include "tests/common/GpuTest.h"
+#include "tests/common/HostTypes.h"
+#include "tests/common/Oracle.h"
+#include "tests/select/SelectCase.h"
 
-/// Runs runSurvivorSort on entries made here and holds the result against the
-/// oracle.
+/// Runs runSurvivorSort or runSurvivors on entries made here and holds the
+/// result against the oracle.
 namespace faiss_bits::test {
 
 /// Entry.cuh's order in other words: a number's rank among the floats.
@@ -54,6 +59,14 @@ struct SortCase {
     uint32_t bucket = kSurvivorBucket;
     int64_t firstRow = 0; ///< rows of the result that are left alone
 
+    bool dropNan = false;
+    bool givenIds = false;
+    bool hasKeys = true;  ///< in memory, for the special ones
+    bool limits = false;  ///< an entry that about k are not above
+    bool bySort = true;   ///< runSurvivorSort; false: runSurvivors
+    bool tellCols = true; ///< the list's bound of columns is that of the case
+    int64_t lost = 0;     ///< counts say so many more than there are
+
     std::string describe() const {
         std::ostringstream text;
         text << rows << " rows of " << counts[0] << " of " << cols << " "
@@ -62,7 +75,11 @@ struct SortCase {
              << (largest ? " largest" : " smallest")
              << (idType == IdType::Int32 ? " ids32" : " ids64")
              << (sorted ? "" : " unsorted") << (bias ? " bias" : "")
-             << " bucket=" << bucket << " capacity=" << capacity;
+             << " bucket=" << bucket << " capacity=" << capacity
+             << (dropNan ? " dropNan" : "") << (givenIds ? " given" : "")
+             << (hasKeys ? "" : " noKeys") << (limits ? " limits" : "")
+             << (bySort ? "" : " select") << (tellCols ? "" : " anyCols")
+             << " lost=" << lost;
         return text.str();
     }
 };
@@ -104,8 +121,12 @@ class SortData {
         }
         for (int64_t r = 0; r < c.rows; ++r) {
             const int64_t count = c.counts[r % c.counts.size()];
-            counts.push_back(uint32_t(count));
+            counts.push_back(uint32_t(count + c.lost));
             addRow(r, count, random);
+        }
+        if (c.givenIds) {
+            ids_ = makeIds(c.rows * c.cols, c.idType == IdType::Int32, random);
+            deviceIds_ = DeviceBuffer<uint8_t>(packIds(c.idType, ids_));
         }
         counts_ = DeviceBuffer<uint32_t>(counts);
         deviceKeys_ = DeviceBuffer<uint8_t>(packAs(c.keyType, keys_));
@@ -142,7 +163,9 @@ class SortData {
         std::vector<uint64_t> entries;
         for (int64_t column : columns) {
             entries.push_back(entryOf(row[column], column, c.largest));
-            ranked.push_back({row[column], column});
+            if (!c.dropNan || !std::isnan(row[column])) {
+                ranked.push_back({row[column], column});
+            }
         }
         if (c.order == Order::ByColumn) {
             std::sort(entries.begin(), entries.end(), [](auto a, auto b) {
@@ -159,6 +182,18 @@ class SortData {
                 entries.size() * sizeof(uint64_t),
                 cudaMemcpyHostToDevice));
         expected_.push_back(topK(ranked, count, c.largest));
+        std::sort(entries.begin(), entries.end());
+        sorted_.push_back(std::move(entries));
+    }
+
+    /// Entries that a few more than k of their rows are not above.
+    DeviceBuffer<uint64_t> limitsFor(int k) const {
+        std::vector<uint64_t> limits;
+        for (const auto& row : sorted_) {
+            const size_t last = std::min<size_t>(row.size(), k + 7);
+            limits.push_back(last > 0 ? row[last - 1] : 0);
+        }
+        return DeviceBuffer<uint64_t>(limits);
     }
 
     SelectResult run(int k, int scratchByte) const {
@@ -166,31 +201,45 @@ class SortData {
         const int64_t places = (c.firstRow + c.rows) * k;
         DeviceBuffer<uint8_t> outKeys(places * sizeOf(c.keyType), kOutputByte);
         DeviceBuffer<uint8_t> outIds(places * sizeOf(c.idType), kOutputByte);
-        SelectProblem p;
-        p.rows = c.firstRow + c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.keyType = c.keyType;
-        p.idType = c.idType;
-        p.largest = c.largest;
-        p.sorted = c.sorted;
-        // Row firstRow of the problem is the first of the test's rows.
-        p.keys = deviceKeys_.data() -
-                c.firstRow * c.cols * int64_t(sizeOf(c.keyType));
-        p.colBias = c.bias ? deviceBias_.data() : nullptr;
-        p.outKeys = outKeys.data();
-        p.outIds = outIds.data();
-        SurvivorRuns runs;
-        runs.rows = c.rows;
-        runs.capacity = capacity_;
-        runs.entries = entries_.data();
-        runs.counts = counts_.data();
-        runs.firstRow = c.firstRow;
-        runs.bucket = c.bucket;
-        const DeviceBuffer<uint8_t> scratch(
-                survivorSortWorkspaceBytes(c.rows, capacity_, c.bucket),
-                scratchByte);
-        runSurvivorSort(p, runs, {scratch.data(), scratch.size()}, nullptr);
+        SurvivorOutput output;
+        output.k = k;
+        output.keyType = c.keyType;
+        output.idType = c.idType;
+        output.largest = c.largest;
+        output.sorted = c.sorted;
+        output.dropNan = c.dropNan;
+        output.outKeys = outKeys.data();
+        output.outIds = outIds.data();
+        // Row firstRow of the keys and ids is the first of the test's rows.
+        const int64_t before = c.firstRow * c.cols;
+        if (c.givenIds) {
+            output.ids = deviceIds_.data() - before * sizeOf(c.idType);
+            output.idStride = c.cols;
+        }
+        KeySource keys;
+        keys.keys = deviceKeys_.data() - before * int64_t(sizeOf(c.keyType));
+        keys.rowStride = c.cols;
+        keys.colBias = c.bias ? deviceBias_.data() : nullptr;
+        SurvivorList list;
+        list.rows = c.rows;
+        list.capacity = capacity_;
+        list.entries = entries_.data();
+        list.counts = counts_.data();
+        const DeviceBuffer<uint64_t> limits = limitsFor(k);
+        list.limits = c.limits ? limits.data() : nullptr;
+        list.columns = c.tellCols ? c.cols : kMaxSurvivors;
+        list.firstRow = c.firstRow;
+        list.bucket = c.bucket;
+        const size_t bytes = c.bySort
+                ? survivorSortWorkspaceBytes(c.rows, capacity_, c.bucket)
+                : survivorWorkspaceBytes(list, k);
+        const DeviceBuffer<uint8_t> scratch(bytes, scratchByte);
+        const auto run = c.bySort ? runSurvivorSort : runSurvivors;
+        run(list,
+            output,
+            c.hasKeys ? &keys : nullptr,
+            {scratch.data(), scratch.size()},
+            nullptr);
         return {outKeys.download(), outIds.download()};
     }
 
@@ -209,15 +258,19 @@ class SortData {
         for (int64_t r = 0; r < c.rows; ++r) {
             float* rowKeys = keys.data() + (c.firstRow + r) * k;
             int64_t* rowIds = ids.data() + (c.firstRow + r) * k;
-            if (!c.sorted) {
+            if (!c.sorted && !c.dropNan) {
                 sortResult(rowKeys, rowIds, k, c.largest);
             }
             const auto& expected = expected_[r];
             for (int64_t i = 0; i < k; ++i) {
                 const bool filled = i < int64_t(expected.size());
-                const int64_t id = filled ? expected[i].id : -1;
-                const float key =
-                        filled ? compared_[r * c.cols + id] : sentinel;
+                const int64_t at =
+                        filled ? r * c.cols + expected[i].id : int64_t(-1);
+                const int64_t id = !filled ? -1
+                        : c.givenIds       ? ids_[at]
+                                           : expected[i].id;
+                float key = filled ? compared_[at] : sentinel;
+                key = !c.hasKeys && key == 0 ? 0.f : key; // +0
                 ASSERT_EQ(rowIds[i], id) << "row " << r << ", place " << i;
                 ASSERT_TRUE(
                         sameBits(rowKeys[i], key) ||
@@ -234,6 +287,9 @@ class SortData {
     std::vector<float> compared_; // with bias
     std::vector<float> colBias_;
     std::vector<std::vector<Ranked>> expected_;
+    std::vector<std::vector<uint64_t>> sorted_; // entries
+    std::vector<int64_t> ids_;                  // [rows, cols]
+    DeviceBuffer<uint8_t> deviceIds_;
     DeviceBuffer<uint64_t> entries_;
     DeviceBuffer<uint32_t> counts_;
     DeviceBuffer<uint8_t> deviceKeys_;

@@ -46,12 +46,12 @@ struct BFloat16Candidates {
     using Tile = CandidateTile;
 };
 
-template <class Keys, int Items, bool GivenIds>
+template <class Keys, int Items>
 void launchBitsSelect(
         const SelectParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    bitsSelectKernel<typename Keys::Type, typename Keys::Tile, Items, GivenIds>
+    bitsSelectKernel<typename Keys::Type, typename Keys::Tile, Items>
             <<<blocks, kBitsThreads, 0, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }

@@ -17,7 +17,7 @@ struct HalfCandidates;
 struct BFloat16Candidates;
 
 /// Enqueue one launch. `blocks` is rows * splits of this launch.
-template <class Keys, int Items, bool GivenIds>
+template <class Keys, int Items>
 void launchBitsSelect(
         const SelectParams& params,
         unsigned blocks,

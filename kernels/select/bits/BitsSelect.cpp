@@ -23,17 +23,17 @@ constexpr int itemsFor(int k) {
     return k <= 128 ? 1 : k <= 256 ? 2 : k <= 1024 ? 4 : 8;
 }
 
-template <class Keys, bool GivenIds>
+template <class Keys>
 Launch bitsLaunch(int k) {
     switch (itemsFor(k)) {
         case 1:
-            return launchBitsSelect<Keys, 1, GivenIds>;
+            return launchBitsSelect<Keys, 1>;
         case 2:
-            return launchBitsSelect<Keys, 2, GivenIds>;
+            return launchBitsSelect<Keys, 2>;
         case 4:
-            return launchBitsSelect<Keys, 4, GivenIds>;
+            return launchBitsSelect<Keys, 4>;
         default:
-            return launchBitsSelect<Keys, 8, GivenIds>;
+            return launchBitsSelect<Keys, 8>;
     }
 }
 
@@ -44,42 +44,32 @@ constexpr int samplesFor(int k) {
 }
 
 template <class Keys>
-Launch keysLaunch(int k, bool givenIds) {
-    if (k == 1 && !givenIds) {
-        return launchBestSelect<Keys>;
-    }
-    return givenIds ? bitsLaunch<Keys, true>(k) : bitsLaunch<Keys, false>(k);
+Launch keysLaunch(int k) {
+    return k == 1 ? launchBestSelect<Keys> : bitsLaunch<Keys>(k);
 }
 
 Launch firstPass(const SelectProblem& p) {
     if (p.colBias) {
-        return p.k == 1 ? launchBestSelect<BiasedKeys>
-                        : bitsLaunch<BiasedKeys, false>(p.k);
+        return keysLaunch<BiasedKeys>(p.k);
     }
     switch (p.keyType) {
         case DataType::Float16:
-            return keysLaunch<HalfKeys>(p.k, p.ids);
+            return keysLaunch<HalfKeys>(p.k);
         case DataType::BFloat16:
-            return keysLaunch<BFloat16Keys>(p.k, p.ids);
+            return keysLaunch<BFloat16Keys>(p.k);
         default:
-            return keysLaunch<FloatKeys>(p.k, p.ids);
+            return keysLaunch<FloatKeys>(p.k);
     }
-}
-
-template <class Candidates>
-Launch candidatesLaunch(const SelectProblem& p) {
-    return p.ids ? bitsLaunch<Candidates, true>(p.k)
-                 : bitsLaunch<Candidates, false>(p.k);
 }
 
 Launch laterPass(const SelectProblem& p) {
     switch (p.keyType) {
         case DataType::Float16:
-            return candidatesLaunch<HalfCandidates>(p);
+            return bitsLaunch<HalfCandidates>(p.k);
         case DataType::BFloat16:
-            return candidatesLaunch<BFloat16Candidates>(p);
+            return bitsLaunch<BFloat16Candidates>(p.k);
         default:
-            return candidatesLaunch<FloatCandidates>(p);
+            return bitsLaunch<FloatCandidates>(p.k);
     }
 }
 
@@ -152,7 +142,6 @@ void run(
 
 } // namespace
 
-const SelectImplementation kBitsSelect =
-        {SelectAlgorithm::Bits, "bits", refusal, workspaceBytes, run};
+const SelectImplementation kBitsSelect = {"bits", refusal, workspaceBytes, run};
 
 } // namespace faiss_bits

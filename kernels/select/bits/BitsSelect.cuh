@@ -14,9 +14,9 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/select/SelectOrder.cuh"
-#include "kernels/select/SelectResult.cuh"
-#include "kernels/select/SelectTiles.cuh"
+#include "kernels/device/Hash.cuh"
+#include "kernels/select/bits/CandidateTile.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 
@@ -24,7 +24,7 @@ constexpr int kBitsThreads = 256;
 
 /// Body of bitsSelectKernel. The list and the buffer hold kBitsThreads * Items
 /// entries each, k at most that many.
-template <class T, class Tile, int Items, bool GivenIds>
+template <class T, class Tile, int Items>
 struct BitsSelectBody {
     using Sorter = BlockBitonic<kBitsThreads, Items>;
     static constexpr int kCapacity = Sorter::kSize;
@@ -52,17 +52,16 @@ struct BitsSelectBody {
         const uint32_t length = Tile::rowLength(params);
         const uint32_t begin = split * params.segment;
         const uint32_t end = min(length - begin, params.segment) + begin;
-        const auto less = makeLess<GivenIds>(params, row);
 
         Radius radius = sampleRadius(row, begin, end);
         if (radius.everything) {
             radius = firstRadius(row, begin, end);
         }
-        takeColumns(row, begin, end, radius, less);
+        takeColumns(row, begin, end, radius);
         if (!radius.everything && kthEntry() == kNoEntry) {
             // The sample promised too much: about once in a million. Or there
             // are fewer than k numbers, and NaN has to fill the places.
-            takeAllColumns(row, begin, end, less);
+            takeAllColumns(row, begin, end);
         }
         writeList(row, split);
     }
@@ -113,10 +112,8 @@ struct BitsSelectBody {
     __device__ __forceinline__ static float randomFraction(
             uint32_t number,
             uint32_t begin) {
-        uint32_t x = number * 0x9E3779B1u + begin * 0x85EBCA77u + 1;
-        x = (x ^ (x >> 16)) * 0x7FEB352Du;
-        x = (x ^ (x >> 15)) * 0x846CA68Bu;
-        return float((x ^ (x >> 16)) >> 8) * (1.0f / 16777216.0f);
+        return fractionOf(
+                mixBits(number * 0x9E3779B1u + begin * 0x85EBCA77u + 1));
     }
 
     /// The k-th least of the least values of disjoint groups is no less than
@@ -160,22 +157,18 @@ struct BitsSelectBody {
 
     /// Leaves the best of the columns that pass the radius in the list.
     /// Out of line, so that the rare case costs the other no registers.
-    template <class Less>
     __device__ __noinline__ void takeAllColumns(
             uint32_t row,
             uint32_t begin,
-            uint32_t end,
-            Less less) {
-        takeColumns(row, begin, end, Radius{}, less);
+            uint32_t end) {
+        takeColumns(row, begin, end, Radius{});
     }
 
-    template <class Less>
     __device__ __forceinline__ void takeColumns(
             uint32_t row,
             uint32_t begin,
             uint32_t end,
-            Radius radius,
-            Less less) {
+            Radius radius) {
         Tile tile(params, row);
         __syncthreads();
         for (int i = threadIdx.x; i < kCapacity; i += kBitsThreads) {
@@ -187,62 +180,49 @@ struct BitsSelectBody {
         __syncthreads();
         for (uint32_t at = begin; at < end; at += kTileSize) {
             tile.load(at, end);
-            takeTile(tile, at, end, radius, less);
+            takeTile(tile, at, end, radius);
         }
         if (shared.buffered > 0) {
-            mergeBuffer(less);
+            mergeBuffer();
         }
         __syncthreads();
     }
 
-    template <class Less>
     __device__ __forceinline__ void takeTile(
             Tile& tile,
             uint32_t at,
             uint32_t end,
-            Radius& radius,
-            Less less) {
+            Radius& radius) {
         uint32_t pending = 0;
         if (tile.mayPass(radius)) {
             pending = tile.passing(radius);
         }
-        append(tile, pending, less);
+        append(tile, pending);
         bool merged = false;
         while (__syncthreads_or(pending != 0)) {
-            mergeBuffer(less);
+            mergeBuffer();
             merged = true;
             // Read again, so that no value lives in registers during a merge.
             tile.load(at, end);
             // Columns of this tile may be lower than listed ones.
             pending &= tile.passing(Radius::upTo(kthEntry()));
-            append(tile, pending, less);
+            append(tile, pending);
         }
         if (merged && kthEntry() != kNoEntry) {
-            radius = GivenIds ? Radius::upTo(kthEntry())
-                              : Radius::below(kthEntry());
+            radius = Radius::below(kthEntry());
         }
     }
 
     /// Moves the pending values of this warp to the buffer while it has room.
-    template <class Less>
     __device__ __forceinline__ void append(
             const Tile& tile,
-            uint32_t& pending,
-            Less less) {
+            uint32_t& pending) {
         const unsigned lanesBelow = (1u << (threadIdx.x % kWarpSize)) - 1;
         while (unsigned lanes = __ballot_sync(kFullWarp, pending != 0)) {
             const int item = __ffs(pending) - 1;
             uint64_t entry = kNoEntry;
             if (pending != 0) {
                 entry = tile.entry(item);
-                if (GivenIds && !less(entry, kthEntry())) {
-                    pending &= pending - 1;
-                    entry = kNoEntry;
-                }
-            }
-            lanes = __ballot_sync(kFullWarp, entry != kNoEntry);
-            if (lanes == 0) {
-                continue;
             }
             int base = 0;
             if (threadIdx.x % kWarpSize == 0) {
@@ -250,7 +230,7 @@ struct BitsSelectBody {
             }
             base = __shfl_sync(kFullWarp, base, 0);
             const int slot = base + __popc(lanes & lanesBelow);
-            if (entry != kNoEntry && slot < kCapacity) {
+            if (pending != 0 && slot < kCapacity) {
                 shared.buffer[slot] = entry;
                 pending &= pending - 1;
             }
@@ -262,8 +242,7 @@ struct BitsSelectBody {
 
     /// Sorts the buffer and keeps the best of it and the list. Begins and ends
     /// with the block in step.
-    template <class Less>
-    __device__ __noinline__ void mergeBuffer(Less less) {
+    __device__ __noinline__ void mergeBuffer() {
         __syncthreads();
         const int count = min(shared.buffered, kCapacity);
         uint64_t items[Items];
@@ -273,15 +252,15 @@ struct BitsSelectBody {
             items[i] = slot < count ? shared.buffer[slot] : kNoEntry;
         }
         Sorter sorter{shared.sorter};
-        sorter.sort(items, false, less);
+        sorter.sort(items, false, EntryLess{});
         // The list ascends and the buffer descends: the lesser of each pair
         // are the best of both, and bitonic.
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             const uint64_t listed = shared.list[i * kBitsThreads + threadIdx.x];
-            items[i] = less(listed, items[i]) ? listed : items[i];
+            items[i] = listed < items[i] ? listed : items[i];
         }
-        sorter.sortBitonic(items, true, less);
+        sorter.sortBitonic(items, true, EntryLess{});
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
             shared.list[i * kBitsThreads + threadIdx.x] = items[i];
@@ -311,12 +290,12 @@ constexpr int bitsBlocksPerMultiprocessor(int items) {
     return items <= 4 ? 4 : 3;
 }
 
-template <class T, class Tile, int Items, bool GivenIds>
+template <class T, class Tile, int Items>
 __global__ void __launch_bounds__(
         kBitsThreads,
         bitsBlocksPerMultiprocessor(Items))
         bitsSelectKernel(const __grid_constant__ SelectParams params) {
-    using Body = BitsSelectBody<T, Tile, Items, GivenIds>;
+    using Body = BitsSelectBody<T, Tile, Items>;
     __shared__ typename Body::SharedStorage shared;
     Body{shared, params}.run(blockIdx.x);
 }

@@ -191,9 +191,8 @@ void run(
 } // namespace
 
 const SelectImplementation kBitsGlobalSelect = {
-        SelectAlgorithm::BitsGlobal,
         "bits_global",
-        multiPassRefusal,
+        noRefusal,
         workspaceBytes,
         run};
 

@@ -67,10 +67,6 @@ idx_t rowsPerBatch(idx_t rows, size_t bytesPerRow) {
     return divUp(rows, divUp(rows, most));
 }
 
-std::string multiPassRefusal(const SelectProblem& problem) {
-    return problem.ids ? "ids must be nullptr: its ties fall by column" : "";
-}
-
 MultiPassPlan planMultiPass(const SelectProblem& p, MultiPassKind kind) {
     const bool radix = kind == MultiPassKind::Radix;
     const bool twoStages = kind == MultiPassKind::SampleTwoStage;

@@ -18,9 +18,6 @@ struct MultiPassPlan {
 
 MultiPassPlan planMultiPass(const SelectProblem& problem, MultiPassKind kind);
 
-/// Why none of the systems in this folder can take the problem, or "".
-std::string multiPassRefusal(const SelectProblem& problem);
-
 /// Every column sorted, by CUB: `Sort`, and what all do for k >= cols. Not
 /// sorted and k >= cols: no scratch.
 size_t sortAllWorkspaceBytes(const SelectProblem& problem);

@@ -12,9 +12,9 @@
 
 #include <cuda/atomic>
 
-#include "kernels/select/SelectResult.cuh"
 #include "kernels/select/large_k/Buckets.cuh"
 #include "kernels/select/large_k/Composite.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 

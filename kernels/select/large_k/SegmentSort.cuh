@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/select/SelectResult.cuh"
 #include "kernels/select/large_k/Composite.cuh"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 

@@ -52,7 +52,7 @@ size_t segmentSortWorkspaceBytes(
 ///
 /// Shapes   runs as above; the result [rows, k] at problem.outKeys and outIds,
 ///          from row firstRow on; problem.keys as the entries' columns say
-/// Result   ascending entries: equal keys by column, given ids do not count
+/// Result   ascending entries
 /// Limits   rows * stride < 2^62; stride as kMaxSelectCols
 /// Stream   enqueues and never waits; can be captured in a graph
 /// Memory   none for stride <= 8192; otherwise 8 bytes an entry for at most

@@ -78,9 +78,8 @@ void runSortAll(
 }
 
 const SelectImplementation kSortSelect = {
-        SelectAlgorithm::Sort,
         "sort",
-        multiPassRefusal,
+        noRefusal,
         sortAllWorkspaceBytes,
         runSortAll};
 

@@ -3,6 +3,8 @@
 /// (Hanak 2023, 3.7.1 takes splitters from a sample in this way).
 #pragma once
 
+#include "kernels/device/Hash.cuh"
+#include "kernels/device/KeyTile.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
 
@@ -79,10 +81,8 @@ struct RowSample {
             for (int j = 0; j < Together; ++j) {
                 const uint32_t thread = s * Threads + j * Threads + threadIdx.x;
                 const uint32_t number = thread / kRunThreads * parts + part;
-                const uint32_t hash = mix(number * 0x9E3779B1u + seed);
-                const float at =
-                        (number + float(hash >> 8) * (1.0f / 16777216.0f)) *
-                        piece;
+                const uint32_t hash = mixBits(number * 0x9E3779B1u + seed);
+                const float at = (number + fractionOf(hash)) * piece;
                 const uint32_t run =
                         min(uint32_t(at) & ~(kSampleRun - 1u), last);
                 // Not the same place of every run: columns that have the same
@@ -124,12 +124,6 @@ struct RowSample {
         for (int i = 0; i < kSampleItems; ++i) {
             entries[i] = really ? turned[i] : entries[i];
         }
-    }
-
-    __device__ __forceinline__ static uint32_t mix(uint32_t x) {
-        x = (x ^ (x >> 16)) * 0x7FEB352Du;
-        x = (x ^ (x >> 15)) * 0x846CA68Bu;
-        return x ^ (x >> 16);
     }
 };
 

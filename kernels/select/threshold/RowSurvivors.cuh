@@ -4,8 +4,8 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/KeyTile.cuh"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/select/SelectTiles.cuh"
 
 namespace faiss_bits {
 
@@ -32,13 +32,13 @@ template <class Tile, bool Ahead, class Overflow>
 struct RowSurvivors {
     uint64_t limit; // the worst entry that survives
     uint64_t* buffer;
-    int* buffered; // survivors so far; may go beyond the capacity
-    int capacity;
+    uint32_t* buffered; // survivors so far; may go beyond the capacity
+    uint32_t capacity;
     Overflow overflow;
     bool* minusZero = nullptr; // set, if given, when a survivor is -0
 
     __device__ __forceinline__ void take(
-            const SelectParams& params,
+            const KeySource& params,
             uint32_t row,
             uint32_t begin,
             uint32_t end) {
@@ -99,7 +99,7 @@ struct RowSurvivors {
             return;
         }
         if (pending != 0) {
-            int slot = atomicAdd(buffered, __popc(pending));
+            uint32_t slot = atomicAdd(buffered, uint32_t(__popc(pending)));
             while (pending != 0 && slot < capacity) {
                 const int i = __ffs(pending) - 1;
                 const uint64_t entry = tile.entry(i);
@@ -126,7 +126,7 @@ struct RowSurvivors {
 template <class Tile, int Threads>
 __device__ inline uint64_t exactLimit(
         typename BlockNarrow<Threads>::SharedStorage& shared,
-        const SelectParams& params,
+        const KeySource& params,
         uint32_t row,
         uint32_t wanted,
         uint32_t room) {

@@ -1,12 +1,12 @@
-/// The kernels for few rows: the limit of every row, the filter with each
-/// row split over many blocks, and the finish. What the blocks of a row share
-/// is one number, the limit, so that a row may be cut as finely as the device
-/// asks for (cf. Hanak 2023, 5.4.2, where every part leaves its own k best).
+/// The kernels for few rows: the limit of every row, and the filter with each
+/// row split over many blocks (kernels/survivors finishes the rows). What the
+/// blocks of a row share is one number, the limit, so that a row may be cut as
+/// finely as the device asks for (cf. Hanak 2023, 5.4.2, where every part
+/// leaves its own k best).
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/TileStream.cuh"
-#include "kernels/select/threshold/FinishRows.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 
@@ -121,7 +121,7 @@ struct SplitRowsBody {
             typename Sample::SharedStorage sample;
             uint64_t stage[kStage];
         };
-        int staged;
+        uint32_t staged;
         uint32_t base;
     };
 
@@ -184,7 +184,7 @@ struct SplitRowsBody {
                 limit,
                 shared.stage,
                 &shared.staged,
-                params.stage,
+                uint32_t(params.stage),
                 {params.counts + row, survivors, params.capacity}};
         if constexpr (kStreams) {
             typename Stream::Tile tile(params, rowOfKeys);
@@ -223,7 +223,7 @@ struct SplitRowsBody {
     __device__ __forceinline__ void addStaged(
             uint32_t* count,
             uint64_t* survivors) {
-        const uint32_t staged = min(shared.staged, params.stage);
+        const uint32_t staged = min(shared.staged, uint32_t(params.stage));
         if (staged == 0) {
             return;
         }
@@ -236,112 +236,6 @@ struct SplitRowsBody {
                 survivors[shared.base + i] = shared.stage[i];
             }
         }
-    }
-};
-
-/// Gathers the survivors of a row again, in one block, where the sample
-/// promised too much or too little: see rareCount in ThresholdPlan.cpp.
-template <class Tile, int Threads>
-struct FilterAgain {
-    using SharedStorage = typename BlockNarrow<Threads>::SharedStorage;
-
-    __device__ static bool isNeeded(
-            const ThresholdParams& params,
-            uint32_t row) {
-        const uint32_t count = params.counts[row];
-        return count > params.capacity ||
-                count < min(uint32_t(params.k), params.cols);
-    }
-
-    /// Begins and ends with the block in step. Out of line, so that it costs
-    /// the others no registers.
-    __device__ static __noinline__ void run(
-            SharedStorage& shared,
-            const ThresholdParams& params,
-            uint32_t row) {
-        __syncthreads();
-        const uint32_t wanted = min(uint32_t(params.k), params.cols);
-        const uint64_t limit = exactLimit<Tile, Threads>(
-                shared, params, params.firstRow + row, wanted, params.capacity);
-        int* count = reinterpret_cast<int*>(params.counts + row);
-        if (threadIdx.x == 0) {
-            *count = 0;
-            params.limits[row] = limit;
-        }
-        __threadfence_block();
-        __syncthreads();
-        uint64_t* survivors = params.survivors + size_t(row) * params.capacity;
-        RowSurvivors<Tile, false, DropOverflow>{
-                limit, survivors, count, int(params.capacity), {}}
-                .take(params, params.firstRow + row, 0, params.cols);
-        __threadfence_block();
-        __syncthreads();
-    }
-};
-
-/// One block a row.
-template <class T, class Tile, int Threads, int Room>
-struct FinishRowsBody {
-    using Finish = RowFinish<T, Threads, Room>;
-    using Again = FilterAgain<Tile, Threads>;
-
-    union SharedStorage {
-        typename Finish::SharedStorage finish;
-        typename Again::SharedStorage again;
-    };
-
-    /// Words of dynamic shared memory: the storage, and behind it the room
-    /// of the sort and what is staged of the survivors.
-    static constexpr size_t kStorageWords = (sizeof(SharedStorage) + 7) / 8;
-    static constexpr size_t words(size_t staged) {
-        return kStorageWords + Finish::kRoomWords + staged;
-    }
-
-    SharedStorage& shared;
-    uint64_t* room;
-    const ThresholdParams& params;
-
-    __device__ void run(uint32_t row) {
-        if (Again::isNeeded(params, row)) {
-            Again::run(shared.again, params, row);
-        }
-        const uint32_t count = params.counts[row];
-        const uint64_t* survivors =
-                params.survivors + size_t(row) * params.capacity;
-        if (count <= params.staged) {
-            stage(survivors, count, room + Finish::kRoomWords);
-            survivors = room + Finish::kRoomWords;
-        }
-        Finish{shared.finish}.run(
-                params,
-                params.firstRow + row,
-                survivors,
-                count,
-                params.limits[row],
-                room);
-    }
-
-   private:
-    __device__ __forceinline__ static void stage(
-            const uint64_t* survivors,
-            uint32_t count,
-            uint64_t* to) {
-        constexpr int kChunk = 8;
-        for (uint32_t at = threadIdx.x; at < count; at += Threads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * Threads;
-                chunk[i] = from < count ? survivors[from] : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (at + i * Threads < count) {
-                    to[at + i * Threads] = chunk[i];
-                }
-            }
-        }
-        __syncthreads();
     }
 };
 
@@ -360,28 +254,6 @@ __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
     extern __shared__ __align__(128) uint64_t memory[];
     auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
     Body{shared, params}.run(blockIdx.x);
-}
-
-/// For k that one block cannot sort: what is left to do before the sort.
-template <class Tile>
-__global__ void __launch_bounds__(kSplitThreads)
-        rowsAgainKernel(const __grid_constant__ ThresholdParams params) {
-    using Again = FilterAgain<Tile, kSplitThreads>;
-    __shared__ typename Again::SharedStorage shared;
-    waitForPrevious();
-    if (Again::isNeeded(params, blockIdx.x)) {
-        Again::run(shared, params, blockIdx.x);
-    }
-}
-
-template <class T, class Tile, int Threads, int Room>
-__global__ void __launch_bounds__(Threads, 1024 / Threads)
-        finishRowsKernel(const __grid_constant__ ThresholdParams params) {
-    waitForPrevious();
-    using Body = FinishRowsBody<T, Tile, Threads, Room>;
-    extern __shared__ uint64_t memory[];
-    auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
-    Body{shared, memory + Body::kStorageWords, params}.run(blockIdx.x);
 }
 
 } // namespace faiss_bits

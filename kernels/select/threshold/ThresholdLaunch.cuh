@@ -5,30 +5,13 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
+#include "kernels/select/threshold/RowsAgain.cuh"
 #include "kernels/select/threshold/SplitRows.cuh"
 #include "kernels/select/threshold/ThresholdLaunch.h"
 #include "kernels/select/threshold/WholeRows.cuh"
+#include "kernels/survivors/FinishRows.cuh"
 
 namespace faiss_bits {
-
-/// Raises the kernel's limit of dynamic shared memory to the device's. Cheap,
-/// and its effect is lost where a program resets a device, so never cached.
-template <class Kernel>
-size_t allowSharedBytes(Kernel kernel, size_t wanted) {
-    constexpr size_t kAlways = 48 * 1024;
-    if (wanted <= kAlways) {
-        return wanted;
-    }
-    int device = 0;
-    int most = 0;
-    BITS_CUDA_CHECK(cudaGetDevice(&device));
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    const size_t bytes = std::min(wanted, size_t(most));
-    BITS_CUDA_CHECK(cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
-    return bytes;
-}
 
 template <class Keys, int Threads, int Room>
 void launchWholeRows(
@@ -89,8 +72,9 @@ void launchRowsAgain(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
+    using Again = RowsAgainFromKeys<typename Keys::Tile, kSplitThreads>;
     launchAfterPrevious(
-            rowsAgainKernel<typename Keys::Tile>,
+            rowsAgainKernel<Again, kSplitThreads>,
             blocks,
             kSplitThreads,
             0,
@@ -103,21 +87,9 @@ void launchFinishRows(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    using Body = FinishRowsBody<
-            typename Keys::Type,
-            typename Keys::Tile,
-            Threads,
-            Room>;
-    const auto kernel = finishRowsKernel<
-            typename Keys::Type,
-            typename Keys::Tile,
-            Threads,
-            Room>;
-    ThresholdParams p = params;
-    const size_t wanted = Body::words(p.staged) * 8;
-    const size_t bytes = allowSharedBytes(kernel, wanted);
-    p.staged -= uint32_t(std::min<size_t>(p.staged, (wanted - bytes + 7) / 8));
-    launchAfterPrevious(kernel, blocks, Threads, bytes, stream, p);
+    using Again = RowsAgainFromKeys<typename Keys::Tile, Threads>;
+    launchFinishKernel<typename Keys::Type, Again, Threads, Room>(
+            params, blocks, stream);
 }
 
 } // namespace faiss_bits

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/select/SelectParams.h"
+#include "kernels/survivors/ListParams.h"
 
 namespace faiss_bits {
 
@@ -32,7 +33,7 @@ constexpr int wholeRowBlocks(int threads, int room, bool streams) {
 }
 
 /// What the filter kernels get beside the shape of the selection.
-struct ThresholdParams : SelectParams {
+struct ThresholdParams : SelectParams, ListParams {
     // Places of four columns that a thread draws; 0: every column survives.
     int samplePlaces = 0;
     // The limit of the row is the entry that so many groups of the sample are
@@ -53,12 +54,7 @@ struct ThresholdParams : SelectParams {
     uint32_t sampleParts = 1;
     uint64_t* sampled = nullptr; // [rows, kSampledGroups] for several
 
-    uint64_t* limits = nullptr;    // [rows]
-    uint32_t* counts = nullptr;    // [rows], survivors found
-    uint64_t* survivors = nullptr; // [rows, capacity], in any order
-    uint32_t capacity = 0;         // entries that a row's survivors may have
-    int stage = 0;       // survivors that a block gathers first, <= kMaxStage
-    uint32_t staged = 0; // of them fit the shared memory at the end
+    int stage = 0; // survivors that a block gathers first, <= kMaxStage
 };
 
 } // namespace faiss_bits

@@ -164,21 +164,15 @@ void runSplit(
             continue;
         }
         again(params, unsigned(rows), stream);
-        SurvivorRuns runs;
-        runs.rows = rows;
-        runs.capacity = plan.capacity;
-        runs.entries = taken.survivors;
-        runs.counts = taken.counts;
-        runs.firstRow = row;
-        runSurvivorSort(p, runs, taken.sort, stream);
+        SurvivorList list;
+        list.rows = rows;
+        list.capacity = plan.capacity;
+        list.entries = taken.survivors;
+        list.counts = taken.counts;
+        list.columns = p.cols;
+        list.firstRow = row;
+        runSurvivorSort(list, outputOf(p), &params, taken.sort, stream);
     }
-}
-
-std::string refusal(const SelectProblem& p) {
-    if (p.ids) {
-        return "ids are given, it takes implicit ids only";
-    }
-    return "";
 }
 
 size_t workspaceBytes(const SelectProblem& p) {
@@ -220,9 +214,8 @@ void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
 } // namespace
 
 const SelectImplementation kSampleThresholdSelect = {
-        SelectAlgorithm::SampleThreshold,
         "sample_threshold",
-        refusal,
+        noRefusal,
         workspaceBytes,
         run};
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "kernels/device/TileStream.cuh"
-#include "kernels/select/threshold/FinishRows.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
 #include "kernels/select/threshold/RowSurvivors.cuh"
+#include "kernels/survivors/RowFinish.cuh"
 
 namespace faiss_bits {
 
@@ -16,7 +16,7 @@ template <class T, class Tile, int Threads, int Room>
 struct WholeRowsBody {
     using Sample = RowSample<Tile, Threads>;
     using Narrow = BlockNarrow<Threads>;
-    using Finish = RowFinish<T, Threads, Room>;
+    using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
     using Filter = RowSurvivors<Tile, false, DropOverflow>;
     using Stream = TileStream<T, Threads>;
     static constexpr bool kStreams = !Tile::kHasBias;
@@ -26,7 +26,7 @@ struct WholeRowsBody {
             typename Sample::SharedStorage sample;
             typename Finish::SharedStorage finish;
         };
-        int buffered;
+        uint32_t buffered;
         bool minusZero; // there may be such a survivor
     };
 
@@ -88,7 +88,7 @@ struct WholeRowsBody {
                 limit,
                 survivors,
                 &shared.buffered,
-                int(params.capacity),
+                params.capacity,
                 {},
                 &shared.minusZero};
         if constexpr (kStreams) {
@@ -181,7 +181,7 @@ struct WholeRowsBody {
         Filter{limit,
                survivors,
                &shared.buffered,
-               int(params.capacity),
+               params.capacity,
                {},
                &shared.minusZero}
                 .take(params, row, 0, params.cols);

@@ -1,11 +1,11 @@
-/// How the selection kernels read a row: a tile of it at a time, a few values
+/// How kernels read a row of keys: a tile of it at a time, a few values
 /// a thread, all loads in flight before the first use (Hanak 2023, 4.1.5).
 #pragma once
 
 #include <cfloat>
 
 #include "kernels/device/Entry.cuh"
-#include "kernels/select/SelectParams.h"
+#include "kernels/device/KeySource.h"
 
 namespace faiss_bits {
 
@@ -22,7 +22,7 @@ struct Radius {
     bool everything = true; // NaN passes too: the list is not full of numbers
     uint64_t entryLimit = kNoEntry; // entries below it pass
 
-    /// For values whose column (or id) may be lower than that of `kth`.
+    /// For values whose column may be lower than that of `kth`.
     __device__ static Radius upTo(uint64_t kth) {
         const uint32_t key = entryKey(kth);
         return {keyValue(key), key == kNanKey, makeEntry(key, 0xFFFFFFFFu)};
@@ -52,7 +52,7 @@ struct KeyTile {
     static constexpr int kPack = KeyPack<T>::kCount;
     static constexpr bool kHasBias = HasBias;
 
-    const SelectParams& params;
+    const KeySource& params;
     const T* row; // of keys
     float rowBias = 0;
 
@@ -60,7 +60,7 @@ struct KeyTile {
     uint32_t firstColumn = 0;
     uint32_t valid = 0; // bit i: values[i] is inside the segment
 
-    __device__ KeyTile(const SelectParams& p, uint32_t rowOfKeys)
+    __device__ KeyTile(const KeySource& p, uint32_t rowOfKeys)
             : params(p),
               row(static_cast<const T*>(p.keys) + p.rowStride * rowOfKeys) {
         if (HasBias && p.rowBias) {
@@ -81,7 +81,7 @@ struct KeyTile {
         return *this;
     }
 
-    __device__ static uint32_t rowLength(const SelectParams& p) {
+    __device__ static uint32_t rowLength(const KeySource& p) {
         return p.cols;
     }
 
@@ -291,66 +291,6 @@ struct KeyTile {
             }
         }
     }
-};
-
-/// A tile of the candidates that earlier blocks left.
-struct CandidateTile {
-    static constexpr int kItems = 8;
-
-    const uint64_t* row;
-    uint64_t values[kItems];
-
-    __device__ CandidateTile(const SelectParams& p, uint32_t rowOfKeys)
-            : row(p.candidates + uint64_t(rowOfKeys) * p.numCandidates) {}
-
-    __device__ static uint32_t rowLength(const SelectParams& p) {
-        return p.numCandidates;
-    }
-
-    __device__ __forceinline__ void load(uint32_t begin, uint32_t end) {
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            const uint32_t at = begin + i * blockDim.x + threadIdx.x;
-            values[i] = at < end ? row[at] : kNoEntry;
-        }
-        first_ = begin;
-    }
-
-    __device__ __forceinline__ uint32_t passing(const Radius& radius) const {
-        uint32_t mask = 0;
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            mask |= values[i] < radius.entryLimit ? 1u << i : 0u;
-        }
-        return mask;
-    }
-
-    __device__ __forceinline__ bool mayPass(const Radius& radius) const {
-        return passing(radius) != 0;
-    }
-
-    __device__ __forceinline__ uint64_t entryAt(uint32_t at) const {
-        return row[at];
-    }
-
-    __device__ __forceinline__ uint64_t entry(int i) const {
-        return row[first_ + i * blockDim.x + threadIdx.x];
-    }
-
-    template <int Groups>
-    __device__ __forceinline__ uint64_t leastOfGroup(int group) const {
-        constexpr int kSize = kItems / Groups;
-        uint64_t least = kNoEntry;
-#pragma unroll
-        for (int i = 0; i < kSize; ++i) {
-            const uint64_t e = values[group * kSize + i];
-            least = e < least ? e : least;
-        }
-        return least;
-    }
-
-   private:
-    uint32_t first_ = 0;
 };
 
 } // namespace faiss_bits

@@ -1,19 +1,17 @@
-/// From the survivors of a row to its k best in order.
+/// From the survivors of a row to its k best in order, by one block.
 #pragma once
 
 #include <algorithm>
 
 #include "kernels/device/Narrow.cuh"
 #include "kernels/device/SpreadSort.cuh"
-#include "kernels/select/SelectOrder.cuh"
-#include "kernels/select/SelectResult.cuh"
-#include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/survivors/WriteResult.cuh"
 
 namespace faiss_bits {
 
 /// Writes the k <= Room least of some entries in order: by bins, or where too
 /// many lie together, narrowed to at most Room and sorted.
-template <class T, int Threads, int Room>
+template <class T, class Params, int Threads, int Room>
 struct RowFinish {
     /// Few entries are sorted by as few warps as hold them.
     static constexpr int kSortThreads = Room <= 64 ? kWarpSize : Threads;
@@ -45,7 +43,7 @@ struct RowFinish {
     /// `entries` may be in shared or global memory; `room` is shared memory
     /// beside them. At least min(k, count) entries are not above `limit`.
     __device__ __forceinline__ void run(
-            const SelectParams& params,
+            const Params& params,
             uint32_t row,
             const uint64_t* entries,
             uint32_t count,
@@ -68,7 +66,7 @@ struct RowFinish {
     /// registers.
     __device__ static __noinline__ void runCrowded(
             SharedStorage& shared,
-            const SelectParams& params,
+            const Params& params,
             uint32_t row,
             const uint64_t* entries,
             uint32_t count,
@@ -77,7 +75,7 @@ struct RowFinish {
     }
 
     __device__ __forceinline__ void narrowAndSort(
-            const SelectParams& params,
+            const Params& params,
             uint32_t row,
             const uint64_t* entries,
             uint32_t count,
