@@ -41,8 +41,9 @@ struct PagePlan {
     bool isLong = false; ///< so much work that waits must be interruptible
 };
 
-/// 0.05 s of an H200, 0.3 s of a GPU with 8 TFLOP/s.
-constexpr double kPageWork = double(uint64_t(1) << 40);
+/// 0.03 s of an H200, 0.14 s of a GPU with 8 TFLOP/s: two pages under way and
+/// the next question come to less than a second on slow GPUs too.
+constexpr double kPageWork = double(uint64_t(1) << 39);
 /// Below this a wait is not worth a question.
 constexpr double kShortWork = double(uint64_t(1) << 34);
 /// Staging of a page. Large enough for the fastest copies and products, small

@@ -200,6 +200,7 @@ void runPages(
     limits.workPerRow =
             detail::searchWork(problem.numVectors, problem.d, int(perQuery));
     problem.batchQueries = numQueries;
+    problem.device = deviceTraits(context.device);
     call.run(limits, [&](const detail::Page& page) {
         problem.numQueries = page.rows;
         problem.queries = page.as<const void>(queries);
