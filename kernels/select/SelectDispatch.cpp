@@ -60,6 +60,48 @@ SelectProblem withOrder(SelectProblem problem) {
     return problem;
 }
 
+/// Of an algorithm that makes its plan in every run.
+class NoPlan final : public SelectFamilyPlan {
+   public:
+    NoPlan(const SelectProblem& shape, const SelectImplementation& one)
+            : one_(one), workspaceBytes_(one.workspaceBytes(shape)) {}
+
+    size_t workspaceBytes() const override {
+        return workspaceBytes_;
+    }
+    void run(
+            const SelectProblem& problem,
+            Workspace workspace,
+            cudaStream_t stream) const override {
+        one_.run(problem, workspace, stream);
+    }
+    std::string toString() const override {
+        return "planned in the run";
+    }
+
+   private:
+    const SelectImplementation& one_;
+    size_t workspaceBytes_;
+};
+
+void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
+    const auto same = [](const char* name, long long one, long long other) {
+        BITS_THROW_IF_NOT_FMT(
+                one == other,
+                "problem.%s = %lld, but it was planned for %lld",
+                name,
+                other,
+                one);
+    };
+    same("rows", planned.rows, p.rows);
+    same("cols", planned.cols, p.cols);
+    same("k", planned.k, p.k);
+    same("keyType", int(planned.keyType), int(p.keyType));
+    same("sorted", planned.sorted, p.sorted);
+    same("hasIds", planned.hasIds(), p.hasIds());
+    same("hasColBias", planned.hasColBias(), p.hasColBias());
+}
+
 void checkAlgorithm(SelectAlgorithm algorithm) {
     BITS_THROW_IF_NOT_FMT(
             algorithm == SelectAlgorithm::Auto || implementationOf(algorithm),
@@ -103,31 +145,54 @@ SelectAlgorithm selectAlgorithmOf(const std::string& name) {
             "algorithm = '%s' is none of %s", name.c_str(), names.c_str()));
 }
 
-SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
-    checkAlgorithm(problem.algorithm);
+std::string SelectPlan::toString() const {
+    return std::string(nameOf(algorithm_)) + ": " +
+            (family_ ? family_->toString() : "no rows");
+}
+
+SelectPlan planSelection(const SelectProblem& shape) {
+    checkAlgorithm(shape.algorithm);
+    checkSelectShape(shape);
+    const SelectImplementation& one = chosen(shape);
+    SelectPlan plan;
+    plan.algorithm_ = one.algorithm;
+    plan.shape_ = withOrder(shape);
+    if (shape.rows > 0) {
+        plan.family_ = one.plan ? one.plan(plan.shape_)
+                                : std::make_shared<NoPlan>(plan.shape_, one);
+        plan.workspaceBytes_ = plan.family_->workspaceBytes();
+    }
+    return plan;
+}
+
+void runSelect(
+        const SelectPlan& plan,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
     checkSelectShape(problem);
-    return chosen(problem).algorithm;
+    const SelectProblem ordered = withOrder(problem);
+    checkSameShape(plan.shape_, ordered);
+    if (!plan.family_) {
+        return;
+    }
+    checkSelectPointers(problem);
+    plan.family_->run(ordered, workspace, stream);
 }
 
 size_t selectWorkspaceBytes(const SelectProblem& problem) {
-    checkAlgorithm(problem.algorithm);
-    checkSelectShape(problem);
-    const SelectImplementation& one = chosen(problem);
-    return problem.rows == 0 ? 0 : one.workspaceBytes(withOrder(problem));
+    return planSelection(problem).workspaceBytes();
+}
+
+SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
+    return planSelection(problem).algorithm();
 }
 
 void runSelect(
         const SelectProblem& problem,
         Workspace workspace,
         cudaStream_t stream) {
-    checkAlgorithm(problem.algorithm);
-    checkSelectShape(problem);
-    const SelectImplementation& one = chosen(problem);
-    if (problem.rows == 0) {
-        return;
-    }
-    checkSelectPointers(problem);
-    one.run(withOrder(problem), workspace, stream);
+    runSelect(planSelection(problem), problem, workspace, stream);
 }
 
 } // namespace faiss_bits
