@@ -104,9 +104,11 @@ void runPages(
         problem.ids = ids ? ids->page(first, problem.rows) : nullptr;
         problem.outKeys = outKeys.page(first);
         problem.outIds = outIds.page(first);
-        const size_t bytes = selectWorkspaceBytes(problem);
+        const SelectPlan plan = planSelection(problem);
+        const size_t bytes = plan.workspaceBytes();
         auto scratch = detail::allocTemporary(context, bytes);
-        runSelect(problem, Workspace{scratch.get(), bytes}, context.stream);
+        runSelect(
+                plan, problem, Workspace{scratch.get(), bytes}, context.stream);
         outKeys.finish(first, problem.rows);
         outIds.finish(first, problem.rows);
     }
