@@ -121,12 +121,14 @@ void select(const Request& r, cudaStream_t stream) {
     WorkspaceSlices measured;
     layOut(measured);
     const size_t stagedBytes = measured.used();
-    const size_t selectBytes = selectWorkspaceBytes(problem);
+    const SelectPlan plan = planSelection(problem);
+    const size_t selectBytes = plan.workspaceBytes();
 
     const Scratch scratch(device, stagedBytes + selectBytes, stream);
     WorkspaceSlices slices({scratch.data(), stagedBytes});
     layOut(slices);
     runSelect(
+            plan,
             problem,
             {static_cast<uint8_t*>(scratch.data()) + stagedBytes, selectBytes},
             stream);

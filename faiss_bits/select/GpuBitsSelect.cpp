@@ -66,12 +66,13 @@ void runBatches(const detail::GpuContext& context, const SelectProblem& page) {
     for (idx_t first = 0; first < page.rows; first += rows) {
         rows = std::min(rows, page.rows - first);
         batch.rows = rows;
-        size_t bytes = selectWorkspaceBytes(batch);
-        while (bytes > budget && rows > 1) {
+        SelectPlan plan = planSelection(batch);
+        while (plan.workspaceBytes() > budget && rows > 1) {
             rows = (rows + 1) / 2;
             batch.rows = rows;
-            bytes = selectWorkspaceBytes(batch);
+            plan = planSelection(batch);
         }
+        const size_t bytes = plan.workspaceBytes();
         batch.keys = at(page.keys, first * page.cols, keyBytes);
         batch.ids = at(page.ids, first * page.cols, idBytes);
         batch.outKeys =
@@ -79,7 +80,7 @@ void runBatches(const detail::GpuContext& context, const SelectProblem& page) {
         batch.outIds =
                 const_cast<char*>(at(page.outIds, first * page.k, idBytes));
         auto scratch = detail::allocTemporary(context, bytes);
-        runSelect(batch, Workspace{scratch.get(), bytes}, context.stream);
+        runSelect(plan, batch, Workspace{scratch.get(), bytes}, context.stream);
     }
 }
 

@@ -2,6 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+#include <string>
+
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
@@ -56,6 +59,21 @@ struct SelectProblem {
     const float* rowBias = nullptr; ///< [rows]
     bool clampAtZero = true; ///< false: with colBias, below zero is below zero
 
+    /// For a plan, or a size query: the pointer will be set at the run.
+    bool idsGiven = false;
+    bool colBiasGiven = false;
+    bool rowBiasGiven = false;
+
+    bool hasIds() const {
+        return ids || idsGiven;
+    }
+    bool hasColBias() const {
+        return colBias || colBiasGiven;
+    }
+    bool hasRowBias() const {
+        return rowBias || rowBiasGiven;
+    }
+
     void* outKeys = nullptr; ///< [rows, k] of keyType
     void* outIds = nullptr;  ///< [rows, k] of idType
     idx_t outStride = 0;     ///< elements from row to row of both; 0 = k
@@ -65,17 +83,59 @@ struct SelectProblem {
     DeviceTraits device;
 };
 
-/// Scratch bytes that runSelect needs for this problem. Only the shape, types,
-/// algorithm, device and which pointers are set are read. Host only,
-/// no CUDA call. Throws what runSelect throws for a bad shape.
+class SelectFamilyPlan;
+
+/// How selections of one shape go: the algorithm, its own plan, the scratch. It
+/// serves any number of runs, on several streams and threads, and is cheap to
+/// copy.
+class SelectPlan {
+   public:
+    /// Never Auto.
+    SelectAlgorithm algorithm() const {
+        return algorithm_;
+    }
+    size_t workspaceBytes() const {
+        return workspaceBytes_;
+    }
+    /// Such as "sample_threshold: a block a row, threads = 128, ...".
+    std::string toString() const;
+
+   private:
+    friend SelectPlan planSelection(const SelectProblem&);
+    friend void runSelect(
+            const SelectPlan&,
+            const SelectProblem&,
+            Workspace,
+            cudaStream_t);
+
+    SelectAlgorithm algorithm_ = SelectAlgorithm::Auto;
+    size_t workspaceBytes_ = 0;
+    SelectProblem shape_;
+    std::shared_ptr<const SelectFamilyPlan> family_; // none for no rows
+};
+
+/// Plans problem.algorithm or, for Auto, what the tuning table says
+/// (SelectTable.inc). Reads the shape, the types, sorted, dropNan, the
+/// algorithm, the device, and which of ids and biases are set or will be: no
+/// pointer needs to be known. Host only, no CUDA call. Throws what runSelect
+/// throws for a bad shape.
+SelectPlan planSelection(const SelectProblem& shape);
+
+/// Runs a problem of the shape that was planned. Throws Error that names what
+/// differs, and what the other runSelect throws.
+void runSelect(
+        const SelectPlan& plan,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+/// planSelection(problem).workspaceBytes().
 size_t selectWorkspaceBytes(const SelectProblem& problem);
 
-/// The algorithm that runSelect takes: problem.algorithm or, for Auto, what the
-/// tuning table says (SelectTable.inc). Never Auto. Reads what
-/// selectWorkspaceBytes reads; host only. Throws what that throws.
+/// planSelection(problem).algorithm().
 SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 
-/// Selects the k smallest (or largest) keys of every row.
+/// Selects the k smallest (or largest) keys of every row: plans and runs.
 ///
 /// Shapes   keys and ids [rows, cols] with rowStride, outKeys and outIds
 ///          [rows, k]; row-major, device memory of the current device

@@ -78,6 +78,14 @@ void checkSelectPointers(const SelectProblem& p) {
             (long long)p.outStride,
             p.k);
     BITS_THROW_IF_NOT_FMT(
+            p.ids || !p.idsGiven, "ids = nullptr, and idsGiven is set");
+    BITS_THROW_IF_NOT_FMT(
+            p.colBias || !p.colBiasGiven,
+            "colBias = nullptr, and colBiasGiven is set");
+    BITS_THROW_IF_NOT_FMT(
+            p.rowBias || !p.rowBiasGiven,
+            "rowBias = nullptr, and rowBiasGiven is set");
+    BITS_THROW_IF_NOT_FMT(
             p.colBias || !p.rowBias,
             "colBias = nullptr, rowBias = %p: it needs a colBias",
             (const void*)p.rowBias);

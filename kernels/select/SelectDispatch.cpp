@@ -53,10 +53,6 @@ SelectAlgorithm chosen(const SelectProblem& p) {
     return p.algorithm == SelectAlgorithm::Auto ? tabled(p) : p.algorithm;
 }
 
-const SelectImplementation& chosenImplementation(const SelectProblem& p) {
-    return *implementationOf(chosen(p));
-}
-
 /// Throws unless the implementation takes the problem.
 void checkTaken(const SelectImplementation& one, const SelectProblem& p) {
     const std::string reason = one.refusal(p);
@@ -71,6 +67,55 @@ void checkTaken(const SelectImplementation& one, const SelectProblem& p) {
 SelectProblem withOrder(SelectProblem problem) {
     problem.sorted = problem.sorted || problem.dropNan;
     return problem;
+}
+
+/// Of an algorithm that makes its plan in every run.
+class NoPlan final : public SelectFamilyPlan {
+   public:
+    NoPlan(const SelectProblem& shape, const SelectImplementation& one)
+            : one_(one), workspaceBytes_(one.workspaceBytes(shape)) {}
+
+    size_t workspaceBytes() const override {
+        return workspaceBytes_;
+    }
+    void run(
+            const SelectProblem& problem,
+            Workspace workspace,
+            cudaStream_t stream) const override {
+        one_.run(problem, workspace, stream);
+    }
+    std::string toString() const override {
+        return "planned in the run";
+    }
+
+   private:
+    const SelectImplementation& one_;
+    size_t workspaceBytes_;
+};
+
+void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
+    const auto same = [](const char* name, long long one, long long other) {
+        BITS_THROW_IF_NOT_FMT(
+                one == other,
+                "problem.%s = %lld, but it was planned for %lld",
+                name,
+                other,
+                one);
+    };
+    same("rows", planned.rows, p.rows);
+    same("cols", planned.cols, p.cols);
+    same("k", planned.k, p.k);
+    same("keyType", int(planned.keyType), int(p.keyType));
+    same("sorted", planned.sorted, p.sorted);
+    same("hasIds", planned.hasIds(), p.hasIds());
+    same("hasColBias", planned.hasColBias(), p.hasColBias());
+}
+
+/// The plan of an implementation that takes the shape, which has rows.
+std::shared_ptr<const SelectFamilyPlan> familyPlan(
+        const SelectImplementation& one,
+        const SelectProblem& shape) {
+    return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
 } // namespace
@@ -116,7 +161,7 @@ size_t workspaceBytesOf(
     checkTaken(implementation, problem);
     return problem.rows == 0
             ? 0
-            : implementation.workspaceBytes(withOrder(problem));
+            : familyPlan(implementation, withOrder(problem))->workspaceBytes();
 }
 
 void runImplementation(
@@ -130,25 +175,56 @@ void runImplementation(
         return;
     }
     checkSelectPointers(problem);
-    implementation.run(withOrder(problem), workspace, stream);
+    const SelectProblem ordered = withOrder(problem);
+    familyPlan(implementation, ordered)->run(ordered, workspace, stream);
 }
 
-SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
-    const SelectAlgorithm algorithm = chosen(problem);
-    checkTaken(*implementationOf(algorithm), problem);
-    return algorithm;
+std::string SelectPlan::toString() const {
+    return std::string(nameOf(algorithm_)) + ": " +
+            (family_ ? family_->toString() : "no rows");
+}
+
+SelectPlan planSelection(const SelectProblem& shape) {
+    SelectPlan plan;
+    plan.algorithm_ = chosen(shape);
+    const SelectImplementation& one = *implementationOf(plan.algorithm_);
+    checkTaken(one, shape);
+    plan.shape_ = withOrder(shape);
+    if (shape.rows > 0) {
+        plan.family_ = familyPlan(one, plan.shape_);
+        plan.workspaceBytes_ = plan.family_->workspaceBytes();
+    }
+    return plan;
+}
+
+void runSelect(
+        const SelectPlan& plan,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
+    checkSelectShape(problem);
+    const SelectProblem ordered = withOrder(problem);
+    checkSameShape(plan.shape_, ordered);
+    if (!plan.family_) {
+        return;
+    }
+    checkSelectPointers(problem);
+    plan.family_->run(ordered, workspace, stream);
 }
 
 size_t selectWorkspaceBytes(const SelectProblem& problem) {
-    return workspaceBytesOf(chosenImplementation(problem), problem);
+    return planSelection(problem).workspaceBytes();
+}
+
+SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
+    return planSelection(problem).algorithm();
 }
 
 void runSelect(
         const SelectProblem& problem,
         Workspace workspace,
         cudaStream_t stream) {
-    runImplementation(
-            chosenImplementation(problem), problem, workspace, stream);
+    runSelect(planSelection(problem), problem, workspace, stream);
 }
 
 } // namespace faiss_bits

@@ -6,9 +6,9 @@
 ///     struct RowsAgain {
 ///         using Params = ...;        // FinishParams or derived from its parts
 ///         struct SharedStorage {};
-///         static __device__ bool isNeeded(const Params&, uint32_t row);
-///         static __device__ void run(SharedStorage&, const Params&, uint32_t
-///         row);
+///         __device__ static bool isNeeded(const Params&, uint32_t row);
+///         __device__ static void run(
+///                 SharedStorage&, const Params&, uint32_t row);
 ///     };
 ///
 /// isNeeded is asked by every thread of the row's block; run is called by all

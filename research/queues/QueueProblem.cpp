@@ -10,10 +10,10 @@ std::string queueRefusal(const SelectProblem& p) {
     if (p.k > kMaxQueueK) {
         return formatMessage("k = %d is above %d", p.k, kMaxQueueK);
     }
-    if (p.ids) {
+    if (p.hasIds()) {
         return "it takes no given ids, and ids is set";
     }
-    if (p.colBias || p.rowBias) {
+    if (p.hasColBias() || p.hasRowBias()) {
         return "it takes no biases, and colBias is set";
     }
     return "";

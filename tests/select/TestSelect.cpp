@@ -161,6 +161,59 @@ TEST_F(SelectIds, GivenIdsOfShortRows) {
     }
 }
 
+/// Plans without pointers, and runs what was planned.
+struct PlannedSelect {
+    static SelectPlan plan(SelectProblem p) {
+        p.idsGiven = p.ids;
+        p.colBiasGiven = p.colBias;
+        p.rowBiasGiven = p.rowBias;
+        p.keys = p.ids = p.outKeys = p.outIds = nullptr;
+        p.colBias = p.rowBias = nullptr;
+        return planSelection(p);
+    }
+    static size_t workspaceBytes(const SelectProblem& problem) {
+        return plan(problem).workspaceBytes();
+    }
+    static void run(
+            const SelectProblem& problem,
+            Workspace workspace,
+            cudaStream_t stream) {
+        runSelect(plan(problem), problem, workspace, stream);
+    }
+};
+
+class SelectPlanned : public GpuTest {};
+
+TEST_F(SelectPlanned, MatchOracle) {
+    for (SelectAlgorithm algorithm :
+         {SelectAlgorithm::Auto,
+          SelectAlgorithm::Bits,
+          SelectAlgorithm::SampleThreshold,
+          SelectAlgorithm::BitsGlobal,
+          SelectAlgorithm::SampleSelect,
+          SelectAlgorithm::SampleSelectTwoStage,
+          SelectAlgorithm::RadixSelect,
+          SelectAlgorithm::Sort}) {
+        for (bool bias : {false, true}) {
+            SelectCase c;
+            c.rows = 3;
+            c.cols = 50000;
+            c.algorithm = algorithm;
+            c.bias = bias;
+            c.givenIds = !bias;
+            SelectData data(c);
+            data.rank(50001);
+            for (int k : {1, 100, 2048, 3000, 50001}) {
+                if (algorithm == SelectAlgorithm::Bits && k > 2048) {
+                    continue;
+                }
+                ASSERT_TRUE(data.check(
+                        k, data.run(k, nullptr, 0xFF, PlannedSelect())));
+            }
+        }
+    }
+}
+
 class SelectBias : public GpuTest,
                    public ::testing::WithParamInterface<Values> {};
 

@@ -131,6 +131,20 @@ TEST_F(SurvivorLists, ManyRows) {
     expectAll(c, {10, 100, 1000});
 }
 
+TEST_F(SurvivorLists, SmallLists) {
+    SortCase c = listCase();
+    c.rows = 3;
+    c.cols = 5000;
+    c.counts = {4000, 7, 0};
+    c.values = Values::SomeNan;
+    expectAll(c, {1, 40, 2048, 2049});
+    c.lost = 5;
+    c.dropNan = true;
+    c.limits = true;
+    c.givenIds = true;
+    expectAll(c, {10, 600, 3000});
+}
+
 TEST_F(SurvivorLists, BadArgumentsAreNamed) {
     SurvivorList list;
     list.rows = 1;

@@ -50,6 +50,15 @@ BitsPass planPass(const SelectProblem& p, idx_t length) {
 
 } // namespace
 
+std::string BitsPlan::toString() const {
+    std::string text;
+    for (int i = 0; i < numPasses; ++i) {
+        text += (i > 0 ? ", then " : "") + std::to_string(passes[i].splits) +
+                " blocks a row of " + std::to_string(passes[i].length);
+    }
+    return text;
+}
+
 BitsPlan planBits(const SelectProblem& p) {
     BitsPlan plan;
     if (p.rows == 0) {

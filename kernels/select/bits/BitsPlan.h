@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -17,6 +19,8 @@ struct BitsPlan {
     static constexpr int kMaxPasses = 8;
     int numPasses = 0;
     BitsPass passes[kMaxPasses];
+
+    std::string toString() const;
 };
 
 /// Host only. Throws Error for a shape that runSelect does not take.

@@ -41,7 +41,7 @@ Launch keysLaunch(int k) {
 }
 
 Launch firstPass(const SelectProblem& p) {
-    if (p.colBias) {
+    if (p.hasColBias()) {
         return keysLaunch<BiasedKeys>(p.k);
     }
     switch (p.keyType) {
@@ -89,51 +89,62 @@ std::string refusal(const SelectProblem& p) {
                     std::to_string(kMaxSelectK);
 }
 
-size_t workspaceBytes(const SelectProblem& problem) {
-    const BitsPlan plan = planBits(problem);
-    WorkspaceSlices slices;
-    for (int i = 0; i < plan.numPasses; ++i) {
-        slices.take<uint64_t>(numCandidates(problem, plan.passes[i]));
-    }
-    return slices.used();
-}
+struct BitsFamily {
+    using Plan = BitsPlan;
+    static constexpr auto plan = planBits;
 
-void run(
-        const SelectProblem& problem,
-        Workspace workspace,
-        cudaStream_t stream) {
-    const BitsPlan plan = planBits(problem);
-    // Every slice is taken before the first launch: a workspace that is too
-    // small leaves the output as it was.
-    uint64_t* outCandidates[BitsPlan::kMaxPasses];
-    WorkspaceSlices slices(workspace);
-    for (int i = 0; i < plan.numPasses; ++i) {
-        outCandidates[i] =
-                slices.take<uint64_t>(numCandidates(problem, plan.passes[i]));
-    }
-
-    SelectParams params = makeSelectParams(problem);
-    for (int i = 0; i < plan.numPasses; ++i) {
-        const BitsPass& pass = plan.passes[i];
-        params.segment = pass.segment;
-        params.splits = pass.splits;
-        params.blocksAtATime = pass.blocksAtATime;
-        params.outCandidates = outCandidates[i];
-        params.samplesPerThread = i == 0 ? samplesFor(problem.k) : 0;
-        if (i > 0) {
-            params.candidates = outCandidates[i - 1];
-            params.numCandidates = pass.length;
+    static size_t workspaceBytes(
+            const SelectProblem& problem,
+            const BitsPlan& plan) {
+        WorkspaceSlices slices;
+        for (int i = 0; i < plan.numPasses; ++i) {
+            slices.take<uint64_t>(numCandidates(problem, plan.passes[i]));
         }
-        launchRows(
-                i == 0 ? firstPass(problem) : laterPass(problem),
-                params,
-                problem.rows,
-                stream);
+        return slices.used();
     }
-}
+
+    static void run(
+            const SelectProblem& problem,
+            const BitsPlan& plan,
+            Workspace workspace,
+            cudaStream_t stream) {
+        // Every slice is taken before the first launch: a workspace that is too
+        // small leaves the output as it was.
+        uint64_t* outCandidates[BitsPlan::kMaxPasses];
+        WorkspaceSlices slices(workspace);
+        for (int i = 0; i < plan.numPasses; ++i) {
+            outCandidates[i] = slices.take<uint64_t>(
+                    numCandidates(problem, plan.passes[i]));
+        }
+
+        SelectParams params = makeSelectParams(problem);
+        for (int i = 0; i < plan.numPasses; ++i) {
+            const BitsPass& pass = plan.passes[i];
+            params.segment = pass.segment;
+            params.splits = pass.splits;
+            params.blocksAtATime = pass.blocksAtATime;
+            params.outCandidates = outCandidates[i];
+            params.samplesPerThread = i == 0 ? samplesFor(problem.k) : 0;
+            if (i > 0) {
+                params.candidates = outCandidates[i - 1];
+                params.numCandidates = pass.length;
+            }
+            launchRows(
+                    i == 0 ? firstPass(problem) : laterPass(problem),
+                    params,
+                    problem.rows,
+                    stream);
+        }
+    }
+};
 
 } // namespace
 
-const SelectImplementation kBitsSelect = {"bits", refusal, workspaceBytes, run};
+const SelectImplementation kBitsSelect = {
+        "bits",
+        refusal,
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<BitsFamily>::make};
 
 } // namespace faiss_bits

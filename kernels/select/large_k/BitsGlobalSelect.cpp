@@ -33,10 +33,18 @@ struct Pass {
     idx_t bestStride = 0; // entries of a row that it leaves; 0: the result
 };
 
-struct Plan {
+struct BitsGlobalPlan {
+    bool sortsAll = false; // k >= cols: the rest is not used
     idx_t batch = 0;
     idx_t listCapacity = 0;
     std::vector<Pass> passes;
+
+    std::string toString() const {
+        return sortsAll ? "every column sorted"
+                        : std::to_string(passes.size()) + " passes, first " +
+                        std::to_string(passes[0].splits) + " blocks a row, " +
+                        std::to_string(batch) + " rows at a time";
+    }
 };
 
 /// Splits few rows over blocks, never so finely that a block would keep much
@@ -66,7 +74,7 @@ std::vector<Pass> planPasses(
     return passes;
 }
 
-size_t bytesPerRow(const SelectProblem& p, const Plan& plan) {
+size_t bytesPerRow(const SelectProblem& p, const BitsGlobalPlan& plan) {
     size_t entries = p.sorted ? p.k : 0;
     size_t lists = 0;
     for (const Pass& pass : plan.passes) {
@@ -76,9 +84,12 @@ size_t bytesPerRow(const SelectProblem& p, const Plan& plan) {
     return 8 * (entries + lists);
 }
 
-/// For k < cols.
-Plan makePlan(const SelectProblem& p) {
-    Plan plan;
+BitsGlobalPlan makePlan(const SelectProblem& p) {
+    BitsGlobalPlan plan;
+    plan.sortsAll = p.k >= p.cols;
+    if (plan.sortsAll) {
+        return plan;
+    }
     // No pass reads more than cols entries of a row.
     plan.listCapacity =
             divUp(std::min(2 * idx_t(p.k) + kListRoom, p.cols), 2) * 2;
@@ -96,7 +107,7 @@ struct Scratch {
 
 Scratch takeScratch(
         const SelectProblem& problem,
-        const Plan& plan,
+        const BitsGlobalPlan& plan,
         WorkspaceSlices& slices) {
     Scratch scratch;
     const size_t rows = plan.batch;
@@ -117,18 +128,9 @@ Scratch takeScratch(
     return scratch;
 }
 
-size_t workspaceBytes(const SelectProblem& problem) {
-    if (problem.rows == 0 || problem.k >= problem.cols) {
-        return sortAllWorkspaceBytes(problem);
-    }
-    WorkspaceSlices slices;
-    takeScratch(problem, makePlan(problem), slices);
-    return slices.used();
-}
-
 void runPasses(
         const SelectProblem& problem,
-        const Plan& plan,
+        const BitsGlobalPlan& plan,
         const Scratch& scratch,
         MultiPassParams p,
         cudaStream_t stream) {
@@ -149,51 +151,69 @@ void runPasses(
     }
 }
 
-void run(
-        const SelectProblem& problem,
-        Workspace workspace,
-        cudaStream_t stream) {
-    if (problem.rows == 0 || problem.k >= problem.cols) {
-        return runSortAll(problem, workspace, stream);
-    }
-    const Plan plan = makePlan(problem);
-    WorkspaceSlices slices(workspace);
-    const Scratch scratch = takeScratch(problem, plan, slices);
+struct BitsGlobalFamily {
+    using Plan = BitsGlobalPlan;
+    static constexpr auto plan = makePlan;
 
-    MultiPassParams p;
-    p.select = makeSelectParams(problem);
-    p.wanted = uint32_t(problem.k);
-    p.seed = kSampleSeed;
-    p.lists = static_cast<uint64_t*>(scratch.rest.data);
-    p.listCapacity = uint32_t(plan.listCapacity);
-    p.outEntries = scratch.entries;
-    for (idx_t row = 0; row < problem.rows; row += plan.batch) {
-        const idx_t rows = std::min(plan.batch, problem.rows - row);
-        p.rows = uint32_t(rows);
-        p.select.firstRow = uint32_t(row);
-        if (problem.sorted) {
-            p.layout = planSegmentSort(problem, rows, problem.k, true).layout;
+    static size_t workspaceBytes(
+            const SelectProblem& problem,
+            const BitsGlobalPlan& plan) {
+        if (plan.sortsAll) {
+            return sortAllWorkspaceBytes(problem);
         }
-        runPasses(problem, plan, scratch, p, stream);
-        if (problem.sorted) {
-            SegmentRuns runs;
-            runs.rows = rows;
-            runs.stride = problem.k;
-            runs.entries = scratch.entries;
-            runs.firstRow = row;
-            runs.byColumn = true;
-            runs.composed = p.layout.used;
-            runSegmentSort(problem, runs, scratch.rest, stream);
+        WorkspaceSlices slices;
+        takeScratch(problem, plan, slices);
+        return slices.used();
+    }
+
+    static void run(
+            const SelectProblem& problem,
+            const BitsGlobalPlan& plan,
+            Workspace workspace,
+            cudaStream_t stream) {
+        if (plan.sortsAll) {
+            return runSortAll(problem, workspace, stream);
+        }
+        WorkspaceSlices slices(workspace);
+        const Scratch scratch = takeScratch(problem, plan, slices);
+
+        MultiPassParams p;
+        p.select = makeSelectParams(problem);
+        p.wanted = uint32_t(problem.k);
+        p.seed = kSampleSeed;
+        p.lists = static_cast<uint64_t*>(scratch.rest.data);
+        p.listCapacity = uint32_t(plan.listCapacity);
+        p.outEntries = scratch.entries;
+        for (idx_t row = 0; row < problem.rows; row += plan.batch) {
+            const idx_t rows = std::min(plan.batch, problem.rows - row);
+            p.rows = uint32_t(rows);
+            p.select.firstRow = uint32_t(row);
+            if (problem.sorted) {
+                p.layout =
+                        planSegmentSort(problem, rows, problem.k, true).layout;
+            }
+            runPasses(problem, plan, scratch, p, stream);
+            if (problem.sorted) {
+                SegmentRuns runs;
+                runs.rows = rows;
+                runs.stride = problem.k;
+                runs.entries = scratch.entries;
+                runs.firstRow = row;
+                runs.byColumn = true;
+                runs.composed = p.layout.used;
+                runSegmentSort(problem, runs, scratch.rest, stream);
+            }
         }
     }
-}
+};
 
 } // namespace
 
 const SelectImplementation kBitsGlobalSelect = {
         "bits_global",
         noRefusal,
-        workspaceBytes,
-        run};
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<BitsGlobalFamily>::make};
 
 } // namespace faiss_bits

@@ -67,10 +67,21 @@ idx_t rowsPerBatch(idx_t rows, size_t bytesPerRow) {
     return divUp(rows, divUp(rows, most));
 }
 
+std::string MultiPassPlan::toString() const {
+    return sortsAll ? "every column sorted"
+                    : std::to_string(passes) + " passes of " +
+                    std::to_string(splits) + " blocks a row, " +
+                    std::to_string(batch) + " rows at a time";
+}
+
 MultiPassPlan planMultiPass(const SelectProblem& p, MultiPassKind kind) {
     const bool radix = kind == MultiPassKind::Radix;
     const bool twoStages = kind == MultiPassKind::SampleTwoStage;
     MultiPassPlan plan;
+    plan.sortsAll = p.k >= p.cols;
+    if (plan.sortsAll) {
+        return plan;
+    }
     plan.buckets = radix ? kDigitBuckets : kSampleBuckets;
     plan.passes = radix ? radixPasses(p.cols) : samplePasses(p.cols);
     plan.tiles = twoStages ? uint32_t(divUp(p.cols, kFilterTile)) : 0;
@@ -94,7 +105,7 @@ MultiPassPlan planMultiPass(const SelectProblem& p, MultiPassKind kind) {
 
 MultiPassLaunches multiPassLaunches(const SelectProblem& problem) {
     MultiPassLaunches launches;
-    if (problem.colBias) {
+    if (problem.hasColBias()) {
         getMultiPassLaunches<MultiPassBiased>(launches);
         return launches;
     }

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
 
 enum class MultiPassKind { SampleOneStage, SampleTwoStage, Radix };
 
-/// How a multi-pass selection with k < cols runs. Made from shape and types.
+/// How a multi-pass selection runs. Made from shape and types.
 struct MultiPassPlan {
     idx_t batch = 0;             // rows at a time
     uint32_t splits = 1;         // blocks of a row
@@ -14,6 +16,9 @@ struct MultiPassPlan {
     int passes = 0;              // at most; what is left then is for one block
     uint32_t tiles = 0;          // of a row, for the filter of two stages
     uint32_t capacities[2] = {}; // candidates that the buffers of a row hold
+    bool sortsAll = false;       // k >= cols: the rest is not used
+
+    std::string toString() const;
 };
 
 MultiPassPlan planMultiPass(const SelectProblem& problem, MultiPassKind kind);

@@ -79,16 +79,6 @@ Scratch takeScratch(
     return scratch;
 }
 
-template <MultiPassKind Kind>
-size_t workspaceBytes(const SelectProblem& problem) {
-    if (problem.rows == 0 || problem.k >= problem.cols) {
-        return sortAllWorkspaceBytes(problem);
-    }
-    WorkspaceSlices slices;
-    takeScratch(problem, Kind, planMultiPass(problem, Kind), slices);
-    return slices.used();
-}
-
 /// All passes over the rows of `p`, until each has its k entries.
 void runPasses(
         const MultiPassLaunches& launches,
@@ -121,55 +111,79 @@ void runPasses(
 }
 
 template <MultiPassKind Kind>
-void run(
-        const SelectProblem& problem,
-        Workspace workspace,
-        cudaStream_t stream) {
-    if (problem.rows == 0 || problem.k >= problem.cols) {
-        return runSortAll(problem, workspace, stream);
-    }
-    const MultiPassPlan plan = planMultiPass(problem, Kind);
-    WorkspaceSlices slices(workspace);
-    const Scratch scratch = takeScratch(problem, Kind, plan, slices);
-    const MultiPassLaunches launches = multiPassLaunches(problem);
+struct MultiPassFamily {
+    using Plan = MultiPassPlan;
 
-    MultiPassParams p;
-    p.select = makeSelectParams(problem);
-    p.wanted = uint32_t(problem.k);
-    p.splits = plan.splits;
-    p.oneStage = Kind != MultiPassKind::SampleTwoStage;
-    p.seed = kSampleSeed;
-    p.tiles = plan.tiles;
-    p.outEntries = scratch.entries;
-    size_t clearedBytes = 0;
-    WorkspaceSlices rest(scratch.rest);
-    takePassSlices(plan, rest, p, clearedBytes);
+    static MultiPassPlan plan(const SelectProblem& problem) {
+        return planMultiPass(problem, Kind);
+    }
 
-    for (idx_t row = 0; row < problem.rows; row += plan.batch) {
-        const idx_t rows = std::min(plan.batch, problem.rows - row);
-        p.rows = uint32_t(rows);
-        p.select.firstRow = uint32_t(row);
-        if (problem.sorted) {
-            p.layout = planSegmentSort(problem, rows, problem.k, byColumn(Kind))
-                               .layout;
+    static size_t workspaceBytes(
+            const SelectProblem& problem,
+            const MultiPassPlan& plan) {
+        if (plan.sortsAll) {
+            return sortAllWorkspaceBytes(problem);
         }
-        runPasses(launches, Kind, plan, p, clearedBytes, stream);
-        if (problem.sorted) {
-            SegmentRuns runs;
-            runs.rows = rows;
-            runs.stride = problem.k;
-            runs.entries = scratch.entries;
-            runs.firstRow = row;
-            runs.byColumn = byColumn(Kind);
-            runs.composed = p.layout.used;
-            runSegmentSort(problem, runs, scratch.rest, stream);
+        WorkspaceSlices slices;
+        takeScratch(problem, Kind, plan, slices);
+        return slices.used();
+    }
+
+    static void run(
+            const SelectProblem& problem,
+            const MultiPassPlan& plan,
+            Workspace workspace,
+            cudaStream_t stream) {
+        if (plan.sortsAll) {
+            return runSortAll(problem, workspace, stream);
+        }
+        WorkspaceSlices slices(workspace);
+        const Scratch scratch = takeScratch(problem, Kind, plan, slices);
+        const MultiPassLaunches launches = multiPassLaunches(problem);
+
+        MultiPassParams p;
+        p.select = makeSelectParams(problem);
+        p.wanted = uint32_t(problem.k);
+        p.splits = plan.splits;
+        p.oneStage = Kind != MultiPassKind::SampleTwoStage;
+        p.seed = kSampleSeed;
+        p.tiles = plan.tiles;
+        p.outEntries = scratch.entries;
+        size_t clearedBytes = 0;
+        WorkspaceSlices rest(scratch.rest);
+        takePassSlices(plan, rest, p, clearedBytes);
+
+        for (idx_t row = 0; row < problem.rows; row += plan.batch) {
+            const idx_t rows = std::min(plan.batch, problem.rows - row);
+            p.rows = uint32_t(rows);
+            p.select.firstRow = uint32_t(row);
+            if (problem.sorted) {
+                p.layout = planSegmentSort(
+                                   problem, rows, problem.k, byColumn(Kind))
+                                   .layout;
+            }
+            runPasses(launches, Kind, plan, p, clearedBytes, stream);
+            if (problem.sorted) {
+                SegmentRuns runs;
+                runs.rows = rows;
+                runs.stride = problem.k;
+                runs.entries = scratch.entries;
+                runs.firstRow = row;
+                runs.byColumn = byColumn(Kind);
+                runs.composed = p.layout.used;
+                runSegmentSort(problem, runs, scratch.rest, stream);
+            }
         }
     }
-}
+};
 
 template <MultiPassKind Kind>
 constexpr SelectImplementation implementation(const char* name) {
-    return {name, noRefusal, workspaceBytes<Kind>, run<Kind>};
+    return {name,
+            noRefusal,
+            nullptr,
+            nullptr,
+            SelectFamilyPlanOf<MultiPassFamily<Kind>>::make};
 }
 
 } // namespace

@@ -77,10 +77,37 @@ void runSortAll(
     }
 }
 
+namespace {
+
+struct SortFamily {
+    struct Plan {
+        std::string toString() const {
+            return "every column sorted";
+        }
+    };
+
+    static Plan plan(const SelectProblem&) {
+        return {};
+    }
+    static size_t workspaceBytes(const SelectProblem& problem, const Plan&) {
+        return sortAllWorkspaceBytes(problem);
+    }
+    static void run(
+            const SelectProblem& problem,
+            const Plan&,
+            Workspace workspace,
+            cudaStream_t stream) {
+        runSortAll(problem, workspace, stream);
+    }
+};
+
+} // namespace
+
 const SelectImplementation kSortSelect = {
         "sort",
         noRefusal,
-        sortAllWorkspaceBytes,
-        runSortAll};
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<SortFamily>::make};
 
 } // namespace faiss_bits

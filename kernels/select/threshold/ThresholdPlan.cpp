@@ -165,7 +165,7 @@ void setFirstPart(
         const SelectProblem& p,
         double survivors) {
     const double ratio = survivors / p.k;
-    const double tile = plan.policy.threads * (p.colBias ? 8.0 : 16.0);
+    const double tile = plan.policy.threads * (p.hasColBias() ? 8.0 : 16.0);
     const uint32_t tiles = uint32_t(p.cols / tile);
     if (ratio <= 1.5 || tiles < 4) {
         return;
@@ -195,7 +195,9 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.fused = true;
     plan.policy = policyFor(kWholeRowsPolicies, fusedThreads(p), p.k);
     const int threads = plan.policy.threads;
-    if (!shouldFuse(p, wholeRowBlocks(threads, plan.policy.room, !p.colBias))) {
+    if (!shouldFuse(
+                p,
+                wholeRowBlocks(threads, plan.policy.room, !p.hasColBias()))) {
         return false;
     }
     if (p.cols <= kNoSampleCols || p.cols <= 2 * p.k) {

@@ -23,7 +23,7 @@ using Launch = void (*)(const ThresholdParams&, unsigned, cudaStream_t);
 /// Calls choose.operator()<Keys>() with the key type of the problem.
 template <class Choose>
 Launch forKeys(const SelectProblem& p, Choose choose) {
-    if (p.colBias) {
+    if (p.hasColBias()) {
         return choose.template operator()<BiasedKeys>();
     }
     switch (p.keyType) {
@@ -152,48 +152,59 @@ void runSplit(
     }
 }
 
-size_t workspaceBytes(const SelectProblem& p) {
-    WorkspaceSlices slices;
-    takeSlices(planThreshold(p), slices);
-    return slices.used();
-}
+struct ThresholdFamily {
+    using Plan = ThresholdPlan;
+    static constexpr auto plan = planThreshold;
 
-void run(const SelectProblem& p, Workspace workspace, cudaStream_t stream) {
-    const ThresholdPlan plan = planThreshold(p);
-    WorkspaceSlices slices(workspace);
-    const Slices taken = takeSlices(plan, slices);
-
-    ThresholdParams params;
-    static_cast<SelectParams&>(params) = makeSelectParams(p);
-    params.samplePlaces = plan.samplePlaces;
-    params.sampleRank = plan.sampleRank;
-    params.mostSampleRank = plan.mostSampleRank;
-    params.sampleParts = plan.sampleParts;
-    params.sampled = taken.sampled;
-    params.limits = taken.limits;
-    params.counts = taken.counts;
-    params.survivors = taken.survivors;
-    params.capacity = plan.capacity;
-    params.staged = plan.expected;
-    params.segment = plan.segment;
-    params.splits = plan.splits;
-    params.stage = plan.stage;
-    params.firstPart = plan.firstPart;
-    params.partGrowth = plan.partGrowth;
-    params.stages = plan.stages;
-    if (plan.fused) {
-        runFused(p, plan, params, stream);
-    } else {
-        runSplit(p, plan, taken, params, stream);
+    static size_t workspaceBytes(
+            const SelectProblem&,
+            const ThresholdPlan& plan) {
+        WorkspaceSlices slices;
+        takeSlices(plan, slices);
+        return slices.used();
     }
-}
+
+    static void run(
+            const SelectProblem& p,
+            const ThresholdPlan& plan,
+            Workspace workspace,
+            cudaStream_t stream) {
+        WorkspaceSlices slices(workspace);
+        const Slices taken = takeSlices(plan, slices);
+
+        ThresholdParams params;
+        static_cast<SelectParams&>(params) = makeSelectParams(p);
+        params.samplePlaces = plan.samplePlaces;
+        params.sampleRank = plan.sampleRank;
+        params.mostSampleRank = plan.mostSampleRank;
+        params.sampleParts = plan.sampleParts;
+        params.sampled = taken.sampled;
+        params.limits = taken.limits;
+        params.counts = taken.counts;
+        params.survivors = taken.survivors;
+        params.capacity = plan.capacity;
+        params.staged = plan.expected;
+        params.segment = plan.segment;
+        params.splits = plan.splits;
+        params.stage = plan.stage;
+        params.firstPart = plan.firstPart;
+        params.partGrowth = plan.partGrowth;
+        params.stages = plan.stages;
+        if (plan.fused) {
+            runFused(p, plan, params, stream);
+        } else {
+            runSplit(p, plan, taken, params, stream);
+        }
+    }
+};
 
 } // namespace
 
 const SelectImplementation kSampleThresholdSelect = {
         "sample_threshold",
         noRefusal,
-        workspaceBytes,
-        run};
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<ThresholdFamily>::make};
 
 } // namespace faiss_bits

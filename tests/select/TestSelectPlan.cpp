@@ -1,0 +1,130 @@
+/// Plans that are made before any pointer is known. None makes a CUDA call: the
+/// devices are hidden before the first one.
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "kernels/select/Select.h"
+#include "tests/common/ExpectError.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class SelectPlans : public ::testing::Test {
+   protected:
+    static void SetUpTestSuite() {
+        setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    }
+
+    template <class T = void>
+    static T* nowhere() {
+        return reinterpret_cast<T*>(uintptr_t(1) << 20);
+    }
+
+    static SelectProblem shapeOf(idx_t rows, idx_t cols, int k) {
+        SelectProblem p;
+        p.rows = rows;
+        p.cols = cols;
+        p.k = k;
+        return p;
+    }
+
+    static const std::vector<SelectProblem>& shapes() {
+        static const std::vector<SelectProblem> all = {
+                shapeOf(1, 100, 10),
+                shapeOf(3, 1 << 22, 100),
+                shapeOf(4000, 70000, 2048),
+                shapeOf(20, 1 << 20, 50000),
+                shapeOf(5, 300, 300),
+                shapeOf(5, 30000, 40000)};
+        return all;
+    }
+};
+
+TEST_F(SelectPlans, NeedNoPointers) {
+    for (SelectAlgorithm algorithm : selectAlgorithms()) {
+        for (SelectProblem p : shapes()) {
+            p.algorithm = algorithm;
+            for (bool isBiased : {false, true}) {
+                SelectProblem given = p;
+                given.keys = nowhere();
+                given.outKeys = given.outIds = nowhere();
+                p.colBiasGiven = p.rowBiasGiven = isBiased;
+                given.colBias = given.rowBias =
+                        isBiased ? nowhere<float>() : nullptr;
+                SelectPlan plan;
+                try {
+                    plan = planSelection(p);
+                } catch (const Error&) {
+                    EXPECT_THROW(planSelection(given), Error);
+                    continue; // refused, with pointers and without
+                }
+                EXPECT_EQ(plan.algorithm(), algorithm);
+                EXPECT_EQ(plan.workspaceBytes(), selectWorkspaceBytes(given));
+                EXPECT_EQ(plan.toString(), planSelection(given).toString());
+            }
+        }
+    }
+}
+
+TEST_F(SelectPlans, SayWhatTheyAre) {
+    for (SelectProblem p : shapes()) {
+        const SelectPlan plan = planSelection(p);
+        EXPECT_EQ(plan.algorithm(), chosenAlgorithm(p));
+        EXPECT_EQ(
+                plan.toString().find(
+                        std::string(nameOf(plan.algorithm())) + ": "),
+                0u)
+                << plan.toString();
+        EXPECT_GT(plan.toString().size(), 20u);
+    }
+    const SelectPlan none = planSelection(shapeOf(0, 100, 10));
+    EXPECT_NE(none.toString().find("no rows"), std::string::npos);
+    EXPECT_EQ(none.workspaceBytes(), 0u);
+}
+
+TEST_F(SelectPlans, RefuseAnotherShape) {
+    SelectProblem p = shapeOf(4, 70000, 100);
+    const SelectPlan plan = planSelection(p);
+    const auto expectNamed = [&](const SelectProblem& other, const char* name) {
+        EXPECT_TRUE(throwsNaming(
+                [&] { runSelect(plan, other, {}, nullptr); }, name));
+    };
+    expectNamed(shapeOf(5, 70000, 100), "rows");
+    expectNamed(shapeOf(4, 70001, 100), "cols");
+    expectNamed(shapeOf(4, 70000, 101), "k");
+    SelectProblem other = p;
+    other.keyType = DataType::Float16;
+    expectNamed(other, "keyType");
+    other = p;
+    other.sorted = false;
+    expectNamed(other, "sorted");
+    other = p;
+    other.colBias = nowhere<float>();
+    expectNamed(other, "hasColBias");
+    other = p;
+    other.ids = nowhere();
+    expectNamed(other, "hasIds");
+}
+
+TEST_F(SelectPlans, PromisedPointersMustBeSet) {
+    SelectProblem p = shapeOf(4, 70000, 100);
+    p.keys = p.outKeys = p.outIds = nowhere();
+    for (bool SelectProblem::*flag :
+         {&SelectProblem::idsGiven,
+          &SelectProblem::colBiasGiven,
+          &SelectProblem::rowBiasGiven}) {
+        SelectProblem promised = p;
+        promised.*flag = true;
+        EXPECT_TRUE(throwsNaming(
+                [&] {
+                    runSelect(planSelection(promised), promised, {}, nullptr);
+                },
+                "nullptr",
+                "Given"));
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
