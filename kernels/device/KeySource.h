@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/common/Layout.h"
 #include "kernels/common/Types.h"
 
 namespace faiss_bits {
@@ -10,13 +11,14 @@ namespace faiss_bits {
 struct KeySource {
     const void* keys = nullptr; // [rows, cols] of the kernel's key type
     idx_t rowStride = 0;
-    uint32_t cols = 0;
-    uint32_t signMask = 0;    // flips keys for `largest`: 0x80000000, else 0
-    bool vectorLoads = false; // rows start at multiples of 16 bytes
-
     const float* colBias = nullptr; // [cols]
     const float* rowBias = nullptr; // [rows] or nullptr: zeros
+    uint32_t cols = 0;
+    uint32_t signMask = 0; // flips keys for `largest`: 0x80000000, else 0
     float floor = 0; // biased keys below it count as it; 0 or -infinity
+    uint32_t vectorLoads = 0; // 1: rows start at multiples of 16 bytes
 };
+
+static_assert(!hasTailPadding<KeySource>());
 
 } // namespace faiss_bits

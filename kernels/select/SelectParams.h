@@ -28,4 +28,6 @@ struct SelectParams : KeySource, ResultParams {
     int blocksAtATime = 0;
 };
 
+static_assert(!hasTailPadding<SelectParams>());
+
 } // namespace faiss_bits

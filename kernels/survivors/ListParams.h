@@ -17,6 +17,8 @@ struct ListParams {
     uint32_t staged = 0;   // of them fit the shared memory at the end
 };
 
+static_assert(!hasTailPadding<ListParams>());
+
 /// What finishes rows of lists, whoever made them.
 struct FinishParams : KeySource, ResultParams, ListParams {};
 
