@@ -33,7 +33,7 @@ sanitizer=$(command -v compute-sanitizer ||
 # whose scratch is more than FAISS's temporary memory and comes fresh.
 filter_for() {
     if [[ $1 == initcheck && $filter != *-* ]]; then
-        echo "$filter:-FlatValues.SmallTiesGoToTheLowerId"
+        echo "$filter:-GpuFlatValues/*.SmallTiesGoToTheLowerId"
     else
         echo "$filter"
     fi
@@ -73,7 +73,7 @@ for tool in "${tools[@]}"; do
         # Programs that make no CUDA call are not for here (the sanitizer
         # fails on them), nor are those without a small test.
         case $program in
-            *_host | *_no_device | */test_fused) continue ;;
+            *_host | *_no_device | */test_fused | */test_fused_flat) continue ;;
         esac
         list=$("$program" --gtest_list_tests --gtest_filter="$filter" | grep "^  ") || true
         if [[ -n $list ]]; then

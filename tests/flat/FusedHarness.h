@@ -106,6 +106,13 @@ class FusedData {
         }
     }
 
+    /// The same of integers, for which each vector has one right distance
+    /// (but for METRIC_Lp, whose powers are rounded).
+    void expectExact(const SearchOutput& out, int64_t k) const {
+        ASSERT_EQ(int(c.fill), int(Fill::Integers));
+        expectNearest(out, k);
+    }
+
     void expectInRange(
             const faiss::RangeSearchResult& found,
             float radius,

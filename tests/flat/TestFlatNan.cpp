@@ -8,27 +8,19 @@
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 
 #include "faiss_bits/flat/GpuBitsDistance.h"
-#include "tests/flat/IndexHarness.h"
+#include "tests/flat/suite/FlatNan.h"
+#include "tests/flat/suite/GpuFlatKind.h"
 
 namespace faiss_bits::test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-class FlatNan : public GpuTest {};
+INSTANTIATE_TYPED_TEST_SUITE_P(GpuFlatNan, FlatNan, GpuFlatKind);
 
-/// Few and many queries take different paths.
-const std::vector<int64_t> kBatches = {1, 2, 16, 17, 60};
+class GpuFlatNan : public GpuTest {};
 
-/// Every `step`th vector becomes NaN, of either sign.
-void spoil(FlatData& data, int64_t step) {
-    for (int64_t i = 0; i < data.c.n; i += step) {
-        data.vectors[i * data.c.d + i % data.c.d] = i % 2 ? kNan : -kNan;
-    }
-}
-
-/// By an index, and without one.
+/// Without an index.
 SearchOutput bfKnnOnHost(const FlatData& data, int k) {
     const int64_t places = data.c.q * k;
     SearchOutput out;
@@ -53,29 +45,24 @@ SearchOutput bfKnnOnHost(const FlatData& data, int k) {
     return out;
 }
 
-TEST_F(FlatNan, SmallVectors) {
+TEST_F(GpuFlatNan, SmallVectorsOfBfKnn) {
     FlatCase c;
     c.n = 700;
     c.d = 12;
     c.fill = Fill::Integers;
-    for (int64_t q : kBatches) {
+    for (int64_t q : {1, 2, 16, 17, 60}) {
         c.q = q;
         for (const FlatCase& kind : kindsOf(c)) {
             FlatData data(kind);
             spoil(data, 7); // 600 numbers are left
-            const auto index = data.makeIndex();
             for (int k : {1, 599, 600, 601, 700, 1000}) {
-                const auto out = searchOnHost(*index, data.queries, k);
-                data.expectExact(out, k);
-                ASSERT_TRUE(sameOutput(
-                        searchOnDevice(*index, data.queries, k), out));
                 data.expectExact(bfKnnOnHost(data, k), k);
             }
         }
     }
 }
 
-TEST_F(FlatNan, SmallVectorsAndALargeK) {
+TEST_F(GpuFlatNan, SmallVectorsAndALargeKOfBfKnn) {
     FlatCase c;
     c.n = 7000;
     c.d = 4;
@@ -85,16 +72,14 @@ TEST_F(FlatNan, SmallVectorsAndALargeK) {
         for (const FlatCase& kind : kindsOf(c)) {
             FlatData data(kind);
             spoil(data, 7); // 6000 numbers are left
-            const auto index = data.makeIndex();
             for (int k : {5999, 6000, 6001, 7000, 8000}) {
-                data.expectExact(searchOnHost(*index, data.queries, k), k);
                 data.expectExact(bfKnnOnHost(data, k), k);
             }
         }
     }
 }
 
-TEST_F(FlatNan, SmallQueries) {
+TEST_F(GpuFlatNan, SmallQueriesOfBfKnn) {
     FlatCase c;
     c.n = 500;
     c.d = 6;
@@ -104,43 +89,20 @@ TEST_F(FlatNan, SmallQueries) {
         for (const FlatCase& kind : kindsOf(c)) {
             FlatData data(kind);
             data.queries[(q / 2) * c.d + 3] = kNan;
-            const auto index = data.makeIndex();
             for (int k : {1, 20, 600, 3000}) {
-                const auto out = searchOnHost(*index, data.queries, k);
+                const auto out = bfKnnOnHost(data, k);
                 data.expectExact(out, k); // the others' results are theirs
                 for (int j = 0; j < k; ++j) {
                     ASSERT_EQ(out.labels[(q / 2) * k + j], -1);
                 }
-                data.expectExact(bfKnnOnHost(data, k), k);
             }
-        }
-    }
-}
-
-TEST_F(FlatNan, SmallNothingButNan) {
-    FlatCase c;
-    c.n = 300;
-    c.d = 3;
-    c.fill = Fill::Integers;
-    for (int64_t q : {1, 40}) {
-        c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
-            FlatData data(kind);
-            spoil(data, 1);
-            const auto index = data.makeIndex();
-            for (int k : {1, 300, 2500}) {
-                data.expectExact(searchOnHost(*index, data.queries, k), k);
-            }
-            std::vector<int64_t> labels(q * 5, 7);
-            index->assign(q, data.queries.data(), labels.data(), 5);
-            ASSERT_EQ(labels, std::vector<int64_t>(q * 5, -1));
         }
     }
 }
 
 /// Several tiles of vectors, of which one has hardly a number: its empty places
 /// must not come before what another tile has, be it an infinity.
-TEST_F(FlatNan, TilesWithoutNumbers) {
+TEST_F(GpuFlatNan, TilesWithoutNumbers) {
     faiss::gpu::StandardGpuResources resources;
     resources.setPinnedMemory(0);
     resources.setTempMemory(0);
@@ -171,7 +133,7 @@ TEST_F(FlatNan, TilesWithoutNumbers) {
 }
 
 /// All distances are not a selection: NaN stays.
-TEST_F(FlatNan, SmallAllDistances) {
+TEST_F(GpuFlatNan, SmallAllDistances) {
     FlatCase c;
     c.n = 50;
     c.q = 20;
@@ -193,7 +155,7 @@ TEST_F(FlatNan, SmallAllDistances) {
 }
 
 /// A vector without a nearest centroid is not stored.
-TEST_F(FlatNan, IVFStoresWhatHasANearestCentroid) {
+TEST_F(GpuFlatNan, IVFStoresWhatHasANearestCentroid) {
     FlatCase c;
     c.n = 5000;
     c.d = 16;

@@ -1,91 +1,23 @@
 /// Every bad argument: a FaissException that names it, and an index that is
 /// what it was.
 
-#include <faiss/IndexFlat.h>
-
 #include "faiss_bits/flat/FusedDistance.h"
-#include "tests/flat/FusedHarness.h"
+#include "tests/flat/suite/CpuFlatKind.h"
+#include "tests/flat/suite/FlatArguments.h"
 
 namespace faiss_bits::test {
 namespace {
 
-class FusedFlatArguments : public ::testing::Test {
-   protected:
-    FusedFlatArguments() : data(makeCase()), index(data.makeIndex()) {}
+INSTANTIATE_TYPED_TEST_SUITE_P(FusedFlatArguments, FlatArguments, CpuFlatKind);
 
-    static FusedCase makeCase() {
-        FusedCase c;
-        c.n = 100;
-        c.d = 8;
-        c.q = 3;
-        c.fill = Fill::Integers;
-        return c;
-    }
+/// What only the CPU index takes.
+class FusedFlatArguments : public FlatArguments<CpuFlatKind> {};
 
-    void TearDown() override {
-        // Still in use, as if nothing had been asked.
-        EXPECT_EQ(index->ntotal, 100);
-        data.expectNearest(searchOnHost(*index, data.queries, 5), 5);
+TEST_F(FusedFlatArguments, Plan) {
+    for (idx_t k : {idx_t(0), idx_t(-1), -(idx_t(1) << 40)}) {
+        EXPECT_TRUE(faissThrowsNaming(
+                [&] { index->plan(3, k); }, "k", std::to_string(k)));
     }
-
-    FusedData data;
-    std::unique_ptr<IndexFusedFlat> index;
-    float distances[30];
-    idx_t labels[30];
-    float x[24] = {};
-};
-
-TEST_F(FusedFlatArguments, Constructors) {
-    for (int d : {0, -4}) {
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { IndexFusedFlat index(d); }, "d", std::to_string(d)));
-    }
-    for (auto metric : {faiss::METRIC_Canberra, faiss::METRIC_JensenShannon}) {
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { IndexFusedFlat index(4, metric); },
-                "metric",
-                std::to_string(int(metric))));
-        const faiss::IndexFlat other(4, metric);
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { IndexFusedFlat index(other); },
-                "metric",
-                std::to_string(int(metric))));
-    }
-    const faiss::IndexFlat noDimensions;
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { IndexFusedFlat index(noDimensions); }, "d", "0"));
-}
-
-TEST_F(FusedFlatArguments, Search) {
-    for (idx_t k : {idx_t(0), idx_t(-1), idx_t(-1) << 40}) {
-        const std::string value = std::to_string(k);
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { index->search(3, x, k, distances, labels); },
-                "k",
-                value));
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { index->assign(3, x, labels, k); }, "k", value));
-        EXPECT_TRUE(faissThrowsNaming([&] { index->plan(3, k); }, "k", value));
-        // Also where there is nothing to search.
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { index->search(0, x, k, distances, labels); },
-                "k",
-                value));
-    }
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(-1, x, 5, distances, labels); }, "n", "-1"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(3, nullptr, 5, distances, labels); }, "x"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(3, x, 5, nullptr, labels); }, "distances"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(3, x, 5, distances, nullptr); }, "labels"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->assign(3, nullptr, labels, 5); }, "x"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->assign(3, x, nullptr, 5); }, "labels"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->assign(-2, x, labels, 5); }, "n", "-2"));
     EXPECT_TRUE(faissThrowsNaming([&] { index->plan(-2, 5); }, "n", "-2"));
 }
 
@@ -102,7 +34,7 @@ TEST_F(FusedFlatArguments, RangeSearch) {
     faiss::RangeSearchResult noLimits(3, false);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index->range_search(3, x, 1, &noLimits); }, "lims"));
-    index->range_search(3, data.queries.data(), 1e9, &three);
+    index->range_search(3, data->queries.data(), 1e9, &three);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index->range_search(3, x, 1, &three); }, "result"));
     EXPECT_EQ(three.lims[3], 300u);
@@ -141,12 +73,7 @@ TEST_F(FusedFlatArguments, Subset) {
             "labels"));
 }
 
-TEST_F(FusedFlatArguments, MetricChangedBehindOurBack) {
-    index->metric_type = faiss::METRIC_Canberra;
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(3, x, 5, distances, labels); },
-            "metric",
-            "20"));
+TEST_F(FusedFlatArguments, MetricArgChangedBehindOurBack) {
     index->metric_type = faiss::METRIC_Lp;
     for (float p : {0.f, -2.f, std::numeric_limits<float>::infinity()}) {
         index->metric_arg = p;
@@ -177,69 +104,6 @@ TEST_F(FusedFlatArguments, Choice) {
     index->choice.depthBlock = -3;
     EXPECT_TRUE(faissThrowsNaming(search, "depthBlock", "-3"));
     index->choice = {};
-}
-
-TEST_F(FusedFlatArguments, Add) {
-    EXPECT_TRUE(faissThrowsNaming([&] { index->add(-1, x); }, "n", "-1"));
-    EXPECT_TRUE(faissThrowsNaming([&] { index->add(1, nullptr); }, "x"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->add(idx_t(1) << 31, x); }, "n", "2147483648"));
-    const idx_t ids[3] = {5, 6, 7};
-    EXPECT_THROW(index->add_with_ids(3, x, ids), faiss::FaissException);
-}
-
-TEST_F(FusedFlatArguments, Reconstruct) {
-    for (idx_t key : {idx_t(-1), idx_t(100), idx_t(1) << 40}) {
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { index->reconstruct(key, x); },
-                "key",
-                std::to_string(key)));
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { index->reconstruct_n(key, 1, x); },
-                "i0",
-                std::to_string(key)));
-    }
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct(0, nullptr); }, "recons"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_n(99, 2, x); }, "ni", "2"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_n(1, INT64_MAX, x); }, "ni"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_n(0, -1, x); }, "ni", "-1"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_n(0, 1, nullptr); }, "recons"));
-
-    const idx_t good[2] = {0, 99};
-    const idx_t high[2] = {0, 100};
-    const idx_t low[2] = {-2, 0};
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_batch(2, high, x); }, "keys", "100"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_batch(2, low, x); }, "keys", "-2"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_batch(2, nullptr, x); }, "keys"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_batch(2, good, nullptr); }, "recons"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reconstruct_batch(-1, good, x); }, "n", "-1"));
-
-    float residuals[16];
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->compute_residual(x, residuals, 100); }, "key", "100"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->compute_residual_n(2, x, residuals, low); },
-            "keys",
-            "-2"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->compute_residual_n(2, nullptr, residuals, good); },
-            "xs"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->compute_residual_n(2, x, nullptr, good); },
-            "residuals"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->compute_residual_n(2, x, residuals, nullptr); },
-            "keys"));
 }
 
 /// What the kernels throw comes out as FAISS's exception.

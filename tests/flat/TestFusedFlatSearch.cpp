@@ -2,215 +2,22 @@
 
 #include <cmath>
 
-#include <faiss/IndexFlat.h>
-
-#include "tests/flat/FusedHarness.h"
+#include "tests/flat/suite/CpuFlatKind.h"
+#include "tests/flat/suite/FlatSearch.h"
 
 namespace faiss_bits::test {
 namespace {
 
-void expectSearches(const FusedCase& c, const std::vector<int64_t>& ks) {
-    const FusedData data(c);
-    const auto index = data.makeIndex();
-    ASSERT_EQ(index->ntotal, c.n);
-    for (int64_t k : ks) {
-        data.expectNearest(searchOnHost(*index, data.queries, k), k);
-    }
-}
+INSTANTIATE_TYPED_TEST_SUITE_P(FusedFlatSearch, FlatSearch, CpuFlatKind);
 
-TEST(FusedFlatSearch, EveryMetricAndFill) {
-    FusedCase c;
-    for (Fill fill : {Fill::Uniform, Fill::Integers}) {
-        c.fill = fill;
-        for (int64_t q : {1, 5, 40}) {
-            c.q = q;
-            for (const FusedCase& one : metricsOf(c)) {
-                expectSearches(one, {1, 10, 400});
-            }
-        }
-    }
-}
-
-TEST(FusedFlatSearch, EveryK) {
-    FusedCase c;
-    c.n = 3000;
-    c.d = 33;
-    for (int64_t q : {3, 40}) {
-        c.q = q;
-        for (const FusedCase& one : metricsOf(c)) {
-            expectSearches(
-                    one,
-                    {1,
-                     2,
-                     31,
-                     32,
-                     33,
-                     100,
-                     1023,
-                     1024,
-                     2048,
-                     2049,
-                     2999,
-                     3000,
-                     3001,
-                     6000});
-        }
-    }
-}
-
-TEST(FusedFlatSearch, EveryDimension) {
-    FusedCase c;
-    c.n = 300;
-    for (int d :
-         {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 64, 128, 130, 768, 1537}) {
-        c.d = d;
-        for (int64_t q : {2, 33}) {
-            c.q = q;
-            for (const FusedCase& one : metricsOf(c)) {
-                expectSearches(one, {1, 20});
-            }
-        }
-    }
-}
-
-TEST(FusedFlatSearch, EveryBatch) {
-    FusedCase c;
-    c.n = 700;
-    c.d = 12;
-    for (int64_t q :
-         {1, 2, 3, 7, 8, 9, 11, 12, 13, 16, 17, 24, 25, 64, 65, 257}) {
-        c.q = q;
-        for (const FusedCase& one : metricsOf(c)) {
-            expectSearches(one, {1, 50});
-        }
-    }
-}
-
-TEST(FusedFlatSearch, EverySize) {
-    FusedCase c;
-    c.d = 5;
-    c.fill = Fill::Integers;
-    for (int64_t n : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 99}) {
-        c.n = n;
-        for (int64_t q : {1, 33}) {
-            c.q = q;
-            for (const FusedCase& one : metricsOf(c)) {
-                expectSearches(one, {1, n, n + 1, 2048});
-            }
-        }
-    }
-}
-
-TEST(FusedFlatSearch, ManyVectors) {
-    FusedCase c;
-    c.n = 100003;
-    c.d = 4;
-    c.fill = Fill::Integers;
-    for (int64_t q : {1, 20}) {
-        c.q = q;
-        for (const FusedCase& one : metricsOf(c)) {
-            expectSearches(one, {1, 100, 2048});
-        }
-    }
-    c.q = 2;
-    expectSearches(c, {c.n - 1, c.n, c.n + 1});
-}
-
-TEST(FusedFlatSearch, EmptyIndex) {
-    FusedCase c;
-    c.n = 0;
-    for (int64_t q : {1, 40}) {
-        c.q = q;
-        for (const FusedCase& one : metricsOf(c)) {
-            expectSearches(one, {1, 7, 2048});
-        }
-    }
-}
-
-TEST(FusedFlatSearch, NoQueries) {
+TEST(FusedFlatSearch, NoQueriesInOtherCalls) {
     const FusedData data(FusedCase{});
     const auto index = data.makeIndex();
-    index->search(0, nullptr, 5, nullptr, nullptr);
-    index->assign(0, nullptr, nullptr, 5);
     index->knn_subset(0, nullptr, 0, nullptr, 5, nullptr, nullptr);
-    index->add(0, nullptr);
     faiss::RangeSearchResult found(0);
     index->range_search(0, nullptr, 1, &found);
     EXPECT_EQ(found.lims[0], 0u);
     EXPECT_EQ(index->ntotal, data.c.n);
-}
-
-TEST(FusedFlatSearch, OtherCallsSearchTheSame) {
-    FusedCase c;
-    c.n = 30;
-    c.d = 6;
-    c.q = 4;
-    c.fill = Fill::Integers;
-    for (const FusedCase& one : metricsOf(c)) {
-        const FusedData data(one);
-        const auto index = data.makeIndex();
-        for (int64_t k : {1, 7, 35}) {
-            const auto expected = searchOnHost(*index, data.queries, k);
-            std::vector<int64_t> labels(c.q * k, -123);
-            index->assign(c.q, data.queries.data(), labels.data(), k);
-            EXPECT_EQ(labels, expected.labels) << one;
-
-            SearchOutput out;
-            out.distances.resize(c.q * k);
-            out.labels.resize(c.q * k);
-            std::vector<float> found(c.q * k * c.d);
-            index->search_and_reconstruct(
-                    c.q,
-                    data.queries.data(),
-                    k,
-                    out.distances.data(),
-                    out.labels.data(),
-                    found.data());
-            EXPECT_TRUE(sameOutput(out, expected)) << one << " k=" << k;
-            for (int64_t i = 0; i < c.q * k * c.d; ++i) {
-                const int64_t label = out.labels[i / c.d];
-                // FAISS fills up with NaN.
-                const float want = label < 0
-                        ? std::numeric_limits<float>::quiet_NaN()
-                        : data.vectors[label * c.d + i % c.d];
-                ASSERT_TRUE(sameBits(found[i], want)) << one << " k=" << k;
-            }
-#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-            index->search_ex(
-                    c.q,
-                    data.queries.data(),
-                    faiss::NumericType::Float32,
-                    k,
-                    out.distances.data(),
-                    out.labels.data());
-            EXPECT_TRUE(sameOutput(out, expected)) << one << " k=" << k;
-#endif
-        }
-    }
-}
-
-/// The same ids as FAISS's own index where no two distances are near.
-TEST(FusedFlatSearch, AgreesWithFaiss) {
-    FusedCase c;
-    c.n = 2000;
-    c.d = 64;
-    for (int64_t q : {3, 50}) {
-        c.q = q;
-        for (const FusedCase& one : metricsOf(c)) {
-            const FusedData data(one);
-            faiss::IndexFlat theirs(c.d, one.metric);
-            theirs.metric_arg = one.metricArg;
-            theirs.add(c.n, data.vectors.data());
-            const int k = 10;
-            const auto a = searchOnHost(*data.makeIndex(), data.queries, k);
-            const auto b = searchOnHost(theirs, data.queries, k);
-            int same = 0;
-            for (size_t i = 0; i < a.labels.size(); ++i) {
-                same += a.labels[i] == b.labels[i];
-            }
-            EXPECT_GE(same, int(a.labels.size() * 0.99)) << one;
-        }
-    }
 }
 
 TEST(FusedFlatSearch, RangeSearch) {
