@@ -16,6 +16,8 @@
 #include "benchs/cpu/MachineLimits.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Machine.h"
+#include "kernels/cpu/Targets.h"
 
 #define BENCH_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -6,6 +6,7 @@
 #include <faiss/MetricType.h>
 
 #include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Range.h"
 
 namespace faiss_bits {
 

@@ -6,7 +6,7 @@
 #include <faiss/IndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
-#include "kernels/cpu/Plan.h"
+#include "kernels/cpu/Choice.h"
 
 namespace faiss_bits {
 

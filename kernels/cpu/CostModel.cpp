@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/KnnSelection.h"
 #include "kernels/cpu/MachineFile.h"
-#include "kernels/cpu/Sweep.h"
 
 namespace faiss_bits::cpu {
 

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "kernels/cpu/KernelTypes.h"
+#include "kernels/common/Types.h"
+#include "kernels/cpu/KernelMetric.h"
+#include "kernels/cpu/Machine.h"
 #include "kernels/cpu/Plan.h"
 
 namespace faiss_bits::cpu {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/common/Types.h"
+#include "kernels/cpu/KernelMetric.h"
 
 /// What the host code of this family hands to the kernels of an instruction
 /// set, and gets back. Plain structs; no SIMD header.
@@ -16,19 +17,6 @@ namespace faiss_bits::cpu {
 inline idx_t roundUp(idx_t value, idx_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
-
-/// What a kernel accumulates. Keys are always "smaller is nearer": queries are
-/// negated while they are packed where the metric is a similarity.
-enum class KernelMetric : uint8_t {
-    L2, ///< products; |x|^2 - 2 <q, x>, completed by |q|^2 at the selection
-    Product, ///< products
-    Cosine,  ///< products with unit queries, times 1 / |x|
-    L1,      ///< |q - x|
-    Linf,    ///< largest |q - x|; NaN wins
-    Squares, ///< (q - x)^2: Lp with p = 2
-    Power,   ///< |q - x|^p
-};
-constexpr int kNumKernelMetrics = 7;
 
 /// Number of a candidate within one search: its place in the sorted vectorIds.
 template <class T>

@@ -2,7 +2,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/Run.h"
-#include "kernels/cpu/Sweep.h"
+#include "kernels/cpu/SearchPlan.h"
 
 namespace faiss_bits::cpu {
 

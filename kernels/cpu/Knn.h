@@ -1,48 +1,11 @@
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "kernels/common/Types.h"
 #include "kernels/cpu/Plan.h"
+#include "kernels/cpu/Problem.h"
 
 /// Exact search on the CPU, fused: distances are selected from while they are
 /// still in registers or in cache. No FAISS, no CUDA and no SIMD header here.
 namespace faiss_bits::cpu {
-
-/// What the searches of this family share: the vectors, the queries, and how.
-template <class T> // float or double
-struct Problem {
-    Metric metric = Metric::L2;
-    T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
-
-    idx_t numQueries = 0;
-    idx_t numVectors = 0; ///< n: references searched, after vectorIds
-    int d = 0;
-
-    const T* queries = nullptr; ///< row-major, rows queryStride apart
-    idx_t queryStride = 0;      ///< elements, >= d; 0: d
-    /// Rows of `queries` to search for, [numQueries], any order, repeats
-    /// allowed. nullptr: rows 0 .. numQueries - 1.
-    const idx_t* queryIds = nullptr;
-
-    const T* vectors = nullptr; ///< row-major, rows vectorStride apart
-    idx_t vectorStride = 0;     ///< elements, >= d; 0: d
-    /// Rows of `vectors` to search in, [numVectors], any order. Results name
-    /// these rows. nullptr: rows 0 .. numVectors - 1.
-    const idx_t* vectorIds = nullptr;
-
-    /// 0: as many as OpenMP would use (omp_get_max_threads). Never changes the
-    /// result.
-    int threads = 0;
-
-    Choice choice; ///< forced variant, blocking and instruction set
-
-    /// Called now and then on the calling thread, never inside the parallel
-    /// loops; what it throws ends the search, with the outputs undefined.
-    std::function<void()> interrupt;
-};
 
 /// k nearest of every query.
 template <class T>
@@ -50,15 +13,6 @@ struct KnnProblem : Problem<T> {
     idx_t k = 0;
     T* outDistances = nullptr; ///< [numQueries, k]
     idx_t* outIds = nullptr;   ///< [numQueries, k], -1 = none
-};
-
-/// All vectors nearer than a radius, query after query.
-template <class T>
-struct RangeResult {
-    std::vector<idx_t>
-            limits; ///< [numQueries + 1]; query i: limits[i] .. limits[i + 1]
-    std::vector<T> distances;
-    std::vector<idx_t> ids; ///< ascending within a query
 };
 
 /// Finds the k nearest vectors of every query, exactly.
@@ -91,11 +45,6 @@ struct RangeResult {
 ///          buffered variant, which it does not have, docs/algorithms.md
 template <class T>
 void runKnn(const KnnProblem<T>& problem);
-
-/// All vectors with distance < radius (similarity > radius), as FAISS's
-/// range_search. Arithmetic, threads and errors as above.
-template <class T>
-RangeResult<T> runRange(const Problem<T>& problem, T radius);
 
 /// What runKnn would do: throws what it throws for a bad shape.
 template <class T>

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/SortEntries.h"
+#include "kernels/cpu/Sweep.h"
 
 namespace faiss_bits::cpu {
 

@@ -4,9 +4,19 @@
 
 #include "kernels/cpu/Heap.h"
 #include "kernels/cpu/KernelTypes.h"
-#include "kernels/cpu/Sweep.h"
+#include "kernels/cpu/Plan.h"
+#include "kernels/cpu/Setup.h"
 
 namespace faiss_bits::cpu {
+
+/// Rows that a thread finishes at a time.
+constexpr idx_t kRowsPerJob = 8;
+
+/// Variant 6 with more than a quarter of a row to keep sorts what a bisection
+/// leaves: a heap of that size would be a slow sort.
+inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
+    return 4 * k > numVectors;
+}
 
 /// The k nearest of some queries while the vectors go by: a sink for each part
 /// of the vectors, and what makes rows of the result of them.

@@ -1,3 +1,5 @@
+#include "kernels/cpu/Machine.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,8 +12,8 @@
 #include <vector>
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/MachineFile.h"
-#include "kernels/cpu/Plan.h"
 #include "kernels/cpu/Targets.h"
 
 namespace faiss_bits::cpu {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "kernels/cpu/Plan.h"
+#include "kernels/cpu/Machine.h"
 
 namespace faiss_bits::cpu {
 

@@ -1,11 +1,11 @@
+#include "kernels/cpu/Range.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "kernels/common/Error.h"
-#include "kernels/cpu/Knn.h"
-#include "kernels/cpu/ParallelFor.h"
+#include "kernels/cpu/SearchPlan.h"
 #include "kernels/cpu/Sweep.h"
 
 namespace faiss_bits::cpu {

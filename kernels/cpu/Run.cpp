@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/KnnSelection.h"
+#include "kernels/cpu/Sweep.h"
 
 namespace faiss_bits::cpu {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/Knn.h"
-#include "kernels/cpu/Sweep.h"
+#include "kernels/cpu/Setup.h"
 
 namespace faiss_bits::cpu {
 

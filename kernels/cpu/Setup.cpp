@@ -1,10 +1,13 @@
+#include "kernels/cpu/Setup.h"
+
 #include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/common/Error.h"
-#include "kernels/cpu/Sweep.h"
+#include "kernels/cpu/KernelTable.h"
+#include "kernels/cpu/Targets.h"
 
 namespace faiss_bits::cpu {
 

@@ -4,58 +4,12 @@
 #include <vector>
 
 #include "kernels/cpu/KernelTypes.h"
-#include "kernels/cpu/Knn.h"
-#include "kernels/cpu/Targets.h"
+#include "kernels/cpu/Plan.h"
+#include "kernels/cpu/Setup.h"
 
-/// What k nearest neighbours and range search share: a checked problem, and the
-/// sweeps that feed every distance to the sinks.
+/// The sweeps that feed every distance to the sinks, which k nearest neighbours
+/// and range search share.
 namespace faiss_bits::cpu {
-
-/// A problem that was checked, with its defaults filled in.
-template <class T>
-struct Setup {
-    KernelMetric metric = KernelMetric::L2;
-    bool similarity = false; ///< keys are negated results
-    T power = 0;
-    int depth = 0;
-    RowView<T> queries, vectors;
-    idx_t numQueries = 0, numVectors = 0;
-    int team = 1; ///< threads of every parallel loop; a plan may use fewer
-    int64_t target = 0;
-    CommonKernels<T> common;
-    MetricKernels<T> kernels;
-    std::vector<idx_t>
-            sortedIds; ///< behind vectors.ids, if the caller's are not
-    const std::function<void()>* interrupt = nullptr;
-
-    Setup() = default;
-    Setup(Setup&&) = default;
-    Setup& operator=(Setup&&) = default;
-
-    /// The caller's row of a candidate.
-    idx_t idOf(CandidateId<T> id) const {
-        return vectors.ids ? vectors.ids[id] : idx_t(id);
-    }
-    void callInterrupt() const {
-        if (*interrupt) {
-            (*interrupt)();
-        }
-    }
-};
-
-/// Throws Error for what Knn.h calls bad, k aside. With `shapeOnly`,
-/// pointers are not looked at.
-template <class T>
-Setup<T> checkProblem(const Problem<T>& problem, bool shapeOnly);
-
-/// k = 0 plans a range search. Nothing is measured unless `predict`, or the
-/// choice among the packed variants needs it.
-template <class T>
-Plan planSearch(
-        const Setup<T>& setup,
-        const Problem<T>& problem,
-        idx_t k,
-        bool predict);
 
 /// The sweep whose threads share the queries. Keeps its scratch from one batch
 /// of queries to the next, and the packed vectors if they are one block.
@@ -131,15 +85,6 @@ inline idx_t partBegin(idx_t numVectors, int tile, int part, int parts) {
     const idx_t tiles = (numVectors + tile - 1) / tile;
     const idx_t begin = tiles / parts * part + tiles % parts * part / parts;
     return begin * tile < numVectors ? begin * tile : numVectors;
-}
-
-/// Rows that a thread finishes at a time.
-constexpr idx_t kRowsPerJob = 8;
-
-/// Variant 6 with more than a quarter of a row to keep sorts what a bisection
-/// leaves: a heap of that size would be a slow sort.
-inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
-    return 4 * k > numVectors;
 }
 
 } // namespace faiss_bits::cpu

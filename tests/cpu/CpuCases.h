@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Choice.h"
+#include "tests/common/MetricNames.h"
 
-/// Cases of the fused CPU search, and the vectors to fill them with.
+/// Cases of the search on the CPU, and the vectors to fill them with.
 namespace faiss_bits::test {
 
 inline const std::vector<Metric> kCpuMetrics = {
@@ -29,24 +30,6 @@ inline const std::vector<cpu::Variant> kCpuVariants = {
         cpu::Variant::Var5,
         cpu::Variant::Var6,
         cpu::Variant::Direct};
-
-inline const char* metricName(Metric metric) {
-    switch (metric) {
-        case Metric::L2:
-            return "L2";
-        case Metric::InnerProduct:
-            return "InnerProduct";
-        case Metric::Cosine:
-            return "Cosine";
-        case Metric::L1:
-            return "L1";
-        case Metric::Linf:
-            return "Linf";
-        case Metric::Lp:
-            return "Lp";
-    }
-    return "?";
-}
 
 enum class Contents {
     Uniform,     ///< components in [-1, 1)
@@ -239,16 +222,11 @@ inline std::string describe(const cpu::Choice& choice, int threads) {
 
 } // namespace faiss_bits::test
 
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 
-// GoogleTest's names of parameters.
-
-inline void PrintTo(Metric metric, std::ostream* out) {
-    *out << test::metricName(metric);
-}
-
-inline void PrintTo(cpu::Variant variant, std::ostream* out) {
+/// GoogleTest's name of a parameter.
+inline void PrintTo(Variant variant, std::ostream* out) {
     *out << nameOf(variant);
 }
 
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu

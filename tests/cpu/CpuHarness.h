@@ -11,11 +11,13 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Range.h"
+#include "kernels/cpu/Targets.h"
 #include "tests/cpu/CpuCases.h"
 #include "tests/cpu/CpuCompare.h"
 #include "tests/cpu/CpuReference.h"
 
-/// Runs the fused searches and holds the results against the reference.
+/// Runs the searches on the CPU and holds the results against the reference.
 namespace faiss_bits::test {
 
 template <class T>

@@ -7,9 +7,9 @@
 #include <string>
 #include <type_traits>
 
-#include "kernels/cpu/Plan.h"
+#include "kernels/common/Types.h"
 
-/// What the fused CPU search is held against: every metric as it is defined,
+/// What the search on the CPU is held against: every metric as it is defined,
 /// in a wider type, and the keys that rounding in T can make of it. Shares no
 /// code with the kernels, and is itself tested (TestCpuReference.cpp).
 namespace faiss_bits::test {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/Run.h"
+#include "kernels/cpu/SearchPlan.h"
 #include "tests/cpu/CpuHarness.h"
 
 namespace faiss_bits::test {

@@ -4,6 +4,7 @@
 
 #include <faiss/IndexFlat.h>
 
+#include "kernels/cpu/Targets.h"
 #include "tests/flat/FusedHarness.h"
 
 namespace faiss_bits::test {
