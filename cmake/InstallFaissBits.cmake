@@ -59,8 +59,13 @@ if(FAISS_BITS_ENABLE_GPU)
 endif()
 # What the headers of faiss_bits/ name; bits_cpu itself is inside libfaiss_bits.
 install(FILES
-  "${PROJECT_SOURCE_DIR}/kernels/cpu/FusedKnn.h"
-  "${PROJECT_SOURCE_DIR}/kernels/cpu/FusedPlan.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Choice.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Knn.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Machine.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Plan.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Problem.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Range.h"
+  "${PROJECT_SOURCE_DIR}/kernels/cpu/Targets.h"
   DESTINATION ${faiss_bits_include_dir}/kernels/cpu)
 install(FILES
   "${PROJECT_SOURCE_DIR}/kernels/common/Error.h"

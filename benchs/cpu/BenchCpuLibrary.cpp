@@ -15,7 +15,9 @@
 #include "benchs/cpu/GemmHeap.h"
 #include "benchs/cpu/MachineLimits.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
-#include "kernels/cpu/FusedKnn.h"
+#include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Machine.h"
+#include "kernels/cpu/Targets.h"
 
 #define BENCH_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -40,7 +42,7 @@ const char* guarded(const Body& body) {
 
 /// "L2", "IP", "cosine", "L1", "Linf", or "Lp3" for p = 3.
 struct MetricName {
-    FusedMetric ours = FusedMetric::L2;
+    Metric ours = Metric::L2;
     faiss::MetricType theirs = faiss::METRIC_L2;
     float argument = 2;
     bool isInFaiss = true;
@@ -50,19 +52,19 @@ struct MetricName {
             return;
         }
         if (name == "IP") {
-            ours = FusedMetric::InnerProduct;
+            ours = Metric::InnerProduct;
             theirs = faiss::METRIC_INNER_PRODUCT;
         } else if (name == "cosine") {
-            ours = FusedMetric::Cosine;
+            ours = Metric::Cosine;
             isInFaiss = false;
         } else if (name == "L1") {
-            ours = FusedMetric::L1;
+            ours = Metric::L1;
             theirs = faiss::METRIC_L1;
         } else if (name == "Linf") {
-            ours = FusedMetric::Linf;
+            ours = Metric::Linf;
             theirs = faiss::METRIC_Linf;
         } else if (name.rfind("Lp", 0) == 0 && name.size() > 2) {
-            ours = FusedMetric::Lp;
+            ours = Metric::Lp;
             theirs = faiss::METRIC_Lp;
             argument = std::stof(name.substr(2));
         } else {
@@ -74,7 +76,7 @@ struct MetricName {
 };
 
 template <class T>
-FusedKnnProblem<T> fusedProblem(
+cpu::KnnProblem<T> knnProblemOf(
         const char* metric,
         idx_t q,
         idx_t n,
@@ -85,7 +87,7 @@ FusedKnnProblem<T> fusedProblem(
         int threads,
         const char* variant) {
     const MetricName name(metric);
-    FusedKnnProblem<T> problem;
+    cpu::KnnProblem<T> problem;
     problem.metric = name.ours;
     problem.metricArg = T(name.argument);
     problem.numQueries = q;
@@ -95,12 +97,12 @@ FusedKnnProblem<T> fusedProblem(
     problem.queries = static_cast<const T*>(queries);
     problem.vectors = static_cast<const T*>(vectors);
     problem.threads = threads;
-    problem.choice.variant = fusedVariantOf(variant);
+    problem.choice.variant = cpu::variantOf(variant);
     return problem;
 }
 
 /// {"variant": ..., "plan": ..., "predicted_ms": {...}}; milliseconds.
-std::string jsonOf(const FusedPlan& plan) {
+std::string jsonOf(const cpu::Plan& plan) {
     std::ostringstream out;
     out << "{\"variant\": \"" << nameOf(plan.variant) << "\", \"plan\": \""
         << toString(plan) << "\", \"seconds\": " << plan.predictedSeconds
@@ -116,9 +118,9 @@ std::string jsonOf(const FusedPlan& plan) {
 
 } // namespace
 
-/// k nearest by runFusedKnn, for what the index does not know: `dtype` float64,
-/// and cosine. `variant` is "auto" or another name of fusedVariantOf.
-BENCH_EXPORT const char* benchFusedKnn(
+/// k nearest by cpu::runKnn, for what the index does not know: `dtype` float64,
+/// and cosine. `variant` is "auto" or another name of cpu::variantOf.
+BENCH_EXPORT const char* benchCpuKnn(
         const char* dtype,
         const char* metric,
         int64_t q,
@@ -133,11 +135,11 @@ BENCH_EXPORT const char* benchFusedKnn(
         int64_t* outIds) {
     return guarded([&] {
         auto run = [&]<class T>(T* out) {
-            auto problem = fusedProblem<T>(
+            auto problem = knnProblemOf<T>(
                     metric, q, n, d, k, queries, vectors, threads, variant);
             problem.outDistances = out;
             problem.outIds = outIds;
-            runFusedKnn(problem);
+            cpu::runKnn(problem);
         };
         if (std::string(dtype) == "float64") {
             run(static_cast<double*>(outDistances));
@@ -148,7 +150,7 @@ BENCH_EXPORT const char* benchFusedKnn(
 }
 
 /// The plan of the same call as JSON into `*json`.
-BENCH_EXPORT const char* benchFusedPlan(
+BENCH_EXPORT const char* benchCpuPlan(
         const char* dtype,
         const char* metric,
         int64_t q,
@@ -162,7 +164,7 @@ BENCH_EXPORT const char* benchFusedPlan(
         const char** json) {
     return guarded([&] {
         auto plan = [&]<class T>(T) {
-            return jsonOf(planFusedKnn(fusedProblem<T>(
+            return jsonOf(cpu::planKnn(knnProblemOf<T>(
                     metric, q, n, d, k, queries, vectors, threads, variant)));
         };
         text = std::string(dtype) == "float64" ? plan(double()) : plan(float());
@@ -249,7 +251,7 @@ BENCH_EXPORT const char* benchIndexSearch(
     return guarded([&] {
         omp_set_num_threads(threads);
         if (variant) {
-            index->choice.variant = fusedVariantOf(variant);
+            index->choice.variant = cpu::variantOf(variant);
             index->search(q, queries, k, outDistances, outIds);
         } else {
             openblas_set_num_threads(threads);
@@ -274,14 +276,14 @@ BENCH_EXPORT double benchReading(const void* data, int64_t bytes, int threads) {
 
 /// Versions, instruction sets and the constants of the cost model, as JSON.
 BENCH_EXPORT const char* benchAbout() {
-    const FusedMachine& machine = fusedMachine();
+    const cpu::Machine& machine = cpu::thisMachine();
     std::ostringstream out;
     out << "{\"faiss\": \"" << FAISS_VERSION_MAJOR << "." << FAISS_VERSION_MINOR
         << "." << FAISS_VERSION_PATCH << "\", \"blas\": \""
         << openblas_get_config() << "\", \"peak_target\": \"" << machineTarget()
         << "\", \"targets\": \"";
     const char* separator = "";
-    for (const std::string& target : fusedTargets()) {
+    for (const std::string& target : cpu::targetNames()) {
         out << separator << target;
         separator = " ";
     }

@@ -104,7 +104,7 @@ class Native(Worker):
     def __init__(self, threads, library):
         super().__init__(threads)
         self.library = ctypes.CDLL(library)
-        for name in ("benchFusedKnn", "benchFusedPlan", "benchGemmHeap",
+        for name in ("benchCpuKnn", "benchCpuPlan", "benchGemmHeap",
                      "benchIndexNew", "benchIndexSearch", "benchAbout"):
             getattr(self.library, name).restype = ctypes.c_char_p
         self.library.benchFmaPeak.restype = ctypes.c_double
@@ -161,7 +161,7 @@ class Native(Worker):
         if method == "faiss_bits" and self.is_in_index:
             self._search_index(q, k, variant.encode(), D, I)
         elif method == "faiss_bits":
-            self._check(self.library.benchFusedKnn(
+            self._check(self.library.benchCpuKnn(
                 dtype, metric, *self._problem(q, k), variant.encode(),
                 address(D), address(I)))
         elif method == self.faiss:
@@ -179,7 +179,7 @@ class Native(Worker):
     def plan(self, q, k, variant="auto"):
         """The cost model's plan for a search."""
         text = ctypes.c_char_p()
-        self._check(self.library.benchFusedPlan(
+        self._check(self.library.benchCpuPlan(
             self.cell["dtype"].encode(), self.cell["metric"].encode(),
             *self._problem(q, k), variant.encode(), ctypes.byref(text)))
         return json.loads(text.value)

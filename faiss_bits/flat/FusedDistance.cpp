@@ -26,45 +26,45 @@ void askForInterrupts(Problem& problem) {
 }
 
 template <class T>
-void knn(FusedKnnProblem<T>& problem) {
+void knn(cpu::KnnProblem<T>& problem) {
     askForInterrupts(problem);
-    detail::withFaissErrors([&] { runFusedKnn(problem); });
+    detail::withFaissErrors([&] { cpu::runKnn(problem); });
 }
 
 template <class T>
-FusedRangeResult<T> range(FusedProblem<T>& problem, T radius) {
+cpu::RangeResult<T> range(cpu::Problem<T>& problem, T radius) {
     askForInterrupts(problem);
     return detail::withFaissErrors(
-            [&] { return runFusedRange(problem, radius); });
+            [&] { return cpu::runRange(problem, radius); });
 }
 
 template <class T>
-std::string planText(const FusedKnnProblem<T>& problem) {
+std::string planText(const cpu::KnnProblem<T>& problem) {
     return detail::withFaissErrors(
-            [&] { return toString(planFusedKnn(problem)); });
+            [&] { return toString(cpu::planKnn(problem)); });
 }
 
 } // namespace
 
-std::optional<FusedMetric> findFusedMetric(faiss::MetricType metric) {
+std::optional<Metric> findFusedMetric(faiss::MetricType metric) {
     switch (metric) {
         case faiss::METRIC_L2:
-            return FusedMetric::L2;
+            return Metric::L2;
         case faiss::METRIC_INNER_PRODUCT:
-            return FusedMetric::InnerProduct;
+            return Metric::InnerProduct;
         case faiss::METRIC_L1:
-            return FusedMetric::L1;
+            return Metric::L1;
         case faiss::METRIC_Linf:
-            return FusedMetric::Linf;
+            return Metric::Linf;
         case faiss::METRIC_Lp:
-            return FusedMetric::Lp;
+            return Metric::Lp;
         default:
             return {};
     }
 }
 
-FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg) {
-    const std::optional<FusedMetric> found = findFusedMetric(metric);
+Metric fusedMetricOf(faiss::MetricType metric, double metricArg) {
+    const std::optional<Metric> found = findFusedMetric(metric);
     FAISS_THROW_IF_NOT_FMT(
             found,
             "metric = %d is not supported: METRIC_INNER_PRODUCT (%d), "
@@ -77,38 +77,37 @@ FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg) {
             int(faiss::METRIC_Linf),
             int(faiss::METRIC_Lp));
     FAISS_THROW_IF_NOT_FMT(
-            found != FusedMetric::Lp ||
-                    (metricArg > 0 && std::isfinite(metricArg)),
+            found != Metric::Lp || (metricArg > 0 && std::isfinite(metricArg)),
             "metric_arg = %g: the p of METRIC_Lp must be a number above 0",
             metricArg);
     return *found;
 }
 
-void bfKnnFused(FusedKnnProblem<float> problem) {
+void bfKnnFused(cpu::KnnProblem<float> problem) {
     knn(problem);
 }
 
-void bfKnnFused(FusedKnnProblem<double> problem) {
+void bfKnnFused(cpu::KnnProblem<double> problem) {
     knn(problem);
 }
 
-FusedRangeResult<float> bfRangeFused(
-        FusedProblem<float> problem,
+cpu::RangeResult<float> bfRangeFused(
+        cpu::Problem<float> problem,
         float radius) {
     return range(problem, radius);
 }
 
-FusedRangeResult<double> bfRangeFused(
-        FusedProblem<double> problem,
+cpu::RangeResult<double> bfRangeFused(
+        cpu::Problem<double> problem,
         double radius) {
     return range(problem, radius);
 }
 
-std::string fusedPlanText(const FusedKnnProblem<float>& problem) {
+std::string fusedPlanText(const cpu::KnnProblem<float>& problem) {
     return planText(problem);
 }
 
-std::string fusedPlanText(const FusedKnnProblem<double>& problem) {
+std::string fusedPlanText(const cpu::KnnProblem<double>& problem) {
     return planText(problem);
 }
 

@@ -5,38 +5,39 @@
 
 #include <faiss/MetricType.h>
 
-#include "kernels/cpu/FusedKnn.h"
+#include "kernels/cpu/Knn.h"
+#include "kernels/cpu/Range.h"
 
 namespace faiss_bits {
 
 /// The kernels' name of one of FAISS's metrics: METRIC_L2, INNER_PRODUCT, L1,
 /// Linf and Lp; none for any other.
-std::optional<FusedMetric> findFusedMetric(faiss::MetricType metric);
+std::optional<Metric> findFusedMetric(faiss::MetricType metric);
 
 /// The same, but throws FaissException naming any other, or a metric_arg (the p
 /// of METRIC_Lp, not read for the others) that is not a number above 0.
-FusedMetric fusedMetricOf(faiss::MetricType metric, double metricArg);
+Metric fusedMetricOf(faiss::MetricType metric, double metricArg);
 
-/// Exact k nearest neighbours on the CPU without an index: runFusedKnn
-/// (kernels/cpu/FusedKnn.h has shapes, order, cost and limits) with FAISS's
+/// Exact k nearest neighbours on the CPU without an index: cpu::runKnn
+/// (kernels/cpu/Knn.h has shapes, order, cost and limits) with FAISS's
 /// manners.
 ///
 /// Errors     FaissException where the kernels throw Error, same text
 /// Interrupt  faiss::InterruptCallback is asked now and then, unless the
 ///            problem brings its own `interrupt`; FaissException if it says so,
 ///            with the outputs undefined
-void bfKnnFused(FusedKnnProblem<float> problem);
-void bfKnnFused(FusedKnnProblem<double> problem);
+void bfKnnFused(cpu::KnnProblem<float> problem);
+void bfKnnFused(cpu::KnnProblem<double> problem);
 
-/// All vectors nearer than a radius: runFusedRange, with the same manners.
-FusedRangeResult<float> bfRangeFused(FusedProblem<float> problem, float radius);
-FusedRangeResult<double> bfRangeFused(
-        FusedProblem<double> problem,
+/// All vectors nearer than a radius: cpu::runRange, with the same manners.
+cpu::RangeResult<float> bfRangeFused(cpu::Problem<float> problem, float radius);
+cpu::RangeResult<double> bfRangeFused(
+        cpu::Problem<double> problem,
         double radius);
 
 /// What bfKnnFused would do, in one line: variant, blocks, instruction set,
 /// threads and the predicted time. Pointers are not read.
-std::string fusedPlanText(const FusedKnnProblem<float>& problem);
-std::string fusedPlanText(const FusedKnnProblem<double>& problem);
+std::string fusedPlanText(const cpu::KnnProblem<float>& problem);
+std::string fusedPlanText(const cpu::KnnProblem<double>& problem);
 
 } // namespace faiss_bits

@@ -6,19 +6,19 @@
 #include <faiss/IndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
-#include "kernels/cpu/FusedPlan.h"
+#include "kernels/cpu/Choice.h"
 
 namespace faiss_bits {
 
 /// Exact search on the CPU: faiss::IndexFlat with its searches replaced by the
-/// fused kernels (kernels/cpu/FusedKnn.h). It can stand wherever FAISS takes an
+/// fused kernels (kernels/cpu/Knn.h). It can stand wherever FAISS takes an
 /// IndexFlat: as a quantizer, inside an IndexIDMap or IndexPreTransform, for
 /// k-means, on the way to a GPU.
 ///
 /// Metrics  METRIC_L2 (squared), METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf
 ///          and METRIC_Lp (metric_arg is p, > 0; sum of |difference|^p, no
 ///          root). FAISS has no cosine metric: search unit vectors by inner
-///          product, or use bfKnnFused with FusedMetric::Cosine
+///          product, or use bfKnnFused with Metric::Cosine
 /// Result   best first; equal distances: lower id first; a vector at NaN is no
 ///          result; fewer than k: id -1 with distance FLT_MAX (inner
 ///          product: -FLT_MAX), as on the GPU (what FAISS's own CPU indexes
@@ -48,7 +48,7 @@ class IndexFusedFlat : public faiss::IndexFlat {
    public:
     /// What the searches are made to use: variant, blocks, instruction set. By
     /// default the cost model chooses. Never changes what a search promises.
-    FusedChoice choice;
+    cpu::Choice choice;
 
     /// An empty index for vectors of d >= 1 dimensions.
     explicit IndexFusedFlat(

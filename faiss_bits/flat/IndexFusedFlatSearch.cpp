@@ -61,7 +61,7 @@ Problem problemOf(const IndexFusedFlat& index) {
 /// Leaves what `params` selects in the search; the ids lie in `ids`.
 void applyParameters(
         const faiss::SearchParameters* params,
-        FusedProblem<float>& problem,
+        cpu::Problem<float>& problem,
         std::vector<idx_t>& ids) {
     if (!params) {
         return;
@@ -92,7 +92,7 @@ void IndexFusedFlat::search(
         const faiss::SearchParameters* params) const {
     requireCount(n, "n");
     requireK(k);
-    auto problem = problemOf<FusedKnnProblem<float>>(*this);
+    auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     std::vector<idx_t> ids;
     applyParameters(params, problem, ids);
     if (n == 0) {
@@ -126,7 +126,7 @@ void IndexFusedFlat::range_search(
     FAISS_THROW_IF_NOT_MSG(
             !result->labels && !result->distances,
             "result holds the result of another search");
-    auto problem = problemOf<FusedProblem<float>>(*this);
+    auto problem = problemOf<cpu::Problem<float>>(*this);
     std::vector<idx_t> ids;
     applyParameters(params, problem, ids);
     if (n > 0) {
@@ -134,7 +134,7 @@ void IndexFusedFlat::range_search(
     }
     problem.numQueries = n;
     problem.queries = x;
-    const FusedRangeResult<float> found = bfRangeFused(problem, radius);
+    const cpu::RangeResult<float> found = bfRangeFused(problem, radius);
     for (idx_t i = 0; i < n; ++i) {
         result->lims[i] = found.limits[i + 1] - found.limits[i];
     }
@@ -172,7 +172,7 @@ void IndexFusedFlat::knn_subset(
             "n_reference_ids",
             "reference_ids");
     requireK(k);
-    auto problem = problemOf<FusedKnnProblem<float>>(*this);
+    auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     if (n_query_ids == 0) {
         return;
     }
@@ -192,7 +192,7 @@ void IndexFusedFlat::knn_subset(
 std::string IndexFusedFlat::plan(idx_t n, idx_t k) const {
     requireCount(n, "n");
     requireK(k);
-    auto problem = problemOf<FusedKnnProblem<float>>(*this);
+    auto problem = problemOf<cpu::KnnProblem<float>>(*this);
     problem.numQueries = n;
     problem.k = k;
     return fusedPlanText(problem);

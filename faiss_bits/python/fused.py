@@ -12,12 +12,12 @@ from .torch_interop import is_tensor
 TYPES = ("float32", "float16", "float64")
 
 _METRICS = {
-    faiss.METRIC_L2: swigfaiss_bits.FusedMetric_L2,
-    faiss.METRIC_INNER_PRODUCT: swigfaiss_bits.FusedMetric_InnerProduct,
-    faiss.METRIC_L1: swigfaiss_bits.FusedMetric_L1,
-    faiss.METRIC_Linf: swigfaiss_bits.FusedMetric_Linf,
-    faiss.METRIC_Lp: swigfaiss_bits.FusedMetric_Lp,
-    "cosine": swigfaiss_bits.FusedMetric_Cosine,
+    faiss.METRIC_L2: swigfaiss_bits.Metric_L2,
+    faiss.METRIC_INNER_PRODUCT: swigfaiss_bits.Metric_InnerProduct,
+    faiss.METRIC_L1: swigfaiss_bits.Metric_L1,
+    faiss.METRIC_Linf: swigfaiss_bits.Metric_Linf,
+    faiss.METRIC_Lp: swigfaiss_bits.Metric_Lp,
+    "cosine": swigfaiss_bits.Metric_Cosine,
 }
 
 

@@ -14,7 +14,16 @@ enum class DataType : uint8_t { Float32, Float16, BFloat16 };
 /// Type of the ids that a call reads and writes.
 enum class IdType : uint8_t { Int32, Int64 };
 
-enum class Metric : uint8_t { L2, InnerProduct };
+/// How far a vector is from a query. The families on the GPU know the first
+/// two and refuse the others; those on the CPU know all.
+enum class Metric : uint8_t {
+    L2,           ///< squared; smallest first
+    InnerProduct, ///< largest first
+    L1,           ///< sum of |difference|
+    Linf,         ///< largest |difference|
+    Lp,           ///< sum of |difference|^p, without the root, as FAISS
+    Cosine,       ///< of vectors of any length; largest first
+};
 
 constexpr size_t sizeOf(DataType type) {
     return type == DataType::Float32 ? 4 : 2;

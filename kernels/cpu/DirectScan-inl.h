@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/Emit-inl.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/MicroKernel-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_DIRECTSCAN_INL_H_) == \
@@ -18,13 +18,13 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <FusedKernelMetric kMetric>
+template <KernelMetric kMetric>
 constexpr auto scanTerms() {
-    if constexpr (kMetric == FusedKernelMetric::L2) {
+    if constexpr (kMetric == KernelMetric::L2) {
         return SquareTerms();
     } else {
         return tileTerms<kMetric>();
@@ -130,8 +130,8 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
     return joinLanes<Terms>(d, sums);
 }
 
-template <FusedKernelMetric kMetric, class T>
-void scanDirect(const FusedScanJob<T>& job) {
+template <KernelMetric kMetric, class T>
+void scanDirect(const ScanJob<T>& job) {
     using Terms = decltype(scanTerms<kMetric>());
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
@@ -140,13 +140,13 @@ void scanDirect(const FusedScanJob<T>& job) {
     HWY_ALIGN T scales[kWidth];
     const T* rows[kWidth];
     const PowerOf<T> power(job.power);
-    FusedSink<T>& sink = *job.sink;
+    Sink<T>& sink = *job.sink;
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
         for (int i = 0; i < kWidth; ++i) {
             rows[i] = job.vectors.row(begin + std::min(i, valid - 1));
         }
-        if constexpr (kMetric == FusedKernelMetric::Cosine) {
+        if constexpr (kMetric == KernelMetric::Cosine) {
             for (int v = 0; v < kWidth; v += kLanes) {
                 const auto squares = scanRows<ProductTerms, true>(
                         job.queries, rows + v, job.depth, power);
@@ -165,7 +165,7 @@ void scanDirect(const FusedScanJob<T>& job) {
             for (int v = 0; v < kWidth; v += kLanes) {
                 auto sums = scanRows<Terms, false>(
                         query, rows + v, job.depth, power);
-                if constexpr (kMetric == FusedKernelMetric::Cosine) {
+                if constexpr (kMetric == KernelMetric::Cosine) {
                     sums = hn::Mul(sums, hn::Load(d, scales + v));
                 }
                 hn::Store(sums, d, values + v);
@@ -178,7 +178,7 @@ void scanDirect(const FusedScanJob<T>& job) {
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

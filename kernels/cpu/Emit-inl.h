@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/FusedHeap.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/Heap.h"
+#include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/Reservoir-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_EMIT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -18,7 +18,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -64,9 +64,8 @@ HWY_INLINE V finishKey(D d, V value, V queryTerm, bool clampAtZero) {
 
 /// May a row take what the filter turns down?
 template <class T>
-HWY_INLINE bool takesAll(const FusedSink<T>& sink, idx_t row) {
-    return sink.kind == FusedSinkKind::Store ||
-            sink.state[row] != FusedRowState::Below;
+HWY_INLINE bool takesAll(const Sink<T>& sink, idx_t row) {
+    return sink.kind == SinkKind::Store || sink.state[row] != RowState::Below;
 }
 
 /// Does any value of the row pass the filter? Values under the limit do.
@@ -83,29 +82,25 @@ HWY_INLINE bool passesFilter(T filter, const T* values) {
 }
 
 template <class T>
-HWY_INLINE void setLimit(
-        FusedSink<T>& sink,
-        idx_t row,
-        T limit,
-        FusedRowState state) {
+HWY_INLINE void setLimit(Sink<T>& sink, idx_t row, T limit, RowState state) {
     sink.state[row] = state;
     sink.limit[row] = limit;
     sink.filter[row] = limit - sink.queryTerm[row];
 }
 
 template <class T>
-HWY_NOINLINE void cutRow(FusedSink<T>& sink, idx_t row) {
-    FusedNarrowJob<T> job;
+HWY_NOINLINE void cutRow(Sink<T>& sink, idx_t row) {
+    NarrowJob<T> job;
     job.keys = job.outKeys = sink.keys + row * sink.keyStride;
     job.outIds = sink.ids + row * sink.idStride;
-    job.ids = sink.state[row] == FusedRowState::All ? nullptr : job.outIds;
+    job.ids = sink.state[row] == RowState::All ? nullptr : job.outIds;
     job.firstId = sink.firstId;
     job.count = sink.counts[row];
     job.k = sink.k;
     job.most = std::min(
             job.k + (job.count - job.k) / kCutShare,
             sink.capacity - tileVectors<T>());
-    const FusedNarrowed<T> left = narrow(job);
+    const Narrowed<T> left = narrow(job);
     sink.counts[row] = left.count;
     setLimit(sink, row, left.limit, left.state);
 }
@@ -114,7 +109,7 @@ HWY_NOINLINE void cutRow(FusedSink<T>& sink, idx_t row) {
 /// branches: which rows and lanes pass cannot be predicted.
 template <class T>
 void emitTileToBuffers(
-        FusedSink<T>& sink,
+        Sink<T>& sink,
         idx_t firstRow,
         int rows,
         const TileRow<T>& tile) {
@@ -128,12 +123,12 @@ void emitTileToBuffers(
         numPassing += passesFilter(
                 sink.filter[firstRow + i], tile.values + i * tileVectors<T>());
     }
-    const auto firstIds = hn::Iota(di, FusedId<T>(tile.firstId));
+    const auto firstIds = hn::Iota(di, CandidateId<T>(tile.firstId));
     for (int j = 0; j < numPassing; ++j) {
         const idx_t row = firstRow + passing[j];
         const T* values = tile.values + passing[j] * tileVectors<T>();
         T* keys = sink.keys + row * sink.keyStride;
-        FusedId<T>* ids = sink.ids + row * sink.idStride;
+        CandidateId<T>* ids = sink.ids + row * sink.idStride;
         idx_t count = sink.counts[row];
         const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
         const auto limit = hn::Set(d, sink.limit[row]);
@@ -145,7 +140,7 @@ void emitTileToBuffers(
                     sink.clampAtZero);
             const auto mask = hn::Lt(key, limit);
             const auto id =
-                    hn::Add(firstIds, hn::Set(di, FusedId<T>(v * kLanes)));
+                    hn::Add(firstIds, hn::Set(di, CandidateId<T>(v * kLanes)));
             storeCompressed(d, key, mask, keys + count);
             storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
             count += idx_t(hn::CountTrue(d, mask));
@@ -160,10 +155,7 @@ void emitTileToBuffers(
 /// A row of a tile into the buffer of a row that takes all. Stores a whole tile
 /// also where less of it exists.
 template <class T>
-HWY_INLINE void appendAll(
-        FusedSink<T>& sink,
-        idx_t row,
-        const TileRow<T>& tile) {
+HWY_INLINE void appendAll(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     const hn::ScalableTag<T> d;
     T* keys = sink.keys + row * sink.keyStride + sink.counts[row];
     const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
@@ -181,15 +173,15 @@ HWY_INLINE void appendAll(
 }
 
 template <class T>
-void emitToBuffer(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
-    if (sink.state[row] == FusedRowState::All) {
+void emitToBuffer(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    if (sink.state[row] == RowState::All) {
         return appendAll(sink, row, tile);
     }
     const hn::ScalableTag<T> d;
     const hn::RebindToSigned<decltype(d)> di;
     constexpr int kLanes = lanesOf<T>();
     T* keys = sink.keys + row * sink.keyStride;
-    FusedId<T>* ids = sink.ids + row * sink.idStride;
+    CandidateId<T>* ids = sink.ids + row * sink.idStride;
     idx_t count = sink.counts[row];
     const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
     const auto limit = hn::Set(d, sink.limit[row]);
@@ -203,12 +195,12 @@ void emitToBuffer(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
                 hn::Load(d, tile.values + v * kLanes),
                 queryTerm,
                 sink.clampAtZero);
-        auto mask = sink.state[row] == FusedRowState::Below ? hn::Lt(key, limit)
-                                                            : hn::Eq(key, key);
+        auto mask = sink.state[row] == RowState::Below ? hn::Lt(key, limit)
+                                                       : hn::Eq(key, key);
         if (left < kLanes) {
             mask = hn::And(mask, hn::FirstN(d, size_t(left)));
         }
-        const auto id = hn::Iota(di, FusedId<T>(tile.firstId + v * kLanes));
+        const auto id = hn::Iota(di, CandidateId<T>(tile.firstId + v * kLanes));
         storeCompressed(d, key, mask, keys + count);
         storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
         count += idx_t(hn::CountTrue(d, mask));
@@ -222,11 +214,8 @@ void emitToBuffer(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
 
 /// The keys of a row of a tile, and a bit for each that is under the limit.
 template <class T>
-HWY_INLINE uint64_t keysUnder(
-        const FusedSink<T>& sink,
-        idx_t row,
-        const TileRow<T>& tile,
-        T* keys) {
+HWY_INLINE uint64_t
+keysUnder(const Sink<T>& sink, idx_t row, const TileRow<T>& tile, T* keys) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
@@ -249,21 +238,21 @@ HWY_INLINE uint64_t keysUnder(
 }
 
 template <class T>
-void emitToHeap(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
-    FusedEntry<T>* heap = sink.heaps + row * sink.heapStride;
+void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    OrderedEntry<T>* heap = sink.heaps + row * sink.heapStride;
     HWY_ALIGN T keys[tileVectors<T>()];
     uint64_t under = keysUnder(sink, row, tile, keys);
     idx_t count = sink.counts[row];
     T limit = sink.limit[row];
-    FusedRowState state = sink.state[row];
-    if (state != FusedRowState::Below) {
+    RowState state = sink.state[row];
+    if (state != RowState::Below) {
         under = ~uint64_t(0) >> (64 - tile.valid);
     }
     for (; under; under &= under - 1) {
         const int i = int(hwy::Num0BitsBelowLS1Bit_Nonzero64(under));
         const T key = keys[i];
-        const bool take = key < limit || state == FusedRowState::All ||
-                (state == FusedRowState::Numbers && key == key);
+        const bool take = key < limit || state == RowState::All ||
+                (state == RowState::Numbers && key == key);
         if (!take) {
             continue;
         }
@@ -271,21 +260,20 @@ void emitToHeap(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
                 heap,
                 count,
                 sink.k,
-                FusedEntry<T>(key, FusedId<T>(tile.firstId + i)));
+                OrderedEntry<T>(key, CandidateId<T>(tile.firstId + i)));
         if (count == sink.k) {
             limit = heap[0].key();
-            state = limit == limit ? FusedRowState::Below
-                                   : FusedRowState::Numbers;
+            state = limit == limit ? RowState::Below : RowState::Numbers;
         }
     }
     sink.counts[row] = count;
-    if (state != FusedRowState::All) {
+    if (state != RowState::All) {
         setLimit(sink, row, limit, state);
     }
 }
 
 template <class T>
-void emitToStore(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+void emitToStore(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
@@ -301,34 +289,31 @@ void emitToStore(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
 }
 
 template <class T>
-void emitToRange(FusedSink<T>& sink, idx_t row, const TileRow<T>& tile) {
+void emitToRange(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     HWY_ALIGN T keys[tileVectors<T>()];
     uint64_t under = keysUnder(sink, row, tile, keys);
     for (; under; under &= under - 1) {
         const int i = int(hwy::Num0BitsBelowLS1Bit_Nonzero64(under));
-        sink.hits[row].push_back({keys[i], FusedId<T>(tile.firstId + i)});
+        sink.hits[row].push_back({keys[i], CandidateId<T>(tile.firstId + i)});
     }
 }
 
 template <class T>
-HWY_NOINLINE void emitRow(
-        FusedSink<T>& sink,
-        idx_t row,
-        const TileRow<T>& tile) {
+HWY_NOINLINE void emitRow(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     switch (sink.kind) {
-        case FusedSinkKind::Buffer:
+        case SinkKind::Buffer:
             return emitToBuffer(sink, row, tile);
-        case FusedSinkKind::Heap:
+        case SinkKind::Heap:
             return emitToHeap(sink, row, tile);
-        case FusedSinkKind::Store:
+        case SinkKind::Store:
             return emitToStore(sink, row, tile);
-        case FusedSinkKind::Range:
+        case SinkKind::Range:
             return emitToRange(sink, row, tile);
     }
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

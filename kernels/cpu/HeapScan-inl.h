@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "kernels/cpu/Emit-inl.h"
-#include "kernels/cpu/FusedHeap.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/Heap.h"
+#include "kernels/cpu/KernelTypes.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_HEAPSCAN_INL_H_) == \
         defined(HWY_TARGET_TOGGLE)
@@ -18,7 +18,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -28,7 +28,7 @@ void scanRow(
         idx_t count,
         idx_t firstId,
         idx_t k,
-        FusedEntry<T>* heap,
+        OrderedEntry<T>* heap,
         idx_t* heapCount) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
@@ -52,14 +52,14 @@ void scanRow(
                     heap,
                     size,
                     k,
-                    FusedEntry<T>(keys[j], FusedId<T>(firstId + j)));
+                    OrderedEntry<T>(keys[j], CandidateId<T>(firstId + j)));
         }
     }
     *heapCount = size;
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/Emit-inl.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/MicroKernel-inl.h"
 #include "kernels/cpu/Packing-inl.h"
 
@@ -18,12 +18,12 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// A tile with as many rows as there are queries left, in thirds of a whole.
-template <FusedKernelMetric kMetric, class T>
+template <KernelMetric kMetric, class T>
 HWY_INLINE bool computeRows(
         int rows,
         const TileArguments<T>& arguments,
@@ -42,12 +42,12 @@ HWY_INLINE bool computeRows(
 /// Gives the rows of a tile that pass their filter, or take all, to the sink.
 template <class T>
 HWY_NOINLINE void emitTile(
-        FusedSink<T>& sink,
+        Sink<T>& sink,
         idx_t firstRow,
         int rows,
         TileRow<T> tile,
         bool takingAll) {
-    if (sink.kind == FusedSinkKind::Buffer && !takingAll &&
+    if (sink.kind == SinkKind::Buffer && !takingAll &&
         tile.valid == tileVectors<T>()) {
         return emitTileToBuffers(sink, firstRow, rows, tile);
     }
@@ -62,7 +62,7 @@ HWY_NOINLINE void emitTile(
 }
 
 template <class T>
-bool anyTakesAll(const FusedSink<T>& sink, idx_t firstRow, int rows) {
+bool anyTakesAll(const Sink<T>& sink, idx_t firstRow, int rows) {
     for (int i = 0; i < rows; ++i) {
         if (takesAll(sink, firstRow + i)) {
             return true;
@@ -71,13 +71,13 @@ bool anyTakesAll(const FusedSink<T>& sink, idx_t firstRow, int rows) {
     return false;
 }
 
-template <FusedKernelMetric kMetric, class T>
-void runTiles(const FusedTileJob<T>& job) {
+template <KernelMetric kMetric, class T>
+void runTiles(const TileJob<T>& job) {
     constexpr int kTile = tileQueries<T>();
     constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T values[kTile * kWidth];
     const PowerOf<T> power(job.power);
-    FusedSink<T>& sink = *job.sink;
+    Sink<T>& sink = *job.sink;
     const idx_t panels = (job.columns + kWidth - 1) / kWidth;
     const int queryPanels = (job.rows + kTile - 1) / kTile;
     bool force = anyTakesAll(sink, job.firstRow, job.rows);
@@ -125,7 +125,7 @@ void runTiles(const FusedTileJob<T>& job) {
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/cpu/Emit-inl.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/Packing-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_MICROKERNEL_INL_H_) == \
@@ -25,7 +25,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -106,15 +106,15 @@ struct PowerTerms : ProductTerms {
     }
 };
 
-template <FusedKernelMetric kMetric>
+template <KernelMetric kMetric>
 constexpr auto tileTerms() {
-    if constexpr (kMetric == FusedKernelMetric::L1) {
+    if constexpr (kMetric == KernelMetric::L1) {
         return AbsoluteTerms();
-    } else if constexpr (kMetric == FusedKernelMetric::Linf) {
+    } else if constexpr (kMetric == KernelMetric::Linf) {
         return LargestTerms();
-    } else if constexpr (kMetric == FusedKernelMetric::Squares) {
+    } else if constexpr (kMetric == KernelMetric::Squares) {
         return SquareTerms();
-    } else if constexpr (kMetric == FusedKernelMetric::Power) {
+    } else if constexpr (kMetric == KernelMetric::Power) {
         return PowerTerms();
     } else {
         return ProductTerms();
@@ -137,7 +137,7 @@ struct TileArguments {
 
 /// kRows queries against a panel of vectors. True: values hold the tile, since
 /// one of them passes the filter of its row, or all are wanted.
-template <FusedKernelMetric kMetric, int kRows, class T>
+template <KernelMetric kMetric, int kRows, class T>
 HWY_INLINE bool computeTile(
         const TileArguments<T>& a,
         const PowerOf<T>& power) {
@@ -201,8 +201,7 @@ HWY_INLINE bool computeTile(
 
     V terms[kTileWidth];
     if constexpr (
-            kMetric == FusedKernelMetric::L2 ||
-            kMetric == FusedKernelMetric::Cosine) {
+            kMetric == KernelMetric::L2 || kMetric == KernelMetric::Cosine) {
         FAISS_BITS_UNROLL
         for (int v = 0; v < kTileWidth; ++v) {
             terms[v] = hn::Load(d, a.vectorTerm + v * kLanes);
@@ -222,7 +221,7 @@ HWY_INLINE bool computeTile(
         const V limit = hn::Set(d, a.filter[i]);
         FAISS_BITS_UNROLL
         for (int v = 0; v < kTileWidth; ++v) {
-            if constexpr (kMetric == FusedKernelMetric::L2) {
+            if constexpr (kMetric == KernelMetric::L2) {
 #if HWY_NATIVE_FMA
                 sums[i][v] =
                         hn::MulAdd(sums[i][v], hn::Set(d, T(-2)), terms[v]);
@@ -230,7 +229,7 @@ HWY_INLINE bool computeTile(
                 // Twice the sum alone may overflow where the whole does not.
                 sums[i][v] = hn::Sub(hn::Sub(terms[v], sums[i][v]), sums[i][v]);
 #endif
-            } else if constexpr (kMetric == FusedKernelMetric::Cosine) {
+            } else if constexpr (kMetric == KernelMetric::Cosine) {
                 sums[i][v] = hn::Mul(sums[i][v], terms[v]);
             }
             beyond[v] = hn::And(beyond[v], hn::Sub(limit, sums[i][v]));
@@ -255,7 +254,7 @@ HWY_INLINE bool computeTile(
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

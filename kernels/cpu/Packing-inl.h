@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "kernels/cpu/Emit-inl.h"
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/KernelTypes.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_PACKING_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FAISS_BITS_KERNELS_CPU_PACKING_INL_H_
@@ -18,7 +18,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -173,7 +173,7 @@ HWY_INLINE void packPanel(
         const Rows& rows,
         const T* ahead,
         int depth,
-        FusedKernelMetric metric,
+        KernelMetric metric,
         T* to,
         T* terms) {
     const hn::ScalableTag<T> d;
@@ -184,22 +184,21 @@ HWY_INLINE void packPanel(
                 ahead + idx_t(first) * depth,
                 depth,
                 to + first);
-        if (metric == FusedKernelMetric::Cosine) {
+        if (metric == KernelMetric::Cosine) {
             const auto zero = hn::Zero(d);
             squares = hn::IfThenElse(
                     hn::Eq(squares, zero),
                     zero,
                     hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares)));
         }
-        if (metric == FusedKernelMetric::Cosine ||
-            metric == FusedKernelMetric::L2) {
+        if (metric == KernelMetric::Cosine || metric == KernelMetric::L2) {
             hn::Store(squares, d, terms + first);
         }
     }
 }
 
 template <class T>
-void packVectors(const FusedPackJob<T>& job, FusedKernelMetric metric) {
+void packVectors(const PackJob<T>& job, KernelMetric metric) {
     constexpr int kTile = tileVectors<T>();
     const T* rows[kTile];
     for (idx_t first = 0; first < job.count; first += kTile) {
@@ -234,11 +233,11 @@ void packVectors(const FusedPackJob<T>& job, FusedKernelMetric metric) {
 
 /// What a query is multiplied by while it is packed.
 template <class T>
-T queryScale(const T* row, int depth, FusedKernelMetric metric) {
-    if (metric == FusedKernelMetric::Product) {
+T queryScale(const T* row, int depth, KernelMetric metric) {
+    if (metric == KernelMetric::Product) {
         return -1;
     }
-    if (metric != FusedKernelMetric::Cosine) {
+    if (metric != KernelMetric::Cosine) {
         return 1;
     }
     double squares = 0;
@@ -268,7 +267,7 @@ void sumPanelSquares(const T* panel, int depth, T* terms) {
 }
 
 template <class T>
-void packQueries(const FusedPackJob<T>& job, FusedKernelMetric metric) {
+void packQueries(const PackJob<T>& job, KernelMetric metric) {
     constexpr int kTile = tileQueries<T>();
     const idx_t panels = (job.count + kTile - 1) / kTile;
     for (idx_t panel = 0; panel < panels; ++panel) {
@@ -288,7 +287,7 @@ void packQueries(const FusedPackJob<T>& job, FusedKernelMetric metric) {
             }
         }
         T terms[kTile] = {};
-        if (metric == FusedKernelMetric::L2) {
+        if (metric == KernelMetric::L2) {
             sumPanelSquares(to, job.depth, terms);
         }
         std::copy(terms, terms + count, job.terms + panel * kTile);
@@ -296,10 +295,7 @@ void packQueries(const FusedPackJob<T>& job, FusedKernelMetric metric) {
 }
 
 template <class T>
-void copyQueries(
-        const FusedPackJob<T>& job,
-        FusedKernelMetric metric,
-        idx_t stride) {
+void copyQueries(const PackJob<T>& job, KernelMetric metric, idx_t stride) {
     for (idx_t i = 0; i < job.count; ++i) {
         const T* row = job.rows.row(job.begin + i);
         T* to = job.panels + i * stride;
@@ -313,7 +309,7 @@ void copyQueries(
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/FusedTypes.h"
+#include "kernels/cpu/KernelTypes.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_RESERVOIR_INL_H_) == \
         defined(HWY_TARGET_TOGGLE)
@@ -19,7 +19,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -87,7 +87,7 @@ bool finiteRange(const T* keys, idx_t count, T& low, T& high) {
 /// (many equal keys, infinities, NaN). Guesses by the ranks at both ends, which
 /// a smooth distribution needs two or three of; every third time halves.
 template <class T>
-bool findPivot(const FusedNarrowJob<T>& job, T& pivot) {
+bool findPivot(const NarrowJob<T>& job, T& pivot) {
     constexpr int kSteps = 24;
     T low, high;
     if (!finiteRange(job.keys, job.count, low, high)) {
@@ -115,10 +115,10 @@ bool findPivot(const FusedNarrowJob<T>& job, T& pivot) {
 }
 
 template <class T>
-FusedNarrowed<T> keepNotAbove(const FusedNarrowJob<T>& job, T pivot) {
+Narrowed<T> keepNotAbove(const NarrowJob<T>& job, T pivot) {
     const hn::ScalableTag<T> d;
     const hn::RebindToSigned<decltype(d)> di;
-    using Id = FusedId<T>;
+    using Id = CandidateId<T>;
     const idx_t lanes = hn::Lanes(d);
     const auto limit = hn::Set(d, pivot);
     idx_t kept = 0, i = 0;
@@ -140,12 +140,12 @@ FusedNarrowed<T> keepNotAbove(const FusedNarrowJob<T>& job, T pivot) {
             job.outKeys[kept++] = key;
         }
     }
-    return {kept, pivot, FusedRowState::Below};
+    return {kept, pivot, RowState::Below};
 }
 
 /// Exactly k, whatever the keys are.
 template <class T>
-FusedNarrowed<T> keepExactly(const FusedNarrowJob<T>& job) {
+Narrowed<T> keepExactly(const NarrowJob<T>& job) {
     std::vector<T> sorted(job.keys, job.keys + job.count);
     const auto kth = sorted.begin() + (job.k - 1);
     std::nth_element(sorted.begin(), kth, sorted.end(), [](T a, T b) {
@@ -170,23 +170,21 @@ FusedNarrowed<T> keepExactly(const FusedNarrowJob<T>& job) {
         }
         if (keep) {
             job.outIds[kept] =
-                    job.ids ? job.ids[i] : FusedId<T>(job.firstId + i);
+                    job.ids ? job.ids[i] : CandidateId<T>(job.firstId + i);
             job.outKeys[kept++] = key;
         }
     }
-    return {kept,
-            limit,
-            numbers ? FusedRowState::Numbers : FusedRowState::Below};
+    return {kept, limit, numbers ? RowState::Numbers : RowState::Below};
 }
 
 template <class T>
-FusedNarrowed<T> narrow(const FusedNarrowJob<T>& job) {
+Narrowed<T> narrow(const NarrowJob<T>& job) {
     T pivot;
     return findPivot(job, pivot) ? keepNotAbove(job, pivot) : keepExactly(job);
 }
 
 } // namespace HWY_NAMESPACE
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 HWY_AFTER_NAMESPACE();
 
 #endif

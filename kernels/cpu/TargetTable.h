@@ -10,9 +10,9 @@
     ((void)(TARGET), HWY_STATIC_DISPATCH(FUNCTION)())
 #else
 #define FAISS_BITS_CALL_AT(FUNCTION, TARGET) \
-    ((*HWY_DISPATCH_TABLE(FUNCTION)[faiss_bits::targetIndex(TARGET)])())
+    ((*HWY_DISPATCH_TABLE(FUNCTION)[faiss_bits::cpu::targetIndex(TARGET)])())
 
-namespace faiss_bits {
+namespace faiss_bits::cpu {
 
 static inline size_t targetIndex(int64_t target) {
     hwy::ChosenTarget chosen;
@@ -20,5 +20,5 @@ static inline size_t targetIndex(int64_t target) {
     return chosen.GetIndex();
 }
 
-} // namespace faiss_bits
+} // namespace faiss_bits::cpu
 #endif

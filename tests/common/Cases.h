@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/Types.h"
+#include "tests/common/MetricNames.h"
 
 /// Case lists shared by the tests, and the values to fill them with.
 namespace faiss_bits::test {
@@ -42,8 +43,8 @@ enum class Values {
     SameLeadingBits, ///< 1 plus a few units of the last place
     BothInfinities,  ///< -inf, +inf and numbers
     OneFinite,       ///< all NaN save the last one
-    BestTogether, ///< all 0 save a run near the end: below 0, then above it
-    BestInRuns    ///< the keys of 32 columns in a row are nearly the same
+    BestTogether,    ///< all 0 save a run near the end: below 0, then above it
+    BestInRuns       ///< the keys of 32 columns in a row are nearly the same
 };
 
 inline const std::vector<Values> kAllValues = {
@@ -229,10 +230,6 @@ namespace faiss_bits {
 
 inline void PrintTo(DataType type, std::ostream* out) {
     *out << test::nameOf(type);
-}
-
-inline void PrintTo(Metric metric, std::ostream* out) {
-    *out << (metric == Metric::L2 ? "L2" : "InnerProduct");
 }
 
 } // namespace faiss_bits

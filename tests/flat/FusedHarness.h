@@ -9,7 +9,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include "faiss_bits/flat/IndexFusedFlat.h"
-#include "tests/cpu/FusedCompare.h"
+#include "tests/cpu/CpuCompare.h"
 #include "tests/flat/HostHarness.h"
 
 /// What the tests of IndexFusedFlat share: vectors, queries, and the reference
@@ -48,18 +48,18 @@ inline std::vector<FusedCase> metricsOf(FusedCase c) {
     return cases;
 }
 
-inline FusedMetric referenceMetric(faiss::MetricType metric) {
+inline Metric referenceMetric(faiss::MetricType metric) {
     switch (metric) {
         case faiss::METRIC_INNER_PRODUCT:
-            return FusedMetric::InnerProduct;
+            return Metric::InnerProduct;
         case faiss::METRIC_L1:
-            return FusedMetric::L1;
+            return Metric::L1;
         case faiss::METRIC_Linf:
-            return FusedMetric::Linf;
+            return Metric::Linf;
         case faiss::METRIC_Lp:
-            return FusedMetric::Lp;
+            return Metric::Lp;
         default:
-            return FusedMetric::L2;
+            return Metric::L2;
     }
 }
 

@@ -108,12 +108,12 @@ TEST_F(FusedFlatArguments, Choice) {
 
 /// What the kernels throw comes out as FAISS's exception.
 TEST_F(FusedFlatArguments, FunctionsThrowFaissExceptions) {
-    FusedKnnProblem<float> problem;
+    cpu::KnnProblem<float> problem;
     problem.d = 8;
     problem.numQueries = 1;
     EXPECT_TRUE(faissThrowsNaming([&] { bfKnnFused(problem); }, "k", "0"));
     EXPECT_TRUE(faissThrowsNaming([&] { fusedPlanText(problem); }, "k", "0"));
-    FusedProblem<double> range;
+    cpu::Problem<double> range;
     EXPECT_TRUE(faissThrowsNaming([&] { bfRangeFused(range, 1.); }, "d", "0"));
 }
 

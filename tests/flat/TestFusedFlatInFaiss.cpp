@@ -150,12 +150,12 @@ TEST(FusedFlatInFaiss, ToFusedOfEveryFlat) {
         const std::unique_ptr<faiss::Index> ours(index_to_fused(&plain));
         ASSERT_NE(as<IndexFusedFlat>(ours.get()), nullptr) << one;
         data.expectNearest(searchOnHost(*ours, data.queries, 9), 9);
-        as<IndexFusedFlat>(ours.get())->choice.variant = FusedVariant::Var1;
+        as<IndexFusedFlat>(ours.get())->choice.variant = cpu::Variant::Var1;
         const std::unique_ptr<faiss::Index> again(index_to_fused(ours.get()));
         ASSERT_NE(as<IndexFusedFlat>(again.get()), nullptr) << one;
         EXPECT_EQ(
                 as<IndexFusedFlat>(again.get())->choice.variant,
-                FusedVariant::Var1);
+                cpu::Variant::Var1);
     }
     const std::unique_ptr<faiss::Index> l2(
             index_to_fused(std::make_unique<faiss::IndexFlatL2>(4).get()));

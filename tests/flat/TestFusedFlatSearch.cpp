@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/Targets.h"
 #include "tests/flat/suite/CpuFlatKind.h"
 #include "tests/flat/suite/FlatSearch.h"
 
@@ -146,12 +147,12 @@ TEST(FusedFlatSearch, ForcedChoices) {
             const FusedData data(one);
             const auto index = data.makeIndex();
             for (auto variant :
-                 {FusedVariant::Buffered,
-                  FusedVariant::Var1,
-                  FusedVariant::Var5,
-                  FusedVariant::Var6,
-                  FusedVariant::Direct}) {
-                for (const std::string& target : fusedTargets()) {
+                 {cpu::Variant::Buffered,
+                  cpu::Variant::Var1,
+                  cpu::Variant::Var5,
+                  cpu::Variant::Var6,
+                  cpu::Variant::Direct}) {
+                for (const std::string& target : cpu::targetNames()) {
                     index->choice = {};
                     index->choice.variant = variant;
                     index->choice.target = target;

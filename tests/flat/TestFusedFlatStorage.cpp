@@ -183,12 +183,12 @@ TEST(FusedFlatStorage, CopiesAndMoves) {
         expectHolds(data, fromFaiss);
         EXPECT_EQ(plain.ntotal, one.n);
 
-        fromFaiss.choice.variant = FusedVariant::Var6;
+        fromFaiss.choice.variant = cpu::Variant::Var6;
         const IndexFusedFlat copy = fromFaiss;
-        EXPECT_EQ(copy.choice.variant, FusedVariant::Var6);
+        EXPECT_EQ(copy.choice.variant, cpu::Variant::Var6);
         const faiss::IndexFlat& asBase = fromFaiss;
         const IndexFusedFlat copyOfBase(asBase);
-        EXPECT_EQ(copyOfBase.choice.variant, FusedVariant::Var6);
+        EXPECT_EQ(copyOfBase.choice.variant, cpu::Variant::Var6);
         fromFaiss.reset();
         expectHolds(data, copy);
         expectHolds(data, copyOfBase);

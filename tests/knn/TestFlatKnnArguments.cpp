@@ -112,8 +112,16 @@ TEST_F(FlatKnnArguments, BadNumbers) {
 
 TEST_F(FlatKnnArguments, BadEnumerations) {
     FlatKnnProblem p = good;
-    p.metric = static_cast<Metric>(17);
-    expectBadShape(p, "metric", "17");
+    // Those of the search on the CPU too.
+    for (Metric metric :
+         {Metric::L1,
+          Metric::Linf,
+          Metric::Lp,
+          Metric::Cosine,
+          static_cast<Metric>(17)}) {
+        p.metric = metric;
+        expectBadShape(p, "metric", std::to_string(int(metric)));
+    }
     p = good;
     p.dataType = static_cast<DataType>(18);
     expectBadShape(p, "dataType", "18");

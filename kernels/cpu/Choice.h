@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace faiss_bits::cpu {
+
+/// Where a search selects from its distances (Yu et al. 2015, section 2.3).
+enum class Variant : uint8_t {
+    Auto,
+    /// After the first loop, as `Var1`, into a buffer of candidates a query
+    /// that is cut to k when it is full: the fastest for most k; not in the
+    /// paper.
+    Buffered,
+    Var1, ///< after the first loop: binary heap behind a vector pre-filter
+    Var5, ///< after the fifth loop: a block of distances, 4-ary heap
+    /// After the sixth loop: all distances of some queries; 4-ary heap, or a
+    /// bisection and a sort where more than a quarter of the vectors is wanted.
+    Var6,
+    /// No packing: every vector is read once and met by all queries. Not in the
+    /// paper. Chosen by the shape alone (1 or 2 queries, up to 4 from 384
+    /// components on), as it rounds differently; the others agree on every bit.
+    Direct,
+};
+
+/// A name as in plans and benches: "auto", "buffered", "var1", "var5", "var6",
+/// "direct". variantOf throws Error for a name that it does not know.
+const char* nameOf(Variant variant);
+Variant variantOf(const std::string& name);
+
+/// What a caller may force; zeros and empty: the cost model's choice. Blocks
+/// are rounded up to whole tiles. A range search takes Buffered (candidates
+/// under the radius are appended) and Direct.
+struct Choice {
+    Variant variant = Variant::Auto;
+    int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
+    int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads
+    int depthBlock = 0;  ///< d_c: components packed at a time
+    /// Instruction set, one of targetNames(); empty: the best that runs here.
+    /// The environment's FAISS_BITS_CPU_TARGET stands in for an empty one.
+    std::string target;
+};
+
+} // namespace faiss_bits::cpu

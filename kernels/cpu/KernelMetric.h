@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace faiss_bits::cpu {
+
+/// What a kernel accumulates. Keys are always "smaller is nearer": queries are
+/// negated while they are packed where the metric is a similarity.
+enum class KernelMetric : uint8_t {
+    L2, ///< products; |x|^2 - 2 <q, x>, completed by |q|^2 at the selection
+    Product, ///< products
+    Cosine,  ///< products with unit queries, times 1 / |x|
+    L1,      ///< |q - x|
+    Linf,    ///< largest |q - x|; NaN wins
+    Squares, ///< (q - x)^2: Lp with p = 2
+    Power,   ///< |q - x|^p
+};
+
+} // namespace faiss_bits::cpu

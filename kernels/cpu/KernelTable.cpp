@@ -1,0 +1,31 @@
+#include "kernels/cpu/KernelTable.h"
+
+#include "kernels/common/Error.h"
+
+namespace faiss_bits::cpu {
+
+template <class T>
+MetricKernels<T> metricKernelsFor(KernelMetric metric, int64_t target) {
+    switch (metric) {
+        case KernelMetric::L2:
+            return metricKernelsFor<T, KernelMetric::L2>(target);
+        case KernelMetric::Product:
+            return metricKernelsFor<T, KernelMetric::Product>(target);
+        case KernelMetric::Cosine:
+            return metricKernelsFor<T, KernelMetric::Cosine>(target);
+        case KernelMetric::L1:
+            return metricKernelsFor<T, KernelMetric::L1>(target);
+        case KernelMetric::Linf:
+            return metricKernelsFor<T, KernelMetric::Linf>(target);
+        case KernelMetric::Squares:
+            return metricKernelsFor<T, KernelMetric::Squares>(target);
+        case KernelMetric::Power:
+            return metricKernelsFor<T, KernelMetric::Power>(target);
+    }
+    throw Error(formatMessage("metric %d is not known", int(metric)));
+}
+
+template MetricKernels<float> metricKernelsFor(KernelMetric, int64_t);
+template MetricKernels<double> metricKernelsFor(KernelMetric, int64_t);
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,41 @@
+#include "kernels/cpu/Knn.h"
+
+#include "kernels/common/Error.h"
+#include "kernels/cpu/Run.h"
+#include "kernels/cpu/SearchPlan.h"
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+template <class T>
+Setup<T> checkKnn(const KnnProblem<T>& problem, bool shapeOnly) {
+    BITS_THROW_IF_NOT_FMT(
+            problem.k >= 1, "k = %lld is below 1", (long long)problem.k);
+    Setup<T> setup = checkProblem(problem, shapeOnly);
+    if (!shapeOnly && problem.numQueries > 0) {
+        BITS_THROW_IF_NOT_FMT(problem.outDistances, "outDistances is null");
+        BITS_THROW_IF_NOT_FMT(problem.outIds, "outIds is null");
+    }
+    return setup;
+}
+
+} // namespace
+
+template <class T>
+void runKnn(const KnnProblem<T>& problem) {
+    const Setup<T> setup = checkKnn(problem, false);
+    runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
+}
+
+template <class T>
+Plan planKnn(const KnnProblem<T>& problem) {
+    return planSearch(checkKnn(problem, true), problem, problem.k, true);
+}
+
+template void runKnn(const KnnProblem<float>&);
+template void runKnn(const KnnProblem<double>&);
+template Plan planKnn(const KnnProblem<float>&);
+template Plan planKnn(const KnnProblem<double>&);
+
+} // namespace faiss_bits::cpu

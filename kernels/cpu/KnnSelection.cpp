@@ -1,0 +1,319 @@
+#include "kernels/cpu/KnnSelection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/cpu/ParallelFor.h"
+#include "kernels/cpu/SortEntries.h"
+#include "kernels/cpu/Sweep.h"
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+/// A store of a vector behind the last candidate.
+constexpr idx_t kSlack = 16;
+
+} // namespace
+
+template <class T>
+KnnSelection<T>::KnnSelection(
+        const Setup<T>& setup,
+        const Plan& plan,
+        idx_t k,
+        idx_t rows,
+        int parts,
+        int threads)
+        : setup_(setup), plan_(plan), k_(k), rows_(rows), sinks_(parts) {
+    const idx_t padded = rows + plan.tileQueries;
+    filters_.allocate(parts * padded);
+    limits_.allocate(parts * rows);
+    terms_.allocate(parts * rows);
+    states_.allocate(parts * rows);
+    counts_.allocate(parts * rows);
+    for (int part = 0; part < parts; ++part) {
+        Sink<T>& sink = sinks_[part];
+        sink.clampAtZero = setup.metric == KernelMetric::L2;
+        sink.k = k;
+        sink.filter = filters_.get() + part * padded;
+        sink.limit = limits_.get() + part * rows;
+        sink.queryTerm = terms_.get() + part * rows;
+        sink.state = states_.get() + part * rows;
+        sink.counts = counts_.get() + part * rows;
+    }
+    switch (plan.variant) {
+        case Variant::Var1:
+            allocateHeaps(SinkKind::Heap);
+            break;
+        case Variant::Var5:
+        case Variant::Var6:
+            allocateHeaps(SinkKind::Store);
+            allocateStore();
+            break;
+        default:
+            allocateBuffers();
+    }
+    const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
+    allocateScratch(int(std::min<idx_t>(threads, jobs)));
+}
+
+template <class T>
+void KnnSelection<T>::allocateBuffers() {
+    const idx_t tile = plan_.tileVectors;
+    const idx_t numParts = parts();
+    const auto beginOf = [&](idx_t part) {
+        return partBegin(
+                setup_.numVectors, int(tile), int(part), int(numParts));
+    };
+    idx_t longest = 0;
+    for (idx_t part = 0; part < numParts; ++part) {
+        longest = std::max(longest, beginOf(part + 1) - beginOf(part));
+    }
+    // A part that has less is never cut.
+    const idx_t room = longest + 2 * tile;
+    const idx_t firstCapacity = std::min<idx_t>(plan_.firstCapacity, room);
+    const idx_t capacity = std::min<idx_t>(plan_.bufferCapacity, room);
+    const idx_t keyStride = roundUp(firstCapacity + kSlack, 16);
+    const idx_t idStride =
+            firstCapacity == room ? 0 : roundUp(capacity + kSlack, 16);
+    keys_.allocate(numParts * rows_ * keyStride);
+    ids_.allocate(numParts * rows_ * idStride);
+    for (idx_t part = 0; part < numParts; ++part) {
+        Sink<T>& sink = sinks_[part];
+        sink.kind = SinkKind::Buffer;
+        sink.firstCapacity = firstCapacity;
+        sink.capacity = capacity;
+        sink.keyStride = keyStride;
+        sink.idStride = idStride;
+        sink.keys = keys_.get() + part * rows_ * keyStride;
+        sink.ids = ids_.get() + part * rows_ * idStride;
+        sink.firstId = beginOf(part);
+    }
+}
+
+template <class T>
+void KnnSelection<T>::allocateHeaps(SinkKind kind) {
+    const idx_t stride = heapStrideFor(k_);
+    heaps_.allocate(parts() * rows_ * stride + kHeapPadding);
+    for (int part = 0; part < parts(); ++part) {
+        Sink<T>& sink = sinks_[part];
+        sink.kind = kind;
+        sink.heapStride = stride;
+        sink.heaps = heaps_.get() + kHeapPadding + part * rows_ * stride;
+    }
+}
+
+template <class T>
+void KnnSelection<T>::allocateStore() {
+    Sink<T>& sink = sinks_[0];
+    const idx_t columns = plan_.variant == Variant::Var6
+            ? setup_.numVectors
+            : std::min<idx_t>(plan_.vectorBlock, setup_.numVectors);
+    sink.distanceStride = roundUp(columns, plan_.tileVectors);
+    distances_.allocate(rows_ * sink.distanceStride);
+    sink.distances = distances_.get();
+}
+
+template <class T>
+bool KnnSelection<T>::isWholeRow() const {
+    return plan_.variant == Variant::Var6 &&
+            selectsWholeRow(k_, setup_.numVectors);
+}
+
+template <class T>
+void KnnSelection<T>::allocateScratch(int threads) {
+    idx_t widest = 0;
+    for (const Sink<T>& sink : sinks_) {
+        widest += sink.kind == SinkKind::Buffer ? sink.firstCapacity : k_;
+    }
+    if (isWholeRow()) {
+        widest = setup_.numVectors;
+    }
+    scratch_.resize(threads);
+    for (Scratch& mine : scratch_) {
+        mine.keys.allocate(widest + kSlack);
+        mine.ids.allocate(widest + kSlack);
+        mine.entries.allocate(widest + kSlack);
+        mine.sorted.allocate(widest + kSlack);
+    }
+}
+
+template <class T>
+void KnnSelection<T>::reset() {
+    constexpr T kNone = std::numeric_limits<T>::quiet_NaN();
+    for (Sink<T>& sink : sinks_) {
+        std::fill_n(sink.limit, rows_, kNone);
+        std::fill_n(sink.queryTerm, rows_, T(0));
+        std::fill_n(sink.state, rows_, RowState::All);
+        std::fill_n(sink.counts, rows_, idx_t(0));
+        std::fill_n(
+                sink.filter,
+                rows_ + plan_.tileQueries,
+                -std::numeric_limits<T>::infinity());
+    }
+}
+
+template <class T>
+void KnnSelection<T>::takeBlock(idx_t first, idx_t count, idx_t rows) {
+    Sink<T>& sink = sinks_[0];
+    parallelFor(setup_.team, plan_.threads, rows, [&](idx_t row, int) {
+        setup_.common.scanRow(
+                sink.distances + row * sink.distanceStride,
+                count,
+                first,
+                k_,
+                sink.heaps + row * sink.heapStride,
+                &sink.counts[row]);
+    });
+    sink.firstId = first + count;
+}
+
+template <class T>
+void KnnSelection<T>::appendRow(
+        const Sink<T>& sink,
+        idx_t row,
+        Scratch& mine,
+        idx_t& count) {
+    const idx_t size = sink.counts[row];
+    CandidateId<T>* ids = mine.ids.get() + count;
+    std::copy_n(
+            sink.keys + row * sink.keyStride, size, mine.keys.get() + count);
+    if (sink.state[row] == RowState::All) {
+        std::iota(ids, ids + size, CandidateId<T>(sink.firstId));
+    } else {
+        std::copy_n(sink.ids + row * sink.idStride, size, ids);
+    }
+    count += size;
+}
+
+template <class T>
+idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
+    const Sink<T>& first = sinks_[0];
+    if (first.kind != SinkKind::Buffer && !isWholeRow()) {
+        idsAscend = false;
+        return collectHeaps(row, mine);
+    }
+    idsAscend = true;
+    NarrowJob<T> job;
+    job.k = k_;
+    // Candidates that may stay beyond k: sorting them is less work than
+    // telling them apart.
+    job.most = k_ + std::max<idx_t>(16, k_ / 8);
+    job.outKeys = mine.keys.get();
+    job.outIds = mine.ids.get();
+    if (isWholeRow()) {
+        job.keys = first.distances + row * first.distanceStride;
+        job.count = setup_.numVectors;
+    } else if (parts() == 1) {
+        job.keys = first.keys + row * first.keyStride;
+        job.ids = first.state[row] == RowState::All
+                ? nullptr
+                : first.ids + row * first.idStride;
+        job.count = first.counts[row];
+    } else {
+        job.keys = mine.keys.get();
+        job.ids = mine.ids.get();
+        for (const Sink<T>& sink : sinks_) {
+            appendRow(sink, row, mine, job.count);
+        }
+    }
+    const T* keys = job.keys;
+    const CandidateId<T>* ids = job.ids;
+    idx_t count = job.count;
+    if (count > job.most) {
+        count = setup_.common.narrow(job).count;
+        keys = job.outKeys;
+        ids = job.outIds;
+    }
+    for (idx_t i = 0; i < count; ++i) {
+        mine.entries.get()[i] =
+                OrderedEntry<T>(keys[i], ids ? ids[i] : CandidateId<T>(i));
+    }
+    return count;
+}
+
+template <class T>
+idx_t KnnSelection<T>::collectHeaps(idx_t row, Scratch& mine) {
+    const Sink<T>& first = sinks_[0];
+    idx_t count = 0;
+    if (plan_.variant == Variant::Var6) {
+        OrderedEntry<T>* heap = first.heaps + row * first.heapStride;
+        setup_.common.scanRow(
+                first.distances + row * first.distanceStride,
+                setup_.numVectors,
+                0,
+                k_,
+                heap,
+                &count);
+        std::copy_n(heap, count, mine.entries.get());
+        return count;
+    }
+    for (const Sink<T>& sink : sinks_) {
+        std::copy_n(
+                sink.heaps + row * sink.heapStride,
+                sink.counts[row],
+                mine.entries.get() + count);
+        count += sink.counts[row];
+    }
+    return count;
+}
+
+template <class T>
+void KnnSelection<T>::finishRow(
+        idx_t row,
+        Scratch& mine,
+        T* distances,
+        idx_t* ids,
+        idx_t outK) {
+    constexpr T kMax = std::numeric_limits<T>::max();
+    bool idsAscend;
+    const idx_t count = collectRow(row, mine, idsAscend);
+    const OrderedEntry<T>* sorted = sortEntries<T>(
+            mine.entries.get(), mine.sorted.get(), count, idsAscend);
+    idx_t found = std::min(count, k_);
+    // NaN comes last, and is no result: as FAISS, whose IVF rests on it.
+    while (found > 0 && std::isnan(sorted[found - 1].key())) {
+        --found;
+    }
+    for (idx_t i = 0; i < found; ++i) {
+        const T key = sorted[i].key();
+        distances[i] = setup_.similarity ? T(0) - key : key;
+        ids[i] = setup_.idOf(sorted[i].id());
+    }
+    std::fill(
+            distances + found,
+            distances + outK,
+            setup_.similarity ? -kMax : kMax);
+    std::fill(ids + found, ids + outK, idx_t(-1));
+}
+
+template <class T>
+void KnnSelection<T>::finish(
+        idx_t rows,
+        T* outDistances,
+        idx_t* outIds,
+        idx_t outK) {
+    const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
+    parallelFor(
+            setup_.team,
+            int(scratch_.size()),
+            jobs,
+            [&](idx_t job, int thread) {
+                const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
+                for (idx_t row = job * kRowsPerJob; row < end; ++row) {
+                    finishRow(
+                            row,
+                            scratch_[thread],
+                            outDistances + row * outK,
+                            outIds + row * outK,
+                            outK);
+                }
+            });
+}
+
+template class KnnSelection<float>;
+template class KnnSelection<double>;
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+
+#include "kernels/common/Types.h"
+#include "kernels/cpu/Choice.h"
+
+namespace faiss_bits::cpu {
+
+/// What the searches of this family share: the vectors, the queries, and how.
+template <class T> // float or double
+struct Problem {
+    Metric metric = Metric::L2;
+    T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
+
+    idx_t numQueries = 0;
+    idx_t numVectors = 0; ///< n: references searched, after vectorIds
+    int d = 0;
+
+    const T* queries = nullptr; ///< row-major, rows queryStride apart
+    idx_t queryStride = 0;      ///< elements, >= d; 0: d
+    /// Rows of `queries` to search for, [numQueries], any order, repeats
+    /// allowed. nullptr: rows 0 .. numQueries - 1.
+    const idx_t* queryIds = nullptr;
+
+    const T* vectors = nullptr; ///< row-major, rows vectorStride apart
+    idx_t vectorStride = 0;     ///< elements, >= d; 0: d
+    /// Rows of `vectors` to search in, [numVectors], any order. Results name
+    /// these rows. nullptr: rows 0 .. numVectors - 1.
+    const idx_t* vectorIds = nullptr;
+
+    /// 0: as many as OpenMP would use (omp_get_max_threads). Never changes the
+    /// result.
+    int threads = 0;
+
+    Choice choice; ///< forced variant, blocking and instruction set
+
+    /// Called now and then on the calling thread, never inside the parallel
+    /// loops; what it throws ends the search, with the outputs undefined.
+    std::function<void()> interrupt;
+};
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kernels/cpu/KernelTypes.h"
+#include "kernels/cpu/Problem.h"
+
+namespace faiss_bits::cpu {
+
+/// A problem that was checked, with its defaults filled in.
+template <class T>
+struct Setup {
+    KernelMetric metric = KernelMetric::L2;
+    bool similarity = false; ///< keys are negated results
+    T power = 0;
+    int depth = 0;
+    RowView<T> queries, vectors;
+    idx_t numQueries = 0, numVectors = 0;
+    int team = 1; ///< threads of every parallel loop; a plan may use fewer
+    int64_t target = 0;
+    CommonKernels<T> common;
+    MetricKernels<T> kernels;
+    std::vector<idx_t>
+            sortedIds; ///< behind vectors.ids, if the caller's are not
+    const std::function<void()>* interrupt = nullptr;
+
+    Setup() = default;
+    Setup(Setup&&) = default;
+    Setup& operator=(Setup&&) = default;
+
+    /// The caller's row of a candidate.
+    idx_t idOf(CandidateId<T> id) const {
+        return vectors.ids ? vectors.ids[id] : idx_t(id);
+    }
+    void callInterrupt() const {
+        if (*interrupt) {
+            (*interrupt)();
+        }
+    }
+};
+
+/// Throws Error that names what is bad in a problem, its k aside, and the
+/// value. With `shapeOnly`, pointers are not looked at.
+template <class T>
+Setup<T> checkProblem(const Problem<T>& problem, bool shapeOnly);
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,347 @@
+/// Threads: inside a search, around it, and the interrupt hook.
+
+#include <omp.h>
+
+#include <filesystem>
+#include <latch>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/cpu/CpuHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// Searches whose threads share the queries, the vectors, or neither.
+std::vector<CpuCase> threadCases() {
+    std::vector<CpuCase> cases;
+    uint32_t seed = 0;
+    for (Metric metric : {Metric::L2, Metric::Cosine, Metric::L1}) {
+        for (int64_t q : {1, 2, 5, 40, 130}) {
+            for (int64_t k : {1, 10, 300, 1100}) {
+                CpuCase c;
+                c.metric = metric;
+                c.q = q;
+                c.n = 1000;
+                c.d = 12;
+                c.k = k;
+                // Far: many distances that differ by the last place or so.
+                c.contents = k == 10 ? Contents::Mixed
+                        : k == 1     ? Contents::Uniform
+                                     : Contents::Far;
+                c.seed = ++seed;
+                cases.push_back(c);
+            }
+        }
+    }
+    return cases;
+}
+
+/// Any number of threads gives the same bits, and so does the same number
+/// again.
+TEST(CpuThreads, NeverChangeTheResult) {
+    for (const CpuCase& c : threadCases()) {
+        const CpuData<float> data(c);
+        for (cpu::Variant variant : kCpuVariants) {
+            cpu::Choice choice;
+            choice.variant = variant;
+            SCOPED_TRACE(c.describe());
+            const auto one = data.run(choice, 1);
+            if (c.q == 5) {
+                ASSERT_TRUE(data.check(one)) << describe(choice, 1);
+            }
+            for (int threads : {1, 2, 3, 0, int(c.q) + 3}) {
+                ASSERT_TRUE(data.run(choice, std::min(threads, 12)) == one)
+                        << describe(choice, threads);
+            }
+        }
+    }
+}
+
+TEST(CpuThreads, NeverChangeTheResultOfDoubles) {
+    for (const CpuCase& c : threadCases()) {
+        if (c.q % 5 == 0 && c.metric != Metric::L1) {
+            const CpuData<double> data(c);
+            SCOPED_TRACE(c.describe());
+            const auto one = data.run({}, 1);
+            ASSERT_TRUE(data.run({}, 3) == one);
+            ASSERT_TRUE(data.run({}, 1) == one);
+        }
+    }
+}
+
+/// Blocks small enough that every thread has several.
+TEST(CpuThreads, NeverChangeTheResultInSmallBlocks) {
+    for (cpu::Variant variant : kCpuVariants) {
+        for (cpu::Choice choice : choicesOf(variant)) {
+            choice.queryBlock = 24;
+            choice.vectorBlock = 64;
+            choice.depthBlock = 16;
+            for (int64_t q : {1, 100}) {
+                CpuCase c;
+                c.q = q;
+                c.n = 700;
+                c.d = 40;
+                c.k = 30;
+                c.contents = Contents::Uniform;
+                const CpuData<float> data(c);
+                const auto one = data.run(choice, 1);
+                for (int threads : {2, 3, 5}) {
+                    ASSERT_TRUE(data.run(choice, threads) == one)
+                            << c.describe() << describe(choice, threads);
+                }
+            }
+        }
+    }
+}
+
+/// Threads of this process, as the system numbers them.
+std::set<std::string> threadsOfTheProcess() {
+    std::set<std::string> names;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+        names.insert(entry.path().filename());
+    }
+    return names;
+}
+
+/// A search that has less to do leaves the threads to the next one: ending and
+/// starting them takes longer than many a search.
+TEST(CpuThreads, StayForTheNextSearch) {
+    CpuCase large;
+    large.q = 200;
+    large.n = 2000;
+    large.d = 32;
+    large.k = 10;
+    const CpuData<float> data(large);
+    (void)data.run({}, 4);
+    const auto before = threadsOfTheProcess();
+    ASSERT_GE(before.size(), 4u);
+    for (cpu::Variant variant : kCpuVariants) {
+        for (int64_t q : {1, 10, 20, 200}) {
+            for (int64_t n : {100, 3000, 30000}) {
+                CpuCase c = large;
+                c.q = q;
+                c.n = n;
+                cpu::Choice choice;
+                choice.variant = variant;
+                (void)CpuData<float>(c).run(choice, 4);
+                ASSERT_EQ(threadsOfTheProcess(), before)
+                        << c.describe() << describe(choice, 4);
+            }
+        }
+    }
+}
+
+/// A few searches of all kinds, small enough to be run many times.
+std::vector<CpuCase> concurrentCases() {
+    std::vector<CpuCase> cases;
+    for (int i = 0; i < 4; ++i) {
+        CpuCase c;
+        c.metric = kCpuMetrics[i % 3];
+        c.q = i % 2 ? 30 : 3;
+        c.n = 600;
+        c.d = 10 + 9 * i;
+        c.k = 5 + 40 * i;
+        c.contents = Contents::Uniform;
+        c.seed = 50 + i;
+        cases.push_back(c);
+    }
+    return cases;
+}
+
+/// The first searches of the process (constants, tables) come at once too,
+/// where this test has a process of its own, as under ctest.
+TEST(CpuConcurrent, SeveralThreadsSearchAtOnce) {
+    const auto cases = concurrentCases();
+    const int callers = int(cases.size());
+    std::vector<std::unique_ptr<CpuData<float>>> data;
+    for (const CpuCase& c : cases) {
+        data.push_back(std::make_unique<CpuData<float>>(c));
+    }
+    constexpr int kRuns = 8;
+    using Results = std::vector<CpuResult<float>>;
+    std::vector<Results> results(callers);
+    std::vector<cpu::RangeResult<float>> ranges(callers);
+    std::latch start(callers);
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < callers; ++t) {
+            threads.emplace_back([&, t] {
+                start.arrive_and_wait();
+                for (int run = 0; run < kRuns; ++run) {
+                    cpu::Choice choice;
+                    choice.variant = kCpuVariants[run % kCpuVariants.size()];
+                    results[t].push_back(data[t]->run(choice, run % 2 ? 1 : 2));
+                }
+                ranges[t] = data[t]->runRange(0.5f, {}, 2);
+            });
+        }
+    }
+    for (int t = 0; t < callers; ++t) {
+        for (int run = 0; run < kRuns; ++run) {
+            cpu::Choice choice;
+            choice.variant = kCpuVariants[run % kCpuVariants.size()];
+            ASSERT_TRUE(data[t]->check(results[t][run]));
+            ASSERT_TRUE(results[t][run] == data[t]->run(choice, 1))
+                    << describe(choice, 1);
+        }
+        ASSERT_TRUE(data[t]->checkRange(ranges[t], 0.5f));
+    }
+}
+
+/// Callers with OpenMP of their own, with nesting off and on.
+TEST(CpuConcurrent, InsideAParallelRegion) {
+    const auto cases = concurrentCases();
+    const int callers = int(cases.size());
+    std::vector<std::unique_ptr<CpuData<float>>> data;
+    for (const CpuCase& c : cases) {
+        data.push_back(std::make_unique<CpuData<float>>(c));
+    }
+    const int levels = omp_get_max_active_levels();
+    for (int allowed : {1, 2}) {
+        omp_set_max_active_levels(allowed);
+        for (cpu::Variant variant : kCpuVariants) {
+            cpu::Choice choice;
+            choice.variant = variant;
+            std::vector<CpuResult<float>> results(callers);
+#pragma omp parallel for num_threads(callers) schedule(static, 1)
+            for (int t = 0; t < callers; ++t) {
+                results[t] = data[t]->run(choice, t % 2 ? 0 : 2);
+            }
+            for (int t = 0; t < callers; ++t) {
+                EXPECT_TRUE(data[t]->check(results[t]));
+                EXPECT_TRUE(results[t] == data[t]->run(choice, 1))
+                        << "levels " << allowed << describe(choice, 1);
+            }
+        }
+    }
+    omp_set_max_active_levels(levels);
+}
+
+/// The search leaves the caller's OpenMP as it was.
+TEST(CpuConcurrent, SettingsOfOpenMPStay) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(3);
+    const CpuData<float> data(concurrentCases()[1]);
+    (void)data.run({}, 2);
+    EXPECT_EQ(omp_get_max_threads(), 3);
+    omp_set_num_threads(before);
+}
+
+struct Stop : std::runtime_error {
+    Stop() : std::runtime_error("stop") {}
+};
+
+CpuCase interruptedCase(int64_t q) {
+    CpuCase c;
+    c.q = q;
+    c.n = 1000;
+    c.d = 40;
+    c.k = 12;
+    c.contents = Contents::Uniform;
+    return c;
+}
+
+/// Calls to the hook in a whole search, with where they come from checked.
+template <class Search>
+int countCalls(cpu::KnnProblem<float> p, Search&& search) {
+    int calls = 0;
+    const auto caller = std::this_thread::get_id();
+    p.interrupt = [&] {
+        ++calls;
+        EXPECT_EQ(std::this_thread::get_id(), caller);
+        EXPECT_FALSE(omp_in_parallel());
+    };
+    search(p);
+    return calls;
+}
+
+template <class Search>
+void expectInterruptible(const cpu::KnnProblem<float>& good, Search&& search) {
+    const int calls = countCalls(good, search);
+    EXPECT_GE(calls, 1);
+    for (int stopAt : {1, 2, calls / 2, calls}) {
+        if (stopAt < 1 || stopAt > calls) {
+            continue;
+        }
+        int left = stopAt;
+        auto p = good;
+        p.interrupt = [&] {
+            if (--left == 0) {
+                throw Stop();
+            }
+        };
+        EXPECT_THROW(search(p), Stop) << "call " << stopAt << " of " << calls;
+        EXPECT_EQ(left, 0) << "called again after it has thrown";
+    }
+}
+
+TEST(CpuInterrupt, EndsASearchAndLaterOnesWork) {
+    for (int64_t q : {1, 100}) {
+        const CpuData<float> data(interruptedCase(q));
+        for (cpu::Variant variant : kCpuVariants) {
+            cpu::Choice choice;
+            choice.variant = variant;
+            const auto before = data.run(choice, 2);
+            for (bool small : {false, true}) {
+                choice.queryBlock = small ? 24 : 0;
+                choice.vectorBlock = small ? 64 : 0;
+                SCOPED_TRACE(describe(choice, 2));
+                expectInterruptible(
+                        data.problem(choice, 2),
+                        [](const cpu::KnnProblem<float>& p) {
+                            (void)CpuData<float>::run(p);
+                        });
+                const auto after = data.run(choice, 2);
+                EXPECT_TRUE(data.check(after));
+                EXPECT_TRUE(small || before == after);
+            }
+        }
+    }
+}
+
+TEST(CpuInterrupt, EndsARangeSearchAndLaterOnesWork) {
+    for (int64_t q : {1, 100}) {
+        const CpuData<float> data(interruptedCase(q));
+        expectInterruptible(
+                data.problem({}, 2), [](const cpu::KnnProblem<float>& p) {
+                    (void)cpu::runRange<float>(p, 20.f);
+                });
+        EXPECT_TRUE(data.checkRange(data.runRange(20.f, {}, 2), 20.f));
+    }
+}
+
+/// A hook does not change the result.
+TEST(CpuInterrupt, AHookThatReturnsChangesNothing) {
+    const CpuData<float> data(interruptedCase(50));
+    auto p = data.problem({}, 2);
+    p.interrupt = [] {};
+    EXPECT_TRUE(CpuData<float>::run(p) == data.run({}, 2));
+}
+
+/// Asked on the way, not only at the end: often enough for a user who waits.
+TEST(CpuInterrupt, IsAskedOnTheWay) {
+    CpuCase c = interruptedCase(240);
+    c.n = 20000;
+    c.d = 500;
+    const CpuData<float> data(c);
+    for (cpu::Variant variant : kCpuVariants) {
+        cpu::Choice choice;
+        choice.variant = variant;
+        SCOPED_TRACE(describe(choice, 1));
+        const int calls = countCalls(
+                data.problem(choice, 1), [](const cpu::KnnProblem<float>& p) {
+                    (void)CpuData<float>::run(p);
+                });
+        EXPECT_GE(calls, 2);
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
