@@ -22,7 +22,8 @@ if(NOT faiss_bits_libraries)
 endif()
 
 foreach(library IN LISTS faiss_bits_libraries)
-  target_compile_features(${library} PUBLIC cxx_std_20)
+  # What consumers need: the headers are C++17, as FAISS's are.
+  target_compile_features(${library} PUBLIC cxx_std_17)
   target_include_directories(${library} PUBLIC
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:${faiss_bits_include_dir}>")
@@ -34,12 +35,20 @@ foreach(library IN LISTS faiss_bits_libraries)
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endforeach()
 
+# What nobody includes: inner parts; the drop-in library, which is linked or
+# loaded; and, without the GPU part, what needs CUDA.
+set(faiss_bits_excluded "")
+foreach(pattern python dropin GpuStaging.h PagedCall.h PagePlan.h Waiting.h
+    FlatStorage.h VectorKernels.h)
+  list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
+endforeach()
+if(NOT FAISS_BITS_ENABLE_GPU)
+  list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
   DESTINATION ${faiss_bits_include_dir}
   FILES_MATCHING PATTERN "*.h"
-  PATTERN python EXCLUDE
-  # The drop-in library is linked or loaded, never included.
-  PATTERN dropin EXCLUDE)
+  ${faiss_bits_excluded})
 if(FAISS_BITS_ENABLE_GPU)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
     DESTINATION ${faiss_bits_include_dir}

@@ -3,7 +3,7 @@
 # and the quickstart, so that nothing is built or fetched there:
 #
 #   tools/pack_gpu.sh [--build DIR] [--out FILE] [--split MIB]
-#                     [--python EXE] [--data] [--faiss-tests DIR]
+#                     [--python EXE] [--data] [--faiss-tests DIR] [--dry-run]
 #
 #   --build DIR   a finished GPU build (as tools/test.sh leaves it); default:
 #                 $FAISS_BITS_BUILD or build/gpu
@@ -18,6 +18,9 @@
 #                 unpack it beside the first
 #   --faiss-tests DIR  FAISS's own GPU tests, built: the programs DIR/TestGpu*,
 #                 which run_gpu.sh runs with the drop-in library preloaded
+#   --dry-run     only says where everything would come from and go to
+#
+# Paths may be relative to the folder that this is called from.
 #
 # A build with FAISS_BITS_BENCH_WHEELS (benchs/README.md) has all rivals.
 #
@@ -38,16 +41,21 @@ split_mib=0
 other_python=""
 with_data=0
 faiss_tests=""
+dry_run=0
 
 read_options() {
     while (($# > 0)); do
         case $1 in
+            --build | --out | --split | --python | --faiss-tests)
+                [[ -n ${2:-} ]] || die "$1 needs a value"
+                ;;&
             --build) build=$2 && shift ;;
             --out) out=$2 && shift ;;
             --split) split_mib=$2 && shift ;;
             --python) other_python=$2 && shift ;;
             --data) with_data=1 ;;
             --faiss-tests) faiss_tests=$2 && shift ;;
+            --dry-run) dry_run=1 ;;
             *)
                 sed -n '2,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
                 exit 2
@@ -55,6 +63,35 @@ read_options() {
         esac
         shift
     done
+}
+
+# Makes every path absolute, since some commands run in other folders, and
+# checks what can be checked before the long work.
+resolve_options() {
+    build=$(realpath -m -- "$build")
+    out=$(realpath -m -- "$out")
+    [[ $split_mib =~ ^[0-9]+$ ]] || die "--split $split_mib is no number of MiB"
+    if [[ -n $other_python ]]; then
+        # A path, or a name on PATH. Not realpath: a virtual environment's
+        # Python is a link.
+        local found
+        found=$(type -P -- "$other_python") ||
+            die "--python $other_python is no program"
+        other_python=$(realpath -s -- "$found")
+    fi
+    if [[ -n $faiss_tests ]]; then
+        faiss_tests=$(realpath -m -- "$faiss_tests")
+        local programs=("$faiss_tests"/TestGpu*)
+        [[ -e ${programs[0]} ]] ||
+            die "$faiss_tests has no programs TestGpu*"
+    fi
+    [[ -e $build/env.sh ]] ||
+        die "$build is no build of tools/test.sh (FAISS_BITS_GPU=on)"
+}
+
+# Libraries that a file is linked with and that were found: their paths.
+libraries_of() {
+    ldd "$1" | sed -nE 's/.* => (\/.+) \(0x[0-9a-f]+\)$/\1/p'
 }
 
 # Copies a program or library with the libraries it needs, but for those that
@@ -67,9 +104,8 @@ copy_with_libraries() {
         while read -r library; do
             [[ -e $stage/lib/$(basename "$library") ]] ||
                 cp -L "$library" "$stage/lib"
-        done < <(LD_LIBRARY_PATH=$stage_libraries ldd "$file" |
-            sed -nE 's/.* => (\/[^ ]+) .*/\1/p' | grep -vE \
-            '/(ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcu[a-zA-Z]*|libnv[a-zA-Z]*)[-.]')
+        done < <(LD_LIBRARY_PATH=$stage_libraries libraries_of "$file" |
+            grep -vE '/(ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcu[a-zA-Z]*|libnv[a-zA-Z]*)[-.][^/]*$')
     done
 }
 
@@ -170,13 +206,22 @@ pack_data() {
 
 main() {
     read_options "$@"
-    [[ -e $build/env.sh ]] ||
-        die "$build is no build of tools/test.sh (FAISS_BITS_GPU=on)"
+    resolve_options
     # shellcheck source=/dev/null
     source "$build/env.sh"
     [[ $BITS_GPU == ON ]] || die "$build has no GPU part"
-    BITS_FAISS_LIB=$(dirname "$(ldd "$build"/faiss_bits/libfaiss_bits.so |
-        sed -nE 's/.*libfaiss\.so => ([^ ]+) .*/\1/p')")
+    if ((dry_run)); then
+        say "build: $build"
+        say "out: $out"
+        say "python: ${other_python:-$BITS_PYTHON}"
+        say "FAISS's tests: ${faiss_tests:-none}"
+        return
+    fi
+    local faiss
+    faiss=$(libraries_of "$build/faiss_bits/libfaiss_bits.so" |
+        grep -E '/libfaiss\.so[^/]*$') ||
+        die "$build/faiss_bits/libfaiss_bits.so is linked with no libfaiss.so"
+    BITS_FAISS_LIB=$(dirname "$faiss")
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     stage=$work/faiss_bits_gpu

@@ -130,6 +130,8 @@ run_tests() {
     for program in "$here"/tests/bin/*; do
         name=$(basename "$program")
         record "$name" "$program" --gtest_output="xml:$out/$name.xml"
+        sed -nE 's/^\[  SKIPPED \] ([^ ]+) \(.*/   skipped: \1/p' \
+            "$out/$name.log"
     done
 }
 

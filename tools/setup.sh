@@ -19,7 +19,8 @@
 #   FAISS_BITS_PYTHON        default /usr/bin/python3
 #   FAISS_BITS_JOBS          compile jobs; default: cores, as memory allows
 #   FAISS_BITS_FAISS_SOURCE  FAISS source tree to build with GPU support, in
-#                            place of Debian's source package
+#                            place of Debian's source package; its own tests
+#                            are built with our classes too (tests/faiss)
 #   FAISS_BITS_TEST_WHEEL    folder with the official faiss-gpu wheel for the
 #                            tests of a GPU build (docs/dropin.md); default: in
 #                            the cache, fetched from PyPI, 570 MB; off: none,

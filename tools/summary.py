@@ -55,7 +55,7 @@ def grouped(names):
 
 
 def main(arguments):
-    table = [f"{'tests':10} {'passed':>8} {'skipped':>8} {'failed':>8}"]
+    table = [f"{'tests':14} {'passed':>8} {'skipped':>8} {'failed':>8}"]
     skipped = defaultdict(list)
     failed = []
     for argument in arguments:
@@ -65,7 +65,7 @@ def main(arguments):
             failed.append(f"{label}: no test ran ({path})")
         counts = Counter(result for _, result, _ in cases)
         table.append(
-            f"{label:10} {counts['passed']:8} {counts['skipped']:8} "
+            f"{label:14} {counts['passed']:8} {counts['skipped']:8} "
             f"{counts['failed']:8}"
         )
         for name, result, reason in cases:

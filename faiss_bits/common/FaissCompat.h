@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include <faiss/Index.h>
 
@@ -42,13 +43,38 @@ using ImplSize = idx_t;
 using ImplSize = int;
 #endif
 
+#ifndef SWIG // it does not understand the expressions below
+namespace detail {
+
+// Which of the fields that came later a type has. C++17, as FAISS's headers.
+template <class T, class = void>
+struct HasDevice : std::false_type {};
+template <class T>
+struct HasDevice<T, std::void_t<decltype(std::declval<T&>().device)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasUseCuvs : std::false_type {};
+template <class T>
+struct HasUseCuvs<T, std::void_t<decltype(std::declval<T&>().use_cuvs)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasBFloat16 : std::false_type {};
+template <class T>
+struct HasBFloat16<T, std::void_t<decltype(T::BF16)>> : std::true_type {};
+
+} // namespace detail
+#endif
+
 /// The device that GpuDistanceParams asks for; -1 (the current one) in
 /// releases that have no such field.
 template <class Params>
 int requestedDevice(const Params& params) {
-    if constexpr (requires { params.device; }) {
+    if constexpr (detail::HasDevice<Params>::value) {
         return params.device;
     } else {
+        (void)params;
         return -1;
     }
 }
@@ -56,9 +82,10 @@ int requestedDevice(const Params& params) {
 /// DistanceDataType::BF16 came with 1.10.
 template <class DistanceType>
 constexpr bool isBFloat16(DistanceType type) {
-    if constexpr (requires { DistanceType::BF16; }) {
+    if constexpr (detail::HasBFloat16<DistanceType>::value) {
         return type == DistanceType::BF16;
     } else {
+        (void)type;
         return false;
     }
 }
@@ -68,7 +95,7 @@ constexpr bool isBFloat16(DistanceType type) {
 template <class Params>
 constexpr bool asksForMissingCuvs(const Params& params) {
 #if !defined(USE_NVIDIA_CUVS)
-    if constexpr (requires { params.use_cuvs; }) {
+    if constexpr (detail::HasUseCuvs<Params>::value) {
         return params.use_cuvs;
     }
 #endif
@@ -80,19 +107,23 @@ constexpr bool asksForMissingCuvs(const Params& params) {
 /// create cuVS storage behind them.
 template <class Config>
 void turnOffCuvs(Config& config) {
-    if constexpr (requires { config.use_cuvs; }) {
+    if constexpr (detail::HasUseCuvs<Config>::value) {
         config.use_cuvs = false;
+    } else {
+        (void)config;
     }
 }
 
 /// Copies a cloner's choice of cuVS to an index config.
 template <class Config, class Options>
 void copyCuvsChoice(Config& config, const Options& options) {
-    if constexpr (requires {
-                      options.use_cuvs;
-                      config.use_cuvs;
-                  }) {
+    if constexpr (
+            detail::HasUseCuvs<Config>::value &&
+            detail::HasUseCuvs<Options>::value) {
         config.use_cuvs = options.use_cuvs;
+    } else {
+        (void)config;
+        (void)options;
     }
 }
 

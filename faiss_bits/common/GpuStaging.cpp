@@ -17,33 +17,8 @@ constexpr size_t kMiB = size_t(1) << 20;
 /// What a search may always take, even where the user has set the temporary
 /// memory to nothing.
 constexpr size_t kLeastScratch = 32 * kMiB;
-constexpr size_t kLeastPage = 16 * kMiB;
-
-struct Place {
-    bool onHost = true;
-    bool pageable = true;
-};
-
-Place placeOf(const GpuContext& context, const char* name, const void* p) {
-    cudaPointerAttributes attributes;
-    const cudaError_t status = cudaPointerGetAttributes(&attributes, p);
-    if (status == cudaErrorInvalidValue) {
-        (void)cudaGetLastError();
-        return {};
-    }
-    BITS_CUDA_CHECK(status);
-    if (attributes.type != cudaMemoryTypeDevice) {
-        // Managed memory is treated as host memory, as FAISS does.
-        return {true, attributes.type == cudaMemoryTypeUnregistered};
-    }
-    FAISS_THROW_IF_NOT_FMT(
-            attributes.device == context.device,
-            "%s lies on device %d, but the work runs on device %d",
-            name,
-            attributes.device,
-            context.device);
-    return {false, false};
-}
+/// Pageable memory: about 30 ms.
+constexpr size_t kCopyAtOnce = 256 * kMiB;
 
 const char* nameOf(faiss::MetricType metric) {
     switch (metric) {
@@ -101,13 +76,6 @@ Metric requireMetric(faiss::MetricType metric) {
     return metric == faiss::METRIC_L2 ? Metric::L2 : Metric::InnerProduct;
 }
 
-int multiprocessorsOf(int device) {
-    int count = 0;
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &count, cudaDevAttrMultiProcessorCount, device));
-    return count;
-}
-
 size_t scratchBudget(const GpuContext& context) {
     const size_t left =
             context.resources->getTempMemoryAvailable(context.device);
@@ -129,86 +97,48 @@ faiss::gpu::GpuMemoryReservation allocTemporary(
             bytes));
 }
 
-idx_t rowsPerPage(
-        const GpuContext& context,
-        idx_t rows,
-        size_t stagedBytesPerRow,
-        size_t pageLimit) {
-    if (stagedBytesPerRow == 0 || rows == 0) {
-        return rows;
+Place placeOf(const GpuContext& context, const char* name, const void* data) {
+    cudaPointerAttributes attributes;
+    const cudaError_t status = cudaPointerGetAttributes(&attributes, data);
+    if (status == cudaErrorInvalidValue) {
+        (void)cudaGetLastError();
+        return {};
     }
-    size_t budget = std::max(
-            context.resources->getTempMemoryAvailable(context.device) / 4,
-            kLeastPage);
-    if (size_t(rows) * stagedBytesPerRow >= pageLimit) {
-        budget = std::min(budget, std::max(pageLimit, kMiB));
+    BITS_CUDA_CHECK(status);
+    if (attributes.type != cudaMemoryTypeDevice) {
+        return {true, attributes.type == cudaMemoryTypeUnregistered};
     }
-    return std::clamp<idx_t>(idx_t(budget / stagedBytesPerRow), 1, rows);
+    FAISS_THROW_IF_NOT_FMT(
+            attributes.device == context.device,
+            "%s lies on device %d, but the work runs on device %d",
+            name,
+            attributes.device,
+            context.device);
+    return {false, false};
 }
 
-StagedInput::StagedInput(
+DeviceArray::DeviceArray(
         const GpuContext& context,
         const char* name,
         const void* data,
-        size_t rowBytes)
-        : context_(context),
-          data_(static_cast<const char*>(data)),
-          rowBytes_(rowBytes) {
-    const Place place = placeOf(context, name, data);
-    onHost_ = place.onHost;
-    pageable_ = place.pageable;
-}
-
-void StagedInput::allocate(idx_t rows) {
-    if (onHost_) {
-        staging_ = allocTemporary(context_, size_t(rows) * rowBytes_);
-    }
-}
-
-const void* StagedInput::page(idx_t first, idx_t rows) {
-    const char* source = data_ + size_t(first) * rowBytes_;
-    if (!onHost_) {
-        return source;
-    }
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            staging_.get(),
-            source,
-            size_t(rows) * rowBytes_,
-            cudaMemcpyDefault,
-            context_.stream));
-    return staging_.get();
-}
-
-StagedOutput::StagedOutput(
-        const GpuContext& context,
-        const char* name,
-        void* data,
-        size_t rowBytes)
-        : context_(context),
-          data_(static_cast<char*>(data)),
-          rowBytes_(rowBytes),
-          staged_(!data || placeOf(context, name, data).onHost) {}
-
-void StagedOutput::allocate(idx_t rows) {
-    if (staged_) {
-        staging_ = allocTemporary(context_, size_t(rows) * rowBytes_);
-    }
-}
-
-void* StagedOutput::page(idx_t first) {
-    return staged_ ? staging_.get() : data_ + size_t(first) * rowBytes_;
-}
-
-void StagedOutput::finish(idx_t first, idx_t rows) {
-    if (!isOnHost()) {
+        size_t bytes)
+        : data_(data), place_(placeOf(context, name, data)) {
+    if (!place_.onHost) {
         return;
     }
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            data_ + size_t(first) * rowBytes_,
-            staging_.get(),
-            size_t(rows) * rowBytes_,
-            cudaMemcpyDefault,
-            context_.stream));
+    copy_ = allocTemporary(context, bytes);
+    data_ = copy_.get();
+    ScopedWait guard({context.stream});
+    for (size_t at = 0; at < bytes; at += kCopyAtOnce) {
+        throwIfInterrupted();
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                static_cast<char*>(copy_.get()) + at,
+                static_cast<const char*>(data) + at,
+                std::min(kCopyAtOnce, bytes - at),
+                cudaMemcpyDefault,
+                context.stream));
+    }
+    guard.dismiss();
 }
 
 std::shared_ptr<faiss::gpu::GpuResources> resourcesOf(
@@ -244,10 +174,6 @@ void copyOut(
     if (onHost) {
         waitFor(context.stream);
     }
-}
-
-void waitFor(cudaStream_t stream) {
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -9,10 +9,11 @@
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/Waiting.h"
 #include "kernels/common/Types.h"
 
 /// Helpers shared by the GPU classes: errors, device checks, temporary memory,
-/// and arrays that may lie on the host or on the device. Not part of the API.
+/// and where arrays lie. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
 using faiss_bits::detail::requireNotNull;
@@ -25,8 +26,6 @@ void requireDevice(int device);
 /// METRIC_L2 or METRIC_INNER_PRODUCT; throws FaissException naming any other.
 Metric requireMetric(faiss::MetricType metric);
 
-int multiprocessorsOf(int device);
-
 /// Where the work of one call runs.
 struct GpuContext {
     faiss::gpu::GpuResources* resources = nullptr;
@@ -35,7 +34,8 @@ struct GpuContext {
 };
 
 /// Scratch that a kernel may use: what is left of the resources' temporary
-/// memory, and at least 32 MiB, which then come from cudaMalloc.
+/// memory, and at least 32 MiB, which then come from cudaMalloc: that and its
+/// release wait for the device.
 size_t scratchBudget(const GpuContext& context);
 
 /// Temporary memory of the current device, free again in stream order.
@@ -45,89 +45,45 @@ faiss::gpu::GpuMemoryReservation allocTemporary(
         const GpuContext& context,
         size_t bytes);
 
-/// Rows per page such that staging takes a fair share of the temporary memory,
-/// and no more than `pageLimit` bytes (at least 1 MiB) where all rows together
-/// would take more. At least 1, at most `rows`; `rows` if nothing is staged.
-idx_t rowsPerPage(
-        const GpuContext& context,
-        idx_t rows,
-        size_t stagedBytesPerRow,
-        size_t pageLimit);
+/// Where an array lies. Managed memory counts as the host's, as in FAISS.
+struct Place {
+    bool onHost = true;
+    bool pageable = true; ///< neither pinned, managed nor on the device
+};
 
-/// Rows that a kernel reads. Host rows are copied to the device page by page;
-/// rows on the device are used in place.
-class StagedInput {
+/// Throws FaissException naming the array if it lies on another device.
+Place placeOf(const GpuContext& context, const char* name, const void* data);
+
+/// A whole array that kernels read: where it lies on the device, or a copy in
+/// temporary memory, made in the order of the context's stream. The copy can be
+/// interrupted, as PagedCall.
+class DeviceArray {
    public:
     /// Throws FaissException naming the array if it lies on another device.
-    StagedInput(
+    DeviceArray(
             const GpuContext& context,
             const char* name,
             const void* data,
-            size_t rowBytes);
+            size_t bytes);
 
-    /// Bytes of staging per row: 0 if the rows are on the device.
-    size_t stagedRowBytes() const {
-        return onHost_ ? rowBytes_ : 0;
+    const void* data() const {
+        return data_;
     }
 
-    /// Takes staging memory for pages of up to `rows` rows.
-    void allocate(idx_t rows);
-
-    /// Rows [first, first + rows) on the device, in stream order.
-    const void* page(idx_t first, idx_t rows);
-
-    /// True if copies may still read host memory after page() has returned.
-    bool readsAfterReturn() const {
-        return onHost_ && !pageable_;
-    }
-
-   private:
-    const GpuContext& context_;
-    const char* data_;
-    size_t rowBytes_;
-    bool onHost_ = false;
-    bool pageable_ = true;
-    faiss::gpu::GpuMemoryReservation staging_;
-};
-
-/// Rows that a kernel writes. A null `data` is staged and thrown away.
-class StagedOutput {
-   public:
-    /// Throws FaissException naming the array if it lies on another device.
-    StagedOutput(
-            const GpuContext& context,
-            const char* name,
-            void* data,
-            size_t rowBytes);
-
-    size_t stagedRowBytes() const {
-        return staged_ ? rowBytes_ : 0;
-    }
-    void allocate(idx_t rows);
-
-    /// Where to write the row `first` and those behind it.
-    void* page(idx_t first);
-
-    /// Copies the page to the host, if that is where it goes.
-    void finish(idx_t first, idx_t rows);
-
-    /// Keeps the rows from being copied to the host.
-    void discard() {
-        data_ = nullptr;
-        staged_ = true;
-    }
-
-    /// True if the caller must wait for the stream before reading the rows.
     bool isOnHost() const {
-        return staged_ && data_;
+        return place_.onHost;
+    }
+
+    /// True if host memory may still be read after the constructor has
+    /// returned: the caller waits for the stream.
+    bool readsOn() const {
+        return place_.onHost && !place_.pageable;
     }
 
    private:
-    const GpuContext& context_;
-    char* data_;
-    size_t rowBytes_;
-    bool staged_ = true;
-    faiss::gpu::GpuMemoryReservation staging_;
+    const void* data_;
+    Place place_;
+    faiss::gpu::GpuMemoryReservation copy_;
 };
 
 /// Resources of the provider for a device, -1 being the current one. The
@@ -152,7 +108,5 @@ void copyOut(
         const char* name,
         void* out,
         size_t bytes);
-
-void waitFor(cudaStream_t stream);
 
 } // namespace faiss_bits::gpu::detail

@@ -1,15 +1,16 @@
 /// FAISS's own declarations of the functions that this library replaces, in
 /// our words: no FAISS is needed to build it, and one library serves every
 /// version. FAISS 1.7.3 indexes tensors by int and returns int ids, 1.15 uses
-/// idx_t for both, which makes two sets of symbols. tests/dropin holds what is
-/// written here against the headers of a FAISS where there is one.
+/// idx_t for both, which makes two sets of symbols. Only what FAISS itself
+/// calls is here: its headers also declare runWarpSelect and functions for half
+/// keys, which no index of these versions uses. tests/dropin holds what is
+/// written here against the headers of a FAISS where there is one, and against
+/// what FAISS's libraries import.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-
-struct __half;
 
 namespace faiss::gpu {
 
@@ -43,23 +44,23 @@ using Matrix = Tensor<T, 2, true, Index, traits::DefaultPtrTraits>;
 template <class T, class Index>
 using Vector = Tensor<T, 1, true, Index, traits::DefaultPtrTraits>;
 
-/// runBlockSelect and runWarpSelect: the k best keys of every row and their
-/// columns. `dir` true: the largest.
-template <class Key, class Index>
+/// runBlockSelect: the k best keys of every row and their columns. `dir` true:
+/// the largest.
+template <class Index>
 using SelectFunction =
-        void(Matrix<Key, Index>& in,
-             Matrix<Key, Index>& outKeys,
+        void(Matrix<float, Index>& in,
+             Matrix<float, Index>& outKeys,
              Matrix<Index, Index>& outIndices,
              bool dir,
              int k,
              cudaStream_t stream);
 
 /// runBlockSelectPair: as above, but the ids are given.
-template <class Key, class Index>
+template <class Index>
 using SelectPairFunction =
-        void(Matrix<Key, Index>& inKeys,
+        void(Matrix<float, Index>& inKeys,
              Matrix<Index, Index>& inIndices,
-             Matrix<Key, Index>& outKeys,
+             Matrix<float, Index>& outKeys,
              Matrix<Index, Index>& outIndices,
              bool dir,
              int k,
@@ -77,20 +78,11 @@ using L2SelectFunction =
 
 #pragma GCC visibility push(default)
 
-extern SelectFunction<float, int> runBlockSelect;
-extern SelectFunction<float, int64_t> runBlockSelect;
-extern SelectFunction<__half, int> runBlockSelect;
-extern SelectFunction<__half, int64_t> runBlockSelect;
+extern SelectFunction<int> runBlockSelect;
+extern SelectFunction<int64_t> runBlockSelect;
 
-extern SelectFunction<float, int> runWarpSelect;
-extern SelectFunction<float, int64_t> runWarpSelect;
-extern SelectFunction<__half, int> runWarpSelect;
-extern SelectFunction<__half, int64_t> runWarpSelect;
-
-extern SelectPairFunction<float, int> runBlockSelectPair;
-extern SelectPairFunction<float, int64_t> runBlockSelectPair;
-extern SelectPairFunction<__half, int> runBlockSelectPair;
-extern SelectPairFunction<__half, int64_t> runBlockSelectPair;
+extern SelectPairFunction<int> runBlockSelectPair;
+extern SelectPairFunction<int64_t> runBlockSelectPair;
 
 extern L2SelectFunction<int> runL2SelectMin;
 extern L2SelectFunction<int64_t> runL2SelectMin;

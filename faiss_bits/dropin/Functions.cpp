@@ -1,7 +1,5 @@
 /// FAISS's functions, defined on our kernels.
 
-#include <type_traits>
-
 #include "faiss_bits/dropin/FaissFunctions.h"
 #include "faiss_bits/dropin/LoadedFaiss.h"
 #include "faiss_bits/dropin/Replacement.h"
@@ -16,56 +14,32 @@ using faiss::gpu::SelectFunction;
 using faiss::gpu::SelectPairFunction;
 using faiss::gpu::Vector;
 
-template <class Key, class Index>
-constexpr const char* typesOf() {
-    if (sizeof(Index) == 4) {
-        return std::is_same_v<Key, float> ? "float keys, 32-bit ids"
-                                          : "half keys, 32-bit ids";
-    }
-    return std::is_same_v<Key, float> ? "float keys, 64-bit ids"
-                                      : "half keys, 64-bit ids";
-}
-
-/// No FAISS that we know has functions for half keys, though its headers
-/// declare them, and none calls runWarpSelect itself.
-template <class Key, class Index, class F>
-Function describe(const char* name, bool called, F* address) {
-    const bool isFloat = std::is_same_v<Key, float>;
+/// `address` tells the overload.
+template <class Index, class F>
+Function describe(const char* name, F* address) {
     return {name,
-            typesOf<Key, Index>(),
+            sizeof(Index) == 4 ? "float keys, 32-bit ids"
+                               : "float keys, 64-bit ids",
             int(8 * sizeof(Index)),
-            isFloat,
-            isFloat && called,
             reinterpret_cast<const void*>(address)};
 }
 
-template <class Key, class Index>
+template <class Index>
 Function describeBlock() {
-    SelectFunction<Key, Index>* address = &faiss::gpu::runBlockSelect;
-    return describe<Key, Index>("runBlockSelect", true, address);
+    SelectFunction<Index>* address = &faiss::gpu::runBlockSelect;
+    return describe<Index>("runBlockSelect", address);
 }
 
-template <class Key, class Index>
+template <class Index>
 Function describePair() {
-    SelectPairFunction<Key, Index>* address = &faiss::gpu::runBlockSelectPair;
-    return describe<Key, Index>("runBlockSelectPair", true, address);
-}
-
-template <class Key, class Index>
-Function describeWarp() {
-    SelectFunction<Key, Index>* address = &faiss::gpu::runWarpSelect;
-    return describe<Key, Index>("runWarpSelect", false, address);
+    SelectPairFunction<Index>* address = &faiss::gpu::runBlockSelectPair;
+    return describe<Index>("runBlockSelectPair", address);
 }
 
 template <class Index>
 Function describeL2() {
     L2SelectFunction<Index>* address = &faiss::gpu::runL2SelectMin;
-    return describe<float, Index>("runL2SelectMin", true, address);
-}
-
-template <class Key>
-constexpr DataType keyTypeOf() {
-    return std::is_same_v<Key, float> ? DataType::Float32 : DataType::Float16;
+    return describe<Index>("runL2SelectMin", address);
 }
 
 std::string shapeText(idx_t rows, idx_t cols) {
@@ -73,10 +47,10 @@ std::string shapeText(idx_t rows, idx_t cols) {
 }
 
 /// What all the functions share.
-template <class Key, class Index>
+template <class Index>
 Request makeRequest(
-        const Matrix<Key, Index>& in,
-        const Matrix<Key, Index>& outKeys,
+        const Matrix<float, Index>& in,
+        const Matrix<float, Index>& outKeys,
         const Matrix<Index, Index>& outIds,
         bool largest,
         int k) {
@@ -85,7 +59,6 @@ Request makeRequest(
     r.cols = in.size_[1];
     r.k = k;
     r.largest = largest;
-    r.keyType = keyTypeOf<Key>();
     r.idType = sizeof(Index) == 4 ? IdType::Int32 : IdType::Int64;
     r.keys = in.data_;
     r.keyStride = in.stride_[0];
@@ -96,12 +69,11 @@ Request makeRequest(
     return r;
 }
 
-/// What FAISS's runBlockSelect and runL2SelectMin assert, and runWarpSelect
-/// does not.
-template <class Key, class Index>
+/// What FAISS's runBlockSelect and runL2SelectMin assert.
+template <class Index>
 void expectOutputs(
         Request& request,
-        const Matrix<Key, Index>& outKeys,
+        const Matrix<float, Index>& outKeys,
         const Matrix<Index, Index>& outIds) {
     for (const Index* size : {outKeys.size_, outIds.size_}) {
         if (size[0] != request.rows || size[1] != request.k) {
@@ -111,41 +83,27 @@ void expectOutputs(
     }
 }
 
-template <class Key, class Index>
+template <class Index>
 void runBlock(
         Replacement& replacement,
-        Matrix<Key, Index>& in,
-        Matrix<Key, Index>& outKeys,
+        Matrix<float, Index>& in,
+        Matrix<float, Index>& outKeys,
         Matrix<Index, Index>& outIds,
         bool dir,
         int k,
         cudaStream_t stream) {
     Request request = makeRequest(in, outKeys, outIds, dir, k);
     expectOutputs(request, outKeys, outIds);
-    replacement.call<SelectFunction<Key, Index>>(
+    replacement.call<SelectFunction<Index>>(
             request, stream, in, outKeys, outIds, dir, k, stream);
 }
 
-template <class Key, class Index>
-void runWarp(
-        Replacement& replacement,
-        Matrix<Key, Index>& in,
-        Matrix<Key, Index>& outKeys,
-        Matrix<Index, Index>& outIds,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    const Request request = makeRequest(in, outKeys, outIds, dir, k);
-    replacement.call<SelectFunction<Key, Index>>(
-            request, stream, in, outKeys, outIds, dir, k, stream);
-}
-
-template <class Key, class Index>
+template <class Index>
 void runPair(
         Replacement& replacement,
-        Matrix<Key, Index>& inKeys,
+        Matrix<float, Index>& inKeys,
         Matrix<Index, Index>& inIds,
-        Matrix<Key, Index>& outKeys,
+        Matrix<float, Index>& outKeys,
         Matrix<Index, Index>& outIds,
         bool dir,
         int k,
@@ -162,7 +120,7 @@ void runPair(
     };
     expectSame(inKeys, inIds);
     expectSame(outKeys, outIds);
-    replacement.call<SelectPairFunction<Key, Index>>(
+    replacement.call<SelectPairFunction<Index>>(
             request, stream, inKeys, inIds, outKeys, outIds, dir, k, stream);
 }
 
@@ -191,20 +149,12 @@ void runL2(
 
 const std::vector<Function>& functions() {
     static const auto& all = *new std::vector<Function>{
-            describeBlock<float, int>(),
-            describeBlock<float, int64_t>(),
-            describePair<float, int>(),
-            describePair<float, int64_t>(),
-            describeWarp<float, int>(),
-            describeWarp<float, int64_t>(),
+            describeBlock<int>(),
+            describeBlock<int64_t>(),
+            describePair<int>(),
+            describePair<int64_t>(),
             describeL2<int>(),
-            describeL2<int64_t>(),
-            describeBlock<__half, int>(),
-            describeBlock<__half, int64_t>(),
-            describePair<__half, int>(),
-            describePair<__half, int64_t>(),
-            describeWarp<__half, int>(),
-            describeWarp<__half, int64_t>()};
+            describeL2<int64_t>()};
     return all;
 }
 
@@ -223,7 +173,7 @@ void runBlockSelect(
         bool dir,
         int k,
         cudaStream_t stream) {
-    static auto& own = *new Replacement(describeBlock<float, int>());
+    static auto& own = *new Replacement(describeBlock<int>());
     runBlock(own, in, outKeys, outIndices, dir, k, stream);
 }
 
@@ -234,74 +184,8 @@ void runBlockSelect(
         bool dir,
         int k,
         cudaStream_t stream) {
-    static auto& own = *new Replacement(describeBlock<float, int64_t>());
+    static auto& own = *new Replacement(describeBlock<int64_t>());
     runBlock(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runBlockSelect(
-        Matrix<__half, int>& in,
-        Matrix<__half, int>& outKeys,
-        Matrix<int, int>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeBlock<__half, int>());
-    runBlock(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runBlockSelect(
-        Matrix<__half, int64_t>& in,
-        Matrix<__half, int64_t>& outKeys,
-        Matrix<int64_t, int64_t>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeBlock<__half, int64_t>());
-    runBlock(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runWarpSelect(
-        Matrix<float, int>& in,
-        Matrix<float, int>& outKeys,
-        Matrix<int, int>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeWarp<float, int>());
-    runWarp(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runWarpSelect(
-        Matrix<float, int64_t>& in,
-        Matrix<float, int64_t>& outKeys,
-        Matrix<int64_t, int64_t>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeWarp<float, int64_t>());
-    runWarp(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runWarpSelect(
-        Matrix<__half, int>& in,
-        Matrix<__half, int>& outKeys,
-        Matrix<int, int>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeWarp<__half, int>());
-    runWarp(own, in, outKeys, outIndices, dir, k, stream);
-}
-
-void runWarpSelect(
-        Matrix<__half, int64_t>& in,
-        Matrix<__half, int64_t>& outKeys,
-        Matrix<int64_t, int64_t>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describeWarp<__half, int64_t>());
-    runWarp(own, in, outKeys, outIndices, dir, k, stream);
 }
 
 void runBlockSelectPair(
@@ -312,7 +196,7 @@ void runBlockSelectPair(
         bool dir,
         int k,
         cudaStream_t stream) {
-    static auto& own = *new Replacement(describePair<float, int>());
+    static auto& own = *new Replacement(describePair<int>());
     runPair(own, inKeys, inIndices, outKeys, outIndices, dir, k, stream);
 }
 
@@ -324,31 +208,7 @@ void runBlockSelectPair(
         bool dir,
         int k,
         cudaStream_t stream) {
-    static auto& own = *new Replacement(describePair<float, int64_t>());
-    runPair(own, inKeys, inIndices, outKeys, outIndices, dir, k, stream);
-}
-
-void runBlockSelectPair(
-        Matrix<__half, int>& inKeys,
-        Matrix<int, int>& inIndices,
-        Matrix<__half, int>& outKeys,
-        Matrix<int, int>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describePair<__half, int>());
-    runPair(own, inKeys, inIndices, outKeys, outIndices, dir, k, stream);
-}
-
-void runBlockSelectPair(
-        Matrix<__half, int64_t>& inKeys,
-        Matrix<int64_t, int64_t>& inIndices,
-        Matrix<__half, int64_t>& outKeys,
-        Matrix<int64_t, int64_t>& outIndices,
-        bool dir,
-        int k,
-        cudaStream_t stream) {
-    static auto& own = *new Replacement(describePair<__half, int64_t>());
+    static auto& own = *new Replacement(describePair<int64_t>());
     runPair(own, inKeys, inIndices, outKeys, outIndices, dir, k, stream);
 }
 

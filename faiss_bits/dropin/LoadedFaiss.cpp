@@ -69,7 +69,7 @@ void* definitionIn(const link_map* library, const char* symbol) {
 bool hasAll(const link_map* library, int idBits) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
-                return f.idBits != idBits || !f.required ||
+                return f.idBits != idBits ||
                         definitionIn(library, symbolOf(f).c_str());
             });
 }
@@ -158,15 +158,14 @@ bool callsUs(const link_map* library, const std::string& symbol) {
 bool callsUs(const link_map* library, int idBits) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
-                return f.idBits != idBits || !f.calledByFaiss ||
-                        callsUs(library, symbolOf(f));
+                return f.idBits != idBits || callsUs(library, symbolOf(f));
             });
 }
 
 std::string namesOfFunctions() {
     std::string names;
     for (const Function& f : functions()) {
-        if (f.required && f.idBits == 32) {
+        if (f.idBits == 32) {
             names += (names.empty() ? "" : ", ") + std::string(f.name);
         }
     }

@@ -7,13 +7,12 @@
 
 namespace faiss_bits::dropin {
 
-/// One function of FAISS that this library defines.
+/// One function of FAISS that this library defines. Every FAISS of that set of
+/// symbols has it, and calls it.
 struct Function {
     const char* name;    ///< "runBlockSelect"
     const char* types;   ///< "float keys, 32-bit ids"
     int idBits;          ///< 32 or 64: the set of symbols that it belongs to
-    bool required;       ///< a FAISS that we know has it
-    bool calledByFaiss;  ///< FAISS's indexes call it
     const void* address; ///< of the overload, for its symbol
 };
 

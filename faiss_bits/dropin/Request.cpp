@@ -30,7 +30,7 @@ struct Bytes {
 };
 
 bool outputsLieInInputs(const Request& r) {
-    const size_t keySize = sizeOf(r.keyType);
+    const size_t keySize = sizeof(float);
     const size_t idSize = sizeOf(r.idType);
     const Bytes inputs[] = {
             {r.keys, r.rows, r.cols, r.keyStride, keySize},
@@ -54,8 +54,8 @@ SelectProblem makeProblem(const Request& r, const Device& device) {
     p.rows = r.rows;
     p.cols = r.cols;
     p.k = r.k;
-    p.keyType = r.keyType;
     p.largest = r.largest;
+    p.dropNan = true; // FAISS never returns NaN
     p.keys = r.keys;
     p.rowStride = r.rows > 1 && r.cols > 0 ? r.keyStride : 0;
     p.ids = r.ids;
@@ -110,7 +110,7 @@ void select(const Request& r, cudaStream_t stream) {
             (r.rows > 1 && r.outKeyStride != r.outIdStride);
     const size_t places = staged ? size_t(r.rows) * r.k : 0;
     const auto layOut = [&](WorkspaceSlices& slices) {
-        void* keys = slices.take<uint8_t>(places * sizeOf(r.keyType));
+        void* keys = slices.take<uint8_t>(places * sizeof(float));
         void* ids = slices.take<uint8_t>(places * sizeOf(r.idType));
         if (staged) {
             finish.keys = problem.outKeys = keys;

@@ -15,16 +15,15 @@ struct Request {
     idx_t cols = 0;
     int k = 0;
     bool largest = false;
-    DataType keyType = DataType::Float32; ///< or Float16
-    IdType idType = IdType::Int64;        ///< of ids and outIds
+    IdType idType = IdType::Int64; ///< of ids and outIds
 
-    const void* keys = nullptr; ///< [rows, cols]
+    const void* keys = nullptr; ///< [rows, cols] floats
     idx_t keyStride = 0;
     const void* ids = nullptr; ///< [rows, cols]; nullptr: column numbers
     idx_t idStride = 0;
     const float* colBias = nullptr; ///< [cols], added to the keys, or nullptr
 
-    void* outKeys = nullptr; ///< [rows, k] of keyType
+    void* outKeys = nullptr; ///< [rows, k] floats
     idx_t outKeyStride = 0;
     void* outIds = nullptr; ///< [rows, k] of idType
     idx_t outIdStride = 0;

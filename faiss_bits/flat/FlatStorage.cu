@@ -1,12 +1,13 @@
 #include "faiss_bits/flat/FlatStorage.h"
 
-#include <algorithm>
+#include <vector>
 
 #include <faiss/gpu/impl/FlatIndex.cuh>
 
+#include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/common/CudaCheck.h"
-#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/Norms.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -64,33 +65,31 @@ DeviceVector<char>& rawOf(FlatIndex& data) {
                                 : data.*memberOf(Raw32Tag());
 }
 
-/// Rows that are converted to float16 at a time: 64 MiB of float32.
-constexpr size_t kConversionBytes = size_t(64) << 20;
-
 void appendAsHalf(
         const GpuContext& context,
         DeviceVector<char>& raw,
         int d,
         const float* x,
         idx_t n) {
-    const size_t rowBytes = size_t(d) * sizeof(float);
-    const idx_t page = std::clamp<idx_t>(kConversionBytes / rowBytes, 1, n);
-    StagedInput source(context, "x", x, rowBytes);
-    source.allocate(page);
-    auto halves = allocTemporary(context, size_t(page) * rowBytes / 2);
-    for (idx_t first = 0; first < n; first += page) {
-        const idx_t rows = std::min(page, n - first);
+    PagedCall call(context);
+    const int rows = call.input("x", x, size_t(d) * sizeof(float));
+    PageLimits limits;
+    limits.rows = n;
+    limits.scratchBytesPerRow = size_t(d) * sizeof(half);
+    call.run(limits, [&](const Page& page) {
+        const size_t bytes = size_t(page.rows) * limits.scratchBytesPerRow;
+        auto halves = allocTemporary(context, bytes);
         runFloatToHalf(
-                static_cast<const float*>(source.page(first, rows)),
+                page.as<const float>(rows),
                 halves.get(),
-                rows * d,
+                page.rows * d,
                 context.stream);
         raw.append(
                 static_cast<const char*>(halves.get()),
-                size_t(rows) * rowBytes / 2,
+                bytes,
                 context.stream,
                 true /* reserve no more than this */);
-    }
+    });
 }
 
 /// Norms of all vectors: the first `before` are copied if they are there.
@@ -154,6 +153,15 @@ void appendVectors(
     const idx_t total = before + n;
     DeviceVector<char>& raw = rawOf(data);
     const size_t sizeBefore = raw.size();
+
+    // Memory that is not pageable may be read until the stream is done, also
+    // if something throws.
+    const Place place = placeOf(context, "x", x);
+    std::vector<cudaStream_t> reading;
+    if (place.onHost && !place.pageable) {
+        reading.push_back(context.stream);
+    }
+    const ScopedWait wait(reading);
 
     // All memory is taken before anything changes.
     NormsTensor norms;

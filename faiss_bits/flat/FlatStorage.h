@@ -35,8 +35,8 @@ void reserveVectors(
 /// withNorms  also keep their squared norms (L2 needs them)
 /// Errors     FaissException when memory is short; `data` then holds what it
 ///            held before
-/// Stream     enqueues; host memory that is not pageable may be read after the
-///            call returns
+/// Stream     enqueues, and waits if x is on the host until it may be used
+///            again
 /// Cost       reads x once; unlike FAISS, the norms of the vectors that were
 ///            there before are copied, not computed again
 void appendVectors(

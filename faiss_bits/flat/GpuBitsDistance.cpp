@@ -1,8 +1,8 @@
 #include "faiss_bits/flat/GpuBitsDistance.h"
 
-#include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include <faiss/gpu/GpuResources.h>
 #include <faiss/gpu/utils/DeviceUtils.h>
@@ -10,22 +10,20 @@
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagedCall.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
 
 namespace faiss_bits::gpu {
 
 using detail::allocTemporary;
 using detail::requireNotNull;
-using detail::StagedInput;
-using detail::StagedOutput;
 using detail::withFaissErrors;
 using faiss::gpu::DistanceDataType;
 using faiss::gpu::GpuDistanceParams;
 using faiss::gpu::IndicesDataType;
 
 namespace {
-
-constexpr size_t kNoPageLimit = std::numeric_limits<size_t>::max();
 
 DataType dataTypeOf(DistanceDataType type) {
     if (type == DistanceDataType::F32) {
@@ -103,8 +101,8 @@ FlatKnnProblem problemOf(const GpuDistanceParams& args) {
 }
 
 /// The vectors and, for L2, their norms, as long as the call needs them.
-struct StagedVectors {
-    StagedVectors(
+struct VectorsOnDevice {
+    VectorsOnDevice(
             const detail::GpuContext& context,
             const GpuDistanceParams& args,
             FlatKnnProblem& problem) {
@@ -115,43 +113,54 @@ struct StagedVectors {
                 context,
                 "vectors",
                 args.vectors,
-                sizeOf(problem.dataType) * problem.d);
+                sizeOf(problem.dataType) * problem.d * problem.numVectors);
+        problem.vectors = vectors->data();
         if (args.vectorNorms && problem.metric == Metric::L2) {
+            // The vectors are being copied if this one fails.
+            detail::ScopedWait guard({context.stream});
             norms.emplace(
-                    context, "vectorNorms", args.vectorNorms, sizeof(float));
-        }
-        vectors->allocate(problem.numVectors);
-        problem.vectors = vectors->page(0, problem.numVectors);
-        if (norms) {
-            norms->allocate(problem.numVectors);
-            problem.vectorNorms = static_cast<const float*>(
-                    norms->page(0, problem.numVectors));
+                    context,
+                    "vectorNorms",
+                    args.vectorNorms,
+                    sizeof(float) * problem.numVectors);
+            guard.dismiss();
+            problem.vectorNorms = static_cast<const float*>(norms->data());
         }
     }
 
-    bool readsAfterReturn() const {
-        return (vectors && vectors->readsAfterReturn()) ||
-                (norms && norms->readsAfterReturn());
+    /// Host memory may still be read.
+    bool readsOn() const {
+        return (vectors && vectors->readsOn()) || (norms && norms->readsOn());
     }
 
-    std::optional<StagedInput> vectors;
-    std::optional<StagedInput> norms;
+    std::optional<detail::DeviceArray> vectors;
+    std::optional<detail::DeviceArray> norms;
 };
 
-void runPage(const detail::GpuContext& context, const FlatKnnProblem& problem) {
-    auto* resources = context.resources;
-    const bool all = problem.k == -1;
-    const size_t bytes = all
-            ? allDistancesWorkspaceBytes(problem)
-            : flatKnnWorkspaceBytes(problem, detail::scratchBudget(context));
+void runAllPage(
+        const detail::GpuContext& context,
+        const FlatKnnProblem& problem) {
+    const size_t bytes = allDistancesWorkspaceBytes(problem);
     auto scratch = allocTemporary(context, bytes);
-    const Workspace workspace{scratch.get(), bytes};
-    const cublasHandle_t handle = resources->getBlasHandle(context.device);
-    if (all) {
-        runAllDistances(problem, workspace, handle, context.stream);
-    } else {
-        runFlatKnn(problem, workspace, handle, context.stream);
-    }
+    runAllDistances(
+            problem,
+            {scratch.get(), bytes},
+            context.resources->getBlasHandle(context.device),
+            context.stream);
+}
+
+void runKnnPage(
+        const detail::GpuContext& context,
+        const FlatKnnProblem& problem) {
+    const FlatKnnPlan plan =
+            planFlatKnn(problem, detail::scratchBudget(context));
+    auto scratch = allocTemporary(context, plan.bytes);
+    runFlatKnn(
+            plan,
+            problem,
+            {scratch.get(), plan.bytes},
+            context.resources->getBlasHandle(context.device),
+            context.stream);
 }
 
 void runPages(
@@ -162,59 +171,43 @@ void runPages(
     const idx_t numQueries = args.numQueries;
     const idx_t perQuery = all ? problem.numVectors : problem.k;
 
-    StagedVectors vectors(context, args, problem);
-    StagedInput queries(
-            context,
-            "queries",
-            args.queries,
-            sizeOf(problem.dataType) * problem.d);
-    StagedOutput distances(
-            context,
+    const VectorsOnDevice vectors(context, args, problem);
+    std::vector<cudaStream_t> reading;
+    if (vectors.readsOn()) {
+        reading.push_back(context.stream);
+    }
+    // Also at the end: host vectors may be used again when the call returns.
+    const detail::ScopedWait waitForVectors(reading);
+
+    detail::PagedCall call(context);
+    const size_t size = sizeOf(problem.dataType);
+    const int queries = problem.queriesRowMajor
+            ? call.input("queries", args.queries, size * problem.d)
+            : call.columns("queries", args.queries, problem.d, size);
+    const int distances = call.output(
             "outDistances",
             args.outDistances,
-            sizeof(float) * perQuery);
-    if (!all && args.ignoreOutDistances && distances.isOnHost()) {
-        distances.discard();
-    }
-    std::optional<StagedOutput> ids;
-    if (!all) {
-        ids.emplace(
-                context,
-                "outIndices",
-                args.outIndices,
-                sizeOf(problem.idType) * perQuery);
-    }
+            sizeof(float) * perQuery,
+            !all && args.ignoreOutDistances);
+    const int ids = all ? -1
+                        : call.output(
+                                  "outIndices",
+                                  args.outIndices,
+                                  sizeOf(problem.idType) * perQuery);
 
-    idx_t page = detail::rowsPerPage(
-            context,
-            numQueries,
-            queries.stagedRowBytes() + distances.stagedRowBytes() +
-                    (ids ? ids->stagedRowBytes() : 0),
-            kNoPageLimit);
-    if (!problem.queriesRowMajor) {
-        // The columns of a column-major matrix do not lie together by query.
-        page = numQueries;
-    }
-    queries.allocate(page);
-    distances.allocate(page);
-    if (ids) {
-        ids->allocate(page);
-    }
-    for (idx_t first = 0; first < numQueries; first += page) {
-        problem.numQueries = std::min(page, numQueries - first);
-        problem.queries = queries.page(first, problem.numQueries);
-        problem.outDistances = static_cast<float*>(distances.page(first));
-        problem.outIds = ids ? ids->page(first) : nullptr;
-        runPage(context, problem);
-        distances.finish(first, problem.numQueries);
-        if (ids) {
-            ids->finish(first, problem.numQueries);
-        }
-    }
-    if (vectors.readsAfterReturn() || queries.readsAfterReturn() ||
-        distances.isOnHost() || (ids && ids->isOnHost())) {
-        detail::waitFor(context.stream);
-    }
+    detail::PageLimits limits;
+    limits.rows = numQueries;
+    limits.workPerRow =
+            detail::searchWork(problem.numVectors, problem.d, int(perQuery));
+    problem.batchQueries = numQueries;
+    problem.device = deviceTraits(context.device);
+    call.run(limits, [&](const detail::Page& page) {
+        problem.numQueries = page.rows;
+        problem.queries = page.as<const void>(queries);
+        problem.outDistances = page.as<float>(distances);
+        problem.outIds = all ? nullptr : page.as<void>(ids);
+        all ? runAllPage(context, problem) : runKnnPage(context, problem);
+    });
 }
 
 } // namespace

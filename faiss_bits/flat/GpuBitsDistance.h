@@ -13,8 +13,8 @@ namespace faiss_bits::gpu {
 ///          numVectors] and outIndices is not used
 /// Types    vectorType and queryType equal: F32, F16 (and BF16 where FAISS has
 ///          it); outIndicesType I32 or I64; distances are float32
-/// Result   as GpuIndexBitsFlat::search. metricArg has no meaning for L2 and
-///          inner product
+/// Result   as GpuIndexBitsFlat::search; all distances (k = -1) as they are,
+///          NaN included. metricArg has no meaning for L2 and inner product
 /// Limits   metric METRIC_L2 or METRIC_INNER_PRODUCT; k >= 1, also above
 ///          numVectors, or k == -1; numVectors < 2^31; no rows on either side
 ///          are fine
@@ -22,11 +22,15 @@ namespace faiss_bits::gpu {
 /// Ignored  with ignoreOutDistances, outDistances may be null; host memory is
 ///          not written then, device memory may be
 /// Pointers each on the host or on the device that runs, in any mix. The
-///          vectors must fit on the GPU; row-major queries and the results go
-///          through it in pages
+///          vectors must fit on the GPU; queries and results go through it in
+///          pages, copied while others are computed
 /// Stream   args.device (where FAISS has it; -1 or absent: the current
-///          device); ordered on the resources' default stream there. Waits
-///          only if a pointer lies on the host
+///          device); ordered on the resources' default stream there. With
+///          pointers to the device alone it enqueues and returns, unless memory
+///          comes from cudaMalloc (Memory). With results on the host it can be
+///          interrupted (faiss::InterruptCallback): "computation interrupted"
+/// Memory   as GpuIndexBitsFlat; host vectors take their size, and pages of
+///          host queries and results 32 MiB, or two queries' where that is more
 /// Errors   FaissException naming the argument and its value, before anything
 ///          is enqueued; or when memory is short
 void bfKnnBits(

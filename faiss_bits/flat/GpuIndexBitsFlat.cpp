@@ -184,14 +184,8 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf(*resources_, config_.device);
     withFaissErrors([&] {
-        const bool waits =
-                detail::StagedInput(context, "x", x, sizeof(float) * d)
-                        .readsAfterReturn();
         detail::appendVectors(context, config_.memorySpace, *data_, isL2, x, n);
         ntotal += n;
-        if (waits) {
-            detail::waitFor(context.stream);
-        }
     });
 }
 

@@ -19,27 +19,43 @@ constexpr int kMaxK = INT32_MAX;
 /// useFloat16   store vectors as float16 (half the memory; queries are rounded
 ///              to float16 too, products and sums stay float32), default false
 /// memorySpace  Device (default) or Unified
-struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {};
+///
+/// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
+/// classes in place of FAISS's need not change its configs.
+struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
+    GpuIndexBitsFlatConfig() = default;
+    GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
+            : faiss::gpu::GpuIndexFlatConfig(config) {}
+};
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
 /// its search replaced. It can stand wherever FAISS takes a GpuIndexFlat,
 /// index_gpu_to_cpu and the coarse quantizer of a GPU IVF index included.
 ///
 /// Metrics  METRIC_L2 (squared) and METRIC_INNER_PRODUCT
-/// Result   best first; equal distances: lower id first; NaN behind every
-///          number; fewer than k vectors: id -1 with distance FLT_MAX (L2) or
-///          -FLT_MAX (inner product). Same input, same output bits
+/// Result   best first; equal distances: lower id first. A distance that is NaN
+///          is never returned, as in FAISS: where fewer than k distances are
+///          numbers, the rest is id -1 with distance FLT_MAX (L2) or -FLT_MAX
+///          (inner product). Same input, same output bits, whatever the pages
 /// Arith.   float32 products and sums, never TF32
 /// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
 /// Stream   work is ordered on the resources' default stream of the device.
-///          With pointers to the device alone nothing waits; with a pointer to
-///          the host the call returns when the host memory may be used again
-/// Memory   scratch from the resources' temporary memory, and from cudaMalloc
-///          beyond it. At least 32 MiB are taken, and for k beyond 2048 what
-///          kernels/knn/FlatKnn.h says: about 100 k bytes, or 6 n + 16 k where
-///          that is less. Host results take 12 k bytes a query of a page
+///          With pointers to the device alone a search enqueues and returns,
+///          unless memory comes from cudaMalloc (Memory). With a pointer to the
+///          host the call returns when the host memory may be used again
+/// Pages    host arrays go through the GPU in pages of up to 16 MiB and about
+///          0.1 s of work. While one is computed, the one before is copied back
+///          and the next one there, through the resources' pinned memory if it
+///          has 32 MiB. With results on the host faiss::InterruptCallback is
+///          asked meanwhile; if it wants, the search throws FaissException
+///          "computation interrupted" when the work under way is done
+/// Memory   scratch from the resources' temporary memory. What that cannot give
+///          comes from cudaMalloc: this and its release wait for the device. So
+///          does a search where less than 32 MiB is free there, or less than
+///          kernels/knn/FlatKnn.h says for k beyond 2048: about 100 k bytes, or
+///          6 n + 16 k where that is less. Host arrays take two pages
 /// Errors   FaissException naming the argument and its value: k out of range,
 ///          a null pointer, memory of another device, an unsupported metric, a
 ///          SearchParameters that would have to be ignored, no CUDA device; and
@@ -104,8 +120,9 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// params     null or a plain SearchParameters without `sel`; filters are
     ///            not supported yet and are refused
     ///
-    /// Host arrays go through the GPU in pages, so neither all queries nor all
-    /// results need to fit there at once; setMinPagingSize bounds a page.
+    /// Host arrays go through the GPU in pages (see above), so neither all
+    /// queries nor all results need to fit there at once; setMinPagingSize
+    /// makes the pages smaller.
     void search(
             idx_t n,
             const float* x,
@@ -178,6 +195,16 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    private:
     /// reconstruct_batch, or compute_residual_n if xs is given.
     void gather_(idx_t n, const float* xs, const idx_t* keys, float* out) const;
+
+    /// search() of n queries on our device, of a batch of `batch` in all. How
+    /// a batch is cut changes no bit of the results.
+    void searchPage_(
+            idx_t batch,
+            idx_t n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels) const;
 
     /// search() of checked arguments; distances may be null.
     void searchPaged_(

@@ -1,27 +1,28 @@
 // Search, assign and reconstruction of GpuIndexBitsFlat.
 
-#include <algorithm>
 #include <limits>
-#include <optional>
 #include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
 
 namespace faiss_bits::gpu {
 
 using detail::allocTemporary;
 using detail::FlatView;
 using detail::GpuContext;
+using detail::Page;
+using detail::PagedCall;
+using detail::PageLimits;
 using detail::requireNotNull;
-using detail::StagedInput;
-using detail::StagedOutput;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 
@@ -92,37 +93,28 @@ void GpuIndexBitsFlat::searchPaged_(
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
-        StagedInput queries(context, "x", x, sizeof(float) * d);
-        StagedOutput outDistances(
-                context, "distances", distances, sizeof(float) * k);
-        StagedOutput outLabels(context, "labels", labels, sizeof(idx_t) * k);
+        PagedCall call(context);
+        const int queries = call.input("x", x, sizeof(float) * d);
+        const int outDistances =
+                call.output("distances", distances, sizeof(float) * k);
+        const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
 
-        // A page must also be countable by searchImpl_.
-        const idx_t page = detail::rowsPerPage(
-                context,
-                std::min<idx_t>(n, std::numeric_limits<int>::max()),
-                queries.stagedRowBytes() + outDistances.stagedRowBytes() +
-                        outLabels.stagedRowBytes(),
-                minPagedSize_);
-        queries.allocate(page);
-        outDistances.allocate(page);
-        outLabels.allocate(page);
-        for (idx_t first = 0; first < n; first += page) {
-            const idx_t rows = std::min(page, n - first);
-            searchImpl_(
-                    ImplSize(rows),
-                    static_cast<const float*>(queries.page(first, rows)),
+        PageLimits limits;
+        limits.rows = n;
+        limits.workPerRow = detail::searchWork(ntotal, d, k);
+        limits.pageBytes = minPagedSize_;
+        if (flatConfig_.useFloat16) {
+            limits.scratchBytesPerRow = sizeOf(DataType::Float16) * d;
+        }
+        call.run(limits, [&](const Page& page) {
+            searchPage_(
+                    n,
+                    page.rows,
+                    page.as<const float>(queries),
                     k,
-                    static_cast<float*>(outDistances.page(first)),
-                    static_cast<idx_t*>(outLabels.page(first)),
-                    nullptr);
-            outDistances.finish(first, rows);
-            outLabels.finish(first, rows);
-        }
-        if (queries.readsAfterReturn() || outDistances.isOnHost() ||
-            outLabels.isOnHost()) {
-            detail::waitFor(context.stream);
-        }
+                    page.as<float>(outDistances),
+                    page.as<idx_t>(outLabels));
+        });
     });
 }
 
@@ -134,6 +126,16 @@ void GpuIndexBitsFlat::searchImpl_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     requireSearchArguments(n, k, params);
+    searchPage_(n, n, x, k, distances, labels);
+}
+
+void GpuIndexBitsFlat::searchPage_(
+        idx_t batch,
+        idx_t n,
+        const float* x,
+        int k,
+        float* distances,
+        idx_t* labels) const {
     const GpuContext context{
             resources_.get(),
             config_.device,
@@ -146,6 +148,7 @@ void GpuIndexBitsFlat::searchImpl_(
         problem.dataType = view.dataType;
         problem.numVectors = view.n;
         problem.numQueries = n;
+        problem.batchQueries = batch;
         problem.d = d;
         problem.k = k;
         problem.vectors = view.vectors;
@@ -155,7 +158,7 @@ void GpuIndexBitsFlat::searchImpl_(
         problem.outDistances = distances;
         problem.outIds = labels;
         problem.idType = IdType::Int64;
-        problem.multiprocessors = detail::multiprocessorsOf(context.device);
+        problem.device = deviceTraits(context.device);
 
         // Float16 vectors meet float16 queries, as in FAISS.
         faiss::gpu::GpuMemoryReservation halfQueries;
@@ -167,12 +170,13 @@ void GpuIndexBitsFlat::searchImpl_(
             problem.queries = halfQueries.get();
         }
 
-        const size_t bytes =
-                flatKnnWorkspaceBytes(problem, detail::scratchBudget(context));
-        auto scratch = allocTemporary(context, bytes);
+        const FlatKnnPlan plan =
+                planFlatKnn(problem, detail::scratchBudget(context));
+        auto scratch = allocTemporary(context, plan.bytes);
         runFlatKnn(
+                plan,
                 problem,
-                Workspace{scratch.get(), bytes},
+                Workspace{scratch.get(), plan.bytes},
                 resources_->getBlasHandle(context.device),
                 context.stream);
     });
@@ -220,22 +224,18 @@ void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
             detail::copyOut(context, source, "out", out, size_t(n) * rowBytes);
             return;
         }
-        StagedOutput rows(context, "out", out, sizeof(float) * d);
-        const idx_t page = detail::rowsPerPage(
-                context, n, rows.stagedRowBytes(), minPagedSize_);
-        rows.allocate(page);
-        for (idx_t first = 0; first < n; first += page) {
-            const idx_t count = std::min(page, n - first);
+        PagedCall call(context);
+        const int rows = call.output("out", out, sizeof(float) * d);
+        PageLimits limits;
+        limits.rows = n;
+        limits.pageBytes = minPagedSize_;
+        call.run(limits, [&](const Page& page) {
             detail::runHalfToFloat(
-                    source + size_t(first) * rowBytes,
-                    static_cast<float*>(rows.page(first)),
-                    count * d,
+                    source + size_t(page.first) * rowBytes,
+                    page.as<float>(rows),
+                    page.rows * d,
                     context.stream);
-            rows.finish(first, count);
-        }
-        if (rows.isOnHost()) {
-            detail::waitFor(context.stream);
-        }
+        });
     });
 }
 
@@ -282,8 +282,9 @@ void GpuIndexBitsFlat::gather_(
     withFaissErrors([&] {
         const FlatView view = detail::viewOf(*data_);
         const size_t rowBytes = sizeof(float) * d;
-        StagedInput keyRows(context, "keys", keys, sizeof(idx_t));
-        if (keyRows.stagedRowBytes()) {
+        PagedCall call(context);
+        const int keyRows = call.input("keys", keys, sizeof(idx_t));
+        if (call.isOnHost(keyRows)) {
             for (idx_t i = 0; i < n; ++i) {
                 FAISS_THROW_IF_NOT_FMT(
                         keys[i] >= -1 && keys[i] < ntotal,
@@ -293,23 +294,11 @@ void GpuIndexBitsFlat::gather_(
                         (long long)ntotal - 1);
             }
         }
-        std::optional<StagedInput> minuends;
-        if (xs) {
-            minuends.emplace(context, "xs", xs, rowBytes);
-        }
-        StagedOutput rows(context, xs ? "residuals" : "out", out, rowBytes);
-        const idx_t page = detail::rowsPerPage(
-                context,
-                n,
-                keyRows.stagedRowBytes() +
-                        (xs ? minuends->stagedRowBytes() : 0) +
-                        rows.stagedRowBytes(),
-                minPagedSize_);
-        keyRows.allocate(page);
-        if (xs) {
-            minuends->allocate(page);
-        }
-        rows.allocate(page);
+        const int minuends = xs ? call.input("xs", xs, rowBytes) : -1;
+        const int rows = call.output(xs ? "residuals" : "out", out, rowBytes);
+        PageLimits limits;
+        limits.rows = n;
+        limits.pageBytes = minPagedSize_;
 
         detail::GatherProblem problem;
         problem.vectors = view.vectors;
@@ -317,22 +306,13 @@ void GpuIndexBitsFlat::gather_(
         problem.n = view.n;
         problem.d = d;
         problem.missing = xs ? std::numeric_limits<float>::quiet_NaN() : 0;
-        for (idx_t first = 0; first < n; first += page) {
-            problem.numIds = std::min(page, n - first);
-            problem.ids = static_cast<const idx_t*>(
-                    keyRows.page(first, problem.numIds));
-            if (xs) {
-                problem.minuend = static_cast<const float*>(
-                        minuends->page(first, problem.numIds));
-            }
-            problem.out = static_cast<float*>(rows.page(first));
+        call.run(limits, [&](const Page& page) {
+            problem.numIds = page.rows;
+            problem.ids = page.as<const idx_t>(keyRows);
+            problem.minuend = xs ? page.as<const float>(minuends) : nullptr;
+            problem.out = page.as<float>(rows);
             detail::runGather(problem, context.stream);
-            rows.finish(first, problem.numIds);
-        }
-        if (rows.isOnHost() || keyRows.readsAfterReturn() ||
-            (xs && minuends->readsAfterReturn())) {
-            detail::waitFor(context.stream);
-        }
+        });
     });
 }
 

@@ -19,8 +19,8 @@ namespace faiss_bits {
 ///          and METRIC_Lp (metric_arg is p, > 0; sum of |difference|^p, no
 ///          root). FAISS has no cosine metric: search unit vectors by inner
 ///          product, or use bfKnnFused with FusedMetric::Cosine
-/// Result   best first; equal distances: lower id first; NaN behind every
-///          number; fewer than k vectors: id -1 with distance FLT_MAX (inner
+/// Result   best first; equal distances: lower id first; a vector at NaN is no
+///          result; fewer than k: id -1 with distance FLT_MAX (inner
 ///          product: -FLT_MAX), as on the GPU (what FAISS's own CPU indexes
 ///          put there differs between releases). Same input, same output bits,
 ///          whatever the number of threads

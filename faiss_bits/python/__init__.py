@@ -46,7 +46,10 @@ _GPU_CLASSES = (
 )
 _MODULES = (
     "arrays",
+    "backends",
     "class_wrappers",
+    "classes",
+    "compiled",
     "devices",
     "functions",
     "fused",
@@ -82,7 +85,7 @@ def __getattr__(name):
             "faiss_bits with a CUDA compiler and a FAISS that has its GPU part "
             "(FAISS_BITS_GPU=ON)"
         )
-    home = importlib.import_module(".compiled", __name__)
+    home = importlib.import_module(".classes", __name__)
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     if name in _FUNCTIONS:

@@ -11,6 +11,7 @@ from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_interop
 from .arrays import output, whole_number
+from .devices import require_gpu
 from .torch_interop import check_tensor, device_of, is_tensor, pointer
 
 
@@ -41,8 +42,6 @@ def _guard_constructor(the_class):
     original_init = the_class.__init__
 
     def __init__(self, *args):
-        from .devices import require_gpu
-
         require_gpu(the_class.__name__)
         original_init(self, *args)
         # A resources object belongs to Python; the index needs it.
@@ -62,7 +61,8 @@ def _constructor_doc(name):
         A copy of a faiss.IndexFlat.
 
     res     faiss.StandardGpuResources, or the getResources() of an index
-    config  GpuIndexBitsFlatConfig: device, useFloat16, memorySpace
+    config  GpuIndexBitsFlatConfig or faiss.GpuIndexFlatConfig: device,
+            useFloat16, memorySpace
 
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """

@@ -1,6 +1,6 @@
-"""The compiled module with its Python manners, on the FAISS that it was built
-for. Whatever needs it imports this, so that none of it is used unchecked or
-unwrapped, whichever name of the package came first."""
+"""The compiled module, on the FAISS that it was built for. Whatever calls it
+imports it from here, so that it is never used unchecked. Its classes get their
+Python manners in classes.py."""
 
 import faiss
 
@@ -26,9 +26,6 @@ def _check_faiss():
 _check_faiss()
 
 from . import swigfaiss_bits  # noqa: E402
-from .class_wrappers import wrap_gpu_index  # noqa: E402
-from .fused_wrappers import wrap_choice, wrap_fused_index  # noqa: E402
-from .swigfaiss_bits import FusedChoice, IndexFusedFlat  # noqa: E402
 
 if not isinstance(
     swigfaiss_bits.best_flat_index(1, faiss.METRIC_L2), faiss.Index
@@ -38,17 +35,5 @@ if not isinstance(
         f"their types; build faiss_bits with the SWIG that made {faiss.__file__}"
     )
 
-wrap_choice(FusedChoice)
-wrap_fused_index(IndexFusedFlat)
-
-if _build_info.HAS_GPU:
-    from .swigfaiss_bits import (  # noqa: E402, F401
-        GpuIndexBitsFlat,
-        GpuIndexBitsFlatConfig,
-        GpuIndexBitsFlatIP,
-        GpuIndexBitsFlatL2,
-    )
-
-    # Base before derived: a derived class looks at what its base has got.
-    for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
-        wrap_gpu_index(_the_class)
+# Where the two modules hold a copy of FAISS each, Ctrl-C is known in the other.
+swigfaiss_bits.bridge_interrupts(faiss.InterruptCallback.check)

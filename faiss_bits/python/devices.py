@@ -16,11 +16,6 @@ def get_num_gpus():
     return swigfaiss_bits.get_num_gpus() if _build_info.HAS_GPU else 0
 
 
-def backend():
-    """What knn() computes on: "gpu", or "cpu" where there is no usable GPU."""
-    return "gpu" if get_num_gpus() > 0 else "cpu"
-
-
 def require_gpu(what):
     """Raises RuntimeError that says what is missing, unless there is a GPU."""
     if not _build_info.HAS_GPU:

@@ -3,11 +3,11 @@
 import faiss
 import numpy as np
 
-from . import fused
+from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
+from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
 from .compiled import swigfaiss_bits
 from .devices import (
-    backend,
     check_device,
     get_num_gpus,  # noqa: F401
     placed,
@@ -31,7 +31,7 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
     Returns
     -------
     index : IndexFusedFlat
-        An empty index on the CPU
+        An empty index on the CPU, whether there is a GPU or not
     """
     return swigfaiss_bits.best_flat_index(whole_number(d, "d"), metric)
 
@@ -108,18 +108,23 @@ def knn(
     res=None,
     metric_arg=0.0,
     choice=None,
+    backend="auto",
 ):
     """Finds the k nearest vectors of every query, exactly, without an index.
 
-    With a GPU this is faiss.knn_gpu on our kernels; without one it is faiss.knn
-    on our fused CPU kernels. backend() says which.
+    On the GPU this is faiss.knn_gpu on our kernels, on the CPU faiss.knn on our
+    fused kernels. By default it runs on the GPU if there is one that has a
+    kernel for the arguments, else on the CPU, so that whatever works without a
+    GPU works with one; faiss_bits.backend(metric, dtype) tells beforehand. The
+    GPU has METRIC_L2 and METRIC_INNER_PRODUCT of float32 and float16.
 
     Parameters
     ----------
     xq : array_like
-        Queries, shape (nq, d), float32 or float16, by row or by column; on the
-        CPU float16 is widened to float32, and float64 is taken too. numpy
-        arrays, or torch tensors (used in place if they are on a GPU)
+        Queries, shape (nq, d), float32, float16 (widened to float32 on the
+        CPU) or float64 (on the CPU), by row or by column. numpy arrays, or
+        torch tensors. Tensors on a GPU are used in place and searched there:
+        what the GPU has no kernel for is an error, not a copy to the CPU
     xb : array_like
         Vectors, shape (nb, d), of the same kind and type as xq
     k : int
@@ -129,39 +134,52 @@ def knn(
     I : array_like, optional
         Array for the ids, shape (nq, k), int64 or int32
     metric : MetricType, optional
-        faiss.METRIC_L2 (squared distances) or faiss.METRIC_INNER_PRODUCT. On
-        the CPU also METRIC_L1, METRIC_Linf, METRIC_Lp, or "cosine" (the largest
+        faiss.METRIC_L2 (squared distances) or faiss.METRIC_INNER_PRODUCT; on
+        the CPU METRIC_L1, METRIC_Linf, METRIC_Lp, or "cosine" (the largest
         first, as for the inner product; a zero vector has cosine 0 with all)
     device : int, optional
-        Number of the GPU; -1 is the thread's current one, or the tensors'
+        Number of the GPU, which is then the one that runs; -1: the thread's
+        current one, or the tensors'
     vectorNorms : array_like, optional
-        Squared L2 norms of xb, shape (nb,), float32, if they are known; only
-        the GPU makes use of them
+        Squared L2 norms of xb, shape (nb,), float32, if they are known; for the
+        GPU, which then runs
     res : faiss.StandardGpuResources, optional
-        Resources of the GPU; None uses one object that is made once. A call
-        without `res` waits for other threads' calls without `res`
+        Resources of the GPU, which then runs; None uses one object that is made
+        once. A call without `res` waits for other threads' calls without `res`
     metric_arg : float, optional
         p of METRIC_Lp, above 0: sum of |difference|^p, without the root
     choice : FusedChoice, optional
-        What the CPU kernels are made to use; None: the cost model chooses
+        What the CPU kernels are made to use, which then run; None: the cost
+        model chooses
+    backend : str, optional
+        "auto": as said above. "gpu" or "cpu": there and nowhere else; an
+        argument that it cannot take is an error that names it
 
     Returns
     -------
     D : array_like
         Distances, best first, shape (nq, k). Where there are fewer than k
-        vectors, the largest number of its type (smallest for similarities)
+        results, the largest number of its type (smallest for similarities)
     I : array_like
-        Ids, shape (nq, k); -1 where there are fewer than k vectors
+        Ids, shape (nq, k); -1 where there are fewer than k results
 
-    Equal distances come lower id first, NaN comes last. On the GPU work on torch
-    tensors is ordered on torch's current stream: nothing waits.
+    Raises
+    ------
+    RuntimeError
+        An argument asks for a GPU and none is usable; or the vectors do not fit
+        into the memory of the GPU (backend="cpu" needs none of it)
+    ValueError, TypeError
+        An argument is wrong, or is none that the wanted backend takes
+
+    Equal distances come lower id first; a vector at a distance of NaN is no
+    result. On the GPU work on torch tensors is ordered on torch's current
+    stream: nothing waits.
     """
+    check_backend(backend)
     check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
-    on_cpu = backend() == "cpu"
-    types = fused.TYPES if on_cpu else ("float32", "float16")
     shape = (tuple(np.shape(xq)), tuple(np.shape(xb)))
-    queries, queries_by_row = as_matrix(xq, "xq", types)
-    vectors, vectors_by_row = as_matrix(xb, "xb", types)
+    queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
+    vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
     (nq, d), (nb, d2) = shape
     if d != d2:
         raise ValueError(f"xq has dimension {d}, xb {d2}")
@@ -169,64 +187,71 @@ def knn(
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     k = _count(k)
     fused.check_metric(metric, metric_arg)
-    if not on_cpu:
-        _check_for_gpu(metric, choice)
     device = whole_number(device, "device", -1)
-    on_gpu = is_tensor(xq) and xq.is_cuda
-    if device >= 0:
-        require_gpu(f"device = {device}")
-        check_device(device)
-        if on_gpu and xq.device.index != device:
-            raise ValueError(f"device = {device}, but xq is on {xq.device}")
-    if on_gpu or res is not None:
-        require_gpu("knn with tensors on a GPU" if on_gpu else "res")
     kind = str(queries.dtype).rpartition(".")[2]
+    gpu_argument = _gpu_argument(xq, device, vectorNorms, res)
+    why_not = why_not_gpu(metric, kind, nb, choice)
+    on_cpu = choose(backend, gpu_argument, why_not) == "cpu"
+    if device >= 0:
+        check_device(device)
+        if is_tensor(xq) and xq.is_cuda and xq.device.index != device:
+            raise ValueError(f"device = {device}, but xq is on {xq.device}")
     wide = "float64" if kind == "float64" else "float32"
     D = output(D, "D", queries, (nq, k), (wide,))
     I = output(I, "I", queries, (nq, k), ("int64", "int32"))
     if vectorNorms is not None:
-        require_gpu("vectorNorms")
         vectorNorms = output(
             vectorNorms, "vectorNorms", queries, (nb,), ("float32",)
         )
     if on_cpu:
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice)
+    with placed(res, queries if is_tensor(queries) else None, device) as owner:
+        _knn_on_gpu(
+            owner,
+            (queries, queries_by_row, nq),
+            (vectors, vectors_by_row, nb),
+            d,
+            metric,
+            vectorNorms,
+            D,
+            I,
+        )
+    return D, I
 
+
+def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
+    """Fills D and I. Matrices are (array, by row, number of rows)."""
     args = faiss.GpuDistanceParams()
-    args.metric, args.k, args.dims = metric, k, d
+    args.metric, args.k, args.dims = metric, D.shape[1], d
+    queries, args.queriesRowMajor, args.numQueries = queries
+    vectors, args.vectorsRowMajor, args.numVectors = vectors
     data_type = (
         faiss.DistanceDataType_F32
-        if kind == "float32"
+        if str(queries.dtype).endswith("float32")
         else faiss.DistanceDataType_F16
     )
     args.vectors, args.vectorType = pointer(vectors), data_type
-    args.vectorsRowMajor, args.numVectors = vectors_by_row, nb
     args.queries, args.queryType = pointer(queries), data_type
-    args.queriesRowMajor, args.numQueries = queries_by_row, nq
-    if vectorNorms is not None:
-        args.vectorNorms = pointer(vectorNorms)
+    if norms is not None:
+        args.vectorNorms = pointer(norms)
     args.outDistances, args.outIndices = pointer(D), pointer(I)
     args.outIndicesType = (
         faiss.IndicesDataType_I64
         if str(I.dtype).endswith("int64")
         else faiss.IndicesDataType_I32
     )
-    with placed(res, queries if is_tensor(queries) else None, device) as owner:
-        swigfaiss_bits.bfKnnBits(owner, args)
-    return D, I
+    swigfaiss_bits.bfKnnBits(res, args)
 
 
-def _check_for_gpu(metric, choice):
-    """Raises for what the CPU kernels have and those of the GPU have not."""
-    if metric not in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
-        raise ValueError(
-            f"metric = {metric!r} is neither METRIC_L2 nor "
-            "METRIC_INNER_PRODUCT, which is what there is on the GPU"
-        )
-    if choice is not None:
-        raise ValueError(
-            f"choice = {choice!r} is for the CPU, but this knn runs on the GPU"
-        )
+def _gpu_argument(xq, device, vectorNorms, res):
+    """The argument of knn() that only a GPU has a use for, as text, or None."""
+    if is_tensor(xq) and xq.is_cuda:
+        return f"xq on {xq.device} (xq.cpu(), xb.cpu() go to the CPU)"
+    if device >= 0:
+        return f"device = {device}"
+    if vectorNorms is not None:
+        return "vectorNorms"
+    return None if res is None else "res"
 
 
 # ---- k-selection --------------------------------------------------------------
@@ -258,7 +283,7 @@ def _select_algorithm(name):
 def select_k(
     keys, k, largest=False, ids=None, res=None, algorithm="auto", sorted=True
 ):
-    """Selects the k smallest (or largest) keys of every row. Needs a GPU.
+    """Selects the k smallest (or largest) keys of every row, on a GPU.
 
     Parameters
     ----------
@@ -292,7 +317,8 @@ def select_k(
         Their ids, shape (rows, k), of the type of `ids`, else int64; -1 where
         a row is short
 
-    Equal keys come lower column first, NaN comes last.
+    Equal keys come lower column first, NaN comes last. There are no kernels of
+    it for the CPU: without a GPU it raises RuntimeError.
     """
     require_gpu("select_k")
     check_same_kind(keys, "keys", (ids, "ids"))

@@ -4,9 +4,9 @@ names of variants, numpy arrays of ids, copies and pickles."""
 import faiss
 import numpy as np
 
-from . import swigfaiss_bits
 from .arrays import id_list, output, pointer, whole_number
 from .class_wrappers import wrap_index
+from .compiled import swigfaiss_bits
 
 _BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
 _FIELDS = ("variant", *_BLOCKS, "target")

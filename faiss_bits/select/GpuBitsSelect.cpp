@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagedCall.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits::gpu {
 
 using detail::requireNotNull;
-using detail::StagedInput;
-using detail::StagedOutput;
 
 namespace {
-
-constexpr size_t kNoPageLimit = std::numeric_limits<size_t>::max();
 
 void requireArguments(const GpuSelectParams& params) {
     FAISS_THROW_IF_NOT_FMT(
@@ -55,41 +51,61 @@ void requireArguments(const GpuSelectParams& params) {
     }
 }
 
+/// The selection over rows on the device, in batches whose scratch stays
+/// within the budget: as many rows as fit, at least one.
+void runBatches(const detail::GpuContext& context, const SelectProblem& page) {
+    const size_t budget = detail::scratchBudget(context);
+    const size_t keyBytes = sizeOf(page.keyType);
+    const size_t idBytes = sizeOf(page.idType);
+    const auto at = [](const void* data, idx_t place, size_t bytes) {
+        return data ? static_cast<const char*>(data) + size_t(place) * bytes
+                    : nullptr;
+    };
+    SelectProblem batch = page;
+    idx_t rows = page.rows;
+    for (idx_t first = 0; first < page.rows; first += rows) {
+        rows = std::min(rows, page.rows - first);
+        batch.rows = rows;
+        SelectPlan plan = planSelection(batch);
+        while (plan.workspaceBytes() > budget && rows > 1) {
+            rows = (rows + 1) / 2;
+            batch.rows = rows;
+            plan = planSelection(batch);
+        }
+        batch.keys = at(page.keys, first * page.cols, keyBytes);
+        batch.ids = at(page.ids, first * page.cols, idBytes);
+        batch.outKeys =
+                const_cast<char*>(at(page.outKeys, first * page.k, keyBytes));
+        batch.outIds =
+                const_cast<char*>(at(page.outIds, first * page.k, idBytes));
+        const size_t bytes = plan.workspaceBytes();
+        auto scratch = detail::allocTemporary(context, bytes);
+        runSelect(plan, batch, Workspace{scratch.get(), bytes}, context.stream);
+    }
+}
+
 void runPages(
         const detail::GpuContext& context,
         const GpuSelectParams& params) {
     const size_t keyBytes = sizeOf(params.keyType);
     const size_t idBytes = sizeOf(params.idType);
 
-    std::optional<StagedInput> keys;
-    std::optional<StagedInput> ids;
+    detail::PagedCall call(context);
+    int keys = -1;
+    int ids = -1;
     if (params.cols > 0) {
-        keys.emplace(context, "keys", params.keys, keyBytes * params.cols);
+        keys = call.input("keys", params.keys, keyBytes * params.cols);
         if (params.ids) {
-            ids.emplace(context, "ids", params.ids, idBytes * params.cols);
+            ids = call.input("ids", params.ids, idBytes * params.cols);
         }
     }
-    StagedOutput outKeys(
-            context, "outKeys", params.outKeys, keyBytes * params.k);
-    StagedOutput outIds(context, "outIds", params.outIds, idBytes * params.k);
-
-    const idx_t page = detail::rowsPerPage(
-            context,
-            params.rows,
-            (keys ? keys->stagedRowBytes() : 0) +
-                    (ids ? ids->stagedRowBytes() : 0) +
-                    outKeys.stagedRowBytes() + outIds.stagedRowBytes(),
-            kNoPageLimit);
-    if (keys) {
-        keys->allocate(page);
-    }
-    if (ids) {
-        ids->allocate(page);
-    }
-    outKeys.allocate(page);
-    outIds.allocate(page);
+    const int outKeys =
+            call.output("outKeys", params.outKeys, keyBytes * params.k);
+    const int outIds = call.output("outIds", params.outIds, idBytes * params.k);
 
     SelectProblem problem;
+    problem.rows =
+            std::min<idx_t>(params.rows, std::numeric_limits<int>::max());
     problem.cols = params.cols;
     problem.k = params.k;
     problem.keyType = params.keyType;
@@ -97,26 +113,23 @@ void runPages(
     problem.sorted = params.sorted;
     problem.algorithm = params.algorithm;
     problem.idType = params.idType;
+    problem.idsGiven = ids >= 0;
     problem.device = deviceTraits(context.device);
-    for (idx_t first = 0; first < params.rows; first += page) {
-        problem.rows = std::min(page, params.rows - first);
-        problem.keys = keys ? keys->page(first, problem.rows) : nullptr;
-        problem.ids = ids ? ids->page(first, problem.rows) : nullptr;
-        problem.outKeys = outKeys.page(first);
-        problem.outIds = outIds.page(first);
-        const SelectPlan plan = planSelection(problem);
-        const size_t bytes = plan.workspaceBytes();
-        auto scratch = detail::allocTemporary(context, bytes);
-        runSelect(
-                plan, problem, Workspace{scratch.get(), bytes}, context.stream);
-        outKeys.finish(first, problem.rows);
-        outIds.finish(first, problem.rows);
-    }
-    if ((keys && keys->readsAfterReturn()) ||
-        (ids && ids->readsAfterReturn()) || outKeys.isOnHost() ||
-        outIds.isOnHost()) {
-        detail::waitFor(context.stream);
-    }
+    // One algorithm for all pages and batches: it decides the order of an
+    // unsorted result.
+    problem.algorithm = chosenAlgorithm(problem);
+
+    detail::PageLimits limits;
+    limits.rows = params.rows;
+    limits.workPerRow = detail::searchWork(params.cols, 1, params.k);
+    call.run(limits, [&](const detail::Page& page) {
+        problem.rows = page.rows;
+        problem.keys = keys < 0 ? nullptr : page.as<const void>(keys);
+        problem.ids = ids < 0 ? nullptr : page.as<const void>(ids);
+        problem.outKeys = page.as<void>(outKeys);
+        problem.outIds = page.as<void>(outIds);
+        runBatches(context, problem);
+    });
 }
 
 } // namespace

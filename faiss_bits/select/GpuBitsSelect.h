@@ -40,10 +40,16 @@ struct GpuSelectParams {
 ///          lowest (for largest) finite value of keyType
 /// Pointers each on the host or on the device that runs, in any mix; host
 ///          rows go through the GPU in pages
-/// Stream   ordered on the resources' default stream of the device. Waits only
-///          if a pointer lies on the host
+/// Stream   ordered on the resources' default stream of the device. With
+///          pointers to the device alone it enqueues and returns, unless memory
+///          comes from cudaMalloc (below). With results on the host it can be
+///          interrupted (faiss::InterruptCallback): "computation interrupted"
 /// Memory   scratch as the algorithm needs it: none or little up to k = 2048,
-///          some copies of keys and ids beyond
+///          some copies of keys and ids beyond. Rows are taken in batches whose
+///          scratch fits the resources' temporary memory or 32 MiB, whichever
+///          is more; one row at least. Host rows take 32 MiB of staging, or two
+///          rows where that is more. What the temporary memory cannot give
+///          comes from cudaMalloc, and that and its release wait for the device
 /// Errors   FaissException naming the argument and its value, or the algorithm
 ///          and why it cannot take the problem; or when memory is short
 /// Cost     reads the keys once; see kernels/select/Select.h

@@ -67,14 +67,14 @@ struct FusedRangeResult {
 ///          a zero vector has cosine 0 with all) are similarities, largest
 ///          first; L1, Linf and Lp (sum of |difference|^p, without the root, as
 ///          FAISS) are smallest first
-/// Result   best first; equal distances: lower id first; NaN behind every
-///          number; fewer than k vectors: the rest is (+max, -1), and
-///          (-max, -1) for similarities, max the largest finite T
+/// Result   best first; equal distances: lower id first; a vector at NaN is no
+///          result; fewer than k: the rest is (+max, -1), and (-max, -1) for
+///          similarities, max the largest finite T
 /// Arith.   products and sums in T. L2 is |q|^2 - 2<q, x> + |x|^2, never below
 ///          zero, or sum((q - x)^2) where queries are few
-///          (FusedVariant::Direct); the former is NaN, the latter infinity,
-///          where |x|^2 leaves the range of T. Lengths for Cosine: their
-///          squares must not leave the range of T
+///          (FusedVariant::Direct); the former is NaN (no result), the latter
+///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine:
+///          their squares must not leave the range of T
 /// Limits   k >= 1, below, at or above n; d >= 1; numVectors < 2^31
 /// Threads  OpenMP over blocks of queries; over vectors, with merged results,
 ///          where queries are few. Every loop asks for all `threads`, so that

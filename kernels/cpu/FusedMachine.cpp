@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "kernels/common/Error.h"
 #include "kernels/cpu/FusedMachineFile.h"
 #include "kernels/cpu/FusedPlan.h"
 #include "kernels/cpu/FusedTargets.h"
@@ -141,6 +143,20 @@ FusedMachine measure() {
     return machine;
 }
 
+/// The next process measures again where they cannot be kept: no reason for a
+/// search to fail.
+void keep(const std::string& file, const FusedMachine& machine) {
+    try {
+        writeFusedMachine(file, machine);
+    } catch (const Error& error) {
+        std::fprintf(
+                stderr,
+                "faiss_bits: warning: %s; going on with the constants "
+                "measured now\n",
+                error.what());
+    }
+}
+
 /// From the file that the environment names; measured, and written there, if
 /// there is none yet.
 FusedMachine readOrMeasure() {
@@ -149,7 +165,7 @@ FusedMachine readOrMeasure() {
     if (file.empty() || !readFusedMachine(file, machine)) {
         machine = measure();
         if (!file.empty()) {
-            writeFusedMachine(file, machine);
+            keep(file, machine);
         }
     }
     isMeasured = true;

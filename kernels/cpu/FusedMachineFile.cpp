@@ -46,7 +46,7 @@ bool readFusedMachine(const std::string& file, FusedMachine& machine) {
     errno = 0;
     std::ifstream in(file);
     if (!in) {
-        if (errno == ENOENT) {
+        if (errno == ENOENT || errno == ENOTDIR) {
             return false;
         }
         fail(file, std::strerror(errno));

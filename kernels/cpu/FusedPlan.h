@@ -51,7 +51,8 @@ struct FusedChoice {
 /// are measured (about 50 ms) and written there if it does not exist yet: once
 /// for a machine. Without that variable they are measured once in a process,
 /// and a search that takes less is planned with typical ones, if nothing was
-/// measured before it. A file that is not right is an Error of the search.
+/// measured before it. A file that is not right is an Error of the search; one
+/// that cannot be written is a warning on stderr, once a process.
 struct FusedMachine {
     double operationsPerSecond = 0; ///< tau_f: multiply-adds count two
     double secondsPerValue = 0;     ///< tau_b: a value streamed from memory

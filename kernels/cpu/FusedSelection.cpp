@@ -1,6 +1,7 @@
 #include "kernels/cpu/FusedSelection.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -270,7 +271,11 @@ void FusedSelection<T>::finishRow(
     const idx_t count = collectRow(row, mine, idsAscend);
     const FusedEntry<T>* sorted = sortEntries<T>(
             mine.entries.get(), mine.sorted.get(), count, idsAscend);
-    const idx_t found = std::min(count, k_);
+    idx_t found = std::min(count, k_);
+    // NaN comes last, and is no result: as FAISS, whose IVF rests on it.
+    while (found > 0 && std::isnan(sorted[found - 1].key())) {
+        --found;
+    }
     for (idx_t i = 0; i < found; ++i) {
         const T key = sorted[i].key();
         distances[i] = setup_.similarity ? T(0) - key : key;

@@ -1,44 +1,22 @@
 #include "kernels/knn/FlatKnn.h"
 
 #include <algorithm>
+#include <memory>
 
-#include "kernels/common/CublasScope.h"
+#include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnPlan.h"
-#include "kernels/knn/few_queries/FewQueriesLaunch.h"
-#include "kernels/knn/gemm/Distances.h"
+#include "kernels/knn/Norms.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
 
 namespace {
 
-void checkPointers(const FlatKnnProblem& p, bool withIds) {
+void checkPointers(const FlatKnnProblem& p) {
     BITS_THROW_IF_NOT_FMT(p.queries, "queries = nullptr");
     BITS_THROW_IF_NOT_FMT(p.vectors || p.numVectors == 0, "vectors = nullptr");
     BITS_THROW_IF_NOT_FMT(p.outDistances, "outDistances = nullptr");
-    BITS_THROW_IF_NOT_FMT(p.outIds || !withIds, "outIds = nullptr");
-}
-
-cudaDataType_t cublasType(DataType type) {
-    switch (type) {
-        case DataType::Float32:
-            return CUDA_R_32F;
-        case DataType::Float16:
-            return CUDA_R_16F;
-        case DataType::BFloat16:
-            return CUDA_R_16BF;
-    }
-    throw Error(formatMessage("dataType = %d is unknown", int(type)));
-}
-
-/// Vectors or queries `first` and on, by type and layout.
-const void* from(
-        const void* data,
-        const FlatKnnProblem& p,
-        bool rowMajor,
-        idx_t first) {
-    return static_cast<const uint8_t*>(data) +
-            size_t(first) * (rowMajor ? p.d : 1) * sizeOf(p.dataType);
+    BITS_THROW_IF_NOT_FMT(p.outIds, "outIds = nullptr");
 }
 
 /// One search at work: what does not change from tile to tile.
@@ -50,11 +28,12 @@ class FlatKnnRun {
             const FlatKnnScratch& scratch,
             cublasHandle_t handle,
             cudaStream_t stream)
-            : p_(problem),
-              plan_(plan),
-              scratch_(scratch),
-              handle_(handle),
-              stream_(stream) {}
+            : p_(problem), plan_(plan), scratch_(scratch), stream_(stream) {
+        if (problem.numVectors > 0) {
+            distances_ = plan.method->prepare(
+                    problem, scratch.distances, plan.distanceStride, handle);
+        }
+    }
 
     void run() {
         vectorNorms_ = p_.vectorNorms;
@@ -121,6 +100,7 @@ class FlatKnnRun {
                 mergeSlots(
                         count,
                         filled,
+                        last,
                         buffer,
                         last ? p_.outDistances + outAt
                              : scratch_.tileKeys[next],
@@ -136,30 +116,21 @@ class FlatKnnRun {
     void mergeSlots(
             idx_t count,
             int filled,
+            bool last,
             int buffer,
             float* outKeys,
             void* outIds,
             idx_t outStride) {
         SelectProblem merge = mergeSelection(p_, plan_, count, filled);
         merge.keys = scratch_.tileKeys[buffer];
-        merge.ids = plan_.mergeByPlace ? nullptr : idsAt(buffer, 0);
+        merge.dropNan = last;
+        merge.ids = idsAt(buffer, 0);
         merge.outKeys = outKeys;
         merge.outIds = outIds;
         merge.outStride = outStride;
+        // Equal keys go to the lower column, which is the lower id: slots come
+        // in the order of their vectors, and so do the places of a slot.
         runSelect(merge, scratch_.select, stream_);
-        if (plan_.mergeByPlace) {
-            // Equal keys lie in the order of their ids: within a slot by the
-            // contract, and the slots come in the order of their vectors.
-            runPlacesToIds(
-                    idsAt(buffer, 0),
-                    merge.rowStride,
-                    outIds,
-                    outStride,
-                    p_.idType,
-                    count,
-                    p_.k,
-                    stream_);
-        }
     }
 
     void* idsAt(int buffer, idx_t place) const {
@@ -183,133 +154,23 @@ class FlatKnnRun {
         return select;
     }
 
-    /// The products of a tile, or for few queries its distances.
     void computeDistances(
             idx_t firstQuery,
             idx_t queries,
             idx_t firstVector,
             idx_t vectors) {
-        if (vectors == 0) {
-            return;
+        if (vectors > 0) {
+            distances_->run(
+                    {firstQuery, queries, firstVector, vectors}, stream_);
         }
-        if (plan_.fewQueries) {
-            computeSmallBatch(firstQuery, queries, firstVector, vectors);
-            return;
-        }
-        multiply(
-                p_,
-                firstQuery,
-                queries,
-                firstVector,
-                vectors,
-                scratch_.distances,
-                plan_.distanceStride,
-                handle_);
     }
 
-    void computeSmallBatch(
-            idx_t firstQuery,
-            idx_t queries,
-            idx_t firstVector,
-            idx_t vectors) {
-        FewQueriesParams params;
-        params.vectors = from(p_.vectors, p_, true, firstVector);
-        // Row-major, or the same in both layouts (fitsFewQueries).
-        params.queries = from(p_.queries, p_, true, firstQuery);
-        params.numVectors = vectors;
-        params.numQueries = int(queries);
-        params.d = p_.d;
-        params.distances = scratch_.distances;
-        params.distanceStride = plan_.distanceStride;
-
-        const bool isFloat = p_.dataType == DataType::Float32;
-        const bool vectorLoads = p_.d % 4 == 0 &&
-                reinterpret_cast<uintptr_t>(p_.vectors) %
-                                (4 * sizeOf(p_.dataType)) ==
-                        0;
-        const auto launch = [&]() {
-            switch (fewQueriesLanes(p_.d)) {
-                case 4:
-                    return isFloat ? launchFewQueries<FloatVectors, 4>
-                                   : launchFewQueries<HalfVectors, 4>;
-                case 8:
-                    return isFloat ? launchFewQueries<FloatVectors, 8>
-                                   : launchFewQueries<HalfVectors, 8>;
-                case 16:
-                    return isFloat ? launchFewQueries<FloatVectors, 16>
-                                   : launchFewQueries<HalfVectors, 16>;
-                default:
-                    return isFloat ? launchFewQueries<FloatVectors, 32>
-                                   : launchFewQueries<HalfVectors, 32>;
-            }
-        }();
-        launch(params,
-               fewQueriesInstance(int(queries)),
-               p_.metric == Metric::L2,
-               vectorLoads,
-               p_.multiprocessors,
-               stream_);
-    }
-
-   public:
-    /// distances[q][v] = <query, vector>, times -2 for L2.
-    static void multiply(
-            const FlatKnnProblem& p,
-            idx_t firstQuery,
-            idx_t queries,
-            idx_t firstVector,
-            idx_t vectors,
-            float* distances,
-            idx_t stride,
-            cublasHandle_t handle) {
-        const cudaDataType_t type = cublasType(p.dataType);
-        const float alpha = p.metric == Metric::L2 ? -2.0f : 1.0f;
-        const float beta = 0.0f;
-        // Row-major [queries, vectors] is cuBLAS's [vectors, queries].
-        BITS_CUBLAS_CHECK(cublasGemmEx_64(
-                handle,
-                p.vectorsRowMajor ? CUBLAS_OP_T : CUBLAS_OP_N,
-                p.queriesRowMajor ? CUBLAS_OP_N : CUBLAS_OP_T,
-                vectors,
-                queries,
-                p.d,
-                &alpha,
-                from(p.vectors, p, p.vectorsRowMajor, firstVector),
-                type,
-                p.vectorsRowMajor ? p.d : p.numVectors,
-                from(p.queries, p, p.queriesRowMajor, firstQuery),
-                type,
-                p.queriesRowMajor ? p.d : p.numQueries,
-                &beta,
-                distances,
-                CUDA_R_32F,
-                stride,
-                CUBLAS_COMPUTE_32F,
-                CUBLAS_GEMM_DEFAULT));
-    }
-
-   private:
     const FlatKnnProblem& p_;
     const FlatKnnPlan& plan_;
     const FlatKnnScratch& scratch_;
-    cublasHandle_t handle_;
     cudaStream_t stream_;
+    std::unique_ptr<TileDistances> distances_; // none without vectors
     const float* vectorNorms_ = nullptr;
-};
-
-/// Norms that all distances need and the caller did not give.
-struct AllDistancesScratch {
-    float* vectorNorms = nullptr;
-    float* queryNorms = nullptr;
-
-    AllDistancesScratch(const FlatKnnProblem& p, WorkspaceSlices& slices) {
-        if (p.metric == Metric::L2) {
-            queryNorms = slices.take<float>(p.numQueries);
-            if (!p.vectorNorms) {
-                vectorNorms = slices.take<float>(p.numVectors);
-            }
-        }
-    }
 };
 
 } // namespace
@@ -323,68 +184,28 @@ void runFlatKnn(
         Workspace workspace,
         cublasHandle_t handle,
         cudaStream_t stream) {
-    const FlatKnnPlan plan = planFlatKnn(problem, workspace.bytes);
-    if (problem.numQueries == 0) {
-        return;
-    }
-    checkPointers(problem, true);
-    WorkspaceSlices slices(workspace);
-    const FlatKnnScratch scratch(problem, plan, slices);
-    CublasScope scope(handle, stream);
-    FlatKnnRun(problem, plan, scratch, handle, stream).run();
+    runFlatKnn(
+            planFlatKnn(problem, workspace.bytes),
+            problem,
+            workspace,
+            handle,
+            stream);
 }
 
-size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem) {
-    WorkspaceSlices slices;
-    AllDistancesScratch(problem, slices);
-    return slices.used();
-}
-
-void runAllDistances(
+void runFlatKnn(
+        const FlatKnnPlan& plan,
         const FlatKnnProblem& problem,
         Workspace workspace,
         cublasHandle_t handle,
         cudaStream_t stream) {
-    FlatKnnProblem p = problem;
-    p.k = 1; // not read, but checked
-    (void)planFlatKnn(p, 0);
-    if (p.numQueries == 0 || p.numVectors == 0) {
+    if (problem.numQueries == 0) {
         return;
     }
-    checkPointers(p, false);
+    checkPointers(problem);
+    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
     WorkspaceSlices slices(workspace);
-    const AllDistancesScratch scratch(p, slices);
-    CublasScope scope(handle, stream);
-    FlatKnnRun::multiply(
-            p,
-            0,
-            p.numQueries,
-            0,
-            p.numVectors,
-            p.outDistances,
-            p.numVectors,
-            handle);
-    if (p.metric == Metric::L2) {
-        const auto norms =
-                [&](const void* data, bool rowMajor, idx_t n, float* out) {
-                    runSquaredNorms(
-                            data, p.dataType, rowMajor, n, p.d, out, stream);
-                };
-        norms(p.queries, p.queriesRowMajor, p.numQueries, scratch.queryNorms);
-        if (!p.vectorNorms) {
-            norms(p.vectors,
-                  p.vectorsRowMajor,
-                  p.numVectors,
-                  scratch.vectorNorms);
-        }
-        runAddNorms(
-                p.outDistances,
-                p.numQueries,
-                p.numVectors,
-                p.vectorNorms ? p.vectorNorms : scratch.vectorNorms,
-                scratch.queryNorms,
-                stream);
-    }
+    const FlatKnnScratch scratch(problem, plan, slices);
+    FlatKnnRun(problem, plan, scratch, handle, stream).run();
 }
 
 } // namespace faiss_bits

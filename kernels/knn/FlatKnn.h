@@ -3,6 +3,7 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 
@@ -15,6 +16,10 @@ struct FlatKnnProblem {
 
     idx_t numVectors = 0; ///< n
     idx_t numQueries = 0;
+    /// Queries of the caller's whole batch, of which these are some; chooses
+    /// the arithmetic. 0 = numQueries. A batch that is searched page by page
+    /// has the same bits as in one piece, if every page says so.
+    idx_t batchQueries = 0;
     int d = 0;
     int k = 0;
 
@@ -31,27 +36,36 @@ struct FlatKnnProblem {
     void* outIds = nullptr;        ///< [numQueries, k] of idType
     IdType idType = IdType::Int64;
 
-    int multiprocessors = 132; ///< of the device; never changes the result
+    DeviceTraits device; ///< never changes the result
 };
+
+/// How runFlatKnn goes about a problem: made once from its shape, it says what
+/// scratch to bring and then goes to the run. kernels/knn/FlatKnnPlan.h has
+/// what is in it.
+struct FlatKnnPlan;
 
 /// Scratch bytes that runFlatKnn would like, but never more than `maxBytes`
 /// unless that is less than the least that works, which is then returned.
-/// More scratch means larger tiles of the distance matrix and fewer launches.
-/// Host only, no CUDA call. Throws what runFlatKnn throws for a bad shape.
+/// More scratch means larger tiles of the distance matrix and fewer launches;
+/// the result has the same bits. Host only, no CUDA call. Throws what
+/// runFlatKnn throws for a bad shape.
 size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// Finds the k nearest vectors of every query, exactly.
 ///
 /// Result   best first (smallest L2, largest inner product); equal distances:
-///          lower id first; NaN behind every number; fewer than k vectors: the
-///          rest is (+FLT_MAX, -1) for L2 and (-FLT_MAX, -1) for InnerProduct
-/// Arith.   products and sums in fp32 (never TF32, whatever the handle's math
-///          mode says); L2 is |x|^2 - 2<q, x> + |q|^2, never below zero, save
-///          for few queries, where it is sum((x - q)^2). Float16 and BFloat16
-///          data are widened to fp32 first
-/// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31; the handle's
-///          stream and math mode are restored before the call returns
-/// Stream   enqueues on `stream` and never waits
+///          lower id first; never NaN: where the numbers are used up, and where
+///          there are fewer than k vectors, the rest is (+FLT_MAX, -1) for L2
+///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
+///          depend on scratch, stream, tiles or pages (batchQueries)
+/// Arith.   products and sums in fp32 (never TF32); a batch of at most 16
+///          queries: sum((x - q)^2), or the sum of products; a larger one:
+///          |x|^2 - 2<q, x> + |q|^2, never below zero, from products that
+///          kernels/knn/gemm/Product.h describes. Float16 and BFloat16 data
+///          are widened to fp32 first
+/// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
+/// Stream   enqueues on `stream` and never waits; of the handle nothing is
+///          used but the library behind it
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
@@ -67,15 +81,13 @@ void runFlatKnn(
         cublasHandle_t handle,
         cudaStream_t stream);
 
-/// Squared L2 norm of every vector, in fp32: norms[i] = |vectors[i]|^2.
-/// vectors is [n, d] of dataType, or [d, n] if not rowMajor. Enqueues.
-void runSquaredNorms(
-        const void* vectors,
-        DataType dataType,
-        bool rowMajor,
-        idx_t n,
-        int d,
-        float* norms,
+/// The same with a plan of this problem's shape (planFlatKnn), so that nothing
+/// is planned twice. The workspace has at least plan.bytes.
+void runFlatKnn(
+        const FlatKnnPlan& plan,
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
         cudaStream_t stream);
 
 /// All distances of [numQueries, n], in the arithmetic of runFlatKnn's large

@@ -1,23 +1,10 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
 #include "kernels/common/Error.h"
-#include "kernels/knn/few_queries/FewQueriesParams.h"
 
 namespace faiss_bits {
 
-namespace {
-
-/// More scratch than this buys nothing: the launches are long enough.
-constexpr size_t kMostTileBytes = size_t(1) << 30;
-/// Least vectors of a tile, where there are that many.
-constexpr idx_t kLeastTileVectors = 16384;
-constexpr int kMaxSlots = 8;
-
-idx_t divUp(idx_t a, idx_t b) {
-    return (a + b - 1) / b;
-}
-
-void checkShape(const FlatKnnProblem& p) {
+void checkFlatKnnShape(const FlatKnnProblem& p) {
     BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %d is below 1", p.k);
     BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
     BITS_THROW_IF_NOT_FMT(
@@ -44,17 +31,35 @@ void checkShape(const FlatKnnProblem& p) {
             "idType = %d is neither Int32 nor Int64",
             int(p.idType));
     BITS_THROW_IF_NOT_FMT(
-            p.multiprocessors >= 1,
-            "multiprocessors = %d is below 1",
-            p.multiprocessors);
+            p.batchQueries == 0 || p.batchQueries >= p.numQueries,
+            "batchQueries = %lld is below numQueries = %lld",
+            (long long)p.batchQueries,
+            (long long)p.numQueries);
+    BITS_THROW_IF_NOT_FMT(
+            p.device.multiprocessors >= 1,
+            "device.multiprocessors = %d is below 1",
+            p.device.multiprocessors);
 }
 
-bool fitsFewQueries(const FlatKnnProblem& p) {
-    return p.numQueries <= kMaxFewQueries && p.vectorsRowMajor &&
-            (p.queriesRowMajor || p.d == 1 || p.numQueries == 1) &&
-            p.dataType != DataType::BFloat16 &&
-            fewQueriesSharedBytes(int(p.numQueries), p.d) <=
-            kMaxFewQueriesBytes;
+namespace {
+
+/// More scratch than this buys nothing: the launches are long enough.
+constexpr size_t kMostTileBytes = size_t(1) << 30;
+/// Least vectors of a tile, where there are that many.
+constexpr idx_t kLeastTileVectors = 16384;
+constexpr int kMaxSlots = 8;
+/// More queries a product are not faster, and kernels need not count them.
+constexpr idx_t kMostTileQueries = idx_t(1) << 20;
+/// Queries that shall share a read of the vectors, where there are that many.
+constexpr idx_t kLeastSharing = 16;
+
+idx_t divUp(idx_t a, idx_t b) {
+    return (a + b - 1) / b;
+}
+
+/// L2 from products: the selection adds the norms.
+bool addsNorms(const FlatKnnProblem& p, const FlatKnnPlan& plan) {
+    return p.metric == Metric::L2 && plan.method->addsNorms;
 }
 
 /// Slots for the results of that many tiles. For a large k they take no more
@@ -64,7 +69,7 @@ int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
         return 0;
     }
     const idx_t most = std::min<idx_t>(plan.numVectorTiles, kMaxSlots);
-    if (!plan.mergeByPlace) {
+    if (p.k <= kMaxSelectK) {
         return int(most);
     }
     const idx_t slotBytes =
@@ -77,7 +82,8 @@ int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
 void setVectorTiles(FlatKnnPlan& plan, const FlatKnnProblem& p, idx_t widest) {
     const idx_t n = std::max<idx_t>(p.numVectors, 1);
     plan.numVectorTiles = divUp(n, widest);
-    plan.distanceStride = divUp(divUp(n, 4), plan.numVectorTiles) * 4;
+    constexpr idx_t kStep = FlatKnnPlan::kTileStep;
+    plan.distanceStride = divUp(divUp(n, kStep), plan.numVectorTiles) * kStep;
     plan.tileVectors = std::min(n, plan.distanceStride);
     plan.slots = slotsFor(plan, p);
 }
@@ -92,7 +98,7 @@ SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     select.k = p.k;
     select.largest = p.metric == Metric::InnerProduct;
     select.idType = p.idType;
-    select.device.multiprocessors = p.multiprocessors;
+    select.device = p.device;
     return select;
 }
 
@@ -110,10 +116,13 @@ SelectProblem tileSelection(
         idx_t queries,
         idx_t cols) {
     SelectProblem select = selection(p, queries, cols);
-    if (p.metric == Metric::L2 && !plan.fewQueries && p.numVectors > 0) {
+    if (addsNorms(p, plan) && p.numVectors > 0) {
         select.colBias = &kGiven;
         select.rowBias = &kGiven;
     }
+    // Of several tiles, the merge drops it: an empty place of one could pass
+    // for a result.
+    select.dropNan = plan.numVectorTiles == 1;
     return select;
 }
 
@@ -124,9 +133,7 @@ SelectProblem mergeSelection(
         int filledSlots) {
     SelectProblem select = selection(p, queries, idx_t(filledSlots) * p.k);
     select.rowStride = idx_t(plan.slots) * p.k;
-    if (!plan.mergeByPlace) {
-        select.ids = &kGiven;
-    }
+    select.ids = &kGiven;
     return select;
 }
 
@@ -137,7 +144,7 @@ FlatKnnScratch::FlatKnnScratch(
     if (plan.makeVectorNorms) {
         vectorNorms = slices.take<float>(p.numVectors);
     }
-    if (p.metric == Metric::L2 && !plan.fewQueries) {
+    if (addsNorms(p, plan)) {
         queryNorms = slices.take<float>(p.numQueries);
     }
     distances =
@@ -152,7 +159,8 @@ FlatKnnScratch::FlatKnnScratch(
     const idx_t n = p.numVectors;
     const idx_t last = n - plan.tileBegin(plan.numVectorTiles - 1, n);
     const idx_t widest = plan.numVectorTiles == 1 ? n : plan.tileVectors;
-    const idx_t narrow = plan.numVectorTiles == 1 ? n : widest - 4;
+    const idx_t narrow =
+            plan.numVectorTiles == 1 ? n : widest - FlatKnnPlan::kTileStep;
     const idx_t sets = divUp(p.numQueries, plan.tileQueries);
     size_t bytes = 0;
     const auto need = [&](const SelectProblem& one) {
@@ -172,27 +180,27 @@ FlatKnnScratch::FlatKnnScratch(
 }
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
-    checkShape(p);
+    checkFlatKnnShape(p);
     FlatKnnPlan plan;
     if (p.numQueries == 0) {
         return plan;
     }
-    plan.fewQueries = fitsFewQueries(p);
-    plan.makeVectorNorms = p.metric == Metric::L2 && !plan.fewQueries &&
-            !p.vectorNorms && p.numVectors > 0;
-    plan.mergeByPlace = p.k > kMaxSelectK;
+    plan.method = &distanceMethodFor(p);
+    plan.makeVectorNorms =
+            addsNorms(p, plan) && !p.vectorNorms && p.numVectors > 0;
 
     const idx_t least = std::max<idx_t>(kLeastTileVectors, 8 * idx_t(p.k));
     const auto tryTiles = [&](size_t tileBytes, idx_t fewest) {
         const idx_t values = idx_t(tileBytes / sizeof(float));
         // All vectors in one tile where some queries fit: nothing to merge.
         setVectorTiles(plan, p, std::max(least, values / fewest));
-        const idx_t most = std::max(fewest, values / plan.distanceStride);
+        const idx_t most = std::clamp(
+                values / plan.distanceStride, fewest, kMostTileQueries);
         plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, most));
         plan.bytes = measure(p, plan);
     };
-    const size_t rowBytes =
-            sizeof(float) * (divUp(std::max<idx_t>(p.numVectors, 1), 4) * 4);
+    const size_t rowBytes = sizeof(float) * FlatKnnPlan::kTileStep *
+            divUp(std::max<idx_t>(p.numVectors, 1), FlatKnnPlan::kTileStep);
     const size_t mostBytes = kMostTileBytes / rowBytes < size_t(p.numQueries)
             ? kMostTileBytes
             : rowBytes * p.numQueries;
@@ -202,7 +210,7 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     smallest.bytes = SIZE_MAX;
     // Queries that share a read of the vectors. With a large k the tiles have
     // a large least width, and the queries must give way.
-    for (idx_t fewest = std::min<idx_t>(p.numQueries, kMaxFewQueries);;
+    for (idx_t fewest = std::min<idx_t>(p.numQueries, kLeastSharing);;
          fewest = divUp(fewest, 4)) {
         for (size_t bytes = mostBytes;;
              bytes = bytes > 4096 ? bytes / 4 * 3 : 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/select/Select.h"
 
@@ -10,8 +11,8 @@ namespace faiss_bits {
 /// How a search is cut into tiles of the distance matrix, and where its
 /// scratch lies.
 struct FlatKnnPlan {
-    /// Few queries, read with the vectors once; else products by cuBLAS.
-    bool fewQueries = false;
+    /// Where the distances come from.
+    const DistanceMethod* method = nullptr;
     /// Vectors' norms are wanted and not given.
     bool makeVectorNorms = false;
 
@@ -23,19 +24,23 @@ struct FlatKnnPlan {
     /// More than one tile of vectors: results of up to `slots` tiles are
     /// merged at a time; the first slot then holds the best so far.
     int slots = 0;
-    /// A merge selects places in the slots, which are then turned into ids:
-    /// for a k beyond what takes given ids.
-    bool mergeByPlace = false;
 
     size_t bytes = 0;
 
+    /// Tiles begin at multiples of it (DistanceTile).
+    static constexpr idx_t kTileStep = 8;
+
     /// First vector of tile t; of t = numVectorTiles: n. The tiles are of even
-    /// width, in fours, so that none has fewer than k vectors: what a short
+    /// width, in eights, so that none has fewer than k vectors: what a short
     /// tile would leave in its places could pass for a result.
     idx_t tileBegin(idx_t t, idx_t n) const {
-        return std::min(n, t * ((n + 3) / 4) / numVectorTiles * 4);
+        const idx_t steps = (n + kTileStep - 1) / kTileStep;
+        return std::min(n, t * steps / numVectorTiles * kTileStep);
     }
 };
+
+/// Throws Error, naming the argument, for a shape that no search can have.
+void checkFlatKnnShape(const FlatKnnProblem& problem);
 
 /// The largest tiles whose scratch takes at most maxBytes, or the smallest
 /// possible if none does. Host only. Throws Error for a bad shape.

@@ -19,14 +19,7 @@ enum class SelectAlgorithm {
     SampleSelect,    ///< Hanak 2023, 4.3.2: one stage, keys and ids partitioned
     SampleSelectTwoStage, ///< Hanak 2023, 4.3: find the k-th, then gather
     RadixSelect,          ///< Hanak 2023, 3.7.2
-    Sort,                 ///< CUB's radix sort of every row
-
-    // Queue methods, for comparison; k <= 2048.
-    PartialBitonic,        ///< Hanak 2023, 4.1.1 to 4.1.4, without a buffer
-    MergeQueue,            ///< Tang 2015: Merge Queue with aligned merges
-    BufferedSearch,        ///< Tang 2015: Buffered Search with local sort
-    HierarchicalPartition, ///< Tang 2015: Hierarchical Partition
-    CombinedQueue          ///< Tang 2015: the three together
+    Sort                  ///< CUB's radix sort of every row
 };
 
 /// Every algorithm but Auto.

@@ -7,51 +7,60 @@ namespace faiss_bits {
 
 namespace {
 
-const SelectImplementation* const kImplementations[] = {
-        &kBitsSelect,
-        &kSampleThresholdSelect,
-        &kBitsGlobalSelect,
-        &kSampleSelect,
-        &kSampleSelectTwoStage,
-        &kRadixSelect,
-        &kSortSelect,
-        &kPartialBitonicSelect,
-        &kMergeQueueSelect,
-        &kBufferedSearchSelect,
-        &kHierarchicalPartitionSelect,
-        &kCombinedQueueSelect};
+struct Algorithm {
+    SelectAlgorithm algorithm;
+    const SelectImplementation& implementation;
+};
+
+const Algorithm kAlgorithms[] = {
+        {SelectAlgorithm::Bits, kBitsSelect},
+        {SelectAlgorithm::SampleThreshold, kSampleThresholdSelect},
+        {SelectAlgorithm::BitsGlobal, kBitsGlobalSelect},
+        {SelectAlgorithm::SampleSelect, kSampleSelect},
+        {SelectAlgorithm::SampleSelectTwoStage, kSampleSelectTwoStage},
+        {SelectAlgorithm::RadixSelect, kRadixSelect},
+        {SelectAlgorithm::Sort, kSortSelect}};
 
 const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
-    for (const SelectImplementation* one : kImplementations) {
-        if (one->algorithm == algorithm) {
-            return one;
+    for (const Algorithm& one : kAlgorithms) {
+        if (one.algorithm == algorithm) {
+            return &one.implementation;
         }
     }
     return nullptr;
 }
 
 /// The first row of the table that fits and whose algorithm takes the problem.
-const SelectImplementation& tabled(const SelectProblem& p) {
+SelectAlgorithm tabled(const SelectProblem& p) {
     const auto takes = [&](SelectAlgorithm algorithm) {
         return implementationOf(algorithm)->refusal(p).empty();
     };
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
-        return *implementationOf(row->algorithm);
+        return row->algorithm;
     }
-    return p.k <= kMaxSelectK ? kBitsSelect : kRadixSelect;
+    return p.k <= kMaxSelectK ? SelectAlgorithm::Bits
+                              : SelectAlgorithm::RadixSelect;
 }
 
-const SelectImplementation& chosen(const SelectProblem& p) {
-    const SelectImplementation& one = p.algorithm == SelectAlgorithm::Auto
-            ? tabled(p)
-            : *implementationOf(p.algorithm);
+/// Checks the algorithm and the shape, not whether the one takes the other.
+SelectAlgorithm chosen(const SelectProblem& p) {
+    BITS_THROW_IF_NOT_FMT(
+            p.algorithm == SelectAlgorithm::Auto ||
+                    implementationOf(p.algorithm),
+            "algorithm = %d is no SelectAlgorithm",
+            int(p.algorithm));
+    checkSelectShape(p);
+    return p.algorithm == SelectAlgorithm::Auto ? tabled(p) : p.algorithm;
+}
+
+/// Throws unless the implementation takes the problem.
+void checkTaken(const SelectImplementation& one, const SelectProblem& p) {
     const std::string reason = one.refusal(p);
     BITS_THROW_IF_NOT_FMT(
             reason.empty(),
             "algorithm = %s cannot take this problem: %s",
             one.name,
             reason.c_str());
-    return one;
 }
 
 /// Empty places come last, which a result in any order does not promise.
@@ -84,6 +93,20 @@ class NoPlan final : public SelectFamilyPlan {
     size_t workspaceBytes_;
 };
 
+/// Nothing for no rows. Throws unless the implementation takes the problem.
+std::shared_ptr<const SelectFamilyPlan> planOf(
+        const SelectImplementation& one,
+        const SelectProblem& ordered) {
+    checkTaken(one, ordered);
+    if (ordered.rows == 0) {
+        return nullptr;
+    }
+    if (one.plan) {
+        return one.plan(ordered);
+    }
+    return std::make_shared<NoPlan>(ordered, one);
+}
+
 void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
     const auto same = [](const char* name, long long one, long long other) {
         BITS_THROW_IF_NOT_FMT(
@@ -102,20 +125,13 @@ void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
     same("hasColBias", planned.hasColBias(), p.hasColBias());
 }
 
-void checkAlgorithm(SelectAlgorithm algorithm) {
-    BITS_THROW_IF_NOT_FMT(
-            algorithm == SelectAlgorithm::Auto || implementationOf(algorithm),
-            "algorithm = %d is no SelectAlgorithm",
-            int(algorithm));
-}
-
 } // namespace
 
 const std::vector<SelectAlgorithm>& selectAlgorithms() {
     static const std::vector<SelectAlgorithm> all = [] {
         std::vector<SelectAlgorithm> list;
-        for (const SelectImplementation* one : kImplementations) {
-            list.push_back(one->algorithm);
+        for (const Algorithm& one : kAlgorithms) {
+            list.push_back(one.algorithm);
         }
         return list;
     }();
@@ -135,11 +151,11 @@ SelectAlgorithm selectAlgorithmOf(const std::string& name) {
     if (name == names) {
         return SelectAlgorithm::Auto;
     }
-    for (const SelectImplementation* one : kImplementations) {
-        if (name == one->name) {
-            return one->algorithm;
+    for (const Algorithm& one : kAlgorithms) {
+        if (name == one.implementation.name) {
+            return one.algorithm;
         }
-        names += std::string(", ") + one->name;
+        names += std::string(", ") + one.implementation.name;
     }
     throw Error(formatMessage(
             "algorithm = '%s' is none of %s", name.c_str(), names.c_str()));
@@ -151,17 +167,11 @@ std::string SelectPlan::toString() const {
 }
 
 SelectPlan planSelection(const SelectProblem& shape) {
-    checkAlgorithm(shape.algorithm);
-    checkSelectShape(shape);
-    const SelectImplementation& one = chosen(shape);
     SelectPlan plan;
-    plan.algorithm_ = one.algorithm;
+    plan.algorithm_ = chosen(shape);
     plan.shape_ = withOrder(shape);
-    if (shape.rows > 0) {
-        plan.family_ = one.plan ? one.plan(plan.shape_)
-                                : std::make_shared<NoPlan>(plan.shape_, one);
-        plan.workspaceBytes_ = plan.family_->workspaceBytes();
-    }
+    plan.family_ = planOf(*implementationOf(plan.algorithm_), plan.shape_);
+    plan.workspaceBytes_ = plan.family_ ? plan.family_->workspaceBytes() : 0;
     return plan;
 }
 
@@ -173,19 +183,41 @@ void runSelect(
     checkSelectShape(problem);
     const SelectProblem ordered = withOrder(problem);
     checkSameShape(plan.shape_, ordered);
-    if (!plan.family_) {
-        return;
+    if (plan.family_) {
+        checkSelectPointers(problem);
+        plan.family_->run(ordered, workspace, stream);
     }
-    checkSelectPointers(problem);
-    plan.family_->run(ordered, workspace, stream);
+}
+
+size_t workspaceBytesOf(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem) {
+    checkSelectShape(problem);
+    const auto plan = planOf(implementation, withOrder(problem));
+    return plan ? plan->workspaceBytes() : 0;
+}
+
+void runImplementation(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
+    checkSelectShape(problem);
+    const SelectProblem ordered = withOrder(problem);
+    if (const auto plan = planOf(implementation, ordered)) {
+        checkSelectPointers(problem);
+        plan->run(ordered, workspace, stream);
+    }
+}
+
+SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
+    const SelectAlgorithm algorithm = chosen(problem);
+    checkTaken(*implementationOf(algorithm), problem);
+    return algorithm;
 }
 
 size_t selectWorkspaceBytes(const SelectProblem& problem) {
     return planSelection(problem).workspaceBytes();
-}
-
-SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
-    return planSelection(problem).algorithm();
 }
 
 void runSelect(

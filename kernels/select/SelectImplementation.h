@@ -64,7 +64,6 @@ class SelectFamilyPlanOf final : public SelectFamilyPlan {
 /// What an algorithm brings to runSelect, which checks every argument first
 /// and returns early for rows = 0.
 struct SelectImplementation {
-    SelectAlgorithm algorithm;
     const char* name;
 
     /// Why the algorithm cannot take the problem, or an empty string. Reads
@@ -84,6 +83,18 @@ struct SelectImplementation {
             const SelectProblem& shape) = nullptr;
 };
 
+/// selectWorkspaceBytes and runSelect with this implementation in place of the
+/// one that the problem names: the same checks in the same order, and the same
+/// errors.
+size_t workspaceBytesOf(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem);
+void runImplementation(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
 extern const SelectImplementation kBitsSelect;
 extern const SelectImplementation kSampleThresholdSelect;
 extern const SelectImplementation kBitsGlobalSelect;
@@ -91,10 +102,5 @@ extern const SelectImplementation kSampleSelect;
 extern const SelectImplementation kSampleSelectTwoStage;
 extern const SelectImplementation kRadixSelect;
 extern const SelectImplementation kSortSelect;
-extern const SelectImplementation kPartialBitonicSelect;
-extern const SelectImplementation kMergeQueueSelect;
-extern const SelectImplementation kBufferedSearchSelect;
-extern const SelectImplementation kHierarchicalPartitionSelect;
-extern const SelectImplementation kCombinedQueueSelect;
 
 } // namespace faiss_bits

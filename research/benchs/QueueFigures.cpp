@@ -103,7 +103,7 @@ void addSinglePassFigures(Cells& cells, const int32_t* ids) {
         }
     }
     QueueSelectOptions merge =
-            queueSelectOptionsOf(SelectAlgorithm::BufferedSearch);
+            queueSelectOptionsOf(ResearchAlgorithm::BufferedSearch);
     for (int log : {15, 17, 19, 20}) {
         const int64_t cols = int64_t(1) << log;
         const int64_t rows = (int64_t(1) << 28) / cols;
@@ -267,11 +267,11 @@ void addTangFigures(Cells& cells) {
     }
     // As many threads a row as today's GPU wants, and today's selections in
     // place of the paper's "state of the art".
-    for (SelectAlgorithm algorithm :
-         {SelectAlgorithm::MergeQueue,
-          SelectAlgorithm::BufferedSearch,
-          SelectAlgorithm::HierarchicalPartition,
-          SelectAlgorithm::CombinedQueue}) {
+    for (ResearchAlgorithm algorithm :
+         {ResearchAlgorithm::MergeQueue,
+          ResearchAlgorithm::BufferedSearch,
+          ResearchAlgorithm::HierarchicalPartition,
+          ResearchAlgorithm::CombinedQueue}) {
         addTable(cells, queueSelectOptionsOf(algorithm));
     }
     for (const PaperMethod& method :

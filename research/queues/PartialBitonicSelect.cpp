@@ -2,7 +2,6 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
-#include "kernels/select/SelectImplementation.h"
 #include "research/queues/QueueProblem.h"
 #include "research/queues/SortPasses.h"
 
@@ -85,18 +84,5 @@ void runPartialBitonic(
     runSortPasses(
             params, options.step, passes, candidates, 0, problem.rows, stream);
 }
-
-const SelectImplementation kPartialBitonicSelect = {
-        SelectAlgorithm::PartialBitonic,
-        "partial_bitonic",
-        queueRefusal,
-        [](const SelectProblem& problem) {
-            return partialBitonicWorkspaceBytes(problem, {});
-        },
-        [](const SelectProblem& problem,
-           Workspace workspace,
-           cudaStream_t stream) {
-            runPartialBitonic(problem, {}, workspace, stream);
-        }};
 
 } // namespace faiss_bits

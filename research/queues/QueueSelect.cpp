@@ -4,7 +4,6 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/select/SelectChecks.h"
-#include "kernels/select/SelectImplementation.h"
 #include "research/queues/QueueLaunch.h"
 #include "research/queues/QueuePlan.h"
 #include "research/queues/QueueProblem.h"
@@ -188,19 +187,19 @@ void runQueueSelect(
     }
 }
 
-QueueSelectOptions queueSelectOptionsOf(SelectAlgorithm algorithm) {
+QueueSelectOptions queueSelectOptionsOf(ResearchAlgorithm algorithm) {
     QueueSelectOptions options;
     switch (algorithm) {
-        case SelectAlgorithm::MergeQueue:
+        case ResearchAlgorithm::MergeQueue:
             return options;
-        case SelectAlgorithm::BufferedSearch:
+        case ResearchAlgorithm::BufferedSearch:
             options.buffered = true;
             options.localSort = true;
             return options;
-        case SelectAlgorithm::HierarchicalPartition:
+        case ResearchAlgorithm::HierarchicalPartition:
             options.partition = 4;
             return options;
-        case SelectAlgorithm::CombinedQueue:
+        case ResearchAlgorithm::CombinedQueue:
             options.buffered = true;
             options.localSort = true;
             options.partition = 4;
@@ -210,39 +209,5 @@ QueueSelectOptions queueSelectOptionsOf(SelectAlgorithm algorithm) {
                     "algorithm = %d is no queue method", int(algorithm)));
     }
 }
-
-namespace {
-
-template <SelectAlgorithm Algorithm>
-constexpr SelectImplementation implementationOf(const char* name) {
-    return {Algorithm,
-            name,
-            queueRefusal,
-            [](const SelectProblem& problem) {
-                return queueSelectWorkspaceBytes(
-                        problem, queueSelectOptionsOf(Algorithm));
-            },
-            [](const SelectProblem& problem,
-               Workspace workspace,
-               cudaStream_t stream) {
-                runQueueSelect(
-                        problem,
-                        queueSelectOptionsOf(Algorithm),
-                        workspace,
-                        stream);
-            }};
-}
-
-} // namespace
-
-const SelectImplementation kMergeQueueSelect =
-        implementationOf<SelectAlgorithm::MergeQueue>("merge_queue");
-const SelectImplementation kBufferedSearchSelect =
-        implementationOf<SelectAlgorithm::BufferedSearch>("buffered_search");
-const SelectImplementation kHierarchicalPartitionSelect =
-        implementationOf<SelectAlgorithm::HierarchicalPartition>(
-                "hierarchical_partition");
-const SelectImplementation kCombinedQueueSelect =
-        implementationOf<SelectAlgorithm::CombinedQueue>("combined_queue");
 
 } // namespace faiss_bits

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/select/Select.h"
+#include "research/queues/ResearchSelect.h"
 
 namespace faiss_bits {
 
@@ -80,10 +81,10 @@ void runQueueSelect(
         Workspace workspace,
         cudaStream_t stream);
 
-/// Options of kMergeQueueSelect, kBufferedSearchSelect,
-/// kHierarchicalPartitionSelect (G = 4) and kCombinedQueueSelect: the Merge
-/// Queue with aligned merges, alone, with a sorted buffer, with the partition,
-/// and with both.
-QueueSelectOptions queueSelectOptionsOf(SelectAlgorithm algorithm);
+/// Options of MergeQueue, BufferedSearch, HierarchicalPartition (G = 4) and
+/// CombinedQueue: the Merge Queue with aligned merges, alone, with a sorted
+/// buffer, with the partition, and with both. Throws Error for
+/// PartialBitonic, which is no queue.
+QueueSelectOptions queueSelectOptionsOf(ResearchAlgorithm algorithm);
 
 } // namespace faiss_bits

@@ -257,11 +257,13 @@ TEST_F(QueueArguments, NoRowsNeedNothing) {
 
 TEST_F(QueueArguments, OptionsOfTheNamedMethods) {
     EXPECT_TRUE(throwsNaming(
-            [] { queueSelectOptionsOf(SelectAlgorithm::Bits); }, "algorithm"));
-    const auto combined = queueSelectOptionsOf(SelectAlgorithm::CombinedQueue);
+            [] { queueSelectOptionsOf(ResearchAlgorithm::PartialBitonic); },
+            "algorithm"));
+    const auto combined =
+            queueSelectOptionsOf(ResearchAlgorithm::CombinedQueue);
     EXPECT_TRUE(combined.aligned && combined.buffered && combined.localSort);
     EXPECT_EQ(combined.partition, 4);
-    EXPECT_FALSE(queueSelectOptionsOf(SelectAlgorithm::MergeQueue).buffered);
+    EXPECT_FALSE(queueSelectOptionsOf(ResearchAlgorithm::MergeQueue).buffered);
 }
 
 } // namespace

@@ -1,24 +1,23 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "research/queues/PartialBitonicSelect.h"
 #include "research/queues/QueueSelect.h"
+#include "research/queues/ResearchSelect.h"
 #include "tests/select/SelectHarness.h"
+#include "tests/select/SelectMethod.h"
 
 /// Runs the queue methods and partial bitonic sort with options of their own
 /// and holds the result against the oracle, as SelectHarness.h does for
 /// runSelect.
 namespace faiss_bits::test {
 
-/// One way to select.
-struct SelectMethod {
-    std::string name;
-    std::function<size_t(const SelectProblem&)> workspaceBytes;
-    std::function<void(const SelectProblem&, Workspace, cudaStream_t)> run;
-};
+inline const std::vector<DataType> kKeyTypes = {
+        DataType::Float32,
+        DataType::Float16,
+        DataType::BFloat16};
 
 inline std::string describe(const QueueSelectOptions& o) {
     std::string text = o.queue == QueueKind::Insertion ? "insertion"
@@ -40,6 +39,8 @@ inline std::string describe(const QueueSelectOptions& o) {
 
 inline SelectMethod methodOf(const QueueSelectOptions& options) {
     return {describe(options),
+            false,
+            false,
             [options](const SelectProblem& p) {
                 return queueSelectWorkspaceBytes(p, options);
             },
@@ -61,6 +62,8 @@ inline std::string describe(const PartialBitonicOptions& o) {
 
 inline SelectMethod methodOf(const PartialBitonicOptions& options) {
     return {describe(options),
+            false,
+            false,
             [options](const SelectProblem& p) {
                 return partialBitonicWorkspaceBytes(p, options);
             },
@@ -145,14 +148,14 @@ std::vector<SelectMethod> methodsOf(const std::vector<Options>& options) {
     return methods;
 }
 
-/// A selection of methods that takes every kernel and path.
+/// The named queue methods.
 inline std::vector<SelectMethod> namedQueueMethods() {
     std::vector<QueueSelectOptions> list;
-    for (SelectAlgorithm algorithm :
-         {SelectAlgorithm::MergeQueue,
-          SelectAlgorithm::BufferedSearch,
-          SelectAlgorithm::HierarchicalPartition,
-          SelectAlgorithm::CombinedQueue}) {
+    for (ResearchAlgorithm algorithm :
+         {ResearchAlgorithm::MergeQueue,
+          ResearchAlgorithm::BufferedSearch,
+          ResearchAlgorithm::HierarchicalPartition,
+          ResearchAlgorithm::CombinedQueue}) {
         list.push_back(queueSelectOptionsOf(algorithm));
     }
     return methodsOf(list);

@@ -1,15 +1,10 @@
-/// The queue methods: every combination of options, every kind of values and
-/// shape.
+/// The queue methods: every combination of options, what the options decide,
+/// graphs and repeated runs.
 
 #include "research/tests/TestQueueHarness.h"
 
 namespace faiss_bits::test {
 namespace {
-
-const std::vector<DataType> kKeyTypes = {
-        DataType::Float32,
-        DataType::Float16,
-        DataType::BFloat16};
 
 class QueueOptions : public GpuTest, public ::testing::WithParamInterface<int> {
    protected:
@@ -59,70 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
         ::testing::Values(0, 2, 4, 8, 16),
         [](const auto& info) { return "G" + std::to_string(info.param); });
 
-class QueueValues : public GpuTest,
-                    public ::testing::WithParamInterface<Values> {};
-
-TEST_P(QueueValues, MatchOracle) {
-    for (auto [rows, cols] :
-         {std::pair<int64_t, int64_t>{3, 4097}, {1, 60001}, {300, 700}}) {
-        for (DataType type : kKeyTypes) {
-            SelectCase c;
-            c.rows = rows;
-            c.cols = cols;
-            c.values = GetParam();
-            c.keyType = type;
-            c.largest = (rows + int(type)) % 2 == 0;
-            expectMethods(c, namedQueueMethods(), {1, 50, 700});
-            if (HasFatalFailure()) {
-                return;
-            }
-        }
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-        All,
-        QueueValues,
-        ::testing::ValuesIn(kAllValues),
-        [](const auto& info) { return nameOf(info.param); });
-
 class QueueShapes : public GpuTest {};
-
-TEST_F(QueueShapes, EveryK) {
-    for (auto [rows, cols] :
-         {std::pair<int64_t, int64_t>{2, 6000}, {1, 100001}, {40, 2048}}) {
-        SelectCase c;
-        c.rows = rows;
-        c.cols = cols;
-        expectMethods(c, namedQueueMethods(), kSelectKs);
-    }
-}
-
-TEST_F(QueueShapes, EveryCols) {
-    for (int64_t cols : kSelectCols) {
-        SelectCase c;
-        c.rows = 3;
-        c.cols = cols;
-        c.values = Values::FewDistinct;
-        expectMethods(c, namedQueueMethods(), {1, 32, 129, 1000});
-    }
-}
-
-TEST_F(QueueShapes, NoColumns) {
-    SelectCase c;
-    c.rows = 3;
-    c.cols = 0;
-    expectMethods(c, namedQueueMethods(), {1, 40, 2048});
-    c.keyType = DataType::Float16;
-    c.largest = true;
-    expectMethods(c, namedQueueMethods(), {40});
-}
 
 TEST_F(QueueShapes, ThreadsPerRow) {
     for (int threads : {1, 2, 16, 32, 64, 1024}) {
         for (int partition : {0, 4}) {
             QueueSelectOptions o =
-                    queueSelectOptionsOf(SelectAlgorithm::BufferedSearch);
+                    queueSelectOptionsOf(ResearchAlgorithm::BufferedSearch);
             o.threadsPerRow = threads;
             o.partition = partition;
             for (auto [rows, cols] :
@@ -155,7 +93,7 @@ TEST_F(QueueShapes, SharedAndGlobalMemory) {
     for (QueueMemory memory : {QueueMemory::Shared, QueueMemory::Global}) {
         for (int partition : {0, 4}) {
             QueueSelectOptions o =
-                    queueSelectOptionsOf(SelectAlgorithm::CombinedQueue);
+                    queueSelectOptionsOf(ResearchAlgorithm::CombinedQueue);
             o.partition = partition;
             o.memory = memory;
             SelectCase c;
@@ -174,26 +112,6 @@ TEST_F(QueueShapes, MoreSharedMemoryThanTheDeviceHas) {
     c.cols = 5000;
     SelectData data(c);
     EXPECT_THROW(data.run(2048, nullptr, 0xFF, methodOf(o)), Error);
-}
-
-TEST_F(QueueShapes, StridesAndIds) {
-    for (DataType type : kKeyTypes) {
-        SelectCase c;
-        c.rows = 5;
-        c.cols = 4999;
-        c.keyType = type;
-        c.padding = 3;
-        c.outPadding = 2;
-        c.shift = 1;
-        c.idOffset = 1000;
-        c.idType = IdType::Int32;
-        expectMethods(c, namedQueueMethods(), {1, 77, 500});
-        c.padding = 1;
-        c.shift = 4;
-        c.idType = IdType::Int64;
-        c.idOffset = (int64_t(1) << 33) + 5;
-        expectMethods(c, namedQueueMethods(), {77});
-    }
 }
 
 TEST_F(QueueShapes, ManyRows) {
@@ -222,14 +140,6 @@ TEST_F(QueueShapes, MoreRowsThanScratch) {
 }
 
 class QueueStreams : public GpuTest {};
-
-TEST_F(QueueStreams, NonDefaultStream) {
-    TestStream stream;
-    SelectCase c;
-    c.rows = 2;
-    c.cols = 50000;
-    expectMethods(c, namedQueueMethods(), {1, 100, 2048}, stream);
-}
 
 TEST_F(QueueStreams, CapturedInAGraph) {
     SelectCase c;

@@ -54,7 +54,7 @@ TEST_F(QueueSmall, Groups) {
 
 TEST_F(QueueSmall, WarpsThatShareARow) {
     QueueSelectOptions o =
-            queueSelectOptionsOf(SelectAlgorithm::BufferedSearch);
+            queueSelectOptionsOf(ResearchAlgorithm::BufferedSearch);
     o.threadsPerRow = 64;
     SelectCase c;
     c.cols = 5001;

@@ -144,14 +144,34 @@ struct NeighbourCheck {
     /// Bound on the rounding error of the distance to vector i.
     std::function<double(int64_t)> error;
     bool largest = false;
+    /// True: NaN stands behind every number. False: it is never returned, and
+    /// neither is an infinite L2 distance that the arithmetic made NaN.
+    bool returnsNan = true;
 };
+
+/// The places of a result that must be, and that may be, more than empty.
+struct FilledPlaces {
+    int64_t least = 0;
+    int64_t most = 0;
+};
+
+inline FilledPlaces filledPlaces(const NeighbourCheck& check, int64_t k) {
+    FilledPlaces places;
+    for (double distance : *check.distances) {
+        const bool maybeNan = std::isnan(distance) ||
+                (std::isinf(distance) && !check.largest);
+        places.least += check.returnsNan || !maybeNan;
+        places.most += check.returnsNan || !std::isnan(distance);
+    }
+    return {std::min(k, places.least), std::min(k, places.most)};
+}
 
 /// True if `result` lists k nearest neighbours within the rounding of the
 /// stated arithmetic: ids unique and in range, distances near the true ones,
 /// sorted with ties by the lower id, and no vector left out that is nearer
 /// than a returned one by more than both roundings. Vectors whose true
 /// distance is NaN or infinite may be returned as NaN or infinite, behind or
-/// before the finite ones as the order says.
+/// before the finite ones as the order says, or as check.returnsNan has it.
 inline ::testing::AssertionResult isNearest(
         const NeighbourCheck& check,
         const float* outDistances,
@@ -159,7 +179,11 @@ inline ::testing::AssertionResult isNearest(
         int64_t k) {
     const std::vector<double>& truth = *check.distances;
     const int64_t n = truth.size();
-    const int64_t filled = std::min(k, n);
+    const FilledPlaces places = filledPlaces(check, k);
+    int64_t filled = places.most;
+    while (filled > places.least && outIds[filled - 1] == -1) {
+        --filled;
+    }
     const float sentinel = check.largest ? -std::numeric_limits<float>::max()
                                          : std::numeric_limits<float>::max();
     // Expanded L2 of an infinite vector is inf - inf: no better than worst.
@@ -175,8 +199,9 @@ inline ::testing::AssertionResult isNearest(
             if (id != -1 || got != sentinel) {
                 return ::testing::AssertionFailure()
                         << "place " << i << " is (" << got << ", " << id
-                        << "), but there are only " << n
-                        << " vectors: expected (" << sentinel << ", -1)";
+                        << "), but " << filled << " of " << n
+                        << " vectors are all: expected (" << sentinel
+                        << ", -1)";
             }
             continue;
         }
@@ -189,6 +214,12 @@ inline ::testing::AssertionResult isNearest(
                     << "place " << i << " repeats id " << id;
         }
         const double want = truth[id];
+        if (!check.returnsNan && (std::isnan(got) || std::isnan(want))) {
+            return ::testing::AssertionFailure()
+                    << "place " << i << " is (" << got << ", " << id
+                    << "), whose true distance is " << want
+                    << ": NaN must not be returned";
+        }
         const bool close = std::isfinite(want)
                 ? std::abs(double(got) - want) <= check.error(id)
                 : worstIfUnordered(got) == worstIfUnordered(want);
@@ -230,6 +261,9 @@ inline ::testing::AssertionResult isNearest(
         }
     }
     for (int64_t i = 0; i < n && filled > 0; ++i) {
+        if (!check.returnsNan && std::isnan(truth[i])) {
+            continue;
+        }
         if (!seen.count(i) && optimistic(i) < worstReturned) {
             return ::testing::AssertionFailure()
                     << "id " << i << " at true distance " << truth[i]

@@ -4,10 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "kernels/common/Types.h"
+#include "tests/common/HalfBits.h"
 
 /// Values as a device type holds them, on the host.
 namespace faiss_bits::test {
@@ -16,9 +14,9 @@ namespace faiss_bits::test {
 inline float roundTo(DataType type, float value) {
     switch (type) {
         case DataType::Float16:
-            return __half2float(__float2half_rn(value));
+            return float16Value(float16Bits(value));
         case DataType::BFloat16:
-            return __bfloat162float(__float2bfloat16_rn(value));
+            return bfloat16Value(bfloat16Bits(value));
         case DataType::Float32:
             break;
     }
@@ -40,10 +38,10 @@ inline std::vector<uint8_t> packAs(
     for (size_t i = 0; i < values.size(); ++i) {
         uint8_t* to = bytes.data() + i * size;
         if (type == DataType::Float16) {
-            const __half half = __float2half_rn(values[i]);
+            const uint16_t half = float16Bits(values[i]);
             std::memcpy(to, &half, size);
         } else if (type == DataType::BFloat16) {
-            const __nv_bfloat16 half = __float2bfloat16_rn(values[i]);
+            const uint16_t half = bfloat16Bits(values[i]);
             std::memcpy(to, &half, size);
         } else {
             std::memcpy(to, &values[i], size);
@@ -60,13 +58,13 @@ inline std::vector<float> unpackFrom(
     for (size_t i = 0; i < values.size(); ++i) {
         const uint8_t* from = bytes.data() + i * size;
         if (type == DataType::Float16) {
-            __half half;
+            uint16_t half;
             std::memcpy(&half, from, size);
-            values[i] = __half2float(half);
+            values[i] = float16Value(half);
         } else if (type == DataType::BFloat16) {
-            __nv_bfloat16 half;
+            uint16_t half;
             std::memcpy(&half, from, size);
-            values[i] = __bfloat162float(half);
+            values[i] = bfloat16Value(half);
         } else {
             std::memcpy(&values[i], from, size);
         }

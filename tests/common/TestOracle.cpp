@@ -215,6 +215,28 @@ TEST(Compare, NeighboursThatAreNotNumbers) {
     EXPECT_FALSE(test({kNan, 1, 2, kInf}, {0, 3, 1, 2})) << "NaN first";
 }
 
+TEST(Compare, NeighboursWhereNanIsNeverReturned) {
+    const std::vector<double> truth = {kNan, 2.0, kInf, 1.0};
+    NeighbourCheck check{&truth, [](int64_t) { return 1e-6; }, false, false};
+    auto test = [&](std::vector<float> distances, Ids ids) {
+        return isNearest(check, distances.data(), ids.data(), ids.size());
+    };
+    EXPECT_TRUE(test({1, 2}, {3, 1}));
+    EXPECT_TRUE(test({1, 2, kInf, kMax}, {3, 1, 2, -1}));
+    EXPECT_TRUE(test({1, 2, kMax, kMax, kMax}, {3, 1, -1, -1, -1}))
+            << "inf - inf of an expanded distance";
+    EXPECT_FALSE(test({1, 2, kInf, kNan}, {3, 1, 2, 0})) << "NaN";
+    EXPECT_FALSE(test({1, 2, kNan, kMax}, {3, 1, 2, -1})) << "NaN";
+    EXPECT_FALSE(test({1, 2, kMax}, {3, 1, 0})) << "id of an empty place";
+    EXPECT_FALSE(test({1, 2, kInf}, {3, 1, -1})) << "empty place";
+    EXPECT_FALSE(test({1, kMax}, {3, -1})) << "a number is left out";
+    EXPECT_FALSE(test({1, kMax, 2}, {3, -1, 1})) << "an empty place before it";
+    // The largest inner product is infinite, so it must be there.
+    check.largest = true;
+    EXPECT_TRUE(test({kInf, 2, 1, -kMax}, {2, 1, 3, -1}));
+    EXPECT_FALSE(test({2, 1, -kMax, -kMax}, {1, 3, -1, -1}));
+}
+
 TEST(Cases, ValuesAreWhatTheirNamesSay) {
     std::mt19937 random(7);
     for (Values values : kAllValues) {

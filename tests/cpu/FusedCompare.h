@@ -32,10 +32,11 @@ struct Candidates {
 };
 
 /// True if `result` is the k best of the candidates for some choice of their
-/// keys among the accepted ones: ids among the candidates, keys accepted,
-/// sorted with ties by the lower id, and every candidate left out has an
-/// accepted key that ranks behind the last one returned. With one accepted key
-/// each there is one right answer. Places left over are the sentinel and -1.
+/// keys among the accepted ones: ids among the candidates, keys accepted and
+/// never NaN, sorted with ties by the lower id, and every candidate left out
+/// has an accepted key that ranks behind the last one returned, or may be NaN.
+/// With one accepted key each there is one right answer. Places left over, from
+/// the first with id -1 on, are the sentinel and -1.
 template <class T>
 ::testing::AssertionResult isTopKOf(
         const Candidates<T>& candidates,
@@ -46,7 +47,7 @@ template <class T>
     auto failure = [] { return ::testing::AssertionFailure(); };
     const T sentinel = largest ? -std::numeric_limits<T>::max()
                                : std::numeric_limits<T>::max();
-    const int64_t filled = std::min(k, candidates.count);
+    const int64_t filled = std::find(outIds, outIds + k, -1) - outIds;
     std::vector<int> seen(candidates.ids.size());
     for (int64_t i = 0; i < k; ++i) {
         const int64_t id = outIds[i];
@@ -54,10 +55,12 @@ template <class T>
         if (i >= filled) {
             if (id != -1 || !(key == sentinel)) {
                 return failure() << "place " << i << " is (" << key << ", "
-                                 << id << "), but there are only "
-                                 << candidates.count << " vectors";
+                                 << id << "), behind one with id -1";
             }
             continue;
+        }
+        if (std::isnan(key)) {
+            return failure() << "place " << i << " is NaN, of id " << id;
         }
         const int64_t at = candidates.find(id);
         if (at < 0) {
@@ -84,15 +87,19 @@ template <class T>
             }
         }
     }
-    if (filled == 0 || filled == candidates.count) {
-        return ::testing::AssertionSuccess();
-    }
-    const Ranked last{double(outDistances[filled - 1]), outIds[filled - 1]};
-    for (size_t at = 0; at < candidates.ids.size(); ++at) {
+    for (size_t at = 0; k > 0 && at < candidates.ids.size(); ++at) {
         const double worst = candidates.keys[at].worst(largest);
         const int64_t id = candidates.ids[at];
-        if (seen[at] < candidates.times[at] &&
-            ranksBefore({worst, id}, last, largest)) {
+        if (seen[at] == candidates.times[at] || std::isnan(worst)) {
+            continue;
+        }
+        if (filled < k) {
+            return failure() << "id " << id << " is left out, whose key is "
+                             << worst << ", and only " << filled << " of " << k
+                             << " places are filled";
+        }
+        const Ranked last{double(outDistances[k - 1]), outIds[k - 1]};
+        if (ranksBefore({worst, id}, last, largest)) {
             return failure() << "id " << id << " is left out, whose key "
                              << worst << " ranks before the last one, ("
                              << last.key << ", " << last.id << ")";

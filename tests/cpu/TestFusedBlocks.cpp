@@ -2,10 +2,12 @@
 /// wants them.
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/FusedRun.h"
 #include "tests/cpu/FusedHarness.h"
 
 namespace faiss_bits::test {
@@ -160,22 +162,61 @@ TEST(FusedBlocksOfQueries, AgreeWithBatches) {
     }
 }
 
-/// Batches after the first find the vectors packed.
+/// Counts the vectors that a search packs.
+struct PackCounter {
+    static inline FusedCommonKernels<float> kernels;
+    static inline std::atomic<int64_t> vectors;
+
+    static void pack(const FusedPackJob<float>& job, FusedKernelMetric metric) {
+        vectors += job.count;
+        kernels.packVectors(job, metric);
+    }
+
+    static void watch(FusedSetup<float>& setup) {
+        kernels = setup.common;
+        vectors = 0;
+        setup.common.packVectors = pack;
+    }
+};
+
+/// Batches after the first find the vectors packed, where they are one block.
+/// The plan is the test's, not that of the machine's caches and cores.
 TEST(FusedBlocksOfQueries, LaterBatchesUseThePackedVectors) {
     FusedCase c;
     c.q = 600;
-    c.n = 8200;
+    c.n = 1000;
     c.d = 8;
     c.k = 5;
     c.contents = Contents::Uniform;
     const FusedData<float> data(c);
-    FusedChoice choice;
-    choice.variant = FusedVariant::Var6;
-    for (int threads : {1, 2}) {
-        const FusedPlan plan = planFusedKnn(data.problem(choice, threads));
-        ASSERT_GE(plan.vectorBlock, c.n) << toString(plan);
-        ASSERT_LT(plan.batchQueries, c.q) << toString(plan);
-        ASSERT_TRUE(data.check(data.run(choice, threads)));
+    for (FusedVariant variant :
+         {FusedVariant::Buffered,
+          FusedVariant::Var1,
+          FusedVariant::Var5,
+          FusedVariant::Var6}) {
+        for (int threads : {1, 2, 5}) {
+            for (int blocks : {1, 2}) {
+                FusedChoice choice;
+                choice.variant = variant;
+                auto problem = data.problem(choice, threads);
+                FusedResult<float> result{
+                        std::vector<float>(c.q * c.k),
+                        std::vector<idx_t>(c.q * c.k)};
+                problem.outDistances = result.distances.data();
+                problem.outIds = result.ids.data();
+                FusedSetup<float> setup = checkFused(problem, false);
+                FusedPlan plan = planFused(setup, problem, c.k, false);
+                plan.threads = threads;
+                plan.acrossVectors = plan.selectsByBlock = false;
+                plan.batchQueries = 200;
+                plan.vectorBlock = roundUp(c.n / blocks, plan.tileVectors);
+                SCOPED_TRACE(toString(plan));
+                PackCounter::watch(setup);
+                runPlanned(problem, setup, plan);
+                EXPECT_EQ(PackCounter::vectors, blocks == 1 ? c.n : 3 * c.n);
+                ASSERT_TRUE(data.check(result));
+            }
+        }
     }
 }
 

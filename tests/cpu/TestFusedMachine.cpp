@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -178,6 +179,38 @@ TEST_F(FusedMachineFileDeathTest, TheFirstProcessWritesIt) {
     EXPECT_EXIT(exitAfterMeasuring(file_), ::testing::ExitedWithCode(0), "");
 }
 
+/// Searches twice, the second time large enough to ask for the constants.
+[[noreturn]] void exitAfterSearching(const std::string& file) {
+    setenv(kVariable, file.c_str(), 1);
+    FusedKnnProblem<float> p = shape();
+    p.numQueries = p.numVectors = 20000;
+    p.d = 32; // 2.6e10 operations
+    p.threads = 0;
+    const std::vector<float> vectors(p.numVectors * p.d, 1.f);
+    std::vector<float> distances(p.numQueries * p.k);
+    std::vector<idx_t> ids(p.numQueries * p.k, -1);
+    p.queries = p.vectors = vectors.data();
+    p.outDistances = distances.data();
+    p.outIds = ids.data();
+    runFusedKnn(p);
+    (void)planFusedKnn(shape());
+    std::_Exit(fusedMachineIsMeasured() && ids.back() == p.k - 1 ? 0 : 1);
+}
+
+TEST_F(FusedMachineFileDeathTest, OneThatCannotBeWrittenIsAWarning) {
+    write("");
+    for (const char* name : {"/none/machine", "/machine/machine"}) {
+        // Once: the expression has to match everything that is printed. The
+        // process has a folder of its own.
+        EXPECT_EXIT(
+                exitAfterSearching(folder_ + name),
+                ::testing::ExitedWithCode(0),
+                std::string("^faiss_bits: warning: FAISS_BITS_CPU_MACHINE "
+                            "'[^\n]*") +
+                        name + "': cannot be written[^\n]*\n$");
+    }
+}
+
 [[noreturn]] void exitAfterReading(const std::string& file) {
     // A machine of which a multiply-add takes a minute.
     FusedMachine slow = someMachine();
@@ -190,6 +223,32 @@ TEST_F(FusedMachineFileDeathTest, TheFirstProcessWritesIt) {
 
 TEST_F(FusedMachineFileDeathTest, LaterOnesPlanByIt) {
     EXPECT_EXIT(exitAfterReading(file_), ::testing::ExitedWithCode(0), "");
+}
+
+/// More of anything is not predicted to be faster, on a machine that no other
+/// process slows down while it is measured.
+[[noreturn]] void exitAfterPredicting(const std::string& file) {
+    writeFusedMachine(file, someMachine());
+    setenv(kVariable, file.c_str(), 1);
+    const auto seconds = [](idx_t q, idx_t n, int d, idx_t k) {
+        FusedKnnProblem<float> p = shape();
+        p.numQueries = q;
+        p.numVectors = n;
+        p.d = d;
+        p.k = k;
+        p.threads = 2;
+        return planFusedKnn(p).predictedSeconds;
+    };
+    const double one = seconds(1000, 10000, 64, 16);
+    EXPECT_GT(seconds(8000, 10000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 80000, 64, 16), 2 * one);
+    EXPECT_GT(seconds(1000, 10000, 512, 16), 2 * one);
+    EXPECT_GE(seconds(1000, 10000, 64, 2000), one);
+    std::_Exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST_F(FusedMachineFileDeathTest, PredictionsGrowWithTheSearch) {
+    EXPECT_EXIT(exitAfterPredicting(file_), ::testing::ExitedWithCode(0), "");
 }
 
 [[noreturn]] void exitAfterRefusal(const std::string& file) {

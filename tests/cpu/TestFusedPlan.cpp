@@ -105,18 +105,6 @@ TEST(FusedPlan, PredictsEveryVariantThatCanRunAndTakesTheBest) {
     }
 }
 
-/// More of anything is not predicted to be faster.
-TEST(FusedPlan, PredictionsGrowWithTheSearch) {
-    auto seconds = [](idx_t q, idx_t n, int d, idx_t k) {
-        return planFusedKnn(shape(q, n, d, k)).predictedSeconds;
-    };
-    const double one = seconds(1000, 10000, 64, 16);
-    EXPECT_GT(seconds(8000, 10000, 64, 16), 2 * one);
-    EXPECT_GT(seconds(1000, 80000, 64, 16), 2 * one);
-    EXPECT_GT(seconds(1000, 10000, 512, 16), 2 * one);
-    EXPECT_GE(seconds(1000, 10000, 64, 2000), one);
-}
-
 TEST(FusedPlan, WhatIsForcedIsInThePlan) {
     for (FusedVariant variant : kFusedVariants) {
         for (FusedChoice choice : choicesOf(variant)) {

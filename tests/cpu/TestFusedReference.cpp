@@ -161,21 +161,45 @@ TEST(FusedCompare, TopK) {
     EXPECT_TRUE(check({1, 1, 1, 2}, {3, 7, 7, 9}));
     EXPECT_FALSE(check({1, 1, 2, 1}, {3, 7, 9, 7})) << "order";
     EXPECT_FALSE(check({1, 1, 1, 4}, {3, 7, 7, 2})) << "9 is nearer";
-    EXPECT_TRUE(check({1, 1, 1, 2, 4, kNan}, {3, 7, 7, 9, 2, 5}));
-    EXPECT_FALSE(check({1, 1, 1, 2, kNan}, {3, 7, 7, 9, 5}))
-            << "NaN before a number";
-    EXPECT_FALSE(check({1, 1, 1, 2, kNan, 4}, {3, 7, 7, 9, 5, 2}))
-            << "NaN before a number";
-    EXPECT_TRUE(check({1, 1, 1, 2, 4, kNan, kMax}, {3, 7, 7, 9, 2, 5, -1}));
-    EXPECT_FALSE(check({1, 1, 1, 2, 4, kNan, kInf}, {3, 7, 7, 9, 2, 5, -1}))
+    EXPECT_TRUE(check({1, 1, 1, 2, 4}, {3, 7, 7, 9, 2}));
+    EXPECT_TRUE(check({1, 1, 1, 2, 4, kMax}, {3, 7, 7, 9, 2, -1}));
+    EXPECT_TRUE(check({1, 1, 1, 2, 4, kMax, kMax}, {3, 7, 7, 9, 2, -1, -1}));
+    EXPECT_FALSE(check({1, 1, 1, 2, 4, kNan}, {3, 7, 7, 9, 2, 5}))
+            << "NaN is no result";
+    EXPECT_FALSE(check({1, 1, 1, 2, 4, kMax}, {3, 7, 7, 9, 2, 5}))
+            << "nor at another distance";
+    EXPECT_FALSE(check({1, 1, 1, 2, kMax}, {3, 7, 7, 9, -1}))
+            << "2 is left out";
+    EXPECT_FALSE(check({1, 1, 1, 2, kMax, 4}, {3, 7, 7, 9, -1, 2}))
+            << "a place left over before a number";
+    EXPECT_FALSE(check({1, 1, 1, 2, 4, kInf}, {3, 7, 7, 9, 2, -1}))
             << "sentinel";
-    EXPECT_FALSE(check({1, 1, 1, 2, 4, kNan, kMax}, {3, 7, 7, 9, 2, 5, 0}))
-            << "id of a place left over";
+    EXPECT_FALSE(check({1, 1, 1, 2, 4, kNan}, {3, 7, 7, 9, 2, -1}))
+            << "sentinel";
+    EXPECT_FALSE(check({kMax}, {-1})) << "nothing at all";
     EXPECT_TRUE(check({4, 2, 1}, {2, 9, 3}, true));
     EXPECT_TRUE(check({4, 1, 1}, {2, 3, 7}, true)) << "9 may be at 1";
     EXPECT_FALSE(check({4, 1}, {2, 7}, true)) << "higher id of equal keys";
-    EXPECT_TRUE(
-            check({4, 2, 1, 1, 1, kNan, -kMax}, {2, 9, 3, 7, 7, 5, -1}, true));
+    EXPECT_TRUE(check({4, 2, 1, 1, 1, -kMax}, {2, 9, 3, 7, 7, -1}, true));
+    EXPECT_FALSE(check({4, 2, 1, 1, 1, kMax}, {2, 9, 3, 7, 7, -1}, true))
+            << "sentinel";
+}
+
+/// A key that may be a number or NaN may be there or not.
+TEST(FusedCompare, TopKOfWhatMayBeNan) {
+    Candidates<float> c;
+    c.ids = {0, 1};
+    c.times = {1, 1};
+    c.keys = {{1, 2, true}, {5, 5, false}};
+    c.count = 2;
+    auto check = [&](Keys keys, Ids ids) {
+        return isTopKOf(c, false, keys.data(), ids.data(), ids.size());
+    };
+    EXPECT_TRUE(check({2, 5}, {0, 1}));
+    EXPECT_TRUE(check({5, kMax}, {1, -1}));
+    EXPECT_TRUE(check({5}, {1}));
+    EXPECT_FALSE(check({2, kMax}, {0, -1})) << "1 is a number";
+    EXPECT_FALSE(check({kMax}, {-1})) << "1 is a number";
 }
 
 TEST(FusedCompare, Range) {

@@ -7,7 +7,6 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,7 +22,7 @@
 /// and holds the result against FAISS's contract.
 namespace faiss_bits::test {
 
-enum class Which { Block, Warp, Pair, L2 };
+enum class Which { Block, Pair, L2 };
 
 struct DropinCase {
     Which which = Which::Block;
@@ -41,7 +40,7 @@ struct DropinCase {
     uint32_t seed = 1;
 
     std::string describe() const {
-        static const char* const names[] = {"Block", "Warp", "Pair", "L2"};
+        static const char* const names[] = {"Block", "Pair", "L2"};
         std::ostringstream text;
         text << names[int(which)] << " " << rows << " x " << cols << " k=" << k
              << (largest ? " largest " : " smallest ") << nameOf(values)
@@ -64,12 +63,11 @@ faiss::gpu::Matrix<Element, Index> matrixOf(
             {Index(rows), Index(cols)}};
 }
 
-/// One case on host and device. Key: float or __half; Index: int or int64_t.
-template <class Key, class Index>
+/// One case on host and device. Index: int or int64_t.
+template <class Index>
 class DropinData {
    public:
-    static constexpr DataType kKeyType =
-            std::is_same_v<Key, float> ? DataType::Float32 : DataType::Float16;
+    static constexpr DataType kKeyType = DataType::Float32;
     static constexpr IdType kIdType =
             sizeof(Index) == 4 ? IdType::Int32 : IdType::Int64;
     static constexpr int kOutputByte = 0xA5;
@@ -102,14 +100,14 @@ class DropinData {
             }
         }
         deviceKeys_ = DeviceBuffer<uint8_t>(
-                packAs(kKeyType, keys_), 0xFB, c.shift * sizeof(Key));
+                packAs(kKeyType, keys_), 0xFB, c.shift * sizeof(float));
         deviceIds_ = DeviceBuffer<uint8_t>(
                 packIds(kIdType, ids_), 0x11, c.shift * sizeof(Index));
         deviceBias_ = DeviceBuffer<float>(bias_, 0xFF, c.shift);
         outKeys_ = DeviceBuffer<uint8_t>(
-                c.inPlace ? 0 : c.rows * outKeyStride() * sizeof(Key),
+                c.inPlace ? 0 : c.rows * outKeyStride() * sizeof(float),
                 kOutputByte,
-                c.shift * sizeof(Key));
+                c.shift * sizeof(float));
         const bool ownIds = !c.inPlace || c.which != Which::Pair;
         outIds_ = DeviceBuffer<uint8_t>(
                 ownIds ? c.rows * outIdStride() * sizeof(Index) : 0,
@@ -120,11 +118,11 @@ class DropinData {
     /// Calls the function; does not wait.
     void call(cudaStream_t stream) {
         const DropinCase& c = case_;
-        auto in = matrixOf<Key, Index>(
+        auto in = matrixOf<float, Index>(
                 deviceKeys_.data(), c.rows, c.cols, keyStride());
         auto ids = matrixOf<Index, Index>(
                 deviceIds_.data(), c.rows, c.cols, c.cols + c.idPadding);
-        auto outKeys = matrixOf<Key, Index>(
+        auto outKeys = matrixOf<float, Index>(
                 outKeyBuffer().data(), c.rows, c.k, outKeyStride());
         auto outIds = matrixOf<Index, Index>(
                 outIdBuffer().data(), c.rows, c.k, outIdStride());
@@ -133,22 +131,17 @@ class DropinData {
                 faiss::gpu::runBlockSelect(
                         in, outKeys, outIds, c.largest, c.k, stream);
                 break;
-            case Which::Warp:
-                faiss::gpu::runWarpSelect(
-                        in, outKeys, outIds, c.largest, c.k, stream);
-                break;
             case Which::Pair:
                 faiss::gpu::runBlockSelectPair(
                         in, ids, outKeys, outIds, c.largest, c.k, stream);
                 break;
-            case Which::L2:
-                if constexpr (std::is_same_v<Key, float>) {
-                    faiss::gpu::Vector<float, Index> bias{
-                            deviceBias_.data(), {Index(77)}, {Index(c.cols)}};
-                    faiss::gpu::runL2SelectMin(
-                            in, bias, outKeys, outIds, c.k, stream);
-                }
+            case Which::L2: {
+                faiss::gpu::Vector<float, Index> bias{
+                        deviceBias_.data(), {Index(77)}, {Index(c.cols)}};
+                faiss::gpu::runL2SelectMin(
+                        in, bias, outKeys, outIds, c.k, stream);
                 break;
+            }
         }
     }
 
@@ -269,26 +262,21 @@ class DropinData {
     DeviceBuffer<uint8_t> outIds_;
 };
 
-template <class Key, class Index>
+template <class Index>
 void expectSelectsAs(const DropinCase& c, cudaStream_t stream = nullptr) {
-    DropinData<Key, Index> data(c);
+    DropinData<Index> data(c);
     data.call(stream);
     ASSERT_TRUE(data.check());
 }
 
-/// The case through every symbol that can take it.
+/// The case through both symbols of its function.
 inline void expectSelects(const DropinCase& c, cudaStream_t stream = nullptr) {
-    expectSelectsAs<float, int>(c, stream);
-    expectSelectsAs<float, int64_t>(c, stream);
-    if (c.which != Which::L2) {
-        expectSelectsAs<__half, int>(c, stream);
-        expectSelectsAs<__half, int64_t>(c, stream);
-    }
+    expectSelectsAs<int>(c, stream);
+    expectSelectsAs<int64_t>(c, stream);
 }
 
 inline const std::vector<Which> kAllFunctions = {
         Which::Block,
-        Which::Warp,
         Which::Pair,
         Which::L2};
 

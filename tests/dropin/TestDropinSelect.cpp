@@ -3,7 +3,7 @@
 #include "tests/dropin/DropinHarness.h"
 
 /// FAISS's functions on our kernels. Where nothing else is said, each test runs
-/// all four of them with both kinds of ids, and with float and half keys.
+/// all three of them with both kinds of ids.
 namespace faiss_bits::test {
 namespace {
 
@@ -154,7 +154,7 @@ TEST_F(Dropin, StrideOfASingleRowIsNotRead) {
         auto inTensor = matrixOf<float, int>(in.data(), 1, 4, stride);
         auto keyTensor = matrixOf<float, int>(outKeys.data(), 1, 2, stride);
         auto idTensor = matrixOf<int, int>(outIds.data(), 1, 2, -stride);
-        faiss::gpu::runWarpSelect(
+        faiss::gpu::runBlockSelect(
                 inTensor, keyTensor, idTensor, false, 2, nullptr);
         EXPECT_EQ(outIds.download(), (std::vector<int>{1, 3}));
         EXPECT_EQ(outKeys.download(), (std::vector<float>{1.f, 2.f}));
@@ -252,7 +252,7 @@ TEST_F(Dropin, IsOrderedOnTheStream) {
     const TestStream stream;
     DropinCase c = longRow();
     c.seed = 3;
-    DropinData<float, int64_t> data(c);
+    DropinData<int64_t> data(c);
     // The call comes behind a long row of others on its stream.
     for (int i = 0; i < 50; ++i) {
         data.call(stream);
@@ -266,7 +266,7 @@ TEST_F(Dropin, CanBeCapturedInAGraph) {
         const TestStream stream;
         DropinCase c = longRow();
         c.which = which;
-        DropinData<float, int64_t> data(c);
+        DropinData<int64_t> data(c);
         cudaGraph_t graph = nullptr;
         cudaGraphExec_t instance = nullptr;
         BITS_CUDA_CHECK(cudaStreamBeginCapture(
@@ -293,7 +293,7 @@ TEST_F(Dropin, FromManyThreads) {
             const TestStream stream;
             DropinCase c = longRow();
             c.seed = 10 + t;
-            DropinData<float, int> data(c);
+            DropinData<int> data(c);
             for (int i = 0; i < 20; ++i) {
                 data.clearOutputs();
                 data.call(stream);

@@ -16,10 +16,6 @@ const char* const kSymbols[] = {
         "16DefaultPtrTraitsEEES5_RNS1_IiLi2ELb1EiS3_EEbiP11CUstream_st",
         "_ZN5faiss3gpu14runBlockSelectERNS0_6TensorIfLi2ELb1ElNS0_6traits"
         "16DefaultPtrTraitsEEES5_RNS1_IlLi2ELb1ElS3_EEbiP11CUstream_st",
-        "_ZN5faiss3gpu13runWarpSelectERNS0_6TensorIfLi2ELb1EiNS0_6traits"
-        "16DefaultPtrTraitsEEES5_RNS1_IiLi2ELb1EiS3_EEbiP11CUstream_st",
-        "_ZN5faiss3gpu13runWarpSelectERNS0_6TensorIfLi2ELb1ElNS0_6traits"
-        "16DefaultPtrTraitsEEES5_RNS1_IlLi2ELb1ElS3_EEbiP11CUstream_st",
         "_ZN5faiss3gpu18runBlockSelectPairERNS0_6TensorIfLi2ELb1EiNS0_6traits"
         "16DefaultPtrTraitsEEERNS1_IiLi2ELb1EiS3_EES5_S7_biP11CUstream_st",
         "_ZN5faiss3gpu18runBlockSelectPairERNS0_6TensorIfLi2ELb1ElNS0_6traits"

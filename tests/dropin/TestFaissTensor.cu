@@ -7,7 +7,6 @@
 #include <faiss/gpu/impl/L2Select.cuh>
 #include <faiss/gpu/utils/BlockSelectKernel.cuh>
 #include <faiss/gpu/utils/Tensor.cuh>
-#include <faiss/gpu/utils/WarpSelectKernel.cuh>
 
 #include <gtest/gtest.h>
 
@@ -63,14 +62,8 @@ TEST(FaissTensor, FunctionsOfTheHeadersAreOurs) {
     using Pair = void(Matrix&, Ids&, Matrix&, Ids&, bool, int, cudaStream_t);
     using L2 = void(Matrix&, Vector&, Matrix&, Ids&, int, cudaStream_t);
     expectOurs<Select>(&faiss::gpu::runBlockSelect, "runBlockSelect");
-    expectOurs<Select>(&faiss::gpu::runWarpSelect, "runWarpSelect");
     expectOurs<Pair>(&faiss::gpu::runBlockSelectPair, "runBlockSelectPair");
     expectOurs<L2>(&faiss::gpu::runL2SelectMin, "runL2SelectMin");
-    using HalfMatrix = Tensor<half, 2, true>;
-    using HalfSelect =
-            void(HalfMatrix&, HalfMatrix&, Ids&, bool, int, cudaStream_t);
-    expectOurs<HalfSelect>(&faiss::gpu::runBlockSelect, "runBlockSelect half");
-    expectOurs<HalfSelect>(&faiss::gpu::runWarpSelect, "runWarpSelect half");
 }
 
 } // namespace

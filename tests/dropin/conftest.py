@@ -3,6 +3,7 @@ programs beside it.
 
 FAISS_BITS_TEST_DROPIN    the library
 FAISS_BITS_TEST_PROGRAMS  the folder ways_in of the build (CMakeLists.txt)
+FAISS_BITS_TEST_FAISS     the library of the FAISS that the build is made for
 FAISS_BITS_TEST_WHEEL     a folder with the official faiss-gpu wheel and its
                           CUDA libraries (docs/dropin.md says how it is made)
 """
@@ -82,7 +83,7 @@ def site(package, programs):
             "library.fakeSearch.restype = ctypes.c_float\n"
             "class GpuIndexFlat: pass\n"
             "def search():\n"
-            "    return [library.fakeSearch(f, 2) for f in range(4)]\n"
+            "    return [library.fakeSearch(f, 2) for f in range(3)]\n"
         )
         return (folder, package)
 

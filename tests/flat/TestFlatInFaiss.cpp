@@ -147,6 +147,89 @@ TEST_F(FlatInFaiss, SmallInsideContainers) {
     }
 }
 
+/// FAISS's own config in every constructor: nothing of it is lost.
+template <class Index, class Config, class Make>
+void expectConfigIsTaken(const FlatData& data, Make make) {
+    Config config;
+    config.device = 0;
+    config.useFloat16 = data.c.useFloat16;
+    config.memorySpace = faiss::gpu::MemorySpace::Unified;
+    const std::unique_ptr<Index> index = make(config);
+    if (index->ntotal == 0) {
+        index->add(data.c.n, data.vectors.data());
+    }
+    // What is read back is rounded if the storage is float16.
+    auto stored = data.vectors;
+    roundAllTo(data.type(), stored);
+    std::vector<float> back(stored.size());
+    index->reconstruct_n(0, data.c.n, back.data());
+    ASSERT_EQ(back, stored) << data.c;
+    data.expectNearest(searchOnHost(*index, data.queries, 10), 10);
+}
+
+template <class Config>
+void expectConfigIsTaken() {
+    auto* provider = sharedResources();
+    const auto resources = provider->getResources();
+    FlatCase c;
+    c.n = 300;
+    for (const FlatCase& kind : kindsOf(c)) {
+        const FlatData data(kind);
+        const int d = kind.d;
+        faiss::IndexFlat cpu(d, kind.metric);
+        cpu.add(c.n, data.vectors.data());
+        const auto check = [&](auto make) {
+            using Index = typename decltype(make(Config()))::element_type;
+            expectConfigIsTaken<Index, Config>(data, make);
+        };
+        check([&](Config config) {
+            return std::make_unique<GpuIndexBitsFlat>(
+                    provider, d, kind.metric, config);
+        });
+        check([&](Config config) {
+            return std::make_unique<GpuIndexBitsFlat>(
+                    resources, d, kind.metric, config);
+        });
+        check([&](Config config) {
+            return std::make_unique<GpuIndexBitsFlat>(provider, &cpu, config);
+        });
+        check([&](Config config) {
+            return std::make_unique<GpuIndexBitsFlat>(resources, &cpu, config);
+        });
+        if (data.isIP()) {
+            faiss::IndexFlatIP ip(d);
+            ip.add(c.n, data.vectors.data());
+            check([&](Config config) {
+                return std::make_unique<GpuIndexBitsFlatIP>(
+                        provider, d, config);
+            });
+            check([&](Config config) {
+                return std::make_unique<GpuIndexBitsFlatIP>(
+                        resources, &ip, config);
+            });
+        } else {
+            faiss::IndexFlatL2 l2(d);
+            l2.add(c.n, data.vectors.data());
+            check([&](Config config) {
+                return std::make_unique<GpuIndexBitsFlatL2>(
+                        provider, d, config);
+            });
+            check([&](Config config) {
+                return std::make_unique<GpuIndexBitsFlatL2>(
+                        resources, &l2, config);
+            });
+        }
+    }
+}
+
+TEST_F(FlatInFaiss, SmallEveryConstructorTakesEitherConfig) {
+    expectConfigIsTaken<faiss::gpu::GpuIndexFlatConfig>();
+    expectConfigIsTaken<GpuIndexBitsFlatConfig>();
+    // A braced config stays unambiguous.
+    const GpuIndexBitsFlatL2 index(sharedResources(), 4, {});
+    EXPECT_EQ(index.d, 4);
+}
+
 /// With every list probed an IVF search is exact, whatever the quantizer; with
 /// some, it must match one whose quantizer is FAISS's.
 TEST_F(FlatInFaiss, CoarseQuantizerOfIVFFlat) {

@@ -1,4 +1,4 @@
-/// Ties, NaN, infinities and repeatability of GpuIndexBitsFlat.
+/// Ties, infinities and repeatability of GpuIndexBitsFlat.
 
 #include <cmath>
 #include <limits>
@@ -9,7 +9,6 @@ namespace faiss_bits::test {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class FlatValues : public GpuTest {};
 
@@ -77,70 +76,6 @@ TEST_F(FlatValues, SortedVectors) {
                 const auto index = data.makeIndex();
                 data.expectExact(searchOnHost(*index, data.queries, 300), 300);
             }
-        }
-    }
-}
-
-TEST_F(FlatValues, SmallNanVectorsComeLast) {
-    FlatCase c;
-    c.n = 700;
-    c.d = 12;
-    c.fill = Fill::Integers;
-    for (int64_t q : kBatches) {
-        c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
-            FlatData data(kind);
-            for (int64_t i = 0; i < c.n; i += 7) {
-                data.vectors[i * c.d + i % c.d] = i % 2 ? kNan : -kNan;
-            }
-            const auto index = data.makeIndex();
-            // 600 numbers, then 100 NaN by their ids.
-            for (int k : {1, 599, 600, 601, 700, 1000}) {
-                const auto out = searchOnHost(*index, data.queries, k);
-                data.expectExact(out, k);
-                for (int64_t i = 0; i < q * k; ++i) {
-                    if (i % k < 600) {
-                        ASSERT_NE(out.labels[i] % 7, 0) << kind << " k=" << k;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// As above with a k that takes all numbers and more.
-TEST_F(FlatValues, SmallNanVectorsComeLastForALargeK) {
-    FlatCase c;
-    c.n = 7000;
-    c.d = 4;
-    c.fill = Fill::Integers;
-    for (int64_t q : {1, 40}) {
-        c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
-            FlatData data(kind);
-            for (int64_t i = 0; i < c.n; i += 7) {
-                data.vectors[i * c.d + i % c.d] = i % 2 ? kNan : -kNan;
-            }
-            const auto index = data.makeIndex();
-            for (int k : {5999, 6000, 6001, 7000, 8000}) {
-                data.expectExact(searchOnHost(*index, data.queries, k), k);
-            }
-        }
-    }
-}
-
-TEST_F(FlatValues, SmallNanQueryLeavesTheOthersAlone) {
-    FlatCase c;
-    c.n = 500;
-    c.d = 6;
-    c.fill = Fill::Integers;
-    for (int64_t q : {1, 9, 40}) {
-        c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
-            FlatData data(kind);
-            data.queries[(q / 2) * c.d + 3] = kNan;
-            const auto index = data.makeIndex();
-            data.expectExact(searchOnHost(*index, data.queries, 20), 20);
         }
     }
 }

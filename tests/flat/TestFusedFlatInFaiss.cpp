@@ -1,6 +1,8 @@
 /// IndexFusedFlat where FAISS takes a flat index, and FAISS's interrupts.
 
 #include <chrono>
+#include <initializer_list>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -17,6 +19,9 @@
 
 namespace faiss_bits::test {
 namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMax = std::numeric_limits<float>::max();
 
 template <class T>
 T* as(faiss::Index* index) {
@@ -92,6 +97,40 @@ TEST(FusedFlatInFaiss, AsQuantizerAndForKMeans) {
     IndexFusedFlat centroids(c.d);
     clustering.train(c.n, data.vectors.data(), centroids);
     EXPECT_EQ(centroids.ntotal, 16);
+}
+
+/// A coarse quantizer's label -1 is what keeps a NaN out of FAISS's lists. (The
+/// IndexFlatL2 of FAISS 1.7.3 gives no such label for k = 1, but does for
+/// more.)
+TEST(FusedFlatInFaiss, AsQuantizerOfNan) {
+    FusedCase c;
+    c.n = 5000;
+    FusedData data(c);
+    IndexFusedFlat quantizer(c.d);
+    faiss::IndexIVFFlat index(&quantizer, c.d, 16);
+    index.train(c.n, data.vectors.data());
+    data.vectors[1234 * c.d + 7] = kNan;
+    index.add(c.n, data.vectors.data());
+    EXPECT_EQ(index.ntotal, 5000);
+    EXPECT_EQ(index.invlists->compute_ntotal(), 4999u);
+
+    // A query of NaN finds no list, and so nothing.
+    std::vector<float> bad(c.d, 1.f);
+    bad[3] = kNan;
+    const std::vector<idx_t> none(2, -1);
+    index.nprobe = 4;
+    EXPECT_EQ(searchOnHost(index, bad, 2).labels, none);
+    faiss::IndexFlatL2 theirs(c.d);
+    theirs.add(16, quantizer.get_xb());
+    for (const faiss::IndexFlat* flat :
+         std::initializer_list<const faiss::IndexFlat*>{&theirs, &quantizer}) {
+        std::vector<idx_t> labels(2);
+        flat->assign(1, bad.data(), labels.data(), 2);
+        EXPECT_EQ(labels, none);
+        const auto out = searchOnHost(*flat, bad, 2);
+        EXPECT_EQ(out.labels, none);
+        EXPECT_EQ(out.distances, std::vector<float>(2, kMax));
+    }
 }
 
 TEST(FusedFlatInFaiss, AsRefinement) {

@@ -41,6 +41,18 @@ TEST_F(NoDevice, ConstructorsThrow) {
             [&] { GpuIndexBitsFlatIP(provider, 4); }, "device"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { GpuIndexBitsFlatIP(provider, &ip); }, "device"));
+
+    // FAISS's config, and what it says.
+    faiss::gpu::GpuIndexFlatConfig config;
+    config.device = 3;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatL2(provider, 4, config); },
+            "device",
+            "device = 3"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlatIP(provider, &ip, config); },
+            "device",
+            "device = 3"));
 }
 
 TEST_F(NoDevice, FunctionsThrow) {

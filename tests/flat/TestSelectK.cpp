@@ -1,6 +1,7 @@
 /// selectK: the selection on host and device memory, with FAISS's resources.
 
 #include "faiss_bits/select/GpuBitsSelect.h"
+#include "kernels/select/Select.h"
 #include "tests/common/Cases.h"
 #include "tests/flat/IndexHarness.h"
 
@@ -93,7 +94,8 @@ class SelectK : public GpuTest {
                         gotKeys.data() + r * c.k,
                         gotIds.data() + r * c.k,
                         c.k,
-                        c.largest);
+                        c.largest,
+                        row);
             }
             ASSERT_TRUE(isTopKOfRow(
                     row,
@@ -222,6 +224,83 @@ TEST_F(SelectK, PagedHostRows) {
         for (int j = 0; j < k; ++j) {
             ASSERT_EQ(outKeys[r * k + j], float(j));
             ASSERT_EQ(outIds[r * k + j], r + j);
+        }
+    }
+}
+
+/// Resources that note the largest allocation.
+class RecordingResources : public faiss::gpu::StandardGpuResourcesImpl {
+   public:
+    explicit RecordingResources(size_t temporaryBytes) {
+        setPinnedMemory(0);
+        setTempMemory(temporaryBytes);
+    }
+
+    void* allocMemory(const faiss::gpu::AllocRequest& request) override {
+        largest = std::max(largest, request.size);
+        return StandardGpuResourcesImpl::allocMemory(request);
+    }
+
+    size_t largest = 0;
+};
+
+/// Scratch for a large k: rows in batches, within the budget or one row's.
+TEST_F(SelectK, ScratchWithinTheBudget) {
+    const int64_t rows = 300;
+    const int64_t cols = 1 << 17;
+    std::mt19937 random(3);
+    std::vector<float> keys(rows * cols);
+    for (float& key : keys) {
+        key = float(int(random() % 100000));
+    }
+    const DeviceBuffer<float> deviceKeys(keys);
+    for (int k : {5000, 60000}) {
+        SearchOutput first;
+        for (size_t temporary : {size_t(1) << 30, size_t(4) << 20}) {
+            const auto resources =
+                    std::make_shared<RecordingResources>(temporary);
+            resources->initializeForDevice(0);
+            faiss::gpu::GpuResourcesProviderFromInstance provider(resources);
+            resources->largest = 0;
+            const DeviceBuffer<float> outKeys(rows * k);
+            const DeviceBuffer<int64_t> outIds(rows * k);
+            GpuSelectParams params;
+            params.rows = rows;
+            params.cols = cols;
+            params.k = k;
+            params.keys = deviceKeys.data();
+            params.outKeys = outKeys.data();
+            params.outIds = outIds.data();
+            gpu::selectK(&provider, params);
+            const SearchOutput out = {outKeys.download(), outIds.download()};
+
+            SelectProblem one;
+            one.rows = 1;
+            one.cols = cols;
+            one.k = k;
+            one.multiprocessors = multiprocessorCount();
+            const size_t budget = std::max(temporary, size_t(32) << 20);
+            EXPECT_LE(
+                    resources->largest,
+                    std::max(budget, selectWorkspaceBytes(one)))
+                    << "k=" << k << " temporary memory " << temporary;
+            if (first.labels.empty()) {
+                first = out;
+            }
+            ASSERT_TRUE(sameOutput(out, first)) << k;
+        }
+        for (int64_t r : {int64_t(0), rows / 2, rows - 1}) {
+            RowOfKeys row;
+            row.keys = keys.data() + r * cols;
+            row.cols = cols;
+            ASSERT_TRUE(isTopKOfRow(
+                    row,
+                    topKOfRow(row.keys, cols, row.ids, 0, k, false),
+                    first.distances.data() + r * k,
+                    first.labels.data() + r * k,
+                    k,
+                    maxOf(DataType::Float32)))
+                    << "row " << r;
         }
     }
 }

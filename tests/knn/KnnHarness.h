@@ -94,7 +94,7 @@ struct KnnCase {
         p.vectorsRowMajor = vectorsRowMajor;
         p.queriesRowMajor = queriesRowMajor;
         p.idType = idType;
-        p.multiprocessors =
+        p.device.multiprocessors =
                 multiprocessors ? multiprocessors : multiprocessorCount();
         return p;
     }
@@ -281,19 +281,46 @@ class KnnData {
         const float* q = queries_.data() + query * case_.d;
         const auto truth =
                 distancesToAll(q, vectors_.data(), case_.n, case_.d, isProduct);
+        // NaN is never returned: the places behind the numbers are empty.
+        const auto numbers =
+                std::count_if(truth.begin(), truth.end(), [](double distance) {
+                    return !std::isnan(distance);
+                });
+        const float empty = isProduct ? -maxOf(DataType::Float32)
+                                      : maxOf(DataType::Float32);
+        int64_t filled = std::min<int64_t>(case_.k, numbers);
+        if (case_.data == Vectors::Special) {
+            // In expanded L2 an infinite vector is at infinity minus infinity:
+            // it may be one of the empty places.
+            const auto finite = std::count_if(
+                    truth.begin(), truth.end(), [](double distance) {
+                        return std::isfinite(distance);
+                    });
+            const auto least = std::min<int64_t>(case_.k, finite);
+            while (filled > least && outIds[filled - 1] == -1) {
+                --filled;
+            }
+        }
+        for (int64_t i = filled; i < case_.k; ++i) {
+            if (outIds[i] != -1 || outDistances[i] != empty) {
+                return ::testing::AssertionFailure()
+                        << "place " << i << " is (" << outDistances[i] << ", "
+                        << outIds[i] << "), but there are only " << filled
+                        << " numbers: expected (" << empty << ", -1)";
+            }
+        }
         if (case_.data != Vectors::Uniform && case_.data != Vectors::Special) {
             // Nothing is rounded: the result is the oracle's, bit for bit.
             std::vector<float> exact(truth.begin(), truth.end());
             const auto want = topKOfRow(
-                    exact.data(), case_.n, nullptr, 0, case_.k, isProduct);
-            const float worst = maxOf(DataType::Float32);
+                    exact.data(), case_.n, nullptr, 0, filled, isProduct);
             return isTopKOfRow(
                     {exact.data(), case_.n, nullptr, 0},
                     want,
                     outDistances,
                     outIds,
-                    case_.k,
-                    isProduct ? -worst : worst,
+                    filled,
+                    empty,
                     false);
         }
         NeighbourCheck check;
@@ -303,14 +330,42 @@ class KnnData {
             return fp32DistanceError(
                     q, vectors_.data() + id * case_.d, case_.d, isProduct);
         };
-        for (int64_t i = 0; !isProduct && i < case_.k; ++i) {
-            if (outDistances[i] < 0) {
+        for (int64_t i = 0; i < filled; ++i) {
+            if (std::isnan(outDistances[i])) {
+                return ::testing::AssertionFailure()
+                        << "place " << i << " returns NaN";
+            }
+            if (!isProduct && outDistances[i] < 0) {
                 return ::testing::AssertionFailure()
                         << "place " << i << ": squared distance "
                         << outDistances[i] << " is below zero";
             }
         }
-        return isNearest(check, outDistances, outIds, case_.k);
+        return isNearest(check, outDistances, outIds, filled);
+    }
+
+    /// As run, but the batch is searched in pages of so many queries, each
+    /// with scratch of maxScratch.
+    KnnResult runPaged(cublasHandle_t handle, int64_t page, size_t maxScratch)
+            const {
+        DeviceBuffer<float> outDistances(case_.q * case_.k, 0xA5);
+        DeviceBuffer<uint8_t> outIds(
+                case_.q * case_.k * sizeOf(case_.idType), 0xA5);
+        for (int64_t first = 0; first < case_.q; first += page) {
+            FlatKnnProblem p = problem();
+            p.batchQueries = case_.q;
+            p.numQueries = std::min(page, case_.q - first);
+            p.queries = deviceQueries_.data() +
+                    first * case_.d * sizeOf(case_.dataType);
+            p.outDistances = outDistances.data() + first * case_.k;
+            p.outIds = outIds.data() + first * case_.k * sizeOf(case_.idType);
+            DeviceBuffer<uint8_t> scratch(
+                    flatKnnWorkspaceBytes(p, maxScratch), 0xFF);
+            runFlatKnn(p, {scratch.data(), scratch.size()}, handle, nullptr);
+            BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+        }
+        return {outDistances.download(),
+                unpackIds(case_.idType, outIds.download())};
     }
 
    private:

@@ -123,7 +123,7 @@ TEST_F(FlatKnnArguments, BadEnumerations) {
 }
 
 TEST_F(FlatKnnArguments, BadMultiprocessors) {
-    good.multiprocessors = 0;
+    good.device.multiprocessors = 0;
     expectBadShape(good, "multiprocessors", "0");
 }
 

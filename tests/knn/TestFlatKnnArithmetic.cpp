@@ -1,6 +1,7 @@
 /// The stated arithmetic: fp32 and nothing less, distances never below zero,
 /// norms and whole distance matrices.
 
+#include "kernels/knn/Norms.h"
 #include "tests/knn/KnnHarness.h"
 
 namespace faiss_bits::test {
@@ -83,31 +84,38 @@ TEST_F(FlatKnnArithmetic, L2IsNeverBelowZero) {
     }
 }
 
-/// An all-NaN query has no numbers to offer: the lowest ids, as NaN.
+/// An all-NaN query has no numbers to offer: every place stays empty.
 TEST_F(FlatKnnArithmetic, NanQuery) {
     for (Metric metric : kMetrics) {
         for (int64_t q : {1, 40}) {
-            KnnCase c;
-            c.metric = metric;
-            c.q = q;
-            c.n = 500;
-            const KnnData data(c);
-            DeviceBuffer<float> queries(
-                    std::vector<float>(q * c.d, std::nanf("")));
-            DeviceBuffer<float> outDistances(q * c.k, 0x00);
-            DeviceBuffer<int64_t> outIds(q * c.k);
-            FlatKnnProblem p = data.problem();
-            p.queries = queries.data();
-            p.outDistances = outDistances.data();
-            p.outIds = outIds.data();
-            DeviceBuffer<uint8_t> scratch(
-                    flatKnnWorkspaceBytes(p, kRoomyScratch));
-            runFlatKnn(p, {scratch.data(), scratch.size()}, handle(), nullptr);
-            const auto distances = outDistances.download();
-            const auto ids = outIds.download();
-            for (int64_t i = 0; i < q * c.k; ++i) {
-                ASSERT_TRUE(std::isnan(distances[i])) << i << ", q=" << q;
-                ASSERT_EQ(ids[i], i % c.k) << "q=" << q;
+            for (int k : {1, 10, 2500}) {
+                KnnCase c;
+                c.metric = metric;
+                c.q = q;
+                c.k = k;
+                c.n = 40000;
+                const KnnData data(c);
+                DeviceBuffer<float> queries(
+                        std::vector<float>(q * c.d, std::nanf("")));
+                DeviceBuffer<float> outDistances(q * c.k, 0x00);
+                DeviceBuffer<int64_t> outIds(q * c.k);
+                FlatKnnProblem p = data.problem();
+                p.queries = queries.data();
+                p.outDistances = outDistances.data();
+                p.outIds = outIds.data();
+                DeviceBuffer<uint8_t> scratch(
+                        flatKnnWorkspaceBytes(p, kLeastScratch));
+                runFlatKnn(
+                        p, {scratch.data(), scratch.size()}, handle(), nullptr);
+                const auto distances = outDistances.download();
+                const auto ids = outIds.download();
+                const float empty = metric == Metric::L2
+                        ? std::numeric_limits<float>::max()
+                        : -std::numeric_limits<float>::max();
+                for (int64_t i = 0; i < q * c.k; ++i) {
+                    ASSERT_EQ(distances[i], empty) << i << ", q=" << q;
+                    ASSERT_EQ(ids[i], -1) << i << ", q=" << q;
+                }
             }
         }
     }

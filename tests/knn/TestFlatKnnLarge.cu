@@ -165,7 +165,7 @@ void expectPlanted(cublasHandle_t handle, DataType type, int64_t q) {
     p.queries = queries.data();
     p.outDistances = outDistances.data();
     p.outIds = outIds.data();
-    p.multiprocessors = multiprocessorCount();
+    p.device.multiprocessors = multiprocessorCount();
     DeviceBuffer<uint8_t> scratch(flatKnnWorkspaceBytes(p, size_t(1) << 30));
     runFlatKnn(p, {scratch.data(), scratch.size()}, handle, nullptr);
     const auto distances = outDistances.download();

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items):
         if why and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=why))
         if not why and item.get_closest_marker("cpu"):
-            item.add_marker(pytest.mark.skip(reason="knn runs on the GPU here"))
+            item.add_marker(pytest.mark.skip(reason="there is a GPU here"))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -98,11 +98,12 @@ def check_knn(
     queries, vectors, k, D, I, inner_product=False, metric=None, p=None
 ):
     """Raises AssertionError, with the place, unless D and I [q, k] are a right
-    answer for finite input.
+    answer for input that is finite or NaN.
 
-    Checked for every query: ids in range and unique, -1 exactly where there
-    is no k-th vector, D what the id's true distance is, D in order, no vector
-    outside that is truly nearer, by more than rounding, than one inside.
+    Checked for every query: ids in range and unique, none at a true distance of
+    NaN, -1 exactly where there is no k-th number, D what the id's true distance
+    is, D in order, no vector outside that is truly nearer, by more than
+    rounding, than one inside.
     """
     q, n = len(queries), len(vectors)
     assert D.shape == (q, k) and I.shape == (q, k), (D.shape, I.shape)
@@ -112,21 +113,24 @@ def check_knn(
     sign = -1.0 if metric in SIMILARITIES else 1.0
     true = sign * true
     limit = np.finfo(D.dtype).max
-    found = min(k, n)
     for row in range(q):
+        numbers = ~np.isnan(true[row])
+        found = min(k, int(numbers.sum()))
         where = f"query {row} of {q}, n={n}, k={k}, {metric}"
         ids, got = I[row, :found], sign * D[row, :found].astype(np.float64)
         assert (I[row, found:] == -1).all(), f"{where}: ids {I[row]}"
         assert (sign * D[row, found:] == limit).all(), f"{where}: {D[row]}"
         assert ((ids >= 0) & (ids < n)).all(), f"{where}: ids {ids}"
         assert len(set(ids.tolist())) == found, f"{where}: ids repeat, {ids}"
+        assert numbers[ids].all(), f"{where}: NaN is no result, {ids}"
+        assert not np.isnan(got).any(), f"{where}: NaN is no result, {got}"
         wrong = np.abs(got - true[row, ids]) > slack[row, ids]
         assert not wrong.any(), (
             f"{where}: distances {got[wrong]}, true {true[row, ids][wrong]}"
         )
         assert (np.diff(got) >= 0).all(), f"{where}: not in order, {got}"
-        if 0 < found < n:
-            outside = np.ones(n, bool)
+        if 0 < found < numbers.sum():
+            outside = numbers.copy()
             outside[ids] = False
             lead = true[row, ids].max() - true[row][outside]
             allowed = slack[row, ids].max() + slack[row][outside]

@@ -41,6 +41,17 @@ def test_class_texts_come_from_the_headers():
             assert words in inspect.getdoc(thing), (name, thing)
 
 
+@pytest.mark.skipif(
+    not hasattr(faiss_bits, "GpuIndexBitsFlat"), reason="no GPU part in this build"
+)
+def test_config_is_made_of_faiss_config():
+    theirs = faiss.GpuIndexFlatConfig()
+    theirs.device, theirs.useFloat16 = 3, True
+    ours = faiss_bits.GpuIndexBitsFlatConfig(theirs)
+    assert isinstance(ours, faiss.GpuIndexFlatConfig)
+    assert (ours.device, ours.useFloat16) == (3, True)
+
+
 def test_cpu_class_texts_come_from_the_headers():
     the_class = faiss_bits.IndexFusedFlat
     assert issubclass(the_class, faiss.IndexFlat)

@@ -280,6 +280,7 @@ def test_sift_truth():
     )
 
 
+@pytest.mark.long_cpu
 @pytest.mark.parametrize("metric, name", [(faiss.METRIC_L2, "l2"), (0, "ip")])
 def test_fashion_mnist_as_faiss(metric, name):
     data = load(datasets.fashion_mnist)
@@ -294,6 +295,7 @@ def test_fashion_mnist_as_faiss(metric, name):
     assert agreement.same_or_tied == 1.0 and agreement.same > 0.99
 
 
+@pytest.mark.long_cpu
 @pytest.mark.parametrize("metric, name", [(faiss.METRIC_L2, "l2"), (0, "ip")])
 def test_fashion_mnist_as_float64(metric, name):
     data = load(datasets.fashion_mnist)

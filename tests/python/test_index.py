@@ -196,6 +196,29 @@ def test_errors_leave_the_index_as_it_was(res, call, error, words):
     assert (index.search(xb, 1)[1][:, 0] == np.arange(10)).all()
 
 
+@pytest.mark.parametrize("name", ["", "L2", "IP"])
+def test_takes_the_config_of_faiss(res, name):
+    """The class's name is all that a program of FAISS's has to change."""
+    config = faiss.GpuIndexFlatConfig()
+    config.device, config.useFloat16 = 0, True
+    shape = (4,) if name else (4, faiss.METRIC_L2)
+    xb = np.full((3, 4), 1 + 2**-20, np.float32)  # 1 in float16
+    cpu = faiss.IndexFlatIP(4) if name == "IP" else faiss.IndexFlatL2(4)
+    cpu.add(xb)
+    ours = getattr(faiss_bits, "GpuIndexBitsFlat" + name)
+    empty = ours(res, *shape, config)
+    empty.add(xb)
+    for index in (empty, ours(res, cpu, config)):
+        assert (index.d, index.ntotal, index.getDevice()) == (4, 3, 0)
+        assert (index.reconstruct(2) == 1).all()  # stored as float16
+    config.device = 10000
+    with pytest.raises(RuntimeError, match="10000"):
+        ours(res, *shape, config)
+    for wrong in ("float16", 1.5, faiss.GpuClonerOptions()):
+        with pytest.raises((TypeError, NotImplementedError)):
+            ours(res, *shape, wrong)
+
+
 @pytest.mark.parametrize("dims", [0, -1])
 def test_bad_constructor_arguments(res, dims):
     with pytest.raises(RuntimeError, match=str(dims)):

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import CPU_METRICS, KINDS, METRICS, make
+from conftest import CPU_METRICS, KINDS, METRICS, index_of, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,6 +112,7 @@ X = np.zeros((4, 3), np.float32)
         ({"xb": X[None]}, ValueError, ["xb", "(1, 4, 3)"]),
         ({"xq": X[:, :2].copy()}, ValueError, ["xq", "2", "xb", "3"]),
         ({"xq": X.astype("f8")}, TypeError, ["xq", "float64"]),
+        ({"xq": X.astype("i8")}, TypeError, ["xq", "int64"]),
         ({"xb": X.astype("i4")}, TypeError, ["xb", "int32"]),
         ({"xb": X.astype("f2")}, TypeError, ["xq", "xb", "float16"]),
         ({"metric": faiss.METRIC_Canberra}, ValueError, ["metric", "20"]),
@@ -123,6 +124,19 @@ X = np.zeros((4, 3), np.float32)
         ({"I": np.zeros((2, 4), "i8").T}, ValueError, ["I", "contiguous"]),
         ({"device": 10_000}, (ValueError, RuntimeError), ["device", "10000"]),
         ({"device": -2}, ValueError, ["device = -2"]),
+        ({"backend": "GPU"}, ValueError, ["backend = 'GPU'", "'auto'"]),
+        ({"backend": None}, ValueError, ["backend = None", "'gpu'"]),
+        (
+            {"backend": "cpu", "device": 0},
+            ValueError,
+            ["device = 0", "backend = 'cpu'"],
+        ),
+        (
+            {"backend": "cpu", "vectorNorms": np.zeros(4, "f4")},
+            ValueError,
+            ["vectorNorms", "backend = 'cpu'"],
+        ),
+        ({"backend": "cpu", "res": "any"}, ValueError, ["res", "backend = 'cpu'"]),
     ],
 )
 def test_errors_name_the_argument(change, error, words):
@@ -135,17 +149,23 @@ def test_errors_name_the_argument(change, error, words):
 
 @pytest.mark.cpu
 @pytest.mark.parametrize(
-    "what", [{"device": 0}, {"vectorNorms": np.zeros(4, "f4")}, {"res": "any"}]
+    "what",
+    [
+        {"device": 0},
+        {"vectorNorms": np.zeros(4, "f4")},
+        {"res": "any"},
+        {"backend": "gpu"},
+        {"device": 0, "metric": faiss.METRIC_L1},
+    ],
 )
 def test_nothing_is_ignored_without_a_gpu(what):
     with pytest.raises(RuntimeError, match="needs a GPU"):
         faiss_bits.knn(X, X, 1, **what)
 
 
-# ---- the metrics and types of the CPU ----------------------------------------
+# ---- the metrics and types of the CPU, with or without a GPU -----------------
 
 
-@pytest.mark.cpu
 @pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("q", [1, 30])
@@ -159,7 +179,6 @@ def test_every_metric_and_type(metric, argument, name, dtype, q):
         oracle.check_tie_order(D, I)
 
 
-@pytest.mark.cpu
 def test_zero_vectors_have_cosine_zero():
     xb = np.array([[1, 0], [0, 0], [-1, 0], [5, 0]], np.float32)
     D, I = faiss_bits.knn(xb[:2], xb, 4, metric="cosine")
@@ -167,14 +186,12 @@ def test_zero_vectors_have_cosine_zero():
     assert D.tolist() == [[1, 1, 0, -1], [0, 0, 0, 0]]
 
 
-@pytest.mark.cpu
 @pytest.mark.parametrize("p", [0, -1, np.inf, np.nan])
 def test_lp_needs_its_argument(p):
     with pytest.raises(ValueError, match="metric_arg"):
         faiss_bits.knn(X, X, 1, metric=faiss.METRIC_Lp, metric_arg=p)
 
 
-@pytest.mark.cpu
 def test_float64_outputs():
     x = make("normal", 9, 4, 1).astype("f8")
     D, I = np.zeros((9, 2)), np.zeros((9, 2), np.int32)
@@ -184,21 +201,12 @@ def test_float64_outputs():
         faiss_bits.knn(x, x, 2, D=D.astype("f4"))
 
 
-@pytest.mark.gpu
-def test_what_the_gpu_has_not():
-    for metric in (faiss.METRIC_L1, "cosine"):
-        with pytest.raises(ValueError, match="metric = .* on the GPU"):
-            faiss_bits.knn(X, X, 1, metric=metric)
-    with pytest.raises(ValueError, match="choice"):
-        faiss_bits.knn(X, X, 1, choice=faiss_bits.FusedChoice())
-
-
 # ---- what only our kernels promise -------------------------------------------
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("q", [1, 40])
-def test_nan_and_infinity_come_last(metric, q):
+def test_nan_is_no_result_and_infinity_comes_last(metric, q):
     xq, xb = make("normal", q, 8, 1), make("normal", 100, 8, 2)
     bad = {3: np.nan, 50: np.nan, 99: np.inf, 7: -np.inf}
     for row, value in bad.items():
@@ -218,12 +226,42 @@ def test_nan_and_infinity_come_last(metric, q):
             assert set(infinite) <= set(I[row, : len(infinite)])
 
 
-def test_nan_query_and_all_nan():
-    xb = make("normal", 10, 4, 1)
-    nan = np.full((2, 4), np.nan, np.float32)
-    for xq, base in ((nan, xb), (xb[:2], np.full_like(xb, np.nan))):
-        _, I = faiss_bits.knn(xq, base, 3)
-        assert (I == [0, 1, 2]).all()  # all equally bad: lower id first
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("q", [1, 2, 40])
+def test_nan_query_and_all_nan(metric, q):
+    xb = make("normal", 50, 4, 1)
+    nan = np.full((q, 4), np.nan, np.float32)
+    limit = np.finfo(np.float32).max
+    for xq, base in ((nan, xb), (xb[:q], np.full_like(xb, np.nan))):
+        D, I = faiss_bits.knn(xq, base, 3, metric=metric)
+        assert (I == -1).all()
+        assert (D == (limit if metric == faiss.METRIC_L2 else -limit)).all()
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_on_the_cpu(metric, argument, name, dtype):
+    """k above the number of numbers, by knn, knn_subset and the index."""
+    xb = make("normal", 60, 5, 2).astype(dtype)
+    xb[::3, 2] = np.nan
+    for q in (1, 30):
+        xq = make("normal", q, 5, 1).astype(dtype)
+        xq[q // 2 :, 1] = np.nan
+        x = np.concatenate([xb, xq])
+        rows = range(60, 60 + q), range(60)
+        for k in (1, 40, 41, 70):
+            found = [
+                faiss_bits.knn(xq, xb, k, metric=metric, metric_arg=argument),
+                faiss_bits.knn_subset(
+                    x, *rows, k, metric=metric, metric_arg=argument
+                ),
+            ]
+            if name != "cosine" and dtype == "float32":
+                found.append(index_of(xb, metric, argument).search(xq, k))
+                found.append(index_of(x, metric, argument).knn_subset(*rows, k))
+            for D, I in found:
+                oracle.check_knn(xq, xb, k, D, I, metric=name, p=argument)
 
 
 @pytest.mark.gpu

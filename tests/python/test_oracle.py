@@ -101,6 +101,30 @@ def test_check_refuses_wrong_answers(D, I):
         check(D, I)
 
 
+def test_check_of_nan():
+    """A vector at NaN is no result; the row is short for it."""
+    vectors = np.array([[0, 0], [3, NAN], [1, 0], [NAN, 1]], np.float32)
+
+    def check(D, I, queries=QUERY):
+        D = np.array(D, np.float32)
+        oracle.check_knn(queries, vectors, D.shape[1], D, np.array(I))
+
+    most = oracle.FLOAT32_MAX
+    check([[1]], [[2]])
+    check([[1, 2]], [[2, 0]])
+    check([[1, 2, most, most]], [[2, 0, -1, -1]])
+    check([[most]], [[-1]], QUERY * NAN)
+    for D, I in (
+        ([[1, 2, NAN]], [[2, 0, 1]]),
+        ([[1, 2, most]], [[2, 0, 1]]),
+        ([[1, 2, NAN]], [[2, 0, -1]]),
+        ([[1, most, most]], [[2, -1, -1]]),
+        ([[2, most]], [[0, -1]]),
+    ):
+        with pytest.raises(AssertionError):
+            check(D, I)
+
+
 def test_check_tie_order():
     D = np.array([[1, 1, 2]])
     oracle.check_tie_order(D, np.array([[2, 3, 0]]))

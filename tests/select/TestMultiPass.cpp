@@ -27,7 +27,7 @@ TEST_F(MultiPass, EdgesOfColumnsAndK) {
         expectAllSelect(
                 c,
                 {1, 2048, 2049, 4096, 4097, cols - 1, cols, cols + 5},
-                anyKAlgorithms());
+                anyKMethods());
         if (HasFailure()) {
             return;
         }
@@ -49,7 +49,7 @@ TEST_P(MultiPassValues, SplitRows) {
         c.keyType = type;
         c.largest = type != DataType::Float16;
         c.sorted = type != DataType::BFloat16;
-        expectAllSelect(c, {1, 2049, 60000}, anyKAlgorithms());
+        expectAllSelect(c, {1, 2049, 60000}, anyKMethods());
         if (HasFailure()) {
             return;
         }
@@ -72,7 +72,7 @@ TEST_F(MultiPass, AnyNumberOfBlocks) {
     SelectData data(c);
     for (int multiprocessors : {1, 5, 132, 5000}) {
         data.options().multiprocessors = multiprocessors;
-        expectAllSelect(data, {5, 3000, 40000}, anyKAlgorithms());
+        expectAllSelect(data, {5, 3000, 40000}, anyKMethods());
     }
 }
 
@@ -164,7 +164,7 @@ TEST_F(MultiPass, SmallPasses) {
         c.cols = 40001;
         c.sorted = sorted;
         c.values = sorted ? Values::Random : Values::FewDistinct;
-        expectAllSelect(c, {100, 3000, 20000}, anyKAlgorithms());
+        expectAllSelect(c, {100, 3000, 20000}, anyKMethods());
     }
 }
 
@@ -172,7 +172,7 @@ TEST_F(MultiPass, SmallBucketsThatDoNotFit) {
     SelectCase c;
     c.cols = 150000;
     c.values = Values::AllEqual;
-    expectAllSelect(c, {5000}, anyKAlgorithms());
+    expectAllSelect(c, {5000}, anyKMethods());
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-/// Every algorithm of runSelect: streams, graphs, workspace, and what is
+/// Every method of the program: streams, graphs, workspace, and what is
 /// refused; a small subset of all of it for the sanitizer.
 
 #include "tests/common/ExpectError.h"
@@ -9,39 +9,38 @@ namespace {
 
 class EverySelectAlgorithm
         : public GpuTest,
-          public ::testing::WithParamInterface<SelectAlgorithm> {
+          public ::testing::WithParamInterface<SelectMethod> {
    protected:
-    /// A case that every algorithm splits or buffers somehow.
-    SelectCase forcedCase() const {
+    /// A case that every method splits or buffers somehow.
+    static SelectCase splitCase() {
         SelectCase c;
         c.rows = 2;
         c.cols = 100000;
         c.values = Values::FewDistinct;
-        c.algorithm = GetParam();
         return c;
     }
 
     std::vector<int> ks() const {
-        return takesAnyK(GetParam()) ? std::vector<int>{1, 100, 2048, 5000}
-                                     : std::vector<int>{1, 100, 2048};
+        return GetParam().anyK ? std::vector<int>{1, 100, 2048, 5000}
+                               : std::vector<int>{1, 100, 2048};
     }
 };
 
 TEST_P(EverySelectAlgorithm, NonDefaultStream) {
     TestStream stream;
-    expectSelects(forcedCase(), ks(), stream);
+    expectAllSelect(splitCase(), ks(), {GetParam()}, stream);
 }
 
 /// The strictest mode: any call that would wait, allocate, or touch another
 /// stream ends the capture with an error.
 TEST_P(EverySelectAlgorithm, GraphCapture) {
-    SelectData data(forcedCase());
+    SelectData data(splitCase());
     for (int k : ks()) {
         TestStream stream;
         SelectProblem p = data.problem(k);
         DeviceBuffer<uint8_t> outKeys(p.rows * k * 4, kOutputByte);
         DeviceBuffer<uint8_t> outIds(p.rows * k * 8, kOutputByte);
-        DeviceBuffer<uint8_t> scratch(selectWorkspaceBytes(p));
+        DeviceBuffer<uint8_t> scratch(GetParam().workspaceBytes(p));
         p.outKeys = outKeys.data();
         p.outIds = outIds.data();
         data.rank(k);
@@ -50,7 +49,7 @@ TEST_P(EverySelectAlgorithm, GraphCapture) {
         cudaGraphExec_t executable = nullptr;
         BITS_CUDA_CHECK(
                 cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-        runSelect(p, {scratch.data(), scratch.size()}, stream);
+        GetParam().run(p, {scratch.data(), scratch.size()}, stream);
         BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
         for (uint8_t byte : outIds.download()) {
             ASSERT_EQ(byte, kOutputByte) << "a captured call must not run";
@@ -73,21 +72,21 @@ TEST_P(EverySelectAlgorithm, GraphCapture) {
 /// The keys arrive on the stream just before, and go just after.
 TEST_P(EverySelectAlgorithm, WorkIsOrderedOnTheStream) {
     TestStream stream;
-    SelectData data(forcedCase());
+    SelectData data(splitCase());
     for (int k : ks()) {
         SelectProblem p = data.problem(k);
         const size_t bytes = p.rows * p.cols * 4;
         DeviceBuffer<uint8_t> keys(bytes, 0x00);
         DeviceBuffer<uint8_t> outKeys(p.rows * k * 4, kOutputByte);
         DeviceBuffer<uint8_t> outIds(p.rows * k * 8, kOutputByte);
-        DeviceBuffer<uint8_t> scratch(selectWorkspaceBytes(p));
+        DeviceBuffer<uint8_t> scratch(GetParam().workspaceBytes(p));
         const void* source = p.keys;
         p.keys = keys.data();
         p.outKeys = outKeys.data();
         p.outIds = outIds.data();
         BITS_CUDA_CHECK(cudaMemcpyAsync(
                 keys.data(), source, bytes, cudaMemcpyDeviceToDevice, stream));
-        runSelect(p, {scratch.data(), scratch.size()}, stream);
+        GetParam().run(p, {scratch.data(), scratch.size()}, stream);
         BITS_CUDA_CHECK(cudaMemsetAsync(keys.data(), 0, bytes, stream));
         BITS_CUDA_CHECK(
                 cudaMemsetAsync(scratch.data(), 0xFF, scratch.size(), stream));
@@ -98,7 +97,7 @@ TEST_P(EverySelectAlgorithm, WorkIsOrderedOnTheStream) {
 }
 
 TEST_P(EverySelectAlgorithm, WorkspaceTooSmallLeavesTheOutput) {
-    SelectData data(forcedCase());
+    SelectData data(splitCase());
     bool needsScratch = false;
     for (int k : ks()) {
         SelectProblem p = data.problem(k);
@@ -106,7 +105,7 @@ TEST_P(EverySelectAlgorithm, WorkspaceTooSmallLeavesTheOutput) {
         DeviceBuffer<uint8_t> outIds(p.rows * k * 8, kOutputByte);
         p.outKeys = outKeys.data();
         p.outIds = outIds.data();
-        const size_t bytes = selectWorkspaceBytes(p);
+        const size_t bytes = GetParam().workspaceBytes(p);
         if (bytes == 0) {
             continue;
         }
@@ -114,7 +113,7 @@ TEST_P(EverySelectAlgorithm, WorkspaceTooSmallLeavesTheOutput) {
         DeviceBuffer<uint8_t> scratch(bytes);
         EXPECT_TRUE(throwsNaming(
                 [&] {
-                    runSelect(p, {scratch.data(), bytes - 1}, nullptr);
+                    GetParam().run(p, {scratch.data(), bytes - 1}, nullptr);
                 },
                 "workspace",
                 std::to_string(bytes - 1)));
@@ -131,10 +130,9 @@ TEST_P(EverySelectAlgorithm, NoColumnsGiveSentinels) {
     SelectCase c;
     c.rows = 70;
     c.cols = 0;
-    c.algorithm = GetParam();
     for (bool largest : {false, true}) {
         c.largest = largest;
-        expectSelects(c, ks());
+        expectAllSelect(c, ks(), {GetParam()});
     }
 }
 
@@ -150,11 +148,10 @@ TEST_P(EverySelectAlgorithm, SmallKeysOfEveryType) {
         c.cols = 5003;
         c.keyType = type;
         c.largest = type == DataType::Float16;
-        c.algorithm = GetParam();
         if (type == DataType::Float32) {
-            expectSelects(c, {1, 65, 1025});
+            expectAllSelect(c, {1, 65, 1025}, {GetParam()});
         } else {
-            expectSelects(c, {65});
+            expectAllSelect(c, {65}, {GetParam()});
         }
     }
 }
@@ -164,11 +161,10 @@ TEST_P(EverySelectAlgorithm, SmallKeysOfEveryType) {
 TEST_P(EverySelectAlgorithm, SmallSplitRow) {
     SelectCase c;
     c.cols = 40001;
-    c.algorithm = GetParam();
     c.values = Values::FewDistinct;
-    expectSelects(c, {1, 257});
+    expectAllSelect(c, {1, 257}, {GetParam()});
     c.values = Values::Descending;
-    expectSelects(c, {100});
+    expectAllSelect(c, {100}, {GetParam()});
 }
 
 TEST_P(EverySelectAlgorithm, SmallUnsortedUnaligned) {
@@ -181,8 +177,7 @@ TEST_P(EverySelectAlgorithm, SmallUnsortedUnaligned) {
     c.sorted = false;
     c.idType = IdType::Int32;
     c.values = Values::SomeNan;
-    c.algorithm = GetParam();
-    expectSelects(c, {1, 300});
+    expectAllSelect(c, {1, 300}, {GetParam()});
 }
 
 TEST_P(EverySelectAlgorithm, SmallShortRows) {
@@ -190,8 +185,7 @@ TEST_P(EverySelectAlgorithm, SmallShortRows) {
         SelectCase c;
         c.rows = 3;
         c.cols = cols;
-        c.algorithm = GetParam();
-        expectSelects(c, {1, 128});
+        expectAllSelect(c, {1, 128}, {GetParam()});
     }
 }
 
@@ -204,33 +198,15 @@ TEST_P(EverySelectAlgorithm, SmallIdsAndBiasesThatItTakes) {
     bias.cols = 5000;
     bias.bias = true;
     for (const SelectCase& c : {ids, bias}) {
-        expectAllSelect(c, {1, 129}, {GetParam()}, 0);
+        expectAllSelect(c, {1, 129}, {GetParam()});
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(
         All,
         EverySelectAlgorithm,
-        ::testing::ValuesIn(selectAlgorithms()),
-        [](const auto& info) { return std::string(nameOf(info.param)); });
-
-class EveryLargeKAlgorithm : public EverySelectAlgorithm {};
-
-TEST_P(EveryLargeKAlgorithm, SmallLargeK) {
-    SelectCase c;
-    c.rows = 2;
-    c.cols = 9001;
-    c.algorithm = GetParam();
-    expectSelects(c, {3000, 9000});
-    c.values = Values::FewDistinct;
-    expectSelects(c, {3000, 9002});
-}
-
-INSTANTIATE_TEST_SUITE_P(
-        All,
-        EveryLargeKAlgorithm,
-        ::testing::ValuesIn(anyKAlgorithms()),
-        [](const auto& info) { return std::string(nameOf(info.param)); });
+        ::testing::ValuesIn(contractMethods()),
+        [](const auto& info) { return info.param.name; });
 
 } // namespace
 } // namespace faiss_bits::test

@@ -34,3 +34,12 @@ build() {
         --parallel "$(jobs_count)" "${targets[@]}" ||
         die "the build failed"
 }
+
+# check_no_cuda: fails if a file of the finished build has read a header of
+# CUDA's, wherever this machine keeps them.
+check_no_cuda() {
+    local found
+    found=$(ninja -C "$BITS_BUILD" -t deps |
+        grep -E '/(cuda|cublas|curand|nv)[a-z0-9_]*\.(h|hpp)$' | sort -u) || true
+    [[ -z $found ]] || die "the CPU part includes headers of CUDA:"$'\n'"$found"
+}

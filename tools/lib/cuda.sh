@@ -22,6 +22,34 @@ system_nvcc() {
     return 1
 }
 
+# without_folders_of <file> <its neighbour> <list>: a list as in PATH, less the
+# folders that hold the file, save those of the system, which hold the other
+# one too.
+without_folders_of() {
+    local folder kept=()
+    local -a folders
+    IFS=: read -ra folders <<<"$3"
+    for folder in "${folders[@]}"; do
+        if [[ ! -e $folder/$1 || -e $folder/$2 ]]; then
+            kept+=("$folder")
+        fi
+    done
+    (IFS=: && echo "${kept[*]}")
+}
+
+# hide_cuda: this machine's toolkit is not found from here on.
+hide_cuda() {
+    local name
+    unset CUDACXX CUDA_HOME CUDA_PATH CUDAToolkit_ROOT
+    PATH=$(without_folders_of ../include/cuda_runtime_api.h sh "$PATH")
+    for name in CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH; do
+        if [[ -n ${!name:-} ]]; then
+            printf -v "$name" %s \
+                "$(without_folders_of cuda_runtime_api.h stdio.h "${!name}")"
+        fi
+    done
+}
+
 # wants_gpu <purpose>: whether to build the GPU part. Left to us, tests cover
 # it wherever it compiles, while a first run wants it only where it can run.
 wants_gpu() {

@@ -36,6 +36,11 @@ use_user_faiss() {
         prefix=${faiss_DIR%/lib*/cmake/faiss*}
         prefix=${prefix%/share/faiss*}
         BITS_FAISS_PYTHON=$prefix/python
+        if [[ -n ${FAISS_BITS_FAISS_SOURCE:-} ]]; then
+            # The source of that FAISS has FAISS's own tests (tests/faiss).
+            BITS_CMAKE_ARGS+=(
+                "-DFAISS_BITS_FAISS_TEST_SOURCE=$FAISS_BITS_FAISS_SOURCE")
+        fi
         say "FAISS: $faiss_DIR"
     else
         BITS_CMAKE_ARGS+=("-DCMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH//:/;}")
@@ -107,8 +112,10 @@ use_gpu_faiss() {
             build_faiss "$source" "$version" "$BITS_FAISS_PREFIX"
     fi
     BITS_FAISS_PYTHON=$BITS_FAISS_PREFIX/python
+    # The source is also where FAISS's own tests are (tests/faiss).
     BITS_CMAKE_ARGS+=(
-        "-Dfaiss_DIR=$(find "$BITS_FAISS_PREFIX" -name faiss-config.cmake -printf '%h' -quit)")
+        "-Dfaiss_DIR=$(find "$BITS_FAISS_PREFIX" -name faiss-config.cmake -printf '%h' -quit)"
+        "-DFAISS_BITS_FAISS_TEST_SOURCE=$(cd "$source" && pwd)")
     say "FAISS $version with GPU support: $BITS_FAISS_PREFIX"
 }
 

@@ -141,7 +141,6 @@ struct BitsFamily {
 } // namespace
 
 const SelectImplementation kBitsSelect = {
-        SelectAlgorithm::Bits,
         "bits",
         refusal,
         nullptr,

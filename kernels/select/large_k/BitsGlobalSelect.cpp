@@ -210,7 +210,6 @@ struct BitsGlobalFamily {
 } // namespace
 
 const SelectImplementation kBitsGlobalSelect = {
-        SelectAlgorithm::BitsGlobal,
         "bits_global",
         noRefusal,
         nullptr,

@@ -178,11 +178,8 @@ struct MultiPassFamily {
 };
 
 template <MultiPassKind Kind>
-constexpr SelectImplementation implementation(
-        SelectAlgorithm algorithm,
-        const char* name) {
-    return {algorithm,
-            name,
+constexpr SelectImplementation implementation(const char* name) {
+    return {name,
             noRefusal,
             nullptr,
             nullptr,
@@ -192,15 +189,11 @@ constexpr SelectImplementation implementation(
 } // namespace
 
 const SelectImplementation kSampleSelect =
-        implementation<MultiPassKind::SampleOneStage>(
-                SelectAlgorithm::SampleSelect,
-                "sample_select");
+        implementation<MultiPassKind::SampleOneStage>("sample_select");
 const SelectImplementation kSampleSelectTwoStage =
         implementation<MultiPassKind::SampleTwoStage>(
-                SelectAlgorithm::SampleSelectTwoStage,
                 "sample_select_two_stage");
-const SelectImplementation kRadixSelect = implementation<MultiPassKind::Radix>(
-        SelectAlgorithm::RadixSelect,
-        "radix_select");
+const SelectImplementation kRadixSelect =
+        implementation<MultiPassKind::Radix>("radix_select");
 
 } // namespace faiss_bits

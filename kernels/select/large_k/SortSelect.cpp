@@ -104,7 +104,6 @@ struct SortFamily {
 } // namespace
 
 const SelectImplementation kSortSelect = {
-        SelectAlgorithm::Sort,
         "sort",
         noRefusal,
         nullptr,

@@ -201,7 +201,6 @@ struct ThresholdFamily {
 } // namespace
 
 const SelectImplementation kSampleThresholdSelect = {
-        SelectAlgorithm::SampleThreshold,
         "sample_threshold",
         noRefusal,
         nullptr,

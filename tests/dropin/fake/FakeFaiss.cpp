@@ -23,16 +23,6 @@ void runBlockSelect(
     outKeys.data_[0] = kFakeAnswer;
 }
 
-void runWarpSelect(
-        Matrix<float, Index>&,
-        Matrix<float, Index>& outKeys,
-        Matrix<Index, Index>&,
-        bool,
-        int,
-        cudaStream_t) {
-    outKeys.data_[0] = kFakeAnswer;
-}
-
 #ifndef FAKE_UNKNOWN
 void runBlockSelectPair(
         Matrix<float, Index>&,
@@ -79,9 +69,6 @@ float fakeSearch(FakeFunction function, int k) {
     switch (function) {
         case FakeFunction::BlockSelect:
             runBlockSelect(in, outKeys, outIds, false, k, nullptr);
-            break;
-        case FakeFunction::WarpSelect:
-            runWarpSelect(in, outKeys, outIds, false, k, nullptr);
             break;
         case FakeFunction::BlockSelectPair:
 #ifndef FAKE_UNKNOWN

@@ -11,11 +11,8 @@
 int main(int argc, char** argv) {
     const int k = argc > 1 ? std::atoi(argv[1]) : 2;
     const char* const names[] = {
-            "runBlockSelect",
-            "runWarpSelect",
-            "runBlockSelectPair",
-            "runL2SelectMin"};
-    for (int i = 0; i < 4; ++i) {
+            "runBlockSelect", "runBlockSelectPair", "runL2SelectMin"};
+    for (int i = 0; i < 3; ++i) {
         try {
             const float answer = fakeSearch(FakeFunction(i), k);
             std::printf(

@@ -1,11 +1,10 @@
-#include "kernels/knn/gemm/Distances.h"
+#include "kernels/knn/Norms.h"
 
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/knn/FlatKnn.h"
 
 namespace faiss_bits {
 
@@ -101,23 +100,6 @@ __global__ void addNormsKernel(
     }
 }
 
-template <class Id>
-__global__ void placesToIdsKernel(
-        const Id* ids,
-        idx_t idStride,
-        Id* places,
-        idx_t placeStride,
-        idx_t rows,
-        idx_t count) {
-    for (idx_t r = blockIdx.y; r < rows; r += gridDim.y) {
-        for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-             i += idx_t(gridDim.x) * kThreads) {
-            Id& place = places[r * placeStride + i];
-            place = ids[r * idStride + place];
-        }
-    }
-}
-
 /// Four columns a thread, rows in y; the kernels stride over the rest.
 dim3 gridFor(idx_t rows, idx_t cols) {
     const idx_t columns = 4 * kThreads;
@@ -168,35 +150,6 @@ void runAddNorms(
     addNormsKernel<<<gridFor(numQueries, numVectors), kThreads, 0, stream>>>(
             distances, numQueries, numVectors, vectorNorms, queryNorms);
     BITS_CUDA_CHECK(cudaGetLastError());
-}
-
-void runPlacesToIds(
-        const void* ids,
-        idx_t idStride,
-        void* places,
-        idx_t placeStride,
-        IdType idType,
-        idx_t rows,
-        idx_t count,
-        cudaStream_t stream) {
-    if (rows == 0 || count == 0) {
-        return;
-    }
-    const auto launch = [&]<class Id>(Id* out) {
-        placesToIdsKernel<Id><<<gridFor(rows, count), kThreads, 0, stream>>>(
-                static_cast<const Id*>(ids),
-                idStride,
-                out,
-                placeStride,
-                rows,
-                count);
-        BITS_CUDA_CHECK(cudaGetLastError());
-    };
-    if (idType == IdType::Int32) {
-        launch(static_cast<int32_t*>(places));
-    } else {
-        launch(static_cast<int64_t*>(places));
-    }
 }
 
 } // namespace faiss_bits

@@ -1,0 +1,53 @@
+#include "faiss_bits/common/PagePlan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+constexpr size_t kLeastPageBytes = size_t(1) << 20;
+
+} // namespace
+
+PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
+    PagePlan plan;
+    if (limits.rows <= 0) {
+        return plan;
+    }
+    // FAISS counts the rows of a call by int in some releases.
+    idx_t most = std::min<idx_t>(limits.rows, std::numeric_limits<int>::max());
+    const auto limit = [&](double rows) {
+        most = std::max<idx_t>(1, idx_t(std::min(double(most), rows)));
+    };
+    if (limits.scratchBytesPerRow > 0) {
+        limit(4.0 * kPageBytes / limits.scratchBytesPerRow);
+    }
+    if (memory.hostArrays) {
+        size_t bytes = kPageBytes;
+        const double all =
+                double(limits.rows) * double(memory.stagedBytesPerRow);
+        if (all >= double(limits.pageBytes)) {
+            bytes = std::min(
+                    bytes, std::max(limits.pageBytes, kLeastPageBytes));
+        }
+        if (memory.stagedBytesPerRow > 0) {
+            limit(double(bytes / memory.stagedBytesPerRow));
+        }
+        if (limits.workPerRow > 0) {
+            limit(kPageWork / limits.workPerRow);
+        }
+    }
+    plan.pages = (limits.rows + most - 1) / most;
+    plan.rowsPerPage = (limits.rows + plan.pages - 1) / plan.pages;
+    // Rounded up, the pages may be one fewer.
+    plan.pages = (limits.rows + plan.rowsPerPage - 1) / plan.rowsPerPage;
+    plan.isLong = double(plan.rowsPerPage) * limits.workPerRow > kShortWork;
+    plan.pinned = plan.pages > 1 && memory.pinnedBytesPerRow > 0 &&
+            memory.pinnedBytesPerRow <=
+                    memory.pinnedBytes / 2 / size_t(plan.rowsPerPage);
+    return plan;
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/common/Waiting.h"
+
+namespace faiss_bits::gpu::detail {
+
+/// Rows [first, first + rows) of every array of a call, on the device.
+class Page {
+   public:
+    idx_t first = 0;
+    idx_t rows = 0;
+
+    /// `array` as PagedCall::input and output have numbered it.
+    template <class T>
+    T* as(int array) const {
+        return static_cast<T*>(places_[array]);
+    }
+
+   private:
+    friend class PagedCall;
+    static constexpr int kMaxArrays = 4;
+    std::array<void*, kMaxArrays> places_ = {};
+};
+
+/// One call over rows of arrays that lie on the host or on the device, in any
+/// mix. Rows on the device are used in place. Rows on the host go through the
+/// device in pages, two in turn: while a page is computed, the results of the
+/// one before leave and the rows of the next one arrive.
+///
+/// Waits   none where all arrays are on the device. Else the call returns when
+///         the host memory may be used again, and meanwhile never has more than
+///         two pages under way. faiss::InterruptCallback is asked at every page
+///         and, while a long one is awaited, every 20 ms; if it wants, the work
+///         under way is awaited and FaissException "computation interrupted"
+///         thrown
+/// Copies  of pageable memory go through the resources' pinned memory, half of
+///         it a page, if there is enough of it; else the driver copies them,
+///         which is slower. Memory that is pinned or managed is copied from
+///         where it lies. Several pages are copied on the resources' stream for
+///         asynchronous copies
+/// Memory  staging of two pages (PagePlan.h) from the temporary memory; where
+///         that is too small it comes from cudaMalloc, and both that and its
+///         release wait for the device
+/// Errors  whatever `compute` throws, after copies to and from the caller's
+///         memory have ended
+class PagedCall {
+   public:
+    using Compute = std::function<void(const Page&)>;
+
+    explicit PagedCall(const GpuContext& context) : context_(context) {}
+
+    /// Rows that kernels read: [rows, rowBytes]. Throws FaissException naming
+    /// the array if it lies on another device.
+    int input(const char* name, const void* data, size_t rowBytes);
+
+    /// The same as columns of a matrix [components, rows] of elements. A page
+    /// is [components, rows of the page].
+    int columns(
+            const char* name,
+            const void* data,
+            int components,
+            size_t elementBytes);
+
+    /// Rows that kernels write. Null data, and host memory that is `ignored`,
+    /// is computed and thrown away.
+    int output(
+            const char* name,
+            void* data,
+            size_t rowBytes,
+            bool ignored = false);
+
+    bool isOnHost(int array) const {
+        return arrays_[array].onHost;
+    }
+
+    /// Calls `compute` page by page; it enqueues on the context's stream.
+    void run(const PageLimits& limits, const Compute& compute);
+
+   private:
+    struct Array {
+        char* data = nullptr;
+        size_t rowBytes = 0;
+        size_t elementBytes = 0; // of columns; 0: rows lie together
+        bool isOutput = false;
+        bool onHost = false;
+        bool pageable = false;
+        bool staged = false;
+        // Of the two pages in turn.
+        std::array<char*, 2> device = {};
+        std::array<char*, 2> pinned = {};
+
+        bool returns() const {
+            return isOutput && onHost && data;
+        }
+    };
+
+    int add_(const char* name, Array array);
+    bool anyReturns_() const;
+    void allocate_();
+    void placePinned_();
+    Page pageAt_(idx_t number) const;
+    void copyIn_(const Page& page, int slot, cudaStream_t stream);
+    void copyBack_(const Page& page, int slot, cudaStream_t stream);
+    void runOnDevice_(const Compute& compute);
+    void runOnePage_(const Compute& compute);
+    void runManyPages_(const Compute& compute);
+
+    const GpuContext& context_;
+    std::vector<Array> arrays_;
+    idx_t rows_ = 0;
+    PagePlan plan_;
+    faiss::gpu::GpuMemoryReservation staging_;
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+/// What waits for the GPU, and how. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+void waitFor(cudaStream_t stream);
+
+/// True if nothing is left to do on the stream.
+bool isIdle(cudaStream_t stream);
+
+/// Throws FaissException "computation interrupted" if faiss::InterruptCallback
+/// wants the call to end.
+void throwIfInterrupted();
+
+/// Waits until isDone() says so. Asks faiss::InterruptCallback once, and again
+/// every 20 ms; throws what throwIfInterrupted does. Spins for a millisecond,
+/// then sleeps between questions.
+void waitInterruptibly(const std::function<bool()>& isDone);
+
+/// An event of the current device, without a time.
+class CudaEvent {
+   public:
+    CudaEvent();
+    ~CudaEvent();
+    CudaEvent(const CudaEvent&) = delete;
+    CudaEvent& operator=(const CudaEvent&) = delete;
+
+    void record(cudaStream_t stream);
+    /// The stream goes on when what was recorded is done.
+    void holdUp(cudaStream_t stream) const;
+    bool isDone() const;
+    void wait() const;
+
+   private:
+    cudaEvent_t event_ = nullptr;
+};
+
+/// Waits for its streams when it goes, unless it was dismissed: copies to and
+/// from the caller's memory end before an exception reaches the caller.
+class ScopedWait {
+   public:
+    explicit ScopedWait(std::vector<cudaStream_t> streams);
+    ~ScopedWait();
+    ScopedWait(const ScopedWait&) = delete;
+    ScopedWait& operator=(const ScopedWait&) = delete;
+
+    void dismiss() {
+        streams_.clear();
+    }
+
+   private:
+    std::vector<cudaStream_t> streams_;
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,23 @@
+"""The classes of the compiled module with their Python manners. What makes or
+returns an object of theirs imports this, so that none is seen unwrapped."""
+
+from . import _build_info
+from .class_wrappers import wrap_gpu_index
+from .compiled import swigfaiss_bits
+from .fused_wrappers import wrap_choice, wrap_fused_index
+
+FusedChoice = swigfaiss_bits.FusedChoice
+IndexFusedFlat = swigfaiss_bits.IndexFusedFlat
+
+wrap_choice(FusedChoice)
+wrap_fused_index(IndexFusedFlat)
+
+if _build_info.HAS_GPU:
+    GpuIndexBitsFlat = swigfaiss_bits.GpuIndexBitsFlat
+    GpuIndexBitsFlatL2 = swigfaiss_bits.GpuIndexBitsFlatL2
+    GpuIndexBitsFlatIP = swigfaiss_bits.GpuIndexBitsFlatIP
+    GpuIndexBitsFlatConfig = swigfaiss_bits.GpuIndexBitsFlatConfig
+
+    # Base before derived: a derived class looks at what its base has got.
+    for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
+        wrap_gpu_index(_the_class)

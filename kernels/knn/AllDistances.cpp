@@ -1,0 +1,90 @@
+/// Whole matrices of distances.
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/Norms.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Norms that all distances need and the caller did not give.
+struct AllDistancesScratch {
+    float* vectorNorms = nullptr;
+    float* queryNorms = nullptr;
+
+    AllDistancesScratch(const FlatKnnProblem& p, WorkspaceSlices& slices) {
+        if (p.metric == Metric::L2) {
+            queryNorms = slices.take<float>(p.numQueries);
+            if (!p.vectorNorms) {
+                vectorNorms = slices.take<float>(p.numVectors);
+            }
+        }
+    }
+};
+
+void addNorms(
+        const FlatKnnProblem& p,
+        const AllDistancesScratch& scratch,
+        cudaStream_t stream) {
+    runSquaredNorms(
+            p.queries,
+            p.dataType,
+            p.queriesRowMajor,
+            p.numQueries,
+            p.d,
+            scratch.queryNorms,
+            stream);
+    if (!p.vectorNorms) {
+        runSquaredNorms(
+                p.vectors,
+                p.dataType,
+                p.vectorsRowMajor,
+                p.numVectors,
+                p.d,
+                scratch.vectorNorms,
+                stream);
+    }
+    runAddNorms(
+            p.outDistances,
+            p.numQueries,
+            p.numVectors,
+            p.vectorNorms ? p.vectorNorms : scratch.vectorNorms,
+            scratch.queryNorms,
+            stream);
+}
+
+} // namespace
+
+size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem) {
+    WorkspaceSlices slices;
+    AllDistancesScratch(problem, slices);
+    return slices.used();
+}
+
+void runAllDistances(
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
+        cudaStream_t stream) {
+    FlatKnnProblem p = problem;
+    p.k = 1; // not read, but checked
+    checkFlatKnnShape(p);
+    if (p.numQueries == 0 || p.numVectors == 0) {
+        return;
+    }
+    BITS_THROW_IF_NOT_FMT(p.queries, "queries = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.vectors, "vectors = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.outDistances, "outDistances = nullptr");
+    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
+    WorkspaceSlices slices(workspace);
+    const AllDistancesScratch scratch(p, slices);
+    kGemmMethod.prepare(p, p.outDistances, p.numVectors, handle)
+            ->run({0, p.numQueries, 0, p.numVectors}, stream);
+    if (p.metric == Metric::L2) {
+        addNorms(p, scratch, stream);
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include "kernels/knn/FlatKnn.h"
+
+namespace faiss_bits {
+
+/// Products of some queries with some vectors, by cuBLAS, in an arithmetic
+/// that does not depend on how a search is cut into pages and tiles.
+///
+/// cuBLAS chooses a kernel by the shape of each product, and kernels add up in
+/// different orders. So one algorithm is chosen for a search, from the caller's
+/// whole batch (FlatKnnProblem::batchQueries), and serves every product of it.
+/// It never splits the sum over components among threads, needs no workspace,
+/// and leaves nothing to the shape; so a product has the same bits in every
+/// tile.
+///
+/// float32  one fused multiply-add a component, in their order, from zero: on
+///          an H200 (cuBLAS 13.0) every algorithm of this kind gives these very
+///          bits (d = 3, 33, 128, 768; all 22 configurations)
+/// float16, bfloat16  products and sums in fp32, in the order of the algorithm
+///
+/// Cost     2 q n d operations. float32 at n = 2^20, 256 queries, d = 128 and
+///          256: 0.88 and 0.82 of the time of cublasGemmEx, which chooses
+///          smaller tiles (H200)
+class Product {
+   public:
+    /// Chooses the algorithm. The first time for a kind of problem cuBLAS is
+    /// asked (about 0.1 ms); later it is remembered. Every product goes to
+    /// `out`, with the same stride between rows.
+    Product(const FlatKnnProblem& problem,
+            cublasHandle_t handle,
+            const float* out,
+            idx_t outStride);
+
+    /// out[q][v] = <query, vector>, times -2 for L2. Rows of `out` are
+    /// outStride apart. firstVector is a multiple of kVectorAlignment, and
+    /// unless it ends with the last vector, so is numVectors. Enqueues.
+    void run(
+            idx_t firstQuery,
+            idx_t numQueries,
+            idx_t firstVector,
+            idx_t numVectors,
+            float* out,
+            idx_t outStride,
+            cudaStream_t stream) const;
+
+    /// Tiles of vectors begin at multiples of it, so that all but the last are
+    /// alike to an algorithm that wants aligned sizes.
+    static constexpr idx_t kVectorAlignment = 8;
+
+   private:
+    const FlatKnnProblem& problem_;
+    cublasLtHandle_t handle_;
+    cublasLtMatmulAlgo_t algorithm_;
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,84 @@
+"""Figures in the text of README.md are those of the results that it names."""
+
+import json
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README = " ".join((ROOT / "README.md").read_text().split())
+RESULTS = ROOT / "benchs" / "results"
+
+
+def cells(path, *key):
+    """{key: {method: row}} of what was measured, not forced."""
+    data = json.loads((RESULTS / path).read_text())
+    found = {}
+    for row in data["rows"]:
+        if not row.get("forced"):
+            at = tuple(row[name] for name in key)
+            found.setdefault(at, {})[row["method"]] = row
+    return data["meta"], found
+
+
+def test_few_queries_against_the_memory():
+    meta, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k")
+
+    def share(d, q):
+        row = found["L2", "float32", d, q, 10]["faiss_bits"]
+        assert row["n"] == 2**20
+        read_ms = 4 * row["n"] * d / meta["read_bw_gbps"] / 1e6
+        return f"{read_ms / row['ms']:.2f}"
+
+    one, many = ([share(d, q) for d in (16, 128, 768)] for q in (1, 16))
+    assert (
+        f"one query reaches {one[0]} (d = 16), {one[1]} (d = 128) and {one[2]} "
+        f"(d = 768) of the memory's speed, and 16 queries {many[0]}, {many[1]} "
+        f"and {many[2]} (float32, L2, k = 10, n = 2^20;"
+    ) in README
+
+
+def test_few_queries_against_faiss():
+    _, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k")
+    ratios = [
+        row["faiss_flat"]["ms"] / row["faiss_bits"]["ms"]
+        for (_, _, _, q, _), row in found.items()
+        if q <= 16 and {"faiss_flat", "faiss_bits"} <= set(row)
+    ]
+    assert (
+        f"{min(ratios):.0f} to {max(ratios):.0f} times as fast as FAISS 1.7.3 "
+        "(1 to 16 queries against 2^20 vectors on an H200)"
+    ) in README
+
+
+def cpu_race(*paths):
+    """{cell: the faster FAISS over ours} of the cells with both of FAISS."""
+    ratios = {}
+    for path in paths:
+        _, found = cells(path, "n", "d", "q", "k", "metric", "dtype")
+        for at, row in found.items():
+            rivals = [r["ms"] for m, r in row.items() if m[:9] == "faiss_cpu"]
+            if "faiss_bits" in row and len(rivals) == 2:
+                ratios[at] = min(rivals) / row["faiss_bits"]["ms"]
+    return ratios
+
+
+def test_cpu_cells_on_two_cores():
+    ratios = cpu_race("cpu/flat.json")
+    assert min(ratios.values()) > 1
+    l2 = [ratio for at, ratio in ratios.items() if at[4] == "L2"]
+    assert (
+        f"in all {len(ratios)} cells measured: L2 {min(l2):.1f} to "
+        f"{max(l2):.0f} times as fast as the faster of the two"
+    ) in README
+
+
+def test_cpu_cells_on_sixteen_cores():
+    ratios = cpu_race("cpu_xeon_16/flat_large.json", "cpu_xeon_16/flat_paper.json")
+    behind = {at: ratio for at, ratio in ratios.items() if ratio < 1}
+    assert len(behind) == 1
+    (at, ratio), = behind.items()
+    assert at == (100_000, 16, 1, 100, "L2", "float32")
+    assert (
+        f"faster in {len(ratios) - 1} of {len(ratios)} cells and took "
+        f"{1 / ratio:.2f} times as long as the wheel in one (n = 100,000, "
+        "d = 16, one query, k = 100)"
+    ) in README

@@ -1,0 +1,24 @@
+#pragma once
+
+/// Puts our index classes where a FAISS program names FAISS's: included before
+/// a source of FAISS's (-include), after which GpuIndexFlat is ours.
+
+// First the headers that declare or name FAISS's own classes.
+#include <faiss/IndexFlat.h>
+#include <faiss/gpu/GpuCloner.h>
+#include <faiss/gpu/GpuIndexFlat.h>
+#include <faiss/gpu/GpuIndexIVF.h>
+#include <faiss/gpu/StandardGpuResources.h>
+
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+
+namespace faiss::gpu {
+using faiss_bits::gpu::GpuIndexBitsFlat;
+using faiss_bits::gpu::GpuIndexBitsFlatIP;
+using faiss_bits::gpu::GpuIndexBitsFlatL2;
+} // namespace faiss::gpu
+
+// GpuIndexFlatConfig stays FAISS's: our constructors take it.
+#define GpuIndexFlat GpuIndexBitsFlat
+#define GpuIndexFlatIP GpuIndexBitsFlatIP
+#define GpuIndexFlatL2 GpuIndexBitsFlatL2

@@ -1,0 +1,329 @@
+/// PagedCall on streams without a GPU: whatever the order in which a device
+/// does the work, results are right when the call returns, host memory is free
+/// again, and an error leaves nothing behind.
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <faiss/gpu/GpuResources.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <gtest/gtest.h>
+
+#include "faiss_bits/common/PagedCall.h"
+#include "tests/flat/FakeCuda.h"
+
+namespace faiss_bits::test {
+namespace {
+
+using namespace gpu::detail;
+using fake::Schedule;
+
+/// Memory that is overwritten, in the order of its stream, when it is released.
+class FakeResources : public faiss::gpu::GpuResources {
+   public:
+    explicit FakeResources(size_t pinnedBytes) : pinned_(pinnedBytes) {
+        stream_ = fake::makeStream();
+        copyStream_ = fake::makeStream();
+        fake::markPinned(pinned_.data(), pinnedBytes);
+    }
+
+    void initializeForDevice(int) override {}
+    cublasHandle_t getBlasHandle(int) override {
+        return nullptr;
+    }
+    cudaStream_t getDefaultStream(int) override {
+        return stream_;
+    }
+    void setDefaultStream(int, cudaStream_t) override {}
+    std::vector<cudaStream_t> getAlternateStreams(int) override {
+        return {};
+    }
+    void* allocMemory(const faiss::gpu::AllocRequest& request) override {
+        // Whoever had it before may still be at work, in stream order.
+        memory_.emplace_back(request.size);
+        auto& bytes = memory_.back();
+        fake::markDevice(bytes.data(), bytes.size());
+        overwrite(bytes.data(), bytes.size());
+        return bytes.data();
+    }
+    void deallocMemory(int, void* data) override {
+        for (auto& bytes : memory_) {
+            if (bytes.data() == data) {
+                overwrite(bytes.data(), bytes.size());
+            }
+        }
+    }
+    size_t getTempMemoryAvailable(int) const override {
+        return size_t(1) << 30;
+    }
+    std::pair<void*, size_t> getPinnedMemory() override {
+        return {pinned_.empty() ? nullptr : pinned_.data(), pinned_.size()};
+    }
+    cudaStream_t getAsyncCopyStream(int) override {
+        return copyStream_;
+    }
+#if FAISS_BITS_FAISS_VERSION >= 10900
+    bool supportsBFloat16(int) override {
+        return true;
+    }
+#endif
+
+   private:
+    void overwrite(char* data, size_t bytes) {
+        fake::enqueue(stream_, [=] { std::memset(data, 0xEE, bytes); });
+    }
+
+    std::vector<char> pinned_;
+    std::vector<std::vector<char>> memory_;
+    cudaStream_t stream_ = nullptr;
+    cudaStream_t copyStream_ = nullptr;
+};
+
+enum class Where { Pageable, Pinned, Device };
+constexpr Where kPlaces[] = {Where::Pageable, Where::Pinned, Where::Device};
+
+std::vector<int> arrayAt(Where where, size_t count) {
+    std::vector<int> values(count, -1);
+    if (where == Where::Pinned) {
+        fake::markPinned(values.data(), count * sizeof(int));
+    } else if (where == Where::Device) {
+        fake::markDevice(values.data(), count * sizeof(int));
+    }
+    return values;
+}
+
+struct Case {
+    Where rows = Where::Pageable;
+    Where columns = Where::Pageable;
+    Where sums = Where::Pageable;
+    int64_t count = 1;
+    size_t pinnedBytes = 0;
+    Schedule schedule = Schedule::Lazy;
+    unsigned seed = 1;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+    return out << "rows " << int(c.rows) << " columns " << int(c.columns)
+               << " sums " << int(c.sums) << " count " << c.count << " pinned "
+               << c.pinnedBytes << " schedule " << int(c.schedule) << " seed "
+               << c.seed;
+}
+
+constexpr int kWidth = 1024; // of a row: 4 KiB, 256 rows make 1 MiB
+constexpr int kComponents = 3;
+
+/// sums[i][j] = the sum of row i and of column i, and j.
+class Sums {
+   public:
+    explicit Sums(const Case& c)
+            : c_(c),
+              resources_((fake::reset(c.schedule, c.seed), c.pinnedBytes)),
+              rows_(arrayAt(c.rows, c.count * kWidth)),
+              columns_(arrayAt(c.columns, c.count * kComponents)),
+              sums_(arrayAt(c.sums, c.count * 2)) {
+        for (size_t i = 0; i < rows_.size(); ++i) {
+            rows_[i] = int(i * 7 % 1001);
+        }
+        for (size_t i = 0; i < columns_.size(); ++i) {
+            columns_[i] = int(i * 31 % 997);
+        }
+        for (int64_t i = 0; i < c.count; ++i) {
+            int sum = 0;
+            for (int j = 0; j < kWidth; ++j) {
+                sum += rows_[i * kWidth + j];
+            }
+            for (int j = 0; j < kComponents; ++j) {
+                sum += columns_[j * c.count + i];
+            }
+            expected_.push_back(sum);
+            expected_.push_back(sum + 1);
+        }
+    }
+
+    /// Throws at the page with the number `failing`.
+    void run(int failing = -1) {
+        const GpuContext context = {
+                &resources_, 0, resources_.getDefaultStream(0)};
+        PagedCall call(context);
+        const int rows = call.input("rows", rows_.data(), kWidth * sizeof(int));
+        const int columns = call.columns(
+                "columns", columns_.data(), kComponents, sizeof(int));
+        const int sums = call.output("sums", sums_.data(), 2 * sizeof(int));
+        const int unwanted = call.output("unwanted", nullptr, sizeof(int));
+        PageLimits limits;
+        limits.rows = c_.count;
+        limits.pageBytes = 1;
+        call.run(limits, [&](const Page& page) {
+            if (pages++ == failing) {
+                throw Error("says the test");
+            }
+            const int* in = page.as<const int>(rows);
+            const int* components = page.as<const int>(columns);
+            int* out = page.as<int>(sums);
+            int* more = page.as<int>(unwanted);
+            const int64_t count = page.rows;
+            fake::enqueue(context.stream, [=] {
+                for (int64_t i = 0; i < count; ++i) {
+                    int sum = 0;
+                    for (int j = 0; j < kWidth; ++j) {
+                        sum += in[i * kWidth + j];
+                    }
+                    for (int j = 0; j < kComponents; ++j) {
+                        sum += components[j * count + i];
+                    }
+                    out[2 * i] = sum;
+                    out[2 * i + 1] = sum + 1;
+                    more[i] = sum;
+                }
+            });
+        });
+    }
+
+    /// What the caller sees, and what comes of overwriting what is its own.
+    void expectSums() {
+        const auto then = sums_;
+        spoilInputs();
+        fake::finishAll();
+        if (c_.sums == Where::Device) {
+            ASSERT_EQ(sums_, expected_) << c_;
+        } else {
+            ASSERT_EQ(then, expected_) << c_;
+            ASSERT_EQ(sums_, expected_) << c_ << ": written later";
+        }
+    }
+
+    /// Nothing is written to the caller's memory from here on.
+    void expectQuiet() {
+        const auto then = sums_;
+        fake::finishAll();
+        if (c_.sums != Where::Device) {
+            ASSERT_EQ(sums_, then) << c_;
+        }
+    }
+
+    int pages = 0;
+
+   private:
+    void spoilInputs() {
+        if (c_.rows != Where::Device) {
+            std::fill(rows_.begin(), rows_.end(), -5);
+        }
+        if (c_.columns != Where::Device) {
+            std::fill(columns_.begin(), columns_.end(), -5);
+        }
+    }
+
+    Case c_;
+    FakeResources resources_;
+    std::vector<int> rows_;
+    std::vector<int> columns_;
+    std::vector<int> sums_;
+    std::vector<int> expected_;
+};
+
+template <class Check>
+void forEveryCase(std::vector<int64_t> counts, Check check) {
+    Case c;
+    for (int64_t count : counts) {
+        for (int places = 0; places < 27; ++places) {
+            for (size_t pinned : {size_t(0), size_t(8) << 20}) {
+                for (unsigned seed = 0; seed < 6; ++seed) {
+                    c.count = count;
+                    c.rows = kPlaces[places % 3];
+                    c.columns = kPlaces[places / 3 % 3];
+                    c.sums = kPlaces[places / 9];
+                    c.pinnedBytes = pinned;
+                    c.seed = seed;
+                    c.schedule = seed == 0 ? Schedule::Lazy
+                            : seed == 1    ? Schedule::Eager
+                                           : Schedule::Random;
+                    check(c);
+                }
+            }
+        }
+    }
+}
+
+TEST(PagedCall, ResultsAreRightWhereverTheyLie) {
+    forEveryCase({1, 7, 255, 1100}, [](const Case& c) {
+        Sums sums(c);
+        sums.run();
+        sums.expectSums();
+    });
+}
+
+TEST(PagedCall, ManyPagesWhereSomethingIsOnTheHost) {
+    Case c;
+    c.count = 1100;
+    Sums onHost(c);
+    onHost.run();
+    EXPECT_EQ(onHost.pages, 5);
+    c.rows = c.columns = c.sums = Where::Device;
+    Sums onDevice(c);
+    onDevice.run();
+    EXPECT_EQ(onDevice.pages, 1);
+}
+
+TEST(PagedCall, DeviceArraysAloneAreNotAwaited) {
+    Case c;
+    c.rows = c.columns = c.sums = Where::Device;
+    c.count = 100;
+    Sums sums(c);
+    sums.run();
+    EXPECT_FALSE(fake::allIdle());
+    sums.expectSums();
+}
+
+TEST(PagedCall, AnErrorLeavesNoCopyBehind) {
+    forEveryCase({100, 1100}, [](const Case& c) {
+        for (int failing : {0, 1, 2, 4}) {
+            Sums sums(c);
+            try {
+                sums.run(failing);
+            } catch (const Error&) {
+                ASSERT_EQ(fake::hostCopies(), 0) << c;
+                sums.expectQuiet();
+            }
+        }
+    });
+}
+
+struct InterruptAt : faiss::InterruptCallback {
+    explicit InterruptAt(int times) : left(times) {}
+    bool want_interrupt() override {
+        return --left <= 0;
+    }
+    int left;
+};
+
+TEST(PagedCall, AnInterruptLeavesNoCopyBehind) {
+    forEveryCase({1100}, [](const Case& c) {
+        for (int times : {1, 3}) {
+            Sums sums(c);
+            faiss::InterruptCallback::instance =
+                    std::make_unique<InterruptAt>(times);
+            bool interrupted = false;
+            try {
+                sums.run();
+            } catch (const faiss::FaissException& error) {
+                interrupted = std::string(error.what())
+                                      .find("computation interrupted") !=
+                        std::string::npos;
+            }
+            faiss::InterruptCallback::clear_instance();
+            // Columns and sums alone are one short page.
+            if (c.sums != Where::Device && c.rows != Where::Device) {
+                ASSERT_TRUE(interrupted) << c;
+                ASSERT_LE(sums.pages, times + 1) << c;
+            }
+            if (interrupted) {
+                ASSERT_EQ(fake::hostCopies(), 0) << c;
+                sums.expectQuiet();
+            }
+        }
+    });
+}
+
+} // namespace
+} // namespace faiss_bits::test
