@@ -72,13 +72,13 @@ void runBatches(const detail::GpuContext& context, const SelectProblem& page) {
             batch.rows = rows;
             plan = planSelection(batch);
         }
+        const size_t bytes = plan.workspaceBytes();
         batch.keys = at(page.keys, first * page.cols, keyBytes);
         batch.ids = at(page.ids, first * page.cols, idBytes);
         batch.outKeys =
                 const_cast<char*>(at(page.outKeys, first * page.k, keyBytes));
         batch.outIds =
                 const_cast<char*>(at(page.outIds, first * page.k, idBytes));
-        const size_t bytes = plan.workspaceBytes();
         auto scratch = detail::allocTemporary(context, bytes);
         runSelect(plan, batch, Workspace{scratch.get(), bytes}, context.stream);
     }

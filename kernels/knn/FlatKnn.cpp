@@ -74,7 +74,11 @@ class FlatKnnRun {
                     tileSelect(firstQuery, count, 0, p_.numVectors);
             select.outKeys = p_.outDistances + outAt;
             select.outIds = outIds;
-            runSelect(select, scratch_.select, stream_);
+            runSelect(
+                    plan_.selectionOf(count, select.cols, false),
+                    select,
+                    scratch_.select,
+                    stream_);
             return;
         }
         // Tile by tile into the slots of one buffer; when they are full, the
@@ -91,7 +95,11 @@ class FlatKnnRun {
             select.outKeys = scratch_.tileKeys[buffer] + place;
             select.outIds = idsAt(buffer, place);
             select.outStride = idx_t(plan_.slots) * p_.k;
-            runSelect(select, scratch_.select, stream_);
+            runSelect(
+                    plan_.selectionOf(count, vectors, false),
+                    select,
+                    scratch_.select,
+                    stream_);
             ++filled;
 
             const bool last = t + 1 == plan_.numVectorTiles;
@@ -130,7 +138,11 @@ class FlatKnnRun {
         merge.outStride = outStride;
         // Equal keys go to the lower column, which is the lower id: slots come
         // in the order of their vectors, and so do the places of a slot.
-        runSelect(merge, scratch_.select, stream_);
+        runSelect(
+                plan_.selectionOf(count, merge.cols, true),
+                merge,
+                scratch_.select,
+                stream_);
     }
 
     void* idsAt(int buffer, idx_t place) const {
@@ -147,7 +159,7 @@ class FlatKnnRun {
         select.keys = scratch_.distances;
         select.rowStride = plan_.distanceStride;
         select.idOffset = first;
-        if (select.colBias) {
+        if (select.hasColBias()) {
             select.colBias = vectorNorms_ + first;
             select.rowBias = scratch_.queryNorms + firstQuery;
         }

@@ -88,9 +88,6 @@ void setVectorTiles(FlatKnnPlan& plan, const FlatKnnProblem& p, idx_t widest) {
     plan.slots = slotsFor(plan, p);
 }
 
-/// Stands for a pointer that will be given.
-constexpr float kGiven = 0;
-
 SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     SelectProblem select;
     select.rows = queries;
@@ -117,8 +114,8 @@ SelectProblem tileSelection(
         idx_t cols) {
     SelectProblem select = selection(p, queries, cols);
     if (addsNorms(p, plan) && p.numVectors > 0) {
-        select.colBias = &kGiven;
-        select.rowBias = &kGiven;
+        select.colBiasGiven = true;
+        select.rowBiasGiven = true;
     }
     // Of several tiles, the merge drops it: an empty place of one could pass
     // for a result.
@@ -133,7 +130,7 @@ SelectProblem mergeSelection(
         int filledSlots) {
     SelectProblem select = selection(p, queries, idx_t(filledSlots) * p.k);
     select.rowStride = idx_t(plan.slots) * p.k;
-    select.ids = &kGiven;
+    select.idsGiven = true;
     return select;
 }
 
@@ -154,29 +151,77 @@ FlatKnnScratch::FlatKnnScratch(
         tileKeys[i] = slices.take<float>(places);
         tileIds[i] = slices.take<uint8_t>(places * sizeOf(p.idType));
     }
-    // Every selection: over tiles of any width, and over the slots, for full
-    // and last sets of queries.
+    size_t bytes = 0;
+    for (const FlatKnnPlan::Selection& one : plan.selections) {
+        bytes = std::max(bytes, one.plan.workspaceBytes());
+    }
+    select.data = slices.take<uint8_t>(bytes);
+    select.bytes = bytes;
+}
+
+namespace {
+
+/// Every selection of the run: over tiles of any width, and over the slots, for
+/// full and last sets of queries.
+void planSelections(FlatKnnPlan& plan, const FlatKnnProblem& p) {
+    plan.selections.clear();
+    const auto add = [&](const SelectProblem& shape, bool ofSlots) {
+        for (const FlatKnnPlan::Selection& one : plan.selections) {
+            if (one.rows == shape.rows && one.cols == shape.cols &&
+                one.ofSlots == ofSlots) {
+                return;
+            }
+        }
+        plan.selections.push_back(
+                {planSelection(shape), shape.rows, shape.cols, ofSlots});
+    };
     const idx_t n = p.numVectors;
     const idx_t last = n - plan.tileBegin(plan.numVectorTiles - 1, n);
     const idx_t widest = plan.numVectorTiles == 1 ? n : plan.tileVectors;
     const idx_t narrow =
             plan.numVectorTiles == 1 ? n : widest - FlatKnnPlan::kTileStep;
     const idx_t sets = divUp(p.numQueries, plan.tileQueries);
-    size_t bytes = 0;
-    const auto need = [&](const SelectProblem& one) {
-        bytes = std::max(bytes, selectWorkspaceBytes(one));
-    };
     for (idx_t queries :
          {plan.tileQueries, p.numQueries - (sets - 1) * plan.tileQueries}) {
         for (idx_t cols : {widest, narrow, last}) {
-            need(tileSelection(p, plan, queries, cols));
+            add(tileSelection(p, plan, queries, cols), false);
         }
         for (int filled = 2; filled <= plan.slots; ++filled) {
-            need(mergeSelection(p, plan, queries, filled));
+            add(mergeSelection(p, plan, queries, filled), true);
         }
     }
-    select.data = slices.take<uint8_t>(bytes);
-    select.bytes = bytes;
+}
+
+} // namespace
+
+const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
+        const {
+    for (const Selection& one : selections) {
+        if (one.rows == rows && one.cols == cols && one.ofSlots == ofSlots) {
+            return one.plan;
+        }
+    }
+    throw Error(formatMessage(
+            "no selection of %lld x %lld was planned: the problem is not of "
+            "the plan's shape",
+            (long long)rows,
+            (long long)cols));
+}
+
+std::string FlatKnnPlan::toString() const {
+    if (!method) {
+        return "no queries";
+    }
+    return formatMessage(
+                   "%s: %lld queries x %lld vectors a tile, %lld tiles of "
+                   "vectors, %d slots, %zu bytes; ",
+                   method->name,
+                   (long long)tileQueries,
+                   (long long)tileVectors,
+                   (long long)numVectorTiles,
+                   slots,
+                   bytes) +
+            selections.front().plan.toString();
 }
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
@@ -197,6 +242,7 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
         const idx_t most = std::clamp(
                 values / plan.distanceStride, fewest, kMostTileQueries);
         plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, most));
+        planSelections(plan, p);
         plan.bytes = measure(p, plan);
     };
     const size_t rowBytes = sizeof(float) * FlatKnnPlan::kTileStep *

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
@@ -25,7 +27,21 @@ struct FlatKnnPlan {
     /// merged at a time; the first slot then holds the best so far.
     int slots = 0;
 
+    /// The selections over tiles and over slots, each planned once.
+    struct Selection {
+        SelectPlan plan;
+        idx_t rows = 0;
+        idx_t cols = 0;
+        bool ofSlots = false;
+    };
+    std::vector<Selection> selections;
+    /// That of this shape, which is one of them.
+    const SelectPlan& selectionOf(idx_t rows, idx_t cols, bool ofSlots) const;
+
     size_t bytes = 0;
+
+    /// One line: method, tiles, slots, bytes and the first selection.
+    std::string toString() const;
 
     /// Tiles begin at multiples of it (DistanceTile).
     static constexpr idx_t kTileStep = 8;
@@ -61,8 +77,8 @@ struct FlatKnnScratch {
             WorkspaceSlices& slices);
 };
 
-/// The selection over one tile, and the one over the slots of several. Set are
-/// the shape and which of the pointers will be given, not where they point.
+/// The selection over one tile, and the one over the slots of several: shapes,
+/// without pointers.
 SelectProblem tileSelection(
         const FlatKnnProblem& problem,
         const FlatKnnPlan& plan,

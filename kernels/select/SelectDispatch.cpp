@@ -93,20 +93,6 @@ class NoPlan final : public SelectFamilyPlan {
     size_t workspaceBytes_;
 };
 
-/// Nothing for no rows. Throws unless the implementation takes the problem.
-std::shared_ptr<const SelectFamilyPlan> planOf(
-        const SelectImplementation& one,
-        const SelectProblem& ordered) {
-    checkTaken(one, ordered);
-    if (ordered.rows == 0) {
-        return nullptr;
-    }
-    if (one.plan) {
-        return one.plan(ordered);
-    }
-    return std::make_shared<NoPlan>(ordered, one);
-}
-
 void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
     const auto same = [](const char* name, long long one, long long other) {
         BITS_THROW_IF_NOT_FMT(
@@ -123,6 +109,13 @@ void checkSameShape(const SelectProblem& planned, const SelectProblem& p) {
     same("sorted", planned.sorted, p.sorted);
     same("hasIds", planned.hasIds(), p.hasIds());
     same("hasColBias", planned.hasColBias(), p.hasColBias());
+}
+
+/// The plan of an implementation that takes the shape, which has rows.
+std::shared_ptr<const SelectFamilyPlan> familyPlan(
+        const SelectImplementation& one,
+        const SelectProblem& shape) {
+    return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
 } // namespace
@@ -161,6 +154,31 @@ SelectAlgorithm selectAlgorithmOf(const std::string& name) {
             "algorithm = '%s' is none of %s", name.c_str(), names.c_str()));
 }
 
+size_t workspaceBytesOf(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem) {
+    checkSelectShape(problem);
+    checkTaken(implementation, problem);
+    return problem.rows == 0
+            ? 0
+            : familyPlan(implementation, withOrder(problem))->workspaceBytes();
+}
+
+void runImplementation(
+        const SelectImplementation& implementation,
+        const SelectProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream) {
+    checkSelectShape(problem);
+    checkTaken(implementation, problem);
+    if (problem.rows == 0) {
+        return;
+    }
+    checkSelectPointers(problem);
+    const SelectProblem ordered = withOrder(problem);
+    familyPlan(implementation, ordered)->run(ordered, workspace, stream);
+}
+
 std::string SelectPlan::toString() const {
     return std::string(nameOf(algorithm_)) + ": " +
             (family_ ? family_->toString() : "no rows");
@@ -169,9 +187,13 @@ std::string SelectPlan::toString() const {
 SelectPlan planSelection(const SelectProblem& shape) {
     SelectPlan plan;
     plan.algorithm_ = chosen(shape);
+    const SelectImplementation& one = *implementationOf(plan.algorithm_);
+    checkTaken(one, shape);
     plan.shape_ = withOrder(shape);
-    plan.family_ = planOf(*implementationOf(plan.algorithm_), plan.shape_);
-    plan.workspaceBytes_ = plan.family_ ? plan.family_->workspaceBytes() : 0;
+    if (shape.rows > 0) {
+        plan.family_ = familyPlan(one, plan.shape_);
+        plan.workspaceBytes_ = plan.family_->workspaceBytes();
+    }
     return plan;
 }
 
@@ -183,41 +205,19 @@ void runSelect(
     checkSelectShape(problem);
     const SelectProblem ordered = withOrder(problem);
     checkSameShape(plan.shape_, ordered);
-    if (plan.family_) {
-        checkSelectPointers(problem);
-        plan.family_->run(ordered, workspace, stream);
+    if (!plan.family_) {
+        return;
     }
-}
-
-size_t workspaceBytesOf(
-        const SelectImplementation& implementation,
-        const SelectProblem& problem) {
-    checkSelectShape(problem);
-    const auto plan = planOf(implementation, withOrder(problem));
-    return plan ? plan->workspaceBytes() : 0;
-}
-
-void runImplementation(
-        const SelectImplementation& implementation,
-        const SelectProblem& problem,
-        Workspace workspace,
-        cudaStream_t stream) {
-    checkSelectShape(problem);
-    const SelectProblem ordered = withOrder(problem);
-    if (const auto plan = planOf(implementation, ordered)) {
-        checkSelectPointers(problem);
-        plan->run(ordered, workspace, stream);
-    }
-}
-
-SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
-    const SelectAlgorithm algorithm = chosen(problem);
-    checkTaken(*implementationOf(algorithm), problem);
-    return algorithm;
+    checkSelectPointers(problem);
+    plan.family_->run(ordered, workspace, stream);
 }
 
 size_t selectWorkspaceBytes(const SelectProblem& problem) {
     return planSelection(problem).workspaceBytes();
+}
+
+SelectAlgorithm chosenAlgorithm(const SelectProblem& problem) {
+    return planSelection(problem).algorithm();
 }
 
 void runSelect(

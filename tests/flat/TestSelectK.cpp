@@ -278,7 +278,7 @@ TEST_F(SelectK, ScratchWithinTheBudget) {
             one.rows = 1;
             one.cols = cols;
             one.k = k;
-            one.multiprocessors = multiprocessorCount();
+            one.device.multiprocessors = multiprocessorCount();
             const size_t budget = std::max(temporary, size_t(32) << 20);
             EXPECT_LE(
                     resources->largest,

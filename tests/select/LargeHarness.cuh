@@ -36,7 +36,7 @@ inline void expectBestOf(
     p.keys = keys;
     p.outKeys = outKeys.data();
     p.outIds = outIds.data();
-    p.multiprocessors = multiprocessorCount();
+    p.device.multiprocessors = multiprocessorCount();
     const size_t bytes = method.workspaceBytes(p);
     if (!hasFreeMemory(bytes)) {
         GTEST_SKIP() << name << " needs " << (bytes >> 30) << " GiB of scratch";
