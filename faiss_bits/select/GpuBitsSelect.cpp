@@ -113,7 +113,7 @@ void runPages(
     problem.sorted = params.sorted;
     problem.algorithm = params.algorithm;
     problem.idType = params.idType;
-    problem.ids = params.ids; // says that there are some
+    problem.idsGiven = ids >= 0;
     problem.device = deviceTraits(context.device);
     // One algorithm for all pages and batches: it decides the order of an
     // unsorted result.
