@@ -98,7 +98,7 @@ def algorithm_names():
 
 def test_candidates_are_algorithms():
     names = algorithm_names()
-    assert "Auto" in names and len(names) == 13
+    assert "Auto" in names and len(names) == 8
     for name in tune_select.ALGORITHMS:
         assert tune_select.enumerator(name) in names
 
