@@ -65,7 +65,7 @@ struct SortCase {
     bool limits = false;  ///< an entry that about k are not above
     bool bySort = true;   ///< runSurvivorSort; false: runSurvivors
     bool tellCols = true; ///< the list's bound of columns is that of the case
-    int64_t lost = 0;     ///< counts say so many more than there are
+    int64_t lost = 0; ///< counts of full lists say so many more than there are
 
     std::string describe() const {
         std::ostringstream text;
@@ -121,7 +121,8 @@ class SortData {
         }
         for (int64_t r = 0; r < c.rows; ++r) {
             const int64_t count = c.counts[r % c.counts.size()];
-            counts.push_back(uint32_t(count + c.lost));
+            const int64_t lost = count == capacity_ ? c.lost : 0;
+            counts.push_back(uint32_t(count + lost));
             addRow(r, count, random);
         }
         if (c.givenIds) {
