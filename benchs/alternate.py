@@ -78,7 +78,8 @@ def write(options, metas, cells):
     for row, times in cells.values():
         for method, list_of_ms in sorted(times.items()):
             keep = {name: value for name, value in row.items()
-                    if name not in ("ms", "frac_read", "gdist_s", "method")}
+                    if name not in ("ms", "frac_read", "gdist_s", "method",
+                                    "algorithm")}
             rows.append(dict(keep, method=method,
                              ms=statistics.median(list_of_ms)))
     save(options.out, {"meta": meta, "rows": rows})
