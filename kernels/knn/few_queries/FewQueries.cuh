@@ -15,7 +15,7 @@
 
 namespace faiss_bits {
 
-constexpr int kSmallBatchThreads = 256;
+constexpr int kFewQueriesThreads = 256;
 
 template <class T>
 struct alignas(4 * sizeof(T)) Quad {
@@ -34,7 +34,7 @@ struct FewQueriesBody {
 
     __device__ void run() {
         loadQueries();
-        const int warpsPerBlock = kSmallBatchThreads / kWarpSize;
+        const int warpsPerBlock = kFewQueriesThreads / kWarpSize;
         const int64_t warp =
                 int64_t(blockIdx.x) * warpsPerBlock + threadIdx.x / kWarpSize;
         const int64_t step = int64_t(gridDim.x) * warpsPerBlock;
@@ -53,7 +53,7 @@ struct FewQueriesBody {
         const int padded = paddedDim();
         const T* from = static_cast<const T*>(params.queries);
         for (int i = threadIdx.x; i < Queries * padded;
-             i += kSmallBatchThreads) {
+             i += kFewQueriesThreads) {
             const int q = i / padded;
             const int c = i % padded;
             queries[i] = q < params.numQueries && c < params.d
@@ -202,7 +202,7 @@ struct FewQueriesBody {
 };
 
 template <class T, int Lanes, int Queries, bool IsL2, bool VectorLoads>
-__global__ void __launch_bounds__(kSmallBatchThreads, Queries >= 16 ? 2 : 4)
+__global__ void __launch_bounds__(kFewQueriesThreads, Queries >= 16 ? 2 : 4)
         fewQueriesKernel(const __grid_constant__ FewQueriesParams params) {
     extern __shared__ float4 sharedQueries[];
     FewQueriesBody<T, Lanes, Queries, IsL2, VectorLoads>{

@@ -18,7 +18,7 @@ struct HalfVectors {
 };
 
 template <class T, int Lanes, int Queries, bool IsL2, bool VectorLoads>
-void launchSmallBatchKernel(
+void launchFewQueriesKernel(
         const FewQueriesParams& params,
         int multiprocessors,
         cudaStream_t stream) {
@@ -32,21 +32,21 @@ void launchSmallBatchKernel(
                 int(shared)));
     }
     const idx_t perBlock =
-            idx_t(Body::kVectorsPerWarp) * (kSmallBatchThreads / kWarpSize);
+            idx_t(Body::kVectorsPerWarp) * (kFewQueriesThreads / kWarpSize);
     const idx_t needed = (params.numVectors + perBlock - 1) / perBlock;
     // Two rounds of blocks: the queries are loaded seldom, and a slow block
     // does little harm.
     const idx_t most = idx_t(multiprocessors) * (Queries >= 16 ? 4 : 8);
     kernel<<<
             unsigned(std::min(needed, most)),
-            kSmallBatchThreads,
+            kFewQueriesThreads,
             shared,
             stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
 template <class T, int Lanes, int Queries>
-void launchSmallBatchOf(
+void launchFewQueriesOf(
         const FewQueriesParams& params,
         bool isL2,
         bool vectorLoads,
@@ -54,11 +54,11 @@ void launchSmallBatchOf(
         cudaStream_t stream) {
     const auto launch = isL2
             ? (vectorLoads
-                       ? launchSmallBatchKernel<T, Lanes, Queries, true, true>
-                       : launchSmallBatchKernel<T, Lanes, Queries, true, false>)
+                       ? launchFewQueriesKernel<T, Lanes, Queries, true, true>
+                       : launchFewQueriesKernel<T, Lanes, Queries, true, false>)
             : (vectorLoads
-                       ? launchSmallBatchKernel<T, Lanes, Queries, false, true>
-                       : launchSmallBatchKernel<
+                       ? launchFewQueriesKernel<T, Lanes, Queries, false, true>
+                       : launchFewQueriesKernel<
                                  T,
                                  Lanes,
                                  Queries,
@@ -76,9 +76,9 @@ void launchFewQueries(
         int multiprocessors,
         cudaStream_t stream) {
     using T = typename Vectors::Type;
-    const auto launch = queries == 1 ? launchSmallBatchOf<T, Lanes, 1>
-            : queries == 4           ? launchSmallBatchOf<T, Lanes, 4>
-                                     : launchSmallBatchOf<T, Lanes, 16>;
+    const auto launch = queries == 1 ? launchFewQueriesOf<T, Lanes, 1>
+            : queries == 4           ? launchFewQueriesOf<T, Lanes, 4>
+                                     : launchFewQueriesOf<T, Lanes, 16>;
     launch(params, isL2, vectorLoads, multiprocessors, stream);
 }
 

@@ -48,7 +48,7 @@ inline unsigned blocksByTile(const MultiPassParams& p) {
 template <class Keys>
 void getMultiPassLaunches(MultiPassLaunches& to) {
     using Row = typename Keys::Row;
-    static_assert(Row::Tile::kSize == kFilterTile);
+    static_assert(Row::Tile::kSize == kMatchTile);
     to.drawSplitters = launchMultiPass<drawSplittersKernel<Row>, blocksByRow>;
     to.countSplitters =
             launchMultiPass<countKernel<Row, SplitterBuckets>, blocksBySplit>;
@@ -56,7 +56,7 @@ void getMultiPassLaunches(MultiPassLaunches& to) {
             launchMultiPass<countKernel<Row, DigitBuckets>, blocksBySplit>;
     to.partition = launchMultiPass<partitionKernel<Row>, blocksBySplit>;
     to.finish = launchMultiPass<finishKernel<Row>, blocksByRow>;
-    to.filter = launchMultiPass<filterKernel<Row>, blocksByTile>;
+    to.match = launchMultiPass<matchKernel<Row>, blocksByTile>;
     to.listAll = launchMultiPass<listAllKernel<Row>, blocksBySplit>;
     to.bitsGlobal = launchMultiPass<bitsGlobalKernel<Row>, blocksBySplit>;
 }

@@ -25,13 +25,13 @@ struct MultiPassLaunches {
     Launch countDigits;    // rows * splits blocks
     Launch partition;      // rows * splits blocks
     Launch finish;         // one block a row
-    Launch filter;         // rows * tiles blocks
+    Launch match;          // rows * tiles blocks
     Launch listAll;        // rows * splits blocks
     Launch bitsGlobal;     // rows * splits blocks
 };
 
-/// Columns that a block of `filter` reads; a tile of every type of keys.
-constexpr uint32_t kFilterTile = 4096;
+/// Columns that a block of `match` reads; a tile of every type of keys.
+constexpr uint32_t kMatchTile = 4096;
 
 template <class Keys>
 void getMultiPassLaunches(MultiPassLaunches& launches);

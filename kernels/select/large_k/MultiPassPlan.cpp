@@ -84,7 +84,7 @@ MultiPassPlan planMultiPass(const SelectProblem& p, MultiPassKind kind) {
     }
     plan.buckets = radix ? kDigitBuckets : kSampleBuckets;
     plan.passes = radix ? radixPasses(p.cols) : samplePasses(p.cols);
-    plan.tiles = twoStages ? uint32_t(divUp(p.cols, kFilterTile)) : 0;
+    plan.tiles = twoStages ? uint32_t(divUp(p.cols, kMatchTile)) : 0;
     if (plan.passes > 0) {
         plan.capacities[0] = capacityFor(p.cols, p.cols * 5 / 32);
         plan.capacities[1] = capacityFor(p.cols, p.cols * 5 / 128);

@@ -14,7 +14,7 @@ struct MultiPassPlan {
     uint32_t splits = 1;         // blocks of a row
     uint32_t buckets = 0;        // of a pass
     int passes = 0;              // at most; what is left then is for one block
-    uint32_t tiles = 0;          // of a row, for the filter of two stages
+    uint32_t tiles = 0;          // of a row, for the matches of two stages
     uint32_t capacities[2] = {}; // candidates that the buffers of a row hold
     bool sortsAll = false;       // k >= cols: the rest is not used
 

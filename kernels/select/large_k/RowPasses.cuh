@@ -7,7 +7,7 @@
 /// Differs from the thesis: a row has as many blocks as it takes to fill the
 /// device, each with a histogram of its own; entries are (key, column), so the
 /// k-th one is a single entry and ties cost nothing; candidates that would not
-/// fit the bounded buffer stay where they are and are filtered again.
+/// fit the bounded buffer stay where they are and are read again.
 #pragma once
 
 #include <cuda/atomic>
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kMultiPassThreads, 3)
 }
 
 /// One block a row: the k-th entry among the last candidates. One stage: the
-/// rest of the result is written; two stages: the limit for the filter. The
+/// rest of the result is written; two stages: the limit for the matches. The
 /// calls spill 16 bytes, once a row.
 template <class Keys>
 __global__ void __launch_bounds__(kMultiPassThreads)
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kMultiPassThreads)
     });
 }
 
-/// What a tile of the filter tells those behind it: the matches of the tile
+/// What a tile of matches tells those behind it: the matches of the tile
 /// alone, or of all tiles of the row up to it. Zero: nothing yet.
 class TileStates {
    public:
@@ -256,7 +256,7 @@ class TileStates {
 /// order of columns.
 template <class Keys>
 __global__ void __launch_bounds__(kMultiPassThreads)
-        filterKernel(const __grid_constant__ MultiPassParams p) {
+        matchKernel(const __grid_constant__ MultiPassParams p) {
     __shared__ OrderedPlaces::SharedStorage scanStorage;
     __shared__ uint32_t ticket;
     __shared__ uint32_t first;

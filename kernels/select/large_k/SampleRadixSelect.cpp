@@ -106,7 +106,7 @@ void runPasses(
     p.pass = uint32_t(plan.passes);
     launches.finish(p, stream);
     if (!p.oneStage) {
-        launches.filter(p, stream);
+        launches.match(p, stream);
     }
 }
 

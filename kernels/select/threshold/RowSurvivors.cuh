@@ -56,7 +56,7 @@ struct RowSurvivors {
             } else {
                 tile.load(at, end);
             }
-            filter(tile);
+            admit(tile);
             if constexpr (Ahead) {
                 tile = next;
             }
@@ -65,7 +65,7 @@ struct RowSurvivors {
 
     /// Appends the survivors of one tile.
     template <class AnyTile>
-    __device__ __forceinline__ void filter(const AnyTile& tile) {
+    __device__ __forceinline__ void admit(const AnyTile& tile) {
         append(tile, surviving(tile));
     }
 

@@ -1,4 +1,4 @@
-/// The kernels for few rows: the limit of every row, and the filter with each
+/// The kernels for few rows: the limit of every row, and the scan with each
 /// row split over many blocks (kernels/survivors finishes the rows). What the
 /// blocks of a row share is one number, the limit, so that a row may be cut as
 /// finely as the device asks for (cf. Hanak 2023, 5.4.2, where every part
@@ -42,7 +42,7 @@ struct SampleLimitBody {
         uint64_t least[kSampleItems];
         Sample::draw(
                 params, params.firstRow + row, part, params.sampleParts, least);
-        // The filter's first reads must not delay those of the sample.
+        // The scan's first reads must not delay those of the sample.
         allowNext();
         if (params.sampleParts > 1) {
             leave(row, part, least);
@@ -190,7 +190,7 @@ struct SplitRowsBody {
             typename Stream::Tile tile(params, rowOfKeys);
             for (uint32_t t = 0; t < stream.numTiles; ++t) {
                 stream.read(t, tile);
-                kept.filter(tile);
+                kept.admit(tile);
                 stream.request(t + kStages);
             }
         }

@@ -31,7 +31,7 @@ void launchWholeRows(
     ThresholdParams p = params;
     const size_t wanted = Body::words(p.stages, p.capacity) * 8;
     const size_t bytes = allowSharedBytes(kernel, wanted);
-    // A device with less shared memory: rows with more survivors are filtered
+    // A device with less shared memory: rows with more survivors are scanned
     // again.
     p.capacity -= uint32_t((wanted - bytes + 7) / 8);
     kernel<<<blocks, Threads, bytes, stream>>>(p);

@@ -32,7 +32,7 @@ constexpr int wholeRowBlocks(int threads, int room, bool streams) {
             threads;
 }
 
-/// What the filter kernels get beside the shape of the selection.
+/// What the kernels get beside the shape of the selection.
 struct ThresholdParams : SelectParams, ListParams {
     // Places of four columns that a thread draws; 0: every column survives.
     int samplePlaces = 0;

@@ -118,10 +118,10 @@ void gatherSurvivors(
         cudaStream_t stream) {
     const Launch sample = forKeys(
             p, []<class Keys>() -> Launch { return launchSampleLimit<Keys>; });
-    const Launch filter = forKeys(
+    const Launch scan = forKeys(
             p, []<class Keys>() -> Launch { return launchSplitRows<Keys>; });
     sample(params, unsigned(rows * plan.sampleParts), stream);
-    filter(params, unsigned(rows * plan.splits), stream);
+    scan(params, unsigned(rows * plan.splits), stream);
 }
 
 void runSplit(

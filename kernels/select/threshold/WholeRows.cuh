@@ -1,4 +1,4 @@
-/// One block a row, for many rows: sample, filter and finish in one kernel.
+/// One block a row, for many rows: sample, scan and finish in one kernel.
 ///
 /// Bound by: the read of the keys. The blocks of a multiprocessor are at
 /// different places of their rows, so that one sorts while others read.
@@ -17,7 +17,7 @@ struct WholeRowsBody {
     using Sample = RowSample<Tile, Threads>;
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Filter = RowSurvivors<Tile, false, DropOverflow>;
+    using Scan = RowSurvivors<Tile, false, DropOverflow>;
     using Stream = TileStream<T, Threads>;
     static constexpr bool kStreams = !Tile::kHasBias;
 
@@ -60,9 +60,9 @@ struct WholeRowsBody {
                     least, params.sampleRank, params.mostSampleRank);
         }
         const uint32_t wanted = min(uint32_t(params.k), params.cols);
-        limit = filter(row, limit, wanted);
+        limit = scan(row, limit, wanted);
         if (shared.buffered > params.capacity || shared.buffered < wanted) {
-            limit = filterExactly(shared, survivors, params, row, wanted);
+            limit = scanExactly(shared, survivors, params, row, wanted);
         }
         Finish{shared.finish}.run(
                 params,
@@ -78,13 +78,13 @@ struct WholeRowsBody {
     /// Returns the limit that it came to. Begins and ends with the block in
     /// step.
     __device__ __forceinline__ uint64_t
-    filter(uint32_t row, uint64_t limit, uint32_t wanted) {
+    scan(uint32_t row, uint64_t limit, uint32_t wanted) {
         if (threadIdx.x == 0) {
             shared.buffered = 0;
             shared.minusZero = Tile::kHasBias;
         }
         __syncthreads();
-        Filter kept{
+        Scan kept{
                 limit,
                 survivors,
                 &shared.buffered,
@@ -93,17 +93,17 @@ struct WholeRowsBody {
                 &shared.minusZero};
         if constexpr (kStreams) {
             if (params.vectorLoads) {
-                filterStream(row, kept, wanted);
+                scanStream(row, kept, wanted);
                 return kept.limit;
             }
         }
-        filterParts(row, kept, wanted);
+        scanParts(row, kept, wanted);
         return kept.limit;
     }
 
-    __device__ __forceinline__ void filterParts(
+    __device__ __forceinline__ void scanParts(
             uint32_t row,
-            Filter& kept,
+            Scan& kept,
             uint32_t wanted) {
         constexpr uint32_t kTile = Threads * Tile::kItems;
         const uint32_t tiles = params.cols / kTile;
@@ -119,9 +119,9 @@ struct WholeRowsBody {
         __syncthreads();
     }
 
-    __device__ __forceinline__ void filterStream(
+    __device__ __forceinline__ void scanStream(
             uint32_t row,
-            Filter& kept,
+            Scan& kept,
             uint32_t wanted) {
         const auto* keys =
                 static_cast<const T*>(params.keys) + params.rowStride * row;
@@ -137,7 +137,7 @@ struct WholeRowsBody {
                 lowerAt *= params.partGrowth;
             }
             stream.read(t, tile);
-            kept.filter(tile);
+            kept.admit(tile);
             stream.request(t + params.stages);
         }
         kept.take(params, row, stream.column(stream.numTiles), params.cols);
@@ -165,7 +165,7 @@ struct WholeRowsBody {
     /// The sample promised too much or too little: see rareCount in
     /// ThresholdPlan.cpp. Out of line and static, so that it costs the others
     /// no registers.
-    __device__ static __noinline__ uint64_t filterExactly(
+    __device__ static __noinline__ uint64_t scanExactly(
             SharedStorage& shared,
             uint64_t* survivors,
             const ThresholdParams& params,
@@ -178,12 +178,12 @@ struct WholeRowsBody {
             shared.buffered = 0;
         }
         __syncthreads();
-        Filter{limit,
-               survivors,
-               &shared.buffered,
-               params.capacity,
-               {},
-               &shared.minusZero}
+        Scan{limit,
+             survivors,
+             &shared.buffered,
+             params.capacity,
+             {},
+             &shared.minusZero}
                 .take(params, row, 0, params.cols);
         __syncthreads();
         return limit;
