@@ -53,8 +53,10 @@ if(FAISS_BITS_ENABLE_GPU)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
     DESTINATION ${faiss_bits_include_dir}
     FILES_MATCHING PATTERN "*.h"
-    # Read by SelectDispatch.cpp alone, with a file beside it.
+    # Inner headers that read a list in a file beside them, and who names them.
     PATTERN SelectTable.h EXCLUDE
+    PATTERN "*Policy.h" EXCLUDE
+    PATTERN ThresholdPlan.h EXCLUDE
     PATTERN cpu EXCLUDE)
 endif()
 # What the headers of faiss_bits/ name; bits_cpu itself is inside libfaiss_bits.

@@ -77,9 +77,9 @@ void runAllDistances(
     BITS_THROW_IF_NOT_FMT(p.queries, "queries = nullptr");
     BITS_THROW_IF_NOT_FMT(p.vectors, "vectors = nullptr");
     BITS_THROW_IF_NOT_FMT(p.outDistances, "outDistances = nullptr");
-    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
     WorkspaceSlices slices(workspace);
     const AllDistancesScratch scratch(p, slices);
+    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
     kGemmMethod.prepare(p, p.outDistances, p.numVectors, handle)
             ->run({0, p.numQueries, 0, p.numVectors}, stream);
     if (p.metric == Metric::L2) {

@@ -214,9 +214,9 @@ void runFlatKnn(
         return;
     }
     checkPointers(problem);
-    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
     WorkspaceSlices slices(workspace);
     const FlatKnnScratch scratch(problem, plan, slices);
+    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
     FlatKnnRun(problem, plan, scratch, handle, stream).run();
 }
 
