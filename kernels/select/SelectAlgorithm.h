@@ -11,7 +11,7 @@ enum class SelectAlgorithm {
     Auto, ///< from the tuning table
 
     // One pass, the best k in shared memory; k <= 2048.
-    Bits, ///< Hanak 2023, 4.1: radius filter, buffer, bitonic merges
+    Bits, ///< Hanak 2023, 4.1: a radius, a buffer, bitonic merges
 
     // Any k.
     SampleThreshold, ///< a limit from a sample, one pass, survivors sorted

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <vector>
 
