@@ -15,7 +15,7 @@ enum class DataType : uint8_t { Float32, Float16, BFloat16 };
 enum class IdType : uint8_t { Int32, Int64 };
 
 /// How far a vector is from a query. The families on the GPU know the first
-/// two and refuse the others; those on the CPU know all.
+/// two and refuse the others; those on the CPU know all up to Cosine.
 enum class Metric : uint8_t {
     L2,           ///< squared; smallest first
     InnerProduct, ///< largest first
@@ -23,7 +23,18 @@ enum class Metric : uint8_t {
     Linf,         ///< largest |difference|
     Lp,           ///< sum of |difference|^p, without the root, as FAISS
     Cosine,       ///< of vectors of any length; largest first
+    // The terms of these are in kernels/canonical/Distance.h.
+    Canberra,      ///< smallest first, as the next two
+    BrayCurtis,    //
+    JensenShannon, //
+    Jaccard,       ///< a similarity: largest first
 };
+
+/// True if the largest values are the nearest.
+constexpr bool isSimilarity(Metric metric) {
+    return metric == Metric::InnerProduct || metric == Metric::Cosine ||
+            metric == Metric::Jaccard;
+}
 
 constexpr size_t sizeOf(DataType type) {
     return type == DataType::Float32 ? 4 : 2;

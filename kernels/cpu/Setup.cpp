@@ -34,8 +34,10 @@ KernelMetric kernelMetricOf(Metric metric, T metricArg) {
             return metricArg == 1    ? KernelMetric::L1
                     : metricArg == 2 ? KernelMetric::Squares
                                      : KernelMetric::Power;
+        default:
+            throw Error(formatMessage(
+                    "metric = %d has no kernel on the CPU", int(metric)));
     }
-    throw Error(formatMessage("metric = %d is not known", int(metric)));
 }
 
 void checkIds(const char* name, const idx_t* ids, idx_t count) {
@@ -95,8 +97,7 @@ Setup<T> checkProblem(const Problem<T>& p, bool shapeOnly) {
             variant);
     Setup<T> setup;
     setup.metric = kernelMetricOf(p.metric, p.metricArg);
-    setup.similarity =
-            p.metric == Metric::InnerProduct || p.metric == Metric::Cosine;
+    setup.similarity = isSimilarity(p.metric);
     setup.power = p.metricArg;
     setup.depth = p.d;
     setup.queries = {

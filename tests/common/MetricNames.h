@@ -21,6 +21,14 @@ inline const char* metricName(Metric metric) {
             return "Lp";
         case Metric::Cosine:
             return "Cosine";
+        case Metric::Canberra:
+            return "Canberra";
+        case Metric::BrayCurtis:
+            return "BrayCurtis";
+        case Metric::JensenShannon:
+            return "JensenShannon";
+        case Metric::Jaccard:
+            return "Jaccard";
     }
     return "?";
 }

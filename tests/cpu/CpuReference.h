@@ -101,8 +101,9 @@ Wide<T> referenceDistance(
             return sums.largest;
         case Metric::Lp:
             return sums.powers;
+        default:
+            return std::numeric_limits<Wide<T>>::quiet_NaN();
     }
-    return std::numeric_limits<Wide<T>>::quiet_NaN();
 }
 
 /// The keys that a search may return for one vector.
@@ -248,8 +249,9 @@ Accepted<T> acceptedKeys(
                     sums.powers,
                     unit * sums.powerErrors + gammaOf<T>(d) * sums.powers +
                             tiny);
+        default:
+            return onlyNan;
     }
-    return onlyNan;
 }
 
 } // namespace faiss_bits::test

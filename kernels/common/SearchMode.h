@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+namespace faiss_bits {
+
+/// What a search promises of its distances and of their order.
+enum class SearchMode : uint8_t {
+    /// Canonical distances (kernels/canonical/Distance.h) in every place, and
+    /// the order (distance, id) that they make. docs/exact.md
+    Certified,
+    /// The distances of the arithmetic that is fastest, as FAISS: their last
+    /// bits, and with them the order of near neighbours, depend on the size of
+    /// the batch and on the machine.
+    Plain,
+};
+
+/// What certified searches did, in queries and in candidates. Each query is
+/// either `certified` or `repeated`.
+struct SearchStats {
+    /// Queries whose first candidates were proved to be enough.
+    int64_t certified = 0;
+    /// Queries that were searched again, by canonical distances of all vectors.
+    int64_t repeated = 0;
+    /// Candidates whose canonical distance was computed, scans of repeated
+    /// queries not counted.
+    int64_t rescored = 0;
+};
+
+} // namespace faiss_bits
