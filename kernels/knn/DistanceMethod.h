@@ -4,6 +4,7 @@
 
 #include <cublas_v2.h>
 
+#include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/FlatKnn.h"
 
 namespace faiss_bits {
@@ -36,6 +37,9 @@ struct DistanceMethod {
 
     /// L2: the values are -2 <q, x>, and the selection adds the norms.
     bool addsNorms;
+
+    /// How far its distances may be from the canonical ones.
+    ErrorBound (*bound)(const FlatKnnProblem& problem);
 
     /// Gets ready to write to values [any, stride], on the device. Throws
     /// Error before anything is enqueued.

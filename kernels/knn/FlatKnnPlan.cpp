@@ -39,6 +39,10 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             p.device.multiprocessors >= 1,
             "device.multiprocessors = %d is below 1",
             p.device.multiprocessors);
+    BITS_THROW_IF_NOT_FMT(
+            p.mode == SearchMode::Certified || p.mode == SearchMode::Plain,
+            "mode = %d is neither Certified nor Plain",
+            int(p.mode));
 }
 
 namespace {
@@ -135,17 +139,26 @@ SelectProblem mergeSelection(
 }
 
 FlatKnnScratch::FlatKnnScratch(
-        const FlatKnnProblem& p,
+        const FlatKnnProblem& problem,
         const FlatKnnPlan& plan,
         WorkspaceSlices& slices) {
+    const FlatKnnProblem p = generatorProblem(problem, plan);
     if (plan.makeVectorNorms) {
         vectorNorms = slices.take<float>(p.numVectors);
     }
     if (addsNorms(p, plan)) {
         queryNorms = slices.take<float>(p.numQueries);
     }
-    distances =
-            slices.take<float>(size_t(plan.tileQueries) * plan.distanceStride);
+    const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
+    if (plan.certified) {
+        certified.take(problem, plan.places, plan.tileQueries, slices);
+        certified.listEntries =
+                std::max(leastListEntries(problem), (values + 1) / 2);
+        certified.lists = slices.take<uint64_t>(certified.listEntries);
+        distances = reinterpret_cast<float*>(certified.lists);
+    } else {
+        distances = slices.take<float>(values);
+    }
     const size_t places = size_t(plan.tileQueries) * plan.slots * p.k;
     for (int i = 0; i < 2; ++i) {
         tileKeys[i] = slices.take<float>(places);
@@ -224,12 +237,27 @@ std::string FlatKnnPlan::toString() const {
             selections.front().plan.toString();
 }
 
-FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
-    checkFlatKnnShape(p);
+FlatKnnProblem generatorProblem(
+        const FlatKnnProblem& problem,
+        const FlatKnnPlan& plan) {
+    FlatKnnProblem generator = problem;
+    if (plan.certified) {
+        generator.k = plan.places;
+        generator.idType = IdType::Int32;
+    }
+    return generator;
+}
+
+FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes) {
+    checkFlatKnnShape(problem);
     FlatKnnPlan plan;
-    if (p.numQueries == 0) {
+    if (problem.numQueries == 0) {
         return plan;
     }
+    plan.certified =
+            problem.mode == SearchMode::Certified && problem.numVectors > 0;
+    plan.places = plan.certified ? candidatesFor(problem) : problem.k;
+    const FlatKnnProblem p = generatorProblem(problem, plan);
     plan.method = &distanceMethodFor(p);
     plan.makeVectorNorms =
             addsNorms(p, plan) && !p.vectorNorms && p.numVectors > 0;
@@ -243,7 +271,7 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
                 values / plan.distanceStride, fewest, kMostTileQueries);
         plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, most));
         planSelections(plan, p);
-        plan.bytes = measure(p, plan);
+        plan.bytes = measure(problem, plan);
     };
     const size_t rowBytes = sizeof(float) * FlatKnnPlan::kTileStep *
             divUp(std::max<idx_t>(p.numVectors, 1), FlatKnnPlan::kTileStep);
