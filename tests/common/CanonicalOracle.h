@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/common/Types.h"
 #include "tests/common/Oracle.h"
@@ -158,6 +161,30 @@ inline std::vector<Ranked> canonicalTopK(
     }
     return topKOfRow(
             distances.data(), n, nullptr, 0, k, isSimilarity(metric), true);
+}
+
+/// Every place is the oracle's, bit for bit, and those behind are empty.
+inline ::testing::AssertionResult isCanonical(
+        const std::vector<Ranked>& want,
+        bool largest,
+        const float* outDistances,
+        const int64_t* outIds,
+        int64_t k) {
+    const float most = std::numeric_limits<float>::max();
+    for (int64_t i = 0; i < k; ++i) {
+        const bool filled = i < int64_t(want.size());
+        const float key = filled ? float(want[i].key) : largest ? -most : most;
+        const float distance = key + 0.0f; // zero has no sign
+        const int64_t id = filled ? want[i].id : -1;
+        if (outIds[i] != id ||
+            std::memcmp(outDistances + i, &distance, sizeof(float)) != 0) {
+            return ::testing::AssertionFailure()
+                    << "place " << i << " is (" << outDistances[i] << ", "
+                    << outIds[i] << "), canonical is (" << distance << ", "
+                    << id << ")";
+        }
+    }
+    return ::testing::AssertionSuccess();
 }
 
 } // namespace faiss_bits::test

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "tests/common/CanonicalOracle.h"
 #include "tests/common/Compare.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
@@ -136,7 +137,6 @@ struct FlatData {
             stored_ = vectors;
             asked_ = queries;
             roundAllTo(type(), stored_);
-            roundAllTo(type(), asked_);
             for (int64_t i = 0; i < c.q; ++i) {
                 truth_.push_back(distancesToAll(
                         asked_.data() + i * c.d,
@@ -149,8 +149,31 @@ struct FlatData {
         return truth_;
     }
 
-    /// Results within the rounding of fp32 arithmetic.
+    /// Canonical results, bit for bit, of vectors as they are stored and of
+    /// queries as they are.
     void expectNearest(const SearchOutput& out, int64_t k) const {
+        truth();
+        ASSERT_EQ(out.labels.size(), size_t(c.q * k));
+        for (int64_t i = 0; i < c.q; ++i) {
+            ASSERT_TRUE(isCanonical(
+                    canonicalTopK(
+                            isIP() ? Metric::InnerProduct : Metric::L2,
+                            2,
+                            queries.data() + i * c.d,
+                            stored_.data(),
+                            c.n,
+                            c.d,
+                            k),
+                    isIP(),
+                    out.distances.data() + i * k,
+                    out.labels.data() + i * k,
+                    k))
+                    << c << " k=" << k << " query " << i;
+        }
+    }
+
+    /// Results within the rounding of fp32 arithmetic, of others.
+    void expectWithinRounding(const SearchOutput& out, int64_t k) const {
         truth();
         ASSERT_EQ(out.labels.size(), size_t(c.q * k));
         for (int64_t i = 0; i < c.q; ++i) {

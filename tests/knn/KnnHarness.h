@@ -54,30 +54,6 @@ struct KnnResult {
     }
 };
 
-/// Every place is the oracle's, bit for bit, and those behind are empty.
-inline ::testing::AssertionResult isCanonical(
-        const std::vector<Ranked>& want,
-        bool largest,
-        const float* outDistances,
-        const int64_t* outIds,
-        int64_t k) {
-    const float most = maxOf(DataType::Float32);
-    for (int64_t i = 0; i < k; ++i) {
-        const bool filled = i < int64_t(want.size());
-        const float distance = filled ? float(want[i].key)
-                : largest             ? -most
-                                      : most;
-        const int64_t id = filled ? want[i].id : -1;
-        if (outIds[i] != id || !sameBits(outDistances[i], distance + 0.0f)) {
-            return ::testing::AssertionFailure()
-                    << "place " << i << " is (" << outDistances[i] << ", "
-                    << outIds[i] << "), canonical is (" << distance << ", "
-                    << id << ")";
-        }
-    }
-    return ::testing::AssertionSuccess();
-}
-
 class KnnData {
    public:
     explicit KnnData(const KnnCase& c) : case_(c) {

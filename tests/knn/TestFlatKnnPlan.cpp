@@ -130,11 +130,12 @@ TEST(FlatKnnPlan, TheSizeLeadsToThePlanItCameFrom) {
 TEST(FlatKnnPlan, ScratchSufficesForEverySelection) {
     for (const PlanCase& c : cases()) {
         SCOPED_TRACE(c.describe());
-        const FlatKnnProblem p = c.problem();
+        const FlatKnnProblem whole = c.problem();
         for (size_t budget : kBudgets) {
-            const FlatKnnPlan plan = planFlatKnn(p, budget);
+            const FlatKnnPlan plan = planFlatKnn(whole, budget);
+            const FlatKnnProblem p = generatorProblem(whole, plan);
             WorkspaceSlices slices;
-            const FlatKnnScratch scratch(p, plan, slices);
+            const FlatKnnScratch scratch(whole, plan, slices);
             const idx_t sets = (c.q + plan.tileQueries - 1) / plan.tileQueries;
             const idx_t last = c.q - (sets - 1) * plan.tileQueries;
             for (idx_t queries : {plan.tileQueries, last}) {
@@ -170,7 +171,7 @@ TEST(FlatKnnPlan, LeastScratch) {
         p.vectorNorms = &norm;
         p.numQueries = std::min<idx_t>(c.q, 1000);
         const size_t least = planFlatKnn(p, 0).bytes;
-        size_t most = 16 * kMiB;
+        size_t most = 16 * kMiB + 40 * std::min<size_t>(c.k, c.n);
         if (c.k > kMaxSelectK) {
             const size_t k = c.k;
             const size_t n = c.n;

@@ -12,10 +12,8 @@ namespace faiss_bits {
 
 namespace {
 
-/// Rows with more candidates have several blocks, if there are few of them.
+/// Rows with more candidates have several blocks each.
 constexpr int kOneBlockCandidates = 256;
-constexpr int kMostOneBlockCandidates = 4096;
-constexpr idx_t kFewRows = 64;
 
 /// Entries that a list of the scan gets beside its k, if there is room: the
 /// more, the fewer steps it takes.
@@ -65,7 +63,8 @@ int candidatesFor(const FlatKnnProblem& p) {
     // bound with d and with what the queries were rounded to.
     const idx_t k = p.k;
     const bool isFloat = p.dataType == DataType::Float32;
-    idx_t margin = 16 + k * (p.d + 128) / (isFloat ? 4096 : 1024);
+    idx_t margin = std::min<idx_t>(16, 7 + k) +
+            k * (p.d + 128) / (isFloat ? 4096 : 1024);
     if (p.exactQueries && !isFloat) {
         margin += p.dataType == DataType::Float16 ? k / 4 : k;
     }
@@ -89,8 +88,7 @@ void CertifiedScratch::take(
     const size_t places = size_t(tileQueries) * candidates;
     keys = slices.take<float>(places);
     columns = slices.take<int32_t>(places);
-    if (candidates > kMostOneBlockCandidates ||
-        (candidates > kOneBlockCandidates && tileQueries <= kFewRows)) {
+    if (candidates > kOneBlockCandidates) {
         entries = slices.take<uint64_t>(places);
     }
     flags = slices.take<uint8_t>(2 * tileQueries);

@@ -57,6 +57,10 @@ void launchRescore(const CertifiedParams& params, cudaStream_t stream) {
     launchByRows(rankKernel<kMetric>, params, kRescoreThreads, stream);
 }
 
+/// Blocks of a kernel that a multiprocessor of the current device holds. Asks
+/// the runtime once for each kernel and device.
+int blocksPerMultiprocessor(const void* kernel, int threads);
+
 template <Metric kMetric>
 void launchScanAgain(
         const ScanParams& params,
@@ -65,9 +69,7 @@ void launchScanAgain(
     const void* kernel =
             reinterpret_cast<const void*>(&scanAgainKernel<kMetric>);
     // All blocks are on the device together: they wait for one another.
-    int perMultiprocessor = 0;
-    BITS_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &perMultiprocessor, kernel, kScanThreads, 0));
+    const int perMultiprocessor = blocksPerMultiprocessor(kernel, kScanThreads);
     cudaLaunchConfig_t config = {};
     // A plan may have been made for another device.
     const int most = deviceTraits().multiprocessors;

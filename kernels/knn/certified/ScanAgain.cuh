@@ -16,7 +16,7 @@ constexpr int kScanThreads = 256;
 constexpr int kMaxScanSlots = 128;
 /// Up to so many, a vector is read by eight lanes and met with each query;
 /// more make tiles.
-constexpr int kFewSlots = 4;
+constexpr int kFewSlots = 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 2048;
 /// Vectors of the first step, for every place of the result; each later step
@@ -38,6 +38,7 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        double most[kMaxScanSlots]; // keys above it are beyond the limit
         uint32_t found[kScanThreads / kWarpSize];
         uint32_t kept;
     };
@@ -153,9 +154,15 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kScanThreads) {
-            shared.limits[s] =
+            const uint64_t limit =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
+            shared.limits[s] = limit;
+            // A little above, as distances are rounded after this test.
+            const double key = keyValue(entryKey(limit));
+            shared.most[s] = limit == kNoEntry || !isfinite(key)
+                    ? double(INFINITY)
+                    : key + fabs(key) * 0x1p-20 + 0x1p-140;
         }
         __syncthreads();
     }
@@ -169,6 +176,11 @@ struct ScanAgain {
             uint32_t slot,
             int64_t vector,
             double distance) {
+        // Most are, and need no more than this. NaN goes on.
+        if ((kIsSimilarity<kMetric> ? -distance : distance) >
+            shared.most[slot]) {
+            return;
+        }
         const uint64_t entry =
                 distanceEntry<kMetric>(distance, uint32_t(vector));
         // kNoEntry is not below the first limit, which is kNoEntry.
@@ -246,8 +258,22 @@ struct ScanAgain {
         unsigned long long* list = reinterpret_cast<unsigned long long*>(
                 params.lists + slot * params.capacity);
         const auto forEach = [&](auto take) {
-            for (uint32_t i = threadIdx.x; i < count; i += kScanThreads) {
-                take(uint64_t(__ldcg(list + i)));
+            // Several loads in flight.
+            constexpr int kChunk = 8;
+            for (uint32_t i = threadIdx.x; i < count;
+                 i += kChunk * kScanThreads) {
+                uint64_t chunk[kChunk];
+#pragma unroll
+                for (int j = 0; j < kChunk; ++j) {
+                    const uint32_t at = i + j * kScanThreads;
+                    chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
+                }
+#pragma unroll
+                for (int j = 0; j < kChunk; ++j) {
+                    if (chunk[j] != kNoEntry) {
+                        take(chunk[j]);
+                    }
+                }
             }
         };
         const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
@@ -256,12 +282,20 @@ struct ScanAgain {
         }
         __syncthreads();
         // Places before those that are still to be read are free.
-        for (uint32_t base = 0; base < count; base += kScanThreads) {
-            const uint32_t i = base + threadIdx.x;
-            const uint64_t entry = i < count ? __ldcg(list + i) : kNoEntry;
+        constexpr int kChunk = 8;
+        for (uint32_t base = 0; base < count; base += kChunk * kScanThreads) {
+            uint64_t chunk[kChunk];
+#pragma unroll
+            for (int j = 0; j < kChunk; ++j) {
+                const uint32_t at = base + j * kScanThreads + threadIdx.x;
+                chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
+            }
             __syncthreads();
-            if (entry <= limit && entry != kNoEntry) {
-                list[atomicAdd(&shared.kept, 1u)] = entry;
+#pragma unroll
+            for (int j = 0; j < kChunk; ++j) {
+                if (chunk[j] <= limit && chunk[j] != kNoEntry) {
+                    list[atomicAdd(&shared.kept, 1u)] = chunk[j];
+                }
             }
             __syncthreads();
         }

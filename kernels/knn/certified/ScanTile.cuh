@@ -1,6 +1,10 @@
 /// A tile of canonical distances: some queries against some vectors, by one
 /// block, in registers.
 ///
+/// A warp has one of the eight slots of the sums: it takes every eighth
+/// component, of a tile of pairs so large that reading shared memory is little
+/// beside the arithmetic. At the end the slots of a pair meet in shared memory.
+///
 /// Bound by: float64, three operations a component and pair for L2 (a
 /// multiply-add would round once instead of twice).
 #pragma once
@@ -12,19 +16,34 @@ namespace faiss_bits {
 template <Metric kMetric>
 struct ScanTile {
     using Terms = canonical::Terms<kMetric>;
-    static constexpr int kThreads = 256;
-    /// Pairs of a thread, each way; every pair has eight slots of each sum.
-    static constexpr int kPairs = Terms::kSums == 1 ? 2 : 1;
-    // A warp has 4 x 8 lanes, a block 2 x 4 warps.
-    static constexpr int kQueries = 8 * kPairs;
-    static constexpr int kVectors = 32 * kPairs;
-    static constexpr int kDepth = 32; // components at a time
-    static_assert(kDepth % canonical::kSlots == 0);
+    static constexpr int kSums = Terms::kSums;
+    static constexpr int kSlots = canonical::kSlots;
+    static constexpr int kThreads = kSlots * kWarpSize;
+    // Of a warp, 4 lanes along the queries and 8 along the vectors.
+    static constexpr int kQueryLanes = 4;
+    static constexpr int kVectorLanes = 8;
+    // Pairs of a lane, each way.
+    static constexpr int kQueriesOfLane = kSums == 1 ? 8 : 4;
+    static constexpr int kVectorsOfLane = kSums == 1 ? 4 : 2;
+    static constexpr int kQueries = kQueryLanes * kQueriesOfLane;
+    static constexpr int kVectors = kVectorLanes * kVectorsOfLane;
+    static constexpr int kDepth = 64; // components at a time
+    // Pairs that meet at a time: one a thread.
+    static constexpr int kMeeting = kThreads;
+    static constexpr int kQueriesMeeting = kMeeting / kVectors;
+    static constexpr int kLaneQueriesMeeting = kQueriesMeeting / kQueryLanes;
+    static_assert(kDepth % kSlots == 0);
+    static_assert(kLaneQueriesMeeting * kQueryLanes * kVectors == kMeeting);
 
     struct SharedStorage {
-        // One column more: rows begin in different banks.
-        double vectors[kDepth][kVectors + 1];
-        double queries[kDepth][kQueries + 1];
+        union {
+            struct {
+                // One column more: rows begin in different banks.
+                double vectors[kDepth][kVectors + 1];
+                double queries[kDepth][kQueries + 1];
+            };
+            double slots[kSums][kSlots][kMeeting];
+        };
     };
 
     SharedStorage& shared;
@@ -39,94 +58,147 @@ struct ScanTile {
             int64_t last,
             const RowOf& rowOf,
             const Visit& visit) {
-        double sums[kPairs][kPairs][Terms::kSums][canonical::kSlots] = {};
+        double sums[kQueriesOfLane][kVectorsOfLane][kSums] = {};
+        const int slot = threadIdx.x / kWarpSize;
         for (int depth = 0; depth < params.d; depth += kDepth) {
             __syncthreads();
             load(depth, first, last, rowOf);
             __syncthreads();
-            for (int c = 0; c < kDepth; c += canonical::kSlots) {
-#pragma unroll
-                for (int slot = 0; slot < canonical::kSlots; ++slot) {
-                    addComponent(c + slot, slot, sums);
-                }
+            const int end = min(kDepth, params.d - depth);
+            for (int c = slot; c < end; c += kSlots) {
+                addComponent(c, sums);
             }
         }
-#pragma unroll
-        for (int a = 0; a < kPairs; ++a) {
-#pragma unroll
-            for (int b = 0; b < kPairs; ++b) {
-                visit(queryOf(a),
-                      vectorOf(b),
-                      canonical::joinSlots<Terms>(sums[a][b]));
-            }
-        }
+        meet(sums, visit);
     }
 
    private:
-    __device__ __forceinline__ static int queryOf(int a) {
-        const int warp = threadIdx.x / kWarpSize;
-        return warp / 4 * (4 * kPairs) + threadIdx.x % kWarpSize / 8 + 4 * a;
+    using Sums = double[kQueriesOfLane][kVectorsOfLane][kSums];
+
+    __device__ __forceinline__ static int queryLane() {
+        return threadIdx.x % kWarpSize / kVectorLanes;
     }
-    __device__ __forceinline__ static int vectorOf(int b) {
-        const int warp = threadIdx.x / kWarpSize;
-        return warp % 4 * (8 * kPairs) + threadIdx.x % 8 + 8 * b;
+    __device__ __forceinline__ static int vectorLane() {
+        return threadIdx.x % kVectorLanes;
     }
 
-    __device__ __forceinline__ void addComponent(
-            int c,
-            int slot,
-            double (&sums)[kPairs][kPairs][Terms::kSums][canonical::kSlots]) {
-        double x[kPairs];
-        double q[kPairs];
+    __device__ __forceinline__ void addComponent(int c, Sums& sums) {
+        double x[kVectorsOfLane];
+        double q[kQueriesOfLane];
 #pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
-            x[i] = shared.vectors[c][vectorOf(i)];
-            q[i] = shared.queries[c][queryOf(i)];
+        for (int b = 0; b < kVectorsOfLane; ++b) {
+            x[b] = shared.vectors[c][vectorLane() + b * kVectorLanes];
         }
 #pragma unroll
-        for (int a = 0; a < kPairs; ++a) {
+        for (int a = 0; a < kQueriesOfLane; ++a) {
+            q[a] = shared.queries[c][queryLane() + a * kQueryLanes];
+        }
 #pragma unroll
-            for (int b = 0; b < kPairs; ++b) {
-                double one[Terms::kSums];
+        for (int a = 0; a < kQueriesOfLane; ++a) {
 #pragma unroll
-                for (int j = 0; j < Terms::kSums; ++j) {
-                    one[j] = sums[a][b][j][slot];
-                }
-                Terms::add(one, x[b], q[a], params.power);
-#pragma unroll
-                for (int j = 0; j < Terms::kSums; ++j) {
-                    sums[a][b][j][slot] = one[j];
-                }
+            for (int b = 0; b < kVectorsOfLane; ++b) {
+                Terms::add(sums[a][b], x[b], q[a], params.power);
             }
         }
     }
 
-    /// Components depth and on; zeros behind d, which no sum notices.
+    template <class Visit>
+    __device__ __forceinline__ void meet(const Sums& sums, const Visit& visit) {
+        const int slot = threadIdx.x / kWarpSize;
+#pragma unroll
+        for (int begin = 0; begin < kQueriesOfLane;
+             begin += kLaneQueriesMeeting) {
+            __syncthreads();
+#pragma unroll
+            for (int a = 0; a < kLaneQueriesMeeting; ++a) {
+#pragma unroll
+                for (int b = 0; b < kVectorsOfLane; ++b) {
+                    const int pair =
+                            (queryLane() + a * kQueryLanes) * kVectors +
+                            vectorLane() + b * kVectorLanes;
+#pragma unroll
+                    for (int j = 0; j < kSums; ++j) {
+                        shared.slots[j][slot][pair] = sums[begin + a][b][j];
+                    }
+                }
+            }
+            __syncthreads();
+            double joined[kSums][kSlots];
+#pragma unroll
+            for (int j = 0; j < kSums; ++j) {
+#pragma unroll
+                for (int s = 0; s < kSlots; ++s) {
+                    joined[j][s] = shared.slots[j][s][threadIdx.x];
+                }
+            }
+            visit(begin * kQueryLanes + threadIdx.x / kVectors,
+                  threadIdx.x % kVectors,
+                  canonical::joinSlots<Terms>(joined));
+        }
+    }
+
+    /// Components depth and on. All loads are in flight together.
     template <class RowOf>
     __device__ __forceinline__ void load(
             int depth,
             int64_t first,
             int64_t last,
             const RowOf& rowOf) {
-        withVectors(params.vectors, [&](const auto* data) {
-            const bool rowMajor = params.vectors.columnStride == 1;
-            for (int i = threadIdx.x; i < kDepth * kVectors; i += kThreads) {
-                // Neighbours in memory go to neighbouring threads.
-                const int c = rowMajor ? i % kDepth : i / kVectors;
-                const int v = rowMajor ? i / kDepth : i % kVectors;
-                const bool exists = depth + c < params.d && first + v < last;
-                const int64_t at = (first + v) * params.vectors.rowStride +
-                        (depth + c) * params.vectors.columnStride;
-                shared.vectors[c][v] = exists ? double(toFloat(data[at])) : 0.0;
+        const int lane = threadIdx.x % kWarpSize;
+        const int warp = threadIdx.x / kWarpSize;
+        constexpr int kWarps = kThreads / kWarpSize;
+        const int width = min(kDepth, params.d - depth);
+        if (params.vectors.columnStride == 1) {
+            // A warp reads components of one vector.
+            for (int begin = 0; begin < width; begin += kWarpSize) {
+                const int c = begin + lane;
+                withVectors(params.vectors, [&](const auto* data) {
+                    float x[kVectors / kWarps];
+#pragma unroll
+                    for (int i = 0; i < kVectors / kWarps; ++i) {
+                        const int64_t vector = first + warp + i * kWarps;
+                        x[i] = c < width && vector < last
+                                ? toFloat(
+                                          data[vector *
+                                                       params.vectors
+                                                               .rowStride +
+                                               depth + c])
+                                : 0.0f;
+                    }
+#pragma unroll
+                    for (int i = 0; i < kVectors / kWarps; ++i) {
+                        shared.vectors[c][warp + i * kWarps] = double(x[i]);
+                    }
+                });
             }
-        });
-        for (int i = threadIdx.x; i < kDepth * kQueries; i += kThreads) {
-            const int c = i % kDepth;
-            const int64_t row = rowOf(i / kDepth);
-            const bool exists = depth + c < params.d && row >= 0;
-            shared.queries[c][i / kDepth] = exists
-                    ? double(params.queries[row * params.d + depth + c])
-                    : 0.0;
+        } else {
+            withVectors(params.vectors, [&](const auto* data) {
+                for (int i = threadIdx.x; i < width * kVectors; i += kThreads) {
+                    const int c = i / kVectors;
+                    const int64_t vector = first + i % kVectors;
+                    shared.vectors[c][i % kVectors] = vector < last
+                            ? double(toFloat(
+                                      data[vector * params.vectors.rowStride +
+                                           (depth +
+                                            c) * params.vectors.columnStride]))
+                            : 0.0;
+                }
+            });
+        }
+        for (int begin = 0; begin < width; begin += kWarpSize) {
+            const int c = begin + lane;
+            float q[kQueries / kWarps];
+#pragma unroll
+            for (int i = 0; i < kQueries / kWarps; ++i) {
+                const int64_t row = rowOf(warp + i * kWarps);
+                q[i] = c < width && row >= 0
+                        ? params.queries[row * params.d + depth + c]
+                        : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < kQueries / kWarps; ++i) {
+                shared.queries[c][warp + i * kWarps] = double(q[i]);
+            }
         }
     }
 };
