@@ -178,6 +178,20 @@ Narrowed<T> keepExactly(const NarrowJob<T>& job) {
 }
 
 template <class T>
+T findLimit(const NarrowJob<T>& job) {
+    T pivot;
+    if (findPivot(job, pivot)) {
+        return pivot;
+    }
+    std::vector<T> sorted(job.keys, job.keys + job.count);
+    const auto kth = sorted.begin() + (job.k - 1);
+    std::nth_element(sorted.begin(), kth, sorted.end(), [](T a, T b) {
+        return std::isnan(b) ? !std::isnan(a) : a < b;
+    });
+    return *kth;
+}
+
+template <class T>
 Narrowed<T> narrow(const NarrowJob<T>& job) {
     T pivot;
     return findPivot(job, pivot) ? keepNotAbove(job, pivot) : keepExactly(job);
