@@ -23,7 +23,11 @@ class CertifiedSearch {
               setup_(setup),
               kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)),
               k_(std::min(problem.k, setup.numVectors)),
-              candidates_(withMargin(k_, setup.numVectors)) {}
+              candidates_(withMargin(
+                      k_,
+                      setup.numVectors,
+                      setup.metric,
+                      setup.depth)) {}
 
     void run() {
         left_.resize(setup_.numQueries);

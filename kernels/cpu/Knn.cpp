@@ -39,7 +39,7 @@ template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
     const Setup<T> setup = checkKnn(problem, true);
     const idx_t k = problem.mode == SearchMode::Certified
-            ? withMargin(problem.k, setup.numVectors)
+            ? withMargin(problem.k, setup.numVectors, setup.metric, setup.depth)
             : problem.k;
     // An empty index still has a plan of a search, not of a range search.
     return planSearch(setup, problem, std::max<idx_t>(1, k), true);
