@@ -35,9 +35,37 @@ constexpr int slotLanes() {
     return int(hn::MaxLanes(SlotTag()));
 }
 
+/// canonical::Power, by vectors where it is made of products.
+struct CanonicalPowers {
+    explicit CanonicalPowers(double p)
+            : scalar(p), halves(scalar.isSimple() ? int(2 * p) : 0) {}
+
+    HWY_NOINLINE SlotVec operator()(SlotTag d, SlotVec base) const {
+        if (halves > 0) {
+            auto result = halves & 1 ? hn::Sqrt(base) : hn::Set(d, 1.0);
+            for (int rest = halves >> 1; rest != 0; rest >>= 1) {
+                if (rest & 1) {
+                    result = hn::Mul(result, base);
+                }
+                base = hn::Mul(base, base);
+            }
+            return result;
+        }
+        HWY_ALIGN double lanes[slotLanes()];
+        hn::Store(base, d, lanes);
+        for (double& lane : lanes) {
+            lane = scalar(lane);
+        }
+        return hn::Load(d, lanes);
+    }
+
+    canonical::Power scalar;
+    int halves;
+};
+
 struct CanonicalProduct {
     static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const canonical::Power&) {
+    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
         return hn::Add(sum, hn::Mul(x, q));
     }
     template <class D, class V>
@@ -47,14 +75,47 @@ struct CanonicalProduct {
 };
 struct CanonicalSquares : CanonicalProduct {
     static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const canonical::Power&) {
+    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
         const auto difference = hn::Sub(x, q);
         return hn::Add(sum, hn::Mul(difference, difference));
     }
 };
+
+/// Squares whose addition is fused: less work, and not canonical. The sum is
+/// within fusedShare() of the canonical one; where numbers that far apart have
+/// the same float32, that is the canonical distance (roundsAlike).
+struct FusedSquares : CanonicalProduct {
+    static HWY_INLINE SlotVec
+    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+        const auto difference = hn::Sub(x, q);
+        return hn::MulAdd(difference, difference, sum);
+    }
+};
+
+/// Of d fused squares, relative to their sum: the same differences are squared
+/// and added on both sides, with at most d + 1 roundings each.
+inline double fusedShare(int d) {
+    return 4 * (double(d) + 4) * 0x1p-53;
+}
+inline bool roundsAlike(double sum, double share) {
+    // NaN is like nothing.
+    return float(sum - sum * share) == float(sum + sum * share);
+}
+
+/// True if canonical distances are worth looking for by fused ones.
+template <KernelMetric kMetric, class T>
+constexpr bool triesFused() {
+#if HWY_NATIVE_FMA
+    return sizeof(T) == sizeof(float) &&
+            (kMetric == KernelMetric::L2 || kMetric == KernelMetric::Squares);
+#else
+    return false;
+#endif
+}
+
 struct CanonicalAbsolute : CanonicalProduct {
     static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const canonical::Power&) {
+    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
         return hn::Add(sum, hn::Abs(hn::Sub(x, q)));
     }
 };
@@ -66,7 +127,7 @@ struct CanonicalLargest {
         return hn::BitCast(d, hn::Max(hn::BitCast(di, a), hn::BitCast(di, b)));
     }
     static HWY_INLINE SlotVec
-    add(SlotTag d, SlotVec sum, SlotVec x, SlotVec q, const canonical::Power&) {
+    add(SlotTag d, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
         return join(d, sum, hn::Abs(hn::Sub(x, q)));
     }
 };
@@ -76,13 +137,8 @@ struct CanonicalPower : CanonicalProduct {
         SlotVec sum,
         SlotVec x,
         SlotVec q,
-        const canonical::Power& power) {
-        HWY_ALIGN double lanes[slotLanes()];
-        hn::Store(hn::Abs(hn::Sub(x, q)), d, lanes);
-        for (double& lane : lanes) {
-            lane = power(lane);
-        }
-        return hn::Add(sum, hn::Load(d, lanes));
+        const CanonicalPowers& power) {
+        return hn::Add(sum, power(d, hn::Abs(hn::Sub(x, q))));
     }
 };
 

@@ -26,12 +26,14 @@ constexpr int kSlotVecs = kCanonicalSlots / slotLanes();
 constexpr int kSideBySide = slotLanes() > 1 ? slotLanes() : 2;
 
 /// Sums of some rows and one query, or of rows and themselves.
+/// Meanwhile fetches `ahead`.
 template <class Terms, bool kSelf, class T>
 HWY_INLINE void sumRows(
         const double* query,
         const T* const (&rows)[kSideBySide],
+        const T* const (&ahead)[kSideBySide],
         int depth,
-        const canonical::Power& power,
+        const CanonicalPowers& power,
         double (&out)[kSideBySide]) {
     const SlotTag d;
     SlotVec sums[kSideBySide][kSlotVecs];
@@ -44,6 +46,14 @@ HWY_INLINE void sumRows(
     }
     int p = 0;
     for (; p + kCanonicalSlots <= depth; p += kCanonicalSlots) {
+        // A line is 64 bytes: every other time for float. Not all at once, as
+        // few misses can be under way.
+        if (p % (64 / int(sizeof(T))) == 0) {
+            FAISS_BITS_UNROLL_SUMS
+            for (int r = 0; r < kSideBySide; ++r) {
+                __builtin_prefetch(ahead[r] + p);
+            }
+        }
         FAISS_BITS_UNROLL_SUMS
         for (int v = 0; v < kSlotVecs; ++v) {
             const int at = p + v * slotLanes();
@@ -107,27 +117,33 @@ void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
 template <KernelMetric kMetric, class T>
 void rescore(const RescoreJob<T>& job) {
     using Terms = decltype(canonicalTerms<kMetric>());
-    constexpr idx_t kLine = 64 / int(sizeof(T));
-    const canonical::Power power(job.power);
+    const CanonicalPowers power(job.power);
+    const double share = fusedShare(job.depth);
     const T* rows[kSideBySide];
+    const T* ahead[kSideBySide];
     double sums[kSideBySide], squares[kSideBySide] = {};
     for (idx_t first = 0; first < job.count; first += kSideBySide) {
         const int valid = int(std::min<idx_t>(kSideBySide, job.count - first));
         for (int r = 0; r < kSideBySide; ++r) {
             rows[r] = job.vectors.row(job.ids[first + std::min(r, valid - 1)]);
-            const idx_t ahead = first + kSideBySide + r;
-            if (ahead < job.count) {
-                const T* next = job.vectors.row(job.ids[ahead]);
-                for (idx_t p = 0; p < job.depth; p += kLine) {
-                    __builtin_prefetch(next + p);
-                }
+            ahead[r] = job.vectors.row(
+                    job.ids[std::min(first + kSideBySide + r, job.count - 1)]);
+        }
+        const double* query = job.query.components;
+        bool alike = false;
+        if constexpr (triesFused<kMetric, T>()) {
+            sumRows<FusedSquares, false>(
+                    query, rows, ahead, job.depth, power, sums);
+            alike = true;
+            for (const double sum : sums) {
+                alike = alike && roundsAlike(sum, share);
             }
         }
-        sumRows<Terms, false>(
-                job.query.components, rows, job.depth, power, sums);
+        if (!alike) {
+            sumRows<Terms, false>(query, rows, ahead, job.depth, power, sums);
+        }
         if constexpr (kMetric == KernelMetric::Cosine) {
-            sumRows<Terms, true>(
-                    job.query.components, rows, job.depth, power, squares);
+            sumRows<Terms, true>(query, rows, ahead, job.depth, power, squares);
         }
         for (int r = 0; r < valid; ++r) {
             const double distance = kMetric == KernelMetric::Cosine

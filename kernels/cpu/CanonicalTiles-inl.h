@@ -40,7 +40,7 @@ HWY_INLINE void sumLanes(
         idx_t queryStep,
         const double* HWY_RESTRICT vectors,
         int depth,
-        const canonical::Power& power,
+        const CanonicalPowers& power,
         SlotVec (&out)[kRows]) {
     const SlotTag d;
     SlotVec sums[kRows][kCanonicalSlots];
@@ -130,34 +130,93 @@ HWY_INLINE void storeKeys(SlotVec distances, T* to) {
 #endif
 }
 
-/// Rows of a tile from `row` on, against one vector of vectors.
+/// Do sums of fused squares have the float32 of the canonical ones?
+HWY_INLINE bool roundAlike(SlotVec sums, SlotVec share) {
+    const SlotTag d;
+    const hn::Rebind<float, SlotTag> narrow;
+    const auto error = hn::Mul(sums, share);
+    const auto low = hn::DemoteTo(narrow, hn::Sub(sums, error));
+    const auto high = hn::DemoteTo(narrow, hn::Add(sums, error));
+    (void)d;
+    return hn::AllTrue(narrow, hn::Eq(low, high));
+}
+
+/// Sums of fused squares of kRows queries [depth][queryStep] and a whole panel,
+/// as widenPanel leaves it. They need no slots, and so fewer registers.
+template <int kRows, int kVecs>
+HWY_INLINE void sumFused(
+        const double* HWY_RESTRICT queries,
+        idx_t queryStep,
+        const double* HWY_RESTRICT panel,
+        int depth,
+        const CanonicalPowers& power,
+        SlotVec (&out)[kRows][kVecs]) {
+    const SlotTag d;
+    SlotVec sums[kRows][kVecs]; // not `out`, which is memory
+    FAISS_BITS_UNROLL_SUMS
+    for (int r = 0; r < kRows; ++r) {
+        FAISS_BITS_UNROLL_SUMS
+        for (int v = 0; v < kVecs; ++v) {
+            sums[r][v] = hn::Zero(d);
+        }
+    }
+    const idx_t vecStep = idx_t(depth) * slotLanes();
+    for (int p = 0; p < depth; ++p) {
+        SlotVec x[kVecs];
+        FAISS_BITS_UNROLL_SUMS
+        for (int v = 0; v < kVecs; ++v) {
+            x[v] = hn::Load(d, panel + v * vecStep);
+        }
+        FAISS_BITS_UNROLL_SUMS
+        for (int r = 0; r < kRows; ++r) {
+            const SlotVec q = hn::Set(d, queries[r]);
+            FAISS_BITS_UNROLL_SUMS
+            for (int v = 0; v < kVecs; ++v) {
+                sums[r][v] = FusedSquares::add(d, sums[r][v], x[v], q, power);
+            }
+        }
+        queries += queryStep;
+        panel += slotLanes();
+    }
+    FAISS_BITS_UNROLL_SUMS
+    for (int r = 0; r < kRows; ++r) {
+        FAISS_BITS_UNROLL_SUMS
+        for (int v = 0; v < kVecs; ++v) {
+            out[r][v] = sums[r][v];
+        }
+    }
+}
+
+/// What the rows of a tile need against one vector of vectors.
+struct CanonicalPanel {
+    const double* queries; ///< [depth][tileQueries]
+    const double* vectors; ///< [depth][lanes]
+    const double* querySquares;
+    SlotVec vectorSquares;
+    int depth;
+};
+
 template <KernelMetric kMetric, int kRows, class T>
 HWY_INLINE void computeCanonical(
-        const double* queries,
-        const double* vectors,
-        const double* querySquares,
-        SlotVec vectorSquares,
-        int depth,
-        const canonical::Power& power,
+        const CanonicalPanel& panel,
+        const CanonicalPowers& power,
         T* to) {
     using Terms = decltype(canonicalTerms<kMetric>());
     const SlotTag d;
+    constexpr int kTile = tileQueries<T>();
     SlotVec sums[kRows];
     sumLanes<Terms, kRows, false>(
-            queries, tileQueries<T>(), vectors, depth, power, sums);
+            panel.queries, kTile, panel.vectors, panel.depth, power, sums);
     FAISS_BITS_UNROLL_SUMS
     for (int r = 0; r < kRows; ++r) {
         if constexpr (kMetric == KernelMetric::Cosine) {
-            const auto squares =
-                    hn::Mul(vectorSquares, hn::Set(d, querySquares[r]));
+            const auto squares = hn::Mul(
+                    panel.vectorSquares, hn::Set(d, panel.querySquares[r]));
             const auto zero = hn::Zero(d);
             sums[r] = hn::IfThenElse(
                     hn::Eq(squares, zero),
                     zero,
                     hn::Div(sums[r], hn::Sqrt(squares)));
-        } else {
-            (void)querySquares;
-            (void)vectorSquares;
         }
         storeKeys<kMetric>(sums[r], to + r * tileVectors<T>());
     }
@@ -180,6 +239,20 @@ void sumQuerySquares(const double* panels, int rows, int depth, double* to) {
     }
 }
 
+/// Is any value under the filter? One that equals it comes too late, and where
+/// most vectors are alike there are many.
+template <class T>
+HWY_INLINE bool isUnder(T filter, const T* values) {
+    const hn::ScalableTag<T> d;
+    const auto limit = hn::Set(d, filter);
+    auto any = hn::Lt(hn::Load(d, values), limit);
+    for (int v = 1; v < kTileWidth; ++v) {
+        any = hn::Or(
+                any, hn::Lt(hn::Load(d, values + v * lanesOf<T>()), limit));
+    }
+    return !hn::AllFalse(d, any);
+}
+
 template <KernelMetric kMetric, class T>
 void runCanonicalTiles(const TileJob<T>& job) {
     using Terms = decltype(canonicalTerms<kMetric>());
@@ -187,9 +260,10 @@ void runCanonicalTiles(const TileJob<T>& job) {
     constexpr int kTile = tileQueries<T>();
     constexpr int kWidth = tileVectors<T>();
     constexpr int kRows = canonicalRows();
+    constexpr int kVecs = kWidth / slotLanes();
     constexpr bool kIsCosine = kMetric == KernelMetric::Cosine;
     static_assert(kTile % kRows == 0);
-    const canonical::Power power(double(job.power));
+    const CanonicalPowers power(double(job.power));
     Sink<T>& sink = *job.sink;
     const int queryPanels = (job.rows + kTile - 1) / kTile;
     const idx_t queryValues = idx_t(queryPanels) * job.depth * kTile;
@@ -202,12 +276,15 @@ void runCanonicalTiles(const TileJob<T>& job) {
                 queries.get(), job.rows, job.depth, querySquares.get());
     }
     AlignedBuffer<double> panel(idx_t(job.depth) * kWidth);
+    const SlotVec share = hn::Set(d, fusedShare(job.depth));
+    // An eighth of all: beyond, to try them is not worth it.
+    idx_t fusedLeft = 16 + job.rows * job.columns / (8 * slotLanes());
     // Of a tile, for all rows of a panel.
     HWY_ALIGN T values[kTile * kWidth];
     for (idx_t begin = 0; begin < job.columns; begin += kWidth) {
         widenPanel(job.vectors + begin * job.depth, job.depth, panel.get());
-        SlotVec squares[kWidth / slotLanes()];
-        for (int v = 0; v < kWidth / slotLanes(); ++v) {
+        SlotVec squares[kVecs];
+        for (int v = 0; v < kVecs; ++v) {
             squares[v] = hn::Zero(d);
             if constexpr (kIsCosine) {
                 SlotVec own[1];
@@ -219,28 +296,64 @@ void runCanonicalTiles(const TileJob<T>& job) {
         }
         for (int i = 0; i < queryPanels; ++i) {
             const int rows = std::min(kTile, job.rows - i * kTile);
-            for (int v = 0; v < kWidth / slotLanes(); ++v) {
-                for (int row = 0; row < rows; row += kRows) {
-                    computeCanonical<kMetric, kRows>(
-                            queries.get() + idx_t(i) * job.depth * kTile + row,
-                            panel.get() + idx_t(v) * job.depth * slotLanes(),
-                            querySquares.get() + i * kTile + row,
-                            squares[v],
+            const double* ofPanel =
+                    queries.get() + idx_t(i) * job.depth * kTile;
+            const auto compute = [&](auto count, int row, int v) HWY_ATTR {
+                CanonicalPanel part;
+                part.queries = ofPanel + row;
+                part.vectors = panel.get() + idx_t(v) * job.depth * slotLanes();
+                part.querySquares = querySquares.get() + i * kTile + row;
+                part.vectorSquares = squares[v];
+                part.depth = job.depth;
+                computeCanonical<kMetric, decltype(count)::value>(
+                        part, power, values + row * kWidth + v * slotLanes());
+            };
+            if (triesFused<kMetric, T>() && fusedLeft > 0) {
+                constexpr int kFused = HWY_TARGET == HWY_AVX2 ? 2 : 3;
+                static_assert(kTile % kFused == 0 || !HWY_NATIVE_FMA);
+                for (int row = 0; row < rows; row += kFused) {
+                    SlotVec sums[kFused][kVecs];
+                    sumFused<kFused, kVecs>(
+                            ofPanel + row,
+                            kTile,
+                            panel.get(),
                             job.depth,
                             power,
-                            values + row * kWidth + v * slotLanes());
+                            sums);
+                    for (int r = 0; r < kFused; ++r) {
+                        for (int v = 0; v < kVecs; ++v) {
+                            if (roundAlike(sums[r][v], share)) {
+                                storeKeys<kMetric>(
+                                        sums[r][v],
+                                        values + (row + r) * kWidth +
+                                                v * slotLanes());
+                            } else {
+                                compute(std::integral_constant<int, 1>(),
+                                        row + r,
+                                        v);
+                                --fusedLeft;
+                            }
+                        }
+                    }
+                }
+            } else {
+                for (int v = 0; v < kVecs; ++v) {
+                    for (int row = 0; row < rows; row += kRows) {
+                        compute(std::integral_constant<int, kRows>(), row, v);
+                    }
                 }
             }
-            const idx_t firstRow = job.firstRow + i * kTile;
-            emitTile(
-                    sink,
-                    firstRow,
-                    rows,
-                    TileRow<T>{
-                            values,
-                            job.firstId + begin,
-                            int(std::min<idx_t>(kWidth, job.columns - begin))},
-                    anyTakesAll(sink, firstRow, rows));
+            for (int row = 0; row < rows; ++row) {
+                const TileRow<T> tile = {
+                        values + row * kWidth,
+                        job.firstId + begin,
+                        int(std::min<idx_t>(kWidth, job.columns - begin))};
+                const idx_t to = job.firstRow + i * kTile + row;
+                if (takesAll(sink, to) ||
+                    isUnder(sink.filter[to], tile.values)) {
+                    emitRow(sink, to, tile);
+                }
+            }
         }
     }
 }

@@ -56,17 +56,19 @@ struct Certifier {
 /// Candidates that a certified search asks its kernels for: more than k, so
 /// that the limit that others did not pass is seldom within an error of the
 /// k-th. Random vectors have about k (d / 1024)^1.5 / 10 others within that
-/// error where products cancel, and next to none where they do not.
+/// error where products cancel, and next to none where they do not; three
+/// standard deviations more are seldom reached. Kernels that keep buffers have
+/// more to spare.
 inline idx_t withMargin(
         idx_t k,
         idx_t numVectors,
         KernelMetric metric,
         int depth) {
     const bool cancels = metric <= KernelMetric::Cosine;
-    const double share =
-            cancels ? 0.1 * std::pow(depth / 1024.0, 1.5) + 1.0 / 64 : 1.0 / 64;
-    const idx_t margin = 1 + std::min<idx_t>(k, 7) +
-            idx_t(double(k) * std::min(share, 0.25));
+    const double within =
+            cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+    const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
+    const idx_t margin = 1 + (k >= 4) + k / 64 + idx_t(most);
     return k < numVectors - margin ? k + margin : numVectors;
 }
 

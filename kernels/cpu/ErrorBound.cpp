@@ -88,15 +88,19 @@ double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
         }
         error = relative_ * size;
     } else if (metric_ == KernelMetric::Product) {
+        // Squares of float64 may underflow.
+        const double length = query.squares > 0x1p-900
+                ? std::sqrt(query.squares)
+                : query.absolutes;
         const double size = direct_ ? query.absolutes * largestComponent_
-                                    : std::sqrt(query.squares) * largestLength_;
+                                    : length * largestLength_;
         if (!(size < kRoom)) {
             return kInfinity;
         }
         error = relative_ * size;
     } else if (metric_ == KernelMetric::Cosine) {
-        // Lengths whose squares, or their inverses, T can hold.
-        constexpr double kLeast = sizeof(T) == 4 ? 0x1p-200 : 0x1p-900;
+        // Lengths whose squares, and the product of two, float64 can hold.
+        constexpr double kLeast = sizeof(T) == 4 ? 0x1p-200 : 0x1p-400;
         const bool inRange =
                 query.squares > kLeast && query.squares < 1 / kLeast;
         if (!lengthsInRange_ || !inRange) {

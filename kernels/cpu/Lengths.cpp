@@ -38,8 +38,9 @@ void noteLengths(
     }
     if (metric == KernelMetric::Cosine) {
         // Squares from 2^-90 to 2^120: no sum of them is far from what it is.
-        constexpr T kLeast = sizeof(T) == 4 ? T(0x1p-60) : T(0x1p-450);
-        constexpr T kMost = sizeof(T) == 4 ? T(0x1p45) : T(0x1p450);
+        // float64: nor is the product with that of a query.
+        constexpr T kLeast = sizeof(T) == 4 ? T(0x1p-60) : T(0x1p-200);
+        constexpr T kMost = sizeof(T) == 4 ? T(0x1p45) : T(0x1p200);
         for (idx_t i = 0; i < count; ++i) {
             const bool inRange = terms[i] >= kLeast && terms[i] <= kMost;
             if (!inRange && !isZeroOrNan(vectors.row(begin + i), depth)) {
