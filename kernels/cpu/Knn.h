@@ -29,7 +29,8 @@ struct KnnProblem : Problem<T> {
 ///          and so is the order: the same bits for every target, variant,
 ///          batch and number of threads. docs/exact.md has the proof and what
 ///          it assumes of the C library's pow. Plain: as below
-/// Arith.   of candidates, and of Plain: products and sums in T. L2 is |q|^2 - 2<q, x> + |x|^2, never below
+/// Arith.   of candidates, and of Plain: products and sums in T. L2 is |q|^2 -
+/// 2<q, x> + |x|^2, never below
 ///          zero, or sum((q - x)^2) where queries are few
 ///          (Variant::Direct); the former is NaN (no result), the latter
 ///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine:
