@@ -26,7 +26,7 @@ idx_t rowsOfBatch(
         return rows;
     }
     const idx_t few = 16 * plan.tileQueries;
-    if (begin == 0 && rows > 4 * few) {
+    if (begin == 0 && rows > 2 * few) {
         return few;
     }
     return certifier->isHopeless() ? 0 : rows;
