@@ -198,8 +198,8 @@ class FlatBench {
             indexes_->ours->search_mode = SearchMode::Plain;
             measure(cell, "faiss_bits_plain", *indexes_->ours);
             indexes_->ours->search_mode = SearchMode::Certified;
-            const SearchStats stats = indexes_->ours->search_stats();
-            indexes_->ours->reset_search_stats();
+            const SearchStats stats = indexes_->ours->stats();
+            indexes_->ours->reset_stats();
             if (stats.repeated > 0) {
                 std::printf(
                         "note: %.3f%% of the queries were repeated\n",

@@ -9,7 +9,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/FlatStorage.h"
-#include "faiss_bits/flat/SearchCounters.h"
+#include "faiss_bits/flat/GpuSearchCounters.h"
 
 namespace faiss_bits::gpu {
 
@@ -90,12 +90,12 @@ GpuContext contextOf(GpuResources& resources, int device) {
     return {&resources, device, resources.getDefaultStream(device)};
 }
 
-std::unique_ptr<detail::SearchCounters> makeCounters(
+std::unique_ptr<detail::GpuSearchCounters> makeCounters(
         GpuResources& resources,
         int device) {
     DeviceScope scope(device);
     return withFaissErrors([&] {
-        return std::make_unique<detail::SearchCounters>(
+        return std::make_unique<detail::GpuSearchCounters>(
                 contextOf(resources, device));
     });
 }
@@ -201,14 +201,14 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     });
 }
 
-SearchStats GpuIndexBitsFlat::search_stats() const {
+SearchStats GpuIndexBitsFlat::stats() const {
     DeviceScope scope(config_.device);
     return withFaissErrors([&] {
         return counters_->read(contextOf(*resources_, config_.device));
     });
 }
 
-void GpuIndexBitsFlat::reset_search_stats() {
+void GpuIndexBitsFlat::reset_stats() {
     DeviceScope scope(config_.device);
     withFaissErrors(
             [&] { counters_->reset(contextOf(*resources_, config_.device)); });

@@ -15,7 +15,7 @@ namespace faiss_bits::gpu {
 constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
-class SearchCounters;
+class GpuSearchCounters;
 }
 
 /// Options of GpuIndexBitsFlat: FAISS's own.
@@ -168,9 +168,9 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
 #endif
 
     /// What certified searches did since the index was made, or since
-    /// reset_search_stats(). Both wait for the index's work on the device.
-    SearchStats search_stats() const;
-    void reset_search_stats();
+    /// reset_stats(). Both wait for the index's work on the device.
+    SearchStats stats() const;
+    void reset_stats();
 
     /// Vector `key`, 0 <= key < ntotal, to out [d].
     void reconstruct(idx_t key, float* out) const override;
@@ -224,7 +224,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             float* distances,
             idx_t* labels) const;
 
-    std::unique_ptr<detail::SearchCounters> counters_;
+    std::unique_ptr<detail::GpuSearchCounters> counters_;
 
     /// search() of checked arguments; distances may be null.
     void searchPaged_(

@@ -10,7 +10,7 @@
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
-#include "faiss_bits/flat/SearchCounters.h"
+#include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"

@@ -50,6 +50,7 @@ void takeSettings(const faiss::IndexFlat& from, IndexFusedFlat& to) {
     to.verbose = from.verbose;
     if (auto* fused = dynamic_cast<const IndexFusedFlat*>(&from)) {
         to.choice = fused->choice;
+        to.search_mode = fused->search_mode;
     }
 }
 
@@ -104,6 +105,14 @@ void IndexFusedFlat::add(idx_t n, const float* x) {
     requireNotNull(x, "x");
     requireRoom(ntotal, n, "n");
     faiss::IndexFlat::add(n, x);
+}
+
+SearchStats IndexFusedFlat::stats() const {
+    return counters_.stats();
+}
+
+void IndexFusedFlat::reset_stats() {
+    counters_.reset();
 }
 
 //

@@ -6,6 +6,10 @@
 #include <faiss/IndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#ifndef SWIG
+#include "faiss_bits/flat/SearchCounters.h"
+#endif
+#include "kernels/common/SearchMode.h"
 #include "kernels/cpu/Choice.h"
 
 namespace faiss_bits {
@@ -24,7 +28,9 @@ namespace faiss_bits {
 ///          product: -FLT_MAX), as on the GPU (what FAISS's own CPU indexes
 ///          put there differs between releases). Same input, same output bits,
 ///          whatever the number of threads
-/// Arith.   float32 products and sums
+/// Arith.   canonical distances (docs/exact.md): in float64, rounded once to
+///          float32, alike on every machine. float32 finds the candidates, and
+///          proves that they are enough. search_mode Plain: float32 alone
 /// Filters  search and range_search honour SearchParameters.sel, any
 ///          IDSelector, by listing the ids it selects first: one is_member call
 ///          an id on the calling thread (none for ranges and arrays of ids)
@@ -39,7 +45,7 @@ namespace faiss_bits {
 /// Files    faiss::write_index writes what it writes for an IndexFlat; what
 ///          faiss::read_index makes of the file is an IndexFlat, of which
 ///          IndexFusedFlat(index) or index_to_fused (FusedCloner.h) makes ours.
-///          `choice` is not stored
+///          `choice` and `search_mode` are not stored
 /// Copies   the copy constructor; faiss::clone_index makes an IndexFlat with
 ///          the same vectors, as it does not know our class: index_to_fused
 ///          keeps it
@@ -49,6 +55,16 @@ class IndexFusedFlat : public faiss::IndexFlat {
     /// What the searches are made to use: variant, blocks, instruction set. By
     /// default the cost model chooses. Never changes what a search promises.
     cpu::Choice choice;
+
+    /// Certified: canonical distances in every place. Plain: those of the
+    /// fastest arithmetic, whose last bits depend on the size of the batch and
+    /// on the machine.
+    SearchMode search_mode = SearchMode::Certified;
+
+    /// What the certified searches did since the index was made, or since
+    /// reset_stats(). A copy begins at zero.
+    SearchStats stats() const;
+    void reset_stats();
 
     /// An empty index for vectors of d >= 1 dimensions.
     explicit IndexFusedFlat(
@@ -145,6 +161,9 @@ class IndexFusedFlat : public faiss::IndexFlat {
     /// IndexFlatL2 or IndexFlatIP, of the same dimensions and metric.
     void check_compatible_for_merge(
             const faiss::Index& otherIndex) const override;
+
+   private:
+    mutable detail::SearchCounters counters_;
 };
 
 /// True if the index keeps its vectors as an IndexFlat does, row after row, and

@@ -55,6 +55,7 @@ Problem problemOf(const IndexFusedFlat& index) {
     problem.vectors = index.get_xb();
     problem.numVectors = index.ntotal;
     problem.choice = index.choice;
+    problem.mode = index.search_mode;
     return problem;
 }
 
@@ -106,7 +107,10 @@ void IndexFusedFlat::search(
     problem.k = k;
     problem.outDistances = distances;
     problem.outIds = labels;
+    SearchStats stats;
+    problem.stats = &stats;
     bfKnnFused(problem);
+    counters_.add(stats);
 }
 
 void IndexFusedFlat::range_search(
@@ -134,7 +138,10 @@ void IndexFusedFlat::range_search(
     }
     problem.numQueries = n;
     problem.queries = x;
+    SearchStats stats;
+    problem.stats = &stats;
     const cpu::RangeResult<float> found = bfRangeFused(problem, radius);
+    counters_.add(stats);
     for (idx_t i = 0; i < n; ++i) {
         result->lims[i] = found.limits[i + 1] - found.limits[i];
     }
@@ -186,7 +193,10 @@ void IndexFusedFlat::knn_subset(
     problem.k = k;
     problem.outDistances = distances;
     problem.outIds = labels;
+    SearchStats stats;
+    problem.stats = &stats;
     bfKnnFused(problem);
+    counters_.add(stats);
 }
 
 std::string IndexFusedFlat::plan(idx_t n, idx_t k) const {

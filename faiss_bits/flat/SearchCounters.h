@@ -1,38 +1,36 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
-#include "faiss_bits/common/GpuStaging.h"
 #include "kernels/common/SearchMode.h"
 
-namespace faiss_bits::gpu::detail {
+namespace faiss_bits::detail {
 
-/// What the searches of an index did (SearchStats). Only the number of repeated
-/// queries is known to the device alone.
+/// What the searches of an index did so far; they may run at the same time. A
+/// copy begins at zero, as it has searched nothing.
 class SearchCounters {
    public:
-    /// Takes 8 bytes of the device.
-    explicit SearchCounters(const GpuContext& context);
-
-    /// On the device; kernels add to it.
-    unsigned long long* repeated() {
-        return repeated_;
+    SearchCounters() = default;
+    SearchCounters(const SearchCounters&) {}
+    SearchCounters& operator=(const SearchCounters&) {
+        return *this;
     }
 
-    void add(idx_t queries, idx_t rescored) {
-        queries_ += queries;
-        rescored_ += rescored;
+    void add(const SearchStats& stats) {
+        certified_ += stats.certified;
+        repeated_ += stats.repeated;
+        rescored_ += stats.rescored;
     }
-
-    /// Both wait for the stream.
-    SearchStats read(const GpuContext& context) const;
-    void reset(const GpuContext& context);
+    SearchStats stats() const {
+        return {certified_, repeated_, rescored_};
+    }
+    void reset() {
+        certified_ = repeated_ = rescored_ = 0;
+    }
 
    private:
-    faiss::gpu::GpuMemoryReservation memory_;
-    unsigned long long* repeated_;
-    std::atomic<int64_t> queries_ = 0;
-    std::atomic<int64_t> rescored_ = 0;
+    std::atomic<int64_t> certified_{0}, repeated_{0}, rescored_{0};
 };
 
-} // namespace faiss_bits::gpu::detail
+} // namespace faiss_bits::detail

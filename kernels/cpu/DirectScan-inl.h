@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/cpu/Emit-inl.h"
 #include "kernels/cpu/KernelTypes.h"
@@ -130,6 +131,29 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
     return joinLanes<Terms>(d, sums);
 }
 
+/// Raises `largest` to the largest |component| of some rows. NaN is none, or is
+/// the result.
+template <class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> largestOf(
+        const T* const* rows,
+        int count,
+        int depth,
+        hn::Vec<hn::ScalableTag<T>> largest) {
+    const hn::ScalableTag<T> d;
+    constexpr int kLanes = lanesOf<T>();
+    for (int i = 0; i < count; ++i) {
+        idx_t p = 0;
+        for (; p + kLanes <= depth; p += kLanes) {
+            largest = hn::Max(hn::Abs(hn::LoadU(d, rows[i] + p)), largest);
+        }
+        if (p < depth) {
+            const auto x = loadFirst(d, rows[i] + p, int(depth - p));
+            largest = hn::Max(hn::Abs(x), largest);
+        }
+    }
+    return largest;
+}
+
 template <KernelMetric kMetric, class T>
 void scanDirect(const ScanJob<T>& job) {
     using Terms = decltype(scanTerms<kMetric>());
@@ -141,6 +165,7 @@ void scanDirect(const ScanJob<T>& job) {
     const T* rows[kWidth];
     const PowerOf<T> power(job.power);
     Sink<T>& sink = *job.sink;
+    auto largest = hn::Zero(d);
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
         for (int i = 0; i < kWidth; ++i) {
@@ -159,6 +184,14 @@ void scanDirect(const ScanJob<T>& job) {
                         d,
                         scales + v);
             }
+            if (job.scales) {
+                std::copy_n(scales, valid, job.scales + (begin - job.begin));
+            }
+        }
+        if constexpr (kMetric == KernelMetric::Product) {
+            if (job.largestComponent) {
+                largest = largestOf(rows, valid, job.depth, largest);
+            }
         }
         for (int row = 0; row < job.rows; ++row) {
             const T* query = job.queries + row * job.queryStride;
@@ -173,6 +206,16 @@ void scanDirect(const ScanJob<T>& job) {
             if (takesAll(sink, row) || passesFilter(sink.filter[row], values)) {
                 emitRow(sink, row, TileRow<T>{values, begin, valid});
             }
+        }
+    }
+    if (job.largestComponent) {
+        HWY_ALIGN T lanes[kLanes];
+        hn::Store(largest, d, lanes);
+        for (const T lane : lanes) {
+            // NaN: what it hides is not known.
+            *job.largestComponent = lane != lane
+                    ? std::numeric_limits<T>::infinity()
+                    : std::max(lane, *job.largestComponent);
         }
     }
 }

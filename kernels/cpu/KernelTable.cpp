@@ -1,6 +1,7 @@
 #include "kernels/cpu/KernelTable.h"
 
 #include "kernels/common/Error.h"
+#include "kernels/cpu/CanonicalTypes.h"
 
 namespace faiss_bits::cpu {
 
@@ -25,7 +26,29 @@ MetricKernels<T> metricKernelsFor(KernelMetric metric, int64_t target) {
     throw Error(formatMessage("metric %d is not known", int(metric)));
 }
 
+template <class T>
+CanonicalKernels<T> canonicalKernelsFor(KernelMetric metric, int64_t target) {
+    switch (metric) {
+        case KernelMetric::L2:
+        case KernelMetric::Squares:
+            return canonicalKernelsFor<T, KernelMetric::Squares>(target);
+        case KernelMetric::Product:
+            return canonicalKernelsFor<T, KernelMetric::Product>(target);
+        case KernelMetric::Cosine:
+            return canonicalKernelsFor<T, KernelMetric::Cosine>(target);
+        case KernelMetric::L1:
+            return canonicalKernelsFor<T, KernelMetric::L1>(target);
+        case KernelMetric::Linf:
+            return canonicalKernelsFor<T, KernelMetric::Linf>(target);
+        case KernelMetric::Power:
+            return canonicalKernelsFor<T, KernelMetric::Power>(target);
+    }
+    throw Error(formatMessage("metric %d is not known", int(metric)));
+}
+
 template MetricKernels<float> metricKernelsFor(KernelMetric, int64_t);
 template MetricKernels<double> metricKernelsFor(KernelMetric, int64_t);
+template CanonicalKernels<float> canonicalKernelsFor(KernelMetric, int64_t);
+template CanonicalKernels<double> canonicalKernelsFor(KernelMetric, int64_t);
 
 } // namespace faiss_bits::cpu

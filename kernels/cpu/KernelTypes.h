@@ -165,6 +165,10 @@ struct ScanJob {
     int depth = 0;
     T power = 0;
     Sink<T>* sink = nullptr;
+    /// Product, if not null: raised to the largest |component|.
+    T* largestComponent = nullptr;
+    /// Cosine, if not null: 1 / |x| of each vector, from `begin` on.
+    T* scales = nullptr;
 };
 
 /// Panels to fill from rows begin, begin + 1, ..., `count` of them.
@@ -203,7 +207,7 @@ struct Narrowed {
 template <class T>
 struct CommonKernels {
     int tileQueries = 0, tileVectors = 0, lanes = 0;
-    /// terms: |x|^2 (L2), 1 / |x| (Cosine), untouched (others)
+    /// terms: |x|^2 (L2, Product), 1 / |x| (Cosine), untouched (others)
     void (*packVectors)(const PackJob<T>&, KernelMetric) = nullptr;
     /// terms: |q|^2 (L2), 0 (others). Negates for Product and Cosine, and
     /// scales to unit length for Cosine.
@@ -212,6 +216,12 @@ struct CommonKernels {
     void (*copyQueries)(const PackJob<T>&, KernelMetric, idx_t stride) =
             nullptr;
     Narrowed<T> (*narrow)(const NarrowJob<T>&) = nullptr;
+    /// A key with k .. most keys at or under it, or the k-th where there is
+    /// none such; NaN where there are not k numbers.
+    T (*findLimit)(const NarrowJob<T>&) = nullptr;
+    idx_t (*countUnder)(const T* keys, idx_t count, T limit) = nullptr;
+    /// The candidates at or under a limit.
+    Narrowed<T> (*keepUnder)(const NarrowJob<T>&, T limit) = nullptr;
     /// Feeds a row of keys to the 4-ary heap of a row of the sink.
     void (*scanRow)(
             const T* keys,

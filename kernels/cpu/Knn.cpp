@@ -1,6 +1,9 @@
 #include "kernels/cpu/Knn.h"
 
+#include <algorithm>
+
 #include "kernels/common/Error.h"
+#include "kernels/cpu/Certified.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
 
@@ -25,12 +28,21 @@ Setup<T> checkKnn(const KnnProblem<T>& problem, bool shapeOnly) {
 template <class T>
 void runKnn(const KnnProblem<T>& problem) {
     const Setup<T> setup = checkKnn(problem, false);
+    if (problem.mode == SearchMode::Certified) {
+        runCertified(problem, setup);
+        return;
+    }
     runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
 }
 
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
-    return planSearch(checkKnn(problem, true), problem, problem.k, true);
+    const Setup<T> setup = checkKnn(problem, true);
+    const idx_t k = problem.mode == SearchMode::Certified
+            ? withMargin(problem.k, setup.numVectors, setup.metric, setup.depth)
+            : problem.k;
+    // An empty index still has a plan of a search, not of a range search.
+    return planSearch(setup, problem, std::max<idx_t>(1, k), true);
 }
 
 template void runKnn(const KnnProblem<float>&);

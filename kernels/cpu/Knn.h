@@ -24,7 +24,13 @@ struct KnnProblem : Problem<T> {
 /// Result   best first; equal distances: lower id first; a vector at NaN is no
 ///          result; fewer than k: the rest is (+max, -1), and (-max, -1) for
 ///          similarities, max the largest finite T
-/// Arith.   products and sums in T. L2 is |q|^2 - 2<q, x> + |x|^2, never below
+/// Mode     Certified (the default): distances are canonical
+///          (kernels/canonical/Distance.h), in float64 and rounded once to T,
+///          and so is the order: the same bits for every target, variant,
+///          batch and number of threads. docs/exact.md has the proof and what
+///          it assumes of the C library's pow. Plain: as below
+/// Arith.   of candidates, and of Plain: products and sums in T. L2 is |q|^2 -
+/// 2<q, x> + |x|^2, never below
 ///          zero, or sum((q - x)^2) where queries are few
 ///          (Variant::Direct); the former is NaN (no result), the latter
 ///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine:
@@ -40,7 +46,9 @@ struct KnnProblem : Problem<T> {
 ///          cache, half a second-level cache a thread
 /// Errors   throws Error that names a bad argument and its value, before
 ///          anything is written
-/// Cost     2 q n d operations; one read of the vectors a block of queries
+/// Cost     2 q n d operations; one read of the vectors a block of queries.
+///          Certified: k d float64 operations a query more; where candidates
+///          prove nothing (many equal distances, overflow), q n d of them
 /// Source   Yu et al. 2015 (GSKNN), algorithm 2.2 and section 2.6; for the
 ///          buffered variant, which it does not have, docs/algorithms.md
 template <class T>

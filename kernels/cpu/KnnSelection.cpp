@@ -131,6 +131,7 @@ void KnnSelection<T>::allocateScratch(int threads) {
     if (isWholeRow()) {
         widest = setup_.numVectors;
     }
+    widest_ = widest;
     scratch_.resize(threads);
     for (Scratch& mine : scratch_) {
         mine.keys.allocate(widest + kSlack);
@@ -203,22 +204,10 @@ idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
     job.most = k_ + std::max<idx_t>(16, k_ / 8);
     job.outKeys = mine.keys.get();
     job.outIds = mine.ids.get();
-    if (isWholeRow()) {
-        job.keys = first.distances + row * first.distanceStride;
-        job.count = setup_.numVectors;
-    } else if (parts() == 1) {
-        job.keys = first.keys + row * first.keyStride;
-        job.ids = first.state[row] == RowState::All
-                ? nullptr
-                : first.ids + row * first.idStride;
-        job.count = first.counts[row];
-    } else {
-        job.keys = mine.keys.get();
-        job.ids = mine.ids.get();
-        for (const Sink<T>& sink : sinks_) {
-            appendRow(sink, row, mine, job.count);
-        }
-    }
+    const Candidates found = bufferedCandidates(row, mine);
+    job.keys = found.keys;
+    job.ids = found.ids;
+    job.count = found.count;
     const T* keys = job.keys;
     const CandidateId<T>* ids = job.ids;
     idx_t count = job.count;
@@ -267,12 +256,21 @@ void KnnSelection<T>::finishRow(
         T* distances,
         idx_t* ids,
         idx_t outK) {
-    constexpr T kMax = std::numeric_limits<T>::max();
     bool idsAscend;
     const idx_t count = collectRow(row, mine, idsAscend);
     const OrderedEntry<T>* sorted = sortEntries<T>(
             mine.entries.get(), mine.sorted.get(), count, idsAscend);
-    idx_t found = std::min(count, k_);
+    writeRow(sorted, std::min(count, k_), distances, ids, outK);
+}
+
+template <class T>
+void KnnSelection<T>::writeRow(
+        const OrderedEntry<T>* sorted,
+        idx_t found,
+        T* distances,
+        idx_t* ids,
+        idx_t outK) {
+    constexpr T kMax = std::numeric_limits<T>::max();
     // NaN comes last, and is no result: as FAISS, whose IVF rests on it.
     while (found > 0 && std::isnan(sorted[found - 1].key())) {
         --found;
@@ -292,23 +290,47 @@ void KnnSelection<T>::finishRow(
 template <class T>
 void KnnSelection<T>::finish(
         idx_t rows,
-        T* outDistances,
-        idx_t* outIds,
-        idx_t outK) {
+        idx_t first,
+        const KnnOutput<T>& out,
+        Certifier<T>* certifier) {
+    if (certifier) {
+        allocateCertified(setup_.depth);
+    }
+    const ErrorBound<T> bound(setup_, certifier && certifier->direct);
     const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
     parallelFor(
             setup_.team,
             int(scratch_.size()),
             jobs,
             [&](idx_t job, int thread) {
+                Scratch& mine = scratch_[thread];
+                idx_t rescored = 0;
                 const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
                 for (idx_t row = job * kRowsPerJob; row < end; ++row) {
+                    const idx_t query = first + row;
+                    if (certifier) {
+                        certifier->note(
+                                query,
+                                certifyRow(
+                                        row,
+                                        query,
+                                        mine,
+                                        *certifier,
+                                        bound,
+                                        out,
+                                        rescored));
+                        continue;
+                    }
+                    const idx_t place = out.row(query) * out.k;
                     finishRow(
                             row,
-                            scratch_[thread],
-                            outDistances + row * outK,
-                            outIds + row * outK,
-                            outK);
+                            mine,
+                            out.distances + place,
+                            out.ids + place,
+                            out.k);
+                }
+                if (certifier) {
+                    certifier->rescored.fetch_add(rescored);
                 }
             });
 }

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "kernels/cpu/Certifier.h"
+#include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/Heap.h"
 #include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/Plan.h"
@@ -17,6 +19,19 @@ constexpr idx_t kRowsPerJob = 8;
 inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
     return 4 * k > numVectors;
 }
+
+/// Where the results of a search go.
+template <class T>
+struct KnnOutput {
+    T* distances = nullptr; ///< rows of k
+    idx_t* ids = nullptr;   ///< rows of k
+    idx_t k = 0;
+    const idx_t* rows = nullptr; ///< of the queries; nullptr: 0, 1, ...
+
+    idx_t row(idx_t query) const {
+        return rows ? rows[query] : query;
+    }
+};
 
 /// The k nearest of some queries while the vectors go by: a sink for each part
 /// of the vectors, and what makes rows of the result of them.
@@ -45,8 +60,14 @@ class KnnSelection {
     /// Variant 5: a block of distances goes through the heaps.
     void takeBlock(idx_t first, idx_t count, idx_t rows);
 
-    /// Writes the first `rows` rows to the caller's arrays.
-    void finish(idx_t rows, T* outDistances, idx_t* outIds, idx_t outK);
+    /// Writes the first `rows` rows, the queries from `first` on, to the
+    /// caller's arrays. With a certifier: those whose candidates are proved to
+    /// be enough, by canonical distances.
+    void finish(
+            idx_t rows,
+            idx_t first,
+            const KnnOutput<T>& out,
+            Certifier<T>* certifier);
 
    private:
     /// Of a thread that finishes rows.
@@ -54,21 +75,49 @@ class KnnSelection {
         AlignedBuffer<T> keys;
         AlignedBuffer<CandidateId<T>> ids;
         AlignedBuffer<OrderedEntry<T>> entries, sorted;
+        // Of a certified search.
+        AlignedBuffer<double> query;
+        AlignedBuffer<T> canonical;
+        AlignedBuffer<CandidateId<T>> chosen;
+    };
+
+    /// What a sweep left of a row.
+    struct Candidates {
+        const T* keys = nullptr;
+        const CandidateId<T>* ids = nullptr; ///< nullptr: firstId and on
+        idx_t firstId = 0;
+        idx_t count = 0;
+        bool isAll = false; ///< every vector is among them
+        T limit = 0;        ///< no other vector has a key under it
+        bool idsAscend = true;
     };
 
     void allocateBuffers();
     void allocateHeaps(SinkKind kind);
     void allocateStore();
     void allocateScratch(int threads);
+    void allocateCertified(int depth);
     bool isWholeRow() const;
     /// Candidates of one part behind those of the parts before it.
     void appendRow(const Sink<T>& sink, idx_t row, Scratch& mine, idx_t& count);
     /// Candidates of a row as entries: how many, and whether ids ascend.
     idx_t collectRow(idx_t row, Scratch& mine, bool& idsAscend);
     idx_t collectHeaps(idx_t row, Scratch& mine);
-    void finishRow(
+    Candidates candidatesOf(idx_t row, Scratch& mine);
+    Candidates bufferedCandidates(idx_t row, Scratch& mine);
+    /// Sorts the candidates of a row and writes them.
+    void finishRow(idx_t row, Scratch& mine, T* distances, idx_t* ids, idx_t k);
+    Outcome certifyRow(
             idx_t row,
+            idx_t query,
             Scratch& mine,
+            const Certifier<T>& certifier,
+            const ErrorBound<T>& bound,
+            const KnnOutput<T>& out,
+            idx_t& rescored);
+    void writeRow(
+            const OrderedEntry<T>* sorted,
+            idx_t found,
             T* distances,
             idx_t* ids,
             idx_t outK);
@@ -76,6 +125,7 @@ class KnnSelection {
     const Setup<T>& setup_;
     const Plan& plan_;
     idx_t k_, rows_;
+    idx_t widest_ = 0; ///< candidates of a row, at most
     std::vector<Sink<T>> sinks_;
     std::vector<Scratch> scratch_;
     AlignedBuffer<T> filters_, limits_, terms_, keys_, distances_;

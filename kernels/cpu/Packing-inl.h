@@ -191,7 +191,8 @@ HWY_INLINE void packPanel(
                     zero,
                     hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares)));
         }
-        if (metric == KernelMetric::Cosine || metric == KernelMetric::L2) {
+        if (metric == KernelMetric::Cosine || metric == KernelMetric::L2 ||
+            metric == KernelMetric::Product) {
             hn::Store(squares, d, terms + first);
         }
     }

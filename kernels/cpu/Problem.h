@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
 #include "kernels/cpu/Choice.h"
 
@@ -34,6 +35,13 @@ struct Problem {
     int threads = 0;
 
     Choice choice; ///< forced variant, blocking and instruction set
+
+    /// Certified: canonical distances (kernels/canonical/Distance.h) and the
+    /// order that they make, whatever `choice` is; float64 ones, not rounded
+    /// to float32, where T is double. Plain: the arithmetic of the kernels.
+    SearchMode mode = SearchMode::Certified;
+    /// What a certified search did is added to it. May be null.
+    SearchStats* stats = nullptr;
 
     /// Called now and then on the calling thread, never inside the parallel
     /// loops; what it throws ends the search, with the outputs undefined.

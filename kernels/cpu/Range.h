@@ -16,7 +16,7 @@ struct RangeResult {
 };
 
 /// All vectors with distance < radius (similarity > radius), as FAISS's
-/// range_search. Arithmetic, threads and errors as runKnn (Knn.h).
+/// range_search. Modes, arithmetic, threads and errors as runKnn (Knn.h).
 template <class T>
 RangeResult<T> runRange(const Problem<T>& problem, T radius);
 

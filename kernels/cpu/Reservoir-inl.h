@@ -23,11 +23,63 @@ namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+#if HWY_TARGET == HWY_AVX2
+
+/// For every mask of eight lanes, the numbers of its lanes, then of the others.
+struct CompressTable {
+    constexpr CompressTable() {
+        for (int mask = 0; mask < 256; ++mask) {
+            int place = 0;
+            for (const int bit : {1, 0}) {
+                for (int lane = 0; lane < 8; ++lane) {
+                    if ((mask >> lane & 1) == bit) {
+                        lanes[mask][place++] = uint8_t(lane);
+                    }
+                }
+            }
+        }
+    }
+    alignas(64) uint8_t lanes[256][8] = {};
+};
+inline constexpr CompressTable kCompressTable;
+
+/// hn::Compress: Highway's tables are on the stack, copied there by GCC at
+/// every call, which takes ten times as long as the rest.
+template <class D, class V, class M>
+HWY_INLINE V compressLanes(D d, V v, M mask) {
+    const hn::Repartition<uint32_t, D> words;
+    const hn::Rebind<uint8_t, decltype(words)> bytes;
+    uint8_t bits[8] = {};
+    hn::StoreMaskBits(d, mask, bits);
+    unsigned of = bits[0];
+    if constexpr (sizeof(hn::TFromD<D>) == 8) {
+        // Each bit twice.
+        of = (of | of << 2) & 0x33;
+        of = (of | of << 1) & 0x55;
+        of |= of << 1;
+    }
+    const auto indices =
+            hn::PromoteTo(words, hn::LoadU(bytes, kCompressTable.lanes[of]));
+    return hn::BitCast(
+            d,
+            hn::TableLookupLanes(
+                    hn::BitCast(words, v), hn::IndicesFromVec(words, indices)));
+}
+
+#else
+
+template <class D, class V, class M>
+HWY_INLINE V compressLanes(D, V v, M mask) {
+    return hn::Compress(v, mask);
+}
+
+#endif
+
 /// Lanes of `v` that `mask` names, at `to` and behind; writes a whole vector.
 /// Not CompressStore: that is slow on some processors (Zen 4).
 template <class D, class V, class M>
 HWY_INLINE void storeCompressed(D d, V v, M mask, hn::TFromD<D>* to) {
-    hn::StoreU(hn::Compress(v, mask), d, to);
+    hn::StoreU(compressLanes(d, v, mask), d, to);
 }
 
 template <class T>
@@ -175,6 +227,20 @@ Narrowed<T> keepExactly(const NarrowJob<T>& job) {
         }
     }
     return {kept, limit, numbers ? RowState::Numbers : RowState::Below};
+}
+
+template <class T>
+T findLimit(const NarrowJob<T>& job) {
+    T pivot;
+    if (findPivot(job, pivot)) {
+        return pivot;
+    }
+    std::vector<T> sorted(job.keys, job.keys + job.count);
+    const auto kth = sorted.begin() + (job.k - 1);
+    std::nth_element(sorted.begin(), kth, sorted.end(), [](T a, T b) {
+        return std::isnan(b) ? !std::isnan(a) : a < b;
+    });
+    return *kth;
 }
 
 template <class T>

@@ -12,42 +12,67 @@ namespace faiss_bits::cpu {
 
 namespace {
 
+/// Queries of the next batch. A certified search begins with few, to see
+/// whether its candidates are of any use; 0: they are not.
+template <class T>
+idx_t rowsOfBatch(
+        const Setup<T>& setup,
+        const Plan& plan,
+        idx_t begin,
+        const Certifier<T>* certifier) {
+    const idx_t rows =
+            std::min<idx_t>(plan.batchQueries, setup.numQueries - begin);
+    if (!certifier) {
+        return rows;
+    }
+    const idx_t few = 16 * plan.tileQueries;
+    if (begin == 0 && rows > 2 * few) {
+        return few;
+    }
+    return certifier->isHopeless() ? 0 : rows;
+}
+
 /// Batches whose threads share the vectors.
 template <class T>
 void runAcrossVectors(
-        const KnnProblem<T>& problem,
         const Setup<T>& setup,
         const Plan& plan,
-        idx_t k) {
+        idx_t k,
+        const KnnOutput<T>& out,
+        Certifier<T>* certifier) {
     const idx_t batch = std::min<idx_t>(plan.batchQueries, setup.numQueries);
     KnnSelection<T> selection(
             setup, plan, k, batch, plan.threads, plan.threads);
-    for (idx_t begin = 0; begin < setup.numQueries; begin += batch) {
-        const idx_t rows = std::min(batch, setup.numQueries - begin);
+    for (idx_t begin = 0; begin < setup.numQueries;) {
+        const idx_t rows = rowsOfBatch(setup, plan, begin, certifier);
+        if (rows == 0) {
+            break;
+        }
         selection.reset();
         sweepByVectors(
                 setup, plan, begin, rows, selection.sinks(), selection.parts());
-        selection.finish(
-                rows,
-                problem.outDistances + begin * problem.k,
-                problem.outIds + begin * problem.k,
-                problem.k);
+        selection.finish(rows, begin, out, certifier);
+        begin += rows;
     }
 }
 
 /// Batches whose threads share the queries.
 template <class T>
 void runByBatch(
-        const KnnProblem<T>& problem,
         const Setup<T>& setup,
         const Plan& plan,
-        idx_t k) {
+        idx_t k,
+        const KnnOutput<T>& out,
+        Certifier<T>* certifier) {
     const idx_t batch = std::min<idx_t>(plan.batchQueries, setup.numQueries);
     KnnSelection<T> selection(setup, plan, k, batch, 1, plan.threads);
     Sink<T>& sink = selection.sinks()[0];
     QuerySweep<T> sweep(setup, plan, batch);
-    for (idx_t begin = 0; begin < setup.numQueries; begin += batch) {
-        const idx_t rows = std::min(batch, setup.numQueries - begin);
+    for (idx_t begin = 0; begin < setup.numQueries;) {
+        const idx_t rows = rowsOfBatch(setup, plan, begin, certifier);
+        if (rows == 0) {
+            break;
+        }
         selection.reset();
         std::function<void(idx_t, idx_t)> blockDone;
         if (plan.variant == Variant::Var5) {
@@ -57,11 +82,8 @@ void runByBatch(
             };
         }
         sweep.run(begin, rows, sink, blockDone);
-        selection.finish(
-                rows,
-                problem.outDistances + begin * problem.k,
-                problem.outIds + begin * problem.k,
-                problem.k);
+        selection.finish(rows, begin, out, certifier);
+        begin += rows;
     }
 }
 
@@ -69,10 +91,11 @@ void runByBatch(
 /// finishes it: the candidates stay in its own cache.
 template <class T>
 void runByBlock(
-        const KnnProblem<T>& problem,
         const Setup<T>& setup,
         const Plan& plan,
-        idx_t k) {
+        idx_t k,
+        const KnnOutput<T>& out,
+        Certifier<T>* certifier) {
     QuerySweep<T> sweep(setup, plan, setup.numQueries);
     std::vector<KnnSelection<T>> selections;
     selections.reserve(plan.threads);
@@ -80,20 +103,35 @@ void runByBlock(
         selections.emplace_back(setup, plan, k, sweep.blockRows(), 1, 1);
     }
     sweep.runApart(
-            [&](int thread) {
+            [&](int thread) -> Sink<T>* {
+                if (certifier && certifier->isHopeless()) {
+                    return nullptr;
+                }
                 selections[thread].reset();
                 return selections[thread].sinks();
             },
             [&](int thread, idx_t row, idx_t rows) {
-                selections[thread].finish(
-                        rows,
-                        problem.outDistances + row * problem.k,
-                        problem.outIds + row * problem.k,
-                        problem.k);
+                selections[thread].finish(rows, row, out, certifier);
             });
 }
 
 } // namespace
+
+template <class T>
+void runSweep(
+        const Setup<T>& setup,
+        const Plan& plan,
+        idx_t k,
+        const KnnOutput<T>& out,
+        Certifier<T>* certifier) {
+    if (plan.acrossVectors) {
+        runAcrossVectors(setup, plan, k, out, certifier);
+    } else if (plan.selectsByBlock) {
+        runByBlock(setup, plan, k, out, certifier);
+    } else {
+        runByBatch(setup, plan, k, out, certifier);
+    }
+}
 
 template <class T>
 void runPlanned(
@@ -111,17 +149,19 @@ void runPlanned(
         std::fill_n(problem.outIds, setup.numQueries * problem.k, idx_t(-1));
         return;
     }
-    if (plan.acrossVectors) {
-        runAcrossVectors(problem, setup, plan, k);
-    } else if (plan.selectsByBlock) {
-        runByBlock(problem, setup, plan, k);
-    } else {
-        runByBatch(problem, setup, plan, k);
-    }
+    const KnnOutput<T> out = {
+            problem.outDistances, problem.outIds, problem.k, nullptr};
+    runSweep<T>(setup, plan, k, out, nullptr);
 }
 
-#define INSTANTIATE(T)        \
-    template void runPlanned( \
+#define INSTANTIATE(T)           \
+    template void runSweep(      \
+            const Setup<T>&,     \
+            const Plan&,         \
+            idx_t,               \
+            const KnnOutput<T>&, \
+            Certifier<T>*);      \
+    template void runPlanned(    \
             const KnnProblem<T>&, const Setup<T>&, const Plan&);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/cpu/KernelTypes.h"
+#include "kernels/cpu/Lengths.h"
 #include "kernels/cpu/Problem.h"
 
 namespace faiss_bits::cpu {
@@ -24,10 +25,32 @@ struct Setup {
     std::vector<idx_t>
             sortedIds; ///< behind vectors.ids, if the caller's are not
     const std::function<void()>* interrupt = nullptr;
+    Lengths<T>* lengths = nullptr; ///< wanted of the sweeps, if not null
 
     Setup() = default;
     Setup(Setup&&) = default;
     Setup& operator=(Setup&&) = default;
+
+    /// The same search for some rows of the caller's queries. This setup must
+    /// outlive it.
+    Setup forQueries(const std::vector<idx_t>& rows) const {
+        Setup other;
+        other.metric = metric;
+        other.similarity = similarity;
+        other.power = power;
+        other.depth = depth;
+        other.queries = {queries.data, queries.stride, rows.data()};
+        other.vectors = vectors;
+        other.numQueries = idx_t(rows.size());
+        other.numVectors = numVectors;
+        other.team = team;
+        other.target = target;
+        other.common = common;
+        other.kernels = kernels;
+        other.interrupt = interrupt;
+        other.lengths = lengths;
+        return other;
+    }
 
     /// The caller's row of a candidate.
     idx_t idOf(CandidateId<T> id) const {

@@ -41,6 +41,24 @@ PackJob<T> packJob(const Setup<T>& setup, const RowView<T>& rows) {
     return job;
 }
 
+template <class T>
+void noteLengths(
+        const Setup<T>& setup,
+        idx_t begin,
+        idx_t count,
+        const T* terms) {
+    if (setup.lengths) {
+        noteLengths(
+                *setup.lengths,
+                setup.metric,
+                setup.vectors,
+                setup.depth,
+                begin,
+                count,
+                terms);
+    }
+}
+
 /// Filters follow the limits of rows that have them before the sweep begins
 /// (range search).
 template <class T>
@@ -113,6 +131,7 @@ void QuerySweep<T>::pack(idx_t first, idx_t count) {
                 job.panels = panels_.get() + i * perJob * setup_.depth;
                 job.terms = terms_.get() + i * perJob;
                 setup_.common.packVectors(job, setup_.metric);
+                noteLengths(setup_, job.begin, job.count, job.terms);
             });
     packedFirst_ = first;
 }
@@ -168,8 +187,10 @@ void QuerySweep<T>::runApart(const Open& open, const Close& close) {
     pack(0, columns);
     forBlocks(
             setup_.numQueries, columns, [&](int thread, idx_t row, idx_t rows) {
-                runBlock(thread, row, rows, 0, columns, *open(thread), 0);
-                close(thread, row, rows);
+                if (Sink<T>* sink = open(thread)) {
+                    runBlock(thread, row, rows, 0, columns, *sink, 0);
+                    close(thread, row, rows);
+                }
             });
 }
 
@@ -256,20 +277,35 @@ struct VectorSweep {
         }
     }
 
+    void scanDirect(int part, idx_t begin, idx_t end) {
+        ScanJob<T> job;
+        job.queries = queries.get();
+        job.queryStride = queryStride;
+        job.rows = int(count);
+        job.vectors = setup.vectors;
+        job.begin = begin;
+        job.end = end;
+        job.depth = setup.depth;
+        job.power = setup.power;
+        job.sink = &sinks[part];
+        T largestComponent = 0;
+        std::vector<T> scales;
+        if (setup.lengths) {
+            job.largestComponent = &largestComponent;
+            scales.resize(
+                    setup.metric == KernelMetric::Cosine ? end - begin : 0);
+            job.scales = scales.data();
+        }
+        setup.kernels.scanDirect(job);
+        if (setup.lengths) {
+            raiseTo(setup.lengths->largestComponent, largestComponent);
+            noteLengths(setup, begin, idx_t(scales.size()), scales.data());
+        }
+    }
+
     void run(int part, int thread, idx_t begin, idx_t end) {
         if (plan.variant == Variant::Direct) {
-            ScanJob<T> job;
-            job.queries = queries.get();
-            job.queryStride = queryStride;
-            job.rows = int(count);
-            job.vectors = setup.vectors;
-            job.begin = begin;
-            job.end = end;
-            job.depth = setup.depth;
-            job.power = setup.power;
-            job.sink = &sinks[part];
-            setup.kernels.scanDirect(job);
-            return;
+            return scanDirect(part, begin, end);
         }
         Scratch& mine = scratch[thread];
         TileJob<T> job = tileJob(setup, plan);
@@ -284,6 +320,7 @@ struct VectorSweep {
             pack.panels = mine.vectors.get();
             pack.terms = mine.terms.get();
             setup.common.packVectors(pack, setup.metric);
+            noteLengths(setup, pack.begin, pack.count, pack.terms);
             job.columns = pack.count;
             job.firstId = first;
             for (idx_t row = 0; row < count; row += plan.queryBlock) {

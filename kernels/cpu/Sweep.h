@@ -31,6 +31,7 @@ class QuerySweep {
     /// All queries, where the vectors are one block. The rows of a block of
     /// queries go to row 0 .. of the sink that `open(thread)` returns;
     /// `close(thread, row, rows)` is called on the same thread when it is done.
+    /// Where `open` returns nullptr, the block is left out.
     using Open = std::function<Sink<T>*(int thread)>;
     using Close = std::function<void(int thread, idx_t row, idx_t rows)>;
     void runApart(const Open& open, const Close& close);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/SearchMode.h"
 #include "kernels/cpu/Choice.h"
 #include "tests/common/MetricNames.h"
 
@@ -193,6 +194,7 @@ struct CpuCase {
     bool pickVectors = false;   ///< vectorIds: any order, of twice as many rows
     bool repeatVectors = false; ///< vectorIds with repeats
     uint32_t seed = 1;
+    SearchMode mode = SearchMode::Plain;
 
     std::string describe() const {
         std::ostringstream text;

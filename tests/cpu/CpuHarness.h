@@ -13,6 +13,7 @@
 #include "kernels/cpu/Knn.h"
 #include "kernels/cpu/Range.h"
 #include "kernels/cpu/Targets.h"
+#include "tests/common/CanonicalOracle.h"
 #include "tests/cpu/CpuCases.h"
 #include "tests/cpu/CpuCompare.h"
 #include "tests/cpu/CpuReference.h"
@@ -94,6 +95,7 @@ class CpuData {
         p.threads = threads;
         p.choice = choice;
         p.k = case_.k;
+        p.mode = case_.mode;
         return p;
     }
 
@@ -130,6 +132,59 @@ class CpuData {
                     case_.k);
             if (!right) {
                 return right << "\n  query " << i << ", " << case_.describe();
+            }
+        }
+        return ::testing::AssertionSuccess();
+    }
+
+    /// The only right answer of a certified search: every place, every bit.
+    CpuResult<T> canonicalResult() const {
+        const bool largest = isSimilarity(case_.metric);
+        const T most = std::numeric_limits<T>::max();
+        CpuResult<T> result;
+        result.distances.assign(case_.q * case_.k, largest ? -most : most);
+        result.ids.assign(case_.q * case_.k, -1);
+        for (idx_t i = 0; i < case_.q; ++i) {
+            const auto best = topK(canonicalKeys(i), case_.k, largest);
+            for (size_t place = 0; place < best.size(); ++place) {
+                result.distances[i * case_.k + place] = T(best[place].key);
+                result.ids[i * case_.k + place] = best[place].id;
+            }
+        }
+        return result;
+    }
+
+    /// Canonical distances of the i-th query, NaN left out.
+    std::vector<Ranked> canonicalKeys(idx_t i) const {
+        std::vector<Ranked> keys;
+        for (idx_t v = 0; v < case_.n; ++v) {
+            const T distance = canonicalDistance(
+                    case_.metric,
+                    double(T(case_.metricArg)),
+                    queries_.row(i),
+                    vectors_.row(v),
+                    case_.d);
+            if (!std::isnan(distance)) {
+                keys.push_back({double(distance), vectors_.name(v)});
+            }
+        }
+        return keys;
+    }
+
+    ::testing::AssertionResult checkCanonical(
+            const CpuResult<T>& result,
+            const CpuResult<T>& expected) const {
+        for (size_t i = 0; i < expected.ids.size(); ++i) {
+            if (result.ids[i] != expected.ids[i] ||
+                std::memcmp(
+                        &result.distances[i],
+                        &expected.distances[i],
+                        sizeof(T)) != 0) {
+                return ::testing::AssertionFailure()
+                        << "query " << i / case_.k << ", place " << i % case_.k
+                        << ": (" << result.distances[i] << ", " << result.ids[i]
+                        << ") in place of (" << expected.distances[i] << ", "
+                        << expected.ids[i] << "), " << case_.describe();
             }
         }
         return ::testing::AssertionSuccess();

@@ -19,10 +19,6 @@ namespace faiss_bits::test {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 
-inline bool isSimilarity(Metric metric) {
-    return metric == Metric::InnerProduct || metric == Metric::Cosine;
-}
-
 /// Sums over the components of a query q and a vector x, of which every
 /// metric and every bound below is made.
 template <class T>

@@ -183,12 +183,16 @@ TEST(FusedFlatStorage, CopiesAndMoves) {
         expectHolds(data, fromFaiss);
         EXPECT_EQ(plain.ntotal, one.n);
 
+        EXPECT_EQ(fromFaiss.search_mode, SearchMode::Certified);
+        fromFaiss.search_mode = SearchMode::Plain;
         fromFaiss.choice.variant = cpu::Variant::Var6;
         const IndexFusedFlat copy = fromFaiss;
         EXPECT_EQ(copy.choice.variant, cpu::Variant::Var6);
         const faiss::IndexFlat& asBase = fromFaiss;
         const IndexFusedFlat copyOfBase(asBase);
         EXPECT_EQ(copyOfBase.choice.variant, cpu::Variant::Var6);
+        EXPECT_EQ(copy.search_mode, SearchMode::Plain);
+        EXPECT_EQ(copyOfBase.search_mode, SearchMode::Plain);
         fromFaiss.reset();
         expectHolds(data, copy);
         expectHolds(data, copyOfBase);

@@ -302,3 +302,34 @@ def test_fashion_mnist_as_float64(metric, name):
     queries = data.test[:20]
     D, I = index_of(data.train, metric).search(queries, 10)
     oracle.check_knn(queries, data.train, 10, D, I, name == "ip")
+
+
+def test_search_mode():
+    rng = np.random.default_rng(5)
+    xb = (1000 + rng.random((3000, 24))).astype("f4")
+    xq = xb[::100].copy()
+    index = faiss_bits.IndexFusedFlat(24)
+    index.add(xb)
+    assert index.search_mode == "certified"
+    D, I = index.search(xq, 20)
+    wide = xb.astype("f8")
+    for i, query in enumerate(xq.astype("f8")):
+        exact = ((wide - query) ** 2).sum(axis=1).astype("f4")
+        # Of numbers this near float64 sums have the same float32 in any order.
+        best = np.lexsort((np.arange(len(xb)), exact))[:20]
+        np.testing.assert_array_equal(I[i], best)
+        np.testing.assert_array_equal(D[i], exact[best])
+    stats = index.stats()
+    assert stats.certified + stats.repeated == len(xq)
+    assert stats.rescored >= 20 * stats.certified
+    index.reset_stats()
+    assert index.stats().certified == index.stats().repeated == 0
+    index.search_mode = "plain"
+    index.search(xq, 20)
+    assert index.stats().certified == 0
+    assert pickle.loads(pickle.dumps(index)).search_mode == "plain"
+    assert faiss_bits.IndexFusedFlat(index).search_mode == "plain"
+    with pytest.raises(ValueError, match="search_mode = 'exact'"):
+        index.search_mode = "exact"
+    with pytest.raises(TypeError, match="search_mode is a int"):
+        index.search_mode = 1

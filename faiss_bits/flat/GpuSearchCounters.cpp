@@ -1,4 +1,4 @@
-#include "faiss_bits/flat/SearchCounters.h"
+#include "faiss_bits/flat/GpuSearchCounters.h"
 
 #include <faiss/gpu/GpuResources.h>
 
@@ -6,7 +6,7 @@
 
 namespace faiss_bits::gpu::detail {
 
-SearchCounters::SearchCounters(const GpuContext& context)
+GpuSearchCounters::GpuSearchCounters(const GpuContext& context)
         : memory_(context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
                   faiss::gpu::AllocInfo(
                           faiss::gpu::AllocType::FlatData,
@@ -18,7 +18,7 @@ SearchCounters::SearchCounters(const GpuContext& context)
     reset(context);
 }
 
-SearchStats SearchCounters::read(const GpuContext& context) const {
+SearchStats GpuSearchCounters::read(const GpuContext& context) const {
     unsigned long long repeated = 0;
     BITS_CUDA_CHECK(cudaMemcpyAsync(
             &repeated,
@@ -34,7 +34,7 @@ SearchStats SearchCounters::read(const GpuContext& context) const {
     return stats;
 }
 
-void SearchCounters::reset(const GpuContext& context) {
+void GpuSearchCounters::reset(const GpuContext& context) {
     BITS_CUDA_CHECK(cudaMemsetAsync(
             repeated_, 0, sizeof(unsigned long long), context.stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "kernels/cpu/KernelTypes.h"
+
+/// Canonical distances (kernels/canonical/Distance.h) on the CPU: what the host
+/// code of certified searches hands to the kernels of an instruction set.
+namespace faiss_bits::cpu {
+
+/// Components of a query that is compared are whole groups of the slots.
+constexpr int kCanonicalSlots = 8;
+
+/// A query as float64, and what bounds and cosines need of it.
+struct CanonicalQuery {
+    /// [depth, whole groups of slots], zeros behind
+    double* components = nullptr;
+    double squares = 0;   ///< sum of the squares, canonical; NaN if q has one
+    double absolutes = 0; ///< sum of the absolute values
+};
+
+/// Some vectors whose canonical distances of one query are wanted.
+template <class T>
+struct RescoreJob {
+    CanonicalQuery query;
+    RowView<T> vectors;
+    const CandidateId<T>* ids = nullptr; ///< [count]
+    idx_t count = 0;
+    int depth = 0;
+    double power = 2; ///< KernelMetric::Power
+    /// [count]; negated for similarities, float32 ones rounded to it
+    T* keys = nullptr;
+};
+
+template <class T>
+struct CanonicalKernels {
+    /// Fills what `query` has behind `components`.
+    void (*prepareQuery)(const T* row, int depth, CanonicalQuery& query) =
+            nullptr;
+    void (*rescore)(const RescoreJob<T>&) = nullptr;
+    /// As MetricKernels::runTiles, of panels packed as for Squares; a depth
+    /// block is the whole depth.
+    void (*runTiles)(const TileJob<T>&) = nullptr;
+};
+
+/// The kernels compiled for a target; those of L2 and Squares are the same.
+template <class T, KernelMetric kMetric>
+CanonicalKernels<T> canonicalKernelsFor(int64_t target);
+template <class T>
+CanonicalKernels<T> canonicalKernelsFor(KernelMetric metric, int64_t target);
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,153 @@
+#include "kernels/cpu/Certified.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cpu/KernelTable.h"
+#include "kernels/cpu/Run.h"
+#include "kernels/cpu/SearchPlan.h"
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+/// A certified search: sweeps that are ever more exact, each for the queries
+/// that the ones before left.
+template <class T>
+class CertifiedSearch {
+   public:
+    CertifiedSearch(const KnnProblem<T>& problem, const Setup<T>& setup)
+            : problem_(problem),
+              setup_(setup),
+              kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)),
+              k_(std::min(problem.k, setup.numVectors)),
+              candidates_(withMargin(
+                      k_,
+                      setup.numVectors,
+                      setup.metric,
+                      setup.depth)) {}
+
+    void run() {
+        left_.resize(setup_.numQueries);
+        std::iota(left_.begin(), left_.end(), idx_t(0));
+        const Plan plan = planSearch(setup_, problem_, candidates_, false);
+        runCandidates(setup_.metric, &plan);
+        const idx_t certified = setup_.numQueries - idx_t(left_.size());
+        // Differences do not cancel: |q|^2 - 2 <q, x> + |x|^2 does.
+        if (setup_.metric == KernelMetric::L2 &&
+            plan.variant != Variant::Direct &&
+            2 * tied_ <= idx_t(left_.size())) {
+            runCandidates(KernelMetric::Squares, nullptr);
+        }
+        const idx_t repeated = setup_.numQueries - certified;
+        scan();
+        if (problem_.stats) {
+            problem_.stats->certified += certified;
+            problem_.stats->repeated += repeated;
+            problem_.stats->rescored += rescored_;
+        }
+    }
+
+   private:
+    /// Rows of the caller's queries of those that are left.
+    std::vector<idx_t> rowsLeft() const {
+        std::vector<idx_t> rows(left_);
+        for (idx_t& row : rows) {
+            row = setup_.queries.ids ? setup_.queries.ids[row] : row;
+        }
+        return rows;
+    }
+
+    KnnOutput<T> output() const {
+        return {problem_.outDistances,
+                problem_.outIds,
+                problem_.k,
+                left_.data()};
+    }
+
+    /// Candidates by a metric of the plain kernels, for the queries that are
+    /// left. `plan` is for all of them, if it is not null.
+    void runCandidates(KernelMetric metric, const Plan* plan) {
+        if (left_.empty()) {
+            return;
+        }
+        const std::vector<idx_t> rows = rowsLeft();
+        Lengths<T> lengths;
+        Setup<T> setup = setup_.forQueries(rows);
+        setup.metric = metric;
+        setup.kernels = metricKernelsFor<T>(metric, setup.target);
+        setup.lengths = &lengths;
+        const Plan own =
+                plan ? *plan : planSearch(setup, problem_, candidates_, false);
+        Certifier<T> certifier;
+        certifier.kernels = kernels_;
+        certifier.k = k_;
+        certifier.direct = own.variant == Variant::Direct;
+        certifier.outcomes.assign(left_.size(), Outcome::Open);
+        const KnnOutput<T> out = output();
+        runSweep(setup, own, candidates_, out, &certifier);
+        rescored_ += certifier.rescored;
+        std::vector<idx_t> left;
+        tied_ = 0;
+        for (size_t i = 0; i < left_.size(); ++i) {
+            Outcome outcome = certifier.outcomes[i];
+            if (outcome == Outcome::Done) {
+                continue;
+            }
+            left.push_back(left_[i]);
+            tied_ += (outcome == Outcome::Open ? certifier.likely()
+                                               : outcome) == Outcome::Tied;
+        }
+        left_ = std::move(left);
+    }
+
+    /// Canonical distances of all vectors, for the queries that are left.
+    void scan() {
+        if (left_.empty()) {
+            return;
+        }
+        const std::vector<idx_t> rows = rowsLeft();
+        Setup<T> setup = setup_.forQueries(rows);
+        // Packed as they are, without terms; the kernels know the metric.
+        setup.metric = KernelMetric::Squares;
+        setup.kernels.runTiles = kernels_.runTiles;
+        KnnProblem<T> problem = problem_;
+        problem.choice.variant = Variant::Buffered;
+        problem.choice.depthBlock = setup.depth;
+        const Plan plan = planSearch(setup, problem, k_, false);
+        runSweep<T>(setup, plan, k_, output(), nullptr);
+        left_.clear();
+    }
+
+    const KnnProblem<T>& problem_;
+    const Setup<T>& setup_;
+    CanonicalKernels<T> kernels_;
+    idx_t k_, candidates_;
+    std::vector<idx_t> left_; ///< queries without a result, ascending
+    idx_t tied_ = 0;          ///< those of them that candidates do not help
+    idx_t rescored_ = 0;
+};
+
+} // namespace
+
+template <class T>
+void runCertified(const KnnProblem<T>& problem, const Setup<T>& setup) {
+    if (setup.numQueries == 0) {
+        return;
+    }
+    if (setup.numVectors == 0) {
+        const T none = setup.similarity ? std::numeric_limits<T>::lowest()
+                                        : std::numeric_limits<T>::max();
+        std::fill_n(problem.outDistances, setup.numQueries * problem.k, none);
+        std::fill_n(problem.outIds, setup.numQueries * problem.k, idx_t(-1));
+        return;
+    }
+    CertifiedSearch<T>(problem, setup).run();
+}
+
+template void runCertified(const KnnProblem<float>&, const Setup<float>&);
+template void runCertified(const KnnProblem<double>&, const Setup<double>&);
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/cpu/Range.h"
+#include "kernels/cpu/Setup.h"
+
+namespace faiss_bits::cpu {
+
+/// All vectors with a canonical key under a limit, for a problem that was
+/// checked and has queries and vectors: docs/exact.md. Appends to `result`.
+template <class T>
+void runCertifiedRange(
+        const Problem<T>& problem,
+        const Setup<T>& setup,
+        T limit,
+        RangeResult<T>& result);
+
+} // namespace faiss_bits::cpu

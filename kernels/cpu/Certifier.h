@@ -1,0 +1,75 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/Setup.h"
+
+namespace faiss_bits::cpu {
+
+/// What became of a query.
+enum class Outcome : uint8_t {
+    Open,   ///< nothing yet
+    Done,   ///< its result is written
+    Misled, ///< more exact candidates may do
+    Tied,   ///< so many are alike that they will not
+};
+
+/// Certifies the candidates of the queries of one sweep; shared by its threads.
+template <class T>
+struct Certifier {
+    CanonicalKernels<T> kernels;
+    idx_t k = 0;                   ///< wanted, at most the number of vectors
+    bool direct = false;           ///< candidates of Variant::Direct
+    std::vector<Outcome> outcomes; ///< [queries of the sweep]
+    std::atomic<idx_t> tried{0}, failed{0}, tied{0}, rescored{0};
+
+    void note(idx_t query, Outcome outcome) {
+        outcomes[query] = outcome;
+        tried.fetch_add(1, std::memory_order_relaxed);
+        if (outcome != Outcome::Done) {
+            failed.fetch_add(1, std::memory_order_relaxed);
+        }
+        if (outcome == Outcome::Tied) {
+            tied.fetch_add(1, std::memory_order_relaxed);
+        }
+    }
+
+    /// So many queries failed that the others are not worth trying.
+    bool isHopeless() const {
+        constexpr idx_t kEnough = 64;
+        const idx_t count = tried.load(std::memory_order_relaxed);
+        return count >= kEnough &&
+                2 * failed.load(std::memory_order_relaxed) > count;
+    }
+
+    /// What to expect of a query that was not tried.
+    Outcome likely() const {
+        return 2 * tied.load() > failed.load() ? Outcome::Tied
+                                               : Outcome::Misled;
+    }
+};
+
+/// Candidates that a certified search asks its kernels for: more than k, so
+/// that the limit that others did not pass is seldom within an error of the
+/// k-th. Random vectors have about k (d / 1024)^1.5 / 10 others within that
+/// error where products cancel, and next to none where they do not; three
+/// standard deviations more are seldom reached. Kernels that keep buffers have
+/// more to spare.
+inline idx_t withMargin(
+        idx_t k,
+        idx_t numVectors,
+        KernelMetric metric,
+        int depth) {
+    const bool cancels = metric <= KernelMetric::Cosine;
+    const double within =
+            cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+    const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
+    const idx_t margin = 1 + (k >= 4) + k / 64 + idx_t(most);
+    return k < numVectors - margin ? k + margin : numVectors;
+}
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,128 @@
+#include "kernels/cpu/ErrorBound.h"
+
+#include <cmath>
+#include <limits>
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Higham's gamma(m) for the unit roundoff u; infinite where m u is not small.
+double gammaOf(double m, double u) {
+    const double rounds = m * u;
+    return rounds < 0.004 ? rounds / (1 - rounds) : kInfinity;
+}
+
+/// Roundings of an approximate key on the way from the components.
+template <class T>
+double roundings(KernelMetric metric, double d, double power) {
+    switch (metric) {
+        case KernelMetric::L2:
+            return d + 4;
+        case KernelMetric::Product:
+            return d;
+        case KernelMetric::Cosine:
+            return 2 * d + 12;
+        case KernelMetric::L1:
+            return d + 1;
+        case KernelMetric::Linf:
+            return 2;
+        case KernelMetric::Squares:
+            return d + 4;
+        case KernelMetric::Power:
+            // Products: twice the power. std::pow: within 8 units in the last
+            // place, where glibc documents one.
+            return d + 2 * power + 20;
+    }
+    return kInfinity;
+}
+
+} // namespace
+
+template <class T>
+ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
+        : metric_(setup.metric),
+          isExpanded_(setup.metric == KernelMetric::L2 && !direct),
+          direct_(direct) {
+    constexpr double kUnit = double(std::numeric_limits<T>::epsilon()) / 2;
+    constexpr double kWideUnit = 0x1p-53;
+    const double d = setup.depth;
+    const double power = double(setup.power);
+    const double m = roundings<T>(metric_, d, power);
+    canonical_ = 2 * gammaOf(m + 8, kWideUnit);
+    if (metric_ == KernelMetric::Power) {
+        canonical_ += 0x1p-40; // of canonical::Power
+    }
+    // A thousandth for the roundings of the bound itself.
+    relative_ = 1.001 * (gammaOf(m, kUnit) + canonical_);
+    if (sizeof(T) == sizeof(float)) {
+        canonical_ += 0x1p-23; // rounded to float32, either way
+    }
+    underflow_ = (4 * d + 16) * double(std::numeric_limits<T>::min());
+    if (setup.lengths) {
+        const Lengths<T>& lengths = *setup.lengths;
+        largestLength_ = std::sqrt(
+                1.01 * double(lengths.largestSquare.load()) + underflow_);
+        largestComponent_ = lengths.largestComponent.load();
+        lengthsInRange_ = !lengths.outOfRange.load();
+    }
+}
+
+template <class T>
+double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
+    // No sum on the way leaves the range of T.
+    constexpr double kRoom = double(std::numeric_limits<T>::max()) / 16;
+    if (!(std::abs(key) < kRoom)) {
+        return kInfinity;
+    }
+    const double exact = key + std::abs(key) * canonical_ + underflow_;
+    double error = relative_ * std::abs(exact);
+    if (isExpanded_) {
+        const double length =
+                2 * std::sqrt(query.squares) + std::sqrt(std::abs(exact));
+        const double size = length * length;
+        if (!(size < kRoom)) {
+            return kInfinity;
+        }
+        error = relative_ * size;
+    } else if (metric_ == KernelMetric::Product) {
+        // Squares of float64 may underflow.
+        const double length = query.squares > 0x1p-900
+                ? std::sqrt(query.squares)
+                : query.absolutes;
+        const double size = direct_ ? query.absolutes * largestComponent_
+                                    : length * largestLength_;
+        if (!(size < kRoom)) {
+            return kInfinity;
+        }
+        error = relative_ * size;
+    } else if (metric_ == KernelMetric::Cosine) {
+        // Lengths whose squares, and the product of two, float64 can hold.
+        constexpr double kLeast = sizeof(T) == 4 ? 0x1p-200 : 0x1p-400;
+        const bool inRange =
+                query.squares > kLeast && query.squares < 1 / kLeast;
+        if (!lengthsInRange_ || !inRange) {
+            return kInfinity;
+        }
+        error = relative_;
+    }
+    return exact + error + underflow_;
+}
+
+template <class T>
+T ErrorBound<T>::reach(T key, const CanonicalQuery& query) const {
+    const double bound = boundOf(double(key), query);
+    // For T = double, what the additions above were rounded by.
+    const double above = bound + std::abs(bound) * 0x1p-50;
+    const T rounded = T(above);
+    return double(rounded) < above
+            ? std::nextafter(rounded, std::numeric_limits<T>::infinity())
+            : rounded;
+}
+
+template class ErrorBound<float>;
+template class ErrorBound<double>;
+
+} // namespace faiss_bits::cpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/Setup.h"
+
+namespace faiss_bits::cpu {
+
+/// How far approximate keys, those of the plain kernels, can be from canonical
+/// ones. docs/exact.md has the derivations.
+template <class T>
+class ErrorBound {
+   public:
+    /// `direct`: of Variant::Direct. Reads what setup.lengths holds after the
+    /// sweep.
+    ErrorBound(const Setup<T>& setup, bool direct);
+
+    /// The largest approximate key of a vector whose canonical key is at most
+    /// `key`, and that it is a number at all. Infinite: nothing is known.
+    T reach(T key, const CanonicalQuery& query) const;
+
+   private:
+    double boundOf(double key, const CanonicalQuery& query) const;
+
+    KernelMetric metric_;
+    bool isExpanded_; ///< |q|^2 - 2 <q, x> + |x|^2
+    bool direct_;
+    double relative_;  ///< of sums without cancellation
+    double canonical_; ///< of the canonical distance, its rounding included
+    double underflow_; ///< absolute
+    double largestLength_ = 0, largestComponent_ = 0;
+    bool lengthsInRange_ = true;
+};
+
+} // namespace faiss_bits::cpu
