@@ -14,6 +14,12 @@ struct DistanceTile {
     idx_t numQueries = 0;
     idx_t firstVector = 0; // a multiple of 8
     idx_t numVectors = 0;  // likewise, or up to the last vector
+
+    /// Of a search by a list of vectors (FlatKnnPlan::byList): firstVector and
+    /// numVectors count places of the list, ids are those of the tile, and a
+    /// method that adds norms gets the vectors themselves as well.
+    const idx_t* ids = nullptr;     // [numVectors]
+    const void* gathered = nullptr; // [at least numVectors, d], row-major
 };
 
 /// One search's distances by one method.
@@ -34,11 +40,14 @@ struct DistanceMethod {
     /// True if it is the one for this problem. Reads shape, types and layouts.
     bool (*takes)(const FlatKnnProblem& problem);
 
-    /// L2: the values are -2 <q, x>, and the selection adds the norms.
+    /// L2: the values are -2 <q, x>, and the selection adds the norms. With a
+    /// filter the values of InnerProduct are -<q, x>, and for both metrics the
+    /// selection adds what makes vectors that are not allowed NaN.
     bool addsNorms;
 
     /// Gets ready to write to values [any, stride], on the device. Throws
-    /// Error before anything is enqueued.
+    /// Error before anything is enqueued. Without addsNorms, what a filter
+    /// leaves out is written as NaN.
     std::unique_ptr<TileDistances> (*prepare)(
             const FlatKnnProblem& problem,
             float* values,

@@ -6,6 +6,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/Norms.h"
+#include "kernels/knn/filter/FilterTiles.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -28,8 +29,12 @@ class FlatKnnRun {
             const FlatKnnScratch& scratch,
             cublasHandle_t handle,
             cudaStream_t stream)
-            : p_(problem), plan_(plan), scratch_(scratch), stream_(stream) {
-        if (problem.numVectors > 0) {
+            : p_(problem),
+              plan_(plan),
+              scratch_(scratch),
+              stream_(stream),
+              filter_(problem, plan, scratch) {
+        if (plan.columns > 0) {
             distances_ = plan.method->prepare(
                     problem, scratch.distances, plan.distanceStride, handle);
         }
@@ -69,9 +74,9 @@ class FlatKnnRun {
         uint8_t* outIds =
                 static_cast<uint8_t*>(p_.outIds) + outAt * sizeOf(p_.idType);
         if (plan_.numVectorTiles == 1) {
-            computeDistances(firstQuery, count, 0, p_.numVectors);
+            computeDistances(firstQuery, count, 0, plan_.columns);
             SelectProblem select =
-                    tileSelect(firstQuery, count, 0, p_.numVectors);
+                    tileSelect(firstQuery, count, 0, plan_.columns);
             select.outKeys = p_.outDistances + outAt;
             select.outIds = outIds;
             runSelect(
@@ -86,8 +91,8 @@ class FlatKnnRun {
         int buffer = 0;
         int filled = 0;
         for (idx_t t = 0; t < plan_.numVectorTiles; ++t) {
-            const idx_t first = plan_.tileBegin(t, p_.numVectors);
-            const idx_t vectors = plan_.tileBegin(t + 1, p_.numVectors) - first;
+            const idx_t first = plan_.tileBegin(t, plan_.columns);
+            const idx_t vectors = plan_.tileBegin(t + 1, plan_.columns) - first;
             computeDistances(firstQuery, count, first, vectors);
             SelectProblem select =
                     tileSelect(firstQuery, count, first, vectors);
@@ -160,8 +165,15 @@ class FlatKnnRun {
         select.rowStride = plan_.distanceStride;
         select.idOffset = first;
         if (select.hasColBias()) {
-            select.colBias = vectorNorms_ + first;
+            select.colBias = filter_.columnBias() ? filter_.columnBias()
+                                                  : vectorNorms_ + first;
+        }
+        if (select.hasRowBias()) {
             select.rowBias = scratch_.queryNorms + firstQuery;
+        }
+        if (select.hasIds()) {
+            select.idOffset = 0;
+            select.ids = p_.allowedIds + first;
         }
         return select;
     }
@@ -172,8 +184,15 @@ class FlatKnnRun {
             idx_t firstVector,
             idx_t vectors) {
         if (vectors > 0) {
+            filter_.enter(firstVector, vectors, vectorNorms_, stream_);
             distances_->run(
-                    {firstQuery, queries, firstVector, vectors}, stream_);
+                    {firstQuery,
+                     queries,
+                     firstVector,
+                     vectors,
+                     plan_.byList ? p_.allowedIds + firstVector : nullptr,
+                     filter_.gathered()},
+                    stream_);
         }
     }
 
@@ -181,6 +200,7 @@ class FlatKnnRun {
     const FlatKnnPlan& plan_;
     const FlatKnnScratch& scratch_;
     cudaStream_t stream_;
+    FilterTiles filter_;
     std::unique_ptr<TileDistances> distances_; // none without vectors
     const float* vectorNorms_ = nullptr;
 };

@@ -32,6 +32,17 @@ struct FlatKnnProblem {
     /// them compute them into scratch. Not read for InnerProduct.
     const float* vectorNorms = nullptr;
 
+    /// A filter: vectors whose bit is 0 take no part. Bit i % 32 of word i / 32
+    /// is that of vector i, [(n + 31) / 32]; bits from n on may be anything.
+    /// nullptr: all vectors.
+    const uint32_t* allowedBits = nullptr;
+    /// The same vectors as a list, or nullptr: their ids in ascending order,
+    /// and behind them -1 in any number, [numAllowed]. It saves the reading of
+    /// the others where few are allowed. For ids of Int64 and row-major
+    /// vectors; else the bits serve.
+    const idx_t* allowedIds = nullptr;
+    idx_t numAllowed = 0; ///< of the list; not read without it
+
     float* outDistances = nullptr; ///< [numQueries, k]
     void* outIds = nullptr;        ///< [numQueries, k] of idType
     IdType idType = IdType::Int64;
@@ -57,7 +68,10 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          lower id first; never NaN: where the numbers are used up, and where
 ///          there are fewer than k vectors, the rest is (+FLT_MAX, -1) for L2
 ///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
-///          depend on scratch, stream, tiles or pages (batchQueries)
+///          depend on scratch, stream, tiles or pages (batchQueries). With a
+///          filter, as if the allowed vectors were all, with the bits that the
+///          search without it gives (a zero inner product of a batch above 16
+///          queries is +0)
 /// Arith.   products and sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
 ///          |x|^2 - 2<q, x> + |q|^2, never below zero, from products that
@@ -69,11 +83,14 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
-///          is wanted and not given
+///          is wanted and not given, and with a filter for every vector of a
+///          tile
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK
-///          some reads more (docs/algorithms.md)
+///          some reads more (docs/algorithms.md). With a list, of the allowed
+///          vectors alone, which large batches copy together; with bits alone
+///          few queries read the allowed ones, and large batches all
 /// Source   Hanak 2023, 5.4; Johnson et al. 2017, 5.1 (exact search)
 void runFlatKnn(
         const FlatKnnProblem& problem,
