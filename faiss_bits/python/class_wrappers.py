@@ -109,6 +109,9 @@ _SELECTOR_DOC = """DeviceSelector(sel, n, device=-1)
     n       ntotal of the indexes that it is for
     device  GPU of these indexes; -1: the current one
 
+    Keep it in a variable while it is in use: SearchParameters of FAISS 1.7.3
+    does not keep its selector alive.
+
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """
 

@@ -26,7 +26,9 @@ def index_of(res, xb, metric=faiss.METRIC_L2, half=False):
 
 
 def with_selector(selector):
-    return faiss.SearchParameters(sel=selector)
+    params = faiss.SearchParameters(sel=selector)
+    params.selector = selector  # FAISS 1.7.3 does not keep it
+    return params
 
 
 def selectors():
