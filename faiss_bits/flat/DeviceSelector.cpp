@@ -90,11 +90,11 @@ DeviceSelector::DeviceSelector(
             numSelected_ += std::popcount(word);
         }
         if (numSelected_ <= detail::mostListed(n)) {
-            ids_ = allocateOnDevice(numSelected_ * sizeof(idx_t));
+            ids_ = allocateOnDevice(numSelected_ * sizeof(int32_t));
             detail::runSelectorIds(
                     bits,
                     n,
-                    static_cast<idx_t*>(ids_.get()),
+                    static_cast<int32_t*>(ids_.get()),
                     numSelected_,
                     place);
             BITS_CUDA_CHECK(cudaStreamSynchronize(stream));

@@ -24,7 +24,7 @@ namespace faiss_bits::gpu {
 /// an
 ///          index that holds another number of vectors throw
 /// device   the GPU of these indexes; -1: the current one
-/// Memory   n / 8 bytes on the GPU and on the host; and on the GPU 8 bytes for
+/// Memory   n / 8 bytes on the GPU and on the host; and on the GPU 4 bytes for
 ///          every id that is selected, where these are at most 3/4 of n
 /// Stream   waits until it is ready; any stream and resources may use it then.
 ///          To destroy it waits for the device
@@ -64,8 +64,8 @@ class DeviceSelector : public faiss::IDSelector {
 
     /// On the GPU: the selected ids, ascending, [numSelected()]; null where
     /// these are more than 3/4 of n.
-    const idx_t* ids() const {
-        return static_cast<const idx_t*>(ids_.get());
+    const int32_t* ids() const {
+        return static_cast<const int32_t*>(ids_.get());
     }
 
    private:

@@ -58,8 +58,8 @@ void SearchFilter::evaluate_(
     bits_ = bits;
     if (listIsWorthMaking(n, tree.most, queries)) {
         ownIds_ = allocTemporary(
-                context, std::max<size_t>(tree.most, 1) * sizeof(idx_t));
-        auto* ids = static_cast<idx_t*>(ownIds_.get());
+                context, std::max<size_t>(tree.most, 1) * sizeof(int32_t));
+        auto* ids = static_cast<int32_t*>(ownIds_.get());
         runSelectorIds(bits, n, ids, tree.most, place);
         ids_ = ids;
         numIds_ = tree.most;

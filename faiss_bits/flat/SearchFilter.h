@@ -18,7 +18,7 @@ constexpr idx_t mostListed(idx_t n) {
 /// what a DeviceSelector holds. Without `sel` it is empty.
 ///
 /// Stream  enqueues (SelectorBits.h says when it waits)
-/// Memory  temporary memory, n / 8 bytes and 8 bytes for each id of a list; it
+/// Memory  temporary memory, n / 8 bytes and 4 bytes for each id of a list; it
 /// is
 ///         let go of in the reverse order of what else the call takes
 class SearchFilter {
@@ -47,7 +47,7 @@ class SearchFilter {
             idx_t queries);
 
     const uint32_t* bits_ = nullptr;
-    const idx_t* ids_ = nullptr;
+    const int32_t* ids_ = nullptr;
     idx_t numIds_ = 0;
     faiss::gpu::GpuMemoryReservation ownBits_;
     faiss::gpu::GpuMemoryReservation ownIds_;

@@ -36,7 +36,7 @@ void runSelectorBits(
 void runSelectorIds(
         const uint32_t* bits,
         idx_t n,
-        idx_t* ids,
+        int32_t* ids,
         idx_t capacity,
         const SelectorPlace& place);
 

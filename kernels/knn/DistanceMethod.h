@@ -18,7 +18,7 @@ struct DistanceTile {
     /// Of a search by a list of vectors (FlatKnnPlan::byList): firstVector and
     /// numVectors count places of the list, ids are those of the tile, and a
     /// method that adds norms gets the vectors themselves as well.
-    const idx_t* ids = nullptr;     // [numVectors]
+    const int32_t* ids = nullptr;   // [numVectors]
     const void* gathered = nullptr; // [at least numVectors, d], row-major
 };
 
@@ -46,13 +46,18 @@ struct DistanceMethod {
     bool addsNorms;
 
     /// Gets ready to write to values [any, stride], on the device. Throws
-    /// Error before anything is enqueued. Without addsNorms, what a filter
-    /// leaves out is written as NaN.
+    /// Error before anything is enqueued.
     std::unique_ptr<TileDistances> (*prepare)(
             const FlatKnnProblem& problem,
             float* values,
             idx_t stride,
             cublasHandle_t handle);
+
+    /// It leaves out what a filter does: reads the problem's allowedBits, or
+    /// DistanceTile::ids where there are some, and writes NaN for the rest.
+    /// Methods that do not, and do not add norms, compute all distances, and
+    /// NaN is written over those of vectors that are not allowed.
+    bool readsFilter = false;
 };
 
 extern const DistanceMethod kFewQueriesMethod;

@@ -173,7 +173,7 @@ class FlatKnnRun {
         }
         if (select.hasIds()) {
             select.idOffset = 0;
-            select.ids = p_.allowedIds + first;
+            select.ids = filter_.ids(first);
         }
         return select;
     }
@@ -193,6 +193,7 @@ class FlatKnnRun {
                      plan_.byList ? p_.allowedIds + firstVector : nullptr,
                      filter_.gathered()},
                     stream_);
+            filter_.leave(firstVector, vectors, queries, stream_);
         }
     }
 

@@ -38,9 +38,9 @@ struct FlatKnnProblem {
     const uint32_t* allowedBits = nullptr;
     /// The same vectors as a list, or nullptr: their ids in ascending order,
     /// and behind them -1 in any number, [numAllowed]. It saves the reading of
-    /// the others where few are allowed. For ids of Int64 and row-major
-    /// vectors; else the bits serve.
-    const idx_t* allowedIds = nullptr;
+    /// the others where few are allowed. For row-major vectors; else the bits
+    /// serve.
+    const int32_t* allowedIds = nullptr;
     idx_t numAllowed = 0; ///< of the list; not read without it
 
     float* outDistances = nullptr; ///< [numQueries, k]
@@ -108,8 +108,8 @@ void runFlatKnn(
         cudaStream_t stream);
 
 /// All distances of [numQueries, n], in the arithmetic of runFlatKnn's large
-/// batches. outDistances is [numQueries, n]; k, outIds and idType are not
-/// read. Scratch: allDistancesWorkspaceBytes(problem).
+/// batches. outDistances is [numQueries, n]; k, outIds, idType and the filter
+/// are not read. Scratch: allDistancesWorkspaceBytes(problem).
 size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem);
 void runAllDistances(
         const FlatKnnProblem& problem,

@@ -173,6 +173,9 @@ FlatKnnScratch::FlatKnnScratch(
     if (addsNorms(p, plan)) {
         queryNorms = slices.take<float>(p.numQueries);
     }
+    if (plan.byList && p.idType == IdType::Int64) {
+        wideIds = slices.take<idx_t>(p.numAllowed);
+    }
     if (addsFilter(p, plan)) {
         columnBias = slices.take<float>(plan.tileVectors);
         if (plan.byList) {

@@ -74,6 +74,7 @@ struct FlatKnnScratch {
     float* queryNorms = nullptr;  // [numQueries], L2 products
     float* columnBias = nullptr;  // [tileVectors], products with a filter
     void* gathered = nullptr;     // [distanceStride, d], products by list
+    idx_t* wideIds = nullptr;     // [numAllowed], by list with ids of Int64
     float* distances = nullptr;   // [tileQueries, distanceStride]
     float* tileKeys[2] = {};      // [tileQueries, slots * k], two in turn
     void* tileIds[2] = {};        // same, of idType

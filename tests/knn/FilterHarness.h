@@ -110,8 +110,8 @@ inline std::vector<uint32_t> filterBits(
     return words;
 }
 
-inline std::vector<int64_t> idsOf(const std::vector<bool>& members) {
-    std::vector<int64_t> ids;
+inline std::vector<int32_t> idsOf(const std::vector<bool>& members) {
+    std::vector<int32_t> ids;
     for (size_t i = 0; i < members.size(); ++i) {
         if (members[i]) {
             ids.push_back(i);
@@ -130,9 +130,9 @@ class DeviceFilter {
             int64_t holes = 0)
             : withList_(withList), bits_(filterBits(members, true)) {
         if (withList) {
-            std::vector<int64_t> ids = idsOf(members);
+            std::vector<int32_t> ids = idsOf(members);
             ids.resize(ids.size() + holes, -1);
-            ids_ = DeviceBuffer<int64_t>(ids);
+            ids_ = DeviceBuffer<int32_t>(ids);
         }
     }
 
@@ -145,7 +145,7 @@ class DeviceFilter {
    private:
     bool withList_;
     DeviceBuffer<uint32_t> bits_;
-    DeviceBuffer<int64_t> ids_;
+    DeviceBuffer<int32_t> ids_;
 };
 
 /// The search of one case without a filter, every vector ranked, and searches

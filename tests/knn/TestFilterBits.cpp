@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/knn/filter/FilterBits.h"
+#include "kernels/knn/filter/FilterColumns.h"
 #include "tests/knn/FilterHarness.h"
 
 namespace faiss_bits::test {
@@ -89,11 +90,11 @@ TEST_F(FilterBits, SmallOperations) {
 
 void expectIds(Allowed allowed, int64_t n, int64_t more) {
     const auto members = makeAllowed(allowed, n);
-    std::vector<int64_t> ids = idsOf(members);
+    std::vector<int32_t> ids = idsOf(members);
     const int64_t capacity = std::max<int64_t>(ids.size() + more, 0);
     ids.resize(capacity, -1);
     const DeviceBuffer<uint32_t> bits(filterBits(members, true));
-    DeviceBuffer<int64_t> list(capacity, 0x11);
+    DeviceBuffer<int32_t> list(capacity, 0x11);
     DeviceBuffer<uint8_t> scratch(idsOfBitsWorkspaceBytes(n));
     runIdsOfBits(
             bits.data(),
@@ -127,6 +128,46 @@ TEST_F(FilterBits, IdsOfBits) {
     for (Allowed allowed : {Allowed::Last, Allowed::OneInAHundred}) {
         expectIds(allowed, many, 1);
     }
+}
+
+/// NaN over the distances of what is not allowed, and over nothing else.
+TEST_F(FilterBits, SmallMaskedValues) {
+    for (int64_t n : {1, 40, 1000}) {
+        for (int64_t first : {0, 8}) {
+            for (int64_t rows : {1, 70}) {
+                const int64_t count = std::max<int64_t>(n - first, 0);
+                const int64_t stride = count + 3;
+                const auto members = makeAllowed(Allowed::Half, n);
+                const DeviceBuffer<uint32_t> bits(filterBits(members, true));
+                const std::vector<float> ones(rows * stride, 1.f);
+                const DeviceBuffer<float> values(ones);
+                runMaskValues(
+                        bits.data(),
+                        first,
+                        count,
+                        rows,
+                        values.data(),
+                        stride,
+                        nullptr);
+                const std::vector<float> got = values.download();
+                for (int64_t i = 0; i < rows * stride; ++i) {
+                    const int64_t column = i % stride;
+                    const bool kept =
+                            column >= count || members[first + column];
+                    ASSERT_EQ(std::isnan(got[i]), !kept)
+                            << n << " " << first << " " << rows << " " << i;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FilterBits, SmallWideIds) {
+    const std::vector<int32_t> ids = {0, 5, INT32_MAX, -1, -1};
+    const DeviceBuffer<int32_t> narrow(ids);
+    const DeviceBuffer<int64_t> wide(ids.size());
+    runWidenIds(narrow.data(), ids.size(), wide.data(), nullptr);
+    EXPECT_EQ(wide.download(), std::vector<int64_t>(ids.begin(), ids.end()));
 }
 
 } // namespace

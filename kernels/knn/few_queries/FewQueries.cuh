@@ -88,7 +88,7 @@ struct FewQueriesBody {
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 const bool exists = own + r < params.numVectors;
-                vectors[r] = exists ? int32_t(params.ids[own + r]) : -1;
+                vectors[r] = exists ? params.ids[own + r] : -1;
                 found |= vectors[r] >= 0 ? 1u << r : 0u;
             }
             return found;

@@ -104,6 +104,7 @@ std::unique_ptr<TileDistances> prepare(
 
 } // namespace
 
-const DistanceMethod kFewQueriesMethod = {"few_queries", takes, false, prepare};
+const DistanceMethod kFewQueriesMethod =
+        {"few_queries", takes, false, prepare, true};
 
 } // namespace faiss_bits

@@ -17,8 +17,7 @@ struct FewQueriesParams {
     // What the filtered kernels read; one of the two is set. The distances of
     // what is left out are NaN, and its components are not read.
     const uint8_t* allowed = nullptr; // bit i % 8 of byte i / 8: of vector i
-    const int64_t* ids = nullptr; // [numVectors] columns are these vectors; -1
-                                  // is none. Below 2^31
+    const int32_t* ids = nullptr; // [numVectors] columns are these; -1: none
 };
 
 /// Most queries of one launch.

@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads) idsOfChunksKernel(
         idx_t n,
         idx_t chunks,
         const uint32_t* starts,
-        idx_t* ids,
+        int32_t* ids,
         idx_t capacity) {
     __shared__ uint32_t sums[kThreads / kWarpSize];
     for (idx_t c = blockIdx.x; c < chunks; c += gridDim.x) {
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads) idsOfChunksKernel(
                 sumOfThreadsBefore<kThreads>(__popc(word), sums);
         const idx_t first = (c * kThreads + threadIdx.x) * 32;
         for (; word != 0 && place < capacity; word &= word - 1) {
-            ids[place++] = first + __ffs(word) - 1;
+            ids[place++] = int32_t(first + __ffs(word) - 1);
         }
         __syncthreads();
     }
@@ -228,7 +228,7 @@ size_t idsOfBitsWorkspaceBytes(idx_t n) {
 void runIdsOfBits(
         const uint32_t* bits,
         idx_t n,
-        idx_t* ids,
+        int32_t* ids,
         idx_t capacity,
         Workspace workspace,
         cudaStream_t stream) {
@@ -240,7 +240,7 @@ void runIdsOfBits(
     }
     // All ones are -1.
     BITS_CUDA_CHECK(
-            cudaMemsetAsync(ids, 0xFF, capacity * sizeof(idx_t), stream));
+            cudaMemsetAsync(ids, 0xFF, capacity * sizeof(int32_t), stream));
     if (n == 0) {
         return;
     }

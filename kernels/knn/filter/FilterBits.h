@@ -53,7 +53,7 @@ size_t idsOfBitsWorkspaceBytes(idx_t n);
 void runIdsOfBits(
         const uint32_t* bits,
         idx_t n,
-        idx_t* ids,
+        int32_t* ids,
         idx_t capacity,
         Workspace workspace,
         cudaStream_t stream);

@@ -35,7 +35,7 @@ __global__ void allowedBiasKernel(
 }
 
 __global__ void listedBiasKernel(
-        const idx_t* ids,
+        const int32_t* ids,
         const float* norms,
         bool byColumn,
         idx_t count,
@@ -47,12 +47,39 @@ __global__ void listedBiasKernel(
     }
 }
 
+/// Blocks of y take rows, threads of x columns; both stride over the rest.
+__global__ void maskValuesKernel(
+        const uint32_t* allowedBits,
+        idx_t first,
+        idx_t count,
+        idx_t rows,
+        float* values,
+        idx_t stride) {
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
+         i += idx_t(gridDim.x) * kThreads) {
+        const idx_t vector = first + i;
+        if ((allowedBits[vector / 32] >> (vector % 32)) & 1) {
+            continue;
+        }
+        for (idx_t row = blockIdx.y; row < rows; row += gridDim.y) {
+            values[row * stride + i] = nan();
+        }
+    }
+}
+
+__global__ void widenIdsKernel(const int32_t* ids, idx_t count, idx_t* out) {
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
+         i += idx_t(gridDim.x) * kThreads) {
+        out[i] = ids[i];
+    }
+}
+
 /// `Lanes` lanes a row of words.
 template <class Word, int Lanes>
 __global__ void gatherRowsKernel(
         const Word* vectors,
         idx_t words,
-        const idx_t* ids,
+        const int32_t* ids,
         idx_t count,
         idx_t width,
         Word* out) {
@@ -77,7 +104,7 @@ template <class Word>
 void gatherWords(
         const void* vectors,
         size_t rowBytes,
-        const idx_t* ids,
+        const int32_t* ids,
         idx_t count,
         idx_t width,
         void* out,
@@ -120,7 +147,7 @@ void runAllowedBias(
 }
 
 void runListedBias(
-        const idx_t* ids,
+        const int32_t* ids,
         const float* norms,
         bool byColumn,
         idx_t count,
@@ -134,10 +161,41 @@ void runListedBias(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
+void runMaskValues(
+        const uint32_t* allowedBits,
+        idx_t first,
+        idx_t count,
+        idx_t rows,
+        float* values,
+        idx_t stride,
+        cudaStream_t stream) {
+    if (count == 0 || rows == 0) {
+        return;
+    }
+    constexpr idx_t kMostRows = 64; // of blocks: a thread reads its bit once
+    const dim3 blocks(
+            blocksFor(count), unsigned(std::min<idx_t>(rows, kMostRows)));
+    maskValuesKernel<<<blocks, kThreads, 0, stream>>>(
+            allowedBits, first, count, rows, values, stride);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runWidenIds(
+        const int32_t* ids,
+        idx_t count,
+        idx_t* out,
+        cudaStream_t stream) {
+    if (count == 0) {
+        return;
+    }
+    widenIdsKernel<<<blocksFor(count), kThreads, 0, stream>>>(ids, count, out);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
 void runGatherRows(
         const void* vectors,
         size_t rowBytes,
-        const idx_t* ids,
+        const int32_t* ids,
         idx_t count,
         idx_t width,
         void* out,

@@ -17,14 +17,15 @@ bool listPays(
         const FlatKnnProblem& p,
         const DistanceMethod& method,
         idx_t sharing) {
-    if (!p.allowedIds || !p.vectorsRowMajor || p.idType != IdType::Int64) {
+    if (!p.allowedIds || !p.vectorsRowMajor ||
+        !(method.addsNorms || method.readsFilter)) {
         return false;
     }
     const double n = double(p.numVectors);
     const double listed = double(p.numAllowed);
     if (!method.addsNorms) {
         // The bits save the same reads of vectors. The list saves a write and a
-        // read of each distance, and costs 8 bytes and a whole sector where
+        // read of each distance, and costs 4 bytes and a whole sector where
         // vectors are short.
         return listed <= n / 4;
     }

@@ -18,8 +18,8 @@ constexpr idx_t gatheredWidth(idx_t listed) {
 
 /// Whether a search by FlatKnnProblem::allowedIds is expected to take less time
 /// than one by the bits. It decides time, never a result. False where there is
-/// no list, or where it cannot serve: ids of Int32, column-major vectors, and
-/// products of so few vectors that the list would save nothing.
+/// no list, or where it cannot serve: column-major vectors, methods that do not
+/// know lists, and products of so few vectors that it would save nothing.
 ///
 /// sharing  queries of the products for which vectors are copied together once
 bool listPays(

@@ -11,6 +11,10 @@ void FilterTiles::enter(
         idx_t count,
         const float* vectorNorms,
         cudaStream_t stream) {
+    if (scratch_.wideIds && !widened_) {
+        runWidenIds(p_.allowedIds, p_.numAllowed, scratch_.wideIds, stream);
+        widened_ = true;
+    }
     float* bias = scratch_.columnBias;
     if (!bias || first == entered_) {
         return;
@@ -27,7 +31,7 @@ void FilterTiles::enter(
                 stream);
         return;
     }
-    const idx_t* ids = p_.allowedIds + first;
+    const int32_t* ids = p_.allowedIds + first;
     runGatherRows(
             p_.vectors,
             size_t(p_.d) * sizeOf(p_.dataType),
@@ -50,6 +54,24 @@ void FilterTiles::enter(
     } else {
         runListedBias(
                 ids, isL2 ? vectorNorms : nullptr, false, count, bias, stream);
+    }
+}
+
+void FilterTiles::leave(
+        idx_t first,
+        idx_t count,
+        idx_t queries,
+        cudaStream_t stream) const {
+    if (p_.allowedBits && !plan_.method->addsNorms &&
+        !plan_.method->readsFilter) {
+        runMaskValues(
+                p_.allowedBits,
+                first,
+                count,
+                queries,
+                scratch_.distances,
+                plan_.distanceStride,
+                stream);
     }
 }
 

@@ -356,9 +356,8 @@ void Product::run(
             numQueries,
             p.queriesRowMajor ? p.d : p.numQueries,
             outStride);
-    const float alpha = p.metric == Metric::L2 ? -2.0f
-            : p.allowedBits                    ? -1.0f
-                                               : 1.0f;
+    const bool negated = p.metric == Metric::InnerProduct && p.allowedBits;
+    const float alpha = p.metric == Metric::L2 ? -2.0f : negated ? -1.0f : 1.0f;
     const float beta = 0.0f;
     BITS_CUBLAS_CHECK(cublasLtMatmul(
             handle_,
