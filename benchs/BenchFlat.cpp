@@ -76,7 +76,7 @@ void keepOnly(
 struct Indexes {
     faiss::gpu::StandardGpuResources ourResources;
     faiss::gpu::StandardGpuResources faissResources;
-    std::unique_ptr<faiss::Index> ours;
+    std::unique_ptr<gpu::GpuIndexBitsFlat> ours;
     std::unique_ptr<faiss::Index> faiss;
 
     Indexes(const Cell& cell, const float* vectors, bool withRival) {
@@ -168,6 +168,19 @@ class FlatBench {
         distances_ = DeviceArray<float>(cell.q * cell.k);
         labels_ = DeviceArray<idx_t>(cell.q * cell.k);
         measure(cell, "faiss_bits", *indexes_->ours);
+        if (options_.wants("faiss_bits_plain")) {
+            indexes_->ours->search_mode = SearchMode::Plain;
+            measure(cell, "faiss_bits_plain", *indexes_->ours);
+            indexes_->ours->search_mode = SearchMode::Certified;
+            const SearchStats stats = indexes_->ours->search_stats();
+            indexes_->ours->reset_search_stats();
+            if (stats.repeated > 0) {
+                std::printf(
+                        "note: %.3f%% of the queries were repeated\n",
+                        100.0 * double(stats.repeated) /
+                                double(stats.repeated + stats.certified));
+            }
+        }
         if (!indexes_->faiss) {
             return;
         }

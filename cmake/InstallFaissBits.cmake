@@ -39,7 +39,8 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin GpuStaging.h PagedCall.h PagePlan.h Waiting.h
-    FlatStorage.h VectorKernels.h SearchFilter.h SelectorBits.h SelectorTree.h)
+    FlatStorage.h SearchCounters.h SearchFilter.h SelectorBits.h SelectorTree.h
+    VectorKernels.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)

@@ -1,5 +1,6 @@
 #include "faiss_bits/flat/FlatStorage.h"
 
+#include <limits>
 #include <vector>
 
 #include <faiss/gpu/impl/FlatIndex.cuh>
@@ -8,6 +9,7 @@
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/Norms.h"
+#include "kernels/knn/certified/QueryKernels.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -23,7 +25,8 @@ using NormsTensor = DeviceTensor<float, 1, true>;
 // which overflows beyond 256. We use its norms, since a copy of ours could go
 // stale: GpuIndexFlat::copyFrom is not virtual and replaces the vectors behind
 // our back. We also fill them ourselves, in fp32, and need its count and raw
-// storage to undo an addition that runs out of memory half way.
+// storage to undo an addition that runs out of memory half way. Ours have one
+// value more, the greatest of them: so their number says who filled them.
 //
 // Access rules do not apply to the arguments of an explicit instantiation
 // ([temp.spec.general]/6), which makes this the way that the standard allows.
@@ -92,6 +95,15 @@ void appendAsHalf(
     });
 }
 
+/// Sizes of tensors are int up to FAISS 1.7.3.
+bool hasRoomForGreatest(idx_t n) {
+    return n < std::numeric_limits<ImplSize>::max();
+}
+
+bool isOurs(FlatIndex& data, idx_t n) {
+    return normsOf(data).getSize(0) == n + 1;
+}
+
 /// Norms of all vectors: the first `before` are copied if they are there.
 void fillNorms(
         const GpuContext& context,
@@ -100,7 +112,7 @@ void fillNorms(
         idx_t before,
         idx_t total) {
     idx_t first = 0;
-    if (before > 0 && normsOf(data).getSize(0) == before) {
+    if (before > 0 && isOurs(data, before)) {
         BITS_CUDA_CHECK(cudaMemcpyAsync(
                 norms.data(),
                 normsOf(data).data(),
@@ -120,6 +132,9 @@ void fillNorms(
             data.getDim(),
             norms.data() + first,
             context.stream);
+    if (hasRoomForGreatest(total)) {
+        runGreatest(norms.data(), total, norms.data() + total, context.stream);
+    }
 }
 
 } // namespace
@@ -133,8 +148,13 @@ FlatView viewOf(FlatIndex& data) {
     } else {
         view.vectors = data.getVectorsFloat32Ref().data();
     }
-    NormsTensor& norms = normsOf(data);
-    view.norms = norms.getSize(0) == view.n ? norms.data() : nullptr;
+    const NormsTensor& norms = normsOf(data);
+    if (isOurs(data, view.n)) {
+        view.norms = norms.data();
+        view.greatestNorm = norms.data() + view.n;
+    } else if (!data.getUseFloat16() && norms.getSize(0) == view.n) {
+        view.norms = norms.data();
+    }
     return view;
 }
 
@@ -146,7 +166,6 @@ void appendVectors(
         const GpuContext& context,
         faiss::gpu::MemorySpace space,
         FlatIndex& data,
-        bool withNorms,
         const float* x,
         idx_t n) {
     const ImplSize before = data.*memberOf(CountTag());
@@ -164,17 +183,14 @@ void appendVectors(
     const ScopedWait wait(reading);
 
     // All memory is taken before anything changes.
-    NormsTensor norms;
-    if (withNorms) {
-        norms = NormsTensor(
-                context.resources,
-                faiss::gpu::AllocInfo(
-                        faiss::gpu::AllocType::FlatData,
-                        context.device,
-                        space,
-                        context.stream),
-                {ImplSize(total)});
-    }
+    NormsTensor norms(
+            context.resources,
+            faiss::gpu::AllocInfo(
+                    faiss::gpu::AllocType::FlatData,
+                    context.device,
+                    space,
+                    context.stream),
+            {ImplSize(hasRoomForGreatest(total) ? total + 1 : total)});
     data.reserve(size_t(total), context.stream);
     try {
         if (data.getUseFloat16()) {
@@ -186,9 +202,7 @@ void appendVectors(
                     context.stream,
                     true /* reserve no more than this */);
         }
-        if (withNorms) {
-            fillNorms(context, data, norms, before, total);
-        }
+        fillNorms(context, data, norms, before, total);
     } catch (...) {
         raw.resize(sizeBefore, context.stream);
         throw;
@@ -204,13 +218,12 @@ void rebuild(
         std::unique_ptr<FlatIndex>& data,
         int d,
         bool useFloat16,
-        bool withNorms,
         const float* x,
         idx_t n) {
     auto fresh = std::make_unique<FlatIndex>(
             context.resources, d, useFloat16, space);
     if (n > 0) {
-        appendVectors(context, space, *fresh, withNorms, x, n);
+        appendVectors(context, space, *fresh, x, n);
     }
     data = std::move(fresh);
 }

@@ -19,6 +19,7 @@ struct FlatView {
     DataType dataType = DataType::Float32;
     idx_t n = 0;
     const float* norms = nullptr; ///< [n] squared L2 norms; null if not kept
+    const float* greatestNorm = nullptr; ///< [1] of them; null if not kept
 };
 
 FlatView viewOf(faiss::gpu::FlatIndex& data);
@@ -32,7 +33,6 @@ void reserveVectors(
 /// Appends n vectors.
 ///
 /// x          [n, d] float32, on the host or on the context's device
-/// withNorms  also keep their squared norms (L2 needs them)
 /// Errors     FaissException when memory is short; `data` then holds what it
 ///            held before
 /// Stream     enqueues, and waits if x is on the host until it may be used
@@ -43,7 +43,6 @@ void appendVectors(
         const GpuContext& context,
         faiss::gpu::MemorySpace space,
         faiss::gpu::FlatIndex& data,
-        bool withNorms,
         const float* x,
         idx_t n);
 
@@ -55,7 +54,6 @@ void rebuild(
         std::unique_ptr<faiss::gpu::FlatIndex>& data,
         int d,
         bool useFloat16,
-        bool withNorms,
         const float* x,
         idx_t n);
 

@@ -9,6 +9,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/FlatStorage.h"
+#include "faiss_bits/flat/SearchCounters.h"
 
 namespace faiss_bits::gpu {
 
@@ -89,6 +90,16 @@ GpuContext contextOf(GpuResources& resources, int device) {
     return {&resources, device, resources.getDefaultStream(device)};
 }
 
+std::unique_ptr<detail::SearchCounters> makeCounters(
+        GpuResources& resources,
+        int device) {
+    DeviceScope scope(device);
+    return withFaissErrors([&] {
+        return std::make_unique<detail::SearchCounters>(
+                contextOf(resources, device));
+    });
+}
+
 } // namespace
 
 GpuIndexBitsFlat::GpuIndexBitsFlat(
@@ -105,7 +116,8 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(std::move(resources)),
                   checked(index)->d,
                   checked(index)->metric_type,
-                  checked(config)) {
+                  checked(config)),
+          counters_(makeCounters(*resources_, config_.device)) {
     copyFrom(index);
 }
 
@@ -129,7 +141,8 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(std::move(resources)),
                   checkedDims(dims),
                   checked(metric),
-                  checked(config)) {}
+                  checked(config)),
+          counters_(makeCounters(*resources_, config_.device)) {}
 
 GpuIndexBitsFlat::~GpuIndexBitsFlat() = default;
 
@@ -144,7 +157,6 @@ void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
                 data_,
                 index->d,
                 flatConfig_.useFloat16,
-                index->metric_type == faiss::METRIC_L2,
                 index->ntotal > 0 ? index->get_xb() : nullptr,
                 index->ntotal);
     });
@@ -180,13 +192,26 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
             (long long)n,
             (long long)ntotal,
             (long long)kMaxVectors);
-    const bool isL2 = detail::requireMetric(metric_type) == Metric::L2;
+    detail::requireMetric(metric_type);
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf(*resources_, config_.device);
     withFaissErrors([&] {
-        detail::appendVectors(context, config_.memorySpace, *data_, isL2, x, n);
+        detail::appendVectors(context, config_.memorySpace, *data_, x, n);
         ntotal += n;
     });
+}
+
+SearchStats GpuIndexBitsFlat::search_stats() const {
+    DeviceScope scope(config_.device);
+    return withFaissErrors([&] {
+        return counters_->read(contextOf(*resources_, config_.device));
+    });
+}
+
+void GpuIndexBitsFlat::reset_search_stats() {
+    DeviceScope scope(config_.device);
+    withFaissErrors(
+            [&] { counters_->reset(contextOf(*resources_, config_.device)); });
 }
 
 void GpuIndexBitsFlat::add_with_ids(idx_t n, const float* x, const idx_t* ids) {

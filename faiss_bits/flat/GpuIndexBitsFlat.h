@@ -6,6 +6,7 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "kernels/common/SearchMode.h"
 
 namespace faiss_bits::gpu {
 
@@ -17,11 +18,15 @@ class SearchFilter;
 /// above it. FAISS's own limit of 2048 does not apply.
 constexpr int kMaxK = INT32_MAX;
 
+namespace detail {
+class SearchCounters;
+}
+
 /// Options of GpuIndexBitsFlat: FAISS's own.
 ///
 /// device       GPU that holds the vectors and runs the searches, default 0
-/// useFloat16   store vectors as float16 (half the memory; queries are rounded
-///              to float16 too, products and sums stay float32), default false
+/// useFloat16   store vectors as float16 (half the memory; in plain searches
+///              queries are rounded to float16 too), default false
 /// memorySpace  Device (default) or Unified
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
@@ -41,7 +46,10 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 ///          is never returned, as in FAISS: where fewer than k distances are
 ///          numbers, the rest is id -1 with distance FLT_MAX (L2) or -FLT_MAX
 ///          (inner product). Same input, same output bits, whatever the pages
-/// Arith.   float32 products and sums, never TF32
+/// Distance of certified searches: computed in float64 by a formula that is
+///          written down, and rounded once; the order is theirs. docs/exact.md
+/// Arith.   of plain searches, and of certified ones until candidates are
+///          found: float32 products and sums, never TF32
 /// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
@@ -73,6 +81,11 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 /// computed in float16: call GpuIndexBitsFlat::copyFrom.
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
+    /// Certified (default): exact places and distances, the same bits whatever
+    /// the batch and the machine. Plain: FAISS's arithmetic, up to a few
+    /// percent faster.
+    SearchMode search_mode = SearchMode::Certified;
+
     /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.
     GpuIndexBitsFlat(
             faiss::gpu::GpuResourcesProvider* provider,
@@ -168,6 +181,11 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const faiss::SearchParameters* params = nullptr) const override;
 #endif
 
+    /// What certified searches did since the index was made, or since
+    /// reset_search_stats(). Both wait for the index's work on the device.
+    SearchStats search_stats() const;
+    void reset_search_stats();
+
     /// Vector `key`, 0 <= key < ntotal, to out [d].
     void reconstruct(idx_t key, float* out) const override;
 
@@ -220,6 +238,8 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             float* distances,
             idx_t* labels,
             const detail::SearchFilter& filter) const;
+
+    std::unique_ptr<detail::SearchCounters> counters_;
 
     /// search() of checked arguments; distances may be null.
     void searchPaged_(

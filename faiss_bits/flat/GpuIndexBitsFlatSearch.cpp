@@ -10,6 +10,7 @@
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/flat/SearchCounters.h"
 #include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
@@ -163,15 +164,18 @@ void GpuIndexBitsFlat::searchPage_(
         problem.k = k;
         problem.vectors = view.vectors;
         problem.queries = x;
-        problem.vectorNorms =
-                problem.metric == Metric::L2 ? view.norms : nullptr;
+        problem.vectorNorms = view.norms;
+        problem.greatestNorm = view.greatestNorm;
+        problem.mode = search_mode;
+        problem.numRepeated = counters_->repeated();
         problem.outDistances = distances;
         problem.outIds = labels;
         problem.idType = IdType::Int64;
         problem.device = deviceTraits(context.device);
         filter.apply(problem);
 
-        // Float16 vectors meet float16 queries, as in FAISS.
+        // Float16 vectors meet float16 queries, as in FAISS; canonical
+        // distances are those of the queries as they came.
         faiss::gpu::GpuMemoryReservation halfQueries;
         if (view.dataType == DataType::Float16) {
             halfQueries = allocTemporary(
@@ -179,6 +183,8 @@ void GpuIndexBitsFlat::searchPage_(
             detail::runFloatToHalf(
                     x, halfQueries.get(), idx_t(n) * d, context.stream);
             problem.queries = halfQueries.get();
+            problem.exactQueries =
+                    search_mode == SearchMode::Certified ? x : nullptr;
         }
 
         const FlatKnnPlan plan =
@@ -190,6 +196,9 @@ void GpuIndexBitsFlat::searchPage_(
                 Workspace{scratch.get(), plan.bytes},
                 resources_->getBlasHandle(context.device),
                 context.stream);
+        if (plan.certified) {
+            counters_->add(n, n * plan.places);
+        }
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cublas_v2.h>
 
+#include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/FlatKnn.h"
 
 namespace faiss_bits {
@@ -44,6 +45,9 @@ struct DistanceMethod {
     /// filter the values of InnerProduct are -<q, x>, and for both metrics the
     /// selection adds what makes vectors that are not allowed NaN.
     bool addsNorms;
+
+    /// How far its distances may be from the canonical ones.
+    ErrorBound (*bound)(const FlatKnnProblem& problem);
 
     /// Gets ready to write to values [any, stride], on the device. Throws
     /// Error before anything is enqueued.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/Norms.h"
+#include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/filter/FilterTiles.h"
 #include "kernels/select/Select.h"
 
@@ -29,14 +31,22 @@ class FlatKnnRun {
             const FlatKnnScratch& scratch,
             cublasHandle_t handle,
             cudaStream_t stream)
-            : p_(problem),
+            : p_(generatorProblem(problem, plan)),
               plan_(plan),
               scratch_(scratch),
               stream_(stream),
-              filter_(problem, plan, scratch) {
+              filter_(p_, plan, scratch) {
         if (plan.columns > 0) {
             distances_ = plan.method->prepare(
-                    problem, scratch.distances, plan.distanceStride, handle);
+                    p_, scratch.distances, plan.distanceStride, handle);
+        }
+        if (plan.certified) {
+            certifier_.emplace(
+                    problem,
+                    plan.places,
+                    plan.method->bound(p_),
+                    scratch.certified,
+                    stream);
         }
     }
 
@@ -63,21 +73,42 @@ class FlatKnnRun {
                     scratch_.queryNorms,
                     stream_);
         }
+        if (certifier_) {
+            certifier_->begin();
+        }
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
-            runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
+            const idx_t count = std::min(plan_.tileQueries, p_.numQueries - q);
+            if (certifier_) {
+                runQueries(
+                        q,
+                        count,
+                        scratch_.certified.keys,
+                        scratch_.certified.columns);
+                certifier_->finish(q, count);
+            } else {
+                const size_t outAt = size_t(q) * p_.k;
+                runQueries(
+                        q,
+                        count,
+                        p_.outDistances + outAt,
+                        static_cast<uint8_t*>(p_.outIds) +
+                                outAt * sizeOf(p_.idType));
+            }
         }
     }
 
    private:
-    void runQueries(idx_t firstQuery, idx_t count) {
-        const size_t outAt = size_t(firstQuery) * p_.k;
-        uint8_t* outIds =
-                static_cast<uint8_t*>(p_.outIds) + outAt * sizeOf(p_.idType);
+    /// The k nearest of some queries to outKeys and outIds [count, k].
+    void runQueries(
+            idx_t firstQuery,
+            idx_t count,
+            float* outKeys,
+            void* outIds) {
         if (plan_.numVectorTiles == 1) {
             computeDistances(firstQuery, count, 0, plan_.columns);
             SelectProblem select =
                     tileSelect(firstQuery, count, 0, plan_.columns);
-            select.outKeys = p_.outDistances + outAt;
+            select.outKeys = outKeys;
             select.outIds = outIds;
             runSelect(
                     plan_.selectionOf(count, select.cols, false),
@@ -115,8 +146,7 @@ class FlatKnnRun {
                         filled,
                         last,
                         buffer,
-                        last ? p_.outDistances + outAt
-                             : scratch_.tileKeys[next],
+                        last ? outKeys : scratch_.tileKeys[next],
                         last ? outIds : idsAt(next, 0),
                         last ? p_.k : idx_t(plan_.slots) * p_.k);
                 buffer = next;
@@ -197,13 +227,14 @@ class FlatKnnRun {
         }
     }
 
-    const FlatKnnProblem& p_;
+    const FlatKnnProblem p_; // of the generator
     const FlatKnnPlan& plan_;
     const FlatKnnScratch& scratch_;
     cudaStream_t stream_;
     FilterTiles filter_;
     std::unique_ptr<TileDistances> distances_; // none without vectors
     const float* vectorNorms_ = nullptr;
+    std::optional<Certifier> certifier_;
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/common/DeviceTraits.h"
+#include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 
@@ -28,8 +29,8 @@ struct FlatKnnProblem {
     const void* queries = nullptr; ///< [numQueries, d] or [d, numQueries]
     bool queriesRowMajor = true;
 
-    /// Squared L2 norms of the vectors, [n]. nullptr: L2 searches that need
-    /// them compute them into scratch. Not read for InnerProduct.
+    /// Squared L2 norms of the vectors, [n], sums in fp32 or better. nullptr:
+    /// L2 searches that need them compute them into scratch.
     const float* vectorNorms = nullptr;
 
     /// A filter: vectors whose bit is 0 take no part. Bit i % 32 of word i / 32
@@ -42,6 +43,17 @@ struct FlatKnnProblem {
     /// serve.
     const int32_t* allowedIds = nullptr;
     idx_t numAllowed = 0; ///< of the list; not read without it
+
+    SearchMode mode = SearchMode::Certified;
+    /// Certified: the queries before they were rounded to dataType, row-major
+    /// [numQueries, d]; the distances are theirs. nullptr: `queries` are exact.
+    const float* exactQueries = nullptr;
+    /// Certified InnerProduct: the greatest of the vectors' squared norms, on
+    /// the device. nullptr: computed, from vectorNorms if they are given.
+    const float* greatestNorm = nullptr;
+    /// Certified: the number of queries that were repeated (SearchStats) is
+    /// added to this, on the device. nullptr: not counted.
+    unsigned long long* numRepeated = nullptr;
 
     float* outDistances = nullptr; ///< [numQueries, k]
     void* outIds = nullptr;        ///< [numQueries, k] of idType
@@ -70,9 +82,13 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
 ///          depend on scratch, stream, tiles or pages (batchQueries). With a
 ///          filter, as if the allowed vectors were all, with the bits that the
-///          search without it gives (a zero inner product of a batch above 16
-///          queries is +0)
-/// Arith.   products and sums in fp32 (never TF32); a batch of at most 16
+///          search without it gives (Plain: a zero inner product of a batch
+///          above 16 queries is +0)
+/// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
+///          defines them, and the order is theirs; so the bits do not depend on
+///          the size of the batch or the device either. Plain: as below
+/// Arith.   of Plain, and of Certified until candidates are found: products and
+///          sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
 ///          |x|^2 - 2<q, x> + |q|^2, never below zero, from products that
 ///          kernels/knn/gemm/Product.h describes. Float16 and BFloat16 data
@@ -84,7 +100,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
 ///          is wanted and not given, and with a filter for every vector of a
-///          tile
+///          tile. Certified: for 256 queries or so at a time
+///          also about 10 to 20 bytes for each of k places
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK

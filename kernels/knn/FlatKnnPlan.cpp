@@ -48,6 +48,10 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             p.device.multiprocessors >= 1,
             "device.multiprocessors = %d is below 1",
             p.device.multiprocessors);
+    BITS_THROW_IF_NOT_FMT(
+            p.mode == SearchMode::Certified || p.mode == SearchMode::Plain,
+            "mode = %d is neither Certified nor Plain",
+            int(p.mode));
 }
 
 namespace {
@@ -164,9 +168,10 @@ SelectProblem mergeSelection(
 }
 
 FlatKnnScratch::FlatKnnScratch(
-        const FlatKnnProblem& p,
+        const FlatKnnProblem& problem,
         const FlatKnnPlan& plan,
         WorkspaceSlices& slices) {
+    const FlatKnnProblem p = generatorProblem(problem, plan);
     if (plan.makeVectorNorms) {
         vectorNorms = slices.take<float>(p.numVectors);
     }
@@ -183,8 +188,16 @@ FlatKnnScratch::FlatKnnScratch(
                     size_t(plan.distanceStride) * p.d * sizeOf(p.dataType));
         }
     }
-    distances =
-            slices.take<float>(size_t(plan.tileQueries) * plan.distanceStride);
+    const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
+    if (plan.certified) {
+        certified.take(problem, plan.places, plan.tileQueries, slices);
+        certified.listEntries =
+                std::max(leastListEntries(problem), (values + 1) / 2);
+        certified.lists = slices.take<uint64_t>(certified.listEntries);
+        distances = reinterpret_cast<float*>(certified.lists);
+    } else {
+        distances = slices.take<float>(values);
+    }
     const size_t places = size_t(plan.tileQueries) * plan.slots * p.k;
     for (int i = 0; i < 2; ++i) {
         tileKeys[i] = slices.take<float>(places);
@@ -264,12 +277,30 @@ std::string FlatKnnPlan::toString() const {
             selections.front().plan.toString();
 }
 
+FlatKnnProblem generatorProblem(
+        const FlatKnnProblem& problem,
+        const FlatKnnPlan& plan) {
+    FlatKnnProblem generator = problem;
+    if (plan.certified) {
+        generator.k = plan.places;
+        generator.idType = IdType::Int32;
+    }
+    return generator;
+}
+
 namespace {
 
 /// The largest tiles that fit, over all vectors or over those of the list. The
 /// problem has queries.
-FlatKnnPlan planTiles(const FlatKnnProblem& p, bool byList, size_t maxBytes) {
+FlatKnnPlan planTiles(
+        const FlatKnnProblem& problem,
+        bool byList,
+        size_t maxBytes) {
     FlatKnnPlan plan;
+    plan.certified =
+            problem.mode == SearchMode::Certified && problem.numVectors > 0;
+    plan.places = plan.certified ? candidatesFor(problem) : problem.k;
+    const FlatKnnProblem p = generatorProblem(problem, plan);
     plan.method = &distanceMethodFor(p);
     plan.byList = byList;
     plan.columns = byList ? p.numAllowed : p.numVectors;
@@ -285,7 +316,7 @@ FlatKnnPlan planTiles(const FlatKnnProblem& p, bool byList, size_t maxBytes) {
                 values / plan.distanceStride, fewest, kMostTileQueries);
         plan.tileQueries = divUp(p.numQueries, divUp(p.numQueries, most));
         planSelections(plan, p);
-        plan.bytes = measure(p, plan);
+        plan.bytes = measure(problem, plan);
     };
     const size_t rowBytes = sizeof(float) * FlatKnnPlan::kTileStep *
             divUp(std::max(plan.columns, leastStride(plan)),

@@ -6,6 +6,7 @@
 
 #include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/certified/Certified.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -15,6 +16,9 @@ namespace faiss_bits {
 struct FlatKnnPlan {
     /// Where the distances come from.
     const DistanceMethod* method = nullptr;
+    /// Nearest vectors that the generator is asked for: k, or candidates.
+    int places = 0;
+    bool certified = false;
     /// Vectors' norms are wanted and not given.
     bool makeVectorNorms = false;
     /// By FlatKnnProblem::allowedIds: vectors are counted by their places
@@ -61,6 +65,12 @@ struct FlatKnnPlan {
     }
 };
 
+/// The search for candidates of a certified search, or the problem itself: its
+/// k and idType, which all but the results are of.
+FlatKnnProblem generatorProblem(
+        const FlatKnnProblem& problem,
+        const FlatKnnPlan& plan);
+
 /// Throws Error, naming the argument, for a shape that no search can have.
 void checkFlatKnnShape(const FlatKnnProblem& problem);
 
@@ -76,8 +86,9 @@ struct FlatKnnScratch {
     void* gathered = nullptr;     // [distanceStride, d], products by list
     idx_t* wideIds = nullptr;     // [numAllowed], by list with ids of Int64
     float* distances = nullptr;   // [tileQueries, distanceStride]
-    float* tileKeys[2] = {};      // [tileQueries, slots * k], two in turn
-    void* tileIds[2] = {};        // same, of idType
+    CertifiedScratch certified;
+    float* tileKeys[2] = {}; // [tileQueries, slots * k], two in turn
+    void* tileIds[2] = {};   // same, of idType
     Workspace select;
 
     FlatKnnScratch(

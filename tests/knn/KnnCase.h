@@ -55,6 +55,7 @@ struct KnnCase {
     bool queriesRowMajor = true;
     bool giveNorms = false;
     IdType idType = IdType::Int64;
+    SearchMode mode = SearchMode::Certified;
     size_t maxScratch = kRoomyScratch;
     size_t shift = 0;        ///< elements that the base pointers are off
     int multiprocessors = 0; ///< 0: of the device
@@ -72,6 +73,7 @@ struct KnnCase {
         p.vectorsRowMajor = vectorsRowMajor;
         p.queriesRowMajor = queriesRowMajor;
         p.idType = idType;
+        p.mode = mode;
         p.device.multiprocessors =
                 multiprocessors ? multiprocessors : multiprocessorCount();
         return p;
@@ -85,6 +87,7 @@ struct KnnCase {
              << (queriesRowMajor ? "" : " column-major queries")
              << (giveNorms ? " norms given" : "")
              << (idType == IdType::Int32 ? " ids32" : "")
+             << (mode == SearchMode::Plain ? " plain" : "")
              << " maxScratch=" << maxScratch << " shift=" << shift
              << " multiprocessors=" << multiprocessors << " seed=" << seed;
         return text.str();

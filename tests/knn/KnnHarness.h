@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnn.h"
+#include "tests/common/CanonicalOracle.h"
 #include "tests/common/Cases.h"
 #include "tests/common/Compare.h"
 #include "tests/common/DeviceBuffer.h"
@@ -52,6 +53,30 @@ struct KnnResult {
                         distances.size() * sizeof(float)) == 0;
     }
 };
+
+/// Every place is the oracle's, bit for bit, and those behind are empty.
+inline ::testing::AssertionResult isCanonical(
+        const std::vector<Ranked>& want,
+        bool largest,
+        const float* outDistances,
+        const int64_t* outIds,
+        int64_t k) {
+    const float most = maxOf(DataType::Float32);
+    for (int64_t i = 0; i < k; ++i) {
+        const bool filled = i < int64_t(want.size());
+        const float distance = filled ? float(want[i].key)
+                : largest             ? -most
+                                      : most;
+        const int64_t id = filled ? want[i].id : -1;
+        if (outIds[i] != id || !sameBits(outDistances[i], distance + 0.0f)) {
+            return ::testing::AssertionFailure()
+                    << "place " << i << " is (" << outDistances[i] << ", "
+                    << outIds[i] << "), canonical is (" << distance << ", "
+                    << id << ")";
+        }
+    }
+    return ::testing::AssertionSuccess();
+}
 
 class KnnData {
    public:
@@ -148,6 +173,21 @@ class KnnData {
             const int64_t* outIds) const {
         const bool isProduct = case_.metric == Metric::InnerProduct;
         const float* q = queries_.data() + query * case_.d;
+        if (case_.mode == SearchMode::Certified) {
+            return isCanonical(
+                    canonicalTopK(
+                            case_.metric,
+                            2,
+                            q,
+                            vectors_.data(),
+                            case_.n,
+                            case_.d,
+                            case_.k),
+                    isProduct,
+                    outDistances,
+                    outIds,
+                    case_.k);
+        }
         const auto truth =
                 distancesToAll(q, vectors_.data(), case_.n, case_.d, isProduct);
         // NaN is never returned: the places behind the numbers are empty.
@@ -265,15 +305,18 @@ class FlatKnnTest : public GpuTest {
         return *handle_;
     }
 
-    /// Right by the oracle, and the same bits on scratch that is dirty in
-    /// another way.
+    /// In both modes: right by the oracle, and the same bits on scratch that
+    /// is dirty in another way.
     void expectNearest(const KnnCase& c, cudaStream_t stream = nullptr) {
         SCOPED_TRACE(c.describe());
-        const KnnData data(c);
-        const KnnResult first = data.run(handle(), stream, 0xFF);
-        ASSERT_TRUE(data.check(first));
-        ASSERT_TRUE(first == data.run(handle(), stream, 0x00))
-                << "two runs differ";
+        KnnData data(c);
+        for (SearchMode mode : {SearchMode::Plain, SearchMode::Certified}) {
+            data.options().mode = mode;
+            const KnnResult first = data.run(handle(), stream, 0xFF);
+            ASSERT_TRUE(data.check(first));
+            ASSERT_TRUE(first == data.run(handle(), stream, 0x00))
+                    << "two runs differ";
+        }
     }
 
    private:

@@ -36,6 +36,7 @@ TEST_F(FlatKnnArithmetic, NeverTF32) {
         for (Metric metric : kMetrics) {
             for (int64_t q : {1, 16, 17, 128, 1024}) {
                 KnnCase c;
+                c.mode = SearchMode::Plain;
                 c.metric = metric;
                 c.n = 4000;
                 c.q = q;

@@ -10,16 +10,22 @@ class FlatKnnCuts : public FlatKnnTest {
    protected:
     void expectSameBits(const KnnCase& c, const std::vector<int64_t>& pages) {
         SCOPED_TRACE(c.describe());
-        const KnnData data(c);
-        const KnnResult whole = data.run(handle(), nullptr, 0xFF);
-        ASSERT_TRUE(data.check(whole, 4));
-        for (size_t scratch : {size_t(0), size_t(5) << 20, size_t(40) << 20}) {
-            for (int64_t page : pages) {
-                ASSERT_TRUE(
-                        data.runPaged(handle(), std::min(page, c.q), scratch) ==
-                        whole)
-                        << "pages of " << page << " queries, scratch of "
-                        << scratch;
+        KnnData data(c);
+        for (SearchMode mode : {SearchMode::Plain, SearchMode::Certified}) {
+            data.options().mode = mode;
+            const KnnResult whole = data.run(handle(), nullptr, 0xFF);
+            ASSERT_TRUE(data.check(whole, 4));
+            for (size_t scratch :
+                 {size_t(0), size_t(5) << 20, size_t(40) << 20}) {
+                for (int64_t page : pages) {
+                    const int64_t rows = std::min(page, c.q);
+                    ASSERT_TRUE(
+                            data.runPaged(handle(), rows, scratch) == whole)
+                            << "pages of " << page << " queries, scratch of "
+                            << scratch << ", "
+                            << (mode == SearchMode::Plain ? "plain"
+                                                          : "certified");
+                }
             }
         }
     }

@@ -94,6 +94,16 @@ bool takes(const FlatKnnProblem& p) {
             fewQueriesSharedBytes(int(batch), p.d) <= kMaxFewQueriesBytes;
 }
 
+ErrorBound bound(const FlatKnnProblem& p) {
+    ErrorBound bound;
+    const double error = errorOfRoundings(p.d + 4.0, kFloat32Unit);
+    bound.ofProducts = p.metric == Metric::InnerProduct;
+    // L2: of sum((x - q)^2), all of whose terms are positive.
+    (bound.ofProducts ? bound.ofNorms : bound.relative) = error;
+    bound.absolute = (p.d + 8.0) * 0x1p-124;
+    return bound;
+}
+
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
         float* values,
@@ -105,6 +115,6 @@ std::unique_ptr<TileDistances> prepare(
 } // namespace
 
 const DistanceMethod kFewQueriesMethod =
-        {"few_queries", takes, false, prepare, true};
+        {"few_queries", takes, false, bound, prepare, true};
 
 } // namespace faiss_bits

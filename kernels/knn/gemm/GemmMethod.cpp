@@ -42,6 +42,19 @@ bool takes(const FlatKnnProblem&) {
     return true;
 }
 
+ErrorBound bound(const FlatKnnProblem& p) {
+    const double unit =
+            p.dataType == DataType::Float32 ? kFloat32Unit : kTensorCoreUnit;
+    ErrorBound bound;
+    // L2: |x|^2, <q, x> and |q|^2, each with d roundings, and three to add
+    // them; together no more than (|q| + |x|)^2.
+    bound.ofNorms = errorOfRoundings(p.d + 8.0, unit);
+    // Products and sums that underflow, even if to zero.
+    bound.absolute = (p.d + 8.0) * 0x1p-124;
+    bound.ofProducts = p.metric == Metric::InnerProduct;
+    return bound;
+}
+
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
         float* values,
@@ -52,6 +65,6 @@ std::unique_ptr<TileDistances> prepare(
 
 } // namespace
 
-const DistanceMethod kGemmMethod = {"gemm", takes, true, prepare};
+const DistanceMethod kGemmMethod = {"gemm", takes, true, bound, prepare};
 
 } // namespace faiss_bits

@@ -1,313 +1,11 @@
 #include "kernels/knn/gemm/Product.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <mutex>
-#include <tuple>
-#include <vector>
-
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/gemm/ProductAlgorithm.h"
 
 namespace faiss_bits {
 
 namespace {
-
-/// Beyond these, a larger product gets the same algorithm.
-constexpr idx_t kMostVectors = idx_t(1) << 20;
-constexpr idx_t kMostQueries = 256;
-/// FlatKnnPlan makes no narrower tile where there are more vectors.
-constexpr idx_t kLeastVectors = 8192;
-static_assert(kLeastVectors % Product::kVectorAlignment == 0);
-
-cudaDataType_t cublasType(DataType type) {
-    switch (type) {
-        case DataType::Float32:
-            return CUDA_R_32F;
-        case DataType::Float16:
-            return CUDA_R_16F;
-        case DataType::BFloat16:
-            return CUDA_R_16BF;
-    }
-    throw Error(formatMessage("dataType = %d is unknown", int(type)));
-}
-
-/// Bytes that rows of `rowBytes` from `data` on are aligned to, at most 16.
-uint32_t alignmentOf(const void* data, size_t rowBytes) {
-    const size_t bits = reinterpret_cast<uintptr_t>(data) | rowBytes | 16;
-    return uint32_t(bits & -bits);
-}
-
-/// What an algorithm is chosen by. Nothing in it depends on pages or tiles.
-struct Kind {
-    int device = 0;
-    DataType type = DataType::Float32;
-    bool vectorsRowMajor = true;
-    bool queriesRowMajor = true;
-    int d = 0;
-    idx_t vectorStride = 0;
-    idx_t vectors = 0; // at most about kMostVectors, n modulo the alignment
-    idx_t queries = 0; // at most kMostQueries
-    uint32_t vectorAlignment = 16;
-    uint32_t queryAlignment = 16;
-    uint32_t outAlignment = 16;
-
-    auto tied() const {
-        return std::tie(
-                device,
-                type,
-                vectorsRowMajor,
-                queriesRowMajor,
-                d,
-                vectorStride,
-                vectors,
-                queries,
-                vectorAlignment,
-                queryAlignment,
-                outAlignment);
-    }
-    bool operator<(const Kind& other) const {
-        return tied() < other.tied();
-    }
-};
-
-Kind kindOf(const FlatKnnProblem& p, uint32_t outAlignment) {
-    Kind kind;
-    BITS_CUDA_CHECK(cudaGetDevice(&kind.device));
-    kind.type = p.dataType;
-    kind.vectorsRowMajor = p.vectorsRowMajor;
-    kind.queriesRowMajor = p.queriesRowMajor;
-    kind.d = p.d;
-    kind.vectorStride = p.vectorsRowMajor ? p.d : p.numVectors;
-    const size_t size = sizeOf(p.dataType);
-    kind.vectors = p.numVectors <= kMostVectors
-            ? p.numVectors
-            : kMostVectors + p.numVectors % Product::kVectorAlignment;
-    kind.queries =
-            std::min(std::max(p.batchQueries, p.numQueries), kMostQueries);
-    kind.vectorAlignment =
-            alignmentOf(p.vectors, size_t(kind.vectorStride) * size);
-    // Pages and tiles of queries may begin anywhere in a row of a column-major
-    // matrix.
-    kind.queryAlignment = p.queriesRowMajor
-            ? alignmentOf(p.queries, size_t(p.d) * size)
-            : uint32_t(size);
-    kind.outAlignment = outAlignment;
-    return kind;
-}
-
-/// One product as cuBLAS wants it: its [vectors, queries], column-major, is
-/// our [queries, vectors].
-struct Call {
-    cublasLtMatmulDescOpaque_t operation;
-    cublasLtMatrixLayoutOpaque_t vectors;
-    cublasLtMatrixLayoutOpaque_t queries;
-    cublasLtMatrixLayoutOpaque_t out;
-
-    Call(const Kind& kind,
-         idx_t numVectors,
-         idx_t numQueries,
-         idx_t queryStride,
-         idx_t outStride) {
-        BITS_CUBLAS_CHECK(cublasLtMatmulDescInit(
-                &operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-        setTransposed(CUBLASLT_MATMUL_DESC_TRANSA, kind.vectorsRowMajor);
-        setTransposed(CUBLASLT_MATMUL_DESC_TRANSB, !kind.queriesRowMajor);
-        const cudaDataType_t type = cublasType(kind.type);
-        const uint64_t n = numVectors;
-        const uint64_t q = numQueries;
-        const uint64_t d = kind.d;
-        BITS_CUBLAS_CHECK(cublasLtMatrixLayoutInit(
-                &vectors,
-                type,
-                kind.vectorsRowMajor ? d : n,
-                kind.vectorsRowMajor ? n : d,
-                kind.vectorStride));
-        BITS_CUBLAS_CHECK(cublasLtMatrixLayoutInit(
-                &queries,
-                type,
-                kind.queriesRowMajor ? d : q,
-                kind.queriesRowMajor ? q : d,
-                queryStride));
-        BITS_CUBLAS_CHECK(
-                cublasLtMatrixLayoutInit(&out, CUDA_R_32F, n, q, outStride));
-    }
-
-    /// Whether the algorithm can do this product. Some that run without a
-    /// workspace, as proposals() demands, are said to want 4 bytes of it here.
-    bool fits(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm) {
-        cublasLtMatmulHeuristicResult_t result = {};
-        return cublasLtMatmulAlgoCheck(
-                       handle,
-                       &operation,
-                       &vectors,
-                       &queries,
-                       &out,
-                       &out,
-                       &algorithm,
-                       &result) == CUBLAS_STATUS_SUCCESS;
-    }
-
-   private:
-    void setTransposed(cublasLtMatmulDescAttributes_t which, bool transposed) {
-        const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-        BITS_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(
-                &operation, which, &value, sizeof(value)));
-    }
-};
-
-idx_t roundUp(idx_t value, idx_t step) {
-    return (value + step - 1) / step * step;
-}
-
-/// A product of this shape.
-Call callFor(const Kind& kind, idx_t numVectors, idx_t numQueries) {
-    return Call(
-            kind,
-            numVectors,
-            numQueries,
-            kind.queriesRowMajor ? kind.d : numQueries,
-            roundUp(numVectors, kind.outAlignment / sizeof(float)));
-}
-
-/// Algorithms that cuBLAS would take for this shape, best first, with whole
-/// sums and no workspace.
-std::vector<cublasLtMatmulAlgo_t> proposals(
-        cublasLtHandle_t handle,
-        const Kind& kind,
-        idx_t numVectors,
-        idx_t numQueries) {
-    cublasLtMatmulPreferenceOpaque_t preference;
-    BITS_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t which,
-                         auto value) {
-        BITS_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(
-                &preference, which, &value, sizeof(value)));
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(0));
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, kind.vectorAlignment);
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, kind.queryAlignment);
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, kind.outAlignment);
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, kind.outAlignment);
-    Call call = callFor(kind, numVectors, numQueries);
-    std::array<cublasLtMatmulHeuristicResult_t, 16> results;
-    int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-            handle,
-            &call.operation,
-            &call.vectors,
-            &call.queries,
-            &call.out,
-            &call.out,
-            &preference,
-            int(results.size()),
-            results.data(),
-            &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
-        return {};
-    }
-    BITS_CUBLAS_CHECK(status);
-    std::vector<cublasLtMatmulAlgo_t> list;
-    for (int i = 0; i < found; ++i) {
-        int32_t splits = 1;
-        (void)cublasLtMatmulAlgoConfigGetAttribute(
-                &results[i].algo,
-                CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
-                &splits,
-                sizeof(splits),
-                nullptr);
-        if (results[i].state == CUBLAS_STATUS_SUCCESS && splits <= 1) {
-            list.push_back(results[i].algo);
-        }
-    }
-    return list;
-}
-
-/// True if the algorithm takes every tile that a search of this kind may make:
-/// of aligned width and, where n is not, the last one; with many queries and
-/// with one. Tiles of fewer vectors than kLeastVectors are whole searches.
-bool fitsEveryTile(
-        cublasLtHandle_t handle,
-        const Kind& kind,
-        const cublasLtMatmulAlgo_t& algorithm) {
-    const idx_t odd = kind.vectors % Product::kVectorAlignment;
-    std::vector<idx_t> widths = {kind.vectors};
-    if (kind.vectors > kLeastVectors) {
-        widths.push_back(kLeastVectors);
-        widths.push_back(kLeastVectors + odd);
-    }
-    for (const idx_t vectors : widths) {
-        for (const idx_t queries : {kind.queries, idx_t(1)}) {
-            if (!callFor(kind, vectors, queries).fits(handle, algorithm)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/// The same float32 kernel with tiles for this many queries, if there is one.
-/// cuBLAS proposes tiles of 64 queries and more, whatever the number; and for
-/// many queries, smaller ones than are best (measured, H200).
-cublasLtMatmulAlgo_t withTilesFor(
-        cublasLtHandle_t handle,
-        const Kind& kind,
-        const cublasLtMatmulAlgo_t& proposed) {
-    const cublasLtMatmulTile_t tile = kind.queries <= 32
-            ? CUBLASLT_MATMUL_TILE_128x32
-            : kind.queries <= 64 ? CUBLASLT_MATMUL_TILE_256x64
-                                 : CUBLASLT_MATMUL_TILE_128x128;
-    cublasLtMatmulAlgo_t changed = proposed;
-    const uint32_t value = tile;
-    const bool set = cublasLtMatmulAlgoConfigSetAttribute(
-                             &changed,
-                             CUBLASLT_ALGO_CONFIG_TILE_ID,
-                             &value,
-                             sizeof(value)) == CUBLAS_STATUS_SUCCESS;
-    return set && fitsEveryTile(handle, kind, changed) ? changed : proposed;
-}
-
-cublasLtMatmulAlgo_t choose(cublasLtHandle_t handle, const Kind& kind) {
-    // Last, for what those of the whole shape cannot do: an algorithm for the
-    // least aligned sizes.
-    for (const auto& [vectors, queries] :
-         {std::pair(kind.vectors, kind.queries),
-          std::pair(std::min(kind.vectors, kLeastVectors - 1), idx_t(1))}) {
-        for (const cublasLtMatmulAlgo_t& one :
-             proposals(handle, kind, vectors, queries)) {
-            if (fitsEveryTile(handle, kind, one)) {
-                return kind.type == DataType::Float32
-                        ? withTilesFor(handle, kind, one)
-                        : one;
-            }
-        }
-    }
-    throw Error(formatMessage(
-            "cuBLAS has no algorithm for products of %lld vectors and %lld "
-            "queries of %d components (dataType = %d)",
-            (long long)kind.vectors,
-            (long long)kind.queries,
-            kind.d,
-            int(kind.type)));
-}
-
-cublasLtMatmulAlgo_t chosenFor(cublasLtHandle_t handle, const Kind& kind) {
-    static std::mutex mutex;
-    static std::map<Kind, cublasLtMatmulAlgo_t> known;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find(kind);
-    if (found != known.end()) {
-        return found->second;
-    }
-    // A program that searches ever new shapes must not fill the memory.
-    constexpr size_t kMostKnown = 4096;
-    if (known.size() >= kMostKnown) {
-        known.clear();
-    }
-    return known[kind] = choose(handle, kind);
-}
 
 /// Vectors or queries `first` and on, by type and layout.
 const void* from(
@@ -329,10 +27,11 @@ Product::Product(
         : problem_(problem),
           // A cuBLAS handle may stand for one of cuBLASLt (its manual).
           handle_(reinterpret_cast<cublasLtHandle_t>(handle)),
-          algorithm_(chosenFor(
+          algorithm_(productAlgorithm(
                   handle_,
-                  kindOf(problem,
-                         alignmentOf(out, outStride * sizeof(float))))) {}
+                  productKindOf(
+                          problem,
+                          alignmentOf(out, outStride * sizeof(float))))) {}
 
 void Product::run(
         idx_t firstQuery,
@@ -344,13 +43,13 @@ void Product::run(
         cudaStream_t stream,
         const void* gathered) const {
     const FlatKnnProblem& p = problem_;
-    Kind kind;
+    ProductKind kind;
     kind.type = p.dataType;
     kind.vectorsRowMajor = p.vectorsRowMajor;
     kind.queriesRowMajor = p.queriesRowMajor;
     kind.d = p.d;
     kind.vectorStride = p.vectorsRowMajor ? p.d : p.numVectors;
-    Call call(
+    ProductCall call(
             kind,
             numVectors,
             numQueries,

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "kernels/common/SearchMode.h"
+
+namespace faiss_bits::gpu::detail {
+
+/// What the searches of an index did (SearchStats). Only the number of repeated
+/// queries is known to the device alone.
+class SearchCounters {
+   public:
+    /// Takes 8 bytes of the device.
+    explicit SearchCounters(const GpuContext& context);
+
+    /// On the device; kernels add to it.
+    unsigned long long* repeated() {
+        return repeated_;
+    }
+
+    void add(idx_t queries, idx_t rescored) {
+        queries_ += queries;
+        rescored_ += rescored;
+    }
+
+    /// Both wait for the stream.
+    SearchStats read(const GpuContext& context) const;
+    void reset(const GpuContext& context);
+
+   private:
+    faiss::gpu::GpuMemoryReservation memory_;
+    unsigned long long* repeated_;
+    std::atomic<int64_t> queries_ = 0;
+    std::atomic<int64_t> rescored_ = 0;
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,221 @@
+#include "kernels/knn/certified/Certified.h"
+
+#include <algorithm>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/Norms.h"
+#include "kernels/knn/certified/CertifiedLaunch.h"
+#include "kernels/knn/certified/QueryKernels.h"
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Rows with more candidates have several blocks, if there are few of them.
+constexpr int kOneBlockCandidates = 256;
+constexpr int kMostOneBlockCandidates = 4096;
+constexpr idx_t kFewRows = 64;
+
+/// Entries that a list of the scan gets beside its k, if there is room: the
+/// more, the fewer steps it takes.
+constexpr size_t kWantedListEntries = 65536;
+constexpr size_t kLeastListEntries = 4096;
+
+bool isRowMajor(const FlatKnnProblem& p) {
+    return p.queriesRowMajor || p.d == 1;
+}
+
+/// Queries whose own memory does not serve the canonical distances.
+bool widensQueries(const FlatKnnProblem& p) {
+    return !p.exactQueries &&
+            (p.dataType != DataType::Float32 || !isRowMajor(p));
+}
+
+bool needsGreatestNorm(const FlatKnnProblem& p) {
+    return p.metric == Metric::InnerProduct && !p.greatestNorm;
+}
+
+struct Launches {
+    void (*rescore)(const CertifiedParams&, cudaStream_t);
+    void (*scanAgain)(const ScanParams&, int, cudaStream_t);
+};
+
+template <Metric kMetric>
+constexpr Launches launchesOf() {
+    return {launchRescore<kMetric>, launchScanAgain<kMetric>};
+}
+
+Launches launchesFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchesOf<Metric::L2>();
+        case Metric::InnerProduct:
+            return launchesOf<Metric::InnerProduct>();
+        default:
+            throw Error(formatMessage(
+                    "metric = %d has no certified search", int(metric)));
+    }
+}
+
+} // namespace
+
+int candidatesFor(const FlatKnnProblem& p) {
+    // The number of vectors within the bound of the k-th grows with k, and the
+    // bound with d and with what the queries were rounded to.
+    const idx_t k = p.k;
+    const bool isFloat = p.dataType == DataType::Float32;
+    idx_t margin = 16 + k * (p.d + 128) / (isFloat ? 4096 : 1024);
+    if (p.exactQueries && !isFloat) {
+        margin += p.dataType == DataType::Float16 ? k / 4 : k;
+    }
+    idx_t candidates = k + std::min(margin, 2 * k + 16);
+    if (k + 16 <= kMaxSelectK) {
+        candidates = std::min<idx_t>(candidates, kMaxSelectK);
+    }
+    candidates = std::min(candidates, std::max<idx_t>(p.numVectors, 1));
+    return int(std::min<idx_t>(candidates, INT32_MAX));
+}
+
+size_t leastListEntries(const FlatKnnProblem& p) {
+    return size_t(std::min<idx_t>(p.k, p.numVectors)) + kLeastListEntries;
+}
+
+void CertifiedScratch::take(
+        const FlatKnnProblem& p,
+        int candidates,
+        idx_t tileQueries,
+        WorkspaceSlices& slices) {
+    const size_t places = size_t(tileQueries) * candidates;
+    keys = slices.take<float>(places);
+    columns = slices.take<int32_t>(places);
+    if (candidates > kMostOneBlockCandidates ||
+        (candidates > kOneBlockCandidates && tileQueries <= kFewRows)) {
+        entries = slices.take<uint64_t>(places);
+    }
+    flags = slices.take<uint8_t>(2 * tileQueries);
+    const size_t components = size_t(tileQueries) * p.d;
+    if (widensQueries(p)) {
+        exact = slices.take<float>(components);
+    }
+    if (p.exactQueries) {
+        rounded = slices.take<float>(components);
+    }
+    if (needsGreatestNorm(p)) {
+        if (!p.vectorNorms) {
+            norms = slices.take<float>(p.numVectors);
+        }
+        greatestNorm = slices.take<float>(1);
+    }
+    counts = slices.take<uint32_t>(kMostSlots);
+    limits = slices.take<uint64_t>(kMostSlots);
+}
+
+Certifier::Certifier(
+        const FlatKnnProblem& problem,
+        int candidates,
+        const ErrorBound& bound,
+        const CertifiedScratch& scratch,
+        cudaStream_t stream)
+        : p_(problem),
+          candidates_(candidates),
+          bound_(bound),
+          scratch_(scratch),
+          stream_(stream) {}
+
+void Certifier::begin() {
+    if (!needsGreatestNorm(p_)) {
+        return;
+    }
+    const float* norms = p_.vectorNorms;
+    if (!norms) {
+        runSquaredNorms(
+                p_.vectors,
+                p_.dataType,
+                p_.vectorsRowMajor,
+                p_.numVectors,
+                p_.d,
+                scratch_.norms,
+                stream_);
+        norms = scratch_.norms;
+    }
+    runGreatest(norms, p_.numVectors, scratch_.greatestNorm, stream_);
+}
+
+CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
+    CertifiedParams params;
+    params.vectors.data = p_.vectors;
+    params.vectors.type = p_.dataType;
+    params.vectors.rowStride = p_.vectorsRowMajor ? p_.d : 1;
+    params.vectors.columnStride = p_.vectorsRowMajor ? 1 : p_.numVectors;
+    params.n = p_.numVectors;
+    params.allowedBits = p_.allowedBits;
+    params.numAllowed = p_.allowedIds ? std::min(p_.numAllowed, p_.numVectors)
+                                      : p_.numVectors;
+    params.d = p_.d;
+    if (p_.exactQueries) {
+        params.queries = p_.exactQueries + firstQuery * p_.d;
+        params.roundedQueries = scratch_.rounded;
+    } else if (widensQueries(p_)) {
+        params.queries = scratch_.exact;
+    } else {
+        params.queries =
+                static_cast<const float*>(p_.queries) + firstQuery * p_.d;
+    }
+    params.rows = uint32_t(count);
+    params.k = p_.k;
+    params.numCandidates = candidates_;
+    params.keys = scratch_.keys;
+    params.columns = scratch_.columns;
+    params.entries = scratch_.entries;
+    params.bound = bound_;
+    params.greatestNorm =
+            p_.greatestNorm ? p_.greatestNorm : scratch_.greatestNorm;
+    params.flags = scratch_.flags;
+    params.numRepeated = p_.numRepeated;
+    const size_t outAt = size_t(firstQuery) * p_.k;
+    params.outDistances = p_.outDistances + outAt;
+    params.outIds =
+            static_cast<uint8_t*>(p_.outIds) + outAt * sizeOf(p_.idType);
+    params.ids64 = p_.idType == IdType::Int64;
+    return params;
+}
+
+ScanParams Certifier::scanOf(const CertifiedParams& params) const {
+    ScanParams scan;
+    scan.search = params;
+    scan.lists = scratch_.lists;
+    scan.counts = scratch_.counts;
+    scan.limits = scratch_.limits;
+    scan.keep = uint32_t(std::min<idx_t>(p_.k, p_.numVectors));
+    const size_t wanted = scan.keep + kWantedListEntries;
+    scan.slots = uint32_t(std::clamp<size_t>(
+            scratch_.listEntries / wanted,
+            1,
+            std::min<size_t>(CertifiedScratch::kMostSlots, params.rows)));
+    scan.capacity = int64_t(std::min<size_t>(
+            scratch_.listEntries / scan.slots,
+            size_t(scan.keep) + p_.numVectors));
+    return scan;
+}
+
+void Certifier::finish(idx_t firstQuery, idx_t count) {
+    const CertifiedParams params = paramsOf(firstQuery, count);
+    if (scratch_.exact || scratch_.rounded) {
+        runWidenQueries(
+                p_.queries,
+                p_.dataType,
+                p_.queriesRowMajor,
+                p_.numQueries,
+                firstQuery,
+                count,
+                p_.d,
+                scratch_.exact ? scratch_.exact : scratch_.rounded,
+                stream_);
+    }
+    const Launches launches = launchesFor(p_.metric);
+    launches.rescore(params, stream_);
+    launches.scanAgain(scanOf(params), p_.device.multiprocessors, stream_);
+}
+
+} // namespace faiss_bits

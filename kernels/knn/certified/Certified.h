@@ -1,0 +1,75 @@
+#pragma once
+
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/certified/CertifiedParams.h"
+
+/// The certified search around a generator of candidates: k and some more by
+/// approximate distances, then canonical ones (kernels/canonical/Distance.h),
+/// a proof that no vector is missing, and where it fails a search by canonical
+/// distances of all vectors. The host waits for nothing. docs/exact.md
+namespace faiss_bits {
+
+/// Scratch of a certified search beside that of the generator.
+struct CertifiedScratch {
+    float* keys = nullptr;       // [tileQueries, candidates]
+    int32_t* columns = nullptr;  // the same
+    uint64_t* entries = nullptr; // the same, where a row has several blocks
+    uint8_t* flags = nullptr;    // [tileQueries, 2]
+    float* exact = nullptr; // [tileQueries, d] where queries are to be widened
+    float* rounded = nullptr; // the same
+    float* norms = nullptr;   // [n] where none are given and products need them
+    float* greatestNorm = nullptr; // [1] likewise
+    uint32_t* counts = nullptr;    // [kMostSlots]
+    uint64_t* limits = nullptr;    // the same
+    /// The lists of the scan lie where the distances of the generator lay.
+    uint64_t* lists = nullptr;
+    size_t listEntries = 0;
+
+    /// Takes its slices; the lists are set by the caller.
+    void take(
+            const FlatKnnProblem& problem,
+            int candidates,
+            idx_t tileQueries,
+            WorkspaceSlices& slices);
+
+    static constexpr int kMostSlots = 128;
+};
+
+/// Candidates to ask a generator for: k and a margin, so that the proof
+/// succeeds for most queries of most data, but no more than there are vectors.
+int candidatesFor(const FlatKnnProblem& problem);
+
+/// Least entries of the lists of a scan.
+size_t leastListEntries(const FlatKnnProblem& problem);
+
+/// A search at work, after its candidates were found.
+class Certifier {
+   public:
+    /// The problem and the scratch must outlive it. `bound` is that of the
+    /// generator.
+    Certifier(
+            const FlatKnnProblem& problem,
+            int candidates,
+            const ErrorBound& bound,
+            const CertifiedScratch& scratch,
+            cudaStream_t stream);
+
+    /// Enqueues what all tiles need. Once, before the first.
+    void begin();
+
+    /// Enqueues what makes results of the candidates of some queries, which lie
+    /// in the scratch from row 0 on.
+    void finish(idx_t firstQuery, idx_t count);
+
+   private:
+    CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;
+    ScanParams scanOf(const CertifiedParams& params) const;
+
+    const FlatKnnProblem& p_;
+    const int candidates_;
+    const ErrorBound bound_;
+    const CertifiedScratch& scratch_;
+    cudaStream_t stream_;
+};
+
+} // namespace faiss_bits

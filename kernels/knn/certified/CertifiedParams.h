@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/canonical/Power.h"
+#include "kernels/common/Types.h"
+#include "kernels/knn/ErrorBound.h"
+
+namespace faiss_bits {
+
+/// Vectors as they lie in memory: component c of vector v is element
+/// v * rowStride + c * columnStride.
+struct VectorsParams {
+    const void* data = nullptr;
+    DataType type = DataType::Float32;
+    int64_t rowStride = 0;
+    int64_t columnStride = 1;
+};
+
+/// What the kernels of a certified search get: some queries ("rows") with their
+/// candidates, and where their results go.
+struct CertifiedParams {
+    VectorsParams vectors;
+    int64_t n = 0;
+    int d = 0;
+    canonical::Power power; // Lp
+    /// Bit i of word i / 32: vector i may be a result. nullptr: all may.
+    const uint32_t* allowedBits = nullptr;
+    int64_t numAllowed = 0; // n without a filter; n if it is not known
+
+    const float* queries = nullptr; // [rows, d], exact
+    /// The queries that the candidates were found with, [rows, d], where they
+    /// are not the same.
+    const float* roundedQueries = nullptr;
+    uint32_t rows = 0;
+    int k = 0;
+
+    /// Candidates, nearest first; in the end of a row, empty places of id -1.
+    int numCandidates = 0;
+    const float* keys = nullptr;      // [rows, numCandidates], approximate
+    const int32_t* columns = nullptr; // the same
+    uint64_t* entries = nullptr;      // the same, or nullptr: one block a row
+    ErrorBound bound;
+    const float* greatestNorm = nullptr; // on the device: of all |x|, squared
+
+    /// Two bytes a row: not proved; too many neighbours alike to rank them. A
+    /// row of which one is set is searched again.
+    uint8_t* flags = nullptr;                  // [rows, 2]
+    unsigned long long* numRepeated = nullptr; // adds up, or nullptr
+
+    float* outDistances = nullptr; // [rows, k]
+    void* outIds = nullptr;        // [rows, k]
+    bool ids64 = true;
+};
+
+/// The scan of all vectors for the rows that are searched again, some of them
+/// ("slots") at a time.
+struct ScanParams {
+    CertifiedParams search;
+    uint64_t* lists = nullptr;  // [slots, capacity]
+    uint32_t* counts = nullptr; // [slots]
+    uint64_t* limits = nullptr; // [slots]
+    uint32_t slots = 0;
+    uint32_t keep = 0;    // entries that a list is cut back to: min(k, n)
+    int64_t capacity = 0; // entries of a list, more than `keep`
+};
+
+} // namespace faiss_bits

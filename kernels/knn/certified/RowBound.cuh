@@ -1,0 +1,101 @@
+/// The error bound of one query.
+#pragma once
+
+#include "kernels/knn/certified/CanonicalPair.cuh"
+
+namespace faiss_bits {
+
+struct RowBound {
+    ErrorBound bound;
+    double norm = 0;     // |q|
+    double residual = 0; // of the query that the candidates were found with
+    double greatest = 0; // of all |x|: products alone
+
+    /// Most that the key of a vector at distance c, rounded to float32, may
+    /// differ from its approximate key; infinity where the approximation may
+    /// have overflowed.
+    __device__ __forceinline__ double at(double c) const {
+        constexpr double kSafe = 0x1p120;
+        const double size = fabs(c);
+        // Rounding the canonical distance, and this very computation.
+        double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
+        double greatestTerm;
+        if (bound.ofProducts) {
+            greatestTerm = (norm + residual) * greatest;
+            error += bound.relative * size + bound.ofNorms * greatestTerm +
+                    greatest * residual;
+        } else {
+            // |x - q'| <= |x - q| + |q - q'|, and |x| <= |q| + |x - q|.
+            const double root = sqrt(size);
+            const double reached = (root + residual) * (root + residual);
+            const double lengths = 2 * norm + residual + root;
+            error += bound.relative * reached +
+                    residual * (2 * root + residual) +
+                    bound.ofNorms * lengths * lengths;
+            greatestTerm = bound.ofNorms > 0 ? lengths * lengths : reached;
+        }
+        return greatestTerm <= kSafe
+                ? error
+                : __longlong_as_double(0x7ff0000000000000ll);
+    }
+
+    /// No vector whose key is `key` or more has an approximate key below this.
+    /// Near zero, c - at(c) does not grow with c: its least value, for L2, is
+    /// above -4 at(0), and from c = 2 at(0) on it grows.
+    __device__ __forceinline__ double leastFrom(double key, double error)
+            const {
+        const double atZero = at(0);
+        return fabs(key) < 4 * atZero ? -5 * atZero + fmin(key, 0.0) - error
+                                      : key - error;
+    }
+};
+
+/// The bound of a row: the norms are computed by the whole block. `shared` has
+/// room for two values a warp. Begins and ends with the block in step.
+template <int Threads>
+__device__ __forceinline__ RowBound
+rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
+    const float* q = params.queries + int64_t(row) * params.d;
+    const float* rounded = params.roundedQueries
+            ? params.roundedQueries + int64_t(row) * params.d
+            : q;
+    double squares[2] = {};
+    for (int c = threadIdx.x; c < params.d; c += Threads) {
+        const double exact = q[c];
+        const double off = exact - double(rounded[c]);
+        squares[0] += exact * exact;
+        squares[1] += off * off;
+    }
+    constexpr int kWarps = Threads / kWarpSize;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int distance = kWarpSize / 2; distance >= 1; distance /= 2) {
+            squares[i] += __shfl_xor_sync(kFullWarp, squares[i], distance);
+        }
+        if (threadIdx.x % kWarpSize == 0) {
+            shared[i * kWarps + threadIdx.x / kWarpSize] = squares[i];
+        }
+    }
+    __syncthreads();
+    squares[0] = squares[1] = 0;
+    for (int w = 0; w < kWarps; ++w) {
+        squares[0] += shared[w];
+        squares[1] += shared[kWarps + w];
+    }
+    __syncthreads();
+    // What the sums and roots here are rounded by.
+    constexpr double kUp = 1 + 0x1p-30;
+    RowBound result;
+    result.bound = params.bound;
+    result.norm = sqrt(squares[0]) * kUp;
+    result.residual = sqrt(squares[1]) * kUp;
+    if (params.bound.ofProducts) {
+        // A sum of squares in float32, of at most 2^22 components.
+        result.greatest =
+                sqrt(double(*params.greatestNorm) * 2 + 0x1p-100) * kUp;
+    }
+    return result;
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,335 @@
+/// The queries whose candidates were not proved to be enough: canonical
+/// distances to all vectors, in bounded scratch, by one kernel of the whole
+/// GPU that ends at once where there are none.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/device/Narrow.cuh"
+#include "kernels/knn/certified/ScanTile.cuh"
+
+namespace faiss_bits {
+
+constexpr int kScanThreads = 256;
+/// Queries that are scanned for together.
+constexpr int kMaxScanSlots = 128;
+/// Up to so many, a vector is read by eight lanes and met with each query;
+/// more make tiles.
+constexpr int kFewSlots = 4;
+/// Entries that are sorted in shared memory.
+constexpr int kSharedSort = 2048;
+/// Vectors of the first step, for every place of the result; each later step
+/// has as many vectors as all before it and more, so that about this many
+/// entries a place pass the limit.
+constexpr int64_t kFirstStep = 8;
+
+template <Metric kMetric>
+struct ScanAgain {
+    using Tile = ScanTile<kMetric>;
+    using Narrow = BlockNarrow<kScanThreads>;
+    static_assert(Tile::kThreads == kScanThreads);
+
+    struct SharedStorage {
+        union {
+            typename Tile::SharedStorage tile;
+            typename Narrow::SharedStorage narrow;
+            uint64_t sort[kSharedSort];
+        };
+        uint32_t rows[kMaxScanSlots];
+        uint64_t limits[kMaxScanSlots];
+        uint32_t found[kScanThreads / kWarpSize];
+        uint32_t kept;
+    };
+
+    SharedStorage& shared;
+    const ScanParams& params;
+
+    __device__ void run() {
+        const auto grid = cooperative_groups::this_grid();
+        const CertifiedParams& search = params.search;
+        if (!anyFlag()) {
+            return;
+        }
+        uint32_t next = 0;
+        while (true) {
+            const uint32_t used = takeRows(next);
+            if (used == 0) {
+                return;
+            }
+            if (blockIdx.x == 0) {
+                for (uint32_t s = threadIdx.x; s < used; s += kScanThreads) {
+                    params.counts[s] = 0;
+                    params.limits[s] = kNoEntry;
+                }
+                if (threadIdx.x == 0 && search.numRepeated) {
+                    atomicAdd(search.numRepeated, used);
+                }
+            }
+            grid.sync();
+            const int64_t most = params.capacity - params.keep;
+            for (int64_t first = 0; first < search.n;) {
+                const int64_t step =
+                        max(min(kFirstStep * params.keep + 8192, most),
+                            min(first * kFirstStep, most));
+                const int64_t last = min(search.n, first + step);
+                readLimits(used);
+                used <= kFewSlots ? scanFew(first, last, used)
+                                  : scanTiles(first, last, used);
+                grid.sync();
+                for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                    keepNearest(s);
+                }
+                grid.sync();
+                first = last;
+            }
+            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                finish(s);
+            }
+            grid.sync(); // the lists are free again
+        }
+    }
+
+   private:
+    /// Whether a row is to be searched again. Every block asks by itself.
+    __device__ __forceinline__ bool anyFlag() {
+        const uint8_t* flags = params.search.flags;
+        const uint32_t bytes = 2 * params.search.rows;
+        // Flags begin at a multiple of 256 bytes.
+        const uint32_t words = bytes / 16;
+        bool any = false;
+        for (uint32_t i = threadIdx.x; i < words; i += kScanThreads) {
+            const uint4 word = reinterpret_cast<const uint4*>(flags)[i];
+            any = any || (word.x | word.y | word.z | word.w) != 0;
+        }
+        for (uint32_t i = words * 16 + threadIdx.x; i < bytes;
+             i += kScanThreads) {
+            any = any || flags[i] != 0;
+        }
+        return __syncthreads_or(any);
+    }
+
+    /// The next flagged rows from `next` on, at most as many as there are
+    /// slots, to shared.rows; the same in every block.
+    __device__ __forceinline__ uint32_t takeRows(uint32_t& next) {
+        const CertifiedParams& search = params.search;
+        const uint32_t most = min(params.slots, uint32_t(kMaxScanSlots));
+        uint32_t used = 0;
+        __syncthreads();
+        while (next < search.rows && used < most) {
+            const uint32_t row = next + threadIdx.x;
+            const bool flagged = row < search.rows &&
+                    (search.flags[2 * int64_t(row)] |
+                     search.flags[2 * int64_t(row) + 1]) != 0;
+            const unsigned lanes = __ballot_sync(kFullWarp, flagged);
+            if (threadIdx.x % kWarpSize == 0) {
+                shared.found[threadIdx.x / kWarpSize] = lanes;
+            }
+            __syncthreads();
+            uint32_t end = next + kScanThreads;
+            uint32_t place = used;
+            for (int w = 0; w < kScanThreads / kWarpSize; ++w) {
+                for (unsigned left = shared.found[w]; left != 0;
+                     left &= left - 1) {
+                    const uint32_t found =
+                            next + w * kWarpSize + __ffs(left) - 1;
+                    if (place == most) {
+                        end = min(end, found);
+                        break;
+                    }
+                    if (threadIdx.x == 0) {
+                        shared.rows[place] = found;
+                    }
+                    ++place;
+                }
+            }
+            used = place;
+            next = end;
+            __syncthreads();
+        }
+        return used;
+    }
+
+    __device__ __forceinline__ void readLimits(uint32_t used) {
+        __syncthreads();
+        for (uint32_t s = threadIdx.x; s < used; s += kScanThreads) {
+            shared.limits[s] =
+                    __ldcg(reinterpret_cast<const unsigned long long*>(
+                            params.limits + s));
+        }
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ bool isAllowed(int64_t vector) const {
+        const uint32_t* bits = params.search.allowedBits;
+        return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
+    }
+
+    __device__ __forceinline__ void append(
+            uint32_t slot,
+            int64_t vector,
+            double distance) {
+        const uint64_t entry =
+                distanceEntry<kMetric>(distance, uint32_t(vector));
+        // kNoEntry is not below the first limit, which is kNoEntry.
+        if (entry < shared.limits[slot] && isAllowed(vector)) {
+            const uint32_t place = atomicAdd(params.counts + slot, 1u);
+            params.lists[slot * params.capacity + place] = entry;
+        }
+    }
+
+    __device__ __forceinline__ void scanFew(
+            int64_t first,
+            int64_t last,
+            uint32_t used) {
+        const CertifiedParams& search = params.search;
+        constexpr int kGroups = kScanThreads / kPairLanes;
+        const int group = threadIdx.x / kPairLanes;
+        const int64_t step = int64_t(gridDim.x) * kGroups;
+        for (int64_t base = first + int64_t(blockIdx.x) * kGroups; base < last;
+             base += step) {
+            const int64_t vector = base + group;
+            for (uint32_t s = 0; s < used; ++s) {
+                double distance = 0;
+                withVectors(search.vectors, [&](const auto* data) {
+                    distance = pairDistance<kMetric>(
+                            data +
+                                    min(vector, last - 1) *
+                                            search.vectors.rowStride,
+                            search.vectors.columnStride,
+                            search.queries + int64_t(shared.rows[s]) * search.d,
+                            search.d,
+                            search.power);
+                });
+                if (vector < last && threadIdx.x % kPairLanes == 0) {
+                    append(s, vector, distance);
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ void scanTiles(
+            int64_t first,
+            int64_t last,
+            uint32_t used) {
+        const uint32_t queryTiles =
+                (used + Tile::kQueries - 1) / Tile::kQueries;
+        const int64_t tiles = (last - first + Tile::kVectors - 1) /
+                Tile::kVectors * queryTiles;
+        // Tiles of the same vectors side by side.
+        for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+            const uint32_t slot = uint32_t(t % queryTiles) * Tile::kQueries;
+            const int64_t begin = first + t / queryTiles * Tile::kVectors;
+            Tile{shared.tile, params.search}.run(
+                    begin,
+                    last,
+                    [&](int q) {
+                        return slot + q < used ? int64_t(shared.rows[slot + q])
+                                               : -1;
+                    },
+                    [&](int q, int v, double distance) {
+                        if (slot + q < used && begin + v < last) {
+                            append(slot + q, begin + v, distance);
+                        }
+                    });
+        }
+    }
+
+    /// Leaves the k nearest entries of a list, and the limit that they set.
+    __device__ __forceinline__ void keepNearest(uint32_t slot) {
+        __syncthreads();
+        const uint32_t k = params.keep;
+        const uint32_t count = __ldcg(params.counts + slot);
+        if (count <= k) {
+            return;
+        }
+        unsigned long long* list = reinterpret_cast<unsigned long long*>(
+                params.lists + slot * params.capacity);
+        const auto forEach = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < count; i += kScanThreads) {
+                take(uint64_t(__ldcg(list + i)));
+            }
+        };
+        const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
+        if (threadIdx.x == 0) {
+            shared.kept = 0;
+        }
+        __syncthreads();
+        // Places before those that are still to be read are free.
+        for (uint32_t base = 0; base < count; base += kScanThreads) {
+            const uint32_t i = base + threadIdx.x;
+            const uint64_t entry = i < count ? __ldcg(list + i) : kNoEntry;
+            __syncthreads();
+            if (entry <= limit && entry != kNoEntry) {
+                list[atomicAdd(&shared.kept, 1u)] = entry;
+            }
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            params.counts[slot] = shared.kept;
+            // k entries are below what is appended from now on.
+            params.limits[slot] = limit;
+        }
+    }
+
+    /// Sorts a list and writes the row's result.
+    __device__ __forceinline__ void finish(uint32_t slot) {
+        __syncthreads();
+        const int k = params.search.k;
+        const uint32_t row = shared.rows[slot];
+        uint64_t* list = params.lists + slot * params.capacity;
+        const uint32_t count = min(__ldcg(params.counts + slot), uint32_t(k));
+        uint64_t* entries = count <= kSharedSort ? shared.sort : list;
+        if (entries != list) {
+            for (uint32_t i = threadIdx.x; i < count; i += kScanThreads) {
+                entries[i] = list[i];
+            }
+        }
+        sortAscending(entries, count);
+        for (int i = threadIdx.x; i < k; i += kScanThreads) {
+            writePlace<kMetric>(
+                    params.search,
+                    row,
+                    i,
+                    uint32_t(i) < count ? entries[i] : kNoEntry);
+        }
+        __syncthreads();
+    }
+
+    /// Bitonic, every comparison putting the lesser entry first: what is
+    /// beyond the end counts as greater than all, and is never touched.
+    __device__ __forceinline__ static void sortAscending(
+            volatile uint64_t* entries,
+            uint32_t count) {
+        for (uint64_t size = 2; size < 2 * uint64_t(count); size *= 2) {
+            for (uint64_t distance = size / 2; distance >= 1; distance /= 2) {
+                __syncthreads();
+                const bool flips = distance == size / 2;
+                for (uint64_t i = threadIdx.x;; i += kScanThreads) {
+                    const uint64_t a =
+                            i / distance * 2 * distance + i % distance;
+                    if (a >= count) {
+                        break;
+                    }
+                    const uint64_t b = flips ? (a | (size - 1)) - i % distance
+                                             : a + distance;
+                    if (b < count && entries[b] < entries[a]) {
+                        const uint64_t entry = entries[a];
+                        entries[a] = entries[b];
+                        entries[b] = entry;
+                    }
+                }
+            }
+        }
+        __syncthreads();
+    }
+};
+
+template <Metric kMetric>
+__global__ __launch_bounds__(kScanThreads, 2) void scanAgainKernel(
+        const ScanParams params) {
+    __shared__ typename ScanAgain<kMetric>::SharedStorage shared;
+    ScanAgain<kMetric>{shared, params}.run();
+}
+
+} // namespace faiss_bits
