@@ -197,7 +197,7 @@ TEST_F(GpuFlatFilterCalls, SmallSelectorsGoWhileTheSearchRuns) {
 }
 
 /// An allocation that fails leaves the index as it was.
-TEST_F(GpuFlatFilterCalls, SmallOutOfMemory) {
+TEST_F(GpuFlatFilterCalls, OutOfMemory) {
     auto resources = std::make_shared<FailingResources>();
     GpuIndexBitsFlatL2 index(resources, 12);
     const auto vectors = makeVectors(20011, 12, 1);

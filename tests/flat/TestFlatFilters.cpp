@@ -20,10 +20,10 @@ class GpuFlatFilters : public GpuTest {
         }
     };
 
-    void makeIndexes(int64_t n) {
+    void makeIndexes(int64_t n, const std::vector<int64_t>& batches) {
         searched_.clear();
         n_ = n;
-        for (int64_t q : {1, 5, 33}) {
+        for (int64_t q : batches) {
             FlatCase c;
             c.n = n;
             c.d = 12;
@@ -69,7 +69,7 @@ class GpuFlatFilters : public GpuTest {
     }
 
     void expectEveryKind(int64_t n) {
-        makeIndexes(n);
+        makeIndexes(n, {1, 5, 33});
         for (auto [first, end] : std::vector<std::pair<idx_t, idx_t>>{
                      {10, n / 2}, {0, n}, {-5, 7}, {n - 9, 2 * n}, {50, 50}}) {
             faiss::IDSelectorRange range(first, end);
@@ -133,7 +133,8 @@ TEST_F(GpuFlatFilters, EveryKind) {
 }
 
 TEST_F(GpuFlatFilters, SmallRangeAndArray) {
-    makeIndexes(203);
+    // initcheck does not see what cuBLAS writes (tests/sanitize.sh).
+    makeIndexes(203, {1, 5});
     faiss::IDSelectorRange range(10, 60);
     expectFiltered(range, "range");
     const std::vector<idx_t> ids = {7, 202, 7, -1, 203};

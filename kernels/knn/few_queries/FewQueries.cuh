@@ -33,8 +33,9 @@ template <
         bool VectorLoads,
         bool Filtered>
 struct FewQueriesBody {
-    // The numbers of the filtered vectors want registers too. No bit of a
-    // distance depends on it.
+    // The numbers of the filtered vectors want registers too (with four, two
+    // kernels of half vectors still spill 40 bytes). No bit of a distance
+    // depends on it.
     static constexpr int kRows = Queries >= (Filtered ? 4 : 16) ? 4 : 8;
     static constexpr int kGroupsPerWarp = kWarpSize / Lanes;
     static constexpr int kChunk = Lanes * 4; // components at a time
