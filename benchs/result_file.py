@@ -8,6 +8,7 @@ from pathlib import Path
 CELL_FIELDS = {
     "select": ("rows", "cols", "k", "dtype", "order"),
     "flat": ("n", "d", "q", "k", "metric", "dtype"),
+    "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
 }
 

@@ -39,11 +39,13 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin GpuStaging.h PagedCall.h PagePlan.h Waiting.h
-    FlatStorage.h GpuSearchCounters.h VectorKernels.h)
+    FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
+    SelectorTree.h VectorKernels.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
-  list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE)
+  list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE
+    PATTERN DeviceSelector.h EXCLUDE)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
   DESTINATION ${faiss_bits_include_dir}

@@ -10,9 +10,10 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, queues   one bench each; select goes on with torch.topk, and
-#               says which targets were reached
-#   bench       the three benches
+#   select, flat, filters, queues
+#               one bench each; select goes on with torch.topk, and says which
+#               targets were reached
+#   bench       the four benches
 #   all         everything, in this order
 #
 # OUTDIR (default: results) gets one log per program, JUnit files of the tests
@@ -204,6 +205,13 @@ run_flat() {
         --out "$out/flat.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
 }
 
+run_filters() {
+    local args
+    use_bench_args
+    record bench_filters "$here/benchs/bin/bench_filters" \
+        --out "$out/filters.json" "${args[@]}"
+}
+
 run_queues() {
     local args
     use_bench_args
@@ -214,6 +222,7 @@ run_queues() {
 run_bench() {
     run_select
     run_flat
+    run_filters
     run_queues
 }
 
@@ -275,7 +284,8 @@ run_quickstart() {
 # run_part <name>: as in the list above.
 run_part() {
     case $1 in
-        tests | sanitize | bench | python | quickstart | dropin | select | flat | queues)
+        tests | sanitize | bench | python | quickstart | dropin | \
+            select | flat | filters | queues)
             "run_$1"
             ;;
         all)

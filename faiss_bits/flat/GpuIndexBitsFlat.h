@@ -10,6 +10,10 @@
 
 namespace faiss_bits::gpu {
 
+namespace detail {
+class SearchFilter;
+}
+
 /// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
 /// above it. FAISS's own limit of 2048 does not apply.
 constexpr int kMaxK = INT32_MAX;
@@ -59,6 +63,7 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 ///          has 32 MiB. With results on the host faiss::InterruptCallback is
 ///          asked meanwhile; if it wants, the search throws FaissException
 ///          "computation interrupted" when the work under way is done
+/// Filters  SearchParameters::sel, see search()
 /// Memory   scratch from the resources' temporary memory. What that cannot give
 ///          comes from cudaMalloc: this and its release wait for the device. So
 ///          does a search where less than 32 MiB is free there, or less than
@@ -130,8 +135,17 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// x          [n, d]
     /// distances  [n, k]
     /// labels     [n, k]
-    /// params     null or a plain SearchParameters without `sel`; filters are
-    ///            not supported yet and are refused
+    /// params     null or a plain SearchParameters, whose `sel` filters: the
+    ///            result is that of an index of the selected vectors alone,
+    ///            with their ids here; the same distances, bit for bit, as
+    ///            without
+    ///
+    /// Every IDSelector is evaluated at the call, on the GPU where it is
+    /// FAISS's own, and nothing of it is kept. A DeviceSelector is evaluated
+    /// already, for searches that share one; it must be of this index's ntotal
+    /// and device. What a selector on the host reads (ids, bitmap) is copied at
+    /// the call; if it is pinned or managed memory, the call waits for the
+    /// copy.
     ///
     /// Host arrays go through the GPU in pages (see above), so neither all
     /// queries nor all results need to fit there at once; setMinPagingSize
@@ -222,7 +236,8 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const float* x,
             int k,
             float* distances,
-            idx_t* labels) const;
+            idx_t* labels,
+            const detail::SearchFilter& filter) const;
 
     std::unique_ptr<detail::GpuSearchCounters> counters_;
 
@@ -232,7 +247,8 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const float* x,
             int k,
             float* distances,
-            idx_t* labels) const;
+            idx_t* labels,
+            const faiss::SearchParameters* params) const;
 };
 
 /// GpuIndexBitsFlat of METRIC_L2; distances are squared.

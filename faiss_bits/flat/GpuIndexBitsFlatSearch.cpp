@@ -11,6 +11,7 @@
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
+#include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
@@ -24,6 +25,7 @@ using detail::Page;
 using detail::PagedCall;
 using detail::PageLimits;
 using detail::requireNotNull;
+using detail::SearchFilter;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 
@@ -47,9 +49,6 @@ void requireSearchArguments(
             "params is a %s: a flat index would have to ignore what it asks "
             "for; only a plain SearchParameters is taken",
             typeid(*params).name());
-    FAISS_THROW_IF_NOT_MSG(
-            !params->sel,
-            "params->sel is set, but filters are not supported yet");
 }
 
 } // namespace
@@ -68,7 +67,7 @@ void GpuIndexBitsFlat::search(
     requireNotNull(x, "x");
     requireNotNull(distances, "distances");
     requireNotNull(labels, "labels");
-    searchPaged_(n, x, int(k), distances, labels);
+    searchPaged_(n, x, int(k), distances, labels, params);
 }
 
 void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
@@ -79,7 +78,7 @@ void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
     }
     requireNotNull(x, "x");
     requireNotNull(labels, "labels");
-    searchPaged_(n, x, int(k), nullptr, labels);
+    searchPaged_(n, x, int(k), nullptr, labels, nullptr);
 }
 
 void GpuIndexBitsFlat::searchPaged_(
@@ -87,13 +86,15 @@ void GpuIndexBitsFlat::searchPaged_(
         const float* x,
         int k,
         float* distances,
-        idx_t* labels) const {
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
     DeviceScope scope(config_.device);
     const GpuContext context{
             resources_.get(),
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
+        const SearchFilter filter(context, params, ntotal, n);
         PagedCall call(context);
         const int queries = call.input("x", x, sizeof(float) * d);
         const int outDistances =
@@ -114,7 +115,8 @@ void GpuIndexBitsFlat::searchPaged_(
                     page.as<const float>(queries),
                     k,
                     page.as<float>(outDistances),
-                    page.as<idx_t>(outLabels));
+                    page.as<idx_t>(outLabels),
+                    filter);
         });
     });
 }
@@ -127,7 +129,14 @@ void GpuIndexBitsFlat::searchImpl_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     requireSearchArguments(n, k, params);
-    searchPage_(n, n, x, k, distances, labels);
+    const GpuContext context{
+            resources_.get(),
+            config_.device,
+            resources_->getDefaultStream(config_.device)};
+    withFaissErrors([&] {
+        const SearchFilter filter(context, params, ntotal, n);
+        searchPage_(n, n, x, k, distances, labels, filter);
+    });
 }
 
 void GpuIndexBitsFlat::searchPage_(
@@ -136,7 +145,8 @@ void GpuIndexBitsFlat::searchPage_(
         const float* x,
         int k,
         float* distances,
-        idx_t* labels) const {
+        idx_t* labels,
+        const SearchFilter& filter) const {
     const GpuContext context{
             resources_.get(),
             config_.device,
@@ -162,6 +172,7 @@ void GpuIndexBitsFlat::searchPage_(
         problem.outIds = labels;
         problem.idType = IdType::Int64;
         problem.device = deviceTraits(context.device);
+        filter.apply(problem);
 
         // Float16 vectors meet float16 queries, as in FAISS; canonical
         // distances are those of the queries as they came.

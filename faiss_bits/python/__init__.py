@@ -39,6 +39,7 @@ _FUNCTIONS = (
 )
 _CPU_CLASSES = ("FusedChoice", "IndexFusedFlat")
 _GPU_CLASSES = (
+    "DeviceSelector",
     "GpuIndexBitsFlat",
     "GpuIndexBitsFlatL2",
     "GpuIndexBitsFlatIP",

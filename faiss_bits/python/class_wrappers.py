@@ -68,6 +68,54 @@ def _constructor_doc(name):
     """
 
 
+def wrap_device_selector(the_class):
+    """DeviceSelector with keyword arguments and checks of its own."""
+    original_init = the_class.__init__
+
+    def __init__(self, sel, n, device=-1):
+        require_gpu("DeviceSelector")
+        if not isinstance(sel, faiss.IDSelector):
+            raise TypeError(
+                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
+            )
+        # It is read here and not kept.
+        original_init(
+            self,
+            sel,
+            whole_number(n, "n", 0),
+            whole_number(device, "device", -1),
+        )
+
+    def __repr__(self):
+        return (
+            f"<DeviceSelector of {self.numSelected()} of {self.numVectors()} "
+            f"ids, device {self.device()}>"
+        )
+
+    __init__.__doc__ = _SELECTOR_DOC
+    the_class.__init__ = __init__
+    the_class.__repr__ = __repr__
+
+
+_SELECTOR_DOC = """DeviceSelector(sel, n, device=-1)
+
+    What `sel` selects of the ids 0 .. n - 1, made ready on a GPU for many
+    searches:
+
+        chosen = faiss_bits.DeviceSelector(faiss.IDSelectorBatch(ids), index.ntotal)
+        D, I = index.search(xq, k, params=faiss.SearchParameters(sel=chosen))
+
+    sel     any faiss.IDSelector; it is read here and not needed later
+    n       ntotal of the indexes that it is for
+    device  GPU of these indexes; -1: the current one
+
+    Keep it in a variable while it is in use: SearchParameters of FAISS 1.7.3
+    does not keep its selector alive.
+
+    Raises RuntimeError where there is no GPU, or naming a bad argument.
+    """
+
+
 def is_provider(x):
     provider = getattr(faiss, "GpuResourcesProvider", None)
     return provider is not None and isinstance(x, provider)

@@ -2,7 +2,7 @@
 returns an object of theirs imports this, so that none is seen unwrapped."""
 
 from . import _build_info
-from .class_wrappers import wrap_gpu_index
+from .class_wrappers import wrap_device_selector, wrap_gpu_index
 from .compiled import swigfaiss_bits
 from .fused_wrappers import wrap_choice, wrap_fused_index
 
@@ -13,6 +13,7 @@ wrap_choice(FusedChoice)
 wrap_fused_index(IndexFusedFlat)
 
 if _build_info.HAS_GPU:
+    DeviceSelector = swigfaiss_bits.DeviceSelector
     GpuIndexBitsFlat = swigfaiss_bits.GpuIndexBitsFlat
     GpuIndexBitsFlatL2 = swigfaiss_bits.GpuIndexBitsFlatL2
     GpuIndexBitsFlatIP = swigfaiss_bits.GpuIndexBitsFlatIP
@@ -21,3 +22,4 @@ if _build_info.HAS_GPU:
     # Base before derived: a derived class looks at what its base has got.
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
         wrap_gpu_index(_the_class)
+    wrap_device_selector(DeviceSelector)

@@ -69,7 +69,9 @@ void runAllDistances(
         cublasHandle_t handle,
         cudaStream_t stream) {
     FlatKnnProblem p = problem;
-    p.k = 1; // not read, but checked
+    p.k = 1;                 // not read, but checked
+    p.allowedBits = nullptr; // nor these
+    p.allowedIds = nullptr;
     checkFlatKnnShape(p);
     if (p.numQueries == 0 || p.numVectors == 0) {
         return;

@@ -15,6 +15,12 @@ struct DistanceTile {
     idx_t numQueries = 0;
     idx_t firstVector = 0; // a multiple of 8
     idx_t numVectors = 0;  // likewise, or up to the last vector
+
+    /// Of a search by a list of vectors (FlatKnnPlan::byList): firstVector and
+    /// numVectors count places of the list, ids are those of the tile, and a
+    /// method that adds norms gets the vectors themselves as well.
+    const int32_t* ids = nullptr;   // [numVectors]
+    const void* gathered = nullptr; // [at least numVectors, d], row-major
 };
 
 /// One search's distances by one method.
@@ -35,7 +41,9 @@ struct DistanceMethod {
     /// True if it is the one for this problem. Reads shape, types and layouts.
     bool (*takes)(const FlatKnnProblem& problem);
 
-    /// L2: the values are -2 <q, x>, and the selection adds the norms.
+    /// L2: the values are -2 <q, x>, and the selection adds the norms. With a
+    /// filter the values of InnerProduct are -<q, x>, and for both metrics the
+    /// selection adds what makes vectors that are not allowed NaN.
     bool addsNorms;
 
     /// How far its distances may be from the canonical ones.
@@ -48,6 +56,12 @@ struct DistanceMethod {
             float* values,
             idx_t stride,
             cublasHandle_t handle);
+
+    /// It leaves out what a filter does: reads the problem's allowedBits, or
+    /// DistanceTile::ids where there are some, and writes NaN for the rest.
+    /// Methods that do not, and do not add norms, compute all distances, and
+    /// NaN is written over those of vectors that are not allowed.
+    bool readsFilter = false;
 };
 
 extern const DistanceMethod kFewQueriesMethod;

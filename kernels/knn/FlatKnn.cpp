@@ -8,6 +8,7 @@
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/filter/FilterTiles.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -33,8 +34,9 @@ class FlatKnnRun {
             : p_(generatorProblem(problem, plan)),
               plan_(plan),
               scratch_(scratch),
-              stream_(stream) {
-        if (problem.numVectors > 0) {
+              stream_(stream),
+              filter_(p_, plan, scratch) {
+        if (plan.columns > 0) {
             distances_ = plan.method->prepare(
                     p_, scratch.distances, plan.distanceStride, handle);
         }
@@ -103,9 +105,9 @@ class FlatKnnRun {
             float* outKeys,
             void* outIds) {
         if (plan_.numVectorTiles == 1) {
-            computeDistances(firstQuery, count, 0, p_.numVectors);
+            computeDistances(firstQuery, count, 0, plan_.columns);
             SelectProblem select =
-                    tileSelect(firstQuery, count, 0, p_.numVectors);
+                    tileSelect(firstQuery, count, 0, plan_.columns);
             select.outKeys = outKeys;
             select.outIds = outIds;
             runSelect(
@@ -120,8 +122,8 @@ class FlatKnnRun {
         int buffer = 0;
         int filled = 0;
         for (idx_t t = 0; t < plan_.numVectorTiles; ++t) {
-            const idx_t first = plan_.tileBegin(t, p_.numVectors);
-            const idx_t vectors = plan_.tileBegin(t + 1, p_.numVectors) - first;
+            const idx_t first = plan_.tileBegin(t, plan_.columns);
+            const idx_t vectors = plan_.tileBegin(t + 1, plan_.columns) - first;
             computeDistances(firstQuery, count, first, vectors);
             SelectProblem select =
                     tileSelect(firstQuery, count, first, vectors);
@@ -193,8 +195,15 @@ class FlatKnnRun {
         select.rowStride = plan_.distanceStride;
         select.idOffset = first;
         if (select.hasColBias()) {
-            select.colBias = vectorNorms_ + first;
+            select.colBias = filter_.columnBias() ? filter_.columnBias()
+                                                  : vectorNorms_ + first;
+        }
+        if (select.hasRowBias()) {
             select.rowBias = scratch_.queryNorms + firstQuery;
+        }
+        if (select.hasIds()) {
+            select.idOffset = 0;
+            select.ids = filter_.ids(first);
         }
         return select;
     }
@@ -205,8 +214,16 @@ class FlatKnnRun {
             idx_t firstVector,
             idx_t vectors) {
         if (vectors > 0) {
+            filter_.enter(firstVector, vectors, vectorNorms_, stream_);
             distances_->run(
-                    {firstQuery, queries, firstVector, vectors}, stream_);
+                    {firstQuery,
+                     queries,
+                     firstVector,
+                     vectors,
+                     plan_.byList ? p_.allowedIds + firstVector : nullptr,
+                     filter_.gathered()},
+                    stream_);
+            filter_.leave(firstVector, vectors, queries, stream_);
         }
     }
 
@@ -214,6 +231,7 @@ class FlatKnnRun {
     const FlatKnnPlan& plan_;
     const FlatKnnScratch& scratch_;
     cudaStream_t stream_;
+    FilterTiles filter_;
     std::unique_ptr<TileDistances> distances_; // none without vectors
     const float* vectorNorms_ = nullptr;
     std::optional<Certifier> certifier_;

@@ -33,6 +33,17 @@ struct FlatKnnProblem {
     /// L2 searches that need them compute them into scratch.
     const float* vectorNorms = nullptr;
 
+    /// A filter: vectors whose bit is 0 take no part. Bit i % 32 of word i / 32
+    /// is that of vector i, [(n + 31) / 32]; bits from n on may be anything.
+    /// nullptr: all vectors.
+    const uint32_t* allowedBits = nullptr;
+    /// The same vectors as a list, or nullptr: their ids in ascending order,
+    /// and behind them -1 in any number, [numAllowed]. It saves the reading of
+    /// the others where few are allowed. For row-major vectors; else the bits
+    /// serve.
+    const int32_t* allowedIds = nullptr;
+    idx_t numAllowed = 0; ///< of the list; not read without it
+
     SearchMode mode = SearchMode::Certified;
     /// Certified: the queries before they were rounded to dataType, row-major
     /// [numQueries, d]; the distances are theirs. nullptr: `queries` are exact.
@@ -69,7 +80,10 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          lower id first; never NaN: where the numbers are used up, and where
 ///          there are fewer than k vectors, the rest is (+FLT_MAX, -1) for L2
 ///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
-///          depend on scratch, stream, tiles or pages (batchQueries)
+///          depend on scratch, stream, tiles or pages (batchQueries). With a
+///          filter, as if the allowed vectors were all, with the bits that the
+///          search without it gives (Plain: a zero inner product of a batch
+///          above 16 queries is +0)
 /// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
 ///          defines them, and the order is theirs; so the bits do not depend on
 ///          the size of the batch or the device either. Plain: as below
@@ -85,12 +99,15 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
-///          is wanted and not given. Certified: for 256 queries or so at a time
+///          is wanted and not given, and with a filter for every vector of a
+///          tile. Certified: for 256 queries or so at a time
 ///          also about 10 to 20 bytes for each of k places
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK
-///          some reads more (docs/algorithms.md)
+///          some reads more (docs/algorithms.md). With a list, of the allowed
+///          vectors alone, which large batches copy together; with bits alone
+///          few queries read the allowed ones, and large batches all
 /// Source   Hanak 2023, 5.4; Johnson et al. 2017, 5.1 (exact search)
 void runFlatKnn(
         const FlatKnnProblem& problem,
@@ -108,8 +125,8 @@ void runFlatKnn(
         cudaStream_t stream);
 
 /// All distances of [numQueries, n], in the arithmetic of runFlatKnn's large
-/// batches. outDistances is [numQueries, n]; k, outIds and idType are not
-/// read. Scratch: allDistancesWorkspaceBytes(problem).
+/// batches. outDistances is [numQueries, n]; k, outIds, idType and the filter
+/// are not read. Scratch: allDistancesWorkspaceBytes(problem).
 size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem);
 void runAllDistances(
         const FlatKnnProblem& problem,

@@ -1,6 +1,7 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/filter/FilterPlan.h"
 
 namespace faiss_bits {
 
@@ -36,6 +37,14 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             (long long)p.batchQueries,
             (long long)p.numQueries);
     BITS_THROW_IF_NOT_FMT(
+            p.allowedBits || !p.allowedIds,
+            "allowedBits = nullptr, but allowedIds is set");
+    BITS_THROW_IF_NOT_FMT(
+            !p.allowedIds || (p.numAllowed >= 0 && p.numAllowed <= INT32_MAX),
+            "numAllowed = %lld is outside 0..%d",
+            (long long)p.numAllowed,
+            INT32_MAX);
+    BITS_THROW_IF_NOT_FMT(
             p.device.multiprocessors >= 1,
             "device.multiprocessors = %d is below 1",
             p.device.multiprocessors);
@@ -66,6 +75,11 @@ bool addsNorms(const FlatKnnProblem& p, const FlatKnnPlan& plan) {
     return p.metric == Metric::L2 && plan.method->addsNorms;
 }
 
+/// From products, with a filter: the selection adds what makes NaN of the rest.
+bool addsFilter(const FlatKnnProblem& p, const FlatKnnPlan& plan) {
+    return p.allowedBits && plan.method->addsNorms;
+}
+
 /// Slots for the results of that many tiles. For a large k they take no more
 /// scratch than the tile of distances, save that a merge needs two.
 int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
@@ -82,13 +96,19 @@ int slotsFor(const FlatKnnPlan& plan, const FlatKnnProblem& p) {
     return int(std::clamp<idx_t>(tileBytes / slotBytes, 2, most));
 }
 
+/// Least width of a row of a tile, where products need one.
+idx_t leastStride(const FlatKnnPlan& plan) {
+    return plan.byList && plan.method->addsNorms ? kLeastGatheredVectors : 1;
+}
+
 /// Sets the tiles' count and width from the widest that is allowed.
 void setVectorTiles(FlatKnnPlan& plan, const FlatKnnProblem& p, idx_t widest) {
-    const idx_t n = std::max<idx_t>(p.numVectors, 1);
+    const idx_t n = std::max<idx_t>(plan.columns, 1);
     plan.numVectorTiles = divUp(n, widest);
     constexpr idx_t kStep = FlatKnnPlan::kTileStep;
     plan.distanceStride = divUp(divUp(n, kStep), plan.numVectorTiles) * kStep;
     plan.tileVectors = std::min(n, plan.distanceStride);
+    plan.distanceStride = std::max(plan.distanceStride, leastStride(plan));
     plan.slots = slotsFor(plan, p);
 }
 
@@ -117,9 +137,18 @@ SelectProblem tileSelection(
         idx_t queries,
         idx_t cols) {
     SelectProblem select = selection(p, queries, cols);
-    if (addsNorms(p, plan) && p.numVectors > 0) {
+    if (addsNorms(p, plan) && plan.columns > 0) {
         select.colBiasGiven = true;
         select.rowBiasGiven = true;
+    } else if (addsFilter(p, plan) && plan.columns > 0) {
+        select.colBiasGiven = true;
+        select.largest = false;
+        select.clampAtZero = false;
+        select.negated = true;
+    }
+    if (plan.byList && plan.columns > 0) {
+        select.idsGiven = true;
+        select.sharedIds = true;
     }
     // Of several tiles, the merge drops it: an empty place of one could pass
     // for a result.
@@ -148,6 +177,16 @@ FlatKnnScratch::FlatKnnScratch(
     }
     if (addsNorms(p, plan)) {
         queryNorms = slices.take<float>(p.numQueries);
+    }
+    if (plan.byList && p.idType == IdType::Int64) {
+        wideIds = slices.take<idx_t>(p.numAllowed);
+    }
+    if (addsFilter(p, plan)) {
+        columnBias = slices.take<float>(plan.tileVectors);
+        if (plan.byList) {
+            gathered = slices.take<uint8_t>(
+                    size_t(plan.distanceStride) * p.d * sizeOf(p.dataType));
+        }
     }
     const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
     if (plan.certified) {
@@ -188,7 +227,7 @@ void planSelections(FlatKnnPlan& plan, const FlatKnnProblem& p) {
         plan.selections.push_back(
                 {planSelection(shape), shape.rows, shape.cols, ofSlots});
     };
-    const idx_t n = p.numVectors;
+    const idx_t n = plan.columns;
     const idx_t last = n - plan.tileBegin(plan.numVectorTiles - 1, n);
     const idx_t widest = plan.numVectorTiles == 1 ? n : plan.tileVectors;
     const idx_t narrow =
@@ -226,9 +265,10 @@ std::string FlatKnnPlan::toString() const {
         return "no queries";
     }
     return formatMessage(
-                   "%s: %lld queries x %lld vectors a tile, %lld tiles of "
+                   "%s%s: %lld queries x %lld vectors a tile, %lld tiles of "
                    "vectors, %d slots, %zu bytes; ",
                    method->name,
+                   byList ? " by list" : "",
                    (long long)tileQueries,
                    (long long)tileVectors,
                    (long long)numVectorTiles,
@@ -248,19 +288,24 @@ FlatKnnProblem generatorProblem(
     return generator;
 }
 
-FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes) {
-    checkFlatKnnShape(problem);
+namespace {
+
+/// The largest tiles that fit, over all vectors or over those of the list. The
+/// problem has queries.
+FlatKnnPlan planTiles(
+        const FlatKnnProblem& problem,
+        bool byList,
+        size_t maxBytes) {
     FlatKnnPlan plan;
-    if (problem.numQueries == 0) {
-        return plan;
-    }
     plan.certified =
             problem.mode == SearchMode::Certified && problem.numVectors > 0;
     plan.places = plan.certified ? candidatesFor(problem) : problem.k;
     const FlatKnnProblem p = generatorProblem(problem, plan);
     plan.method = &distanceMethodFor(p);
+    plan.byList = byList;
+    plan.columns = byList ? p.numAllowed : p.numVectors;
     plan.makeVectorNorms =
-            addsNorms(p, plan) && !p.vectorNorms && p.numVectors > 0;
+            addsNorms(p, plan) && !p.vectorNorms && p.numVectors > 0 && !byList;
 
     const idx_t least = std::max<idx_t>(kLeastTileVectors, 8 * idx_t(p.k));
     const auto tryTiles = [&](size_t tileBytes, idx_t fewest) {
@@ -274,7 +319,8 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes) {
         plan.bytes = measure(problem, plan);
     };
     const size_t rowBytes = sizeof(float) * FlatKnnPlan::kTileStep *
-            divUp(std::max<idx_t>(p.numVectors, 1), FlatKnnPlan::kTileStep);
+            divUp(std::max(plan.columns, leastStride(plan)),
+                  FlatKnnPlan::kTileStep);
     const size_t mostBytes = kMostTileBytes / rowBytes < size_t(p.numQueries)
             ? kMostTileBytes
             : rowBytes * p.numQueries;
@@ -303,6 +349,25 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes) {
             return smallest;
         }
     }
+}
+
+} // namespace
+
+FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
+    checkFlatKnnShape(p);
+    if (p.numQueries == 0) {
+        return {};
+    }
+    if (listPays(p, distanceMethodFor(p), p.numQueries)) {
+        FlatKnnPlan plan = planTiles(p, true, maxBytes);
+        // Several tiles of vectors are copied for every set of queries.
+        if (plan.bytes <= maxBytes &&
+            (plan.numVectorTiles == 1 ||
+             listPays(p, *plan.method, plan.tileQueries))) {
+            return plan;
+        }
+    }
+    return planTiles(p, false, maxBytes); // with the least scratch of the two
 }
 
 } // namespace faiss_bits

@@ -21,6 +21,11 @@ struct FlatKnnPlan {
     bool certified = false;
     /// Vectors' norms are wanted and not given.
     bool makeVectorNorms = false;
+    /// By FlatKnnProblem::allowedIds: vectors are counted by their places
+    /// there.
+    bool byList = false;
+    /// Vectors that the tiles share: n, or those of the list.
+    idx_t columns = 0;
 
     idx_t tileQueries = 0;
     idx_t tileVectors = 0; // of the widest tile
@@ -50,9 +55,10 @@ struct FlatKnnPlan {
     /// Tiles begin at multiples of it (DistanceTile).
     static constexpr idx_t kTileStep = 8;
 
-    /// First vector of tile t; of t = numVectorTiles: n. The tiles are of even
-    /// width, in eights, so that none has fewer than k vectors: what a short
-    /// tile would leave in its places could pass for a result.
+    /// First vector of tile t; of t = numVectorTiles: n, which is `columns`.
+    /// The tiles are of even width, in eights, so that none has fewer than k
+    /// vectors: what a short tile would leave in its places could pass for a
+    /// result.
     idx_t tileBegin(idx_t t, idx_t n) const {
         const idx_t steps = (n + kTileStep - 1) / kTileStep;
         return std::min(n, t * steps / numVectorTiles * kTileStep);
@@ -76,6 +82,9 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes);
 struct FlatKnnScratch {
     float* vectorNorms = nullptr; // [n], if the plan makes them
     float* queryNorms = nullptr;  // [numQueries], L2 products
+    float* columnBias = nullptr;  // [tileVectors], products with a filter
+    void* gathered = nullptr;     // [distanceStride, d], products by list
+    idx_t* wideIds = nullptr;     // [numAllowed], by list with ids of Int64
     float* distances = nullptr;   // [tileQueries, distanceStride]
     CertifiedScratch certified;
     float* tileKeys[2] = {}; // [tileQueries, slots * k], two in turn

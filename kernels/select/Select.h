@@ -47,6 +47,7 @@ struct SelectProblem {
     /// and decide nothing: equal keys fall to the lower column.
     const void* ids = nullptr;
     idx_t idStride = 0; ///< elements from row to row of ids; 0 = that of keys
+    bool sharedIds = false; ///< ids is [cols], the same for every row
     idx_t idOffset = 0;
     IdType idType = IdType::Int64; ///< of ids and of outIds
 
@@ -58,6 +59,10 @@ struct SelectProblem {
     const float* colBias = nullptr; ///< [cols]
     const float* rowBias = nullptr; ///< [rows]
     bool clampAtZero = true; ///< false: with colBias, below zero is below zero
+    /// With colBias and clampAtZero = false: the key is the negative of what is
+    /// wanted, largest first; results and empty places are as of `largest`,
+    /// with the sign turned back, and zeros are +0.
+    bool negated = false;
 
     /// For a plan, or a size query: the pointer will be set at the run.
     bool idsGiven = false;

@@ -90,8 +90,13 @@ void checkSelectPointers(const SelectProblem& p) {
             "colBias = nullptr, rowBias = %p: it needs a colBias",
             (const void*)p.rowBias);
     BITS_THROW_IF_NOT_FMT(
+            p.ids || !p.sharedIds, "ids = nullptr, and sharedIds is set");
+    BITS_THROW_IF_NOT_FMT(
             !p.colBias || (p.keyType == DataType::Float32 && !p.largest),
             "colBias needs Float32 keys and largest = false");
+    BITS_THROW_IF_NOT_FMT(
+            !p.negated || (p.colBias && !p.clampAtZero),
+            "negated needs colBias and clampAtZero = false");
     const idx_t lastId = p.idOffset + std::max<idx_t>(p.cols, 1) - 1;
     BITS_THROW_IF_NOT_FMT(
             p.ids || p.idType == IdType::Int64 ||
@@ -108,11 +113,12 @@ SurvivorOutput outputOf(const SelectProblem& p) {
     SurvivorOutput output;
     output.k = p.k;
     output.keyType = p.keyType;
-    output.largest = p.largest;
+    output.largest = p.largest || p.negated;
     output.sorted = p.sorted;
     output.dropNan = p.dropNan;
     output.ids = p.ids;
     output.idStride = p.idStride ? p.idStride : p.rowStride;
+    output.sharedIds = p.sharedIds;
     output.idOffset = p.idOffset;
     output.idType = p.idType;
     output.outKeys = p.outKeys;
@@ -128,7 +134,7 @@ SelectParams makeSelectParams(const SelectProblem& p) {
     params.keys = p.keys;
     params.rowStride = p.rowStride ? p.rowStride : p.cols;
     params.cols = uint32_t(p.cols);
-    params.signMask = params.outSignMask;
+    params.signMask = p.negated ? 0 : params.outSignMask;
     params.vectorLoads = canLoadVectors(p, params.rowStride);
     params.colBias = p.colBias;
     params.rowBias = p.rowBias;

@@ -247,7 +247,9 @@ ResultParams makeResultParams(const SurvivorOutput& output, idx_t columns) {
     p.outIds = output.outIds;
     p.outStride = output.outStride ? output.outStride : output.k;
     p.ids = output.ids;
-    p.idStride = output.idStride ? output.idStride : columns;
+    p.idStride = output.sharedIds ? 0
+            : output.idStride     ? output.idStride
+                                  : columns;
     p.ids64 = output.idType == IdType::Int64;
     p.idOffset = output.idOffset;
     p.outSignMask = output.largest ? 0x80000000u : 0u;

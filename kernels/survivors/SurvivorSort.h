@@ -48,6 +48,7 @@ struct SurvivorOutput {
 
     const void* ids = nullptr; ///< [rows, columns] of idType, or nullptr
     idx_t idStride = 0;        ///< elements from row to row; 0 = columns
+    bool sharedIds = false;    ///< ids is [columns], the same for every row
     idx_t idOffset = 0;        ///< without ids, the id of column 0
     IdType idType = IdType::Int64;
 

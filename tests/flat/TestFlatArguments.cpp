@@ -1,8 +1,6 @@
 /// Every bad argument: a FaissException that names it, and an index that is
 /// what it was.
 
-#include <faiss/impl/IDSelector.h>
-
 #include "tests/flat/suite/FlatArguments.h"
 #include "tests/flat/suite/GpuFlatKind.h"
 
@@ -72,15 +70,6 @@ TEST_F(GpuFlatArguments, SmallCopies) {
             [&] { ip.copyFrom(&cpuL2); }, "metric_type", "1"));
     EXPECT_TRUE(
             faissThrowsNaming([&] { ip.copyTo(&cpuL2); }, "metric_type", "1"));
-}
-
-TEST_F(GpuFlatArguments, SmallFiltersAreRefused) {
-    faiss::SearchParameters params;
-    faiss::IDSelectorRange selector(0, 10);
-    params.sel = &selector;
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->search(3, x, 5, distances, labels, &params); },
-            "sel"));
 }
 
 TEST_F(GpuFlatArguments, SmallAddWithAMetricChangedBehindOurBack) {

@@ -4,6 +4,7 @@
 
 #include "faiss_bits/Version.h"
 #include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/flat/DeviceSelector.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
 #include "tests/flat/IndexHarness.h"
@@ -41,6 +42,14 @@ TEST_F(NoDevice, ConstructorsThrow) {
             [&] { GpuIndexBitsFlatIP(provider, 4); }, "device"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { GpuIndexBitsFlatIP(provider, &ip); }, "device"));
+
+    const faiss::IDSelectorRange range(0, 5);
+    for (int device : {-1, 0, 3}) {
+        EXPECT_TRUE(faissThrowsNaming(
+                [&] { gpu::DeviceSelector(&range, 10, device); },
+                "device",
+                "no CUDA device"));
+    }
 
     // FAISS's config, and what it says.
     faiss::gpu::GpuIndexFlatConfig config;

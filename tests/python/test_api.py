@@ -33,7 +33,7 @@ def test_class_texts_come_from_the_headers():
         for thing, words in (
             (the_class, own_word),
             (the_class.__init__, "getResources"),
-            (the_class.search, "SearchParameters without"),
+            (the_class.search, "whose `sel` filters"),
             (the_class.add, "vectors"),
             (the_class.reserve, "room for"),
             (the_class.reconstruct_n, "ectors"),
@@ -110,6 +110,8 @@ def test_says_what_is_missing():
     if hasattr(faiss_bits, "GpuIndexBitsFlat"):
         with pytest.raises(RuntimeError, match="GpuIndexBitsFlatL2 needs a GPU"):
             faiss_bits.GpuIndexBitsFlatL2(faiss.StandardGpuResources(), 3)
+        with pytest.raises(RuntimeError, match="DeviceSelector needs a GPU"):
+            faiss_bits.DeviceSelector(faiss.IDSelectorRange(0, 3), 10)
     else:
         with pytest.raises(AttributeError, match="CPU part only"):
             faiss_bits.GpuIndexBitsFlat

@@ -178,10 +178,10 @@ def test_as_kmeans_index_and_coarse_quantizer(res):
             lambda i, x: i.search(
                 x,
                 1,
-                params=faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 3)),
+                params=faiss.SearchParametersIVF(nprobe=3),
             ),
             RuntimeError,
-            ["sel"],
+            ["params"],
         ),
     ],
 )

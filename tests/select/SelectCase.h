@@ -22,6 +22,8 @@ struct SelectCase {
     bool bias = false;
     bool rowBias = true;     ///< with bias: also one number a row
     bool clampAtZero = true; ///< with bias
+    bool negated = false;    ///< with bias, unclamped, and largest
+    bool sharedIds = false;  ///< of givenIds
     bool sorted = true;
     bool dropNan = false;
     SelectAlgorithm algorithm = SelectAlgorithm::Auto;
@@ -43,7 +45,8 @@ struct SelectCase {
              << (!bias             ? ""
                          : rowBias ? " bias"
                                    : " colBias")
-             << (clampAtZero ? "" : " unclamped") << (sorted ? "" : " unsorted")
+             << (clampAtZero ? "" : " unclamped") << (negated ? " negated" : "")
+             << (sharedIds ? " shared" : "") << (sorted ? "" : " unsorted")
              << (dropNan ? " dropNan" : "") << " " << nameOf(algorithm)
              << " idOffset=" << idOffset << " padding=" << padding
              << " idPadding=" << idPadding << " outPadding=" << outPadding

@@ -38,8 +38,9 @@ class SelectData {
             : case_(c), rowStride_(c.cols + c.padding) {
         std::mt19937 random(c.seed);
         // What lies between and around the rows would win if it were read.
-        const float bait = c.largest ? maxOf(c.keyType) : -maxOf(c.keyType);
-        const int baitByte = c.largest ? 0x7B : 0xFB;
+        const bool largestKey = c.largest && !c.negated;
+        const float bait = largestKey ? maxOf(c.keyType) : -maxOf(c.keyType);
+        const int baitByte = largestKey ? 0x7B : 0xFB;
         keys_.assign(c.rows * rowStride_, bait);
         for (int64_t r = 0; r < c.rows; ++r) {
             const auto row = makeRow(c.values, c.cols, c.keyType, random);
@@ -52,13 +53,14 @@ class SelectData {
                 c.shift * sizeOf(c.keyType));
         if (c.givenIds) {
             idStride_ = rowStride_ + c.idPadding;
-            for (int64_t r = 0; r < c.rows; ++r) {
+            for (int64_t r = 0; r < (c.sharedIds ? 1 : c.rows); ++r) {
                 auto row =
                         makeIds(idStride_, c.idType == IdType::Int32, random);
                 ids_.insert(ids_.end(), row.begin(), row.end());
             }
             deviceIds_ = DeviceBuffer<uint8_t>(
                     packIds(c.idType, ids_), 0, c.shift * sizeOf(c.idType));
+            idStride_ = c.sharedIds ? 0 : idStride_;
         }
         if (c.bias) {
             // Two numbers with few bits: sums tie, and some go below zero.
@@ -77,6 +79,7 @@ class SelectData {
                     float& key = compared_[r * rowStride_ + i];
                     key = (key + colBias_[i]) + rowBias_[r];
                     key = c.clampAtZero && key < 0 ? 0.f : key;
+                    key = c.negated ? -key : key;
                 }
             }
         } else {
@@ -96,7 +99,9 @@ class SelectData {
         p.cols = case_.cols;
         p.k = k;
         p.keyType = case_.keyType;
-        p.largest = case_.largest;
+        p.largest = case_.largest && !case_.negated;
+        p.negated = case_.negated;
+        p.sharedIds = case_.sharedIds;
         p.sorted = case_.sorted;
         p.dropNan = case_.dropNan;
         p.algorithm = case_.algorithm;

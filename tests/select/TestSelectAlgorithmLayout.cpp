@@ -160,6 +160,44 @@ TEST_F(SelectAlgorithmLayout, Biases) {
     }
 }
 
+/// Keys and bias of a search for the largest, negated; ids for all rows.
+TEST_F(SelectAlgorithmLayout, NegatedKeysAndSharedIds) {
+    for (Values values :
+         {Values::Random,
+          Values::FewDistinct,
+          Values::BothInfinities,
+          Values::SomeNan,
+          Values::SignedZeros}) {
+        for (bool dropNan : {false, true}) {
+            for (auto [rows, cols] :
+                 {std::pair<int64_t, int64_t>{3, 5001},
+                  {1, 70000},
+                  {300, 100}}) {
+                SelectCase c;
+                c.rows = rows;
+                c.cols = cols;
+                c.values = values;
+                c.bias = true;
+                c.rowBias = false;
+                c.clampAtZero = false;
+                c.negated = true;
+                c.largest = true;
+                c.dropNan = dropNan;
+                c.givenIds = true;
+                c.sharedIds = true;
+                SelectData data(c);
+                expectAllSelect(data, {1, 10, 129, 2048});
+                if (cols > 2049) {
+                    expectAllSelect(data, {2049, 5001}, anyKMethods());
+                }
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(SelectAlgorithmLayout, UnsortedResultsAreTheSameSets) {
     for (Values values :
          {Values::Random,

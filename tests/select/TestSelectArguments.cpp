@@ -161,8 +161,19 @@ TEST_F(SelectArguments, BadOutStride) {
     }
 }
 
+TEST_F(SelectArguments, NegatedKeysNeedABiasAndNoFloor) {
+    good.negated = true;
+    expectBadRun(good, "negated");
+    float bias = 0;
+    good.colBias = &bias;
+    expectBadRun(good, "negated");
+}
+
 TEST_F(SelectArguments, NullPointers) {
     SelectProblem p = good;
+    p.sharedIds = true;
+    expectBadRun(p, "ids");
+    p = good;
     p.keys = nullptr;
     expectBadRun(p, "keys");
     p = good;

@@ -147,7 +147,9 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     params.vectors.rowStride = p_.vectorsRowMajor ? p_.d : 1;
     params.vectors.columnStride = p_.vectorsRowMajor ? 1 : p_.numVectors;
     params.n = p_.numVectors;
-    params.numAllowed = p_.numVectors;
+    params.allowedBits = p_.allowedBits;
+    params.numAllowed = p_.allowedIds ? std::min(p_.numAllowed, p_.numVectors)
+                                      : p_.numVectors;
     params.d = p_.d;
     if (p_.exactQueries) {
         params.queries = p_.exactQueries + firstQuery * p_.d;

@@ -5,6 +5,9 @@
 /// work at once, so that a load of a query's components serves them all, and
 /// so that that many loads are in flight.
 ///
+/// Filtered: columns are the vectors of a list, or all of them with bits that
+/// say which to read. What is left out is NaN.
+///
 /// Bound by: the read of the vectors for 1 to 4 queries; the subtractions and
 /// multiply-adds, 2 a component and query, for 16.
 #pragma once
@@ -22,9 +25,18 @@ struct alignas(4 * sizeof(T)) Quad {
     T values[4];
 };
 
-template <class T, int Lanes, int Queries, bool IsL2, bool VectorLoads>
+template <
+        class T,
+        int Lanes,
+        int Queries,
+        bool IsL2,
+        bool VectorLoads,
+        bool Filtered>
 struct FewQueriesBody {
-    static constexpr int kRows = Queries >= 16 ? 4 : 8;
+    // The numbers of the filtered vectors want registers too (with four, two
+    // kernels of half vectors still spill 40 bytes). No bit of a distance
+    // depends on it.
+    static constexpr int kRows = Queries >= (Filtered ? 4 : 16) ? 4 : 8;
     static constexpr int kGroupsPerWarp = kWarpSize / Lanes;
     static constexpr int kChunk = Lanes * 4; // components at a time
     static constexpr int kVectorsPerWarp = kGroupsPerWarp * kRows;
@@ -68,12 +80,64 @@ struct FewQueriesBody {
         return VectorLoads ? lane * 4 + j : j * Lanes + lane;
     }
 
+    /// Vectors of the columns from `own` on; returns which there are, a bit
+    /// each.
+    __device__ __forceinline__ uint32_t
+    findVectors(int64_t own, int32_t (&vectors)[kRows]) const {
+        uint32_t found = 0;
+        if (params.ids) {
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                const bool exists = own + r < params.numVectors;
+                vectors[r] = exists ? params.ids[own + r] : -1;
+                found |= vectors[r] >= 0 ? 1u << r : 0u;
+            }
+            return found;
+        }
+        // kRows divides 8, and own is a multiple of it.
+        if (own < params.numVectors) {
+            found = params.allowed[own / 8] >> (own % 8);
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            vectors[r] = int32_t(own + r);
+            found &= own + r < params.numVectors ? ~0u : ~(1u << r);
+        }
+        return found & ((1u << kRows) - 1);
+    }
+
+    __device__ __forceinline__ static float nothing() {
+        return __uint_as_float(0x7FFFFFFFu);
+    }
+
+    /// The columns of a warp that reads no vector.
+    __device__ __forceinline__ void storeNothing(int64_t first) {
+        for (int q = 0; q < params.numQueries; ++q) {
+            for (int i = threadIdx.x % kWarpSize; i < kVectorsPerWarp;
+                 i += kWarpSize) {
+                if (first + i < params.numVectors) {
+                    params.distances[q * params.distanceStride + first + i] =
+                            nothing();
+                }
+            }
+        }
+    }
+
     __device__ __forceinline__ void takeVectors(int64_t first) {
         const int lane = threadIdx.x % Lanes;
         const int group = threadIdx.x % kWarpSize / Lanes;
         const int padded = paddedDim();
         const T* base = static_cast<const T*>(params.vectors);
 
+        int32_t vectors[kRows]; // filtered
+        uint32_t found = ~0u;
+        if constexpr (Filtered) {
+            found = findVectors(first + group * kRows, vectors);
+            if (!__any_sync(kFullWarp, found != 0)) {
+                storeNothing(first);
+                return;
+            }
+        }
         float sums[kRows * Queries];
 #pragma unroll
         for (int i = 0; i < kRows * Queries; ++i) {
@@ -83,13 +147,22 @@ struct FewQueriesBody {
             float x[kRows][4];
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
-                const int64_t vector = first + group * kRows + r;
-                loadComponents(
-                        x[r],
-                        base + vector * params.d,
-                        vector < params.numVectors,
-                        chunk,
-                        lane);
+                if constexpr (Filtered) {
+                    loadComponents(
+                            x[r],
+                            base + int64_t(vectors[r]) * params.d,
+                            (found >> r) & 1,
+                            chunk,
+                            lane);
+                } else {
+                    const int64_t vector = first + group * kRows + r;
+                    loadComponents(
+                            x[r],
+                            base + vector * params.d,
+                            vector < params.numVectors,
+                            chunk,
+                            lane);
+                }
             }
 #pragma unroll
             for (int q = 0; q < Queries; ++q) {
@@ -119,7 +192,7 @@ struct FewQueriesBody {
                 }
             }
         }
-        reduceAndStore(sums, first + group * kRows, lane);
+        reduceAndStore(sums, first + group * kRows, lane, found);
     }
 
     __device__ __forceinline__ void loadComponents(
@@ -172,7 +245,8 @@ struct FewQueriesBody {
     __device__ __forceinline__ void reduceAndStore(
             float (&sums)[kRows * Queries],
             int64_t firstVector,
-            int lane) {
+            int lane,
+            uint32_t found) {
         constexpr int kCount = kRows * Queries;
         reduce<kCount, Lanes / 2>(sums, lane);
         // Which sums this lane holds: the bits of the lane, highest first,
@@ -195,17 +269,28 @@ struct FewQueriesBody {
             const int q = (index + i) / kRows;
             const int64_t vector = firstVector + (index + i) % kRows;
             if (owner && q < params.numQueries && vector < params.numVectors) {
-                params.distances[q * params.distanceStride + vector] = sums[i];
+                float value = sums[i];
+                if constexpr (Filtered) {
+                    value = (found >> ((index + i) % kRows)) & 1 ? value
+                                                                 : nothing();
+                }
+                params.distances[q * params.distanceStride + vector] = value;
             }
         }
     }
 };
 
-template <class T, int Lanes, int Queries, bool IsL2, bool VectorLoads>
+template <
+        class T,
+        int Lanes,
+        int Queries,
+        bool IsL2,
+        bool VectorLoads,
+        bool Filtered>
 __global__ void __launch_bounds__(kFewQueriesThreads, Queries >= 16 ? 2 : 4)
         fewQueriesKernel(const __grid_constant__ FewQueriesParams params) {
     extern __shared__ float4 sharedQueries[];
-    FewQueriesBody<T, Lanes, Queries, IsL2, VectorLoads>{
+    FewQueriesBody<T, Lanes, Queries, IsL2, VectorLoads, Filtered>{
             reinterpret_cast<float*>(sharedQueries), params}
             .run();
 }

@@ -17,13 +17,20 @@ struct HalfVectors {
     using Type = __half;
 };
 
-template <class T, int Lanes, int Queries, bool IsL2, bool VectorLoads>
+template <
+        class T,
+        int Lanes,
+        int Queries,
+        bool IsL2,
+        bool VectorLoads,
+        bool Filtered>
 void launchFewQueriesKernel(
         const FewQueriesParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Body = FewQueriesBody<T, Lanes, Queries, IsL2, VectorLoads>;
-    const auto kernel = fewQueriesKernel<T, Lanes, Queries, IsL2, VectorLoads>;
+    using Body = FewQueriesBody<T, Lanes, Queries, IsL2, VectorLoads, Filtered>;
+    const auto kernel =
+            fewQueriesKernel<T, Lanes, Queries, IsL2, VectorLoads, Filtered>;
     const size_t shared = fewQueriesSharedBytes(Queries, params.d);
     if (shared > 48 * 1024) {
         BITS_CUDA_CHECK(cudaFuncSetAttribute(
@@ -45,29 +52,35 @@ void launchFewQueriesKernel(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
-template <class T, int Lanes, int Queries>
+template <class T, int Lanes, int Queries, bool Filtered>
 void launchFewQueriesOf(
         const FewQueriesParams& params,
         bool isL2,
         bool vectorLoads,
         int multiprocessors,
         cudaStream_t stream) {
-    const auto launch = isL2
-            ? (vectorLoads
-                       ? launchFewQueriesKernel<T, Lanes, Queries, true, true>
-                       : launchFewQueriesKernel<T, Lanes, Queries, true, false>)
-            : (vectorLoads
-                       ? launchFewQueriesKernel<T, Lanes, Queries, false, true>
-                       : launchFewQueriesKernel<
-                                 T,
-                                 Lanes,
-                                 Queries,
-                                 false,
-                                 false>);
+    const auto choose = [&]<bool IsL2>() {
+        return vectorLoads ? launchFewQueriesKernel<
+                                     T,
+                                     Lanes,
+                                     Queries,
+                                     IsL2,
+                                     true,
+                                     Filtered>
+                           : launchFewQueriesKernel<
+                                     T,
+                                     Lanes,
+                                     Queries,
+                                     IsL2,
+                                     false,
+                                     Filtered>;
+    };
+    const auto launch = isL2 ? choose.template operator()<true>()
+                             : choose.template operator()<false>();
     launch(params, multiprocessors, stream);
 }
 
-template <class Vectors, int Lanes>
+template <class Vectors, int Lanes, bool Filtered>
 void launchFewQueries(
         const FewQueriesParams& params,
         int queries,
@@ -76,9 +89,9 @@ void launchFewQueries(
         int multiprocessors,
         cudaStream_t stream) {
     using T = typename Vectors::Type;
-    const auto launch = queries == 1 ? launchFewQueriesOf<T, Lanes, 1>
-            : queries == 4           ? launchFewQueriesOf<T, Lanes, 4>
-                                     : launchFewQueriesOf<T, Lanes, 16>;
+    const auto launch = queries == 1 ? launchFewQueriesOf<T, Lanes, 1, Filtered>
+            : queries == 4           ? launchFewQueriesOf<T, Lanes, 4, Filtered>
+                           : launchFewQueriesOf<T, Lanes, 16, Filtered>;
     launch(params, isL2, vectorLoads, multiprocessors, stream);
 }
 

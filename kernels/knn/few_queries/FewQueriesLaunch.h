@@ -11,8 +11,9 @@ struct FloatVectors;
 struct HalfVectors;
 
 /// Enqueues one launch. `queries` is 1, 4 or 16; `vectorLoads` says that every
-/// vector starts at a multiple of four components' size.
-template <class Vectors, int Lanes>
+/// vector starts at a multiple of four components' size. Filtered: params has
+/// `allowed` or `ids`; else neither.
+template <class Vectors, int Lanes, bool Filtered>
 void launchFewQueries(
         const FewQueriesParams& params,
         int queries,

@@ -10,18 +10,24 @@ namespace {
 using Launch =
         void (*)(const FewQueriesParams&, int, bool, bool, int, cudaStream_t);
 
-template <class Vectors>
+template <class Vectors, bool Filtered>
 Launch launchFor(int lanes) {
     switch (lanes) {
         case 4:
-            return launchFewQueries<Vectors, 4>;
+            return launchFewQueries<Vectors, 4, Filtered>;
         case 8:
-            return launchFewQueries<Vectors, 8>;
+            return launchFewQueries<Vectors, 8, Filtered>;
         case 16:
-            return launchFewQueries<Vectors, 16>;
+            return launchFewQueries<Vectors, 16, Filtered>;
         default:
-            return launchFewQueries<Vectors, 32>;
+            return launchFewQueries<Vectors, 32, Filtered>;
     }
+}
+
+template <class Vectors>
+Launch launchFor(int lanes, bool filtered) {
+    return filtered ? launchFor<Vectors, true>(lanes)
+                    : launchFor<Vectors, false>(lanes);
 }
 
 class FewQueriesDistances : public TileDistances {
@@ -36,8 +42,19 @@ class FewQueriesDistances : public TileDistances {
         const FlatKnnProblem& p = problem_;
         const size_t rowBytes = size_t(p.d) * sizeOf(p.dataType);
         FewQueriesParams params;
-        params.vectors = static_cast<const uint8_t*>(p.vectors) +
-                size_t(tile.firstVector) * rowBytes;
+        params.vectors = p.vectors;
+        if (tile.ids) {
+            params.ids = tile.ids;
+        } else {
+            params.vectors = static_cast<const uint8_t*>(p.vectors) +
+                    size_t(tile.firstVector) * rowBytes;
+            if (p.allowedBits) {
+                params.allowed =
+                        reinterpret_cast<const uint8_t*>(p.allowedBits) +
+                        tile.firstVector / 8;
+            }
+        }
+        const bool filtered = params.ids || params.allowed;
         // Row-major, or the same in both layouts (takes).
         params.queries = static_cast<const uint8_t*>(p.queries) +
                 size_t(tile.firstQuery) * rowBytes;
@@ -49,8 +66,8 @@ class FewQueriesDistances : public TileDistances {
 
         const int lanes = fewQueriesLanes(p.d);
         const Launch launch = p.dataType == DataType::Float32
-                ? launchFor<FloatVectors>(lanes)
-                : launchFor<HalfVectors>(lanes);
+                ? launchFor<FloatVectors>(lanes, filtered)
+                : launchFor<HalfVectors>(lanes, filtered);
         const bool vectorLoads = p.d % 4 == 0 &&
                 reinterpret_cast<uintptr_t>(p.vectors) %
                                 (4 * sizeOf(p.dataType)) ==
@@ -98,6 +115,6 @@ std::unique_ptr<TileDistances> prepare(
 } // namespace
 
 const DistanceMethod kFewQueriesMethod =
-        {"few_queries", takes, false, bound, prepare};
+        {"few_queries", takes, false, bound, prepare, true};
 
 } // namespace faiss_bits

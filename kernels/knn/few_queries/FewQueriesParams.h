@@ -13,6 +13,11 @@ struct FewQueriesParams {
     int d = 0;
     float* distances = nullptr; // [numQueries, distanceStride]
     idx_t distanceStride = 0;
+
+    // What the filtered kernels read; one of the two is set. The distances of
+    // what is left out are NaN, and its components are not read.
+    const uint8_t* allowed = nullptr; // bit i % 8 of byte i / 8: of vector i
+    const int32_t* ids = nullptr; // [numVectors] columns are these; -1: none
 };
 
 /// Most queries of one launch.

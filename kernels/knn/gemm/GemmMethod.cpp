@@ -1,6 +1,7 @@
 /// Distances from matrix products and norms.
 
 #include "kernels/knn/DistanceMethod.h"
+#include "kernels/knn/filter/FilterPlan.h"
 #include "kernels/knn/gemm/Product.h"
 
 namespace faiss_bits {
@@ -23,10 +24,12 @@ class GemmDistances : public TileDistances {
                 tile.firstQuery,
                 tile.numQueries,
                 tile.firstVector,
-                tile.numVectors,
+                tile.gathered ? gatheredWidth(tile.numVectors)
+                              : tile.numVectors,
                 values_,
                 stride_,
-                stream);
+                stream,
+                tile.gathered);
     }
 
    private:

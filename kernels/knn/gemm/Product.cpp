@@ -40,7 +40,8 @@ void Product::run(
         idx_t numVectors,
         float* out,
         idx_t outStride,
-        cudaStream_t stream) const {
+        cudaStream_t stream,
+        const void* gathered) const {
     const FlatKnnProblem& p = problem_;
     ProductKind kind;
     kind.type = p.dataType;
@@ -54,13 +55,15 @@ void Product::run(
             numQueries,
             p.queriesRowMajor ? p.d : p.numQueries,
             outStride);
-    const float alpha = p.metric == Metric::L2 ? -2.0f : 1.0f;
+    const bool negated = p.metric == Metric::InnerProduct && p.allowedBits;
+    const float alpha = p.metric == Metric::L2 ? -2.0f : negated ? -1.0f : 1.0f;
     const float beta = 0.0f;
     BITS_CUBLAS_CHECK(cublasLtMatmul(
             handle_,
             &call.operation,
             &alpha,
-            from(p.vectors, p, p.vectorsRowMajor, firstVector),
+            gathered ? gathered
+                     : from(p.vectors, p, p.vectorsRowMajor, firstVector),
             &call.vectors,
             from(p.queries, p, p.queriesRowMajor, firstQuery),
             &call.queries,

@@ -35,9 +35,15 @@ class Product {
             const float* out,
             idx_t outStride);
 
-    /// out[q][v] = <query, vector>, times -2 for L2. Rows of `out` are
-    /// outStride apart. firstVector is a multiple of kVectorAlignment, and
-    /// unless it ends with the last vector, so is numVectors. Enqueues.
+    /// out[q][v] = <query, vector>, times -2 for L2, and times -1 for an
+    /// InnerProduct with a filter. Rows of `out` are outStride apart.
+    /// firstVector is a multiple of kVectorAlignment, and unless it ends with
+    /// the last vector, so is numVectors. Enqueues.
+    ///
+    /// gathered  [numVectors, d], aligned to 16 bytes: in place of those from
+    ///           firstVector on, of row-major vectors; numVectors is a multiple
+    ///           of kVectorAlignment and at least kLeastVectors, of which the
+    ///           problem has no fewer: the algorithm was held against these
     void run(
             idx_t firstQuery,
             idx_t numQueries,
@@ -45,7 +51,8 @@ class Product {
             idx_t numVectors,
             float* out,
             idx_t outStride,
-            cudaStream_t stream) const;
+            cudaStream_t stream,
+            const void* gathered = nullptr) const;
 
     /// Tiles of vectors begin at multiples of it, so that all but the last are
     /// alike to an algorithm that wants aligned sizes.

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <faiss/Index.h>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/SelectorTree.h"
+#include "kernels/knn/FlatKnn.h"
+
+namespace faiss_bits::gpu::detail {
+
+/// Most ids of n that a list is kept of: with more, a search by the list saves
+/// less than a search by bits costs.
+constexpr idx_t mostListed(idx_t n) {
+    return n / 4 * 3 + n % 4;
+}
+
+/// The filter of one call, on the device: SearchParameters::sel evaluated, or
+/// what a DeviceSelector holds. Without `sel` it is empty.
+///
+/// Stream  enqueues (SelectorBits.h says when it waits)
+/// Memory  temporary memory, n / 8 bytes and 4 bytes for each id of a list; it
+/// is
+///         let go of in the reverse order of what else the call takes
+class SearchFilter {
+   public:
+    /// For a search of `queries` queries among n vectors.
+    SearchFilter(
+            const GpuContext& context,
+            const faiss::SearchParameters* params,
+            idx_t n,
+            idx_t queries);
+
+    SearchFilter(const SearchFilter&) = delete;
+    SearchFilter& operator=(const SearchFilter&) = delete;
+
+    void apply(FlatKnnProblem& problem) const {
+        problem.allowedBits = bits_;
+        problem.allowedIds = ids_;
+        problem.numAllowed = numIds_;
+    }
+
+   private:
+    void evaluate_(
+            const GpuContext& context,
+            const SelectorTree& tree,
+            idx_t n,
+            idx_t queries);
+
+    const uint32_t* bits_ = nullptr;
+    const int32_t* ids_ = nullptr;
+    idx_t numIds_ = 0;
+    faiss::gpu::GpuMemoryReservation ownBits_;
+    faiss::gpu::GpuMemoryReservation ownIds_;
+};
+
+} // namespace faiss_bits::gpu::detail
