@@ -16,6 +16,13 @@ struct DistanceTile {
     idx_t numVectors = 0;  // likewise, or up to the last vector
 };
 
+/// What the method's metric wants to know of the rows (rowFactsOf), on the
+/// device; nullptr where that is nothing.
+struct RowFactsOf {
+    const float* vectors = nullptr; // [numVectors]
+    const float* queries = nullptr; // [numQueries]
+};
+
 /// One search's distances by one method.
 class TileDistances {
    public:
@@ -41,13 +48,25 @@ struct DistanceMethod {
     /// Error before anything is enqueued.
     std::unique_ptr<TileDistances> (*prepare)(
             const FlatKnnProblem& problem,
+            const RowFactsOf& facts,
             float* values,
             idx_t stride,
             cublasHandle_t handle);
 };
 
+extern const DistanceMethod kPairwiseMethod;
+extern const DistanceMethod kCosineMethod;
+// Products, for the metrics that the two above do not take.
 extern const DistanceMethod kFewQueriesMethod;
 extern const DistanceMethod kGemmMethod;
+
+/// Fills the facts that the problem's metric wants of its rows, if any:
+/// vectorFacts [numVectors], queryFacts [numQueries].
+void runFactsOfRows(
+        const FlatKnnProblem& problem,
+        float* vectorFacts,
+        float* queryFacts,
+        cudaStream_t stream);
 
 /// The first method that takes the problem; kGemmMethod takes every one.
 const DistanceMethod& distanceMethodFor(const FlatKnnProblem& problem);

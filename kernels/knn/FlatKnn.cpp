@@ -31,7 +31,11 @@ class FlatKnnRun {
             : p_(problem), plan_(plan), scratch_(scratch), stream_(stream) {
         if (problem.numVectors > 0) {
             distances_ = plan.method->prepare(
-                    problem, scratch.distances, plan.distanceStride, handle);
+                    problem,
+                    {scratch.vectorFacts, scratch.queryFacts},
+                    scratch.distances,
+                    plan.distanceStride,
+                    handle);
         }
     }
 
@@ -58,6 +62,8 @@ class FlatKnnRun {
                     scratch_.queryNorms,
                     stream_);
         }
+        runFactsOfRows(
+                p_, scratch_.vectorFacts, scratch_.queryFacts, stream_);
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }

@@ -11,7 +11,8 @@ namespace faiss_bits {
 
 /// One exact k-nearest-neighbour search over vectors that lie in a matrix.
 struct FlatKnnProblem {
-    Metric metric = Metric::L2;            ///< squared L2, or inner product
+    Metric metric = Metric::L2;            ///< any
+    float metricArg = 0;                   ///< p of Lp: finite, above 0
     DataType dataType = DataType::Float32; ///< of vectors and queries
 
     idx_t numVectors = 0; ///< n
@@ -29,7 +30,7 @@ struct FlatKnnProblem {
     bool queriesRowMajor = true;
 
     /// Squared L2 norms of the vectors, [n]. nullptr: L2 searches that need
-    /// them compute them into scratch. Not read for InnerProduct.
+    /// them compute them into scratch. Not read for other metrics.
     const float* vectorNorms = nullptr;
 
     float* outDistances = nullptr; ///< [numQueries, k]
@@ -53,23 +54,27 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// Finds the k nearest vectors of every query, exactly.
 ///
-/// Result   best first (smallest L2, largest inner product); equal distances:
-///          lower id first; never NaN: where the numbers are used up, and where
-///          there are fewer than k vectors, the rest is (+FLT_MAX, -1) for L2
-///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
-///          depend on scratch, stream, tiles or pages (batchQueries)
+/// Result   best first (the largest of a similarity, the smallest of other
+///          metrics); equal distances: lower id first; never NaN: where the
+///          numbers are used up, and where there are fewer than k vectors, the
+///          rest is (+FLT_MAX, -1), and (-FLT_MAX, -1) for similarities. The
+///          bits of a result do not depend on scratch, stream, tiles or pages
+///          (batchQueries)
 /// Arith.   products and sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
 ///          |x|^2 - 2<q, x> + |q|^2, never below zero, from products that
-///          kernels/knn/gemm/Product.h describes. Float16 and BFloat16 data
-///          are widened to fp32 first
+///          kernels/knn/gemm/Product.h describes. Cosine: such products and
+///          the norms. Other metrics: in fp32, component by component, as
+///          kernels/knn/pairwise/PairwiseTerms.cuh says. Float16 and BFloat16
+///          data are widened to fp32 first
 /// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
-///          is wanted and not given
+///          is wanted and not given, or for every vector and query where the
+///          metric is one of those with RowFacts
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK

@@ -1,6 +1,9 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
+#include <cmath>
+
 #include "kernels/common/Error.h"
+#include "kernels/knn/RowFacts.h"
 
 namespace faiss_bits {
 
@@ -17,9 +20,14 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             "numQueries = %lld is negative",
             (long long)p.numQueries);
     BITS_THROW_IF_NOT_FMT(
-            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
-            "metric = %d is neither L2 nor InnerProduct",
+            p.metric <= Metric::Jaccard,
+            "metric = %d is unknown",
             int(p.metric));
+    BITS_THROW_IF_NOT_FMT(
+            p.metric != Metric::Lp ||
+                    (std::isfinite(p.metricArg) && p.metricArg > 0),
+            "metricArg = %g is no p of a metric Lp: finite and above 0",
+            double(p.metricArg));
     BITS_THROW_IF_NOT_FMT(
             p.dataType == DataType::Float32 ||
                     p.dataType == DataType::Float16 ||
@@ -93,7 +101,7 @@ SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     select.rows = queries;
     select.cols = cols;
     select.k = p.k;
-    select.largest = p.metric == Metric::InnerProduct;
+    select.largest = isSimilarity(p.metric);
     select.idType = p.idType;
     select.device = p.device;
     return select;
@@ -143,6 +151,10 @@ FlatKnnScratch::FlatKnnScratch(
     }
     if (addsNorms(p, plan)) {
         queryNorms = slices.take<float>(p.numQueries);
+    }
+    if (rowFactsOf(p.metric) != RowFacts::None) {
+        vectorFacts = slices.take<float>(p.numVectors);
+        queryFacts = slices.take<float>(p.numQueries);
     }
     distances =
             slices.take<float>(size_t(plan.tileQueries) * plan.distanceStride);

@@ -66,6 +66,8 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& problem, size_t maxBytes);
 struct FlatKnnScratch {
     float* vectorNorms = nullptr; // [n], if the plan makes them
     float* queryNorms = nullptr;  // [numQueries], L2 products
+    float* vectorFacts = nullptr; // [n], RowFacts that the metric wants
+    float* queryFacts = nullptr;  // [numQueries]
     float* distances = nullptr;   // [tileQueries, distanceStride]
     float* tileKeys[2] = {};      // [tileQueries, slots * k], two in turn
     void* tileIds[2] = {};        // same, of idType

@@ -79,6 +79,7 @@ bool takes(const FlatKnnProblem& p) {
 
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
+        const RowFactsOf&,
         float* values,
         idx_t stride,
         cublasHandle_t) {

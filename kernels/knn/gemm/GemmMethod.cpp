@@ -41,6 +41,7 @@ bool takes(const FlatKnnProblem&) {
 
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
+        const RowFactsOf&,
         float* values,
         idx_t stride,
         cublasHandle_t handle) {
