@@ -86,8 +86,8 @@ BITS_BOUND ErrorBound ofPower(double p, double d) {
 
 /// |approximate - c| of Jensen-Shannon, less the roundings of its sum.
 BITS_BOUND double ofJensenShannon(double d, double sums) {
-    const double logs = logSum(sums, d);
-    // Logarithms of x and q, of x + q, and the roundings beside them.
+    // Logarithms of x and q together, of x + q, and the roundings beside them.
+    const double logs = logSum(sums, 2 * d);
     const double terms = (kLog2Error + kUnit) * (sums + logs) +
             kLog2Error * (sums + logs) + 12 * kUnit * sums;
     return 0.36 * terms + d * 0x1p-140;
@@ -124,7 +124,8 @@ BITS_BOUND ErrorBound errorBound(
         case Metric::Jaccard:
             return {gamma(4.0 * d + 9), 0x1p-148};
         case Metric::Cosine:
-            return {gamma(d + 12.0), gamma(d + 12.0) + d * 0x1p-66};
+            // Products of 16-bit components: tensor cores, which cut off.
+            return {gamma(d + 12.0), 4 * gamma(d + 12.0) + d * 0x1p-66};
         case Metric::JensenShannon: {
             // The sums were added up in float32.
             const double sums = (vectorSum + querySum) * (1 + gamma(d));

@@ -57,29 +57,16 @@ __device__ __forceinline__ bool scaleRows(
     return fit;
 }
 
-/// Width columns from v on, of the block's queries.
-template <int Width>
-__device__ __forceinline__ void
-takeColumns(const PairwiseParams& params, idx_t firstQuery, idx_t v) {
-    float ofVectors[Width];
-    bool fit = true;
-#pragma unroll
-    for (int i = 0; i < Width; ++i) {
-        ofVectors[i] = params.vectors.facts[v + i];
-        fit = fit && ofVectors[i] >= 0;
-    }
-    for (int r = 0; r < kRowsOfBlock; r += kRowsAtOnce) {
-        const bool queriesFit =
-                scaleRows<Width>(params, firstQuery + r, v, ofVectors);
-        fit = fit && queriesFit;
-    }
-    if (fit) {
-        return;
-    }
-#pragma unroll 1
-    for (int at = 0; at < kRowsOfBlock * Width; ++at) {
-        const idx_t query = firstQuery + at / Width;
-        const idx_t vector = v + at % Width;
+/// The canonical cosines of the pairs that are not fit. Not inlined: for data
+/// that is rare.
+__device__ __noinline__ void takeUnfit(
+        const PairwiseParams& params,
+        idx_t firstQuery,
+        idx_t v,
+        int width) {
+    for (int at = 0; at < kRowsOfBlock * width; ++at) {
+        const idx_t query = firstQuery + at / width;
+        const idx_t vector = v + at % width;
         if (query < params.queries.count &&
             !(params.queries.facts[query] >= 0 &&
               params.vectors.facts[vector] >= 0)) {
@@ -94,8 +81,31 @@ takeColumns(const PairwiseParams& params, idx_t firstQuery, idx_t v) {
     }
 }
 
+/// Width columns from v on, of the block's queries.
 template <int Width>
-__global__ void __launch_bounds__(kThreads, 3)
+__device__ __forceinline__ void
+takeColumns(const PairwiseParams& params, idx_t firstQuery, idx_t v) {
+    float ofVectors[Width];
+    bool fit = true;
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+        ofVectors[i] = params.vectors.facts[v + i];
+        fit = fit && ofVectors[i] >= 0;
+    }
+#pragma unroll 1
+    for (int r = 0; r < kRowsOfBlock; r += kRowsAtOnce) {
+        const bool queriesFit =
+                scaleRows<Width>(params, firstQuery + r, v, ofVectors);
+        fit = fit && queriesFit;
+    }
+    if (fit) {
+        return;
+    }
+    takeUnfit(params, firstQuery, v, Width);
+}
+
+template <int Width>
+__global__ void __launch_bounds__(kThreads)
         cosinesKernel(const __grid_constant__ PairwiseParams params) {
     const idx_t columns = params.vectors.count;
     const idx_t firstQuery = idx_t(blockIdx.y) * kRowsOfBlock;
@@ -105,6 +115,7 @@ __global__ void __launch_bounds__(kThreads, 3)
         if (v + Width <= columns) {
             takeColumns<Width>(params, firstQuery, v);
         } else {
+#pragma unroll 1
             for (idx_t one = v; one < columns; ++one) {
                 takeColumns<1>(params, firstQuery, one);
             }
