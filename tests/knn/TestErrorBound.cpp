@@ -98,6 +98,9 @@ TEST(ErrorBound, HoldsForPlainArithmetic) {
                             referenceDistance(metric, p, x.data(), q.data(), d);
                     const double a =
                             plainDistance(metric, p, x.data(), q.data(), d);
+                    if (!std::isfinite(a)) {
+                        continue; // nothing is said
+                    }
                     const ErrorBound bound = errorBound(
                             metric,
                             p,
