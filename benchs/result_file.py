@@ -9,7 +9,11 @@ CELL_FIELDS = {
     "select": ("rows", "cols", "k", "dtype", "order"),
     "flat": ("n", "d", "q", "k", "metric", "dtype"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
+    "metrics": ("n", "d", "q", "k", "metric", "p"),
 }
+
+#: Fields that not every row of a bench has: p is of the metric Lp.
+OPTIONAL_FIELDS = ("p",)
 
 
 def load(path):
@@ -37,7 +41,9 @@ def cell_of(row):
     fields = CELL_FIELDS.get(row["bench"])
     if fields is None:
         fields = sorted(name for name in row if name not in MEASURED)
-    return (row["bench"],) + tuple((field, row[field]) for field in fields)
+    return (row["bench"],) + tuple(
+        (field, row[field]) for field in fields
+        if field in row or field not in OPTIONAL_FIELDS)
 
 
 def bytes_of(row):

@@ -10,7 +10,7 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, queues   one bench each; select goes on with torch.topk, and
+#   select, flat, metrics, queues   one bench each; select goes on with torch.topk, and
 #               says which targets were reached
 #   bench       the three benches
 #   all         everything, in this order
@@ -204,6 +204,14 @@ run_flat() {
         --out "$out/flat.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
 }
 
+run_metrics() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    record bench_metrics "$here/benchs/bin/bench_metrics" \
+        --out "$out/metrics.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
+}
+
 run_queues() {
     local args
     use_bench_args
@@ -214,6 +222,7 @@ run_queues() {
 run_bench() {
     run_select
     run_flat
+    run_metrics
     run_queues
 }
 
@@ -275,7 +284,7 @@ run_quickstart() {
 # run_part <name>: as in the list above.
 run_part() {
     case $1 in
-        tests | sanitize | bench | python | quickstart | dropin | select | flat | queues)
+        tests | sanitize | bench | python | quickstart | dropin | select | flat | metrics | queues)
             "run_$1"
             ;;
         all)
