@@ -10,9 +10,9 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, metrics, queues   one bench each; select goes on with torch.topk, and
-#               says which targets were reached
-#   bench       the three benches
+#   select, flat, metrics, queues   one bench each; select goes on with
+#               torch.topk, and says which targets were reached
+#   bench       all benches
 #   all         everything, in this order
 #
 # OUTDIR (default: results) gets one log per program, JUnit files of the tests
