@@ -224,13 +224,21 @@ TEST_F(BfKnnMetrics, SmallEveryMetric) {
         gpu::bfKnnBits(sharedResources(), args);
         EXPECT_TRUE(areNearest(metric, d, vectors, queries, 15, out));
     }
-    // Those that FAISS has no number for.
+}
+
+/// Those that FAISS has no number for.
+TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
+    const int d = 10;
+    const auto vectors = components(500 * d, 1, false);
     for (Metric ours : {Metric::Cosine, Metric::Jaccard}) {
-        SearchOutput out;
-        const auto args = arguments(d, vectors, queries, 15, out);
-        gpu::bfKnnBits(sharedResources(), args, ours);
-        EXPECT_TRUE(areNearest(
-                {faiss::METRIC_L2, ours}, d, vectors, queries, 15, out));
+        for (int64_t q : {3, 30}) {
+            const auto queries = components(q * d, 2, false);
+            SearchOutput out;
+            const auto args = arguments(d, vectors, queries, 15, out);
+            gpu::bfKnnBits(sharedResources(), args, ours);
+            EXPECT_TRUE(areNearest(
+                    {faiss::METRIC_L2, ours}, d, vectors, queries, 15, out));
+        }
     }
 }
 
