@@ -52,8 +52,9 @@ BITS_BOUND double gamma(double m) {
 /// `sum`: that of equal ones, below 1; and log2(sum) for those above.
 BITS_BOUND double logSum(double sum, double d) {
     constexpr double kE = 2.718281828459045;
-    const double below =
-            sum <= 0 ? 0 : sum * kE >= d ? d * 0.531 : sum * log2(d / sum);
+    const double below = sum <= 0 ? 0
+            : sum * kE >= d       ? d * 0.531
+                                  : sum * log2(d / sum);
     return below + (sum > 1 ? sum * log2(sum) : 0);
 }
 

@@ -62,8 +62,7 @@ class FlatKnnRun {
                     scratch_.queryNorms,
                     stream_);
         }
-        runFactsOfRows(
-                p_, scratch_.vectorFacts, scratch_.queryFacts, stream_);
+        runFactsOfRows(p_, scratch_.vectorFacts, scratch_.queryFacts, stream_);
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }

@@ -43,10 +43,10 @@ struct FactOfRow {
         if constexpr (kKind == RowFacts::Sum) {
             return fit && sum <= 0x1p126f ? sum + 0.0f : -1.0f;
         } else if constexpr (kKind == RowFacts::InverseNorm) {
-            return fit                                  ? 0.0f
-                    : sum >= 0x1p-80f && sum <= 0x1p120f ? __frcp_rn(
-                                                               __fsqrt_rn(sum))
-                                                         : -1.0f;
+            return fit ? 0.0f
+                    : sum >= 0x1p-80f && sum <= 0x1p120f
+                    ? __frcp_rn(__fsqrt_rn(sum))
+                    : -1.0f;
         } else {
             return fit ? 0.0f : -1.0f;
         }
@@ -77,7 +77,7 @@ __device__ __forceinline__ void takeRow(
         idx_t i,
         int d,
         Of& of,
-        Second Of::* second) {
+        Second Of::*second) {
     const int lane = threadIdx.x % Lanes;
     for (int c = lane; exists && c < d; c += Lanes) {
         of.add(toFloat(rows[i * d + c]));
@@ -107,11 +107,7 @@ __global__ void rowFactsKernel(const T* rows, idx_t n, int d, float* facts) {
 }
 
 template <RowFacts kKind, class T>
-__global__ void columnFactsKernel(
-        const T* rows,
-        idx_t n,
-        int d,
-        float* facts) {
+__global__ void columnFactsKernel(const T* rows, idx_t n, int d, float* facts) {
     for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < n;
          i += idx_t(gridDim.x) * kThreads) {
         FactOfRow<kKind> of;

@@ -366,8 +366,7 @@ TEST_F(BfKnnBits, SmallBadArguments) {
     }
     EXPECT_TRUE(faissThrowsNaming(
             [] {
-                gpu::bfKnnBits(
-                        sharedResources(), goodArguments(), Metric(17));
+                gpu::bfKnnBits(sharedResources(), goodArguments(), Metric(17));
             },
             "metric",
             "17"));

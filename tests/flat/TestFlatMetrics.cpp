@@ -77,8 +77,7 @@ std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
             const ErrorBound bound =
                     errorBound(metric.ours, metric.arg, d, d, d);
             most = std::max(
-                    most,
-                    bound.relative * std::abs(truth[v]) + bound.absolute);
+                    most, bound.relative * std::abs(truth[v]) + bound.absolute);
         }
         std::vector<double> sorted = truth;
         std::sort(sorted.begin(), sorted.end());
@@ -182,8 +181,7 @@ TEST_F(FlatMetricsIndex, SmallEmptyPlaces) {
         const float empty = maxOf(DataType::Float32);
         EXPECT_EQ(out.labels, (std::vector<idx_t>{0, 1, -1}));
         EXPECT_NEAR(out.distances[1], equal, 1e-5) << metricName(metric.ours);
-        EXPECT_EQ(
-                out.distances[2], isSimilarity(metric.ours) ? -empty : empty);
+        EXPECT_EQ(out.distances[2], isSimilarity(metric.ours) ? -empty : empty);
     }
 }
 
@@ -202,8 +200,7 @@ class BfKnnMetrics : public GpuTest {
         args.numVectors = int64_t(vectors.size()) / d;
         args.queries = queries.data();
         args.numQueries = int64_t(queries.size()) / d;
-        const size_t places =
-                args.numQueries * (k == -1 ? args.numVectors : k);
+        const size_t places = args.numQueries * (k == -1 ? args.numVectors : k);
         out.distances.resize(places);
         out.labels.resize(places);
         args.outDistances = out.distances.data();

@@ -68,8 +68,7 @@ inline const std::vector<Components> kManyComponents = {
 
 inline void fillVector(Components kind, float* v, int d, std::mt19937& random) {
     const auto uniform = [&](double low, double high) {
-        return float(
-                std::uniform_real_distribution<double>(low, high)(random));
+        return float(std::uniform_real_distribution<double>(low, high)(random));
     };
     const auto oneIn = [&](unsigned n) { return random() % n == 0; };
     const bool isZero = kind == Components::Zeros && !oneIn(3);
@@ -86,15 +85,13 @@ inline void fillVector(Components kind, float* v, int d, std::mt19937& random) {
                 v[i] = float(random() % 3);
                 break;
             case Components::Tiny:
-                v[i] = oneIn(2) ? uniform(0, 1)
-                                : std::ldexp(
-                                          uniform(1, 2),
-                                          -30 - int(random() % 119));
+                v[i] = oneIn(2)
+                        ? uniform(0, 1)
+                        : std::ldexp(uniform(1, 2), -30 - int(random() % 119));
                 break;
             case Components::Huge:
                 v[i] = oneIn(2) ? uniform(0, 1)
-                                : std::ldexp(
-                                          uniform(1, 2), 40 + random() % 87);
+                                : std::ldexp(uniform(1, 2), 40 + random() % 87);
                 break;
             case Components::Far:
                 v[i] = 1000.f + uniform(-1, 1);
@@ -195,8 +192,8 @@ class MetricData {
             FlatKnnProblem p = problem();
             p.batchQueries = c_.q;
             p.numQueries = std::min(step, c_.q - first);
-            p.queries = deviceQueries_.data() +
-                    first * c_.d * sizeOf(c_.dataType);
+            p.queries =
+                    deviceQueries_.data() + first * c_.d * sizeOf(c_.dataType);
             p.outDistances = outDistances.data() + first * c_.k;
             p.outIds = outIds.data() + first * c_.k;
             DeviceBuffer<uint8_t> scratch(
@@ -234,8 +231,8 @@ class MetricData {
                         query(q),
                         c_.d);
                 const double a = all[q * c_.n + v];
-                const double most = bound.relative * std::abs(c) +
-                        bound.absolute;
+                const double most =
+                        bound.relative * std::abs(c) + bound.absolute;
                 if (!isClose(a, c, most)) {
                     return ::testing::AssertionFailure()
                             << "query " << q << ", vector " << v << ": " << a
@@ -255,8 +252,8 @@ class MetricData {
             const std::vector<float>& all,
             const KnnResult& result) const {
         const bool largest = isSimilarity(c_.metric.metric);
-        const float empty = largest ? -maxOf(DataType::Float32)
-                                    : maxOf(DataType::Float32);
+        const float empty =
+                largest ? -maxOf(DataType::Float32) : maxOf(DataType::Float32);
         for (int64_t q = 0; q < c_.q; ++q) {
             const auto want = topKOfRow(
                     all.data() + q * c_.n,

@@ -77,8 +77,7 @@ inline double referenceDistance(
     }
     switch (metric) {
         case Metric::Cosine:
-            return second * third == 0 ? 0
-                                       : first / std::sqrt(second * third);
+            return second * third == 0 ? 0 : first / std::sqrt(second * third);
         case Metric::BrayCurtis:
         case Metric::Jaccard:
             return std::isnan(first) ? double(first) : orZero(first, second);

@@ -136,8 +136,7 @@ TEST_F(FlatKnnArguments, EveryMetricHasAPlan) {
             EXPECT_GT(least, 0u) << metric;
             EXPECT_TRUE(throwsNaming(
                     [&] {
-                        runFlatKnn(
-                                p, {nowhere(), least - 1}, nullptr, nullptr);
+                        runFlatKnn(p, {nowhere(), least - 1}, nullptr, nullptr);
                     },
                     "workspace",
                     std::to_string(least - 1)));

@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(FlatMetrics, EveryTile) {
     const std::vector<int> dims = {1, 2, 3, 4, 7, 8, 9, 16, 31, 33};
     size_t next = 0;
-    for (int64_t q : {1,  2,  3,  4,  5,  15, 16,  17,  31,  32,
+    for (int64_t q : {1,  2,  3,  4,  5,  15,  16,  17,  31,  32,
                       33, 64, 95, 96, 97, 127, 128, 129, 130, 257}) {
         for (int64_t n : {1, 3, 7, 8, 127, 128, 129, 255, 256, 257, 300}) {
             MetricCase c = base();
@@ -49,8 +49,8 @@ TEST_P(FlatMetrics, EveryTile) {
 }
 
 TEST_P(FlatMetrics, EveryDimension) {
-    for (int d : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24,
-                  31, 32, 33, 63, 64, 65, 128, 129, 130, 1000}) {
+    for (int d : {1,  2,  3,  4,  5,  6,  7,  8,  9,   12,  15,  16,
+                  17, 24, 31, 32, 33, 63, 64, 65, 128, 129, 130, 1000}) {
         for (int64_t q : {3, 12, 140}) {
             MetricCase c = base();
             c.d = d;

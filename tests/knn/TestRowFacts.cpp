@@ -102,16 +102,23 @@ TEST_F(RowFactsTest, SmallRanges) {
 
 TEST_F(RowFactsTest, SmallInverseNorms) {
     const std::vector<float> rows = {
-            3,        4,         //
-            0,        0,         //
-            -0.f,     0,         //
-            0x1p-100f, 0,        // its square is 0
-            0x1p-30f, 0x1p-140f, //
-            0x1p70f,  0,         //
-            NAN,      1,         //
-            INFINITY, 0};
-    const std::vector<float> want = {
-            0.2f, 0, 0, -1, 0x1p30f, -1, -1, -1};
+            3,
+            4, //
+            0,
+            0, //
+            -0.f,
+            0, //
+            0x1p-100f,
+            0, // its square is 0
+            0x1p-30f,
+            0x1p-140f, //
+            0x1p70f,
+            0, //
+            NAN,
+            1, //
+            INFINITY,
+            0};
+    const std::vector<float> want = {0.2f, 0, 0, -1, 0x1p30f, -1, -1, -1};
     EXPECT_EQ(facts(RowFacts::InverseNorm, rows, 2), want);
 }
 

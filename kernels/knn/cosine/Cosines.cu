@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kRowsOfBlock = 8; // queries that share a read of the facts
 
-constexpr int kRowsAtOnce = 4;  // whose loads are under way together
+constexpr int kRowsAtOnce = 4; // whose loads are under way together
 
 template <int Width>
 struct alignas(Width * sizeof(float)) Columns {
@@ -83,8 +83,10 @@ __device__ __noinline__ void takeUnfit(
 
 /// Width columns from v on, of the block's queries.
 template <int Width>
-__device__ __forceinline__ void
-takeColumns(const PairwiseParams& params, idx_t firstQuery, idx_t v) {
+__device__ __forceinline__ void takeColumns(
+        const PairwiseParams& params,
+        idx_t firstQuery,
+        idx_t v) {
     float ofVectors[Width];
     bool fit = true;
 #pragma unroll
@@ -144,11 +146,10 @@ void runCosines(const PairwiseParams& params, cudaStream_t stream) {
                 first * params.queries.rowStride *
                         idx_t(sizeOf(params.queries.type));
         part.distances += first * params.distanceStride;
-        const dim3 grid(
-                unsigned(std::min<idx_t>(
-                        (columns + perBlock - 1) / perBlock, 1 << 20)),
-                unsigned((part.queries.count + kRowsOfBlock - 1) /
-                         kRowsOfBlock));
+        const dim3
+        grid(unsigned(std::min<idx_t>(
+                     (columns + perBlock - 1) / perBlock, 1 << 20)),
+             unsigned((part.queries.count + kRowsOfBlock - 1) / kRowsOfBlock));
         kernel<<<grid, kThreads, 0, stream>>>(part);
         BITS_CUDA_CHECK(cudaGetLastError());
     }

@@ -13,52 +13,24 @@
 #pragma once
 
 #include "kernels/knn/pairwise/CanonicalPair.cuh"
+#include "kernels/knn/pairwise/PairwiseLayout.cuh"
 #include "kernels/knn/pairwise/PairwiseParams.h"
 #include "kernels/knn/pairwise/PairwiseStage.cuh"
 #include "kernels/knn/pairwise/PairwiseTerms.cuh"
 
 namespace faiss_bits {
 
-constexpr int kPairwiseThreads = 256;
-
-/// A type, as nvcc 13.0 cannot launch kernels whose arguments are structs.
-template <
-        int Queries,
-        int Vectors,
-        int PerQueries, // of a thread: a multiple of 4, or less than 4
-        int PerVectors,
-        int Depth, // components of a step: a multiple of 4
-        int MinBlocks>
-struct PairwisePolicy {
-    static constexpr int queries = Queries;
-    static constexpr int vectors = Vectors;
-    static constexpr int perQueries = PerQueries;
-    static constexpr int perVectors = PerVectors;
-    static constexpr int depth = Depth;
-    static constexpr int minBlocks = MinBlocks;
-};
-
 template <class Term, class P>
 struct PairwiseBody {
-    static constexpr int kPerQ = P::perQueries;
-    static constexpr int kPerV = P::perVectors;
-    static constexpr int kThreadsV = P::vectors / kPerV;
-    static constexpr int kThreadsQ = P::queries / kPerQ;
-    static_assert(kThreadsV * kThreadsQ == kPairwiseThreads);
-    // Neighbours in memory that a thread has; the next are a round further.
-    static constexpr int kGroupV = kPerV < 4 ? kPerV : 4;
-    static constexpr int kGroupQ = kPerQ < 4 ? kPerQ : 4;
-    static constexpr int kQuads = P::depth / 4;
-    static constexpr int kItemsV =
-            (P::vectors * kQuads + kPairwiseThreads - 1) / kPairwiseThreads;
-    static constexpr int kItemsQ =
-            (P::queries * kQuads + kPairwiseThreads - 1) / kPairwiseThreads;
-    // A pad of 4 keeps rows aligned, and spreads the banks that a warp's
-    // components go to.
+    using Layout = PairwiseLayout<P>;
+    static constexpr int kPerQ = Layout::kPerQ;
+    static constexpr int kPerV = Layout::kPerV;
+    static constexpr int kGroupV = Layout::kGroupV;
+    static constexpr int kQuads = Layout::kQuads;
+    static constexpr int kItemsV = Layout::kItemsV;
+    static constexpr int kItemsQ = Layout::kItemsQ;
     template <int Rows>
-    struct alignas(16) Stage {
-        float values[2][P::depth][Rows + 4];
-    };
+    using Stage = typename Layout::template Stage<Rows>;
     struct SharedStorage {
         Stage<P::vectors> x;
         Stage<P::queries> q;
@@ -75,9 +47,8 @@ struct PairwiseBody {
     RawQuad rawV[kItemsV];
     RawQuad rawQ[kItemsQ];
 
-    __device__ __forceinline__ PairwiseBody(
-            SharedStorage& storage,
-            const PairwiseParams& p)
+    __device__ __forceinline__
+    PairwiseBody(SharedStorage& storage, const PairwiseParams& p)
             : shared(storage), params(p) {
         const unsigned queryTile = blockIdx.x % p.queryTiles;
         const unsigned vectorTile = blockIdx.x / p.queryTiles;
@@ -86,12 +57,12 @@ struct PairwiseBody {
         // Rows behind the last are the last again: nobody sees their results.
 #pragma unroll
         for (int i = 0; i < kItemsV; ++i) {
-            const idx_t row = firstVector + item(i) / kQuads;
+            const idx_t row = firstVector + Layout::item(i) / kQuads;
             rowsV[i] = rowPointer(p.vectors, lastOr(row, p.vectors));
         }
 #pragma unroll
         for (int i = 0; i < kItemsQ; ++i) {
-            const idx_t row = firstQuery + item(i) / kQuads;
+            const idx_t row = firstQuery + Layout::item(i) / kQuads;
             rowsQ[i] = rowPointer(p.queries, lastOr(row, p.queries));
         }
     }
@@ -115,10 +86,12 @@ struct PairwiseBody {
                 return sums[i][j];
             });
             sumUp<typename Term::Second>(sums);
-            storeAll<true>([&](int i, int j, float first, const float* v, float q) {
-                return v[j] >= 0 && q >= 0 ? Term::finish(first, v[j], q)
-                                           : Term::finishUnfit(first, sums[i][j]);
-            });
+            storeAll<true>(
+                    [&](int i, int j, float first, const float* v, float q) {
+                        return v[j] >= 0 && q >= 0
+                                ? Term::finish(first, v[j], q)
+                                : Term::finishUnfit(first, sums[i][j]);
+                    });
         } else if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
             storeAll<false>([&](int i, int j, float, const float* v, float q) {
                 return Term::finish(sums[i][j], v[j], q);
@@ -128,10 +101,6 @@ struct PairwiseBody {
     }
 
    private:
-    __device__ __forceinline__ static int item(int i) {
-        return threadIdx.x + i * kPairwiseThreads;
-    }
-
     __device__ __forceinline__ static idx_t lastOr(
             idx_t row,
             const PairwiseRows& rows) {
@@ -143,8 +112,8 @@ struct PairwiseBody {
         for (int i = threadIdx.x; i < P::vectors + P::queries;
              i += kPairwiseThreads) {
             const float fact = i < P::vectors
-                    ? params.vectors.facts[lastOr(
-                              firstVector + i, params.vectors)]
+                    ? params.vectors
+                              .facts[lastOr(firstVector + i, params.vectors)]
                     : params.queries.facts[lastOr(
                               firstQuery + i - P::vectors, params.queries)];
             fit = fit && fact >= 0;
@@ -157,25 +126,29 @@ struct PairwiseBody {
     __device__ __forceinline__ void fetch(int first) {
 #pragma unroll
         for (int i = 0; i < kItemsV; ++i) {
-            if (item(i) < P::vectors * kQuads) {
-                const int c = first + item(i) % kQuads * 4;
+            if (Layout::item(i) < P::vectors * kQuads) {
+                const int c = first + Layout::item(i) % kQuads * 4;
                 rawV[i] = loadQuad(params.vectors, rowsV[i], c, params.d);
             }
         }
 #pragma unroll
         for (int i = 0; i < kItemsQ; ++i) {
-            if (item(i) < P::queries * kQuads) {
-                const int c = first + item(i) % kQuads * 4;
+            if (Layout::item(i) < P::queries * kQuads) {
+                const int c = first + Layout::item(i) % kQuads * 4;
                 rawQ[i] = loadQuad(params.queries, rowsQ[i], c, params.d);
             }
         }
     }
 
     template <class Step, class Values, class Logs>
-    __device__ __forceinline__ static void
-    stageOne(Values& values, Logs& logs, int buffer, int i, float4 four) {
-        const int row = item(i) / kQuads;
-        const int c = item(i) % kQuads * 4;
+    __device__ __forceinline__ static void stageOne(
+            Values& values,
+            Logs& logs,
+            int buffer,
+            int i,
+            float4 four) {
+        const int row = Layout::item(i) / kQuads;
+        const int c = Layout::item(i) % kQuads * 4;
         const float v[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -190,7 +163,7 @@ struct PairwiseBody {
     __device__ __forceinline__ void stage(int buffer) {
 #pragma unroll
         for (int i = 0; i < kItemsV; ++i) {
-            if (item(i) < P::vectors * kQuads) {
+            if (Layout::item(i) < P::vectors * kQuads) {
                 stageOne<Step>(
                         shared.x,
                         shared.logX,
@@ -201,7 +174,7 @@ struct PairwiseBody {
         }
 #pragma unroll
         for (int i = 0; i < kItemsQ; ++i) {
-            if (item(i) < P::queries * kQuads) {
+            if (Layout::item(i) < P::queries * kQuads) {
                 stageOne<Step>(
                         shared.q,
                         shared.logQ,
@@ -214,62 +187,6 @@ struct PairwiseBody {
 
     // ---- sums ----
 
-    __device__ __forceinline__ static int threadV() {
-        return threadIdx.x % kThreadsV;
-    }
-    __device__ __forceinline__ static int threadQ() {
-        return threadIdx.x / kThreadsV;
-    }
-    /// Row of the block that is this thread's number i.
-    __device__ __forceinline__ static int rowV(int i) {
-        return i / kGroupV * (kThreadsV * kGroupV) + threadV() * kGroupV +
-                i % kGroupV;
-    }
-    __device__ __forceinline__ static int rowQ(int i) {
-        return i / kGroupQ * (kThreadsQ * kGroupQ) + threadQ() * kGroupQ +
-                i % kGroupQ;
-    }
-
-    /// `Per` of a row of shared memory: groups of `Group`, `Round` apart.
-    template <int Per, int Group, int Round, int Step>
-    __device__ __forceinline__ static void pick(
-            float (&out)[Per][Step],
-            int step,
-            const float* row,
-            int thread) {
-#pragma unroll
-        for (int g = 0; g < Per / Group; ++g) {
-            const float* from = row + g * Round + thread * Group;
-            if constexpr (Group == 4) {
-                const float4 four = *reinterpret_cast<const float4*>(from);
-                out[g * 4][step] = four.x;
-                out[g * 4 + 1][step] = four.y;
-                out[g * 4 + 2][step] = four.z;
-                out[g * 4 + 3][step] = four.w;
-            } else {
-#pragma unroll
-                for (int i = 0; i < Group; ++i) {
-                    out[g * Group + i][step] = from[i];
-                }
-            }
-        }
-    }
-
-    template <int Step>
-    __device__ __forceinline__ static void pickV(
-            float (&out)[kPerV][Step],
-            int step,
-            const float* row) {
-        pick<kPerV, kGroupV, kThreadsV * kGroupV>(out, step, row, threadV());
-    }
-    template <int Step>
-    __device__ __forceinline__ static void pickQ(
-            float (&out)[kPerQ][Step],
-            int step,
-            const float* row) {
-        pick<kPerQ, kGroupQ, kThreadsQ * kGroupQ>(out, step, row, threadQ());
-    }
-
     /// Components k to k + kStep - 1 of the buffer.
     template <class Step>
     __device__ __forceinline__ void addStep(
@@ -281,14 +198,14 @@ struct PairwiseBody {
         float q[kPerQ][kStep];
 #pragma unroll
         for (int s = 0; s < kStep; ++s) {
-            pickV(x, s, shared.x.values[buffer][k + s]);
-            pickQ(q, s, shared.q.values[buffer][k + s]);
+            Layout::pickV(x, s, shared.x.values[buffer][k + s]);
+            Layout::pickQ(q, s, shared.q.values[buffer][k + s]);
         }
         if constexpr (Step::kLogs) {
             float logX[kPerV][kStep];
             float logQ[kPerQ][kStep];
-            pickV(logX, 0, shared.logX.values[buffer][k]);
-            pickQ(logQ, 0, shared.logQ.values[buffer][k]);
+            Layout::pickV(logX, 0, shared.logX.values[buffer][k]);
+            Layout::pickQ(logQ, 0, shared.logQ.values[buffer][k]);
 #pragma unroll
             for (int i = 0; i < kPerQ; ++i) {
 #pragma unroll
@@ -356,12 +273,12 @@ struct PairwiseBody {
 #pragma unroll
             for (int j = 0; j < kPerV; ++j) {
                 factsV[j] = params.vectors.facts[lastOr(
-                        firstVector + rowV(j), params.vectors)];
+                        firstVector + Layout::rowV(j), params.vectors)];
             }
         }
 #pragma unroll
         for (int i = 0; i < kPerQ; ++i) {
-            const idx_t query = firstQuery + rowQ(i);
+            const idx_t query = firstQuery + Layout::rowQ(i);
             if (query >= params.queries.count) {
                 continue;
             }
@@ -382,7 +299,7 @@ struct PairwiseBody {
             const float (&factsV)[kPerV],
             float factQ,
             ValueOf valueOf) const {
-        const idx_t vector = firstVector + rowV(g);
+        const idx_t vector = firstVector + Layout::rowV(g);
         float* to = out + vector;
         if constexpr (kGroupV == 4) {
             if (params.quadStores && vector + 4 <= params.vectors.count) {
@@ -411,14 +328,14 @@ struct PairwiseBody {
     __device__ __forceinline__ void storeCanonical() const {
 #pragma unroll 1
         for (int i = 0; i < kPerQ; ++i) {
-            const idx_t query = firstQuery + rowQ(i);
+            const idx_t query = firstQuery + Layout::rowQ(i);
             if (query >= params.queries.count) {
                 continue;
             }
             const bool fits = params.queries.facts[query] >= 0;
 #pragma unroll 1
             for (int j = 0; j < kPerV; ++j) {
-                const idx_t vector = firstVector + rowV(j);
+                const idx_t vector = firstVector + Layout::rowV(j);
                 if (vector < params.vectors.count &&
                     !(fits && params.vectors.facts[vector] >= 0)) {
                     params.distances[query * params.distanceStride + vector] =

@@ -43,7 +43,7 @@ enum class PairwiseShape {
 constexpr idx_t kMostQueriesBySixteen = 96;
 
 constexpr PairwiseShape pairwiseShape(idx_t queries) {
-    return queries <= 4                      ? PairwiseShape::FourQueries
+    return queries <= 4                        ? PairwiseShape::FourQueries
             : queries <= kMostQueriesBySixteen ? PairwiseShape::SixteenQueries
                                                : PairwiseShape::ManyQueries;
 }

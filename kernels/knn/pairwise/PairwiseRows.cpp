@@ -38,30 +38,30 @@ PairwiseParams pairwiseParams(
         idx_t stride) {
     const FlatKnnProblem& p = problem;
     PairwiseParams params;
-    params.vectors = rowsOf(
-            p.vectors,
-            p.dataType,
-            p.vectorsRowMajor,
-            p.numVectors,
-            p.d,
-            tile.firstVector,
-            tile.numVectors,
-            facts.vectors);
-    params.queries = rowsOf(
-            p.queries,
-            p.dataType,
-            p.queriesRowMajor,
-            p.numQueries,
-            p.d,
-            tile.firstQuery,
-            tile.numQueries,
-            facts.queries);
+    params.vectors =
+            rowsOf(p.vectors,
+                   p.dataType,
+                   p.vectorsRowMajor,
+                   p.numVectors,
+                   p.d,
+                   tile.firstVector,
+                   tile.numVectors,
+                   facts.vectors);
+    params.queries =
+            rowsOf(p.queries,
+                   p.dataType,
+                   p.queriesRowMajor,
+                   p.numQueries,
+                   p.d,
+                   tile.firstQuery,
+                   tile.numQueries,
+                   facts.queries);
     params.distances = values;
     params.distanceStride = stride;
     params.d = p.d;
     params.power = p.metricArg;
-    params.quadStores = stride % 4 == 0 &&
-            reinterpret_cast<uintptr_t>(values) % 16 == 0;
+    params.quadStores =
+            stride % 4 == 0 && reinterpret_cast<uintptr_t>(values) % 16 == 0;
     return params;
 }
 
