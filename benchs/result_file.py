@@ -10,7 +10,11 @@ CELL_FIELDS = {
     "flat": ("n", "d", "q", "k", "metric", "dtype"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
+    "metrics": ("n", "d", "q", "k", "metric", "p"),
 }
+
+#: Fields that not every row of a bench has: p is of the metric Lp.
+OPTIONAL_FIELDS = ("p",)
 
 
 def load(path):
@@ -38,7 +42,9 @@ def cell_of(row):
     fields = CELL_FIELDS.get(row["bench"])
     if fields is None:
         fields = sorted(name for name in row if name not in MEASURED)
-    return (row["bench"],) + tuple((field, row[field]) for field in fields)
+    return (row["bench"],) + tuple(
+        (field, row[field]) for field in fields
+        if field in row or field not in OPTIONAL_FIELDS)
 
 
 def bytes_of(row):

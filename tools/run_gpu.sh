@@ -10,10 +10,10 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, filters, queues
+#   select, flat, filters, metrics, queues
 #               one bench each; select goes on with torch.topk, and says which
 #               targets were reached
-#   bench       the four benches
+#   bench       all benches
 #   all         everything, in this order
 #
 # OUTDIR (default: results) gets one log per program, JUnit files of the tests
@@ -212,6 +212,14 @@ run_filters() {
         --out "$out/filters.json" "${args[@]}"
 }
 
+run_metrics() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    record bench_metrics "$here/benchs/bin/bench_metrics" \
+        --out "$out/metrics.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
+}
+
 run_queues() {
     local args
     use_bench_args
@@ -223,6 +231,7 @@ run_bench() {
     run_select
     run_flat
     run_filters
+    run_metrics
     run_queues
 }
 
@@ -285,7 +294,7 @@ run_quickstart() {
 run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
-            select | flat | filters | queues)
+            select | flat | filters | metrics | queues)
             "run_$1"
             ;;
         all)

@@ -38,6 +38,10 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
         if (flat->metric_type == faiss::METRIC_INNER_PRODUCT) {
             return cloneFlat<GpuIndexBitsFlatIP>(provider, flat, config);
         }
+        if (detail::hasMetric(flat->metric_type)) {
+            return std::make_unique<GpuIndexBitsFlat>(provider, flat, config)
+                    .release();
+        }
     }
     return ToGpuCloner::clone_Index(index);
 }

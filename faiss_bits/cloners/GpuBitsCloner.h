@@ -7,9 +7,10 @@ namespace faiss_bits::gpu {
 /// FAISS's cloner from CPU to one GPU, with our flat indexes.
 ///
 /// An IndexFlat of METRIC_L2 becomes a GpuIndexBitsFlatL2, one of
-/// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP (useFloat16 chooses the storage);
-/// also where it is the inner index of an IndexIDMap or IndexPreTransform.
-/// Other metrics and other index types go to FAISS's cloner.
+/// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP, one of another metric that we
+/// have a GpuIndexBitsFlat (useFloat16 chooses the storage); also where it is
+/// the inner index of an IndexIDMap or IndexPreTransform. Other metrics and
+/// other index types go to FAISS's cloner.
 struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     using faiss::gpu::ToGpuCloner::ToGpuCloner;
 

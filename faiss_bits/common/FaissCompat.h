@@ -60,6 +60,12 @@ struct HasUseCuvs<T, std::void_t<decltype(std::declval<T&>().use_cuvs)>>
         : std::true_type {};
 
 template <class T, class = void>
+struct HasJaccard : std::false_type {};
+template <class T>
+struct HasJaccard<T, std::void_t<decltype(T::METRIC_Jaccard)>>
+        : std::true_type {};
+
+template <class T, class = void>
 struct HasBFloat16 : std::false_type {};
 template <class T>
 struct HasBFloat16<T, std::void_t<decltype(T::BF16)>> : std::true_type {};
@@ -86,6 +92,17 @@ constexpr bool isBFloat16(DistanceType type) {
         return type == DistanceType::BF16;
     } else {
         (void)type;
+        return false;
+    }
+}
+
+/// METRIC_Jaccard came with 1.7.4.
+template <class MetricType>
+constexpr bool isJaccard(MetricType metric) {
+    if constexpr (detail::HasJaccard<MetricType>::value) {
+        return metric == MetricType::METRIC_Jaccard;
+    } else {
+        (void)metric;
         return false;
     }
 }

@@ -1,6 +1,8 @@
 #include "faiss_bits/common/GpuStaging.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
@@ -20,26 +22,27 @@ constexpr size_t kLeastScratch = 32 * kMiB;
 /// Pageable memory: about 30 ms.
 constexpr size_t kCopyAtOnce = 256 * kMiB;
 
-const char* nameOf(faiss::MetricType metric) {
+std::optional<Metric> metricOf(faiss::MetricType metric) {
     switch (metric) {
         case faiss::METRIC_INNER_PRODUCT:
-            return "METRIC_INNER_PRODUCT";
+            return Metric::InnerProduct;
         case faiss::METRIC_L2:
-            return "METRIC_L2";
+            return Metric::L2;
         case faiss::METRIC_L1:
-            return "METRIC_L1";
+            return Metric::L1;
         case faiss::METRIC_Linf:
-            return "METRIC_Linf";
+            return Metric::Linf;
         case faiss::METRIC_Lp:
-            return "METRIC_Lp";
+            return Metric::Lp;
         case faiss::METRIC_Canberra:
-            return "METRIC_Canberra";
+            return Metric::Canberra;
         case faiss::METRIC_BrayCurtis:
-            return "METRIC_BrayCurtis";
+            return Metric::BrayCurtis;
         case faiss::METRIC_JensenShannon:
-            return "METRIC_JensenShannon";
+            return Metric::JensenShannon;
         default:
-            return "another metric";
+            return isJaccard(metric) ? std::optional(Metric::Jaccard)
+                                     : std::nullopt;
     }
 }
 
@@ -65,15 +68,33 @@ void requireDevice(int device) {
 }
 
 Metric requireMetric(faiss::MetricType metric) {
+    const std::optional<Metric> known = metricOf(metric);
     FAISS_THROW_IF_NOT_FMT(
-            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
-            "metric = %d (%s) is not supported: METRIC_L2 (%d) and "
-            "METRIC_INNER_PRODUCT (%d) are",
+            known.has_value(),
+            "metric = %d is not supported: METRIC_L2 (%d), "
+            "METRIC_INNER_PRODUCT (%d), METRIC_L1, METRIC_Linf, METRIC_Lp, "
+            "METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and "
+            "METRIC_Jaccard are",
             int(metric),
-            nameOf(metric),
             int(faiss::METRIC_L2),
             int(faiss::METRIC_INNER_PRODUCT));
-    return metric == faiss::METRIC_L2 ? Metric::L2 : Metric::InnerProduct;
+    return *known;
+}
+
+bool hasMetric(faiss::MetricType metric) {
+    return metricOf(metric).has_value();
+}
+
+float requireMetricArg(Metric metric, const char* name, float value) {
+    if (metric != Metric::Lp) {
+        return 0;
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            std::isfinite(value) && value > 0,
+            "%s = %g: the p of METRIC_Lp is a finite number above 0",
+            name,
+            double(value));
+    return value;
 }
 
 size_t scratchBudget(const GpuContext& context) {

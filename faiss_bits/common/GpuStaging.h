@@ -23,8 +23,16 @@ using faiss_bits::detail::withFaissErrors;
 /// Asked before FAISS is, which ends the process where there is no driver.
 void requireDevice(int device);
 
-/// METRIC_L2 or METRIC_INNER_PRODUCT; throws FaissException naming any other.
+/// The metric of FAISS's number for it; throws FaissException naming one that
+/// we do not have.
 Metric requireMetric(faiss::MetricType metric);
+
+/// True if requireMetric does not throw.
+bool hasMetric(faiss::MetricType metric);
+
+/// FlatKnnProblem::metricArg: the argument `name` of METRIC_Lp, which must be
+/// finite and above 0; of other metrics 0, whatever it is.
+float requireMetricArg(Metric metric, const char* name, float value);
 
 /// Where the work of one call runs.
 struct GpuContext {

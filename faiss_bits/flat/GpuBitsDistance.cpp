@@ -46,9 +46,11 @@ IdType idTypeOf(IndicesDataType type) {
 }
 
 /// Everything that can be said without looking at the memory.
-FlatKnnProblem problemOf(const GpuDistanceParams& args) {
+FlatKnnProblem problemOf(const GpuDistanceParams& args, Metric metric) {
     FlatKnnProblem problem;
-    problem.metric = detail::requireMetric(args.metric);
+    problem.metric = metric;
+    problem.metricArg =
+            detail::requireMetricArg(metric, "metricArg", args.metricArg);
     FAISS_THROW_IF_NOT_FMT(
             args.k == -1 || args.k >= 1,
             "k = %d is neither -1 (all distances) nor 1 or more",
@@ -215,7 +217,16 @@ void runPages(
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
         const GpuDistanceParams& args) {
-    const FlatKnnProblem problem = problemOf(args);
+    bfKnnBits(provider, args, detail::requireMetric(args.metric));
+}
+
+void bfKnnBits(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const GpuDistanceParams& args,
+        Metric metric) {
+    FAISS_THROW_IF_NOT_FMT(
+            metric <= Metric::Jaccard, "metric = %d is unknown", int(metric));
+    const FlatKnnProblem problem = problemOf(args, metric);
     if (args.numQueries == 0 || (args.k == -1 && args.numVectors == 0)) {
         return;
     }

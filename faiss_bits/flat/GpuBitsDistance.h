@@ -2,6 +2,8 @@
 
 #include <faiss/gpu/GpuDistance.h>
 
+#include "kernels/common/Types.h"
+
 namespace faiss_bits::gpu {
 
 /// Exact k nearest neighbours, or all distances, between two matrices, without
@@ -14,10 +16,11 @@ namespace faiss_bits::gpu {
 /// Types    vectorType and queryType equal: F32, F16 (and BF16 where FAISS has
 ///          it); outIndicesType I32 or I64; distances are float32
 /// Result   as GpuIndexBitsFlat::search; all distances (k = -1) as they are,
-///          NaN included. metricArg has no meaning for L2 and inner product
-/// Limits   metric METRIC_L2 or METRIC_INNER_PRODUCT; k >= 1, also above
-///          numVectors, or k == -1; numVectors < 2^31; no rows on either side
-///          are fine
+///          NaN included
+/// Metrics  as GpuIndexBitsFlat; metricArg is the p of METRIC_Lp, and has no
+///          meaning for others
+/// Limits   k >= 1, also above numVectors, or k == -1; numVectors < 2^31; no
+///          rows on either side are fine
 /// Norms    vectorNorms [numVectors]: squared L2 norms, read for L2 only
 /// Ignored  with ignoreOutDistances, outDistances may be null; host memory is
 ///          not written then, device memory may be
@@ -36,5 +39,13 @@ namespace faiss_bits::gpu {
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
         const faiss::gpu::GpuDistanceParams& args);
+
+/// The same by a metric of ours, in place of args.metric: Metric::Cosine and,
+/// before FAISS 1.7.4, Metric::Jaccard have no number in FAISS. Cosine: largest
+/// first; a zero vector has cosine 0 with all.
+void bfKnnBits(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const faiss::gpu::GpuDistanceParams& args,
+        Metric metric);
 
 } // namespace faiss_bits::gpu

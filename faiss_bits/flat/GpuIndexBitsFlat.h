@@ -41,15 +41,22 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 /// its search replaced. It can stand wherever FAISS takes a GpuIndexFlat,
 /// index_gpu_to_cpu and the coarse quantizer of a GPU IVF index included.
 ///
-/// Metrics  METRIC_L2 (squared) and METRIC_INNER_PRODUCT
+/// Metrics  METRIC_L2 (squared), METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf,
+///          METRIC_Lp (p is metric_arg, finite and above 0: sum of
+///          |difference|^p, without the root), METRIC_Canberra,
+///          METRIC_BrayCurtis, METRIC_JensenShannon, and METRIC_Jaccard where
+///          FAISS has it; kernels/canonical/Distance.h says what they are, and
+///          that 0 / 0 and 0 log 0 count 0. FAISS has no cosine: search unit
+///          vectors by inner product, or use bfKnnBits with Metric::Cosine
 /// Result   best first; equal distances: lower id first. A distance that is NaN
 ///          is never returned, as in FAISS: where fewer than k distances are
-///          numbers, the rest is id -1 with distance FLT_MAX (L2) or -FLT_MAX
-///          (inner product). Same input, same output bits, whatever the pages
+///          numbers, the rest is id -1 with distance FLT_MAX, or -FLT_MAX for
+///          similarities (inner product, Jaccard). Same input, same output
+///          bits, whatever the pages
 /// Distance of certified searches: computed in float64 by a formula that is
 ///          written down, and rounded once; the order is theirs. docs/exact.md
 /// Arith.   of plain searches, and of certified ones until candidates are
-///          found: float32 products and sums, never TF32
+///          found: float32, never TF32
 /// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
@@ -74,7 +81,7 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 ///          SearchParameters that would have to be ignored, no CUDA device; and
 ///          when memory is short. The index then is what it was before
 /// Threads  one call at a time per GpuResources, as in FAISS
-/// Source   Hanak 2023, 4.1 and 5.4; Johnson et al. 2017, 5.1
+/// Source   Hanak 2023, 3.3, 4.1 and 5.4; Johnson et al. 2017, 5.1
 ///
 /// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base
 /// class it works, but leaves FAISS's norms, which for float16 storage are

@@ -156,6 +156,8 @@ void GpuIndexBitsFlat::searchPage_(
 
         FlatKnnProblem problem;
         problem.metric = detail::requireMetric(metric_type);
+        problem.metricArg = detail::requireMetricArg(
+                problem.metric, "metric_arg", metric_arg);
         problem.dataType = view.dataType;
         problem.numVectors = view.n;
         problem.numQueries = n;

@@ -5,7 +5,20 @@ import faiss
 from . import devices
 
 _NAMES = ("auto", "gpu", "cpu")
-_GPU_METRICS = (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT)
+# FAISS's number of a metric, or our name where it has none: Jaccard came with
+# 1.7.4.
+_GPU_METRICS = (
+    faiss.METRIC_L2,
+    faiss.METRIC_INNER_PRODUCT,
+    faiss.METRIC_L1,
+    faiss.METRIC_Linf,
+    faiss.METRIC_Lp,
+    faiss.METRIC_Canberra,
+    faiss.METRIC_BrayCurtis,
+    faiss.METRIC_JensenShannon,
+    getattr(faiss, "METRIC_Jaccard", "jaccard"),
+    "cosine",
+)
 _GPU_TYPES = ("float32", "float16")
 _MOST_GPU_VECTORS = 2**31 - 1
 
@@ -33,8 +46,7 @@ def why_not_gpu(metric, dtype, vectors=0, choice=None):
     """The exception that names what no GPU kernel takes; None: it takes all."""
     if metric not in _GPU_METRICS:
         return ValueError(
-            f"metric = {metric!r} has no kernel on the GPU, only METRIC_L2 and "
-            "METRIC_INNER_PRODUCT have"
+            f"metric = {metric!r} has no kernel on the GPU"
         )
     if dtype not in _GPU_TYPES:
         return TypeError(

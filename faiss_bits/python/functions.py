@@ -63,7 +63,7 @@ def index_cpu_to_gpu(res, device, index, options=None):
     device : int
         Number of the GPU
     index : faiss.Index
-        A faiss.IndexFlat (L2 or inner product) becomes a GpuIndexBitsFlat;
+        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one;
         other indexes become what faiss.index_cpu_to_gpu makes of them
     options : faiss.GpuClonerOptions, optional
         useFloat16 stores the vectors as float16
@@ -116,7 +116,7 @@ def knn(
     fused kernels. By default it runs on the GPU if there is one that has a
     kernel for the arguments, else on the CPU, so that whatever works without a
     GPU works with one; faiss_bits.backend(metric, dtype) tells beforehand. The
-    GPU has METRIC_L2 and METRIC_INNER_PRODUCT of float32 and float16.
+    GPU has every metric for float32 and float16.
 
     Parameters
     ----------
@@ -134,9 +134,11 @@ def knn(
     I : array_like, optional
         Array for the ids, shape (nq, k), int64 or int32
     metric : MetricType, optional
-        faiss.METRIC_L2 (squared distances) or faiss.METRIC_INNER_PRODUCT; on
-        the CPU METRIC_L1, METRIC_Linf, METRIC_Lp, or "cosine" (the largest
-        first, as for the inner product; a zero vector has cosine 0 with all)
+        faiss.METRIC_L2 (squared distances), METRIC_INNER_PRODUCT, METRIC_L1,
+        METRIC_Linf, METRIC_Lp, or "cosine" (the largest first, as for the inner
+        product; a zero vector has cosine 0 with all); on the GPU also
+        METRIC_Canberra, METRIC_BrayCurtis, METRIC_JensenShannon and
+        METRIC_Jaccard ("jaccard" where FAISS has it not; the largest first)
     device : int, optional
         Number of the GPU, which is then the one that runs; -1: the thread's
         current one, or the tensors'
@@ -186,12 +188,14 @@ def knn(
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     k = _count(k)
-    fused.check_metric(metric, metric_arg)
+    metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)
     kind = str(queries.dtype).rpartition(".")[2]
     gpu_argument = _gpu_argument(xq, device, vectorNorms, res)
     why_not = why_not_gpu(metric, kind, nb, choice)
     on_cpu = choose(backend, gpu_argument, why_not) == "cpu"
+    if on_cpu:
+        fused.check_metric(metric, metric_arg)
     if device >= 0:
         check_device(device)
         if is_tensor(xq) and xq.is_cuda and xq.device.index != device:
@@ -211,7 +215,7 @@ def knn(
             (queries, queries_by_row, nq),
             (vectors, vectors_by_row, nb),
             d,
-            metric,
+            (metric, metric_arg),
             vectorNorms,
             D,
             I,
@@ -219,10 +223,22 @@ def knn(
     return D, I
 
 
+# Metrics that have a name here, and in some releases of FAISS no number.
+_OUR_METRICS = {
+    "cosine": swigfaiss_bits.Metric_Cosine,
+    "jaccard": swigfaiss_bits.Metric_Jaccard,
+}
+
+
 def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
-    """Fills D and I. Matrices are (array, by row, number of rows)."""
+    """Fills D and I. Matrices are (array, by row, number of rows), metric is
+    (metric, metric_arg)."""
     args = faiss.GpuDistanceParams()
-    args.metric, args.k, args.dims = metric, D.shape[1], d
+    args.k, args.dims = D.shape[1], d
+    metric, args.metricArg = metric
+    ours = _OUR_METRICS.get(metric)
+    if ours is None:
+        args.metric = metric
     queries, args.queriesRowMajor, args.numQueries = queries
     vectors, args.vectorsRowMajor, args.numVectors = vectors
     data_type = (
@@ -240,7 +256,10 @@ def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
         if str(I.dtype).endswith("int64")
         else faiss.IndicesDataType_I32
     )
-    swigfaiss_bits.bfKnnBits(res, args)
+    if ours is None:
+        swigfaiss_bits.bfKnnBits(res, args)
+    else:
+        swigfaiss_bits.bfKnnBits(res, args, ours)
 
 
 def _gpu_argument(xq, device, vectorNorms, res):

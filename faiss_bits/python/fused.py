@@ -26,8 +26,13 @@ def check_metric(metric, metric_arg):
     if metric not in _METRICS:
         raise ValueError(
             f"metric = {metric!r} is none of METRIC_L2, METRIC_INNER_PRODUCT, "
-            "METRIC_L1, METRIC_Linf, METRIC_Lp and 'cosine'"
+            "METRIC_L1, METRIC_Linf, METRIC_Lp and 'cosine', which the CPU has"
         )
+    return _METRICS[metric], check_metric_arg(metric, metric_arg)
+
+
+def check_metric_arg(metric, metric_arg):
+    """The argument of a metric as a float; ValueError where it has none."""
     if metric == faiss.METRIC_Lp:
         if not (metric_arg > 0 and math.isfinite(metric_arg)):
             raise ValueError(
@@ -38,7 +43,7 @@ def check_metric(metric, metric_arg):
         raise ValueError(
             f"metric_arg = {metric_arg}, but only METRIC_Lp has an argument"
         )
-    return _METRICS[metric], float(metric_arg)
+    return float(metric_arg)
 
 
 def _numpy(x):

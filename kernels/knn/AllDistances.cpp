@@ -4,6 +4,8 @@
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/Norms.h"
+#include "kernels/knn/RowFacts.h"
+#include "kernels/knn/gemm/Product.h"
 
 namespace faiss_bits {
 
@@ -13,6 +15,9 @@ namespace {
 struct AllDistancesScratch {
     float* vectorNorms = nullptr;
     float* queryNorms = nullptr;
+    float* vectorFacts = nullptr; // as FlatKnnScratch
+    float* queryFacts = nullptr;
+    void* product = nullptr;
 
     AllDistancesScratch(const FlatKnnProblem& p, WorkspaceSlices& slices) {
         if (p.metric == Metric::L2) {
@@ -20,6 +25,13 @@ struct AllDistancesScratch {
             if (!p.vectorNorms) {
                 vectorNorms = slices.take<float>(p.numVectors);
             }
+        }
+        if (const size_t bytes = Product::workspaceBytes(p.dataType)) {
+            product = slices.take<uint8_t>(bytes);
+        }
+        if (rowFactsOf(p.metric) != RowFacts::None) {
+            vectorFacts = slices.take<float>(p.numVectors);
+            queryFacts = slices.take<float>(p.numQueries);
         }
     }
 };
@@ -82,7 +94,17 @@ void runAllDistances(
     WorkspaceSlices slices(workspace);
     const AllDistancesScratch scratch(p, slices);
     BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
-    kGemmMethod.prepare(p, p.outDistances, p.numVectors, handle)
+    runFactsOfRows(p, scratch.vectorFacts, scratch.queryFacts, stream);
+    const bool isProduct =
+            p.metric == Metric::L2 || p.metric == Metric::InnerProduct;
+    const DistanceMethod& method =
+            isProduct ? kGemmMethod : distanceMethodFor(p);
+    method.prepare(
+                  p,
+                  {{scratch.vectorFacts, scratch.queryFacts}, scratch.product},
+                  p.outDistances,
+                  p.numVectors,
+                  handle)
             ->run({0, p.numQueries, 0, p.numVectors}, stream);
     if (p.metric == Metric::L2) {
         addNorms(p, scratch, stream);

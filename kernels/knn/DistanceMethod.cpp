@@ -1,10 +1,16 @@
 #include "kernels/knn/DistanceMethod.h"
 
+#include "kernels/knn/RowFacts.h"
+
 namespace faiss_bits {
 
 namespace {
 
-const DistanceMethod* const kMethods[] = {&kFewQueriesMethod, &kGemmMethod};
+const DistanceMethod* const kMethods[] = {
+        &kPairwiseMethod,
+        &kCosineMethod,
+        &kFewQueriesMethod,
+        &kGemmMethod};
 
 } // namespace
 
@@ -15,6 +21,35 @@ const DistanceMethod& distanceMethodFor(const FlatKnnProblem& problem) {
         }
     }
     return kGemmMethod;
+}
+
+void runFactsOfRows(
+        const FlatKnnProblem& p,
+        float* vectorFacts,
+        float* queryFacts,
+        cudaStream_t stream) {
+    const RowFacts kind = rowFactsOf(p.metric);
+    if (kind == RowFacts::None) {
+        return;
+    }
+    runRowFacts(
+            kind,
+            p.vectors,
+            p.dataType,
+            p.vectorsRowMajor,
+            p.numVectors,
+            p.d,
+            vectorFacts,
+            stream);
+    runRowFacts(
+            kind,
+            p.exactQueries ? p.exactQueries : p.queries,
+            p.exactQueries ? DataType::Float32 : p.dataType,
+            p.exactQueries || p.queriesRowMajor,
+            p.numQueries,
+            p.d,
+            queryFacts,
+            stream);
 }
 
 } // namespace faiss_bits

@@ -23,6 +23,19 @@ struct DistanceTile {
     const void* gathered = nullptr; // [at least numVectors, d], row-major
 };
 
+/// What the method's metric wants to know of the rows (rowFactsOf), on the
+/// device; nullptr where that is nothing.
+struct RowFactsOf {
+    const float* vectors = nullptr; // [numVectors]
+    const float* queries = nullptr; // [numQueries]
+};
+
+/// Scratch of a method.
+struct MethodScratch {
+    RowFactsOf facts;
+    void* product = nullptr; // Product::workspaceBytes
+};
+
 /// One search's distances by one method.
 class TileDistances {
    public:
@@ -53,6 +66,7 @@ struct DistanceMethod {
     /// Error before anything is enqueued.
     std::unique_ptr<TileDistances> (*prepare)(
             const FlatKnnProblem& problem,
+            const MethodScratch& scratch,
             float* values,
             idx_t stride,
             cublasHandle_t handle);
@@ -64,8 +78,19 @@ struct DistanceMethod {
     bool readsFilter = false;
 };
 
+extern const DistanceMethod kPairwiseMethod;
+extern const DistanceMethod kCosineMethod;
+// Products, for the metrics that the two above do not take.
 extern const DistanceMethod kFewQueriesMethod;
 extern const DistanceMethod kGemmMethod;
+
+/// Fills the facts that the problem's metric wants of its rows, if any:
+/// vectorFacts [numVectors], queryFacts [numQueries].
+void runFactsOfRows(
+        const FlatKnnProblem& problem,
+        float* vectorFacts,
+        float* queryFacts,
+        cudaStream_t stream);
 
 /// The first method that takes the problem; kGemmMethod takes every one.
 const DistanceMethod& distanceMethodFor(const FlatKnnProblem& problem);

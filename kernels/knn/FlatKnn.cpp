@@ -38,7 +38,12 @@ class FlatKnnRun {
               filter_(p_, plan, scratch) {
         if (plan.columns > 0) {
             distances_ = plan.method->prepare(
-                    p_, scratch.distances, plan.distanceStride, handle);
+                    p_,
+                    {{scratch.vectorFacts, scratch.queryFacts},
+                     scratch.product},
+                    scratch.distances,
+                    plan.distanceStride,
+                    handle);
         }
         if (plan.certified) {
             certifier_.emplace(
@@ -73,6 +78,7 @@ class FlatKnnRun {
                     scratch_.queryNorms,
                     stream_);
         }
+        runFactsOfRows(p_, scratch_.vectorFacts, scratch_.queryFacts, stream_);
         if (certifier_) {
             certifier_->begin();
         }

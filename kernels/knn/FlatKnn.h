@@ -12,7 +12,8 @@ namespace faiss_bits {
 
 /// One exact k-nearest-neighbour search over vectors that lie in a matrix.
 struct FlatKnnProblem {
-    Metric metric = Metric::L2;            ///< squared L2, or inner product
+    Metric metric = Metric::L2;            ///< any
+    float metricArg = 0;                   ///< p of Lp: finite, above 0
     DataType dataType = DataType::Float32; ///< of vectors and queries
 
     idx_t numVectors = 0; ///< n
@@ -76,14 +77,14 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// Finds the k nearest vectors of every query, exactly.
 ///
-/// Result   best first (smallest L2, largest inner product); equal distances:
-///          lower id first; never NaN: where the numbers are used up, and where
-///          there are fewer than k vectors, the rest is (+FLT_MAX, -1) for L2
-///          and (-FLT_MAX, -1) for InnerProduct. The bits of a result do not
-///          depend on scratch, stream, tiles or pages (batchQueries). With a
-///          filter, as if the allowed vectors were all, with the bits that the
-///          search without it gives (Plain: a zero inner product of a batch
-///          above 16 queries is +0)
+/// Result   best first (the largest of a similarity, the smallest of other
+///          metrics); equal distances: lower id first; never NaN: where the
+///          numbers are used up, and where there are fewer than k vectors, the
+///          rest is (+FLT_MAX, -1), and (-FLT_MAX, -1) for similarities. The
+///          bits of a result do not depend on scratch, stream, tiles or pages
+///          (batchQueries). With a filter, as if the allowed vectors were all,
+///          with the bits that the search without it gives (Plain: a zero inner
+///          product of a batch above 16 queries is +0)
 /// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
 ///          defines them, and the order is theirs; so the bits do not depend on
 ///          the size of the batch or the device either. Plain: as below
@@ -91,17 +92,20 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
 ///          |x|^2 - 2<q, x> + |q|^2, never below zero, from products that
-///          kernels/knn/gemm/Product.h describes. Float16 and BFloat16 data
-///          are widened to fp32 first
+///          kernels/knn/gemm/Product.h describes. Cosine: such products and
+///          the norms. Other metrics: in fp32, component by component, as
+///          kernels/knn/pairwise/PairwiseTerms.cuh says. Float16 and BFloat16
+///          data are widened to fp32 first
 /// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
-///          is wanted and not given, and with a filter for every vector of a
-///          tile. Certified: for 256 queries or so at a time
-///          also about 10 to 20 bytes for each of k places
+///          is wanted and not given, or for every vector and query where the
+///          metric is one of those with RowFacts, and with a filter for every
+///          vector of a tile. Certified: for 256 queries or so at a time also
+///          about 10 to 20 bytes for each of k places
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK

@@ -1,7 +1,11 @@
 #include "kernels/knn/FlatKnnPlan.h"
 
+#include <cmath>
+
 #include "kernels/common/Error.h"
+#include "kernels/knn/RowFacts.h"
 #include "kernels/knn/filter/FilterPlan.h"
+#include "kernels/knn/gemm/Product.h"
 
 namespace faiss_bits {
 
@@ -18,9 +22,14 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             "numQueries = %lld is negative",
             (long long)p.numQueries);
     BITS_THROW_IF_NOT_FMT(
-            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
-            "metric = %d is neither L2 nor InnerProduct",
+            p.metric <= Metric::Jaccard,
+            "metric = %d is unknown",
             int(p.metric));
+    BITS_THROW_IF_NOT_FMT(
+            p.metric != Metric::Lp ||
+                    (std::isfinite(p.metricArg) && p.metricArg > 0),
+            "metricArg = %g is no p of a metric Lp: finite and above 0",
+            double(p.metricArg));
     BITS_THROW_IF_NOT_FMT(
             p.dataType == DataType::Float32 ||
                     p.dataType == DataType::Float16 ||
@@ -117,7 +126,7 @@ SelectProblem selection(const FlatKnnProblem& p, idx_t queries, idx_t cols) {
     select.rows = queries;
     select.cols = cols;
     select.k = p.k;
-    select.largest = p.metric == Metric::InnerProduct;
+    select.largest = isSimilarity(p.metric);
     select.idType = p.idType;
     select.device = p.device;
     return select;
@@ -188,6 +197,11 @@ FlatKnnScratch::FlatKnnScratch(
                     size_t(plan.distanceStride) * p.d * sizeOf(p.dataType));
         }
     }
+    if (rowFactsOf(p.metric) != RowFacts::None) {
+        vectorFacts = slices.take<float>(p.numVectors);
+        queryFacts = slices.take<float>(p.numQueries);
+    }
+    product = slices.take<uint8_t>(Product::workspaceBytes(p.dataType));
     const size_t values = size_t(plan.tileQueries) * plan.distanceStride;
     if (plan.certified) {
         certified.take(problem, plan.places, plan.tileQueries, slices);

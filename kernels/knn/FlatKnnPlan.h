@@ -85,10 +85,13 @@ struct FlatKnnScratch {
     float* columnBias = nullptr;  // [tileVectors], products with a filter
     void* gathered = nullptr;     // [distanceStride, d], products by list
     idx_t* wideIds = nullptr;     // [numAllowed], by list with ids of Int64
+    float* vectorFacts = nullptr; // [n], RowFacts that the metric wants
+    float* queryFacts = nullptr;  // [numQueries]
     float* distances = nullptr;   // [tileQueries, distanceStride]
     CertifiedScratch certified;
     float* tileKeys[2] = {}; // [tileQueries, slots * k], two in turn
     void* tileIds[2] = {};   // same, of idType
+    void* product = nullptr; // of a method: MethodScratch
     Workspace select;
 
     FlatKnnScratch(

@@ -73,6 +73,18 @@ def test_best_rival_counts():
                        2048: ("faiss_block", pytest.approx(2.5 / 3))}
 
 
+def test_check_tells_powers_apart(save, capsys):
+    row = {"bench": "metrics", "method": "faiss_bits", "n": 1 << 20, "d": 3,
+           "q": 1, "k": 10, "metric": "L1", "ms": 1.0, "gdist_s": 1.0}
+    rows = [row | more | method for more, ours in (
+        ({}, 1.0), ({"metric": "Lp", "p": 0.5}, 1.0),
+        ({"metric": "Lp", "p": 3}, 2.0)) for method in (
+        {"ms": ours}, {"method": "faiss_flat", "ms": 4.0})]
+    assert check.main([save(rows), "--min-speedup", "3"]) == 1
+    out = capsys.readouterr().out
+    assert "metric=Lp p=3 " in out and "3 cells, 1 below 3x" in out
+
+
 def test_check_finds_the_slow_cell(save, capsys):
     assert check.main([save(SELECT)]) == 1
     out = capsys.readouterr().out

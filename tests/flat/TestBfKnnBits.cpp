@@ -1,5 +1,7 @@
 /// bfKnnBits: every field of GpuDistanceParams.
 
+#include <cmath>
+
 #include <faiss/gpu/GpuDistance.h>
 
 #include "faiss_bits/common/FaissCompat.h"
@@ -348,18 +350,26 @@ TEST_F(BfKnnBits, SmallBadArguments) {
                 p.outDistances = nullptr;
             },
             "outDistances"));
-    for (auto metric :
-         {faiss::METRIC_L1,
-          faiss::METRIC_Linf,
-          faiss::METRIC_Lp,
-          faiss::METRIC_Canberra,
-          faiss::METRIC_BrayCurtis,
-          faiss::METRIC_JensenShannon}) {
+    for (auto metric : {faiss::MetricType(18), faiss::MetricType(30)}) {
         EXPECT_TRUE(
                 refuses([&](P& p) { p.metric = metric; },
                         "metric",
                         std::to_string(int(metric))));
     }
+    for (float arg : {0.f, -1.f, INFINITY, NAN}) {
+        EXPECT_TRUE(refuses(
+                [&](P& p) {
+                    p.metric = faiss::METRIC_Lp;
+                    p.metricArg = arg;
+                },
+                "metricArg"));
+    }
+    EXPECT_TRUE(faissThrowsNaming(
+            [] {
+                gpu::bfKnnBits(sharedResources(), goodArguments(), Metric(17));
+            },
+            "metric",
+            "17"));
     EXPECT_TRUE(refuses(
             [](P& p) { p.queryType = DistanceDataType::F16; }, "queryType"));
     EXPECT_TRUE(refuses(

@@ -54,9 +54,9 @@ TEST_F(GpuFlatArguments, SmallConstructors) {
 TEST_F(GpuFlatArguments, SmallCopies) {
     EXPECT_TRUE(faissThrowsNaming([&] { index->copyFrom(nullptr); }, "index"));
     EXPECT_TRUE(faissThrowsNaming([&] { index->copyTo(nullptr); }, "index"));
-    const faiss::IndexFlat l1(8, faiss::METRIC_L1);
-    EXPECT_TRUE(
-            faissThrowsNaming([&] { index->copyFrom(&l1); }, "metric", "2"));
+    const faiss::IndexFlat unknown(8, faiss::MetricType(30));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { index->copyFrom(&unknown); }, "metric", "30"));
 
     GpuIndexBitsFlatL2 l2(sharedResources(), 8);
     GpuIndexBitsFlatIP ip(sharedResources(), 8);

@@ -63,12 +63,19 @@ TEST_F(FlatInFaiss, SmallClonesSubclassesAndOtherIndexes) {
     const auto vectors = makeVectors(500, 4, 1);
     faiss::IndexFlatL2 l2(4);
     faiss::IndexFlatIP ip(4);
-    const faiss::IndexFlat l1(4, faiss::METRIC_L1);
+    faiss::IndexFlat lp(4, faiss::METRIC_Lp);
+    lp.metric_arg = 3;
+    const faiss::IndexFlat unknown(4, faiss::MetricType(30));
     EXPECT_NE(dynamic_cast<GpuIndexBitsFlatL2*>(toGpu(l2).get()), nullptr);
     EXPECT_NE(dynamic_cast<GpuIndexBitsFlatIP*>(toGpu(ip).get()), nullptr);
 
+    const auto power = toGpu(lp);
+    ASSERT_NE(dynamic_cast<GpuIndexBitsFlat*>(power.get()), nullptr);
+    EXPECT_EQ(power->metric_type, faiss::METRIC_Lp);
+    EXPECT_EQ(power->metric_arg, 3);
+
     // A metric that we do not have stays FAISS's.
-    const auto other = toGpu(l1);
+    const auto other = toGpu(unknown);
     EXPECT_EQ(dynamic_cast<GpuIndexBitsFlat*>(other.get()), nullptr);
     EXPECT_NE(dynamic_cast<faiss::gpu::GpuIndexFlat*>(other.get()), nullptr);
 

@@ -2,6 +2,7 @@
 /// devices are hidden before the first CUDA call, pointers are addresses of
 /// nothing, and there is no cuBLAS handle.
 
+#include <cmath>
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -112,15 +113,9 @@ TEST_F(FlatKnnArguments, BadNumbers) {
 
 TEST_F(FlatKnnArguments, BadEnumerations) {
     FlatKnnProblem p = good;
-    // Those of the search on the CPU too.
-    for (Metric metric :
-         {Metric::L1,
-          Metric::Linf,
-          Metric::Lp,
-          Metric::Cosine,
-          static_cast<Metric>(17)}) {
-        p.metric = metric;
-        expectBadShape(p, "metric", std::to_string(int(metric)));
+    for (int metric : {10, 17, 255}) {
+        p.metric = static_cast<Metric>(metric);
+        expectBadShape(p, "metric", std::to_string(metric));
     }
     p = good;
     p.dataType = static_cast<DataType>(18);
@@ -128,6 +123,41 @@ TEST_F(FlatKnnArguments, BadEnumerations) {
     p = good;
     p.idType = static_cast<IdType>(19);
     expectBadShape(p, "idType", "19");
+}
+
+TEST_F(FlatKnnArguments, EveryMetricHasAPlan) {
+    for (int metric = 0; metric <= int(Metric::Jaccard); ++metric) {
+        FlatKnnProblem p = good;
+        p.metric = static_cast<Metric>(metric);
+        p.metricArg = 3;
+        for (idx_t q : {1, 16, 17, 1000}) {
+            p.numQueries = q;
+            const size_t least = flatKnnWorkspaceBytes(p, 0);
+            EXPECT_GT(least, 0u) << metric;
+            EXPECT_TRUE(throwsNaming(
+                    [&] {
+                        runFlatKnn(p, {nowhere(), least - 1}, nullptr, nullptr);
+                    },
+                    "workspace",
+                    std::to_string(least - 1)));
+            expectBadRun(p, "handle");
+        }
+    }
+}
+
+TEST_F(FlatKnnArguments, BadMetricArg) {
+    FlatKnnProblem p = good;
+    p.metric = Metric::Lp;
+    expectBadShape(p, "metricArg", "0");
+    p.metricArg = -2.5f;
+    expectBadShape(p, "metricArg", "-2.5");
+    for (float arg : {NAN, INFINITY, -INFINITY}) {
+        p.metricArg = arg;
+        expectBadShape(p, "metricArg", std::isnan(arg) ? "nan" : "inf");
+    }
+    // Others have none, and do not read it.
+    p.metric = Metric::L1;
+    EXPECT_NO_THROW(flatKnnWorkspaceBytes(p, 0));
 }
 
 TEST_F(FlatKnnArguments, BadMultiprocessors) {

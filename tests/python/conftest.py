@@ -110,6 +110,15 @@ CPU_METRICS = (
     (faiss.METRIC_Lp, 3, "lp"),
     ("cosine", 0, "cosine"),
 )
+# What the GPU kernels have.
+GPU_METRICS = (
+    *CPU_METRICS,
+    (faiss.METRIC_Lp, 2.7, "lp"),
+    (faiss.METRIC_Canberra, 0, "canberra"),
+    (faiss.METRIC_BrayCurtis, 0, "braycurtis"),
+    (faiss.METRIC_JensenShannon, 0, "jensenshannon"),
+    (getattr(faiss, "METRIC_Jaccard", "jaccard"), 0, "jaccard"),
+)
 INDEX_METRICS = CPU_METRICS[:-1]  # FAISS's indexes have no cosine
 
 

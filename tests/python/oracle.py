@@ -10,12 +10,13 @@ import numpy as np
 FLOAT32_MAX = np.finfo(np.float32).max
 
 
-SIMILARITIES = ("ip", "cosine")
+SIMILARITIES = ("ip", "cosine", "jaccard")
 
 
 def distances(queries, vectors, inner_product=False, metric=None, p=None):
     """All distances [q, n] in float64: squared L2 or inner product, or `metric`
-    of "l2", "ip", "cosine", "l1", "linf" and "lp" (the sum of p-th powers)."""
+    of "l2", "ip", "cosine", "l1", "linf", "lp" (the sum of p-th powers),
+    "canberra", "braycurtis", "jensenshannon" and "jaccard" (0 / 0 is 0)."""
     q = np.asarray(queries, np.float64)
     x = np.asarray(vectors, np.float64)
     out = np.empty((len(q), len(x)))
@@ -23,7 +24,7 @@ def distances(queries, vectors, inner_product=False, metric=None, p=None):
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for i, row in enumerate(q):
             gaps = np.abs(x - row)
-            if metric in SIMILARITIES:
+            if metric in ("ip", "cosine"):
                 out[i] = (x * row).sum(1)
             elif metric == "l2":
                 out[i] = np.square(gaps).sum(1)
@@ -33,12 +34,31 @@ def distances(queries, vectors, inner_product=False, metric=None, p=None):
                 out[i] = gaps.max(1)
             elif metric == "lp":
                 out[i] = (gaps**p).sum(1)
+            elif metric == "canberra":
+                out[i] = _ratio(gaps, np.abs(x) + np.abs(row)).sum(1)
+            elif metric == "braycurtis":
+                out[i] = _ratio(gaps.sum(1), np.abs(x + row).sum(1))
+            elif metric == "jensenshannon":
+                middle = (x + row) / 2
+                out[i] = (_x_log(x, middle) + _x_log(row, middle)).sum(1) / 2
+            elif metric == "jaccard":
+                out[i] = _ratio(
+                    np.minimum(x, row).sum(1), np.maximum(x, row).sum(1)
+                )
             else:
                 raise ValueError(metric)
             if metric == "cosine":
                 sizes = np.linalg.norm(x, axis=1) * np.linalg.norm(row)
                 out[i] = np.where(sizes == 0, 0, out[i] / sizes)
     return out
+
+
+def _ratio(a, b):
+    return np.where((a == 0) & (b == 0), 0, a / b)
+
+
+def _x_log(x, middle):
+    return np.where(x == 0, 0, x * np.log(x / middle))
 
 
 def best(values, k, largest=False):
@@ -72,6 +92,9 @@ def rounding(queries, vectors, metric="l2", p=None, dtype=np.float32):
                order of sums
     cosine     3 d + 12 units: of a value of at most 1 in size
     l1, linf   d + 2 units of the value
+    canberra   d + 12 units of the value; braycurtis 2 d + 8, jaccard 4 d + 12
+    jensenshannon  d units of the value, and those of the logarithms: 8 (2 + log2
+               of d and of the sums) units of the sums of the components
     lp         d + 16 p (1 + |ln gap|) + 16 units of it: the power is taken of a
                logarithm times p
     """
@@ -86,8 +109,14 @@ def rounding(queries, vectors, metric="l2", p=None, dtype=np.float32):
     if metric == "cosine":
         return np.full((len(queries), len(vectors)), (3 * d + 12) * unit)
     value = distances(queries, vectors, metric=metric, p=p)
+    if metric == "jensenshannon":
+        sums = np.abs(queries).sum(1)[:, None] + np.abs(vectors).sum(1)[None, :]
+        logs = 2 + np.log2(2 * d) + np.abs(np.log2(sums + 1e-30))
+        return d * unit * value + 8 * logs * unit * sums
     if metric != "lp":
-        return (d + 2) * unit * value
+        factor = {"canberra": d + 12, "braycurtis": 2 * d + 8}.get(metric)
+        factor = 4 * d + 12 if metric == "jaccard" else factor or d + 2
+        return factor * unit * value
     gaps = np.abs(np.subtract(queries[:, None], vectors[None], dtype=np.float64))
     logs = np.abs(np.log(gaps, out=np.zeros_like(gaps), where=gaps > 0))
     most = logs.max(2, initial=0)

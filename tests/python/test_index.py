@@ -224,7 +224,7 @@ def test_bad_constructor_arguments(res, dims):
     with pytest.raises(RuntimeError, match=str(dims)):
         faiss_bits.GpuIndexBitsFlatL2(res, dims)
     with pytest.raises(RuntimeError, match="metric"):
-        faiss_bits.GpuIndexBitsFlat(res, 4, faiss.METRIC_L1)
+        faiss_bits.GpuIndexBitsFlat(res, 4, 18)
     config = faiss_bits.GpuIndexBitsFlatConfig()
     config.device = 10000
     with pytest.raises(RuntimeError, match="10000"):

@@ -115,7 +115,12 @@ X = np.zeros((4, 3), np.float32)
         ({"xq": X.astype("i8")}, TypeError, ["xq", "int64"]),
         ({"xb": X.astype("i4")}, TypeError, ["xb", "int32"]),
         ({"xb": X.astype("f2")}, TypeError, ["xq", "xb", "float16"]),
-        ({"metric": faiss.METRIC_Canberra}, ValueError, ["metric", "20"]),
+        (
+            {"metric": faiss.METRIC_Canberra, "backend": "cpu"},
+            ValueError,
+            ["metric", "20"],
+        ),
+        ({"metric": 99}, ValueError, ["metric", "99"]),
         ({"metric": "l2"}, ValueError, ["metric", "'l2'"]),
         ({"metric_arg": 3}, ValueError, ["metric_arg = 3", "METRIC_Lp"]),
         ({"D": np.zeros((4, 1), "f4")}, ValueError, ["D", "(4, 1)", "(4, 2)"]),
@@ -156,6 +161,7 @@ def test_errors_name_the_argument(change, error, words):
         {"res": "any"},
         {"backend": "gpu"},
         {"device": 0, "metric": faiss.METRIC_L1},
+        {"backend": "gpu", "metric": faiss.METRIC_Canberra},
     ],
 )
 def test_nothing_is_ignored_without_a_gpu(what):

@@ -19,9 +19,22 @@ def test_distances_by_hand():
         ("linf", None, [1, 3, 1, 1]),
         ("lp", 3, [2, 35, 1, 1]),
         ("cosine", None, [0, 7 / np.sqrt(50), np.sqrt(0.5), np.sqrt(0.5)]),
+        ("canberra", None, [2, 1.1, 1, 1]),
+        ("braycurtis", None, [1, 5 / 9, 1 / 3, 1 / 3]),
+        ("jaccard", None, [0, 2 / 7, 1 / 2, 1 / 2]),
+        (
+            "jensenshannon",
+            None,
+            [
+                np.log(2),
+                np.log(1.5**3 * 0.5 * 1.6**4 * 0.4) / 2,
+                np.log(2) / 2,
+                np.log(2) / 2,
+            ],
+        ),
     ):
         got = oracle.distances(QUERY, VECTORS, metric=metric, p=p)
-        np.testing.assert_allclose(got, [expected], rtol=1e-15)
+        np.testing.assert_allclose(got, [expected], rtol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +86,10 @@ def test_check_of_other_metrics():
         ("linf", None, [[1, 1, 1, 3]], [[0, 2, 3, 1]]),
         ("lp", 3, [[1, 1, 2, 35]], [[2, 3, 0, 1]]),
         ("cosine", None, [[0.98994949, 0.70710678]], [[1, 2]]),
+        ("canberra", None, [[1, 1, 1.1]], [[2, 3, 1]]),
+        ("braycurtis", None, [[1 / 3, 1 / 3, 5 / 9]], [[2, 3, 1]]),
+        ("jaccard", None, [[0.5, 0.5, 2 / 7]], [[2, 3, 1]]),
+        ("jensenshannon", None, [[0.34657359, 0.34657359]], [[2, 3]]),
     ):
         D = np.array(D, np.float32)
         args = QUERY, VECTORS, D.shape[1]

@@ -34,6 +34,16 @@ bool needsGreatestNorm(const FlatKnnProblem& p) {
     return p.metric == Metric::InnerProduct && !p.greatestNorm;
 }
 
+bool needsMaxima(const FlatKnnProblem& p) {
+    return rowFactsOf(p.metric) != RowFacts::None;
+}
+
+/// Metrics whose candidates are found with what the queries were rounded to.
+bool roundsQueries(const FlatKnnProblem& p) {
+    return p.exactQueries &&
+            (p.metric == Metric::L2 || p.metric == Metric::InnerProduct);
+}
+
 struct Launches {
     void (*rescore)(const CertifiedParams&, cudaStream_t);
     void (*scanAgain)(const ScanParams&, int, cudaStream_t);
@@ -50,10 +60,24 @@ Launches launchesFor(Metric metric) {
             return launchesOf<Metric::L2>();
         case Metric::InnerProduct:
             return launchesOf<Metric::InnerProduct>();
-        default:
-            throw Error(formatMessage(
-                    "metric = %d has no certified search", int(metric)));
+        case Metric::L1:
+            return launchesOf<Metric::L1>();
+        case Metric::Linf:
+            return launchesOf<Metric::Linf>();
+        case Metric::Lp:
+            return launchesOf<Metric::Lp>();
+        case Metric::Cosine:
+            return launchesOf<Metric::Cosine>();
+        case Metric::Canberra:
+            return launchesOf<Metric::Canberra>();
+        case Metric::BrayCurtis:
+            return launchesOf<Metric::BrayCurtis>();
+        case Metric::JensenShannon:
+            return launchesOf<Metric::JensenShannon>();
+        case Metric::Jaccard:
+            return launchesOf<Metric::Jaccard>();
     }
+    throw Error(formatMessage("metric = %d is unknown", int(metric)));
 }
 
 } // namespace
@@ -65,7 +89,7 @@ int candidatesFor(const FlatKnnProblem& p) {
     const bool isFloat = p.dataType == DataType::Float32;
     idx_t margin = std::min<idx_t>(16, 7 + k) +
             k * (p.d + 128) / (isFloat ? 4096 : 1024);
-    if (p.exactQueries && !isFloat) {
+    if (roundsQueries(p) && !isFloat) {
         margin += p.dataType == DataType::Float16 ? k / 4 : k;
     }
     idx_t candidates = k + std::min(margin, 2 * k + 16);
@@ -96,7 +120,7 @@ void CertifiedScratch::take(
     if (widensQueries(p)) {
         exact = slices.take<float>(components);
     }
-    if (p.exactQueries) {
+    if (roundsQueries(p)) {
         rounded = slices.take<float>(components);
     }
     if (needsGreatestNorm(p)) {
@@ -104,6 +128,9 @@ void CertifiedScratch::take(
             norms = slices.take<float>(p.numVectors);
         }
         greatestNorm = slices.take<float>(1);
+    }
+    if (needsMaxima(p)) {
+        maxima = slices.take<RowMaxima>(1);
     }
     counts = slices.take<uint32_t>(kMostSlots);
     limits = slices.take<uint64_t>(kMostSlots);
@@ -122,6 +149,16 @@ Certifier::Certifier(
           stream_(stream) {}
 
 void Certifier::begin() {
+    if (needsMaxima(p_)) {
+        runRowMaxima(
+                p_.vectors,
+                p_.dataType,
+                p_.vectorsRowMajor,
+                p_.numVectors,
+                p_.d,
+                scratch_.maxima,
+                stream_);
+    }
     if (!needsGreatestNorm(p_)) {
         return;
     }
@@ -169,6 +206,11 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     params.bound = bound_;
     params.greatestNorm =
             p_.greatestNorm ? p_.greatestNorm : scratch_.greatestNorm;
+    params.maxima = scratch_.maxima;
+    params.metricArg = p_.metricArg;
+    if (p_.metric == Metric::Lp) {
+        params.power = canonical::Power(p_.metricArg);
+    }
     params.flags = scratch_.flags;
     params.numRepeated = p_.numRepeated;
     const size_t outAt = size_t(firstQuery) * p_.k;

@@ -19,6 +19,7 @@ struct CertifiedScratch {
     float* rounded = nullptr; // the same
     float* norms = nullptr;   // [n] where none are given and products need them
     float* greatestNorm = nullptr; // [1] likewise
+    RowMaxima* maxima = nullptr;   // [1], for metrics that want them
     uint32_t* counts = nullptr;    // [kMostSlots]
     uint64_t* limits = nullptr;    // the same
     /// The lists of the scan lie where the distances of the generator lay.

@@ -5,6 +5,7 @@
 #include "kernels/canonical/Power.h"
 #include "kernels/common/Types.h"
 #include "kernels/knn/ErrorBound.h"
+#include "kernels/knn/RowFacts.h"
 
 namespace faiss_bits {
 
@@ -42,6 +43,8 @@ struct CertifiedParams {
     uint64_t* entries = nullptr;      // the same, or nullptr: one block a row
     ErrorBound bound;
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
+    const RowMaxima* maxima = nullptr;   // the same, for metrics that want them
+    float metricArg = 2;
 
     /// Two bytes a row: not proved; too many neighbours alike to rank them. A
     /// row of which one is set is searched again.

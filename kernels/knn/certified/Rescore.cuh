@@ -75,7 +75,7 @@ template <Metric kMetric>
 __device__ __forceinline__ void rankCandidates(
         const CertifiedParams& params,
         uint32_t row,
-        const RowBound& bound,
+        const RowBound<kMetric>& bound,
         const uint64_t* entries,
         int count,
         int first,
@@ -134,7 +134,7 @@ template <Metric kMetric>
 __device__ __forceinline__ bool answerNan(
         const CertifiedParams& params,
         uint32_t row,
-        const RowBound& bound,
+        const RowBound<kMetric>& bound,
         int first,
         int step) {
     if (bound.norm == bound.norm) {
@@ -182,7 +182,7 @@ __global__ __launch_bounds__(kRescoreThreads) void rescoreRowKernel(
         params.flags[2 * int64_t(row)] = 1;
         params.flags[2 * int64_t(row) + 1] = 0;
     }
-    const RowBound bound = rowBound<kRescoreThreads>(params, row, norms);
+    const auto bound = rowBound<kMetric, kRescoreThreads>(params, row, norms);
     if (answerNan<kMetric>(params, row, bound, threadIdx.x, kRescoreThreads)) {
         return;
     }
@@ -233,7 +233,8 @@ __global__ __launch_bounds__(kRescoreThreads) void rankKernel(
     __shared__ double norms[2 * kRescoreThreads / kWarpSize];
     waitForPrevious();
     for (uint32_t row = blockIdx.y; row < params.rows; row += gridDim.y) {
-        const RowBound bound = rowBound<kRescoreThreads>(params, row, norms);
+        const auto bound =
+                rowBound<kMetric, kRescoreThreads>(params, row, norms);
         const int first = blockIdx.x * kRescoreThreads + threadIdx.x;
         const int step = gridDim.x * kRescoreThreads;
         if (answerNan<kMetric>(params, row, bound, first, step)) {

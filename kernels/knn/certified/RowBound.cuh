@@ -5,6 +5,15 @@
 
 namespace faiss_bits {
 
+/// Metrics whose approximations may overflow, or be off by more, where the
+/// components are large, whatever the distance is: their bounds hold where no
+/// vector is so large.
+template <Metric kMetric>
+constexpr bool kBoundedBySums = kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon ||
+        kMetric == Metric::Jaccard || kMetric == Metric::Cosine;
+
+template <Metric kMetric>
 struct RowBound {
     ErrorBound bound;
     double norm = 0;     // |q|
@@ -20,7 +29,11 @@ struct RowBound {
         // Rounding the canonical distance, and this very computation.
         double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
         double greatestTerm;
-        if (bound.ofProducts) {
+        if constexpr (
+                kMetric != Metric::L2 && kMetric != Metric::InnerProduct) {
+            greatestTerm = size;
+            error += bound.relative * size;
+        } else if (bound.ofProducts) {
             greatestTerm = (norm + residual) * greatest;
             error += bound.relative * size + bound.ofNorms * greatestTerm +
                     greatest * residual;
@@ -52,19 +65,19 @@ struct RowBound {
 
 /// The bound of a row: the norms are computed by the whole block. `shared` has
 /// room for two values a warp. Begins and ends with the block in step.
-template <int Threads>
-__device__ __forceinline__ RowBound
+template <Metric kMetric, int Threads>
+__device__ __forceinline__ RowBound<kMetric>
 rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
     const float* q = params.queries + int64_t(row) * params.d;
     const float* rounded = params.roundedQueries
             ? params.roundedQueries + int64_t(row) * params.d
             : q;
-    double squares[2] = {};
+    double squares[2] = {}; // or a sum of sizes in the second
     for (int c = threadIdx.x; c < params.d; c += Threads) {
         const double exact = q[c];
         const double off = exact - double(rounded[c]);
         squares[0] += exact * exact;
-        squares[1] += off * off;
+        squares[1] += kBoundedBySums<kMetric> ? fabs(exact) : off * off;
     }
     constexpr int kWarps = Threads / kWarpSize;
 #pragma unroll
@@ -86,10 +99,25 @@ rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
     __syncthreads();
     // What the sums and roots here are rounded by.
     constexpr double kUp = 1 + 0x1p-30;
-    RowBound result;
+    RowBound<kMetric> result;
     result.bound = params.bound;
     result.norm = sqrt(squares[0]) * kUp;
-    result.residual = sqrt(squares[1]) * kUp;
+    result.residual = kBoundedBySums<kMetric> ? 0.0 : sqrt(squares[1]) * kUp;
+    if constexpr (kBoundedBySums<kMetric>) {
+        const double sumOfQuery = squares[1] * kUp;
+        const double sumOfVector = params.maxima->sum;
+        if (kMetric == Metric::JensenShannon) {
+            result.bound = errorBound(
+                    kMetric,
+                    params.metricArg,
+                    params.d,
+                    sumOfVector,
+                    sumOfQuery);
+        }
+        if (!(sumOfQuery + 2 * sumOfVector < 0x1p120)) {
+            result.bound.absolute = bounds::kInfinity;
+        }
+    }
     if (params.bound.ofProducts) {
         // A sum of squares in float32, of at most 2^22 components.
         result.greatest =

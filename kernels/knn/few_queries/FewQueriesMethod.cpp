@@ -106,6 +106,7 @@ ErrorBound bound(const FlatKnnProblem& p) {
 
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
+        const MethodScratch&,
         float* values,
         idx_t stride,
         cublasHandle_t) {

@@ -12,10 +12,11 @@ class GemmDistances : public TileDistances {
    public:
     GemmDistances(
             const FlatKnnProblem& problem,
+            void* workspace,
             float* values,
             idx_t stride,
             cublasHandle_t handle)
-            : product_(problem, handle, values, stride),
+            : product_(problem, handle, workspace, values, stride),
               values_(values),
               stride_(stride) {}
 
@@ -57,10 +58,12 @@ ErrorBound bound(const FlatKnnProblem& p) {
 
 std::unique_ptr<TileDistances> prepare(
         const FlatKnnProblem& problem,
+        const MethodScratch& scratch,
         float* values,
         idx_t stride,
         cublasHandle_t handle) {
-    return std::make_unique<GemmDistances>(problem, values, stride, handle);
+    return std::make_unique<GemmDistances>(
+            problem, scratch.product, values, stride, handle);
 }
 
 } // namespace

@@ -22,9 +22,11 @@ const void* from(
 Product::Product(
         const FlatKnnProblem& problem,
         cublasHandle_t handle,
+        void* workspace,
         const float* out,
         idx_t outStride)
         : problem_(problem),
+          workspace_(workspace),
           // A cuBLAS handle may stand for one of cuBLASLt (its manual).
           handle_(reinterpret_cast<cublasLtHandle_t>(handle)),
           algorithm_(productAlgorithm(
@@ -73,8 +75,8 @@ void Product::run(
             out,
             &call.out,
             &algorithm_,
-            nullptr,
-            0,
+            workspace_,
+            workspaceBytes(p.dataType),
             stream));
 }
 

@@ -108,7 +108,7 @@ ProductCall::ProductCall(
 namespace {
 
 /// Whether the algorithm can do this product. Some that run without a
-/// workspace, as proposals() demands, are said to want 4 bytes of it here.
+/// workspace, as proposals() demands for float32, are said to want 4 bytes.
 bool fits(
         cublasLtHandle_t handle,
         ProductCall call,
@@ -143,7 +143,7 @@ ProductCall callFor(
 }
 
 /// Algorithms that cuBLAS would take for this shape, best first, with whole
-/// sums and no workspace.
+/// sums and little or no workspace.
 std::vector<cublasLtMatmulAlgo_t> proposals(
         cublasLtHandle_t handle,
         const ProductKind& kind,
@@ -156,7 +156,8 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
         BITS_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(
                 &preference, which, &value, sizeof(value)));
     };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(0));
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+        uint64_t(Product::workspaceBytes(kind.type)));
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, kind.vectorAlignment);

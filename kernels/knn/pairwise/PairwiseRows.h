@@ -1,0 +1,17 @@
+#pragma once
+
+#include "kernels/knn/DistanceMethod.h"
+#include "kernels/knn/pairwise/PairwiseParams.h"
+
+namespace faiss_bits {
+
+/// The vectors, the queries and the place of one tile, for kernels that take
+/// them component by component.
+PairwiseParams pairwiseParams(
+        const FlatKnnProblem& problem,
+        const RowFactsOf& facts,
+        const DistanceTile& tile,
+        float* values,
+        idx_t stride);
+
+} // namespace faiss_bits
