@@ -12,6 +12,7 @@ from faiss import class_wrappers as faiss_wrappers
 from . import torch_interop
 from .arrays import output, whole_number
 from .devices import require_gpu
+from .search_modes import by_name
 from .torch_interop import check_tensor, device_of, is_tensor, pointer
 
 
@@ -19,6 +20,8 @@ def wrap_gpu_index(the_class):
     """Wraps one of our GPU flat index classes; base classes first."""
     wrap_index(the_class)
     _guard_constructor(the_class)
+    if "search_mode" in vars(the_class):
+        the_class.search_mode = by_name(the_class.search_mode)
 
 
 def wrap_index(the_class):

@@ -7,6 +7,7 @@ import numpy as np
 from .arrays import id_list, output, pointer, whole_number
 from .class_wrappers import wrap_index
 from .compiled import swigfaiss_bits
+from .search_modes import by_name
 
 _BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
 _FIELDS = ("variant", *_BLOCKS, "target")
@@ -82,44 +83,9 @@ def wrap_fused_index(the_class):
     wrap_index(the_class)
     the_class.knn_subset_c = the_class.knn_subset
     the_class.knn_subset = _knn_subset
-    the_class.search_mode = _search_mode(the_class.search_mode)
+    the_class.search_mode = by_name(the_class.search_mode)
     the_class.__getstate__ = _getstate
     the_class.__setstate__ = _setstate
-
-
-_MODES = {
-    "certified": swigfaiss_bits.SearchMode_Certified,
-    "plain": swigfaiss_bits.SearchMode_Plain,
-}
-
-
-def _search_mode(number):
-    """IndexFusedFlat.search_mode by name; `number` is what SWIG made."""
-
-    def get_mode(self):
-        value = number.fget(self)
-        return next(name for name, of in _MODES.items() if of == value)
-
-    def set_mode(self, name):
-        if not isinstance(name, str):
-            raise TypeError(
-                f"search_mode is a {type(name).__name__}, expected a name"
-            )
-        if name not in _MODES:
-            raise ValueError(
-                f"search_mode = {name!r} is none of "
-                + ", ".join(map(repr, _MODES))
-            )
-        number.fset(self, _MODES[name])
-
-    return property(
-        get_mode,
-        set_mode,
-        doc="""What searches promise, by name.
-
-        "certified": canonical distances in every place, the same bits on every
-        machine. "plain": those of the fastest arithmetic, as FAISS.""",
-    )
 
 
 def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):

@@ -2,10 +2,13 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
+#include <vector>
 
 #include "kernels/common/Types.h"
+#include "kernels/cpu/KernelTypes.h"
 
 namespace faiss_bits::cpu {
 
@@ -48,6 +51,27 @@ void parallelFor(int team, int workers, idx_t count, const Body& body) {
     if (error) {
         std::rethrow_exception(error);
     }
+}
+
+/// Ends of the blocks that threads take in turn: of `most` rows, and the last
+/// of every thread in ever smaller ones, down to a quarter, so that threads
+/// that are not equally fast still finish together.
+inline std::vector<idx_t> cutRows(
+        idx_t rows,
+        idx_t most,
+        int tile,
+        int threads) {
+    const idx_t least = roundUp((most + 3) / 4, tile);
+    std::vector<idx_t> ends;
+    for (idx_t end = 0; end < rows;) {
+        const idx_t left = rows - end;
+        const idx_t share = threads > 1 && left <= threads * most
+                ? std::clamp(roundUp(left / (2 * threads), tile), least, most)
+                : most;
+        end += std::min(share, left);
+        ends.push_back(end);
+    }
+    return ends;
 }
 
 } // namespace faiss_bits::cpu

@@ -68,23 +68,6 @@ void setFilters(Sink<T>& sink, idx_t first, idx_t count) {
     }
 }
 
-/// Ends of the blocks that threads take in turn: of `most` rows, and the last
-/// of every thread in ever smaller ones, down to a quarter, so that threads
-/// that are not equally fast still finish together.
-std::vector<idx_t> cutRows(idx_t rows, idx_t most, int tile, int threads) {
-    const idx_t least = roundUp((most + 3) / 4, tile);
-    std::vector<idx_t> ends;
-    for (idx_t end = 0; end < rows;) {
-        const idx_t left = rows - end;
-        const idx_t share = threads > 1 && left <= threads * most
-                ? std::clamp(roundUp(left / (2 * threads), tile), least, most)
-                : most;
-        end += std::min(share, left);
-        ends.push_back(end);
-    }
-    return ends;
-}
-
 } // namespace
 
 template <class T>

@@ -61,6 +61,11 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             p.mode == SearchMode::Certified || p.mode == SearchMode::Plain,
             "mode = %d is neither Certified nor Plain",
             int(p.mode));
+    BITS_THROW_IF_NOT_FMT(
+            p.metric != Metric::Cosine || !p.exactQueries,
+            "exactQueries is set, but metric = %d has no bound for queries "
+            "that were rounded",
+            int(p.metric));
 }
 
 namespace {

@@ -158,6 +158,7 @@ class MetricData {
     FlatKnnProblem problem() const {
         FlatKnnProblem p;
         p.metric = c_.metric.metric;
+        p.mode = SearchMode::Plain;
         p.metricArg = c_.metric.p;
         p.dataType = c_.dataType;
         p.numVectors = c_.n;

@@ -170,9 +170,10 @@ TEST_F(FlatKnnFilter, TilesOfVectors) {
     for (Metric metric : kMetrics) {
         for (int64_t q : {1, 3, 40}) {
             KnnCase c = caseOf(metric, DataType::Float32, 100003, q, 4);
+            c.mode = SearchMode::Plain; // which needs the least scratch
             const FilteredKnn search(c, handle());
             int listsInTiles = 0;
-            for (size_t kib : {0, 60, 200, 1600, 5000}) {
+            for (size_t kib : {0, 60, 200, 300, 1600, 5000}) {
                 const size_t scratch = kib << 10;
                 for (Allowed allowed :
                      {Allowed::None,

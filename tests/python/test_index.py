@@ -229,3 +229,38 @@ def test_bad_constructor_arguments(res, dims):
     config.device = 10000
     with pytest.raises(RuntimeError, match="10000"):
         faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_search_modes(res, half):
+    xq, xb = make("normal", 40, 32, 1), make("normal", 5000, 32, 2)
+    index = index_of(res, xb, half=half)
+    assert index.search_mode == "certified"
+    D, I = index.search(xq, 10)
+    stats = index.stats()
+    assert stats.certified + stats.repeated == 40
+    assert stats.rescored >= 40 * 10
+    index.reset_stats()
+    index.search_mode = "plain"
+    D2, I2 = index.search(xq, 10)
+    assert index.stats().certified == 0
+    np.testing.assert_allclose(D, D2, rtol=2e-3)
+    assert (I == I2).mean() > 0.9
+    with pytest.raises(ValueError, match="search_mode = 'exact'"):
+        index.search_mode = "exact"
+
+
+def test_batches_have_the_same_bits(res):
+    """Far from the origin, where float32 products say nothing."""
+    xb = make("normal", 3000, 24, 2) + np.float32(1000)
+    xq = make("normal", 300, 24, 1) + np.float32(1000)
+    index = index_of(res, xb)
+    D, I = index.search(xq, 20)
+    for q in (1, 2, 16, 17, 64):
+        D2, I2 = index.search(xq[:q], 20)
+        assert (D[:q] == D2).all() and (I[:q] == I2).all()
+    cpu = faiss_bits.IndexFusedFlat(24)
+    cpu.add(xb)
+    D2, I2 = cpu.search(xq, 20)
+    assert (D == D2).all() and (I == I2).all()
+    oracle.check_tie_order(D, I)

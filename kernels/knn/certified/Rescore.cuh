@@ -89,6 +89,9 @@ __device__ __forceinline__ void rankCandidates(
     for (int i = first; i < count; i += step) {
         const uint64_t mine = entries[i];
         if (mine == kNoEntry) {
+            // A number of an approximate distance, and none of a canonical
+            // one: the order of the candidates says too little.
+            flags[1] = 1;
             continue;
         }
         const double key = keyValue(entryKey(mine));

@@ -28,8 +28,8 @@ struct ScanTile {
     static constexpr int kQueries = kQueryLanes * kQueriesOfLane;
     static constexpr int kVectors = kVectorLanes * kVectorsOfLane;
     static constexpr int kDepth = 64; // components at a time
-    // Pairs that meet at a time: one a thread.
-    static constexpr int kMeeting = kThreads;
+    // Pairs that meet at a time: at most one a thread, as memory allows.
+    static constexpr int kMeeting = kSums <= 2 ? kThreads : kThreads / 2;
     static constexpr int kQueriesMeeting = kMeeting / kVectors;
     static constexpr int kLaneQueriesMeeting = kQueriesMeeting / kQueryLanes;
     static_assert(kDepth % kSlots == 0);
@@ -123,6 +123,9 @@ struct ScanTile {
                 }
             }
             __syncthreads();
+            if (threadIdx.x >= kMeeting) {
+                continue;
+            }
             double joined[kSums][kSlots];
 #pragma unroll
             for (int j = 0; j < kSums; ++j) {

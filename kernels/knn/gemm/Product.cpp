@@ -17,6 +17,13 @@ const void* from(
             size_t(first) * (rowMajor ? p.d : 1) * sizeOf(p.dataType);
 }
 
+/// The first place from here on where cuBLAS's workspace may begin.
+void* aligned(void* workspace) {
+    const auto at = reinterpret_cast<uintptr_t>(workspace);
+    constexpr uintptr_t kStep = Product::kWorkspace;
+    return reinterpret_cast<void*>((at + kStep - 1) / kStep * kStep);
+}
+
 } // namespace
 
 Product::Product(
@@ -26,7 +33,7 @@ Product::Product(
         const float* out,
         idx_t outStride)
         : problem_(problem),
-          workspace_(workspace),
+          workspace_(aligned(workspace)),
           // A cuBLAS handle may stand for one of cuBLASLt (its manual).
           handle_(reinterpret_cast<cublasLtHandle_t>(handle)),
           algorithm_(productAlgorithm(
@@ -76,7 +83,7 @@ void Product::run(
             &call.out,
             &algorithm_,
             workspace_,
-            workspaceBytes(p.dataType),
+            workspace_ ? kWorkspace : 0,
             stream));
 }
 

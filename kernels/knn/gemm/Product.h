@@ -28,9 +28,11 @@ namespace faiss_bits {
 ///          as it (H200, cuBLAS 13.0, products alone)
 class Product {
    public:
-    /// Scratch of a product, on the device, at a multiple of 256 bytes.
+    /// What cuBLAS gets of it, at a multiple of as many bytes.
+    static constexpr size_t kWorkspace = 256;
+    /// Scratch of a product, on the device, wherever it begins.
     static constexpr size_t workspaceBytes(DataType type) {
-        return type == DataType::Float32 ? 0 : 256;
+        return type == DataType::Float32 ? 0 : 2 * kWorkspace;
     }
 
     /// Chooses the algorithm. The first time for a kind of problem cuBLAS is

@@ -157,7 +157,7 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
                 &preference, which, &value, sizeof(value)));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-        uint64_t(Product::workspaceBytes(kind.type)));
+        uint64_t(kind.type == DataType::Float32 ? 0 : Product::kWorkspace));
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, kind.vectorAlignment);

@@ -1,0 +1,37 @@
+"""search_mode of the index classes, by name."""
+
+from .compiled import swigfaiss_bits
+
+_MODES = {
+    "certified": swigfaiss_bits.SearchMode_Certified,
+    "plain": swigfaiss_bits.SearchMode_Plain,
+}
+
+
+def by_name(number):
+    """An index's search_mode by name; `number` is what SWIG made."""
+
+    def get_mode(self):
+        value = number.fget(self)
+        return next(name for name, of in _MODES.items() if of == value)
+
+    def set_mode(self, name):
+        if not isinstance(name, str):
+            raise TypeError(
+                f"search_mode is a {type(name).__name__}, expected a name"
+            )
+        if name not in _MODES:
+            raise ValueError(
+                f"search_mode = {name!r} is none of "
+                + ", ".join(map(repr, _MODES))
+            )
+        number.fset(self, _MODES[name])
+
+    return property(
+        get_mode,
+        set_mode,
+        doc="""What searches promise, by name.
+
+        "certified": canonical distances in every place, the same bits on every
+        machine. "plain": those of the fastest arithmetic, as FAISS.""",
+    )

@@ -1,0 +1,204 @@
+#pragma once
+
+#include "tests/knn/KnnHarness.h"
+
+/// Certified searches in data whose float32 distances mislead.
+namespace faiss_bits::test {
+
+enum class Hard {
+    Offset,     ///< far from the origin: float32 norms cancel
+    Terrain,    ///< 256 heights up to 10,000
+    Bytes,      ///< 0 .. 255, as SIFT: float32 is exact
+    Clusters,   ///< tight ones
+    Duplicates, ///< one vector in ten thousand places, and a few others
+    Tiny,       ///< float32 denormals
+    Huge,       ///< squares beyond float32; some distances too
+    Mixed,      ///< of every size
+    Infinite    ///< some components infinite or NaN
+};
+
+inline const std::vector<Hard> kHard = {
+        Hard::Offset,
+        Hard::Terrain,
+        Hard::Bytes,
+        Hard::Clusters,
+        Hard::Duplicates,
+        Hard::Tiny,
+        Hard::Huge,
+        Hard::Mixed,
+        Hard::Infinite};
+
+inline std::vector<float> makeHard(Hard kind, int64_t n, int d, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::mt19937 shared(77); // centres that vectors and queries have in common
+    std::normal_distribution<float> normal;
+    std::vector<float> centres(16 * d);
+    for (float& one : centres) {
+        one = 100.f * normal(shared);
+    }
+    std::vector<float> values(n * d);
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t centre = random() % 16;
+        const bool odd = random() % 50 == 0;
+        for (int j = 0; j < d; ++j) {
+            float& value = values[i * d + j];
+            const float unit = float(random() % 1000000) / 1e6f;
+            switch (kind) {
+                case Hard::Offset:
+                    value = 1e4f + unit;
+                    break;
+                case Hard::Terrain:
+                    value = float(random() % 256) * (10000.f / 255.f);
+                    break;
+                case Hard::Bytes:
+                    value = float(random() % 256);
+                    break;
+                case Hard::Clusters:
+                    value = centres[centre * d + j] + 1e-3f * normal(random);
+                    break;
+                case Hard::Duplicates:
+                    value = odd ? unit : float(j % 7);
+                    break;
+                case Hard::Tiny:
+                    value = unit * 1e-38f;
+                    break;
+                case Hard::Huge:
+                    value = unit * (odd ? 3e38f : 1e19f);
+                    break;
+                case Hard::Mixed:
+                    value = std::ldexp(unit - 0.5f, int(random() % 40) - 20);
+                    break;
+                case Hard::Infinite:
+                    value = unit;
+                    break;
+            }
+        }
+        if (kind == Hard::Infinite && odd) {
+            const float odds[] = {
+                    HUGE_VALF, -HUGE_VALF, std::nanf(""), 3e38f, -3e38f};
+            values[i * d + random() % d] = odds[random() % 5];
+        }
+    }
+    return values;
+}
+
+struct CertifiedCase {
+    Metric metric = Metric::L2;
+    DataType dataType = DataType::Float32;
+    int64_t n = 3000;
+    int64_t q = 20;
+    int d = 24;
+    int k = 10;
+    float p = 3;               ///< of Lp
+    int allowedOf = 0;         ///< one vector of so many is allowed; 0: all
+    bool exactQueries = false; ///< float32 queries for 16-bit vectors
+    size_t maxScratch = kRoomyScratch;
+    IdType idType = IdType::Int64;
+
+    std::string describe() const {
+        std::ostringstream text;
+        text << metricName(metric) << " " << nameOf(dataType) << " n=" << n
+             << " q=" << q << " d=" << d << " k=" << k << " p=" << p
+             << " allowedOf=" << allowedOf
+             << (exactQueries ? " exact queries" : "")
+             << " maxScratch=" << maxScratch;
+        return text.str();
+    }
+};
+
+class FlatKnnCertified : public FlatKnnTest {
+   protected:
+    struct Result : KnnResult {
+        unsigned long long repeated = 0;
+    };
+
+    Result search(
+            const CertifiedCase& c,
+            const std::vector<float>& vectors,
+            const std::vector<float>& queries) {
+        FlatKnnProblem p;
+        p.metric = c.metric;
+        p.dataType = c.dataType;
+        p.numVectors = c.n;
+        p.numQueries = c.q;
+        p.d = c.d;
+        p.k = c.k;
+        p.idType = c.idType;
+        p.device = deviceTraits();
+        p.metricArg = c.p;
+        std::vector<uint32_t> bits((c.n + 31) / 32);
+        for (int64_t i = 0; c.allowedOf > 0 && i < c.n; i += c.allowedOf) {
+            bits[i / 32] |= 1u << i % 32;
+        }
+        const DeviceBuffer<uint32_t> allowed(bits);
+        p.allowedBits = c.allowedOf > 0 ? allowed.data() : nullptr;
+        std::vector<float> rounded = queries;
+        roundAllTo(c.dataType, rounded);
+        DeviceBuffer<uint8_t> deviceVectors(packAs(c.dataType, vectors));
+        DeviceBuffer<uint8_t> deviceQueries(packAs(c.dataType, rounded));
+        DeviceBuffer<float> exact(queries);
+        DeviceBuffer<float> outDistances(c.q * c.k, 0xA5);
+        DeviceBuffer<uint8_t> outIds(c.q * c.k * sizeOf(c.idType), 0xA5);
+        DeviceBuffer<unsigned long long> repeated(1, 0x00);
+        p.vectors = deviceVectors.data();
+        p.queries = deviceQueries.data();
+        p.exactQueries = c.exactQueries ? exact.data() : nullptr;
+        p.outDistances = outDistances.data();
+        p.outIds = outIds.data();
+        p.numRepeated = repeated.data();
+        DeviceBuffer<uint8_t> scratch(flatKnnWorkspaceBytes(p, c.maxScratch));
+        runFlatKnn(p, {scratch.data(), scratch.size()}, handle(), nullptr);
+        Result result;
+        result.distances = outDistances.download();
+        result.ids = unpackIds(c.idType, outIds.download());
+        result.repeated = repeated.download()[0];
+        return result;
+    }
+
+    void check(
+            const CertifiedCase& c,
+            const std::vector<float>& vectors,
+            const std::vector<float>& queries,
+            const KnnResult& result,
+            int64_t most = 16) {
+        // What is not allowed is as good as not there.
+        std::vector<float> seen = vectors;
+        for (int64_t i = 0; c.allowedOf > 0 && i < c.n; ++i) {
+            if (i % c.allowedOf != 0) {
+                std::fill_n(seen.begin() + i * c.d, c.d, std::nanf(""));
+            }
+        }
+        for (int64_t i = 0; i < std::min(c.q, most); ++i) {
+            const int64_t row = c.q <= most ? i : i * (c.q - 1) / (most - 1);
+            ASSERT_TRUE(isCanonical(
+                    canonicalTopK(
+                            c.metric,
+                            c.p,
+                            queries.data() + row * c.d,
+                            seen.data(),
+                            c.n,
+                            c.d,
+                            c.k),
+                    isSimilarity(c.metric),
+                    result.distances.data() + row * c.k,
+                    result.ids.data() + row * c.k,
+                    c.k))
+                    << "query " << row << ", " << c.describe();
+        }
+    }
+
+    Result expectCanonical(const CertifiedCase& c, Hard kind) {
+        SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
+        std::vector<float> vectors = makeHard(kind, c.n, c.d, 1);
+        std::vector<float> queries = makeHard(kind, c.q, c.d, 2);
+        roundAllTo(c.dataType, vectors);
+        if (!c.exactQueries) {
+            roundAllTo(c.dataType, queries);
+        }
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result);
+        return result;
+    }
+};
+
+} // namespace faiss_bits::test
