@@ -73,6 +73,7 @@ install(FILES
   DESTINATION ${faiss_bits_include_dir}/kernels/cpu)
 install(FILES
   "${PROJECT_SOURCE_DIR}/kernels/common/Error.h"
+  "${PROJECT_SOURCE_DIR}/kernels/common/SearchMode.h"
   "${PROJECT_SOURCE_DIR}/kernels/common/Types.h"
   DESTINATION ${faiss_bits_include_dir}/kernels/common)
 

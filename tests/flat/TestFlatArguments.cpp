@@ -73,8 +73,8 @@ TEST_F(GpuFlatArguments, SmallCopies) {
 }
 
 TEST_F(GpuFlatArguments, SmallAddWithAMetricChangedBehindOurBack) {
-    index->metric_type = faiss::METRIC_Linf;
-    EXPECT_TRUE(faissThrowsNaming([&] { index->add(1, x); }, "metric", "3"));
+    index->metric_type = static_cast<faiss::MetricType>(77);
+    EXPECT_TRUE(faissThrowsNaming([&] { index->add(1, x); }, "metric", "77"));
     index->metric_type = faiss::METRIC_L2;
 }
 
