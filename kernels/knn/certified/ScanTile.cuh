@@ -23,7 +23,8 @@ struct ScanTile {
     static constexpr int kQueryLanes = 4;
     static constexpr int kVectorLanes = 8;
     // Pairs of a lane, each way.
-    static constexpr int kQueriesOfLane = kSums == 1 ? 8 : 4;
+    // Few enough that the compiler has registers to overlap operations with.
+    static constexpr int kQueriesOfLane = 4;
     static constexpr int kVectorsOfLane = kSums == 1 ? 4 : 2;
     static constexpr int kQueries = kQueryLanes * kQueriesOfLane;
     static constexpr int kVectors = kVectorLanes * kVectorsOfLane;
