@@ -236,6 +236,8 @@ class FiltersBench {
 
     std::vector<idx_t> firstLabels(int64_t q, int64_t k) const {
         std::vector<idx_t> labels(std::min<int64_t>(q, 64) * k);
+        // Searches of device arrays enqueue on a stream of their own.
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
         BITS_CUDA_CHECK(cudaMemcpy(
                 labels.data(),
                 labels_.data(),
