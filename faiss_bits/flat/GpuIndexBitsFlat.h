@@ -89,8 +89,8 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
     /// Certified (default): exact places and distances, the same bits whatever
-    /// the batch and the machine. Plain: FAISS's arithmetic, up to a few
-    /// percent faster.
+    /// the batch and the machine. Plain: FAISS's arithmetic; docs/exact.md has
+    /// what the difference costs.
     SearchMode search_mode = SearchMode::Certified;
 
     /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.

@@ -96,8 +96,8 @@ int candidatesFor(const FlatKnnProblem& p) {
     // Selection is faster up to here, if that leaves what most queries need.
     // Uniform data, k = 2000: 48 do for d up to 256, and for hardly a query of
     // d = 768.
-    const idx_t needed = 16 + k * p.d * p.d / (128 * 128 * 285);
-    if (k + needed <= kMaxSelectK) {
+    const double needed = 16 + double(k) * p.d * p.d / (128 * 128 * 285);
+    if (double(k) + needed <= kMaxSelectK) {
         candidates = std::min<idx_t>(candidates, kMaxSelectK);
     }
     candidates = std::min(candidates, std::max<idx_t>(p.numVectors, 1));
@@ -136,8 +136,8 @@ void CertifiedScratch::take(
     if (needsMaxima(p)) {
         maxima = slices.take<RowMaxima>(1);
     }
-    counts = slices.take<uint32_t>(kMostSlots);
-    limits = slices.take<uint64_t>(kMostSlots);
+    counts = slices.take<uint32_t>(kMaxScanSlots);
+    limits = slices.take<uint64_t>(kMaxScanSlots);
 }
 
 Certifier::Certifier(
@@ -236,7 +236,7 @@ ScanParams Certifier::scanOf(const CertifiedParams& params) const {
     scan.slots = uint32_t(std::clamp<size_t>(
             scratch_.listEntries / wanted,
             1,
-            std::min<size_t>(CertifiedScratch::kMostSlots, params.rows)));
+            std::min<size_t>(kMaxScanSlots, params.rows)));
     scan.capacity = int64_t(std::min<size_t>(
             scratch_.listEntries / scan.slots,
             size_t(scan.keep) + p_.numVectors));

@@ -20,7 +20,7 @@ struct CertifiedScratch {
     float* norms = nullptr;   // [n] where none are given and products need them
     float* greatestNorm = nullptr; // [1] likewise
     RowMaxima* maxima = nullptr;   // [1], for metrics that want them
-    uint32_t* counts = nullptr;    // [kMostSlots]
+    uint32_t* counts = nullptr;    // [kMaxScanSlots]
     uint64_t* limits = nullptr;    // the same
     /// The lists of the scan lie where the distances of the generator lay.
     uint64_t* lists = nullptr;
@@ -32,8 +32,6 @@ struct CertifiedScratch {
             int candidates,
             idx_t tileQueries,
             WorkspaceSlices& slices);
-
-    static constexpr int kMostSlots = 128;
 };
 
 /// Candidates to ask a generator for: k and a margin, so that the proof

@@ -56,6 +56,9 @@ struct CertifiedParams {
     bool ids64 = true;
 };
 
+/// Queries that are scanned for together, at most.
+constexpr int kMaxScanSlots = 128;
+
 /// The scan of all vectors for the rows that are searched again, some of them
 /// ("slots") at a time.
 struct ScanParams {

@@ -12,8 +12,6 @@
 namespace faiss_bits {
 
 constexpr int kScanThreads = 256;
-/// Queries that are scanned for together.
-constexpr int kMaxScanSlots = 128;
 /// Up to so many, a vector is read by eight lanes and met with each query;
 /// more make tiles.
 constexpr int kFewSlots = 8;

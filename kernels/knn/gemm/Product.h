@@ -20,7 +20,8 @@ namespace faiss_bits {
 ///
 /// float32  one fused multiply-add a component, in their order, from zero: on
 ///          an H200 (cuBLAS 13.0) every algorithm of this kind gives these very
-///          bits (d = 3, 33, 128, 768; all 22 configurations)
+///          bits (n = 2003, d = 3, 33, 128, 768; all 22
+///          configurations)
 /// float16, bfloat16  products and sums in fp32, in the order of the algorithm
 ///
 /// Cost     2 q n d operations. float32 at n = 2^20, 256 queries, d = 128 and
