@@ -55,7 +55,7 @@ struct Terms<Metric::InnerProduct> : AddedTerms {
             double x,
             double q,
             const Power&) {
-        s[0] = canonical::add(s[0], mul(x, q));
+        s[0] = addProduct(s[0], x, q);
     }
 };
 
@@ -104,9 +104,9 @@ struct Terms<Metric::Cosine> : AddedTerms {
             double x,
             double q,
             const Power&) {
-        s[0] = canonical::add(s[0], mul(x, q));
-        s[1] = canonical::add(s[1], mul(x, x));
-        s[2] = canonical::add(s[2], mul(q, q));
+        s[0] = addProduct(s[0], x, q);
+        s[1] = addProduct(s[1], x, x);
+        s[2] = addProduct(s[2], q, q);
     }
     BITS_HOST_DEVICE static double finish(const double* s) {
         const double squares = mul(s[1], s[2]);

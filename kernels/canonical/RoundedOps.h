@@ -39,6 +39,16 @@ BITS_HOST_DEVICE double mul(double a, double b) {
 #endif
 }
 
+/// s + a * b of a and b that were float32: their product is exact in float64,
+/// so that it does not matter whether it is rounded before the sum.
+BITS_HOST_DEVICE double addProduct(double s, double a, double b) {
+#if defined(__CUDA_ARCH__)
+    return __fma_rn(a, b, s);
+#else
+    return s + a * b;
+#endif
+}
+
 BITS_HOST_DEVICE double div(double a, double b) {
 #if defined(__CUDA_ARCH__)
     return __ddiv_rn(a, b);

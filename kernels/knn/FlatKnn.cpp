@@ -272,6 +272,10 @@ void runFlatKnn(
         return;
     }
     checkPointers(problem);
+    if (plan.fused) {
+        runFused(*plan.fused, problem, workspace, handle, stream);
+        return;
+    }
     WorkspaceSlices slices(workspace);
     const FlatKnnScratch scratch(problem, plan, slices);
     BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");

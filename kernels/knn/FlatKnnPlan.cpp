@@ -280,6 +280,9 @@ const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
 }
 
 std::string FlatKnnPlan::toString() const {
+    if (fused) {
+        return fused->toString();
+    }
     if (!method) {
         return "no queries";
     }
@@ -376,6 +379,12 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     checkFlatKnnShape(p);
     if (p.numQueries == 0) {
         return {};
+    }
+    if (std::optional<FusedPlan> fused = planFused(p, maxBytes)) {
+        FlatKnnPlan plan;
+        plan.bytes = fused->bytes;
+        plan.fused = std::move(fused);
+        return plan;
     }
     if (listPays(p, distanceMethodFor(p), p.numQueries)) {
         FlatKnnPlan plan = planTiles(p, true, maxBytes);

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -14,6 +16,9 @@ namespace faiss_bits {
 /// How a search is cut into tiles of the distance matrix, and where its
 /// scratch lies.
 struct FlatKnnPlan {
+    /// Without a matrix of distances: the rest is not set then, but bytes.
+    std::optional<FusedPlan> fused;
+
     /// Where the distances come from.
     const DistanceMethod* method = nullptr;
     /// Nearest vectors that the generator is asked for: k, or candidates.

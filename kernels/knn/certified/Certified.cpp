@@ -108,6 +108,11 @@ size_t leastListEntries(const FlatKnnProblem& p) {
     return size_t(std::min<idx_t>(p.k, p.numVectors)) + kLeastListEntries;
 }
 
+size_t wantedListEntries(const FlatKnnProblem& p, idx_t rows) {
+    return size_t(std::min<idx_t>(rows, kMaxScanSlots)) *
+            (std::min<idx_t>(p.k, p.numVectors) + kWantedListEntries);
+}
+
 void CertifiedScratch::take(
         const FlatKnnProblem& p,
         int candidates,
@@ -243,8 +248,7 @@ ScanParams Certifier::scanOf(const CertifiedParams& params) const {
     return scan;
 }
 
-void Certifier::finish(idx_t firstQuery, idx_t count) {
-    const CertifiedParams params = paramsOf(firstQuery, count);
+CertifiedParams Certifier::enter(idx_t firstQuery, idx_t count) {
     if (scratch_.exact || scratch_.rounded) {
         runWidenQueries(
                 p_.queries,
@@ -257,9 +261,18 @@ void Certifier::finish(idx_t firstQuery, idx_t count) {
                 scratch_.exact ? scratch_.exact : scratch_.rounded,
                 stream_);
     }
-    const Launches launches = launchesFor(p_.metric);
-    launches.rescore(params, stream_);
-    launches.scanAgain(scanOf(params), p_.device.multiprocessors, stream_);
+    return paramsOf(firstQuery, count);
+}
+
+void Certifier::scanAgain(const CertifiedParams& params) {
+    launchesFor(p_.metric)
+            .scanAgain(scanOf(params), p_.device.multiprocessors, stream_);
+}
+
+void Certifier::finish(idx_t firstQuery, idx_t count) {
+    const CertifiedParams params = enter(firstQuery, count);
+    launchesFor(p_.metric).rescore(params, stream_);
+    scanAgain(params);
 }
 
 } // namespace faiss_bits

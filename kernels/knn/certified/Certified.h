@@ -38,8 +38,10 @@ struct CertifiedScratch {
 /// succeeds for most queries of most data, but no more than there are vectors.
 int candidatesFor(const FlatKnnProblem& problem);
 
-/// Least entries of the lists of a scan.
+/// Least entries of the lists of a scan, and as many as make it fast for up to
+/// so many rows.
 size_t leastListEntries(const FlatKnnProblem& problem);
+size_t wantedListEntries(const FlatKnnProblem& problem, idx_t rows);
 
 /// A search at work, after its candidates were found.
 class Certifier {
@@ -59,6 +61,12 @@ class Certifier {
     /// Enqueues what makes results of the candidates of some queries, which lie
     /// in the scratch from row 0 on.
     void finish(idx_t firstQuery, idx_t count);
+
+    /// What the steps of finish() do, for others who score candidates: enqueues
+    /// what makes the queries ready, and returns what kernels get of them.
+    CertifiedParams enter(idx_t firstQuery, idx_t count);
+    /// Enqueues the scan for those whose flags are set.
+    void scanAgain(const CertifiedParams& params);
 
    private:
     CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;

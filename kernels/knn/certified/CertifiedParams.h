@@ -44,6 +44,9 @@ struct CertifiedParams {
     ErrorBound bound;
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
     const RowMaxima* maxima = nullptr;   // the same, for metrics that want them
+    // Where the candidates were found with images of the vectors and queries.
+    const float* imageResidual = nullptr;  // on the device: of all vectors
+    const float* queryResiduals = nullptr; // [rows]
     float metricArg = 2;
 
     /// Two bytes a row: not proved; too many neighbours alike to rank them. A

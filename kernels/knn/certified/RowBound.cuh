@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/fused/tensor/TensorScanBound.h"
 
 namespace faiss_bits {
 
@@ -19,6 +20,10 @@ struct RowBound {
     double norm = 0;     // |q|
     double residual = 0; // of the query that the candidates were found with
     double greatest = 0; // of all |x|: products alone
+    // Of images: those of 16 bits that the candidates were found with.
+    bool ofImages = false;
+    int d = 0;
+    double imageResidual = 0; // of all vectors
 
     /// Most that the key of a vector at distance c, rounded to float32, may
     /// differ from its approximate key; infinity where the approximation may
@@ -29,6 +34,13 @@ struct RowBound {
         // Rounding the canonical distance, and this very computation.
         double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
         double greatestTerm;
+        if (ofImages) {
+            const double x =
+                    bound.ofProducts ? greatest : norm + sqrt(size);
+            return error +
+                    tensorScanError(
+                            kMetric, d, norm, residual, x, imageResidual);
+        }
         if constexpr (
                 kMetric != Metric::L2 && kMetric != Metric::InnerProduct) {
             greatestTerm = size;
@@ -117,6 +129,12 @@ rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
         if (!(sumOfQuery + 2 * sumOfVector < 0x1p120)) {
             result.bound.absolute = bounds::kInfinity;
         }
+    }
+    if (params.imageResidual) {
+        result.ofImages = true;
+        result.d = params.d;
+        result.residual = double(params.queryResiduals[row]);
+        result.imageResidual = double(*params.imageResidual);
     }
     if (params.bound.ofProducts) {
         // A sum of squares in float32, of at most 2^22 components.

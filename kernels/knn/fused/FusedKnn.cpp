@@ -1,0 +1,255 @@
+#include "kernels/knn/fused/FusedKnn.h"
+
+#include <algorithm>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/Norms.h"
+#include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/FusedLaunch.h"
+#include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/GatherSample.h"
+#include "kernels/knn/gemm/Product.h"
+#include "kernels/survivors/SurvivorSort.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// The selection of a method's products adds the norms; here the limits do.
+bool wantsSampleNorms(const FlatKnnProblem& p, const FusedPlan& plan) {
+    return p.metric == Metric::L2 && plan.sampling->addsNorms;
+}
+
+struct Launches {
+    void (*sampleLimits)(const SampleLimitParams&, cudaStream_t);
+    void (*scorePassed)(const PassedParams&, int, cudaStream_t);
+    void (*provePassed)(const PassedParams&, cudaStream_t);
+};
+
+template <Metric kMetric>
+constexpr Launches launchesOf() {
+    return {launchSampleLimits<kMetric>,
+            launchScorePassed<kMetric>,
+            launchProvePassed<kMetric>};
+}
+
+Launches launchesFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchesOf<Metric::L2>();
+        case Metric::InnerProduct:
+            return launchesOf<Metric::InnerProduct>();
+        case Metric::L1:
+            return launchesOf<Metric::L1>();
+        case Metric::Linf:
+            return launchesOf<Metric::Linf>();
+        case Metric::Lp:
+            return launchesOf<Metric::Lp>();
+        case Metric::Cosine:
+            return launchesOf<Metric::Cosine>();
+        case Metric::Canberra:
+            return launchesOf<Metric::Canberra>();
+        case Metric::BrayCurtis:
+            return launchesOf<Metric::BrayCurtis>();
+        case Metric::JensenShannon:
+            return launchesOf<Metric::JensenShannon>();
+        case Metric::Jaccard:
+            return launchesOf<Metric::Jaccard>();
+    }
+    throw Error(formatMessage("metric = %d is unknown", int(metric)));
+}
+
+class FusedRun {
+   public:
+    FusedRun(
+            const FlatKnnProblem& problem,
+            const FusedPlan& plan,
+            const FusedScratch& scratch,
+            cublasHandle_t handle,
+            cudaStream_t stream)
+            : p_(problem),
+              plan_(plan),
+              scratch_(scratch),
+              launches_(launchesFor(problem.metric)),
+              stream_(stream),
+              sample_(sampleProblem(
+                      problem,
+                      plan,
+                      scratch.sample,
+                      scratch.sampleNorms)),
+              distances_(plan.sampling->prepare(
+                      sample_,
+                      {{scratch.sampleFacts, scratch.queryFacts},
+                       scratch.product},
+                      scratch.distances,
+                      plan.samples,
+                      handle)),
+              certifier_(
+                      problem,
+                      int(plan.capacity),
+                      plan.method->bound(problem),
+                      scratch.certified,
+                      stream) {}
+
+    void run() {
+        certifier_.begin();
+        scratch_.scan->begin(stream_);
+        takeSample();
+        for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
+            runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
+        }
+    }
+
+   private:
+    void takeSample() {
+        runGatherSample(p_, plan_.samples, scratch_.sample, stream_);
+        if (scratch_.sampleNorms) {
+            runSquaredNorms(
+                    scratch_.sample,
+                    p_.dataType,
+                    true,
+                    plan_.samples,
+                    p_.d,
+                    scratch_.sampleNorms,
+                    stream_);
+        }
+        runFactsOfRows(
+                sample_, scratch_.sampleFacts, scratch_.queryFacts, stream_);
+    }
+
+    void runQueries(idx_t first, idx_t count) {
+        CertifiedParams params = certifier_.enter(first, count);
+        params.roundedQueries = nullptr; // scans have the exact ones
+        scratch_.scan->enter(params, stream_);
+        for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
+            findLimits(
+                    params,
+                    first,
+                    q,
+                    std::min(plan_.sampleQueries, count - q));
+        }
+        PassedLists lists;
+        lists.limits = scratch_.limits;
+        lists.counts = scratch_.counts;
+        lists.columns =
+                reinterpret_cast<uint32_t*>(scratch_.certified.columns);
+        lists.capacity = plan_.capacity;
+        scratch_.scan->run(params, lists, stream_);
+
+        const PassedParams passed{params, scratch_.limits, scratch_.counts};
+        launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
+        writeResults(params);
+        launches_.provePassed(passed, stream_);
+        certifier_.scanAgain(params);
+    }
+
+    /// Of queries first + row .. of a tile that begins with `first`.
+    void findLimits(
+            const CertifiedParams& params,
+            idx_t first,
+            idx_t row,
+            idx_t count) {
+        distances_->run({first + row, count, 0, plan_.samples}, stream_);
+        SampleLimitParams limits;
+        limits.search = params;
+        limits.search.queries += row * p_.d;
+        if (limits.search.queryResiduals) {
+            limits.search.queryResiduals += row;
+        }
+        limits.search.rows = uint32_t(count);
+        limits.values = scratch_.distances;
+        limits.columnBias = scratch_.sampleNorms;
+        limits.samples = plan_.samples;
+        limits.rank = plan_.rank;
+        limits.room = plan_.room;
+        limits.limits = scratch_.limits + row;
+        limits.counts = scratch_.counts + row;
+        launches_.sampleLimits(limits, stream_);
+    }
+
+    /// The k best of the canonical distances.
+    void writeResults(const CertifiedParams& params) {
+        SurvivorList list;
+        list.rows = params.rows;
+        list.capacity = plan_.capacity;
+        list.entries = params.entries;
+        list.counts = scratch_.counts;
+        list.columns = p_.numVectors;
+        SurvivorOutput output;
+        output.k = p_.k;
+        output.largest = isSimilarity(p_.metric);
+        output.dropNan = true;
+        output.idType = p_.idType;
+        output.outKeys = params.outDistances;
+        output.outIds = params.outIds;
+        output.device = p_.device;
+        runSurvivors(list, output, nullptr, {}, stream_);
+    }
+
+    const FlatKnnProblem& p_;
+    const FusedPlan& plan_;
+    const FusedScratch& scratch_;
+    const Launches launches_;
+    cudaStream_t stream_;
+    const FlatKnnProblem sample_;
+    std::unique_ptr<TileDistances> distances_;
+    Certifier certifier_;
+};
+
+} // namespace
+
+FlatKnnProblem sampleProblem(
+        const FlatKnnProblem& problem,
+        const FusedPlan& plan,
+        const void* vectors,
+        const float* norms) {
+    FlatKnnProblem sample = problem;
+    sample.mode = SearchMode::Plain;
+    sample.vectors = vectors;
+    sample.vectorsRowMajor = true;
+    sample.numVectors = plan.samples;
+    sample.vectorNorms = norms;
+    return sample;
+}
+
+FusedScratch::FusedScratch(
+        const FlatKnnProblem& p,
+        const FusedPlan& plan,
+        WorkspaceSlices& slices) {
+    sample = slices.take<uint8_t>(
+            size_t(plan.samples) * p.d * sizeOf(p.dataType));
+    if (wantsSampleNorms(p, plan)) {
+        sampleNorms = slices.take<float>(plan.samples);
+    }
+    if (rowFactsOf(p.metric) != RowFacts::None) {
+        sampleFacts = slices.take<float>(plan.samples);
+        queryFacts = slices.take<float>(p.numQueries);
+    }
+    product = slices.take<uint8_t>(Product::workspaceBytes(p.dataType));
+    distances = slices.take<float>(size_t(plan.sampleQueries) * plan.samples);
+    limits = slices.take<float>(plan.tileQueries);
+    counts = slices.take<uint32_t>(plan.tileQueries);
+    certified.take(p, 0, plan.tileQueries, slices);
+    const size_t places = size_t(plan.tileQueries) * plan.capacity;
+    certified.columns = slices.take<int32_t>(places);
+    // The lists of the scan of queries that are searched again lie there too.
+    certified.listEntries =
+            std::max(places, wantedListEntries(p, plan.tileQueries));
+    certified.lists = slices.take<uint64_t>(certified.listEntries);
+    certified.entries = certified.lists;
+    scan = plan.method->prepare(p, plan.tileQueries, slices);
+}
+
+void runFused(
+        const FusedPlan& plan,
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
+        cudaStream_t stream) {
+    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
+    WorkspaceSlices slices(workspace);
+    const FusedScratch scratch(problem, plan, slices);
+    FusedRun(problem, plan, scratch, handle, stream).run();
+}
+
+} // namespace faiss_bits

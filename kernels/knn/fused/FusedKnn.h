@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+
+#include <cublas_v2.h>
+
+#include "kernels/knn/DistanceMethod.h"
+#include "kernels/knn/fused/FusedMethod.h"
+
+/// Certified searches without a matrix of distances: a limit for every query
+/// from a sample of the vectors, one scan that appends what is below it, the
+/// canonical distances of that, and a proof. docs/exact.md
+namespace faiss_bits {
+
+/// How such a search goes about a problem.
+struct FusedPlan {
+    const FusedMethod* method = nullptr;
+    /// Where the distances to the sample come from.
+    const DistanceMethod* sampling = nullptr;
+
+    uint32_t samples = 0;
+    uint32_t rank = 0; // of the sample: the limit
+    uint32_t room = 0;
+    uint32_t capacity = 0; // of a list
+    idx_t tileQueries = 0; // scanned for together
+    idx_t sampleQueries = 0; // of which distances to the sample are in memory
+    size_t bytes = 0;
+
+    std::string toString() const;
+};
+
+/// The plan, if a fused method takes the problem and maxBytes are enough.
+std::optional<FusedPlan> planFused(
+        const FlatKnnProblem& problem,
+        size_t maxBytes);
+
+/// Runs it. Arguments were checked; errors and stream as runFlatKnn.
+void runFused(
+        const FusedPlan& plan,
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cublasHandle_t handle,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

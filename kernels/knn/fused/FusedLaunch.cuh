@@ -1,0 +1,63 @@
+/// The launches that FusedLaunch.h declares.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/knn/fused/FusedLaunch.h"
+#include "kernels/knn/fused/SampleLimit.cuh"
+#include "kernels/knn/fused/ScorePassed.cuh"
+
+namespace faiss_bits {
+
+template <Metric kMetric>
+void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
+    const auto kernel = params.samples <= 8 * kSampleLimitThreads
+            ? sampleLimitKernel<kMetric, 8>
+            : sampleLimitKernel<kMetric, 32>;
+    static_assert(kMostSamples == 32 * kSampleLimitThreads);
+    launchAfterPrevious(
+            kernel, params.search.rows, kSampleLimitThreads, 0, stream, params);
+}
+
+template <Metric kMetric>
+void launchScorePassed(
+        const PassedParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    constexpr int kPerBlock = kRescoreThreads / kPairLanes;
+    const unsigned rows = std::min(params.search.rows, 65535u);
+    // Lists are mostly shorter than their room: blocks for a quarter of it,
+    // but no more than some rounds of the GPU.
+    const unsigned wanted =
+            (unsigned(params.search.numCandidates) / 4 + kPerBlock - 1) /
+            kPerBlock;
+    const unsigned most =
+            std::max(1u, (32u * unsigned(multiprocessors) + rows - 1) / rows);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(std::clamp(wanted, 1u, most), rows);
+    config.blockDim = dim3(kRescoreThreads);
+    config.stream = stream;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &attribute;
+    const void* kernel =
+            reinterpret_cast<const void*>(&scorePassedKernel<kMetric>);
+    config.numAttrs = canWaitForPrevious(kernel) ? 1 : 0;
+    void* arguments[] = {const_cast<PassedParams*>(&params)};
+    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+}
+
+template <Metric kMetric>
+void launchProvePassed(const PassedParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            provePassedKernel<kMetric>,
+            params.search.rows,
+            kProofThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

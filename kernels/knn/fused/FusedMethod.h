@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/common/Workspace.h"
+#include "kernels/knn/ErrorBound.h"
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/fused/PassedLists.h"
+
+namespace faiss_bits {
+
+/// One search's scan of all vectors by one method.
+class FusedScan {
+   public:
+    virtual ~FusedScan() = default;
+
+    /// Enqueues what all scans of the search need, once before the first.
+    virtual void begin(cudaStream_t) {}
+
+    /// Enqueues what the limits of some queries need, before they are made, and
+    /// sets what of the parameters the bound depends on. params.queries are the
+    /// exact ones, row-major.
+    virtual void enter(CertifiedParams&, cudaStream_t) {}
+
+    /// Enqueues the scan for the queries that enter() had. The counts are zero.
+    virtual void run(
+            const CertifiedParams& params,
+            const PassedLists& lists,
+            cudaStream_t stream) = 0;
+};
+
+/// A way to find the candidates of a certified search without a matrix of
+/// distances: distances are compared with a limit where they are computed, and
+/// what passes is appended to its query's list.
+struct FusedMethod {
+    const char* name;
+
+    /// True if it can, and is better than distances in memory. Reads shape,
+    /// types and layouts.
+    bool (*takes)(const FlatKnnProblem& problem);
+
+    /// How far its keys may be from the canonical distances.
+    ErrorBound (*bound)(const FlatKnnProblem& problem);
+
+    /// Takes the method's scratch, for scans of tileQueries queries, and gets
+    /// ready. With slices that only measure, nothing else is done with what is
+    /// returned. The problem must outlive it.
+    std::unique_ptr<FusedScan> (*prepare)(
+            const FlatKnnProblem& problem,
+            idx_t tileQueries,
+            WorkspaceSlices& slices);
+};
+
+extern const FusedMethod kTensorFusedMethod;
+extern const FusedMethod kPairwiseFusedMethod;
+
+/// The first method that takes the problem; nullptr if none does.
+const FusedMethod* fusedMethodFor(const FlatKnnProblem& problem);
+
+} // namespace faiss_bits

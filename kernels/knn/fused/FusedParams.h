@@ -1,0 +1,30 @@
+#pragma once
+
+#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/fused/PassedLists.h"
+
+namespace faiss_bits {
+
+/// Distances of some queries to a sample of the vectors, and what becomes of
+/// them: a limit for each query.
+struct SampleLimitParams {
+    CertifiedParams search; // rows and queries are read
+    const float* values = nullptr; // [rows, samples], as a DistanceMethod has it
+    const float* columnBias = nullptr; // [samples]: norms to add, or nullptr
+    uint32_t samples = 0;              // kMostSamples at most
+    uint32_t rank = 0; // the limit is that of the rank'th of the sample, or of
+    uint32_t room = 0; // a later one, up to this
+    float* limits = nullptr;    // [rows]
+    uint32_t* counts = nullptr; // [rows], set to zero
+};
+
+constexpr uint32_t kMostSamples = 16384;
+
+/// Lists of vectors that passed, and their results.
+struct PassedParams {
+    CertifiedParams search; // its columns and entries are those of the lists
+    const float* limits = nullptr;    // [rows]
+    const uint32_t* counts = nullptr; // [rows]
+};
+
+} // namespace faiss_bits

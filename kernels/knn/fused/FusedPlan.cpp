@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/survivors/SurvivorSort.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Fewer vectors are not worth a sample.
+constexpr idx_t kLeastVectors = 8192;
+/// Vectors for each place of the result, at least.
+constexpr idx_t kLeastShare = 16;
+/// Queries of one scan: enough that its tiles fill the GPU many times.
+constexpr idx_t kMostTileQueries = 16384;
+/// Bytes of distances to the sample, and of lists.
+constexpr size_t kMostSampleBytes = size_t(256) << 20;
+constexpr size_t kMostListBytes = size_t(512) << 20;
+
+/// Least m such that of k vectors a sample that takes each with probability p
+/// has m or more with a probability below one in a million.
+uint32_t rankFor(double k, double p) {
+    const double mean = k * p;
+    if (mean > 100) {
+        return uint32_t(std::ceil(mean + 5.2 * std::sqrt(mean) + 4));
+    }
+    double term = std::exp(k * std::log1p(-p)); // none
+    double below = term;
+    uint32_t m = 1;
+    while (1 - below > 1e-6 && m < k) {
+        term *= (k - m + 1) / m * p / (1 - p);
+        below += term;
+        ++m;
+    }
+    return m;
+}
+
+uint32_t samplesFor(const FlatKnnProblem& p) {
+    // One query: the sample is all latency.
+    const idx_t batch = std::max(p.batchQueries, p.numQueries);
+    const idx_t most = batch <= 16 && p.k <= 128 ? 4096 : kMostSamples;
+    return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
+}
+
+size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
+    WorkspaceSlices slices;
+    FusedScratch(p, plan, slices);
+    return slices.used();
+}
+
+} // namespace
+
+std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
+    if (p.mode != SearchMode::Certified || p.allowedBits ||
+        p.k > kMaxFinishK || p.numVectors < kLeastVectors ||
+        p.numVectors < kLeastShare * p.k) {
+        return {};
+    }
+    FusedPlan plan;
+    plan.method = fusedMethodFor(p);
+    if (!plan.method) {
+        return {};
+    }
+    plan.samples = samplesFor(p);
+    const double share = double(plan.samples) / double(p.numVectors);
+    plan.rank = std::min(rankFor(p.k, share), plan.samples / 2);
+    plan.room = plan.rank + plan.rank / 8;
+    // Vectors not above the m'th of a sample: m / share, with a deviation of
+    // the root of m over it; and what the bound lets through beside them.
+    const double expected =
+            (plan.room + 6 * std::sqrt(double(plan.rank)) + 8) / share;
+    plan.capacity = uint32_t(std::min<double>(
+            double((p.numVectors + 31) / 32 * 32),
+            std::ceil(1.25 * expected / 32) * 32));
+    plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
+
+    for (idx_t tile = std::min(p.numQueries, kMostTileQueries);;
+         tile = (tile + 1) / 2) {
+        const idx_t tiles = (p.numQueries + tile - 1) / tile;
+        plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
+        plan.sampleQueries = std::clamp<idx_t>(
+                idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
+                1,
+                plan.tileQueries);
+        plan.bytes = measure(p, plan);
+        const size_t lists = size_t(plan.tileQueries) * plan.capacity *
+                (sizeof(uint64_t) + sizeof(uint32_t));
+        if (plan.bytes <= maxBytes &&
+            (lists <= kMostListBytes || plan.tileQueries == 1)) {
+            return plan;
+        }
+        if (tile == 1) {
+            return {};
+        }
+    }
+}
+
+std::string FusedPlan::toString() const {
+    return formatMessage(
+            "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, "
+            "lists of %u, %zu bytes",
+            method->name,
+            (long long)tileQueries,
+            samples,
+            sampling->name,
+            rank,
+            capacity,
+            bytes);
+}
+
+} // namespace faiss_bits

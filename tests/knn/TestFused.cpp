@@ -1,0 +1,160 @@
+/// Certified searches without a matrix of distances: every place is the
+/// canonical one, whatever the sample says.
+
+#include "kernels/knn/FlatKnnPlan.h"
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+const std::vector<Metric> kAllMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::L1,
+        Metric::Linf,
+        Metric::Lp,
+        Metric::Cosine,
+        Metric::Canberra,
+        Metric::BrayCurtis,
+        Metric::JensenShannon,
+        Metric::Jaccard};
+
+class FusedKnn : public FlatKnnCertified {
+   protected:
+    static bool isFused(const CertifiedCase& c) {
+        FlatKnnProblem p;
+        p.metric = c.metric;
+        p.metricArg = c.p;
+        p.dataType = c.dataType;
+        p.numVectors = c.n;
+        p.numQueries = c.q;
+        p.d = c.d;
+        p.k = c.k;
+        p.device = deviceTraits();
+        return planFlatKnn(p, c.maxScratch).fused.has_value();
+    }
+};
+
+TEST_F(FusedKnn, HardData) {
+    for (Hard kind : kHard) {
+        for (Metric metric : kAllMetrics) {
+            for (int64_t q : {1, 16, 17, 130}) {
+                for (int d : {3, 40}) {
+                    CertifiedCase c;
+                    c.metric = metric;
+                    c.n = 9001;
+                    c.q = q;
+                    c.d = d;
+                    expectCanonical(c, kind);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FusedKnn, SixteenBits) {
+    for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Mixed, Hard::Infinite}) {
+        for (Metric metric : kMetrics) {
+            for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+                for (bool exactQueries : {false, true}) {
+                    for (int64_t q : {2, 50}) {
+                        CertifiedCase c;
+                        c.metric = metric;
+                        c.dataType = type;
+                        c.exactQueries = exactQueries;
+                        c.n = 10000;
+                        c.q = q;
+                        c.d = 24;
+                        expectCanonical(c, kind);
+                        if (HasFatalFailure()) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FusedKnn, EveryK) {
+    for (Hard kind : {Hard::Bytes, Hard::Offset, Hard::Duplicates}) {
+        for (int k : {1, 2, 64, 127, 128, 129, 513, 1024, 1025, 2047, 2048}) {
+            for (int64_t q : {2, 33}) {
+                CertifiedCase c;
+                c.n = 40000;
+                c.q = q;
+                c.d = 17;
+                c.k = k;
+                c.idType = k % 2 ? IdType::Int32 : IdType::Int64;
+                expectCanonical(c, kind);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FusedKnn, LittleScratch) {
+    for (Hard kind : {Hard::Bytes, Hard::Duplicates}) {
+        for (size_t scratch : {kLeastScratch, size_t(6) << 20}) {
+            CertifiedCase c;
+            c.n = 70001;
+            c.q = 300;
+            c.d = 12;
+            c.k = 40;
+            c.maxScratch = scratch;
+            expectCanonical(c, kind);
+        }
+    }
+}
+
+/// The sample says too little for one query in a million, not for more.
+TEST_F(FusedKnn, HardlyAnyIsRepeated) {
+    for (int k : {1, 10, 100, 1000}) {
+        for (int64_t q : {16, 1000}) {
+            CertifiedCase c;
+            c.n = 100000;
+            c.q = q;
+            c.d = 24;
+            c.k = k;
+            EXPECT_EQ(expectCanonical(c, Hard::Bytes).repeated, 0u)
+                    << c.describe();
+        }
+    }
+}
+
+TEST_F(FusedKnn, Takes) {
+    CertifiedCase c;
+    c.n = 100000;
+    c.d = 32;
+    for (int64_t q : {1, 16}) {
+        c.q = q;
+        EXPECT_TRUE(isFused(c)) << c.describe();
+    }
+    c.n = 1000;
+    EXPECT_FALSE(isFused(c)) << c.describe();
+}
+
+TEST_F(FusedKnn, SmallHardData) {
+    for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Infinite}) {
+        for (int k : {3, 300}) {
+            for (int64_t q : {2, 20}) {
+                CertifiedCase c;
+                c.n = 8200;
+                c.q = q;
+                c.d = 5;
+                c.k = k;
+                c.metric = q == 2 ? Metric::InnerProduct : Metric::L2;
+                c.idType = IdType::Int32;
+                expectCanonical(c, kind);
+            }
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
