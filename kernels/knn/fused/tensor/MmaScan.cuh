@@ -1,0 +1,261 @@
+/// The scan by mma.sync and cp.async: 128 queries x 128 vectors a step, of
+/// which each of eight warps has 64 x 32. Two blocks share a multiprocessor
+/// where they fit: one compares while the other multiplies.
+#pragma once
+
+#include "kernels/knn/fused/tensor/MmaShape.h"
+#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
+
+namespace faiss_bits {
+
+namespace mma {
+
+__device__ __forceinline__ void copyPiece(uint32_t shared, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared),
+                 "l"(__cvta_generic_to_global(from))
+                 : "memory");
+}
+
+__device__ __forceinline__ void commitCopies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int kPending>
+__device__ __forceinline__ void waitForCopies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+__device__ __forceinline__ void loadFragments(
+        uint32_t (&out)[4],
+        uint32_t shared) {
+    asm volatile(
+            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+            : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+            : "r"(shared)
+            : "memory");
+}
+
+/// c += a b^T: 16 rows of a, 8 rows of b, 16 components.
+__device__ __forceinline__ void multiply(
+        float* c,
+        const uint32_t (&a)[4],
+        const uint32_t* b) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+} // namespace mma
+
+template <int kRowBytes, int kStages, bool kIsL2>
+struct MmaScanBody {
+    static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
+    static constexpr int kBlocks = 4; // of 16 queries, a warp
+    static constexpr int kWidth = 32; // vectors of a warp
+
+    const TensorScanParams& params;
+    MmaSharedLayout layout;
+    uint8_t* shared;
+
+    __device__ void run() {
+        const int warp = threadIdx.x / kWarpSize;
+        const int lane = threadIdx.x % kWarpSize;
+        const int warpRow = warp / 4 * 64;
+        const int warpColumn = warp % 4 * kWidth;
+        PassedBuffer buffer(
+                reinterpret_cast<uint64_t*>(shared + layout.passed) +
+                        warp * PassedBuffer::kEntries,
+                params);
+        PassTest<kIsL2, kBlocks, kWidth, 16> test;
+        float values[kBlocks][kWidth / 2];
+        for (uint32_t item = blockIdx.x; item < params.items;
+             item += gridDim.x) {
+            const uint32_t queryTile = item % params.queryTiles;
+            const uint32_t begin =
+                    item / params.queryTiles * params.unitsPerChunk;
+            const uint32_t units =
+                    min(params.unitsPerChunk, params.units - begin);
+            test.start(params, queryTile * kMmaQueries + warpRow + lane / 4);
+            // Of the item before, nothing is read any more.
+            mma::waitForCopies<0>();
+            __syncthreads();
+            if (layout.resident) {
+                for (int slab = 0; slab < params.slabs; ++slab) {
+                    copySlab(shared + slab * kSlabBytes, queryTile, slab, true);
+                }
+            }
+            Place ahead{0, 0, 0, 0};
+            for (int i = 0; i < kStages - 1; ++i) {
+                fetch(ahead, queryTile, begin, units);
+            }
+            Place now{0, 0, 0, 0};
+            while (now.unit < units) {
+                mma::waitForCopies<kStages - 2>();
+                // This step is there; the one before has been read by all.
+                __syncthreads();
+                fetch(ahead, queryTile, begin, units);
+                if (now.slab == 0) {
+#pragma unroll
+                    for (int i = 0; i < kBlocks * kWidth / 2; ++i) {
+                        values[i / (kWidth / 2)][i % (kWidth / 2)] = 0.0f;
+                    }
+                }
+                const uint8_t* stage = stageAt(now.stage);
+                multiplySlab(
+                        values,
+                        sharedAddressOf(
+                                layout.resident ? shared + now.slab * kSlabBytes
+                                                : stage),
+                        sharedAddressOf(
+                                layout.resident ? stage : stage + kSlabBytes),
+                        warpRow,
+                        warpColumn,
+                        now.slab + 1 < params.slabs ? kRowBytes / 32
+                                                    : params.lastSteps);
+                if (now.slab + 1 == params.slabs) {
+                    test.run(
+                            values,
+                            normsAt(now.slot) + warpColumn,
+                            (begin + now.unit) * kMmaVectors + warpColumn,
+                            buffer);
+                }
+                next(now);
+            }
+        }
+        buffer.flush();
+    }
+
+   private:
+    /// A step: a slab of a unit, and where it lies.
+    struct Place {
+        uint32_t unit;
+        int slab;
+        int stage;
+        int slot; // of norms
+    };
+
+    __device__ __forceinline__ void next(Place& place) const {
+        place.stage = place.stage + 1 == kStages ? 0 : place.stage + 1;
+        if (++place.slab == params.slabs) {
+            place.slab = 0;
+            ++place.unit;
+            place.slot = place.slot == kStages ? 0 : place.slot + 1;
+        }
+    }
+
+    static __device__ __forceinline__ uint32_t
+    sharedAddressOf(const void* pointer) {
+        return uint32_t(__cvta_generic_to_shared(pointer));
+    }
+    __device__ __forceinline__ uint8_t* stageAt(int stage) const {
+        return shared + layout.stages + stage * layout.stageBytes;
+    }
+    __device__ __forceinline__ float* normsAt(int slot) const {
+        return reinterpret_cast<float*>(shared + layout.norms) +
+                slot * kMmaVectors;
+    }
+
+    /// By all threads: a slab of a tile, as it lies in the image.
+    __device__ __forceinline__ void copySlab(
+            uint8_t* to,
+            uint32_t tile,
+            int slab,
+            bool ofQueries) const {
+        const uint8_t* from = (ofQueries ? params.queries : params.vectors) +
+                (size_t(tile) * params.slabs + slab) * kSlabBytes;
+#pragma unroll
+        for (int i = 0; i < kSlabBytes / 16 / kMmaThreads; ++i) {
+            const int at = (i * kMmaThreads + threadIdx.x) * 16;
+            mma::copyPiece(sharedAddressOf(to) + at, from + at);
+        }
+    }
+
+    /// Starts the copies of a step, if there is one; a group in any case.
+    __device__ __forceinline__ void fetch(
+            Place& ahead,
+            uint32_t queryTile,
+            uint32_t begin,
+            uint32_t units) const {
+        if (ahead.unit < units) {
+            uint8_t* stage = stageAt(ahead.stage);
+            if (!layout.resident) {
+                copySlab(stage, queryTile, ahead.slab, true);
+            }
+            copySlab(
+                    layout.resident ? stage : stage + kSlabBytes,
+                    begin + ahead.unit,
+                    ahead.slab,
+                    false);
+            if (kIsL2 && ahead.slab == 0 && threadIdx.x < kMmaVectors / 4) {
+                mma::copyPiece(
+                        sharedAddressOf(normsAt(ahead.slot)) + threadIdx.x * 16,
+                        params.norms +
+                                size_t(begin + ahead.unit) * kMmaVectors +
+                                threadIdx.x * 4);
+            }
+            next(ahead);
+        }
+        mma::commitCopies();
+    }
+
+    /// Of a 16-byte piece in a swizzled slab.
+    static __device__ __forceinline__ uint32_t at(int row, int piece) {
+        constexpr int kPieces = kRowBytes / 16;
+        const int offset = row * kRowBytes;
+        return offset + (piece ^ (offset / 128 % kPieces)) * 16;
+    }
+
+    __device__ __forceinline__ void multiplySlab(
+            float (&values)[kBlocks][kWidth / 2],
+            uint32_t queries,
+            uint32_t vectors,
+            int warpRow,
+            int warpColumn,
+            int steps) const {
+        const int lane = threadIdx.x % kWarpSize;
+#pragma unroll
+        for (int step = 0; step < kRowBytes / 32; ++step) {
+            if (step >= steps) {
+                break;
+            }
+            uint32_t b[kWidth / 16][4];
+#pragma unroll
+            for (int i = 0; i < kWidth / 16; ++i) {
+                mma::loadFragments(
+                        b[i],
+                        vectors +
+                                at(warpColumn + 16 * i + lane / 16 * 8 +
+                                           lane % 8,
+                                   2 * step + lane / 8 % 2));
+            }
+#pragma unroll
+            for (int block = 0; block < kBlocks; ++block) {
+                uint32_t a[4];
+                mma::loadFragments(
+                        a,
+                        queries +
+                                at(warpRow + 16 * block + lane % 16,
+                                   2 * step + lane / 16));
+#pragma unroll
+                for (int j = 0; j < kWidth / 8; ++j) {
+                    mma::multiply(
+                            &values[block][4 * j], a, &b[j / 2][j % 2 * 2]);
+                }
+            }
+        }
+    }
+};
+
+template <int kRowBytes, int kStages, bool kIsL2>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+        mmaScanKernel(const __grid_constant__ TensorScanParams params) {
+    extern __shared__ __align__(1024) uint8_t shared[];
+    MmaScanBody<kRowBytes, kStages, kIsL2> body{
+            params,
+            MmaSharedLayout(params.slabs, 128 * kRowBytes, kStages),
+            shared};
+    body.run();
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,119 @@
+/// Vectors and queries in float16, laid out as tensor cores read them from
+/// shared memory: one plain bulk copy a piece of work, no address arithmetic.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/Types.h"
+
+namespace faiss_bits {
+
+/// How an image lies in memory. Tiles of 128 rows; a tile is slabs of up to 64
+/// components; a slab is 128 rows of 32, 64 or 128 bytes. The 16-byte pieces
+/// of a row are XORed with (byte offset of the row in the slab / 128) mod
+/// (pieces of a row): 8 rows at the same piece are in 8 different banks. This
+/// is what Hopper's descriptors call 32-, 64- and 128-byte swizzles.
+struct TensorImageLayout {
+    static constexpr int kTileRows = 128;
+    /// Rows are padded with zeros to a multiple: the largest step of a scan.
+    static constexpr int kRowPadding = 512;
+
+    int d;
+    int rowBytes;   ///< of one slab: 32 for d <= 16, 64 for d <= 32, else 128
+    int slabs;      ///< of a tile
+    int lastSteps;  ///< steps of 16 components in the last slab, 1 to 4
+    int slabBytes;  ///< 128 rowBytes
+    idx_t capacity; ///< rows that there is room for, padding included
+
+    explicit TensorImageLayout(idx_t rows, int components)
+            : d(components),
+              rowBytes(
+                      components <= 16           ? 32
+                              : components <= 32 ? 64
+                                                 : 128),
+              slabs((components + 63) / 64),
+              lastSteps((components - (slabs - 1) * 64 + 15) / 16),
+              slabBytes(kTileRows * rowBytes),
+              capacity((rows + kRowPadding - 1) / kRowPadding * kRowPadding) {}
+
+    size_t pieceBytes() const {
+        return size_t(capacity) * rowBytes * slabs;
+    }
+};
+
+/// What scale an image has, and what it lost. In device memory.
+struct TensorImageFacts {
+    float scale = 1;    ///< a power of two: x' = image / scale
+    float inverse = 1;  ///< 1 / scale
+    float residual = 0; ///< greatest |x - x'| of the rows that are finite
+};
+
+/// Pointers into an image, on the device. Those of queries have a scale a row
+/// (`inverses`, `residuals`), those of vectors one for all (`facts`).
+struct TensorImage {
+    void* pieces = nullptr;
+    float* norms = nullptr;     ///< [capacity], vectors: |x|^2, +inf behind
+    float* inverses = nullptr;  ///< [capacity], queries: 1 / scale
+    float* residuals = nullptr; ///< [capacity], queries: |q - q'|
+    TensorImageFacts* facts = nullptr; ///< vectors
+};
+
+/// Bytes of an image of `rows` rows, to be aligned to 256. No CUDA call.
+size_t tensorImageBytes(idx_t rows, int d, bool areQueries);
+
+/// The pointers of an image at `memory`, of the same `rows` as its size.
+TensorImage tensorImageAt(void* memory, idx_t rows, int d, bool areQueries);
+
+/// Rows to be written into an image.
+struct TensorImageProblem {
+    const void* rows = nullptr; ///< [n, d], row-major, of `type`
+    DataType type = DataType::Float32;
+    idx_t n = 0;
+    int d = 0;
+    bool areQueries = false;
+    /// The row of the image that the first row goes to; 0 also starts the
+    /// facts anew. Vectors alone.
+    idx_t first = 0;
+    /// [n] squared norms: vectors, for L2; nullptr otherwise.
+    const float* norms = nullptr;
+    /// [n] 1 / |x|, 0 of a zero row, below 0 of one that has to pass always
+    /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows;
+    /// nullptr otherwise.
+    const float* inverseNorms = nullptr;
+    /// One float: the greatest finite |component| of the vectors
+    /// (runGreatestComponent); read for first = 0. It decides precision, never
+    /// correctness: what is larger than the image can hold is cut to its
+    /// largest number, and counts in the residual. Vectors without
+    /// inverseNorms.
+    const float* greatest = nullptr;
+    TensorImage image;
+};
+
+/// Writes rows into an image, and the padding behind them.
+///
+/// Result   image = float16(x scale), to nearest even, at most 65504; NaN and
+///          infinite components stay. The scale is a power of two in
+///          [2^-60, 2^60] that brings the greatest component to
+///          [2^14, 2^15): of the vectors, or of each query. Residuals are
+///          upper bounds, computed from the image as it is; rows with
+///          components that are not finite have none (vectors), or infinity
+///          (queries). Rows that have to pass always are NaN.
+/// Stream   enqueues, never waits; two kernels, one for queries
+/// Errors   throws Error for a bad argument or a failed launch
+/// Cost     one read of the rows, one write of the image
+void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream);
+
+/// *out = max(*out if `keep`, greatest finite |component| of n rows).
+void runGreatestComponent(
+        const void* rows,
+        DataType type,
+        idx_t n,
+        int d,
+        bool keep,
+        float* out,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

@@ -1,0 +1,60 @@
+/// All pairs of queries and vectors by tensor cores, compared with a limit a
+/// query; distances are never written.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/DeviceTraits.h"
+#include "kernels/common/Types.h"
+#include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/TensorImage.h"
+
+namespace faiss_bits {
+
+/// The kernels of a scan; they differ in speed alone.
+enum class TensorScanKernel : uint8_t {
+    Auto,
+    Wgmma,   ///< Hopper: compute capability 9.0
+    MmaSync, ///< 8.0 and later
+};
+
+struct TensorScanProblem {
+    Metric metric = Metric::L2; ///< L2, InnerProduct or Cosine
+    idx_t numQueries = 0;
+    idx_t numVectors = 0; ///< below 2^32 - 1024
+    int d = 0;
+    TensorImage queries; ///< of at least numQueries rows
+    TensorImage vectors; ///< of at least numVectors rows, written to there
+    /// [numQueries] |q|^2 in float32: L2.
+    const float* queryNorms = nullptr;
+    /// Bit i % 32 of word i / 32: vector i may pass. nullptr: all may.
+    const uint32_t* allowedBits = nullptr;
+    PassedLists passed;
+    TensorScanKernel kernel = TensorScanKernel::Auto;
+};
+
+/// Appends to the list of every query the vectors that pass.
+///
+/// Passes   what is allowed and has not key > limit, where
+///            L2             key = |x|^2 + |q|^2 - 2 <x', q'>
+///            InnerProduct   key = -<x', q'>
+///            Cosine         the same of images of normalised rows
+///          in float32, x' and q' as the images have them; so NaN passes.
+///          TensorScanBound.h says how far a key is from the exact one.
+/// Result   counts[i] rises by the number that passed; columns in any order,
+///          those beyond the capacity are not stored; no pair passes twice
+/// Stream   enqueues one kernel, never waits; safe under graph capture
+/// Memory   none beyond the images
+/// Errors   throws Error for a bad argument or a failed launch; Wgmma on a
+///          device, or in a build, that lacks it
+/// Cost     2 numQueries numVectors d operations of float16 tensor cores, with
+///          d rounded up to 16
+void runTensorScan(
+        const TensorScanProblem& problem,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// True if this build has the kernel and such a device can run it.
+bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device);
+
+} // namespace faiss_bits

@@ -1,0 +1,134 @@
+/// How far the key of a tensor-core scan may be from the exact one.
+///
+/// Notation: u = 2^-24, g(m) = m u / (1 - m u) (Higham 2002, lemma 3.1);
+/// x' = image / scale, r_x = |x - x'| and r_q = |q - q'|, which the images come
+/// with as upper bounds; |x'| <= |x| + r_x. Scales and their products are
+/// powers of two within 2^-120 and 2^120, and multiplying by them is exact.
+///
+/// **Conversion.** <x, q> - <x', q'> = <x - x', q'> + <x, q - q'>, in size at
+/// most r_x (|q| + r_q) + |x| r_q, by Cauchy and Schwarz.
+///
+/// **Product.** Products of float16 numbers are exact in float32. In a step of
+/// 16 components, tensor cores align 16 products and the sum so far to the
+/// largest of these 17 and cut off what is below its last bit. Assumed is that
+/// at least 24 bits of the largest are kept, as in every measurement that was
+/// published (Fasi et al. 2021 up to the A100, later ones of the H100: at least
+/// two bits more). With S = sum of |x'_i q'_i| <= |x'| |q'|, none of the 17 is
+/// larger than S (1 + what the steps before were off), each loses less than
+/// 2^-23 of that, and so does the rounding of the result: 18 2^-23 S a step,
+/// and there are at most d / 16 + 1. That is (1.125 d + 18) 2^-23 S = (0.5625 d
+/// + 9) 2^-22 S; taken are d + 16 units of kTensorCoreUnit = 2^-22, in the form
+/// m v / (1 - m v). Adding zeros, which pad images, loses nothing. The sums are
+/// below 2^30 d < 2^53 (no overflow), and multiples of 2^-48, so that no
+/// product is lost below 2^-126.
+///
+/// **L2.** Compared is a = fl(n_x - f <x', q'>) with t = fl(limit - n_q), where
+/// f = 2 / scales: it passes if not a > t.
+/// - n_x and n_q, sums of squares in float32 in any order: g(d + 1) of |x|^2
+/// and
+///   |q|^2, and d 2^-149 for squares below 2^-126;
+/// - the fused operation: u |a|, |a| <= |x|^2 + 2 |x'| |q'| and what these are
+///   off by, and 2^-150 where the result is subnormal;
+/// - t needs no term for what must pass: rounding is monotone, so that from
+///   a <= limit - n_q follows a = fl(a) <= t. What passes has limit - n_q >= a
+///   - u |a| (1 + 2 u): one more u |a|, taken for both.
+/// So |key - D| <= g(d + 3) (|x|^2 + |q|^2) + 4 u |x'| |q'| +
+/// 2 (conversion + product) + 2 d 2^-149; g(d + 8) covers it and products of
+/// small terms.
+///
+/// **Inner product.** Compared is -<x', q'> with limit scale, both as they are
+/// in the accumulator: conversion + product, and 2 u |x'| |q'| for the rounding
+/// of the limit (as above; subnormal limits: 2^-150 2^120 would be too much,
+/// but an accumulator is 0 or at least 2^-48, and rounding is monotone: a limit
+/// that goes to zero, or beyond the range, meets no accumulator that it would
+/// decide otherwise than a limit within 2^-100 |x'| |q'| of it, or 0).
+///
+/// **Cosine.** Images of rows that were multiplied by float32 inverse norms:
+/// those are off by g(d + 6) relatively (docs/exact.md), the product by u.
+/// Residuals are of the rows after that. So with lengths of at most
+/// 1 + g(d + 8), conversion and product as for inner products, plus
+/// 2 g(d + 8) (1 + g(d + 8)) for the two factors.
+///
+/// **Range.** The bound is infinite where a term could leave the range of
+/// float32: where (|x| + |q|)^2, or |x| |q|, is above 2^120. L2: if x belongs
+/// into the result and is as near as the distance c, then |x| <= |q| + sqrt(c);
+/// hand that as vectorNorm, so that vectors far away do not matter.
+///
+/// **Components that are not finite** are kept in images. A vector with one has
+/// an L2 distance of infinity or NaN, and no finite limit wants it. Its product
+/// with a finite query is infinite or NaN; where it is +infinity, the product
+/// of the images is +infinity or NaN too (no factor changes its sign, at most
+/// it becomes 0, and 0 times infinity is NaN), and passes. So residuals of
+/// vectors leave such rows out. A query with one has no finite bound.
+#pragma once
+
+#include "kernels/knn/ErrorBound.h"
+
+#if defined(__CUDACC__)
+#define BITS_BOUND __host__ __device__ inline
+#else
+#define BITS_BOUND inline
+#endif
+
+namespace faiss_bits {
+
+/// |approximate key - exact key| of a query and a vector, at most, for key =
+/// squared distance, -<x, q> or -cosine; infinity where nothing is proved. A
+/// vector of exact key <= limit - error has passed; one that has passed has an
+/// exact key <= limit + error, or components that are not finite.
+///
+/// queryNorm       |q|, at least (of the query as it is, also for cosine)
+/// queryResidual   TensorImage::residuals
+/// vectorNorm      at least |x|: L2 |q| + sqrt(c) (see Range above), inner
+///                 product the greatest of all; cosine: not read
+/// vectorResidual  TensorImageFacts::residual
+BITS_BOUND double tensorScanError(
+        Metric metric,
+        int d,
+        double queryNorm,
+        double queryResidual,
+        double vectorNorm,
+        double vectorResidual) {
+    constexpr double kSafe = 0x1p120;
+    // Of these very operations.
+    constexpr double kUp = 1 + 0x1p-40;
+    const double rounding = bounds::gamma(double(d) + 8);
+    const double cut = (double(d) + 16) * kTensorCoreUnit;
+    if (!(cut < 0.5) || !(rounding < 0.5)) {
+        return bounds::kInfinity;
+    }
+    double q = queryNorm;
+    double x = vectorNorm;
+    if (metric == Metric::Cosine) {
+        q = x = 1 + rounding;
+    }
+    const double imageQ = q + queryResidual;
+    const double imageX = x + vectorResidual;
+    const double lengths = (imageQ + imageX) * (imageQ + imageX);
+    if (!(lengths <= kSafe)) {
+        // Products alone may be small where a factor is large.
+        if (metric != Metric::InnerProduct || !(imageQ * imageX <= kSafe)) {
+            return bounds::kInfinity;
+        }
+    }
+    const double product = vectorResidual * imageQ + x * queryResidual +
+            cut / (1 - cut) * imageQ * imageX;
+    switch (metric) {
+        case Metric::L2:
+            return kUp *
+                    (2 * product + rounding * (x * x + q * q) +
+                     0x1p-22 * imageQ * imageX + (double(d) + 4) * 0x1p-147);
+        case Metric::InnerProduct:
+            return kUp * (product + 0x1p-22 * imageQ * imageX + 0x1p-147);
+        case Metric::Cosine:
+            return kUp *
+                    (product + 2 * rounding * (1 + rounding) +
+                     0x1p-22 * imageQ * imageX);
+        default:
+            return bounds::kInfinity;
+    }
+}
+
+} // namespace faiss_bits
+
+#undef BITS_BOUND

@@ -1,0 +1,38 @@
+/// What the kernels of a scan get, and how its work is cut.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/TensorImage.h"
+
+namespace faiss_bits {
+
+/// An item of work is one tile of queries against one chunk of vectors. Items
+/// are numbered with the tile of queries fastest, and blocks take them in
+/// turn: those at work at a time read the same few chunks, from L2.
+struct TensorScanParams {
+    const uint8_t* vectors;        // pieces of the image
+    const float* norms;            // [padded n], +inf behind n
+    const TensorImageFacts* facts; // of the vectors
+    const uint8_t* queries;        // pieces of the image
+    const float* inverses;         // [padded q] 1 / scale
+    const float* queryNorms;       // [q] |q|^2: L2
+    const uint32_t* allowedBits;   // [n / 32], or nullptr
+    PassedLists passed;
+    uint32_t numQueries;
+    uint32_t numVectors;
+    int slabs;        // of a row
+    int lastSteps;    // steps of 16 components in the last one
+    int stages;       // of the stream through shared memory
+    int queryBuffers; // 2: the next tile of queries is read ahead
+    uint32_t units;   // steps of vectors: kUnit of the shape
+    uint32_t unitsPerChunk;
+    uint32_t queryTiles;
+    uint32_t items;
+};
+
+/// The largest number of vectors of one step is TensorImageLayout::kRowPadding.
+static_assert(TensorImageLayout::kRowPadding % 512 == 0);
+
+} // namespace faiss_bits

@@ -1,0 +1,56 @@
+/// How a scan is cut into items of work.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/knn/fused/tensor/TensorScanParams.h"
+
+namespace faiss_bits {
+
+struct ScanShape {
+    int queries;  ///< of a tile
+    int unit;     ///< vectors of a step
+    int rowBytes; ///< of a vector in the image
+};
+
+/// Sets units, unitsPerChunk, queryTiles and items: as few turns of `blocks`
+/// blocks as possible, counting a start of an item as two steps. Chunks that
+/// many tiles of queries read are small enough for L2 to hold those in work.
+inline void planChunks(
+        TensorScanParams& params,
+        const ScanShape& shape,
+        uint32_t blocks) {
+    constexpr uint64_t kStart = 2;
+    constexpr uint64_t kChunkBytes = 4 << 20;
+    constexpr uint32_t kMostTurns = 256;
+    params.units = (params.numVectors + uint64_t(shape.unit) - 1) / shape.unit;
+    params.queryTiles =
+            (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
+    const uint64_t unitBytes = uint64_t(shape.unit) * shape.rowBytes;
+    const uint64_t mostUnits = params.queryTiles <= 8
+            ? params.units
+            : std::max<uint64_t>(kChunkBytes / unitBytes, 4);
+    uint64_t best = ~uint64_t(0);
+    auto consider = [&](uint64_t chunks) {
+        chunks = std::clamp<uint64_t>(chunks, 1, params.units);
+        const uint64_t perChunk = (params.units + chunks - 1) / chunks;
+        chunks = (params.units + perChunk - 1) / perChunk;
+        const uint64_t items = chunks * params.queryTiles;
+        const uint64_t cost =
+                (items + blocks - 1) / blocks * (perChunk + kStart);
+        if (items < uint64_t(1) << 31 && cost < best) {
+            best = cost;
+            params.unitsPerChunk = uint32_t(perChunk);
+            params.items = uint32_t(items);
+        }
+    };
+    // Chunks whose items fill whole turns, from the fewest that fit L2.
+    const uint64_t least = (params.units + mostUnits - 1) / mostUnits;
+    const uint64_t turns = (least * params.queryTiles + blocks - 1) / blocks;
+    consider(least);
+    for (uint64_t t = turns; t < turns + kMostTurns; ++t) {
+        consider(std::max(least, t * blocks / params.queryTiles));
+    }
+}
+
+} // namespace faiss_bits

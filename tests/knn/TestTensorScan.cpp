@@ -1,0 +1,224 @@
+/// Scans of tensor cores: every pair against exact keys and the proven bound.
+
+#include "tests/common/ExpectError.h"
+#include "tests/knn/TensorHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+constexpr Metric kMetrics[] = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::Cosine};
+
+class TensorScanTest : public GpuTest,
+                       public ::testing::WithParamInterface<TensorScanKernel> {
+   protected:
+    void SetUp() override {
+        GpuTest::SetUp();
+        if (!IsSkipped() && !hasTensorScan(GetParam(), deviceTraits())) {
+            GTEST_SKIP() << "this device or build lacks the kernel";
+        }
+    }
+
+    TensorCase of(
+            Metric metric,
+            int64_t numQueries,
+            int64_t n,
+            int d,
+            TensorValues values = TensorValues::Uniform) const {
+        TensorCase c;
+        c.metric = metric;
+        c.numQueries = numQueries;
+        c.n = n;
+        c.d = d;
+        c.values = values;
+        c.kernel = GetParam();
+        return c;
+    }
+};
+
+constexpr int kDims[] = {
+        1,
+        15,
+        16,
+        17,
+        32,
+        33,
+        48,
+        63,
+        64,
+        65,
+        80,
+        96,
+        128,
+        200,
+        256,
+        257,
+        320,
+        400,
+        768};
+
+TEST_P(TensorScanTest, SmallOfEveryDimension) {
+    for (Metric metric : kMetrics) {
+        for (int d : kDims) {
+            checkTensorCase(of(metric, 20, 200, d));
+        }
+    }
+}
+
+TEST_P(TensorScanTest, Dimensions) {
+    TensorChecked all;
+    for (Metric metric : kMetrics) {
+        for (int d : kDims) {
+            const TensorChecked one = checkTensorCase(of(metric, 130, 1500, d));
+            all.pairs += one.pairs;
+            all.decided += one.decided;
+        }
+    }
+    // Else the bound would be so wide that nothing was tested.
+    EXPECT_GT(all.decided, all.pairs * 0.98);
+}
+
+TEST_P(TensorScanTest, NumbersOfVectors) {
+    for (int d : {3, 20, 64, 130, 300}) {
+        for (int64_t n = 1; n <= 300;
+             n += n < 8 || (n >= 120 && n < 136) || n >= 250 ? 1 : 13) {
+            checkTensorCase(
+                    of(n % 2 ? Metric::L2 : Metric::InnerProduct, 9, n, d));
+        }
+        for (int64_t n : {511, 512, 513, 1023, 1025, 4097}) {
+            checkTensorCase(of(Metric::L2, 5, n, d));
+        }
+    }
+}
+
+TEST_P(TensorScanTest, NumbersOfQueries) {
+    for (int d : {16, 32, 128, 320}) {
+        for (int64_t q = 1; q <= 300; q += q < 4 || q >= 250 ? 1 : 21) {
+            checkTensorCase(
+                    of(q % 2 ? Metric::InnerProduct : Metric::L2, q, 150, d));
+        }
+        for (int64_t q : {63, 64, 65, 127, 128, 129, 511, 513, 1025}) {
+            checkTensorCase(of(Metric::L2, q, 100, d));
+        }
+    }
+}
+
+TEST_P(TensorScanTest, Values) {
+    for (TensorValues values :
+         {TensorValues::Integers,
+          TensorValues::Duplicates,
+          TensorValues::Scattered,
+          TensorValues::Infinities,
+          TensorValues::NaNs,
+          TensorValues::Denormals,
+          TensorValues::Huge,
+          TensorValues::Tiny,
+          TensorValues::Far}) {
+        for (Metric metric : kMetrics) {
+            for (int d : {1, 16, 24, 64, 100, 384}) {
+                checkTensorCase(of(metric, 70, 600, d, values));
+            }
+        }
+    }
+}
+
+TEST_P(TensorScanTest, Types) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Metric metric : kMetrics) {
+            for (int d : {7, 16, 64, 100, 128}) {
+                TensorCase c = of(metric, 40, 500, d);
+                c.type = type;
+                checkTensorCase(c);
+            }
+        }
+    }
+}
+
+TEST_P(TensorScanTest, SmallListsThatOverflow) {
+    for (uint32_t capacity : {1u, 7u, 64u}) {
+        for (int d : {16, 128, 320}) {
+            TensorCase c = of(Metric::L2, 70, 900, d);
+            c.capacity = capacity;
+            checkTensorCase(c);
+        }
+    }
+}
+
+TEST_P(TensorScanTest, SmallFilters) {
+    for (Metric metric : kMetrics) {
+        for (int d : {16, 32, 128, 320}) {
+            for (uint32_t capacity : {0u, 5u}) {
+                TensorCase c = of(metric, 70, 900, d);
+                c.filtered = true;
+                c.capacity = capacity;
+                checkTensorCase(c);
+            }
+        }
+    }
+}
+
+TEST_P(TensorScanTest, AddedLater) {
+    for (int64_t later : {1, 100, 700}) {
+        for (int d : {16, 64, 100, 320}) {
+            for (TensorValues values :
+                 {TensorValues::Uniform, TensorValues::Scattered}) {
+                TensorCase c = of(Metric::L2, 20, 1000, d, values);
+                c.addedLater = later;
+                checkTensorCase(c);
+            }
+        }
+    }
+}
+
+/// Many blocks, several items a block, both buffers of queries.
+TEST_P(TensorScanTest, ManyItems) {
+    checkTensorCase(of(Metric::L2, 1500, 20000, 16));
+    checkTensorCase(of(Metric::InnerProduct, 1300, 10000, 40));
+    checkTensorCase(of(Metric::L2, 3000, 3000, 128));
+    checkTensorCase(of(Metric::L2, 1100, 5000, 200));
+    checkTensorCase(of(Metric::L2, 700, 5000, 400));
+}
+
+TEST_P(TensorScanTest, Nothing) {
+    TensorScanProblem problem;
+    problem.d = 4;
+    problem.kernel = GetParam();
+    runTensorScan(problem, deviceTraits(), nullptr);
+    problem.numQueries = 5;
+    runTensorScan(problem, deviceTraits(), nullptr);
+}
+
+TEST_P(TensorScanTest, Arguments) {
+    TensorScanProblem problem;
+    problem.numQueries = 1;
+    problem.numVectors = 1;
+    problem.d = 4;
+    problem.kernel = GetParam();
+    auto run = [&] { runTensorScan(problem, deviceTraits(), nullptr); };
+    EXPECT_TRUE(throwsNaming(run, "pieces", "nullptr"));
+    problem.d = 0;
+    EXPECT_TRUE(throwsNaming(run, "d", "0"));
+    problem.d = 4;
+    problem.numVectors = int64_t(1) << 32;
+    EXPECT_TRUE(throwsNaming(run, "numVectors", "4294967296"));
+    problem.numVectors = -1;
+    EXPECT_TRUE(throwsNaming(run, "numVectors", "-1"));
+    problem.numVectors = 1;
+    problem.numQueries = -3;
+    EXPECT_TRUE(throwsNaming(run, "numQueries", "-3"));
+    problem.metric = Metric::L1;
+    EXPECT_TRUE(throwsNaming(run, "metric", "2"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        Kernels,
+        TensorScanTest,
+        ::testing::Values(TensorScanKernel::Wgmma, TensorScanKernel::MmaSync),
+        [](const auto& info) {
+            return info.param == TensorScanKernel::Wgmma ? "Wgmma" : "MmaSync";
+        });
+
+} // namespace
+} // namespace faiss_bits::test
