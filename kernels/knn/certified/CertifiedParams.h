@@ -44,9 +44,12 @@ struct CertifiedParams {
     ErrorBound bound;
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
     const RowMaxima* maxima = nullptr;   // the same, for metrics that want them
-    // Where the candidates were found with images of the vectors and queries.
-    const float* imageResidual = nullptr;  // on the device: of all vectors
+    // Where the candidates were found with images of the vectors and queries,
+    // from which for L2 a center was subtracted: the greatest |x - x'| of all
+    // vectors, on the device; |q - q'|; and |q|^2 in float32.
+    const float* imageResidual = nullptr;
     const float* queryResiduals = nullptr; // [rows]
+    const float* queryNorms = nullptr;     // [rows]
     float metricArg = 2;
 
     /// Two bytes a row: not proved; too many neighbours alike to rank them. A

@@ -67,16 +67,7 @@ __global__ void greatestKernel(const float* values, idx_t n, unsigned* out) {
     }
 }
 
-__global__ void rootKernel(const float* value, float* out) {
-    *out = __fsqrt_ru(*value);
-}
-
 } // namespace
-
-void runRoot(const float* value, float* out, cudaStream_t stream) {
-    rootKernel<<<1, 1, 0, stream>>>(value, out);
-    BITS_CUDA_CHECK(cudaGetLastError());
-}
 
 void runWidenQueries(
         const void* queries,

@@ -23,7 +23,4 @@ void runWidenQueries(
 /// Enqueues. Cost: one read.
 void runGreatest(const float* values, idx_t n, float* out, cudaStream_t stream);
 
-/// *out = the root of *value, rounded up. Enqueues.
-void runRoot(const float* value, float* out, cudaStream_t stream);
-
 } // namespace faiss_bits

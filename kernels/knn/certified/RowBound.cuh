@@ -75,11 +75,37 @@ struct RowBound {
     }
 };
 
+/// The bound where candidates were found with images.
+template <Metric kMetric>
+__device__ __forceinline__ RowBound<kMetric> imageBound(
+        const CertifiedParams& params,
+        uint32_t row) {
+    // Sums of squares in float32, of at most 2^22 components, and their roots.
+    const double up = 1 + (params.d + 16) * 0x1p-24;
+    RowBound<kMetric> result;
+    result.bound = params.bound;
+    result.ofImages = true;
+    result.d = params.d;
+    result.norm = sqrt(double(params.queryNorms[row]) + 0x1p-120) * up;
+    // And what the subtraction of the center was rounded by.
+    result.residual =
+            double(params.queryResiduals[row]) + result.norm * 0x1.1p-24;
+    result.imageResidual = double(*params.imageResidual);
+    if (params.bound.ofProducts) {
+        result.greatest =
+                sqrt(double(*params.greatestNorm) * 2 + 0x1p-100) * up;
+    }
+    return result;
+}
+
 /// The bound of a row: the norms are computed by the whole block. `shared` has
 /// room for two values a warp. Begins and ends with the block in step.
 template <Metric kMetric, int Threads>
 __device__ __forceinline__ RowBound<kMetric>
 rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
+    if (params.imageResidual) {
+        return imageBound<kMetric>(params, row);
+    }
     const float* q = params.queries + int64_t(row) * params.d;
     const float* rounded = params.roundedQueries
             ? params.roundedQueries + int64_t(row) * params.d
@@ -129,12 +155,6 @@ rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
         if (!(sumOfQuery + 2 * sumOfVector < 0x1p120)) {
             result.bound.absolute = bounds::kInfinity;
         }
-    }
-    if (params.imageResidual) {
-        result.ofImages = true;
-        result.d = params.d;
-        result.residual = double(params.queryResiduals[row]);
-        result.imageResidual = double(*params.imageResidual);
     }
     if (params.bound.ofProducts) {
         // A sum of squares in float32, of at most 2^22 components.

@@ -7,7 +7,7 @@
 #include "kernels/knn/RowFacts.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
-#include "kernels/knn/fused/GatherSample.h"
+#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/gemm/Product.h"
 #include "kernels/survivors/SurvivorSort.h"
 
@@ -72,18 +72,8 @@ class FusedRun {
               scratch_(scratch),
               launches_(launchesFor(problem.metric)),
               stream_(stream),
-              sample_(sampleProblem(
-                      problem,
-                      plan,
-                      scratch.sample,
-                      scratch.sampleNorms)),
-              distances_(plan.sampling->prepare(
-                      sample_,
-                      {{scratch.sampleFacts, scratch.queryFacts},
-                       scratch.product},
-                      scratch.distances,
-                      plan.samples,
-                      handle)),
+              sample_(sampleProblem(problem, plan, &scratch)),
+              handle_(handle),
               certifier_(
                       problem,
                       int(plan.capacity),
@@ -93,7 +83,6 @@ class FusedRun {
 
     void run() {
         certifier_.begin();
-        scratch_.scan->begin(stream_);
         takeSample();
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
@@ -103,28 +92,45 @@ class FusedRun {
    private:
     void takeSample() {
         runGatherSample(p_, plan_.samples, scratch_.sample, stream_);
+        scratch_.scan->begin(scratch_.sample, plan_.samples, stream_);
+        if (scratch_.rounded) {
+            runToBFloat16(
+                    scratch_.sample,
+                    idx_t(plan_.samples) * p_.d,
+                    scratch_.rounded,
+                    stream_);
+        }
         if (scratch_.sampleNorms) {
             runSquaredNorms(
-                    scratch_.sample,
-                    p_.dataType,
+                    sample_.vectors,
+                    sample_.dataType,
                     true,
                     plan_.samples,
                     p_.d,
                     scratch_.sampleNorms,
                     stream_);
         }
-        runFactsOfRows(
-                sample_, scratch_.sampleFacts, scratch_.queryFacts, stream_);
+        if (scratch_.sampleFacts) {
+            runRowFacts(
+                    rowFactsOf(p_.metric),
+                    sample_.vectors,
+                    sample_.dataType,
+                    true,
+                    plan_.samples,
+                    p_.d,
+                    scratch_.sampleFacts,
+                    stream_);
+        }
     }
 
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
         params.roundedQueries = nullptr; // scans have the exact ones
-        scratch_.scan->enter(params, stream_);
+        const float* queries = scratch_.scan->enter(params, stream_);
         for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
             findLimits(
                     params,
-                    first,
+                    queries,
                     q,
                     std::min(plan_.sampleQueries, count - q));
         }
@@ -143,13 +149,43 @@ class FusedRun {
         certifier_.scanAgain(params);
     }
 
-    /// Of queries first + row .. of a tile that begins with `first`.
+    /// Of the queries row .. row + count - 1 of a tile.
     void findLimits(
             const CertifiedParams& params,
-            idx_t first,
+            const float* queries,
             idx_t row,
             idx_t count) {
-        distances_->run({first + row, count, 0, plan_.samples}, stream_);
+        FlatKnnProblem sample = sample_;
+        sample.queries = queries + row * p_.d;
+        sample.numQueries = count;
+        if (scratch_.roundedQueries) {
+            runToBFloat16(
+                    queries + row * p_.d,
+                    count * p_.d,
+                    scratch_.roundedQueries,
+                    stream_);
+            sample.queries = scratch_.roundedQueries;
+        }
+        if (scratch_.queryFacts) {
+            runRowFacts(
+                    rowFactsOf(p_.metric),
+                    sample.queries,
+                    sample.dataType,
+                    true,
+                    count,
+                    p_.d,
+                    scratch_.queryFacts,
+                    stream_);
+        }
+        plan_.sampling
+                ->prepare(
+                        sample,
+                        {{scratch_.sampleFacts, scratch_.queryFacts},
+                         scratch_.product},
+                        scratch_.distances,
+                        plan_.samples,
+                        handle_)
+                ->run({0, count, 0, plan_.samples}, stream_);
         SampleLimitParams limits;
         limits.search = params;
         limits.search.queries += row * p_.d;
@@ -192,7 +228,7 @@ class FusedRun {
     const Launches launches_;
     cudaStream_t stream_;
     const FlatKnnProblem sample_;
-    std::unique_ptr<TileDistances> distances_;
+    cublasHandle_t handle_;
     Certifier certifier_;
 };
 
@@ -201,14 +237,18 @@ class FusedRun {
 FlatKnnProblem sampleProblem(
         const FlatKnnProblem& problem,
         const FusedPlan& plan,
-        const void* vectors,
-        const float* norms) {
+        const FusedScratch* scratch) {
     FlatKnnProblem sample = problem;
     sample.mode = SearchMode::Plain;
-    sample.vectors = vectors;
+    sample.dataType = plan.method->sampleType;
     sample.vectorsRowMajor = true;
+    sample.queriesRowMajor = true;
+    sample.exactQueries = nullptr;
     sample.numVectors = plan.samples;
-    sample.vectorNorms = norms;
+    if (scratch) {
+        sample.vectors = scratch->rounded ? scratch->rounded : scratch->sample;
+        sample.vectorNorms = scratch->sampleNorms;
+    }
     return sample;
 }
 
@@ -216,16 +256,22 @@ FusedScratch::FusedScratch(
         const FlatKnnProblem& p,
         const FusedPlan& plan,
         WorkspaceSlices& slices) {
-    sample = slices.take<uint8_t>(
-            size_t(plan.samples) * p.d * sizeOf(p.dataType));
+    const size_t components = size_t(plan.samples) * p.d;
+    sample = slices.take<float>(components);
+    const DataType type = plan.method->sampleType;
+    if (type == DataType::BFloat16) {
+        rounded = slices.take<uint8_t>(components * sizeOf(type));
+        roundedQueries = slices.take<uint8_t>(
+                size_t(plan.sampleQueries) * p.d * sizeOf(type));
+    }
     if (wantsSampleNorms(p, plan)) {
         sampleNorms = slices.take<float>(plan.samples);
     }
     if (rowFactsOf(p.metric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);
-        queryFacts = slices.take<float>(p.numQueries);
+        queryFacts = slices.take<float>(plan.sampleQueries);
     }
-    product = slices.take<uint8_t>(Product::workspaceBytes(p.dataType));
+    product = slices.take<uint8_t>(Product::workspaceBytes(type));
     distances = slices.take<float>(size_t(plan.sampleQueries) * plan.samples);
     limits = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/FlatKnn.h"
@@ -15,13 +16,16 @@ class FusedScan {
    public:
     virtual ~FusedScan() = default;
 
-    /// Enqueues what all scans of the search need, once before the first.
-    virtual void begin(cudaStream_t) {}
+    /// Enqueues what all scans of the search need, once before the first. May
+    /// move the sample [samples, d]; then it moves the queries alike.
+    virtual void begin(float* /*sample*/, idx_t /*samples*/, cudaStream_t) {}
 
-    /// Enqueues what the limits of some queries need, before they are made, and
-    /// sets what of the parameters the bound depends on. params.queries are the
-    /// exact ones, row-major.
-    virtual void enter(CertifiedParams&, cudaStream_t) {}
+    /// Enqueues what the scan of some queries needs, and sets what of the
+    /// parameters its bound depends on. params.queries are the exact ones,
+    /// row-major. Returns those that meet the sample.
+    virtual const float* enter(CertifiedParams& params, cudaStream_t) {
+        return params.queries;
+    }
 
     /// Enqueues the scan for the queries that enter() had. The counts are zero.
     virtual void run(
@@ -39,6 +43,10 @@ struct FusedMethod {
     /// True if it can, and is better than distances in memory. Reads shape,
     /// types and layouts.
     bool (*takes)(const FlatKnnProblem& problem);
+
+    /// Of the sample and the queries that meet it: float32, or bfloat16 where a
+    /// product in float32 would be a large part of the work.
+    DataType sampleType;
 
     /// How far its keys may be from the canonical distances.
     ErrorBound (*bound)(const FlatKnnProblem& problem);

@@ -5,20 +5,14 @@
 
 namespace faiss_bits {
 
-/// The search of the sample: its shape, and its vectors and norms where they
-/// are given.
-FlatKnnProblem sampleProblem(
-        const FlatKnnProblem& problem,
-        const FusedPlan& plan,
-        const void* vectors = nullptr,
-        const float* norms = nullptr);
-
 /// Scratch of one run, in the order it is taken.
 struct FusedScratch {
-    void* sample = nullptr;        // [samples, d]
+    float* sample = nullptr;        // [samples, d]
+    void* rounded = nullptr;        // the same in bfloat16
+    void* roundedQueries = nullptr; // [sampleQueries, d], the same
     float* sampleNorms = nullptr;  // [samples], L2 by products
     float* sampleFacts = nullptr;  // [samples], metrics with RowFacts
-    float* queryFacts = nullptr;   // [numQueries], the same
+    float* queryFacts = nullptr;   // [sampleQueries], the same
     void* product = nullptr;       // of the sampling method
     float* distances = nullptr;    // [sampleQueries, samples]
     float* limits = nullptr;       // [tileQueries]
@@ -31,5 +25,11 @@ struct FusedScratch {
             const FusedPlan& plan,
             WorkspaceSlices& slices);
 };
+
+/// The search of the sample: its shape, and with scratch where it lies.
+FlatKnnProblem sampleProblem(
+        const FlatKnnProblem& problem,
+        const FusedPlan& plan,
+        const FusedScratch* scratch = nullptr);
 
 } // namespace faiss_bits

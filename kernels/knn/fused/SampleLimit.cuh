@@ -32,7 +32,10 @@ struct SampleLimit {
                 params.search, row, shared.norms);
         float keys[Items];
         load(row, float(bound.norm * bound.norm), keys);
-        const double key = rankedKey(keys);
+        double key = rankedKey(keys);
+        if (kMetric == Metric::L2) {
+            key = fmax(key, 0.0);
+        }
         if (threadIdx.x == 0) {
             // All vectors nearer than the limit less the bound have passed.
             params.limits[row] = __double2float_ru(key + bound.at(key));

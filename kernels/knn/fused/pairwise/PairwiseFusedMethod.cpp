@@ -29,7 +29,7 @@ class PairwiseFusedScan : public FusedScan {
         }
     }
 
-    void begin(cudaStream_t stream) override {
+    void begin(float*, idx_t, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
         if (vectorFacts_) {
             runRowFacts(
@@ -104,6 +104,7 @@ std::unique_ptr<FusedScan> prepare(
 
 } // namespace
 
-const FusedMethod kPairwiseFusedMethod = {"pairwise", takes, bound, prepare};
+const FusedMethod kPairwiseFusedMethod =
+        {"pairwise", takes, DataType::Float32, bound, prepare};
 
 } // namespace faiss_bits

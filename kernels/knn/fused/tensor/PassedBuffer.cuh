@@ -17,9 +17,9 @@ class PassedBuffer {
     __device__ PassedBuffer(uint64_t* entries, const TensorScanParams& params)
             : entries_(entries), params_(params) {}
 
-    /// Appends one pair a bit. Of bit i the row is the lane's rows[i /
-    /// kColumns] and the column that of i mod kColumns: 8 for every two, as
-    /// fragments of tensor cores have it. All lanes of the warp call it.
+    /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
+    /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
+    /// that a lane has in a fragment (PassTest).
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
@@ -29,50 +29,28 @@ class PassedBuffer {
             uint32_t row,
             uint32_t column) {
         constexpr int kColumns = 32 / kRows;
-        constexpr uint32_t kRowBits =
-                kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            if (row + rowOffset<kRowStep>(r) >= params_.numQueries) {
-                mask &= ~(kRowBits << (r * kColumns));
-            }
-        }
-        // Of a column that exists, or the last tile.
-        if (column + 4 * kColumns > params_.numVectors) {
-#pragma unroll
-            for (int c = 0; c < kColumns; ++c) {
-                if (column + columnOffset(c) >= params_.numVectors) {
-#pragma unroll
-                    for (int r = 0; r < kRows; ++r) {
-                        mask &= ~(1u << (r * kColumns + c));
-                    }
-                }
-            }
-        }
-        const uint32_t mine = __popc(mask);
-        const uint32_t total = __reduce_add_sync(kFullWarp, mine);
-        if (total > uint32_t(kEntries)) {
+        constexpr int kMany = 24;
+        uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
+        if (__popc(lanes) >= kMany) {
             appendAtOnce<kRows, kRowStep>(params_, mask, row, column);
             return;
         }
-        if (fill_ + total > uint32_t(kEntries)) {
-            flush();
+        // Mostly one bit of one lane.
+        while (lanes) {
+            if (fill_ > uint32_t(kEntries - kWarpSize)) {
+                flush();
+            }
+            if (mask) {
+                const int i = __ffs(mask) - 1;
+                mask &= mask - 1;
+                entries_[fill_ + __popc(lanes & lanesBefore())] =
+                        uint64_t(row + rowOffset<kRowStep>(i / kColumns))
+                                << 32 |
+                        (column + columnOffset(i % kColumns));
+            }
+            fill_ += __popc(lanes);
+            lanes = __ballot_sync(kFullWarp, mask != 0);
         }
-        uint32_t place = mine; // inclusive sum over the lanes
-#pragma unroll
-        for (int distance = 1; distance < kWarpSize; distance *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, place, distance);
-            place += int(threadIdx.x % kWarpSize) >= distance ? other : 0;
-        }
-        place += fill_ - mine;
-        while (mask) {
-            const int i = __ffs(mask) - 1;
-            mask &= mask - 1;
-            entries_[place++] =
-                    uint64_t(row + rowOffset<kRowStep>(i / kColumns)) << 32 |
-                    (column + columnOffset(i % kColumns));
-        }
-        fill_ += total;
     }
 
     /// Empties the buffer into the lists. All lanes of the warp call it.
@@ -91,11 +69,20 @@ class PassedBuffer {
         return uint32_t(c / 2 * 8 + c % 2);
     }
 
+    static __device__ __forceinline__ uint32_t lanesBefore() {
+        uint32_t lanes;
+        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
+        return lanes;
+    }
+
+    /// Padding passes where a limit is infinite, or a value NaN.
     static __device__ __forceinline__ bool isAllowed(
             const TensorScanParams& params,
+            uint32_t row,
             uint32_t column) {
-        return !params.allowedBits ||
-                (params.allowedBits[column / 32] >> (column % 32) & 1);
+        return row < params.numQueries && column < params.numVectors &&
+                (!params.allowedBits ||
+                 (params.allowedBits[column / 32] >> (column % 32) & 1));
     }
 
     // Not members, so that the buffer stays in registers.
@@ -111,7 +98,7 @@ class PassedBuffer {
             const uint64_t entry = place < fill ? entries[place] : 0;
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
-            if (place < fill && isAllowed(params, column)) {
+            if (place < fill && isAllowed(params, row, column)) {
                 const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
                 if (slot < lists.capacity) {
                     lists.columns[size_t(row) * lists.capacity + slot] = column;
@@ -121,7 +108,7 @@ class PassedBuffer {
         __syncwarp();
     }
 
-    /// More than the buffer holds: one atomic operation a row and four lanes.
+    /// Many pass: one atomic operation a row and four lanes.
     template <int kRows, int kRowStep>
     static __device__ __noinline__ void appendAtOnce(
             const TensorScanParams& params,
@@ -133,12 +120,11 @@ class PassedBuffer {
         for (int r = 0; r < kRows; ++r) {
             uint32_t bits = mask >> (r * kColumns);
             bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
-            if (params.allowedBits) {
-                for (uint32_t left = bits; left; left &= left - 1) {
-                    const int c = __ffs(left) - 1;
-                    if (!isAllowed(params, column + columnOffset(c))) {
-                        bits &= ~(1u << c);
-                    }
+            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
+            for (uint32_t left = bits; left; left &= left - 1) {
+                const int c = __ffs(left) - 1;
+                if (!isAllowed(params, rowNow, column + columnOffset(c))) {
+                    bits &= ~(1u << c);
                 }
             }
             // The four lanes that share a row are neighbours.
@@ -151,7 +137,6 @@ class PassedBuffer {
                         __shfl_up_sync(kFullWarp, sum, distance, 4);
                 sum += lane >= distance ? other : 0;
             }
-            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
             uint32_t slot = 0;
             if (lane == 3 && sum > 0) {
                 slot = atomicAdd(&lists.counts[rowNow], sum);

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/knn/Norms.h"
-#include "kernels/knn/certified/QueryKernels.h"
 #include "kernels/knn/fused/FusedMethod.h"
+#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits {
@@ -26,73 +26,74 @@ class TensorFusedScan : public FusedScan {
                 slices.take<uint8_t>(tensorImageBytes(p.numVectors, p.d, false));
         queryImage_ =
                 slices.take<uint8_t>(tensorImageBytes(tileQueries, p.d, true));
-        if (!p.vectorNorms) {
-            vectorNorms_ = slices.take<float>(p.numVectors);
+        if (!p.greatestNorm) {
+            greatest_ = slices.take<float>(1);
         }
-        if (!p.greatestNorm || !p.vectorNorms) {
-            greatestNorm_ = slices.take<float>(1);
-        }
-        greatest_ = slices.take<float>(1);
+        queryNorms_ = slices.take<float>(tileQueries);
         if (p.metric == Metric::L2) {
-            queryNorms_ = slices.take<float>(tileQueries);
+            center_ = slices.take<float>(p.d);
+            centerScratch_ = slices.take<float>(2);
+            centered_ = slices.take<float>(size_t(tileQueries) * p.d);
         }
     }
 
-    void begin(cudaStream_t stream) override {
+    void begin(float* sample, idx_t samples, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
-        const float* norms = p.vectorNorms;
-        if (!norms) {
-            runSquaredNorms(
+        if (greatest_) {
+            runGreatestComponent(
                     p.vectors,
                     p.dataType,
-                    true,
                     p.numVectors,
                     p.d,
-                    vectorNorms_,
+                    false,
+                    greatest_,
                     stream);
-            norms = vectorNorms_;
         }
-        const float* greatestNorm = p.greatestNorm;
-        if (greatestNorm_) {
-            runGreatest(norms, p.numVectors, greatestNorm_, stream);
-            greatestNorm = greatestNorm_;
+        if (center_) {
+            runCenter(sample, samples, p.d, centerScratch_, center_, stream);
+            runSubtract(sample, samples, p.d, center_, sample, stream);
         }
-        // No component is greater than the norm of its vector.
-        runRoot(greatestNorm, greatest_, stream);
         TensorImageProblem image;
         image.rows = p.vectors;
         image.type = p.dataType;
         image.n = p.numVectors;
         image.d = p.d;
-        image.norms = p.metric == Metric::L2 ? norms : nullptr;
+        image.center = center_;
         image.greatest = greatest_;
+        image.greatestNorm = p.greatestNorm;
         image.image = tensorImageAt(vectorImage_, p.numVectors, p.d, false);
         runTensorImage(image, stream);
     }
 
-    void enter(CertifiedParams& params, cudaStream_t stream) override {
+    const float* enter(CertifiedParams& params, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
+        const float* queries = params.queries;
+        if (center_) {
+            runSubtract(
+                    queries, params.rows, p.d, center_, centered_, stream);
+            queries = centered_;
+        }
         TensorImageProblem image;
-        image.rows = params.queries;
+        image.rows = queries;
         image.n = params.rows;
         image.d = p.d;
         image.areQueries = true;
         image.image = tensorImageAt(queryImage_, tileQueries_, p.d, true);
         runTensorImage(image, stream);
-        if (queryNorms_) {
-            runSquaredNorms(
-                    params.queries,
-                    DataType::Float32,
-                    true,
-                    params.rows,
-                    p.d,
-                    queryNorms_,
-                    stream);
-        }
+        runSquaredNorms(
+                queries,
+                DataType::Float32,
+                true,
+                params.rows,
+                p.d,
+                queryNorms_,
+                stream);
         params.imageResidual =
                 &tensorImageAt(vectorImage_, p.numVectors, p.d, false)
                          .facts->residual;
         params.queryResiduals = image.image.residuals;
+        params.queryNorms = queryNorms_;
+        return queries;
     }
 
     void run(
@@ -118,10 +119,12 @@ class TensorFusedScan : public FusedScan {
     const idx_t tileQueries_;
     void* vectorImage_ = nullptr;
     void* queryImage_ = nullptr;
-    float* vectorNorms_ = nullptr;
-    float* greatestNorm_ = nullptr;
     float* greatest_ = nullptr;
     float* queryNorms_ = nullptr;
+    // L2: distances do not change where all are moved, and images lose less.
+    float* center_ = nullptr;
+    float* centerScratch_ = nullptr;
+    float* centered_ = nullptr; // the queries
 };
 
 bool takes(const FlatKnnProblem& p) {
@@ -147,6 +150,7 @@ std::unique_ptr<FusedScan> prepare(
 
 } // namespace
 
-const FusedMethod kTensorFusedMethod = {"tensor", takes, bound, prepare};
+const FusedMethod kTensorFusedMethod =
+        {"tensor", takes, DataType::BFloat16, bound, prepare};
 
 } // namespace faiss_bits

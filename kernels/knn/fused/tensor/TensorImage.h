@@ -79,6 +79,9 @@ struct TensorImageProblem {
     idx_t first = 0;
     /// [n] squared norms: vectors, for L2; nullptr otherwise.
     const float* norms = nullptr;
+    /// [d] what is subtracted from every vector, in float32, for L2; the norms
+    /// are then those of the differences, and not read. Counts in residuals.
+    const float* center = nullptr;
     /// [n] 1 / |x|, 0 of a zero row, below 0 of one that has to pass always
     /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows;
     /// nullptr otherwise.
@@ -89,6 +92,9 @@ struct TensorImageProblem {
     /// largest number, and counts in the residual. Vectors without
     /// inverseNorms.
     const float* greatest = nullptr;
+    /// Or one float: the greatest squared norm, whose root no component is
+    /// above. Read where it is given.
+    const float* greatestNorm = nullptr;
     TensorImage image;
 };
 

@@ -30,6 +30,7 @@ struct ImageParams {
     bool aligned; // pieces of rows can be read 16 bytes at a time
     const float* norms;
     const float* inverseNorms;
+    const float* center;
     TensorImage image;
 };
 
@@ -125,11 +126,21 @@ __global__ void __launch_bounds__(kThreads)
                         (TensorImageLayout::kTileRows * params.rowBytes);
         const int rowInTile = int(row % TensorImageLayout::kTileRows);
         float squares = 0.0f;
+        float norm = 0.0f; // squared, of what is left of the center
         bool finite = true;
         for (int p = lane; i < count && p < pieces; p += Lanes) {
             float x[kPiece] = {};
             if (present && p * kPiece < params.d) {
                 readPiece<T>(params, i, p * kPiece, factor, x);
+                if (params.center) {
+#pragma unroll
+                    for (int c = 0; c < kPiece; ++c) {
+                        if (p * kPiece + c < params.d) {
+                            x[c] -= params.center[p * kPiece + c];
+                        }
+                        norm = fmaf(x[c], x[c], norm);
+                    }
+                }
             }
             __half halves[kPiece];
 #pragma unroll
@@ -157,6 +168,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int distance = Lanes / 2; distance >= 1; distance /= 2) {
             squares += __shfl_xor_sync(kFullWarp, squares, distance);
+            norm += __shfl_xor_sync(kFullWarp, norm, distance);
             finite &= bool(__shfl_xor_sync(kFullWarp, int(finite), distance));
         }
         // Up: d + 8 roundings of the sum and the root; a square below 2^-126
@@ -165,7 +177,10 @@ __global__ void __launch_bounds__(kThreads)
         const float rounding = 1.0f + float(params.d + 8) * 0x1p-23f;
         const float residual =
                 (sqrtf(squares) * rounding + float(params.d) * 0x1p-60f) /
-                scale * (1.0f + 0x1p-22f);
+                        scale * (1.0f + 0x1p-22f) +
+                // Each difference was rounded by 2^-24 of itself.
+                (params.center ? sqrtf(norm) * (1.0f + rounding) * 0x1p-24f
+                               : 0.0f);
         if (AreQueries) {
             if (lane == 0 && i < count) {
                 params.image.inverses[row] = 1.0f / scale;
@@ -179,8 +194,9 @@ __global__ void __launch_bounds__(kThreads)
             if (lane == 0 && i < count) {
                 params.image.norms[row] = !present
                         ? __uint_as_float(kInfinityBits)
-                        : params.norms ? params.norms[i]
-                                       : 0.0f;
+                        : params.center ? norm
+                        : params.norms  ? params.norms[i]
+                                        : 0.0f;
             }
         }
     }
@@ -198,8 +214,15 @@ __global__ void __launch_bounds__(kThreads)
 /// Normalised rows have components of at most 1, but for roundings.
 __global__ void startFactsKernel(
         TensorImageFacts* facts,
-        const float* greatest) {
-    const float scale = scaleFor(greatest ? *greatest : 1.0f);
+        const float* greatest,
+        const float* greatestNorm,
+        bool centered) {
+    // A difference from the center, which lies among the vectors, is at most
+    // twice as large; if not, it is cut.
+    const float most = greatestNorm ? sqrtf(*greatestNorm)
+            : greatest              ? *greatest
+                                    : 1.0f;
+    const float scale = scaleFor(most * (centered ? 2.0f : 1.0f));
     *facts = {scale, 1.0f / scale, 0.0f};
 }
 
@@ -277,7 +300,8 @@ void check(const TensorImageProblem& problem) {
     BITS_THROW_IF_NOT_FMT(problem.image.norms, "image.norms = nullptr");
     BITS_THROW_IF_NOT_FMT(problem.image.facts, "image.facts = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            problem.greatest || problem.inverseNorms || problem.first > 0,
+            problem.greatest || problem.greatestNorm || problem.inverseNorms ||
+                    problem.first > 0,
             "greatest = nullptr");
 }
 
@@ -297,11 +321,14 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             false,
             problem.norms,
             problem.inverseNorms,
+            problem.center,
             problem.image};
     if (!problem.areQueries && problem.first == 0) {
         startFactsKernel<<<1, 1, 0, stream>>>(
                 problem.image.facts,
-                problem.inverseNorms ? nullptr : problem.greatest);
+                problem.inverseNorms ? nullptr : problem.greatest,
+                problem.inverseNorms ? nullptr : problem.greatestNorm,
+                problem.center != nullptr);
         BITS_CUDA_CHECK(cudaGetLastError());
     }
     if (params.end == params.first) {

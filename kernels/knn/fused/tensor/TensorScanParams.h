@@ -26,6 +26,7 @@ struct TensorScanParams {
     int lastSteps;    // steps of 16 components in the last one
     int stages;       // of the stream through shared memory
     int queryBuffers; // 2: the next tile of queries is read ahead
+    bool inTurn;      // the two warpgroups multiply in turn
     uint32_t units;   // steps of vectors: kUnit of the shape
     uint32_t unitsPerChunk;
     uint32_t queryTiles;

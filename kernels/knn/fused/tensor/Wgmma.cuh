@@ -36,6 +36,16 @@ __device__ __forceinline__ void wait() {
                  : "memory");
 }
 
+/// The warpgroup's registers a thread, in a kernel of several roles.
+template <int kRegisters>
+__device__ __forceinline__ void lowerRegisters() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void raiseRegisters() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
 #define BITS_EIGHT(c, i)                                        \
     "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), \
             "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), "+f"(c[i + 7])
@@ -49,6 +59,31 @@ __device__ __forceinline__ void multiply(
         int add);
 
 // clang-format off
+template <>
+__device__ __forceinline__ void multiply<64>(
+        float (&c)[32],
+        uint64_t a,
+        uint64_t b,
+        int add) {
+    asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "setp.ne.b32 p, %34, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+            "{"
+            "%0, %1, %2, %3, %4, %5, %6, %7, "
+            "%8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, "
+            "%24, %25, %26, %27, %28, %29, %30, %31}, "
+            "%32, %33, p, 1, 1, 0, 0;\n"
+            "}"
+            : BITS_EIGHT(c, 0),
+              BITS_EIGHT(c, 8),
+              BITS_EIGHT(c, 16),
+              BITS_EIGHT(c, 24)
+            : "l"(a), "l"(b), "r"(add));
+}
+
 template <>
 __device__ __forceinline__ void multiply<128>(
         float (&c)[64],

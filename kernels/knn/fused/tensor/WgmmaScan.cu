@@ -1,5 +1,6 @@
 /// Compiled for sm_90a alone, whose instructions other architectures lack.
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DynamicShared.h"
@@ -9,16 +10,26 @@ namespace faiss_bits {
 
 namespace {
 
-/// Two tiles of queries where that leaves enough for a stream of vectors.
+/// Turns want a tile of vectors in work and most of the next; then a second
+/// tile of queries, read ahead; then more stages.
 void planShared(TensorScanParams& params, WgmmaShape shape, size_t bytes) {
-    constexpr int kEnough = 5;
-    for (params.queryBuffers = 2; params.queryBuffers > 0;
+    const int forTurns = 2 * params.slabs + 1;
+    params.queryBuffers = 2;
+#ifdef TENSOR_TUNE
+    if (getenv("BUFFERS")) params.queryBuffers = atoi(getenv("BUFFERS"));
+#endif
+    for (; params.queryBuffers > 0;
          --params.queryBuffers) {
         for (params.stages = kMaxStages; params.stages > 1; --params.stages) {
             const WgmmaSharedLayout layout(
                     shape, params.slabs, params.stages, params.queryBuffers);
             if (size_t(layout.bytes) <= bytes &&
-                (params.stages >= kEnough || params.queryBuffers == 1)) {
+                (params.stages >= std::max(forTurns, 5) ||
+                 params.queryBuffers == 1)) {
+                params.inTurn = params.stages >= forTurns;
+#ifdef TENSOR_TUNE
+                if (getenv("TURNS")) params.inTurn = params.inTurn && atoi(getenv("TURNS"));
+#endif
                 return;
             }
         }
@@ -41,7 +52,7 @@ void launch(
     const size_t bytes = allowSharedBytes(kernel, layout.bytes);
     const unsigned blocks =
             std::min<unsigned>(params.items, device.multiprocessors);
-    kernel<<<blocks, kWgmmaThreads, bytes, stream>>>(params);
+    kernel<<<blocks, kShape.threads(), bytes, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -1,8 +1,7 @@
 /// The scan on Hopper: products of warpgroups (wgmma), fed by bulk copies.
 ///
-/// One warp of three warpgroups copies, two multiply and compare. These share
-/// each step of vectors, take half of the queries each, and drift apart by
-/// themselves: one compares while the other multiplies.
+/// One thread of a warpgroup copies, the other warpgroups multiply and compare:
+/// while one compares, others multiply.
 ///
 /// Up to d = 256 the block's queries stay in shared memory, and vectors stream
 /// by: 256 queries x 128 vectors. Beyond, both stream: 128 x 256, as with 256
@@ -28,7 +27,7 @@ struct WgmmaScanBody {
     static constexpr int kSlabBytes =
             TensorImageLayout::kTileRows * kShape.rowBytes;
     static constexpr int kBlockBytes = 64 * kShape.rowBytes;
-    static constexpr int kWarps = 8; // that compare
+    static constexpr int kWarps = 4 * kShape.groups(); // that compare
 
     const TensorScanParams& params;
     WgmmaSharedLayout layout;
@@ -68,12 +67,12 @@ struct WgmmaScanBody {
         }
         __syncthreads();
         if (threadIdx.x < 128) {
-            asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+            wgmma::lowerRegisters<kShape.groups() == 4 ? 24 : 40>();
             if (threadIdx.x == 0) {
                 produce();
             }
         } else {
-            asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+            wgmma::raiseRegisters<kShape.groups() == 4 ? 112 : 232>();
             consume();
         }
     }
@@ -184,6 +183,7 @@ struct WgmmaScanBody {
                 __shfl_sync(kFullWarp, int(threadIdx.x) / kWarpSize - 4, 0);
         const int lane = threadIdx.x % kWarpSize;
         const int group = warp / 4;
+        const int half = group % 2; // of the queries
         PassedBuffer buffer(
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
                         warp * PassedBuffer::kEntries,
@@ -193,11 +193,15 @@ struct WgmmaScanBody {
         RingPlace stage;
         RingPlace slot;
         RingPlace queries;
+        const bool inTurn = kMayTakeTurns && params.inTurn;
+        if (inTurn && group == 1) {
+            giveTurn(0);
+        }
         for (uint32_t item = blockIdx.x; item < params.items;
              item += gridDim.x) {
             const uint32_t firstRow =
-                    item % params.queryTiles * (2 * 64 * kBlocks) +
-                    group * (64 * kBlocks);
+                    item % params.queryTiles * kShape.queries() +
+                    half * (64 * kBlocks);
             const bool active = firstRow < params.numQueries;
             test.start(params, firstRow + warp % 4 * 16 + lane / 4);
             uint64_t a = 0;
@@ -205,13 +209,28 @@ struct WgmmaScanBody {
                 waitFor(queriesFull(queries.at), queries.parity);
                 a = wgmma::descriptor<kShape.rowBytes>(sharedAddress(
                         shared +
-                        (2 * queries.at + group) * params.slabs * kSlabBytes));
+                        (2 * queries.at + half) * params.slabs * kSlabBytes));
             }
             const uint32_t end = lastUnit(item);
             for (uint32_t unit = firstUnit(item); unit < end; ++unit) {
+                if (inTurn) {
+                    takeTurn(group);
+                }
                 if (active) {
-                    takeUnit(values, a, unit, stage, slot, group, test, buffer);
+                    takeUnit(
+                            values,
+                            a,
+                            unit,
+                            stage,
+                            slot,
+                            group,
+                            inTurn,
+                            test,
+                            buffer);
                 } else {
+                    if (inTurn) {
+                        giveTurn(1 - group);
+                    }
                     for (int slab = 0; slab < params.slabs; ++slab) {
                         waitFor(full(stage.at), stage.parity);
                         release(empty(stage.at));
@@ -225,7 +244,22 @@ struct WgmmaScanBody {
                 queries.next(params.queryBuffers);
             }
         }
+        if (inTurn && group == 0) {
+            takeTurn(0); // the last that was given: no barrier is left open
+        }
         buffer.flush();
+    }
+
+    /// The groups multiply in turn, so that one compares meanwhile. Left to
+    /// themselves both multiply at half the speed and then both compare.
+    static constexpr bool kMayTakeTurns = kShape.groups() == 2 &&
+            !kShape.streamed;
+
+    __device__ __forceinline__ void takeTurn(int group) const {
+        asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+    }
+    __device__ __forceinline__ void giveTurn(int group) const {
+        asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
     }
 
     /// Each warp for itself: what another warp of the group still reads is no
@@ -245,6 +279,7 @@ struct WgmmaScanBody {
             RingPlace& stage,
             const RingPlace& slot,
             int group,
+            bool inTurn,
             const Test& test,
             PassedBuffer& buffer) const {
         const uint32_t column = unit * kShape.unit();
@@ -253,19 +288,25 @@ struct WgmmaScanBody {
             waitFor(full(stage.at), stage.parity);
             const uint64_t b = wgmma::descriptor<kShape.rowBytes>(
                     sharedAddress(stageAt(stage.at)));
+            const int first = group / 2 * kWidth; // vector of the tile
 #pragma unroll 1
             for (int tile = 0; tile < kShape.tilesOfUnit(); ++tile) {
                 multiplySlab<kLastSteps>(
-                        values, a, b + tile * (kSlabBytes / 16), false);
+                        values,
+                        a,
+                        b + (tile * kSlabBytes + first * kRowBytes) / 16,
+                        false);
                 wgmma::wait<0>();
                 if (tile == kShape.tilesOfUnit() - 1) {
                     release(empty(stage.at));
                     stage.next(params.stages);
                 }
+                const int offset =
+                        tile * TensorImageLayout::kTileRows + first;
                 test.run(
                         values,
-                        norms(slot.at) + tile * kWidth,
-                        column + tile * kWidth,
+                        norms(slot.at) + offset,
+                        column + offset,
                         buffer);
             }
         } else {
@@ -283,13 +324,26 @@ struct WgmmaScanBody {
                 before = stage.at;
                 stage.next(params.stages);
             }
+            // The last step apart: when only that is left, the other group may
+            // begin.
             const Operands operands = nextSlab(a, last, stage, group);
-            multiplySlab<kLastSteps>(
-                    values, operands.left, operands.right, last > 0);
-            wgmma::wait<0>();
+            if constexpr (kLastSteps > 1) {
+                multiplySlab<kLastSteps - 1>(
+                        values, operands.left, operands.right, last > 0);
+            }
+            multiplySlab<1>(
+                    values,
+                    operands.left + 2 * (kLastSteps - 1),
+                    operands.right + 2 * (kLastSteps - 1),
+                    kLastSteps > 1 || last > 0);
+            wgmma::wait<1>();
+            if (inTurn) {
+                giveTurn(1 - group);
+            }
             if (last > 0) {
                 release(empty(before));
             }
+            wgmma::wait<0>();
             release(empty(stage.at));
             stage.next(params.stages);
             test.run(values, norms(slot.at), column, buffer);
@@ -315,7 +369,9 @@ struct WgmmaScanBody {
 };
 
 template <int kRowBytes, bool kStreamed, int kLastSteps, bool kIsL2>
-__global__ void __launch_bounds__(kWgmmaThreads, 1)
+__global__ void __launch_bounds__(
+        WgmmaShape{kRowBytes, kStreamed}.threads(),
+        1)
         wgmmaScanKernel(const __grid_constant__ TensorScanParams params) {
     extern __shared__ __align__(1024) uint8_t shared[];
     WgmmaScanBody<kRowBytes, kStreamed, kLastSteps, kIsL2> body{

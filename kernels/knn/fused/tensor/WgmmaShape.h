@@ -21,19 +21,31 @@ constexpr bool kHasWgmmaScan = true;
 constexpr bool kHasWgmmaScan = false;
 #endif
 
-constexpr int kWgmmaThreads = 384;
 constexpr int kMaxStages = 8;
 
 struct WgmmaShape {
     int rowBytes;  ///< of a slab of the images
     bool streamed; ///< queries too, slab by slab
 
+    /// Warpgroups that multiply and compare: two, which take half of the
+    /// queries each; for short rows, where comparisons take longest, four, so
+    /// that a scheduler has more to choose from: these share the vectors of a
+    /// tile too.
+    BITS_SHAPE constexpr int groups() const {
+#ifdef TENSOR_GROUPS2
+        return 2;
+#endif
+        return rowBytes < 128 ? 4 : 2;
+    }
+    BITS_SHAPE constexpr int threads() const {
+        return 128 * (groups() + 1);
+    }
     /// Of 64 queries, in a warpgroup, and vectors of one product.
     BITS_SHAPE constexpr int blocks() const {
         return streamed ? 1 : 2;
     }
     BITS_SHAPE constexpr int width() const {
-        return streamed ? 256 : 128;
+        return streamed ? 256 : groups() == 4 ? 64 : 128;
     }
     BITS_SHAPE constexpr int queries() const {
         return 2 * 64 * blocks();
@@ -71,7 +83,7 @@ struct WgmmaSharedLayout {
         norms = stages + numStages * shape.stageBytes();
         // A slot more than stages: it is read after its stage was released.
         passed = norms + (numStages + 1) * shape.unit() * 4;
-        barriers = passed + 8 * 128 * 8;
+        barriers = passed + shape.groups() * 4 * 128 * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
 };

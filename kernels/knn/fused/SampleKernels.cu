@@ -1,0 +1,203 @@
+#include "kernels/knn/fused/SampleKernels.h"
+
+#include <algorithm>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/device/Entry.cuh"
+#include "kernels/device/Hash.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocksFor(idx_t elements) {
+    return unsigned(std::clamp<idx_t>(
+            (elements + kThreads - 1) / kThreads, 1, 1 << 16));
+}
+
+template <class T>
+__global__ void gatherKernel(
+        const T* vectors,
+        idx_t n,
+        int d,
+        idx_t rowStride,
+        idx_t columnStride,
+        idx_t samples,
+        float* out) {
+    const idx_t elements = samples * d;
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < elements;
+         i += idx_t(gridDim.x) * kThreads) {
+        const idx_t sample = i / d;
+        const idx_t begin = sample * n / samples;
+        const idx_t end = (sample + 1) * n / samples;
+        const idx_t vector =
+                begin + mixBits(uint32_t(sample)) % uint32_t(end - begin);
+        out[i] = toFloat(vectors[vector * rowStride + i % d * columnStride]);
+    }
+}
+
+template <class T>
+void gather(
+        const FlatKnnProblem& p,
+        idx_t samples,
+        float* out,
+        cudaStream_t stream) {
+    gatherKernel<<<blocksFor(samples * p.d), kThreads, 0, stream>>>(
+            static_cast<const T*>(p.vectors),
+            p.numVectors,
+            p.d,
+            p.vectorsRowMajor ? p.d : 1,
+            p.vectorsRowMajor ? 1 : p.numVectors,
+            samples,
+            out);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <int kCount>
+__device__ __forceinline__ void sumOfBlock(float (&values)[kCount]) {
+    __shared__ float sums[kCount][kThreads / kWarpSize];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+        for (int distance = kWarpSize / 2; distance >= 1; distance /= 2) {
+            values[i] += __shfl_xor_sync(kFullWarp, values[i], distance);
+        }
+        if (threadIdx.x % kWarpSize == 0) {
+            sums[i][threadIdx.x / kWarpSize] = values[i];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+        values[i] = 0;
+        for (int w = 0; w < kThreads / kWarpSize; ++w) {
+            values[i] += sums[i][w];
+        }
+    }
+}
+
+/// A block a component: its mean; the variances add up in *variance.
+__global__ __launch_bounds__(kThreads) void meanKernel(
+        const float* rows,
+        idx_t n,
+        int d,
+        float* variance,
+        float* center) {
+    const int c = blockIdx.x;
+    // About the first row's, so that little is lost where all are alike.
+    const float origin = rows[c];
+    float sums[2] = {}; // and of squares
+    for (idx_t i = threadIdx.x; i < n; i += kThreads) {
+        const float x = rows[i * d + c] - origin;
+        sums[0] += x;
+        sums[1] += x * x;
+    }
+    sumOfBlock(sums);
+    if (threadIdx.x == 0) {
+        const float mean = sums[0] / float(n);
+        center[c] = origin + mean;
+        const float off = fmaxf(sums[1] / float(n) - mean * mean, 0.0f);
+        if (isfinite(off)) {
+            atomicAdd(variance, off / float(d));
+        }
+    }
+}
+
+__global__ void roundCenterKernel(int d, const float* variance, float* center) {
+    const int c = blockIdx.x * kThreads + threadIdx.x;
+    if (c >= d) {
+        return;
+    }
+    // The power of two below the standard deviation.
+    const float step = *variance > 0 && isfinite(*variance)
+            ? exp2f(floorf(0.5f * log2f(*variance)))
+            : 0.0f;
+    float rounded = center[c];
+    if (step > 0) {
+        rounded = rintf(rounded / step) * step;
+    }
+    center[c] = isfinite(rounded) ? rounded : 0.0f;
+}
+
+__global__ void subtractKernel(
+        const float* rows,
+        idx_t elements,
+        int d,
+        const float* center,
+        float* out) {
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < elements;
+         i += idx_t(gridDim.x) * kThreads) {
+        out[i] = rows[i] - center[i % d];
+    }
+}
+
+__global__ void
+toBFloat16Kernel(const float* values, idx_t count, __nv_bfloat16* out) {
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
+         i += idx_t(gridDim.x) * kThreads) {
+        out[i] = __float2bfloat16(values[i]);
+    }
+}
+
+} // namespace
+
+void runGatherSample(
+        const FlatKnnProblem& problem,
+        idx_t samples,
+        float* out,
+        cudaStream_t stream) {
+    switch (problem.dataType) {
+        case DataType::Float32:
+            return gather<float>(problem, samples, out, stream);
+        case DataType::Float16:
+            return gather<__half>(problem, samples, out, stream);
+        case DataType::BFloat16:
+            return gather<__nv_bfloat16>(problem, samples, out, stream);
+    }
+}
+
+void runCenter(
+        const float* rows,
+        idx_t n,
+        int d,
+        float* scratch,
+        float* center,
+        cudaStream_t stream) {
+    BITS_CUDA_CHECK(cudaMemsetAsync(scratch, 0, 2 * sizeof(float), stream));
+    meanKernel<<<unsigned(d), kThreads, 0, stream>>>(
+            rows, n, d, scratch, center);
+    roundCenterKernel<<<blocksFor(d), kThreads, 0, stream>>>(
+            d, scratch, center);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runSubtract(
+        const float* rows,
+        idx_t n,
+        int d,
+        const float* center,
+        float* out,
+        cudaStream_t stream) {
+    if (n > 0) {
+        subtractKernel<<<blocksFor(n * d), kThreads, 0, stream>>>(
+                rows, n * d, d, center, out);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+}
+
+void runToBFloat16(
+        const float* values,
+        idx_t count,
+        void* out,
+        cudaStream_t stream) {
+    if (count > 0) {
+        toBFloat16Kernel<<<blocksFor(count), kThreads, 0, stream>>>(
+                values, count, static_cast<__nv_bfloat16*>(out));
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+}
+
+} // namespace faiss_bits

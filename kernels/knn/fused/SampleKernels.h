@@ -1,0 +1,45 @@
+#pragma once
+
+#include "kernels/knn/FlatKnn.h"
+
+/// What is done to a sample of the vectors, and to queries that meet it.
+namespace faiss_bits {
+
+/// Enqueues the copy of a random sample of a problem's vectors to
+/// out [samples, d], row-major: one from each of as many even parts, the same
+/// ones in every run. Single vectors, as neighbours in memory are often alike.
+/// samples <= n.
+void runGatherSample(
+        const FlatKnnProblem& problem,
+        idx_t samples,
+        float* out,
+        cudaStream_t stream);
+
+/// Enqueues center [d] = the mean of rows [n, d], to a precision of about their
+/// standard deviation: vectors of small integers less the center are small
+/// integers still. 0 where the mean is not finite. scratch: two floats.
+void runCenter(
+        const float* rows,
+        idx_t n,
+        int d,
+        float* scratch,
+        float* center,
+        cudaStream_t stream);
+
+/// Enqueues out [n, d] = rows - center, rounded to float32; in place too.
+void runSubtract(
+        const float* rows,
+        idx_t n,
+        int d,
+        const float* center,
+        float* out,
+        cudaStream_t stream);
+
+/// Enqueues out [count] = values, rounded to bfloat16.
+void runToBFloat16(
+        const float* values,
+        idx_t count,
+        void* out,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
