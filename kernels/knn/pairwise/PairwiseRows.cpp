@@ -30,6 +30,16 @@ PairwiseRows rowsOf(
 
 } // namespace
 
+PairwiseRows pairwiseRows(
+        const void* data,
+        DataType type,
+        bool rowMajor,
+        idx_t count,
+        int d,
+        const float* facts) {
+    return rowsOf(data, type, rowMajor, count, d, 0, count, facts);
+}
+
 PairwiseParams pairwiseParams(
         const FlatKnnProblem& problem,
         const RowFactsOf& facts,

@@ -5,6 +5,15 @@
 
 namespace faiss_bits {
 
+/// All `count` rows of a matrix.
+PairwiseRows pairwiseRows(
+        const void* data,
+        DataType type,
+        bool rowMajor,
+        idx_t count,
+        int d,
+        const float* facts);
+
 /// The vectors, the queries and the place of one tile, for kernels that take
 /// them component by component.
 PairwiseParams pairwiseParams(

@@ -8,7 +8,10 @@
 ///     kLogs     it reads the logarithms of the components (logOf)
 ///     kFacts    it reads RowFacts of vector and query, and is for pairs where
 ///               neither is below 0 ("fit"); kRest says what others get
+///     staged    what a component is in shared memory
 ///     add       the next components of a pair to its sum
+///     start     the same to a sum of 0; where there is none, add does it
+///     join      of sums over different components of a pair
 ///     finish    the distance of a fit pair
 ///
 /// Every operation is written out, so that a pair has the same bits in tiles of
@@ -78,6 +81,14 @@ struct PlainTerm {
     static constexpr UnfitPairs kUnfit = UnfitPairs::None;
     static constexpr Metric kMetric = Metric::L1; // of canonical distances
 
+    __device__ static float staged(float x) {
+        return x;
+    }
+
+    __device__ static float join(float a, float b) {
+        return __fadd_rn(a, b);
+    }
+
     __device__ static float finish(float sum, float, float) {
         return sum;
     }
@@ -85,6 +96,12 @@ struct PlainTerm {
 
 /// Two instructions a component.
 struct L1Term : PlainTerm {
+    __device__ __forceinline__ static float start(
+            const float (&x)[1],
+            const float (&q)[1]) {
+        return fabsf(__fadd_rn(x[0], -q[0]));
+    }
+
     __device__ __forceinline__ static void add(
             float& sum,
             const float (&x)[1],
@@ -95,6 +112,16 @@ struct L1Term : PlainTerm {
 };
 
 struct LinfTerm : PlainTerm {
+    __device__ static float join(float a, float b) {
+        return pairwise::larger(a, b);
+    }
+
+    __device__ __forceinline__ static float start(
+            const float (&x)[1],
+            const float (&q)[1]) {
+        return fabsf(__fadd_rn(x[0], -q[0]));
+    }
+
     __device__ __forceinline__ static void add(
             float& sum,
             const float (&x)[1],
@@ -150,19 +177,25 @@ struct CanberraTerm : PlainTerm {
     static constexpr bool kFacts = true;
     static constexpr UnfitPairs kUnfit = UnfitPairs::Second;
 
+    /// Twice the component, which changes no term; of zero 2^-64. Beside
+    /// components from 2^-39 on that is lost in rounding, and two of them
+    /// differ by 0 over 2^-63: no size is zero, and the product of two is in
+    /// [2^-126, 2^124], as is its reciprocal.
+    __device__ static float staged(float x) {
+        return x == 0 ? 0x1p-64f : __fmul_rn(2.0f, x);
+    }
+
     __device__ __forceinline__ static void add(
             float& sum,
             const float (&x)[2],
             const float (&q)[2],
             float) {
-        // A size of 0 stands over a difference of 0; others are above 2^-41.
-        constexpr float kNotZero = 0x1p-50f;
         float difference[2];
         float size[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             difference[i] = fabsf(__fadd_rn(x[i], -q[i]));
-            size[i] = fmaxf(__fadd_rn(fabsf(x[i]), fabsf(q[i])), kNotZero);
+            size[i] = __fadd_rn(fabsf(x[i]), fabsf(q[i]));
         }
         const float crossed = __fmaf_rn(
                 difference[1], size[0], __fmul_rn(difference[0], size[1]));
@@ -193,7 +226,8 @@ struct CanberraTerm : PlainTerm {
         }
     };
 
-    /// Of a pair that is not fit.
+    /// Of a pair that is not fit. It does not need the first sum.
+    static constexpr bool kUnfitOfBoth = false;
     __device__ __forceinline__ static float finishUnfit(float, float second) {
         return second;
     }
@@ -222,6 +256,7 @@ struct BrayCurtisTerm : L1Term {
         }
     };
 
+    static constexpr bool kUnfitOfBoth = true;
     __device__ __forceinline__ static float finishUnfit(
             float sum,
             float second) {
@@ -237,6 +272,12 @@ struct JaccardTerm : PlainTerm {
     static constexpr bool kFacts = true;
     static constexpr UnfitPairs kUnfit = UnfitPairs::Canonical;
     static constexpr Metric kMetric = Metric::Jaccard;
+
+    __device__ __forceinline__ static float start(
+            const float (&x)[1],
+            const float (&q)[1]) {
+        return fminf(x[0], q[0]);
+    }
 
     __device__ __forceinline__ static void add(
             float& sum,
