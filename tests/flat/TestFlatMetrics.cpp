@@ -40,8 +40,11 @@ std::vector<FaissMetric> faissMetrics() {
 
 const std::vector<FaissMetric> kMetrics = faissMetrics<faiss::MetricType>();
 
-/// Components in [0, 1), one in four 0, exact in float16 if asked for.
-std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
+/// Components in [0, 1), one in four 0, exact in `type`.
+std::vector<float> components(
+        int64_t count,
+        uint32_t seed,
+        DataType type = DataType::Float32) {
     std::mt19937 random(seed);
     std::vector<float> x(count);
     for (float& one : x) {
@@ -49,7 +52,7 @@ std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
                 ? 0.f
                 : std::uniform_real_distribution<float>(0.f, 1.f)(random);
     }
-    roundAllTo(useFloat16 ? DataType::Float16 : DataType::Float32, x);
+    roundAllTo(type, x);
     return x;
 }
 
@@ -84,7 +87,7 @@ std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
         if (largest) {
             std::reverse(sorted.begin(), sorted.end());
         }
-        std::vector<bool> seen(n, false);
+        std::vector<bool> seen(n);
         for (int j = 0; j < k; ++j) {
             const int64_t id = out.labels[i * k + j];
             const float distance = out.distances[i * k + j];
@@ -107,17 +110,15 @@ class FlatMetricsIndex : public GpuTest {};
 
 TEST_F(FlatMetricsIndex, SmallSearch) {
     for (const FaissMetric& metric : kMetrics) {
-        for (bool useFloat16 : {false, true}) {
+        for (DataType storage : kStorages) {
             for (int d : {3, 40}) {
-                const auto vectors = components(700 * d, 1, useFloat16);
-                GpuIndexBitsFlatConfig config;
-                config.useFloat16 = useFloat16;
+                const auto vectors = components(700 * d, 1, storage);
                 GpuIndexBitsFlat index(
-                        sharedResources(), d, metric.type, config);
+                        sharedResources(), d, metric.type, configOf(storage));
                 index.metric_arg = metric.arg;
                 index.add(700, vectors.data());
                 for (int64_t q : {1, 9, 140}) {
-                    const auto queries = components(q * d, 2, useFloat16);
+                    const auto queries = components(q * d, 2, storage);
                     EXPECT_TRUE(areNearest(
                             metric,
                             d,
@@ -133,8 +134,8 @@ TEST_F(FlatMetricsIndex, SmallSearch) {
 
 TEST_F(FlatMetricsIndex, SmallCopiesKeepTheArgument) {
     const int d = 6;
-    const auto vectors = components(300 * d, 1, false);
-    const auto queries = components(5 * d, 2, false);
+    const auto vectors = components(300 * d, 1);
+    const auto queries = components(5 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         faiss::IndexFlat cpu(d, metric.type);
         cpu.metric_arg = metric.arg;
@@ -211,8 +212,8 @@ class BfKnnMetrics : public GpuTest {
 
 TEST_F(BfKnnMetrics, SmallEveryMetric) {
     const int d = 10;
-    const auto vectors = components(500 * d, 1, false);
-    const auto queries = components(30 * d, 2, false);
+    const auto vectors = components(500 * d, 1);
+    const auto queries = components(30 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         SearchOutput out;
         auto args = arguments(d, vectors, queries, 15, out);
@@ -226,10 +227,10 @@ TEST_F(BfKnnMetrics, SmallEveryMetric) {
 /// Those that FAISS has no number for.
 TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
     const int d = 10;
-    const auto vectors = components(500 * d, 1, false);
+    const auto vectors = components(500 * d, 1);
     for (Metric ours : {Metric::Cosine, Metric::Jaccard}) {
         for (int64_t q : {3, 30}) {
-            const auto queries = components(q * d, 2, false);
+            const auto queries = components(q * d, 2);
             SearchOutput out;
             const auto args = arguments(d, vectors, queries, 15, out);
             gpu::bfKnnBits(sharedResources(), args, ours);
@@ -241,8 +242,8 @@ TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
 
 TEST_F(BfKnnMetrics, SmallAllDistances) {
     const int d = 7;
-    const auto vectors = components(261 * d, 1, false);
-    const auto queries = components(19 * d, 2, false);
+    const auto vectors = components(261 * d, 1);
+    const auto queries = components(19 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         SearchOutput out;
         auto args = arguments(d, vectors, queries, -1, out);
