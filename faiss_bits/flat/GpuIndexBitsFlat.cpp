@@ -10,6 +10,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
+#include "faiss_bits/flat/VectorFacts.h"
 
 namespace faiss_bits::gpu {
 
@@ -109,6 +110,7 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(index)->metric_type,
                   checked(config)),
           useBFloat16_(config.useBFloat16),
+          facts_(std::make_unique<detail::VectorFacts>()),
           counters_(makeCounters(*resources_, config_.device)) {
     copyFrom(index);
 }
@@ -135,6 +137,7 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(metric),
                   checked(config)),
           useBFloat16_(config.useBFloat16),
+          facts_(std::make_unique<detail::VectorFacts>()),
           counters_(makeCounters(*resources_, config_.device)) {
     if (useBFloat16_) {
         reset(); // in place of FAISS's storage
@@ -151,6 +154,7 @@ DataType GpuIndexBitsFlat::storageType_() const {
 }
 
 void GpuIndexBitsFlat::reset() {
+    facts_->forget();
     if (!useBFloat16_) {
         GpuIndexFlat::reset();
         return;
@@ -183,6 +187,7 @@ void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
     checked(index);
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf(*resources_, config_.device);
+    facts_->forget();
     withFaissErrors([&] {
         detail::rebuild(
                 context,
@@ -231,6 +236,7 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     const GpuContext context = contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         detail::viewOf(*data_, storageType_()); // or throws
+        facts_->forget();
         detail::appendVectors(context, config_.memorySpace, *data_, d, x, n);
         ntotal += n;
     });

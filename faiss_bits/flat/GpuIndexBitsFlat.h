@@ -21,7 +21,8 @@ constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
 class GpuSearchCounters;
-}
+class VectorFacts;
+} // namespace detail
 
 /// Options of GpuIndexBitsFlat: FAISS's own, and bfloat16.
 ///
@@ -80,7 +81,9 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 ///          comes from cudaMalloc: this and its release wait for the device. So
 ///          does a search where less than 32 MiB is free there, or less than
 ///          kernels/knn/FlatKnn.h says for k beyond 2048: about 100 k bytes, or
-///          6 n + 16 k where that is less. Host arrays take two pages
+///          6 n + 16 k where that is less. Host arrays take two pages.
+///          Canberra, BrayCurtis, JensenShannon and Jaccard: 4 bytes a vector
+///          are kept from a search to the next, until vectors come or go
 /// Errors   FaissException naming the argument and its value: k out of range,
 ///          a null pointer, memory of another device, an unsupported metric, a
 ///          SearchParameters that would have to be ignored, no CUDA device; and
@@ -278,6 +281,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const faiss::SearchParameters* params) const;
 
     const bool useBFloat16_;
+    std::unique_ptr<detail::VectorFacts> facts_;
     std::unique_ptr<detail::GpuSearchCounters> counters_;
 };
 

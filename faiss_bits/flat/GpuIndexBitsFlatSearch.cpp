@@ -12,6 +12,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/SearchFilter.h"
+#include "faiss_bits/flat/VectorFacts.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
@@ -175,6 +176,13 @@ void GpuIndexBitsFlat::searchPage_(
         problem.idType = IdType::Int64;
         problem.device = deviceTraits(context.device);
         filter.apply(problem);
+        // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
+        // leaves other norms than ours.
+        if (view.greatestNorm) {
+            facts_->giveTo(problem, context);
+        } else {
+            facts_->forget();
+        }
 
         // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
         // distances are those of the queries as they came.

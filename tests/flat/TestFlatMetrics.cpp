@@ -157,6 +157,88 @@ TEST_F(FlatMetricsIndex, SmallCopiesKeepTheArgument) {
     }
 }
 
+/// What is known of the vectors from one search to the next follows them,
+/// whatever changes them: the same bits as an index that has just been made.
+TEST_F(FlatMetricsIndex, SmallVectorsThatChange) {
+    const int d = 6;
+    const int64_t n = 300;
+    const auto queries = components(40 * d, 2);
+    const auto usual = components(n * d, 1);
+    auto large = components(n * d, 3);
+    for (float& x : large) {
+        x *= 2e37f; // out of the range of every fast arithmetic
+    }
+    const auto join = [](std::vector<float> a, const std::vector<float>& b) {
+        a.insert(a.end(), b.begin(), b.end());
+        return a;
+    };
+    for (const FaissMetric& metric : kMetrics) {
+        for (DataType storage : {DataType::Float32, DataType::BFloat16}) {
+            const auto add = [&](GpuIndexBitsFlat& index,
+                                 const std::vector<float>& x) {
+                index.add(int64_t(x.size()) / d, x.data());
+            };
+            GpuIndexBitsFlat index(
+                    sharedResources(), d, metric.type, configOf(storage));
+            index.metric_arg = metric.arg;
+            const auto expectFresh = [&](const std::vector<float>& x) {
+                GpuIndexBitsFlat fresh(
+                        sharedResources(),
+                        d,
+                        index.metric_type,
+                        configOf(storage));
+                fresh.metric_arg = index.metric_arg;
+                add(fresh, x);
+                for (int again = 0; again < 2; ++again) {
+                    EXPECT_TRUE(sameOutput(
+                            searchOnHost(index, queries, 20),
+                            searchOnHost(fresh, queries, 20)))
+                            << metricName(metric.ours) << " p=" << metric.arg
+                            << " storage " << int(storage);
+                }
+            };
+            add(index, usual);
+            expectFresh(usual);
+            add(index, large);
+            expectFresh(join(usual, large));
+            index.reserve(5000);
+            expectFresh(join(usual, large));
+            index.reset();
+            add(index, join(large, usual)); // as many as before
+            expectFresh(join(large, usual));
+
+            faiss::IndexFlat cpu(d, metric.type);
+            cpu.metric_arg = metric.arg;
+            cpu.add(n, usual.data());
+            cpu.add(n, usual.data());
+            index.copyFrom(&cpu);
+            expectFresh(join(usual, usual));
+            if (storage == DataType::Float32) {
+                cpu.reset();
+                cpu.add(n, usual.data());
+                cpu.add(n, large.data());
+                index.GpuIndexFlat::copyFrom(&cpu);
+                expectFresh(join(usual, large));
+                // As many vectors as at the last search that knew them.
+                index.copyFrom(&cpu);
+                expectFresh(join(usual, large));
+                cpu.reset();
+                cpu.add(n, large.data());
+                index.GpuIndexFlat::copyFrom(&cpu);
+                add(index, usual);
+                expectFresh(join(large, usual));
+            }
+            for (const FaissMetric& other : kMetrics) {
+                index.metric_type = other.type;
+                index.metric_arg = other.arg;
+                expectFresh(
+                        storage == DataType::Float32 ? join(large, usual)
+                                                     : join(usual, usual));
+            }
+        }
+    }
+}
+
 TEST_F(FlatMetricsIndex, SmallMissingArgument) {
     const std::vector<float> x(8, 1.f);
     GpuIndexBitsFlat index(sharedResources(), 4, faiss::METRIC_Lp);
