@@ -322,6 +322,46 @@ TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
     }
 }
 
+/// In either mode what an index finds in it.
+TEST_F(BfKnnMetrics, SmallModes) {
+    const int d = 10;
+    const auto vectors = components(500 * d, 1);
+    auto metrics = kMetrics;
+    metrics.push_back({faiss::METRIC_L2, Metric::L2});
+    metrics.push_back({faiss::METRIC_INNER_PRODUCT, Metric::InnerProduct});
+    for (const FaissMetric& metric : metrics) {
+        GpuIndexBitsFlat index(sharedResources(), d, metric.type);
+        index.metric_arg = metric.arg;
+        index.add(500, vectors.data());
+        for (int64_t q : {3, 30}) {
+            const auto queries = components(q * d, 2);
+            SearchOutput out;
+            auto args = arguments(d, vectors, queries, 15, out);
+            args.metric = metric.type;
+            args.metricArg = metric.arg;
+            const auto expectAsIndex = [&](SearchMode mode) {
+                index.search_mode = mode;
+                EXPECT_TRUE(sameOutput(out, searchOnHost(index, queries, 15)))
+                        << metricName(metric.ours) << " mode " << int(mode);
+            };
+            gpu::bfKnnBits(sharedResources(), args);
+            expectAsIndex(SearchMode::Certified);
+            for (auto mode : {SearchMode::Plain, SearchMode::Certified}) {
+                gpu::bfKnnBits(sharedResources(), args, mode);
+                expectAsIndex(mode);
+                gpu::bfKnnBits(sharedResources(), args, metric.ours, mode);
+                expectAsIndex(mode);
+            }
+            EXPECT_TRUE(faissThrowsNaming(
+                    [&] {
+                        gpu::bfKnnBits(sharedResources(), args, SearchMode(7));
+                    },
+                    "mode",
+                    "7"));
+        }
+    }
+}
+
 TEST_F(BfKnnMetrics, SmallAllDistances) {
     const int d = 7;
     const auto vectors = components(261 * d, 1);
