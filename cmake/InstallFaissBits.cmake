@@ -40,7 +40,7 @@ endforeach()
 set(faiss_bits_excluded "")
 foreach(pattern python dropin GpuStaging.h PagedCall.h PagePlan.h Waiting.h
     FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
-    SelectorTree.h VectorKernels.h)
+    SelectorTree.h VectorFacts.h VectorKernels.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)

@@ -1,6 +1,11 @@
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 
+#include <typeinfo>
+
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/MetaIndexes.h>
+#include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
@@ -22,6 +27,12 @@ faiss::Index* cloneFlat(
     return clone.release();
 }
 
+/// The containers that FAISS's cloner copies part by part.
+bool holdsOthers(const faiss::Index* index) {
+    return dynamic_cast<const faiss::IndexIDMap*>(index) ||
+            dynamic_cast<const faiss::IndexPreTransform*>(index);
+}
+
 } // namespace
 
 faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
@@ -30,6 +41,7 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
         GpuIndexBitsFlatConfig config;
         config.device = device;
         config.useFloat16 = useFloat16;
+        config.useBFloat16 = useBFloat16;
         config.storeTransposed = storeTransposed;
         copyCuvsChoice(config, static_cast<const GpuClonerOptions&>(*this));
         if (flat->metric_type == faiss::METRIC_L2) {
@@ -43,6 +55,12 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
                     .release();
         }
     }
+    // What holds other indexes comes back here with each of them.
+    FAISS_THROW_IF_NOT_FMT(
+            !useBFloat16 || holdsOthers(index),
+            "useBFloat16 = true, but index is a %s, which no index of ours "
+            "takes the place of",
+            typeid(*index).name());
     return ToGpuCloner::clone_Index(index);
 }
 
@@ -50,12 +68,14 @@ faiss::Index* index_cpu_to_gpu(
         faiss::gpu::GpuResourcesProvider* provider,
         int device,
         const faiss::Index* index,
-        const faiss::gpu::GpuClonerOptions* options) {
+        const faiss::gpu::GpuClonerOptions* options,
+        bool useBFloat16) {
     detail::requireNotNull(provider, "provider");
     detail::requireNotNull(index, "index");
     detail::requireDevice(device);
     const faiss::gpu::GpuClonerOptions defaults;
     BitsToGpuCloner cloner(provider, device, options ? *options : defaults);
+    cloner.useBFloat16 = useBFloat16;
     return cloner.clone_Index(index);
 }
 

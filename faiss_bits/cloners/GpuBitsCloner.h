@@ -8,11 +8,15 @@ namespace faiss_bits::gpu {
 ///
 /// An IndexFlat of METRIC_L2 becomes a GpuIndexBitsFlatL2, one of
 /// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP, one of another metric that we
-/// have a GpuIndexBitsFlat (useFloat16 chooses the storage); also where it is
-/// the inner index of an IndexIDMap or IndexPreTransform. Other metrics and
-/// other index types go to FAISS's cloner.
+/// have a GpuIndexBitsFlat (useFloat16 or useBFloat16 chooses the storage);
+/// also where it is the inner index of an IndexIDMap or IndexPreTransform.
+/// Other metrics and other index types go to FAISS's cloner.
 struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     using faiss::gpu::ToGpuCloner::ToGpuCloner;
+
+    /// As GpuIndexBitsFlatConfig::useBFloat16. FAISS's cloner has no such
+    /// storage: an index that it would have to clone is a FaissException.
+    bool useBFloat16 = false;
 
     faiss::Index* clone_Index(const faiss::Index* index) override;
 };
@@ -20,14 +24,18 @@ struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
 /// Copies a CPU index to a GPU, as faiss::gpu::index_cpu_to_gpu, with
 /// BitsToGpuCloner. faiss::gpu::index_gpu_to_cpu is the way back.
 ///
-/// options  null: FAISS's defaults
-/// Result   a new index, owned by the caller
-/// Errors   FaissException: a null pointer, a device that does not exist, an
-///          index that FAISS cannot clone, not enough memory
+/// options      null: FAISS's defaults
+/// useBFloat16  store the vectors of flat indexes as bfloat16, for which
+///              FAISS's options have no field
+/// Result       a new index, owned by the caller
+/// Errors       FaissException: a null pointer, a device that does not exist,
+///              an index that FAISS cannot clone, or that would have to be one
+///              of FAISS's with useBFloat16, not enough memory
 faiss::Index* index_cpu_to_gpu(
         faiss::gpu::GpuResourcesProvider* provider,
         int device,
         const faiss::Index* index,
-        const faiss::gpu::GpuClonerOptions* options = nullptr);
+        const faiss::gpu::GpuClonerOptions* options = nullptr,
+        bool useBFloat16 = false);
 
 } // namespace faiss_bits::gpu

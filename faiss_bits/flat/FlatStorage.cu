@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include <faiss/impl/FaissAssert.h>
 #include <faiss/gpu/impl/FlatIndex.cuh>
 
 #include "faiss_bits/common/PagedCall.h"
@@ -63,12 +64,34 @@ NormsTensor& normsOf(FlatIndex& data) {
     return data.*memberOf(NormsTag());
 }
 
-DeviceVector<char>& rawOf(FlatIndex& data) {
-    return data.getUseFloat16() ? data.*memberOf(Raw16Tag())
-                                : data.*memberOf(Raw32Tag());
+// A FlatIndex that says it holds float32 has its tensor of vectors made of
+// rawData32_, and leaves rawData16_ alone, until it clears both. So bfloat16
+// lies in rawData16_ of one that has 0 dimensions: its tensor is [n, 0] and
+// null. FAISS makes none like it, as its indexes have dimensions.
+DataType typeOf(FlatIndex& data) {
+    if (data.getDim() == 0) {
+        return DataType::BFloat16;
+    }
+    return data.getUseFloat16() ? DataType::Float16 : DataType::Float32;
 }
 
-void appendAsHalf(
+DeviceVector<char>& rawOf(FlatIndex& data) {
+    return typeOf(data) == DataType::Float32 ? data.*memberOf(Raw32Tag())
+                                             : data.*memberOf(Raw16Tag());
+}
+
+/// FlatIndex::reserve, whatever is stored. It also makes the tensor of vectors
+/// anew, of those that are counted.
+void reserveRows(FlatIndex& data, int d, idx_t capacity, cudaStream_t stream) {
+    if (typeOf(data) == DataType::BFloat16) {
+        rawOf(data).reserve(
+                size_t(capacity) * d * sizeOf(DataType::BFloat16), stream);
+    }
+    data.reserve(size_t(capacity), stream);
+}
+
+void appendAs(
+        DataType type,
         const GpuContext& context,
         DeviceVector<char>& raw,
         int d,
@@ -78,17 +101,18 @@ void appendAsHalf(
     const int rows = call.input("x", x, size_t(d) * sizeof(float));
     PageLimits limits;
     limits.rows = n;
-    limits.scratchBytesPerRow = size_t(d) * sizeof(half);
+    limits.scratchBytesPerRow = size_t(d) * sizeOf(type);
     call.run(limits, [&](const Page& page) {
         const size_t bytes = size_t(page.rows) * limits.scratchBytesPerRow;
-        auto halves = allocTemporary(context, bytes);
-        runFloatToHalf(
+        auto rounded = allocTemporary(context, bytes);
+        runFromFloat(
+                type,
                 page.as<const float>(rows),
-                halves.get(),
+                rounded.get(),
                 page.rows * d,
                 context.stream);
         raw.append(
-                static_cast<const char*>(halves.get()),
+                static_cast<const char*>(rounded.get()),
                 bytes,
                 context.stream,
                 true /* reserve no more than this */);
@@ -108,6 +132,7 @@ bool isOurs(FlatIndex& data, idx_t n) {
 void fillNorms(
         const GpuContext& context,
         FlatIndex& data,
+        int d,
         NormsTensor& norms,
         idx_t before,
         idx_t total) {
@@ -121,15 +146,13 @@ void fillNorms(
                 context.stream));
         first = before;
     }
-    const bool isHalf = data.getUseFloat16();
-    const size_t rowBytes =
-            size_t(data.getDim()) * (isHalf ? sizeof(half) : sizeof(float));
+    const DataType type = typeOf(data);
     runSquaredNorms(
-            rawOf(data).data() + size_t(first) * rowBytes,
-            isHalf ? DataType::Float16 : DataType::Float32,
+            rawOf(data).data() + size_t(first) * d * sizeOf(type),
+            type,
             true,
             total - first,
-            data.getDim(),
+            d,
             norms.data() + first,
             context.stream);
     if (hasRoomForGreatest(total)) {
@@ -139,33 +162,40 @@ void fillNorms(
 
 } // namespace
 
-FlatView viewOf(FlatIndex& data) {
+FlatView viewOf(FlatIndex& data, DataType type) {
     FlatView view;
     view.n = data.getSize();
-    if (data.getUseFloat16()) {
-        view.vectors = data.getVectorsFloat16Ref().data();
-        view.dataType = DataType::Float16;
-    } else {
-        view.vectors = data.getVectorsFloat32Ref().data();
-    }
+    view.dataType = typeOf(data);
+    FAISS_THROW_IF_NOT_FMT(
+            view.dataType == type,
+            "the index has useBFloat16 = %d, but GpuIndexFlat::copyFrom of the "
+            "base class has replaced its storage by one of another type: call "
+            "GpuIndexBitsFlat::copyFrom, or reset()",
+            int(type == DataType::BFloat16));
+    view.vectors = rawOf(data).data();
     const NormsTensor& norms = normsOf(data);
     if (isOurs(data, view.n)) {
         view.norms = norms.data();
         view.greatestNorm = norms.data() + view.n;
-    } else if (!data.getUseFloat16() && norms.getSize(0) == view.n) {
+    } else if (type == DataType::Float32 && norms.getSize(0) == view.n) {
         view.norms = norms.data();
     }
     return view;
 }
 
-void reserveVectors(FlatIndex& data, idx_t capacity, cudaStream_t stream) {
-    data.reserve(size_t(capacity), stream);
+void reserveVectors(
+        FlatIndex& data,
+        int d,
+        idx_t capacity,
+        cudaStream_t stream) {
+    reserveRows(data, d, capacity, stream);
 }
 
 void appendVectors(
         const GpuContext& context,
         faiss::gpu::MemorySpace space,
         FlatIndex& data,
+        int d,
         const float* x,
         idx_t n) {
     const ImplSize before = data.*memberOf(CountTag());
@@ -191,24 +221,25 @@ void appendVectors(
                     space,
                     context.stream),
             {ImplSize(hasRoomForGreatest(total) ? total + 1 : total)});
-    data.reserve(size_t(total), context.stream);
+    reserveRows(data, d, total, context.stream);
+    const DataType type = typeOf(data);
     try {
-        if (data.getUseFloat16()) {
-            appendAsHalf(context, raw, data.getDim(), x, n);
+        if (type != DataType::Float32) {
+            appendAs(type, context, raw, d, x, n);
         } else {
             raw.append(
                     reinterpret_cast<const char*>(x),
-                    size_t(n) * data.getDim() * sizeof(float),
+                    size_t(n) * d * sizeof(float),
                     context.stream,
                     true /* reserve no more than this */);
         }
-        fillNorms(context, data, norms, before, total);
+        fillNorms(context, data, d, norms, before, total);
     } catch (...) {
         raw.resize(sizeBefore, context.stream);
         throw;
     }
     data.*memberOf(CountTag()) = ImplSize(total);
-    data.reserve(size_t(total), context.stream); // renews the tensors only
+    reserveRows(data, d, total, context.stream); // renews the tensors only
     normsOf(data) = std::move(norms);
 }
 
@@ -217,13 +248,16 @@ void rebuild(
         faiss::gpu::MemorySpace space,
         std::unique_ptr<FlatIndex>& data,
         int d,
-        bool useFloat16,
+        DataType type,
         const float* x,
         idx_t n) {
     auto fresh = std::make_unique<FlatIndex>(
-            context.resources, d, useFloat16, space);
+            context.resources,
+            type == DataType::BFloat16 ? 0 : d,
+            type == DataType::Float16,
+            space);
     if (n > 0) {
-        appendVectors(context, space, *fresh, x, n);
+        appendVectors(context, space, *fresh, d, x, n);
     }
     data = std::move(fresh);
 }

@@ -11,6 +11,10 @@ class FlatIndex;
 /// What our indexes do with faiss::gpu::FlatIndex, the object that holds the
 /// vectors of a GpuIndexFlat: the only place that knows its inside, so that
 /// the rest compiles without nvcc and without FAISS's internal headers.
+///
+/// A FlatIndex of FAISS's holds float32 or float16. Where ours holds bfloat16,
+/// it says that it has 0 dimensions: n vectors, as everyone expects, but no
+/// components that FAISS could take for floats. docs/design.md
 namespace faiss_bits::gpu::detail {
 
 /// The vectors of a FlatIndex, on its device.
@@ -22,15 +26,21 @@ struct FlatView {
     const float* greatestNorm = nullptr; ///< [1] of them; null if not kept
 };
 
-FlatView viewOf(faiss::gpu::FlatIndex& data);
+/// Of vectors of d dimensions stored as `type`.
+///
+/// Errors     FaissException if `data` holds another type: GpuIndexFlat's own
+///            copyFrom has replaced it, which knows nothing of bfloat16
+FlatView viewOf(faiss::gpu::FlatIndex& data, DataType type);
 
-/// Makes room for `capacity` vectors in all. What is there stays.
+/// Makes room for `capacity` vectors of d dimensions in all. What is there
+/// stays.
 void reserveVectors(
         faiss::gpu::FlatIndex& data,
+        int d,
         idx_t capacity,
         cudaStream_t stream);
 
-/// Appends n vectors.
+/// Appends n vectors, rounded to the type that is stored.
 ///
 /// x          [n, d] float32, on the host or on the context's device
 /// Errors     FaissException when memory is short; `data` then holds what it
@@ -43,17 +53,19 @@ void appendVectors(
         const GpuContext& context,
         faiss::gpu::MemorySpace space,
         faiss::gpu::FlatIndex& data,
+        int d,
         const float* x,
         idx_t n);
 
-/// Replaces `data` by a new FlatIndex that holds n vectors x of d dimensions.
-/// If that fails, `data` is what it was; so both exist for a moment.
+/// Replaces `data` by a new FlatIndex that holds n vectors x of d dimensions,
+/// stored as `type`. If that fails, `data` is what it was; so both exist for a
+/// moment.
 void rebuild(
         const GpuContext& context,
         faiss::gpu::MemorySpace space,
         std::unique_ptr<faiss::gpu::FlatIndex>& data,
         int d,
-        bool useFloat16,
+        DataType type,
         const float* x,
         idx_t n);
 

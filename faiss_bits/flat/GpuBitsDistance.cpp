@@ -216,17 +216,22 @@ void runPages(
 
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
-        const GpuDistanceParams& args) {
-    bfKnnBits(provider, args, detail::requireMetric(args.metric));
+        const GpuDistanceParams& args,
+        SearchMode mode) {
+    bfKnnBits(provider, args, detail::requireMetric(args.metric), mode);
 }
 
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
         const GpuDistanceParams& args,
-        Metric metric) {
+        Metric metric,
+        SearchMode mode) {
     FAISS_THROW_IF_NOT_FMT(
             metric <= Metric::Jaccard, "metric = %d is unknown", int(metric));
-    const FlatKnnProblem problem = problemOf(args, metric);
+    FAISS_THROW_IF_NOT_FMT(
+            mode <= SearchMode::Plain, "mode = %d is unknown", int(mode));
+    FlatKnnProblem problem = problemOf(args, metric);
+    problem.mode = mode;
     if (args.numQueries == 0 || (args.k == -1 && args.numVectors == 0)) {
         return;
     }

@@ -2,6 +2,7 @@
 
 #include <faiss/gpu/GpuDistance.h>
 
+#include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
 
 namespace faiss_bits::gpu {
@@ -17,6 +18,9 @@ namespace faiss_bits::gpu {
 ///          it); outIndicesType I32 or I64; distances are float32
 /// Result   as GpuIndexBitsFlat::search; all distances (k = -1) as they are,
 ///          NaN included
+/// Mode     as GpuIndexBitsFlat::search_mode; Certified: distances of vectors
+///          and queries as they are given, in their type. All distances are
+///          always plain
 /// Metrics  as GpuIndexBitsFlat; metricArg is the p of METRIC_Lp, and has no
 ///          meaning for others
 /// Limits   k >= 1, also above numVectors, or k == -1; numVectors < 2^31; no
@@ -38,7 +42,8 @@ namespace faiss_bits::gpu {
 ///          is enqueued; or when memory is short
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
-        const faiss::gpu::GpuDistanceParams& args);
+        const faiss::gpu::GpuDistanceParams& args,
+        SearchMode mode = SearchMode::Certified);
 
 /// The same by a metric of ours, in place of args.metric: Metric::Cosine and,
 /// before FAISS 1.7.4, Metric::Jaccard have no number in FAISS. Cosine: largest
@@ -46,6 +51,7 @@ void bfKnnBits(
 void bfKnnBits(
         faiss::gpu::GpuResourcesProvider* provider,
         const faiss::gpu::GpuDistanceParams& args,
-        Metric metric);
+        Metric metric,
+        SearchMode mode = SearchMode::Certified);
 
 } // namespace faiss_bits::gpu

@@ -10,6 +10,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
+#include "faiss_bits/flat/VectorFacts.h"
 
 namespace faiss_bits::gpu {
 
@@ -42,6 +43,10 @@ GpuIndexBitsFlatConfig checked(GpuIndexBitsFlatConfig config) {
             int(faiss::gpu::MemorySpace::Device),
             int(faiss::gpu::MemorySpace::Unified));
     FAISS_THROW_IF_NOT_MSG(
+            !(config.useFloat16 && config.useBFloat16),
+            "config.useFloat16 = true and config.useBFloat16 = true: vectors "
+            "are stored as one of them");
+    FAISS_THROW_IF_NOT_MSG(
             !asksForMissingCuvs(config),
             "config.use_cuvs = true, but this FAISS has no cuVS");
     turnOffCuvs(config);
@@ -71,19 +76,6 @@ int checkedDims(int dims) {
 faiss::MetricType checked(faiss::MetricType metric) {
     detail::requireMetric(metric);
     return metric;
-}
-
-/// For the subclasses: `index` exists and has their metric.
-template <class Index>
-Index* withMetric(Index* index, faiss::MetricType metric, const char* name) {
-    requireNotNull(index, "index");
-    FAISS_THROW_IF_NOT_FMT(
-            index->metric_type == metric,
-            "index->metric_type = %d, but a %s has metric_type %d",
-            int(index->metric_type),
-            name,
-            int(metric));
-    return index;
 }
 
 GpuContext contextOf(GpuResources& resources, int device) {
@@ -117,6 +109,8 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(index)->d,
                   checked(index)->metric_type,
                   checked(config)),
+          useBFloat16_(config.useBFloat16),
+          facts_(std::make_unique<detail::VectorFacts>()),
           counters_(makeCounters(*resources_, config_.device)) {
     copyFrom(index);
 }
@@ -142,12 +136,30 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checkedDims(dims),
                   checked(metric),
                   checked(config)),
-          counters_(makeCounters(*resources_, config_.device)) {}
+          useBFloat16_(config.useBFloat16),
+          facts_(std::make_unique<detail::VectorFacts>()),
+          counters_(makeCounters(*resources_, config_.device)) {
+    if (useBFloat16_) {
+        reset(); // in place of FAISS's storage
+    }
+}
 
 GpuIndexBitsFlat::~GpuIndexBitsFlat() = default;
 
-void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
-    checked(index);
+DataType GpuIndexBitsFlat::storageType_() const {
+    if (useBFloat16_) {
+        return DataType::BFloat16;
+    }
+    return flatConfig_.useFloat16 ? DataType::Float16 : DataType::Float32;
+}
+
+void GpuIndexBitsFlat::reset() {
+    facts_->forget();
+    if (!useBFloat16_) {
+        GpuIndexFlat::reset();
+        return;
+    }
+    // FAISS's copyFrom may have put a FlatIndex of its own there.
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf(*resources_, config_.device);
     withFaissErrors([&] {
@@ -155,8 +167,34 @@ void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
                 context,
                 config_.memorySpace,
                 data_,
+                d,
+                storageType_(),
+                nullptr,
+                0);
+    });
+    ntotal = 0;
+}
+
+faiss::gpu::FlatIndex* GpuIndexBitsFlat::getGpuData() {
+    FAISS_THROW_IF_NOT_MSG(
+            !useBFloat16_,
+            "getGpuData: the index has useBFloat16 = true, and no FlatIndex of "
+            "FAISS holds bfloat16; reconstruct_n reads the vectors");
+    return GpuIndexFlat::getGpuData();
+}
+
+void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
+    checked(index);
+    DeviceScope scope(config_.device);
+    const GpuContext context = contextOf(*resources_, config_.device);
+    facts_->forget();
+    withFaissErrors([&] {
+        detail::rebuild(
+                context,
+                config_.memorySpace,
+                data_,
                 index->d,
-                flatConfig_.useFloat16,
+                storageType_(),
                 index->ntotal > 0 ? index->get_xb() : nullptr,
                 index->ntotal);
     });
@@ -175,8 +213,9 @@ void GpuIndexBitsFlat::reserve(idx_t numVecs) {
             (long long)numVecs,
             (long long)kMaxVectors);
     DeviceScope scope(config_.device);
+    detail::viewOf(*data_, storageType_());
     detail::reserveVectors(
-            *data_, numVecs, resources_->getDefaultStream(config_.device));
+            *data_, d, numVecs, resources_->getDefaultStream(config_.device));
 }
 
 void GpuIndexBitsFlat::add(idx_t n, const float* x) {
@@ -196,7 +235,9 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf(*resources_, config_.device);
     withFaissErrors([&] {
-        detail::appendVectors(context, config_.memorySpace, *data_, x, n);
+        detail::viewOf(*data_, storageType_()); // or throws
+        facts_->forget();
+        detail::appendVectors(context, config_.memorySpace, *data_, d, x, n);
         ntotal += n;
     });
 }
@@ -268,102 +309,5 @@ void GpuIndexBitsFlat::search_ex(
     search(n, asFloat32(x, numericType), k, distances, labels, params);
 }
 #endif
-
-//
-// GpuIndexBitsFlatL2
-//
-
-GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
-        GpuResourcesProvider* provider,
-        const faiss::IndexFlatL2* index,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlatL2(detail::resourcesOf(provider), index, config) {}
-
-GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
-        std::shared_ptr<GpuResources> resources,
-        const faiss::IndexFlatL2* index,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(
-                  std::move(resources),
-                  withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"),
-                  config) {}
-
-GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
-        GpuResourcesProvider* provider,
-        int dims,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(provider, dims, faiss::METRIC_L2, config) {}
-
-GpuIndexBitsFlatL2::GpuIndexBitsFlatL2(
-        std::shared_ptr<GpuResources> resources,
-        int dims,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(
-                  std::move(resources),
-                  dims,
-                  faiss::METRIC_L2,
-                  config) {}
-
-void GpuIndexBitsFlatL2::copyFrom(const faiss::IndexFlat* index) {
-    GpuIndexBitsFlat::copyFrom(
-            withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"));
-}
-
-void GpuIndexBitsFlatL2::copyTo(faiss::IndexFlat* index) const {
-    GpuIndexBitsFlat::copyTo(
-            withMetric(index, faiss::METRIC_L2, "GpuIndexBitsFlatL2"));
-}
-
-//
-// GpuIndexBitsFlatIP
-//
-
-GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
-        GpuResourcesProvider* provider,
-        const faiss::IndexFlatIP* index,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlatIP(detail::resourcesOf(provider), index, config) {}
-
-GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
-        std::shared_ptr<GpuResources> resources,
-        const faiss::IndexFlatIP* index,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(
-                  std::move(resources),
-                  withMetric(
-                          index,
-                          faiss::METRIC_INNER_PRODUCT,
-                          "GpuIndexBitsFlatIP"),
-                  config) {}
-
-GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
-        GpuResourcesProvider* provider,
-        int dims,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(
-                  provider,
-                  dims,
-                  faiss::METRIC_INNER_PRODUCT,
-                  config) {}
-
-GpuIndexBitsFlatIP::GpuIndexBitsFlatIP(
-        std::shared_ptr<GpuResources> resources,
-        int dims,
-        GpuIndexBitsFlatConfig config)
-        : GpuIndexBitsFlat(
-                  std::move(resources),
-                  dims,
-                  faiss::METRIC_INNER_PRODUCT,
-                  config) {}
-
-void GpuIndexBitsFlatIP::copyFrom(const faiss::IndexFlat* index) {
-    GpuIndexBitsFlat::copyFrom(withMetric(
-            index, faiss::METRIC_INNER_PRODUCT, "GpuIndexBitsFlatIP"));
-}
-
-void GpuIndexBitsFlatIP::copyTo(faiss::IndexFlat* index) const {
-    GpuIndexBitsFlat::copyTo(withMetric(
-            index, faiss::METRIC_INNER_PRODUCT, "GpuIndexBitsFlatIP"));
-}
 
 } // namespace faiss_bits::gpu

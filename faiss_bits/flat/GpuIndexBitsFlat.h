@@ -7,6 +7,7 @@
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "kernels/common/SearchMode.h"
+#include "kernels/common/Types.h"
 
 namespace faiss_bits::gpu {
 
@@ -20,13 +21,16 @@ constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
 class GpuSearchCounters;
-}
+class VectorFacts;
+} // namespace detail
 
-/// Options of GpuIndexBitsFlat: FAISS's own.
+/// Options of GpuIndexBitsFlat: FAISS's own, and bfloat16.
 ///
 /// device       GPU that holds the vectors and runs the searches, default 0
 /// useFloat16   store vectors as float16 (half the memory; in plain searches
 ///              queries are rounded to float16 too), default false
+/// useBFloat16  the same with bfloat16, which has the range of float32 and 8
+///              bits of precision; not both of them
 /// memorySpace  Device (default) or Unified
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
@@ -35,6 +39,8 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
     GpuIndexBitsFlatConfig() = default;
     GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
             : faiss::gpu::GpuIndexFlatConfig(config) {}
+
+    bool useBFloat16 = false;
 };
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
@@ -75,7 +81,9 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 ///          comes from cudaMalloc: this and its release wait for the device. So
 ///          does a search where less than 32 MiB is free there, or less than
 ///          kernels/knn/FlatKnn.h says for k beyond 2048: about 100 k bytes, or
-///          6 n + 16 k where that is less. Host arrays take two pages
+///          6 n + 16 k where that is less. Host arrays take two pages.
+///          Canberra, BrayCurtis, JensenShannon and Jaccard: 4 bytes a vector
+///          are kept from a search to the next, until vectors come or go
 /// Errors   FaissException naming the argument and its value: k out of range,
 ///          a null pointer, memory of another device, an unsupported metric, a
 ///          SearchParameters that would have to be ignored, no CUDA device; and
@@ -86,6 +94,14 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 /// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base
 /// class it works, but leaves FAISS's norms, which for float16 storage are
 /// computed in float16: call GpuIndexBitsFlat::copyFrom.
+///
+/// With useBFloat16 FAISS's own code finds the number of the vectors, but not
+/// the vectors, behind getGpuData():
+///   copyFrom through a pointer to the base class stores float32; every call
+///            but reset() and our copyFrom then throws
+///   GpuIndexIVFFlat takes it as coarse quantizer; GpuIndexIVFPQ does not: it
+///            reads the centroids behind getGpuData(), and throws where it uses
+///            precomputed tables, but ends the process where it does not
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
     /// Certified (default): exact places and distances, the same bits whatever
@@ -125,6 +141,13 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
 
     /// Replaces the CPU index's metric, dimensions and vectors by ours.
     void copyTo(faiss::IndexFlat* index) const;
+
+    /// Removes all vectors.
+    void reset() override;
+
+    /// FAISS's storage of the vectors. With useBFloat16 it does not hold them:
+    /// FaissException.
+    faiss::gpu::FlatIndex* getGpuData();
 
     /// Makes room for numVecs vectors in all, so that additions up to there
     /// need not move what is stored.
@@ -232,6 +255,8 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const faiss::SearchParameters* params) const override;
 
    private:
+    DataType storageType_() const;
+
     /// reconstruct_batch, or compute_residual_n if xs is given.
     void gather_(idx_t n, const float* xs, const idx_t* keys, float* out) const;
 
@@ -246,8 +271,6 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t* labels,
             const detail::SearchFilter& filter) const;
 
-    std::unique_ptr<detail::GpuSearchCounters> counters_;
-
     /// search() of checked arguments; distances may be null.
     void searchPaged_(
             idx_t n,
@@ -256,6 +279,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             float* distances,
             idx_t* labels,
             const faiss::SearchParameters* params) const;
+
+    const bool useBFloat16_;
+    std::unique_ptr<detail::VectorFacts> facts_;
+    std::unique_ptr<detail::GpuSearchCounters> counters_;
 };
 
 /// GpuIndexBitsFlat of METRIC_L2; distances are squared.

@@ -12,6 +12,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/SearchFilter.h"
+#include "faiss_bits/flat/VectorFacts.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
@@ -105,8 +106,8 @@ void GpuIndexBitsFlat::searchPaged_(
         limits.rows = n;
         limits.workPerRow = detail::searchWork(ntotal, d, k);
         limits.pageBytes = minPagedSize_;
-        if (flatConfig_.useFloat16) {
-            limits.scratchBytesPerRow = sizeOf(DataType::Float16) * d;
+        if (storageType_() != DataType::Float32) {
+            limits.scratchBytesPerRow = sizeOf(storageType_()) * d;
         }
         call.run(limits, [&](const Page& page) {
             searchPage_(
@@ -152,7 +153,7 @@ void GpuIndexBitsFlat::searchPage_(
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
-        const FlatView view = detail::viewOf(*data_);
+        const FlatView view = detail::viewOf(*data_, storageType_());
 
         FlatKnnProblem problem;
         problem.metric = detail::requireMetric(metric_type);
@@ -175,16 +176,27 @@ void GpuIndexBitsFlat::searchPage_(
         problem.idType = IdType::Int64;
         problem.device = deviceTraits(context.device);
         filter.apply(problem);
+        // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
+        // leaves other norms than ours.
+        if (view.greatestNorm) {
+            facts_->giveTo(problem, context);
+        } else {
+            facts_->forget();
+        }
 
-        // Float16 vectors meet float16 queries, as in FAISS; canonical
+        // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
         // distances are those of the queries as they came.
-        faiss::gpu::GpuMemoryReservation halfQueries;
-        if (view.dataType == DataType::Float16) {
-            halfQueries = allocTemporary(
-                    context, size_t(n) * d * sizeOf(DataType::Float16));
-            detail::runFloatToHalf(
-                    x, halfQueries.get(), idx_t(n) * d, context.stream);
-            problem.queries = halfQueries.get();
+        faiss::gpu::GpuMemoryReservation rounded;
+        if (view.dataType != DataType::Float32) {
+            rounded = allocTemporary(
+                    context, size_t(n) * d * sizeOf(view.dataType));
+            detail::runFromFloat(
+                    view.dataType,
+                    x,
+                    rounded.get(),
+                    idx_t(n) * d,
+                    context.stream);
+            problem.queries = rounded.get();
             problem.exactQueries =
                     search_mode == SearchMode::Certified ? x : nullptr;
         }
@@ -237,7 +249,7 @@ void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
-        const FlatView view = detail::viewOf(*data_);
+        const FlatView view = detail::viewOf(*data_, storageType_());
         const size_t rowBytes = sizeOf(view.dataType) * d;
         const char* source =
                 static_cast<const char*>(view.vectors) + size_t(i0) * rowBytes;
@@ -252,7 +264,8 @@ void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
         limits.rows = n;
         limits.pageBytes = minPagedSize_;
         call.run(limits, [&](const Page& page) {
-            detail::runHalfToFloat(
+            detail::runToFloat(
+                    view.dataType,
                     source + size_t(page.first) * rowBytes,
                     page.as<float>(rows),
                     page.rows * d,
@@ -302,7 +315,7 @@ void GpuIndexBitsFlat::gather_(
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
-        const FlatView view = detail::viewOf(*data_);
+        const FlatView view = detail::viewOf(*data_, storageType_());
         const size_t rowBytes = sizeof(float) * d;
         PagedCall call(context);
         const int keyRows = call.input("keys", keys, sizeof(idx_t));

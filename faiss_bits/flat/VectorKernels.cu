@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "kernels/common/CudaCheck.h"
@@ -25,19 +26,33 @@ __device__ float toFloat(__half value) {
     return __half2float(value);
 }
 
-__global__ void floatToHalfKernel(const float* in, __half* out, idx_t count) {
+__device__ float toFloat(__nv_bfloat16 value) {
+    return __bfloat162float(value);
+}
+
+__device__ void fromFloat(float value, __half& out) {
+    out = __float2half_rn(value);
+}
+
+__device__ void fromFloat(float value, __nv_bfloat16& out) {
+    out = __float2bfloat16_rn(value);
+}
+
+template <class T>
+__global__ void fromFloatKernel(const float* in, T* out, idx_t count) {
     const idx_t step = idx_t(gridDim.x) * blockDim.x;
     for (idx_t i = idx_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
          i += step) {
-        out[i] = __float2half_rn(in[i]);
+        fromFloat(in[i], out[i]);
     }
 }
 
-__global__ void halfToFloatKernel(const __half* in, float* out, idx_t count) {
+template <class T>
+__global__ void toFloatKernel(const T* in, float* out, idx_t count) {
     const idx_t step = idx_t(gridDim.x) * blockDim.x;
     for (idx_t i = idx_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
          i += step) {
-        out[i] = __half2float(in[i]);
+        out[i] = toFloat(in[i]);
     }
 }
 
@@ -62,9 +77,25 @@ __global__ void gatherKernel(GatherProblem p) {
     }
 }
 
+/// Calls `call` with a value of the type, which has 16 bits.
+template <class Call>
+void withType(DataType type, const Call& call) {
+    if (type == DataType::Float16) {
+        call(__half());
+    } else {
+        BITS_THROW_IF_NOT_FMT(
+                type == DataType::BFloat16,
+                "dataType = %d is not supported",
+                int(type));
+        call(__nv_bfloat16());
+    }
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
 } // namespace
 
-void runFloatToHalf(
+void runFromFloat(
+        DataType type,
         const float* in,
         void* out,
         idx_t count,
@@ -72,12 +103,14 @@ void runFloatToHalf(
     if (count == 0) {
         return;
     }
-    floatToHalfKernel<<<blocksFor(count), kThreads, 0, stream>>>(
-            in, static_cast<__half*>(out), count);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    withType(type, [&]<class T>(T) {
+        fromFloatKernel<<<blocksFor(count), kThreads, 0, stream>>>(
+                in, static_cast<T*>(out), count);
+    });
 }
 
-void runHalfToFloat(
+void runToFloat(
+        DataType type,
         const void* in,
         float* out,
         idx_t count,
@@ -85,9 +118,10 @@ void runHalfToFloat(
     if (count == 0) {
         return;
     }
-    halfToFloatKernel<<<blocksFor(count), kThreads, 0, stream>>>(
-            static_cast<const __half*>(in), out, count);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    withType(type, [&]<class T>(T) {
+        toFloatKernel<<<blocksFor(count), kThreads, 0, stream>>>(
+                static_cast<const T*>(in), out, count);
+    });
 }
 
 void runGather(const GatherProblem& problem, cudaStream_t stream) {
@@ -99,14 +133,12 @@ void runGather(const GatherProblem& problem, cudaStream_t stream) {
     const int threads = std::min((problem.d + 31) / 32 * 32, kThreads);
     if (problem.dataType == DataType::Float32) {
         gatherKernel<float><<<blocks, threads, 0, stream>>>(problem);
-    } else {
-        BITS_THROW_IF_NOT_FMT(
-                problem.dataType == DataType::Float16,
-                "dataType = %d, float32 or float16 is needed",
-                int(problem.dataType));
-        gatherKernel<__half><<<blocks, threads, 0, stream>>>(problem);
+        BITS_CUDA_CHECK(cudaGetLastError());
+        return;
     }
-    BITS_CUDA_CHECK(cudaGetLastError());
+    withType(problem.dataType, [&]<class T>(T) {
+        gatherKernel<T><<<blocks, threads, 0, stream>>>(problem);
+    });
 }
 
 } // namespace faiss_bits::gpu::detail

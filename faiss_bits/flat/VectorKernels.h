@@ -9,16 +9,18 @@
 /// and throws faiss_bits::Error if the launch fails.
 namespace faiss_bits::gpu::detail {
 
-/// in [count] float32 to out [count] float16, round to nearest even; what is
-/// beyond float16's range becomes an infinity.
-void runFloatToHalf(
+/// in [count] float32 to out [count] of `type`, Float16 or BFloat16, round to
+/// nearest even; what is beyond the type's range becomes an infinity.
+void runFromFloat(
+        DataType type,
         const float* in,
         void* out,
         idx_t count,
         cudaStream_t stream);
 
-/// in [count] float16 to out [count] float32, exactly.
-void runHalfToFloat(
+/// in [count] of `type`, Float16 or BFloat16, to out [count] float32, exactly.
+void runToFloat(
+        DataType type,
         const void* in,
         float* out,
         idx_t count,

@@ -4,6 +4,7 @@ import faiss
 import numpy as np
 
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
+from .class_wrappers import refuse_lost_bfloat16
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
 from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
 from .compiled import swigfaiss_bits
@@ -14,6 +15,7 @@ from .devices import (
     require_gpu,
 )
 from .fused import cpu_plan, knn_subset  # noqa: F401
+from .search_modes import mode_of
 from .torch_interop import is_tensor
 
 
@@ -53,7 +55,7 @@ def index_to_fused(index):
     return swigfaiss_bits.index_to_fused(index)
 
 
-def index_cpu_to_gpu(res, device, index, options=None):
+def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     """Copies a CPU index to a GPU, into an index of ours where we have one.
 
     Parameters
@@ -67,14 +69,20 @@ def index_cpu_to_gpu(res, device, index, options=None):
         other indexes become what faiss.index_cpu_to_gpu makes of them
     options : faiss.GpuClonerOptions, optional
         useFloat16 stores the vectors as float16
+    useBFloat16 : bool, optional
+        Stores them as bfloat16, for which FAISS's options have no name; an
+        error where the index does not become one of ours
 
     Returns
     -------
     index : faiss.GpuIndex
     """
+    refuse_lost_bfloat16(options, "options", "useBFloat16=True")
     require_gpu("index_cpu_to_gpu")
     check_device(device)
-    result = swigfaiss_bits.index_cpu_to_gpu(res, device, index, options)
+    result = swigfaiss_bits.index_cpu_to_gpu(
+        res, device, index, options, bool(useBFloat16)
+    )
     result.referenced_objects = [res]
     return result
 
@@ -109,6 +117,7 @@ def knn(
     metric_arg=0.0,
     choice=None,
     backend="auto",
+    search_mode="certified",
 ):
     """Finds the k nearest vectors of every query, exactly, without an index.
 
@@ -156,6 +165,9 @@ def knn(
     backend : str, optional
         "auto": as said above. "gpu" or "cpu": there and nowhere else; an
         argument that it cannot take is an error that names it
+    search_mode : str, optional
+        "certified": canonical distances in every place, the same bits on every
+        machine. "plain": those of the fastest arithmetic, as FAISS
 
     Returns
     -------
@@ -188,6 +200,7 @@ def knn(
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
     k = _count(k)
+    mode = mode_of(search_mode)
     metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)
     kind = str(queries.dtype).rpartition(".")[2]
@@ -208,7 +221,7 @@ def knn(
             vectorNorms, "vectorNorms", queries, (nb,), ("float32",)
         )
     if on_cpu:
-        return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice)
+        return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
     with placed(res, queries if is_tensor(queries) else None, device) as owner:
         _knn_on_gpu(
             owner,
@@ -217,6 +230,7 @@ def knn(
             d,
             (metric, metric_arg),
             vectorNorms,
+            mode,
             D,
             I,
         )
@@ -230,7 +244,7 @@ _OUR_METRICS = {
 }
 
 
-def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
+def _knn_on_gpu(res, queries, vectors, d, metric, norms, mode, D, I):
     """Fills D and I. Matrices are (array, by row, number of rows), metric is
     (metric, metric_arg)."""
     args = faiss.GpuDistanceParams()
@@ -257,9 +271,9 @@ def _knn_on_gpu(res, queries, vectors, d, metric, norms, D, I):
         else faiss.IndicesDataType_I32
     )
     if ours is None:
-        swigfaiss_bits.bfKnnBits(res, args)
+        swigfaiss_bits.bfKnnBits(res, args, mode)
     else:
-        swigfaiss_bits.bfKnnBits(res, args, ours)
+        swigfaiss_bits.bfKnnBitsOfMetric(res, args, ours, mode)
 
 
 def _gpu_argument(xq, device, vectorNorms, res):

@@ -7,6 +7,7 @@ import numpy as np
 
 from .arrays import as_matrix, id_list, output, pointer, whole_number
 from .compiled import swigfaiss_bits
+from .search_modes import mode_of
 from .torch_interop import is_tensor
 
 TYPES = ("float32", "float16", "float64")
@@ -65,7 +66,7 @@ def rows_of(x, name):
     return np.ascontiguousarray(matrix, wide)
 
 
-def _problem(d, is_double, k, metric, metric_arg, choice):
+def _problem(d, is_double, k, metric, metric_arg, choice, mode=None):
     """A problem of the right type, with everything but its arrays."""
     number, argument = check_metric(metric, metric_arg)
     problem = (
@@ -74,6 +75,8 @@ def _problem(d, is_double, k, metric, metric_arg, choice):
         else swigfaiss_bits.FusedKnnProblemFloat()
     )
     problem.metric, problem.d, problem.k = number, d, k
+    if mode is not None:
+        problem.mode = mode
     if metric == faiss.METRIC_Lp:
         problem.metricArg = argument
     if choice is not None:
@@ -101,12 +104,12 @@ def _run(problem, queries, nq, query_ids, vectors, n, vector_ids, D, I):
         ids[...] = found
 
 
-def knn(xq, xb, k, D, I, metric, metric_arg, choice):
+def knn(xq, xb, k, D, I, metric, metric_arg, choice, mode):
     """knn() of functions.py, of arguments that it has checked."""
     queries, vectors = rows_of(xq, "xq"), rows_of(xb, "xb")
     is_double = queries.dtype == np.float64
     d = queries.shape[1]
-    problem = _problem(d, is_double, k, metric, metric_arg, choice)
+    problem = _problem(d, is_double, k, metric, metric_arg, choice, mode)
     _run(
         problem, queries, len(queries), None, vectors, len(vectors), None, D, I
     )
@@ -123,6 +126,7 @@ def knn_subset(
     D=None,
     I=None,
     choice=None,
+    search_mode="certified",
 ):
     """Finds, for some rows of a matrix, the k nearest among some of its rows.
 
@@ -141,7 +145,7 @@ def knn_subset(
         Rows to search in, each once; None: all
     k : int
         Number of neighbours, 1 or more
-    metric, metric_arg, choice
+    metric, metric_arg, choice, search_mode
         As for knn() on the CPU
     D : array_like, optional
         Array for the distances, shape (nq, k), float32 (float64 for float64)
@@ -162,7 +166,8 @@ def knn_subset(
     references, nr = id_list(reference_ids, "reference_ids", n)
     k = whole_number(k, "k", 1)
     is_double = vectors.dtype == np.float64
-    problem = _problem(d, is_double, k, metric, metric_arg, choice)
+    mode = mode_of(search_mode)
+    problem = _problem(d, is_double, k, metric, metric_arg, choice, mode)
     D = output(D, "D", x, (nq, k), ("float64" if is_double else "float32",))
     I = output(I, "I", x, (nq, k), ("int64", "int32"))
     _run(problem, vectors, nq, queries, vectors, nr, references, D, I)

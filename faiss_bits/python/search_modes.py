@@ -1,4 +1,4 @@
-"""search_mode of the index classes, by name."""
+"""Search modes by name: of the index classes, and of calls."""
 
 from .compiled import swigfaiss_bits
 
@@ -6,6 +6,19 @@ _MODES = {
     "certified": swigfaiss_bits.SearchMode_Certified,
     "plain": swigfaiss_bits.SearchMode_Plain,
 }
+
+
+def mode_of(name):
+    """The number of a search mode; an exception that names what is none."""
+    if not isinstance(name, str):
+        raise TypeError(
+            f"search_mode is a {type(name).__name__}, expected a name"
+        )
+    if name not in _MODES:
+        raise ValueError(
+            f"search_mode = {name!r} is none of " + ", ".join(map(repr, _MODES))
+        )
+    return _MODES[name]
 
 
 def by_name(number):
@@ -16,16 +29,7 @@ def by_name(number):
         return next(name for name, of in _MODES.items() if of == value)
 
     def set_mode(self, name):
-        if not isinstance(name, str):
-            raise TypeError(
-                f"search_mode is a {type(name).__name__}, expected a name"
-            )
-        if name not in _MODES:
-            raise ValueError(
-                f"search_mode = {name!r} is none of "
-                + ", ".join(map(repr, _MODES))
-            )
-        number.fset(self, _MODES[name])
+        number.fset(self, mode_of(name))
 
     return property(
         get_mode,

@@ -32,15 +32,17 @@ void runFactsOfRows(
     if (kind == RowFacts::None) {
         return;
     }
-    runRowFacts(
-            kind,
-            p.vectors,
-            p.dataType,
-            p.vectorsRowMajor,
-            p.numVectors,
-            p.d,
-            vectorFacts,
-            stream);
+    if (vectorFacts) {
+        runRowFacts(
+                kind,
+                p.vectors,
+                p.dataType,
+                p.vectorsRowMajor,
+                p.numVectors,
+                p.d,
+                vectorFacts,
+                stream);
+    }
     runRowFacts(
             kind,
             p.exactQueries ? p.exactQueries : p.queries,

@@ -85,7 +85,8 @@ extern const DistanceMethod kFewQueriesMethod;
 extern const DistanceMethod kGemmMethod;
 
 /// Fills the facts that the problem's metric wants of its rows, if any:
-/// vectorFacts [numVectors], queryFacts [numQueries].
+/// vectorFacts [numVectors], or nullptr if they are known, and queryFacts
+/// [numQueries].
 void runFactsOfRows(
         const FlatKnnProblem& problem,
         float* vectorFacts,

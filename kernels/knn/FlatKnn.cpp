@@ -39,7 +39,8 @@ class FlatKnnRun {
         if (plan.columns > 0) {
             distances_ = plan.method->prepare(
                     p_,
-                    {{scratch.vectorFacts, scratch.queryFacts},
+                    {{p_.vectorFacts ? p_.vectorFacts : scratch.vectorFacts,
+                      scratch.queryFacts},
                      scratch.product},
                     scratch.distances,
                     plan.distanceStride,

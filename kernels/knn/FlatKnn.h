@@ -10,6 +10,8 @@
 
 namespace faiss_bits {
 
+struct RowMaxima;
+
 /// One exact k-nearest-neighbour search over vectors that lie in a matrix.
 struct FlatKnnProblem {
     Metric metric = Metric::L2;            ///< any
@@ -33,6 +35,12 @@ struct FlatKnnProblem {
     /// Squared L2 norms of the vectors, [n], sums in fp32 or better. nullptr:
     /// L2 searches that need them compute them into scratch.
     const float* vectorNorms = nullptr;
+
+    /// Metrics with RowFacts: those of the vectors (runRowFacts), [n], and what
+    /// runRowMaxima says of them, for callers that search the same vectors many
+    /// times. Either may be nullptr: computed into scratch.
+    const float* vectorFacts = nullptr;
+    const RowMaxima* rowMaxima = nullptr;
 
     /// A filter: vectors whose bit is 0 take no part. Bit i % 32 of word i / 32
     /// is that of vector i, [(n + 31) / 32]; bits from n on may be anything.

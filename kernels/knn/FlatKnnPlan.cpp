@@ -203,7 +203,9 @@ FlatKnnScratch::FlatKnnScratch(
         }
     }
     if (rowFactsOf(p.metric) != RowFacts::None) {
-        vectorFacts = slices.take<float>(p.numVectors);
+        if (!p.vectorFacts) {
+            vectorFacts = slices.take<float>(p.numVectors);
+        }
         queryFacts = slices.take<float>(p.numQueries);
     }
     product = slices.take<uint8_t>(Product::workspaceBytes(p.dataType));

@@ -90,7 +90,7 @@ struct FlatKnnScratch {
     float* columnBias = nullptr;  // [tileVectors], products with a filter
     void* gathered = nullptr;     // [distanceStride, d], products by list
     idx_t* wideIds = nullptr;     // [numAllowed], by list with ids of Int64
-    float* vectorFacts = nullptr; // [n], RowFacts that the metric wants
+    float* vectorFacts = nullptr; // [n], RowFacts that are wanted, not given
     float* queryFacts = nullptr;  // [numQueries]
     float* distances = nullptr;   // [tileQueries, distanceStride]
     CertifiedScratch certified;

@@ -66,7 +66,7 @@ class FailingResources : public faiss::gpu::StandardGpuResourcesImpl {
 
 struct FlatCase {
     faiss::MetricType metric = faiss::METRIC_L2;
-    bool useFloat16 = false;
+    DataType storage = DataType::Float32;
     int64_t n = 1000;
     int d = 32;
     int64_t q = 20;
@@ -76,17 +76,32 @@ struct FlatCase {
 
 inline std::ostream& operator<<(std::ostream& out, const FlatCase& c) {
     return out << (c.metric == faiss::METRIC_L2 ? "L2" : "IP")
-               << (c.useFloat16 ? " float16" : " float32") << " n=" << c.n
-               << " d=" << c.d << " q=" << c.q << " seed=" << c.seed;
+               << (c.storage == DataType::Float32           ? " float32"
+                           : c.storage == DataType::Float16 ? " float16"
+                                                            : " bfloat16")
+               << " n=" << c.n << " d=" << c.d << " q=" << c.q
+               << " seed=" << c.seed;
+}
+
+inline constexpr DataType kStorages[] = {
+        DataType::Float32,
+        DataType::Float16,
+        DataType::BFloat16};
+
+inline GpuIndexBitsFlatConfig configOf(DataType storage) {
+    GpuIndexBitsFlatConfig config;
+    config.useFloat16 = storage == DataType::Float16;
+    config.useBFloat16 = storage == DataType::BFloat16;
+    return config;
 }
 
 /// Every metric and storage.
 inline std::vector<FlatCase> kindsOf(FlatCase c) {
     std::vector<FlatCase> kinds;
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
-        for (bool useFloat16 : {false, true}) {
+        for (DataType storage : kStorages) {
             c.metric = metric;
-            c.useFloat16 = useFloat16;
+            c.storage = storage;
             kinds.push_back(c);
         }
     }
@@ -117,16 +132,14 @@ struct FlatData {
     }
 
     DataType type() const {
-        return c.useFloat16 ? DataType::Float16 : DataType::Float32;
+        return c.storage;
     }
 
     std::unique_ptr<GpuIndexBitsFlat> makeIndex(
             faiss::gpu::GpuResourcesProvider* provider =
                     sharedResources()) const {
-        GpuIndexBitsFlatConfig config;
-        config.useFloat16 = c.useFloat16;
         auto index = std::make_unique<GpuIndexBitsFlat>(
-                provider, c.d, c.metric, config);
+                provider, c.d, c.metric, configOf(c.storage));
         index->add(c.n, vectors.data());
         return index;
     }

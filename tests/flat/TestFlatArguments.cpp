@@ -58,6 +58,16 @@ TEST_F(GpuFlatArguments, SmallCopies) {
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index->copyFrom(&unknown); }, "metric", "30"));
 
+    // Of its fields alone: there is no memory for so many.
+    faiss::IndexFlat huge(8, faiss::METRIC_L2);
+    huge.ntotal = idx_t(1) << 31;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { index->copyFrom(&huge); }, "ntotal", "2147483648"));
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsFlat(sharedResources(), &huge); },
+            "ntotal",
+            "2147483648"));
+
     GpuIndexBitsFlatL2 l2(sharedResources(), 8);
     GpuIndexBitsFlatIP ip(sharedResources(), 8);
     faiss::IndexFlatL2 cpuL2(8);

@@ -35,8 +35,13 @@ TEST_F(FlatInFaiss, SmallClonesBothWays) {
         faiss::IndexFlat cpu(c.d, kind.metric);
         cpu.add(c.n, data.vectors.data());
         faiss::gpu::GpuClonerOptions options;
-        options.useFloat16 = kind.useFloat16;
-        const auto clone = toGpu(cpu, &options);
+        options.useFloat16 = kind.storage == DataType::Float16;
+        const std::unique_ptr<faiss::Index> clone(gpu::index_cpu_to_gpu(
+                sharedResources(),
+                0,
+                &cpu,
+                &options,
+                kind.storage == DataType::BFloat16));
         auto* ours = dynamic_cast<GpuIndexBitsFlat*>(clone.get());
         ASSERT_NE(ours, nullptr) << kind;
         EXPECT_EQ(
@@ -159,7 +164,10 @@ template <class Index, class Config, class Make>
 void expectConfigIsTaken(const FlatData& data, Make make) {
     Config config;
     config.device = 0;
-    config.useFloat16 = data.c.useFloat16;
+    config.useFloat16 = data.c.storage == DataType::Float16;
+    if constexpr (requires { config.useBFloat16; }) {
+        config.useBFloat16 = data.c.storage == DataType::BFloat16;
+    }
     config.memorySpace = faiss::gpu::MemorySpace::Unified;
     const std::unique_ptr<Index> index = make(config);
     if (index->ntotal == 0) {
@@ -181,6 +189,10 @@ void expectConfigIsTaken() {
     FlatCase c;
     c.n = 300;
     for (const FlatCase& kind : kindsOf(c)) {
+        if (kind.storage == DataType::BFloat16 &&
+            !std::is_same_v<Config, GpuIndexBitsFlatConfig>) {
+            continue;
+        }
         const FlatData data(kind);
         const int d = kind.d;
         faiss::IndexFlat cpu(d, kind.metric);
@@ -249,12 +261,11 @@ TEST_F(FlatInFaiss, CoarseQuantizerOfIVFFlat) {
     for (const FlatCase& kind : kindsOf(c)) {
         const FlatData data(kind);
         FlatCase storage = kind;
-        storage.useFloat16 = false; // the lists' own storage
+        storage.storage = DataType::Float32; // of the lists
         const FlatData stored(storage);
 
-        GpuIndexBitsFlatConfig config;
-        config.useFloat16 = kind.useFloat16;
-        GpuIndexBitsFlat quantizer(sharedResources(), c.d, kind.metric, config);
+        GpuIndexBitsFlat quantizer(
+                sharedResources(), c.d, kind.metric, configOf(kind.storage));
         faiss::gpu::GpuIndexIVFFlat ours(
                 sharedResources(), &quantizer, c.d, nlist, kind.metric);
         ours.train(c.n, data.vectors.data());
@@ -266,7 +277,7 @@ TEST_F(FlatInFaiss, CoarseQuantizerOfIVFFlat) {
         std::vector<float> centroids(nlist * c.d);
         quantizer.reconstruct_n(0, nlist, centroids.data());
         faiss::gpu::GpuIndexFlatConfig faissConfig;
-        faissConfig.useFloat16 = kind.useFloat16;
+        faissConfig.useFloat16 = kind.storage == DataType::Float16;
         faiss::gpu::GpuIndexFlat faissQuantizer(
                 sharedResources(), c.d, kind.metric, faissConfig);
         faissQuantizer.add(nlist, centroids.data());
@@ -304,12 +315,10 @@ TEST_F(FlatInFaiss, AssignmentIndexOfClustering) {
     };
     faiss::IndexFlatL2 cpu(d);
     const double expected = objectiveWith(cpu);
-    for (bool useFloat16 : {false, true}) {
-        GpuIndexBitsFlatConfig config;
-        config.useFloat16 = useFloat16;
-        GpuIndexBitsFlatL2 ours(sharedResources(), d, config);
+    for (DataType storage : kStorages) {
+        GpuIndexBitsFlatL2 ours(sharedResources(), d, configOf(storage));
         // The same seed, so the same start; near ties may part them later.
-        EXPECT_NEAR(objectiveWith(ours) / expected, 1.0, 0.01) << useFloat16;
+        EXPECT_NEAR(objectiveWith(ours) / expected, 1.0, 0.01) << int(storage);
     }
 }
 

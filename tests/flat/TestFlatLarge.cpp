@@ -56,7 +56,8 @@ TEST_F(FlatLarge, MoreThan2To32Distances) {
     }
 }
 
-/// More than 2^31 components of vectors.
+/// More than 2^31 components of vectors. Each vector but one is there many
+/// times, so that a certified search ends in a scan of all of them.
 TEST_F(FlatLarge, MoreThan2To31Components) {
     const int d = 1024;
     const int64_t block = 1 << 16;
@@ -64,33 +65,47 @@ TEST_F(FlatLarge, MoreThan2To31Components) {
     if (!hasFreeMemory(12 * kGiB)) {
         GTEST_SKIP() << "needs 12 GiB of free device memory";
     }
-    GpuIndexBitsFlatL2 index(sharedResources(), d);
-    index.reserve(block * blocks);
-    auto vectors = makeVectors(block, d, 1, Fill::Integers);
+    const auto usual = makeVectors(block, d, 1, Fill::Integers);
     const auto last = makeVectors(1, d, 2, Fill::Integers);
-    for (int64_t i = 0; i < blocks; ++i) {
-        if (i + 1 == blocks) {
-            // The only vector of its kind is the very last.
-            std::copy(last.begin(), last.end(), vectors.end() - d);
+    // The only vector of its kind is the very last.
+    auto lastBlock = usual;
+    std::copy(last.begin(), last.end(), lastBlock.end() - d);
+    const auto distances =
+            distancesToAll(last.data(), usual.data(), block, d, false);
+    const auto nearest =
+            topKOfRow(distances.data(), block, nullptr, 0, 1, false);
+    for (DataType storage : kStorages) {
+        GpuIndexBitsFlatL2 index(sharedResources(), d, configOf(storage));
+        index.reserve(block * blocks);
+        for (int64_t i = 0; i < blocks; ++i) {
+            const auto& vectors = i + 1 == blocks ? lastBlock : usual;
+            index.add(block, vectors.data());
         }
-        index.add(block, vectors.data());
+        ASSERT_GT(index.ntotal * d, int64_t(1) << 31);
+        for (auto mode : {SearchMode::Certified, SearchMode::Plain}) {
+            index.search_mode = mode;
+            for (int copies : {1, 40}) {
+                std::vector<float> queries;
+                for (int i = 0; i < copies; ++i) {
+                    queries.insert(queries.end(), last.begin(), last.end());
+                }
+                const auto out = searchOnHost(index, queries, 3);
+                for (int i = 0; i < copies; ++i) {
+                    EXPECT_EQ(out.labels[3 * i], index.ntotal - 1);
+                    EXPECT_EQ(out.distances[3 * i], 0.f);
+                    for (int j : {1, 2}) {
+                        EXPECT_EQ(
+                                out.labels[3 * i + j],
+                                nearest[0].id + (j - 1) * block);
+                        EXPECT_EQ(out.distances[3 * i + j], nearest[0].key);
+                    }
+                }
+            }
+        }
+        std::vector<float> back(d);
+        index.reconstruct(index.ntotal - 1, back.data());
+        EXPECT_EQ(back, last);
     }
-    ASSERT_GT(index.ntotal * d, int64_t(1) << 31);
-    for (int copies : {1, 40}) {
-        std::vector<float> queries;
-        for (int i = 0; i < copies; ++i) {
-            queries.insert(queries.end(), last.begin(), last.end());
-        }
-        const auto out = searchOnHost(index, queries, 3);
-        for (int i = 0; i < copies; ++i) {
-            EXPECT_EQ(out.labels[3 * i], index.ntotal - 1);
-            EXPECT_EQ(out.distances[3 * i], 0.f);
-            EXPECT_GT(out.distances[3 * i + 1], 0.f);
-        }
-    }
-    std::vector<float> back(d);
-    index.reconstruct(index.ntotal - 1, back.data());
-    EXPECT_EQ(back, last);
 }
 
 TEST_F(FlatLarge, AllDistancesBeyond2To31) {

@@ -11,10 +11,8 @@ class FlatMemory : public GpuTest {};
 struct FailingIndex {
     explicit FailingIndex(const FlatCase& c)
             : data(c), resources(std::make_shared<FailingResources>()) {
-        GpuIndexBitsFlatConfig config;
-        config.useFloat16 = c.useFloat16;
         index = std::make_unique<GpuIndexBitsFlat>(
-                resources, c.d, c.metric, config);
+                resources, c.d, c.metric, configOf(c.storage));
         index->add(c.n, data.vectors.data());
     }
 
@@ -183,10 +181,12 @@ TEST_F(FlatMemory, LittleTemporaryMemory) {
         }
         c.n = 20000;
         c.q = 1000;
-        c.useFloat16 = true;
-        const FlatData data(c);
-        const auto index = data.makeIndex(&resources);
-        data.expectExact(searchOnHost(*index, data.queries, 100), 100);
+        for (DataType storage : {DataType::Float16, DataType::BFloat16}) {
+            c.storage = storage;
+            const FlatData data(c);
+            const auto index = data.makeIndex(&resources);
+            data.expectExact(searchOnHost(*index, data.queries, 100), 100);
+        }
     }
 }
 

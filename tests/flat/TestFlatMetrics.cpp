@@ -40,8 +40,11 @@ std::vector<FaissMetric> faissMetrics() {
 
 const std::vector<FaissMetric> kMetrics = faissMetrics<faiss::MetricType>();
 
-/// Components in [0, 1), one in four 0, exact in float16 if asked for.
-std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
+/// Components in [0, 1), one in four 0, exact in `type`.
+std::vector<float> components(
+        int64_t count,
+        uint32_t seed,
+        DataType type = DataType::Float32) {
     std::mt19937 random(seed);
     std::vector<float> x(count);
     for (float& one : x) {
@@ -49,7 +52,7 @@ std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
                 ? 0.f
                 : std::uniform_real_distribution<float>(0.f, 1.f)(random);
     }
-    roundAllTo(useFloat16 ? DataType::Float16 : DataType::Float32, x);
+    roundAllTo(type, x);
     return x;
 }
 
@@ -84,7 +87,7 @@ std::vector<float> components(int64_t count, uint32_t seed, bool useFloat16) {
         if (largest) {
             std::reverse(sorted.begin(), sorted.end());
         }
-        std::vector<bool> seen(n, false);
+        std::vector<bool> seen(n);
         for (int j = 0; j < k; ++j) {
             const int64_t id = out.labels[i * k + j];
             const float distance = out.distances[i * k + j];
@@ -107,17 +110,15 @@ class FlatMetricsIndex : public GpuTest {};
 
 TEST_F(FlatMetricsIndex, SmallSearch) {
     for (const FaissMetric& metric : kMetrics) {
-        for (bool useFloat16 : {false, true}) {
+        for (DataType storage : kStorages) {
             for (int d : {3, 40}) {
-                const auto vectors = components(700 * d, 1, useFloat16);
-                GpuIndexBitsFlatConfig config;
-                config.useFloat16 = useFloat16;
+                const auto vectors = components(700 * d, 1, storage);
                 GpuIndexBitsFlat index(
-                        sharedResources(), d, metric.type, config);
+                        sharedResources(), d, metric.type, configOf(storage));
                 index.metric_arg = metric.arg;
                 index.add(700, vectors.data());
                 for (int64_t q : {1, 9, 140}) {
-                    const auto queries = components(q * d, 2, useFloat16);
+                    const auto queries = components(q * d, 2, storage);
                     EXPECT_TRUE(areNearest(
                             metric,
                             d,
@@ -133,8 +134,8 @@ TEST_F(FlatMetricsIndex, SmallSearch) {
 
 TEST_F(FlatMetricsIndex, SmallCopiesKeepTheArgument) {
     const int d = 6;
-    const auto vectors = components(300 * d, 1, false);
-    const auto queries = components(5 * d, 2, false);
+    const auto vectors = components(300 * d, 1);
+    const auto queries = components(5 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         faiss::IndexFlat cpu(d, metric.type);
         cpu.metric_arg = metric.arg;
@@ -153,6 +154,88 @@ TEST_F(FlatMetricsIndex, SmallCopiesKeepTheArgument) {
         index.copyTo(&back);
         EXPECT_EQ(back.metric_type, metric.type);
         EXPECT_EQ(back.metric_arg, metric.arg);
+    }
+}
+
+/// What is known of the vectors from one search to the next follows them,
+/// whatever changes them: the same bits as an index that has just been made.
+TEST_F(FlatMetricsIndex, SmallVectorsThatChange) {
+    const int d = 6;
+    const int64_t n = 300;
+    const auto queries = components(40 * d, 2);
+    const auto usual = components(n * d, 1);
+    auto large = components(n * d, 3);
+    for (float& x : large) {
+        x *= 2e37f; // out of the range of every fast arithmetic
+    }
+    const auto join = [](std::vector<float> a, const std::vector<float>& b) {
+        a.insert(a.end(), b.begin(), b.end());
+        return a;
+    };
+    for (const FaissMetric& metric : kMetrics) {
+        for (DataType storage : {DataType::Float32, DataType::BFloat16}) {
+            const auto add = [&](GpuIndexBitsFlat& index,
+                                 const std::vector<float>& x) {
+                index.add(int64_t(x.size()) / d, x.data());
+            };
+            GpuIndexBitsFlat index(
+                    sharedResources(), d, metric.type, configOf(storage));
+            index.metric_arg = metric.arg;
+            const auto expectFresh = [&](const std::vector<float>& x) {
+                GpuIndexBitsFlat fresh(
+                        sharedResources(),
+                        d,
+                        index.metric_type,
+                        configOf(storage));
+                fresh.metric_arg = index.metric_arg;
+                add(fresh, x);
+                for (int again = 0; again < 2; ++again) {
+                    EXPECT_TRUE(sameOutput(
+                            searchOnHost(index, queries, 20),
+                            searchOnHost(fresh, queries, 20)))
+                            << metricName(metric.ours) << " p=" << metric.arg
+                            << " storage " << int(storage);
+                }
+            };
+            add(index, usual);
+            expectFresh(usual);
+            add(index, large);
+            expectFresh(join(usual, large));
+            index.reserve(5000);
+            expectFresh(join(usual, large));
+            index.reset();
+            add(index, join(large, usual)); // as many as before
+            expectFresh(join(large, usual));
+
+            faiss::IndexFlat cpu(d, metric.type);
+            cpu.metric_arg = metric.arg;
+            cpu.add(n, usual.data());
+            cpu.add(n, usual.data());
+            index.copyFrom(&cpu);
+            expectFresh(join(usual, usual));
+            if (storage == DataType::Float32) {
+                cpu.reset();
+                cpu.add(n, usual.data());
+                cpu.add(n, large.data());
+                index.GpuIndexFlat::copyFrom(&cpu);
+                expectFresh(join(usual, large));
+                // As many vectors as at the last search that knew them.
+                index.copyFrom(&cpu);
+                expectFresh(join(usual, large));
+                cpu.reset();
+                cpu.add(n, large.data());
+                index.GpuIndexFlat::copyFrom(&cpu);
+                add(index, usual);
+                expectFresh(join(large, usual));
+            }
+            for (const FaissMetric& other : kMetrics) {
+                index.metric_type = other.type;
+                index.metric_arg = other.arg;
+                expectFresh(
+                        storage == DataType::Float32 ? join(large, usual)
+                                                     : join(usual, usual));
+            }
+        }
     }
 }
 
@@ -211,8 +294,8 @@ class BfKnnMetrics : public GpuTest {
 
 TEST_F(BfKnnMetrics, SmallEveryMetric) {
     const int d = 10;
-    const auto vectors = components(500 * d, 1, false);
-    const auto queries = components(30 * d, 2, false);
+    const auto vectors = components(500 * d, 1);
+    const auto queries = components(30 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         SearchOutput out;
         auto args = arguments(d, vectors, queries, 15, out);
@@ -226,10 +309,10 @@ TEST_F(BfKnnMetrics, SmallEveryMetric) {
 /// Those that FAISS has no number for.
 TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
     const int d = 10;
-    const auto vectors = components(500 * d, 1, false);
+    const auto vectors = components(500 * d, 1);
     for (Metric ours : {Metric::Cosine, Metric::Jaccard}) {
         for (int64_t q : {3, 30}) {
-            const auto queries = components(q * d, 2, false);
+            const auto queries = components(q * d, 2);
             SearchOutput out;
             const auto args = arguments(d, vectors, queries, 15, out);
             gpu::bfKnnBits(sharedResources(), args, ours);
@@ -239,10 +322,50 @@ TEST_F(BfKnnMetrics, SmallMetricsOfOurs) {
     }
 }
 
+/// In either mode what an index finds in it.
+TEST_F(BfKnnMetrics, SmallModes) {
+    const int d = 10;
+    const auto vectors = components(500 * d, 1);
+    auto metrics = kMetrics;
+    metrics.push_back({faiss::METRIC_L2, Metric::L2});
+    metrics.push_back({faiss::METRIC_INNER_PRODUCT, Metric::InnerProduct});
+    for (const FaissMetric& metric : metrics) {
+        GpuIndexBitsFlat index(sharedResources(), d, metric.type);
+        index.metric_arg = metric.arg;
+        index.add(500, vectors.data());
+        for (int64_t q : {3, 30}) {
+            const auto queries = components(q * d, 2);
+            SearchOutput out;
+            auto args = arguments(d, vectors, queries, 15, out);
+            args.metric = metric.type;
+            args.metricArg = metric.arg;
+            const auto expectAsIndex = [&](SearchMode mode) {
+                index.search_mode = mode;
+                EXPECT_TRUE(sameOutput(out, searchOnHost(index, queries, 15)))
+                        << metricName(metric.ours) << " mode " << int(mode);
+            };
+            gpu::bfKnnBits(sharedResources(), args);
+            expectAsIndex(SearchMode::Certified);
+            for (auto mode : {SearchMode::Plain, SearchMode::Certified}) {
+                gpu::bfKnnBits(sharedResources(), args, mode);
+                expectAsIndex(mode);
+                gpu::bfKnnBits(sharedResources(), args, metric.ours, mode);
+                expectAsIndex(mode);
+            }
+            EXPECT_TRUE(faissThrowsNaming(
+                    [&] {
+                        gpu::bfKnnBits(sharedResources(), args, SearchMode(7));
+                    },
+                    "mode",
+                    "7"));
+        }
+    }
+}
+
 TEST_F(BfKnnMetrics, SmallAllDistances) {
     const int d = 7;
-    const auto vectors = components(261 * d, 1, false);
-    const auto queries = components(19 * d, 2, false);
+    const auto vectors = components(261 * d, 1);
+    const auto queries = components(19 * d, 2);
     for (const FaissMetric& metric : kMetrics) {
         SearchOutput out;
         auto args = arguments(d, vectors, queries, -1, out);

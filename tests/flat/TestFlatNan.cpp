@@ -20,6 +20,29 @@ INSTANTIATE_TYPED_TEST_SUITE_P(GpuFlatNan, FlatNan, GpuFlatKind);
 
 class GpuFlatNan : public GpuTest {};
 
+/// FAISS's name of a type that it has.
+template <class Faiss>
+Faiss faissType(DataType type) {
+    if constexpr (requires { Faiss::BF16; }) {
+        if (type == DataType::BFloat16) {
+            return Faiss::BF16;
+        }
+    }
+    return type == DataType::Float16 ? Faiss::F16 : Faiss::F32;
+}
+
+/// Every metric, and every type that bfKnnBits can be asked for.
+template <class Faiss = faiss::gpu::DistanceDataType>
+std::vector<FlatCase> bfKnnKindsOf(const FlatCase& c) {
+    auto kinds = kindsOf(c);
+    if constexpr (!requires { Faiss::BF16; }) {
+        std::erase_if(kinds, [](const FlatCase& kind) {
+            return kind.storage == DataType::BFloat16;
+        });
+    }
+    return kinds;
+}
+
 /// Without an index.
 SearchOutput bfKnnOnHost(const FlatData& data, int k) {
     const int64_t places = data.c.q * k;
@@ -36,9 +59,8 @@ SearchOutput bfKnnOnHost(const FlatData& data, int k) {
     args.numVectors = data.c.n;
     args.queries = queries.data();
     args.numQueries = data.c.q;
-    if (data.c.useFloat16) {
-        args.vectorType = args.queryType = faiss::gpu::DistanceDataType::F16;
-    }
+    args.vectorType = args.queryType =
+            faissType<faiss::gpu::DistanceDataType>(data.type());
     args.outDistances = out.distances.data();
     args.outIndices = out.labels.data();
     gpu::bfKnnBits(sharedResources(), args);
@@ -52,7 +74,7 @@ TEST_F(GpuFlatNan, SmallVectorsOfBfKnn) {
     c.fill = Fill::Integers;
     for (int64_t q : {1, 2, 16, 17, 60}) {
         c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
+        for (const FlatCase& kind : bfKnnKindsOf(c)) {
             FlatData data(kind);
             spoil(data, 7); // 600 numbers are left
             for (int k : {1, 599, 600, 601, 700, 1000}) {
@@ -69,7 +91,7 @@ TEST_F(GpuFlatNan, SmallVectorsAndALargeKOfBfKnn) {
     c.fill = Fill::Integers;
     for (int64_t q : {1, 40}) {
         c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
+        for (const FlatCase& kind : bfKnnKindsOf(c)) {
             FlatData data(kind);
             spoil(data, 7); // 6000 numbers are left
             for (int k : {5999, 6000, 6001, 7000, 8000}) {
@@ -86,7 +108,7 @@ TEST_F(GpuFlatNan, SmallQueriesOfBfKnn) {
     c.fill = Fill::Integers;
     for (int64_t q : {1, 9, 40}) {
         c.q = q;
-        for (const FlatCase& kind : kindsOf(c)) {
+        for (const FlatCase& kind : bfKnnKindsOf(c)) {
             FlatData data(kind);
             data.queries[(q / 2) * c.d + 3] = kNan;
             for (int k : {1, 20, 600, 3000}) {
@@ -162,9 +184,8 @@ TEST_F(GpuFlatNan, IVFStoresWhatHasANearestCentroid) {
     const int nlist = 32;
     for (const FlatCase& kind : kindsOf(c)) {
         FlatData data(kind);
-        GpuIndexBitsFlatConfig config;
-        config.useFloat16 = kind.useFloat16;
-        GpuIndexBitsFlat quantizer(sharedResources(), c.d, kind.metric, config);
+        GpuIndexBitsFlat quantizer(
+                sharedResources(), c.d, kind.metric, configOf(kind.storage));
         faiss::gpu::GpuIndexIVFFlat ivf(
                 sharedResources(), &quantizer, c.d, nlist, kind.metric);
         ivf.train(c.n, data.vectors.data());

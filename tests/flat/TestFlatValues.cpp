@@ -13,7 +13,7 @@ class GpuFlatValues : public GpuTest {};
 /// Norms that float16 cannot hold: FAISS's own are infinite here.
 TEST_F(GpuFlatValues, SmallLargeFloat16Components) {
     FlatCase c;
-    c.useFloat16 = true;
+    c.storage = DataType::Float16;
     c.n = 500;
     c.d = 16;
     for (int64_t q : {1, 40}) {

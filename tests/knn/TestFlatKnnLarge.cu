@@ -3,6 +3,8 @@
 #include <random>
 
 #include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnn.h"
@@ -166,13 +168,18 @@ void expectPlanted(cublasHandle_t handle, DataType type, int64_t q) {
     p.outDistances = outDistances.data();
     p.outIds = outIds.data();
     p.device.multiprocessors = multiprocessorCount();
-    DeviceBuffer<uint8_t> scratch(flatKnnWorkspaceBytes(p, size_t(1) << 30));
-    runFlatKnn(p, {scratch.data(), scratch.size()}, handle, nullptr);
-    const auto distances = outDistances.download();
-    const auto ids = outIds.download();
-    for (int64_t i = 0; i < q * k; ++i) {
-        ASSERT_EQ(ids[i], want[i % k].id) << "place " << i << ", q=" << q;
-        ASSERT_EQ(distances[i], want[i % k].key) << "place " << i;
+    for (SearchMode mode : {SearchMode::Certified, SearchMode::Plain}) {
+        p.mode = mode;
+        DeviceBuffer<uint8_t> scratch(
+                flatKnnWorkspaceBytes(p, size_t(1) << 30));
+        runFlatKnn(p, {scratch.data(), scratch.size()}, handle, nullptr);
+        const auto distances = outDistances.download();
+        const auto ids = outIds.download();
+        for (int64_t i = 0; i < q * k; ++i) {
+            ASSERT_EQ(ids[i], want[i % k].id)
+                    << "place " << i << ", q=" << q << " mode " << int(mode);
+            ASSERT_EQ(distances[i], want[i % k].key) << "place " << i;
+        }
     }
 }
 
@@ -183,6 +190,7 @@ TEST_F(FlatKnnLarge, MoreThanTwoTo32Components) {
     for (int64_t q : {2, 40}) {
         expectPlanted<float>(handle(), DataType::Float32, q);
         expectPlanted<__half>(handle(), DataType::Float16, q);
+        expectPlanted<__nv_bfloat16>(handle(), DataType::BFloat16, q);
     }
 }
 

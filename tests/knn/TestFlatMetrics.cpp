@@ -1,5 +1,6 @@
 /// The metrics beyond L2 and inner product, over every shape, type and layout.
 
+#include "kernels/knn/RowFacts.h"
 #include "tests/knn/MetricHarness.h"
 
 namespace faiss_bits::test {
@@ -213,6 +214,68 @@ TEST_P(FlatMetrics, BoundsHoldUnderAttack) {
     RecordProperty("worst", std::to_string(worst));
     std::printf("largest error: %.3f of its bound\n", worst);
     EXPECT_LE(worst, 1.0);
+}
+
+/// Facts of the vectors that the caller brings: the same bits, less scratch.
+TEST_P(FlatMetrics, SmallGivenFacts) {
+    const RowFacts kind = rowFactsOf(GetParam().metric);
+    for (DataType type : kDataTypes) {
+        for (Components components :
+             {Components::Positive, Components::Signed, Components::Huge}) {
+            for (int64_t q : {1, 40}) {
+                MetricCase c = base();
+                c.dataType = type;
+                c.data = components;
+                c.q = q;
+                c.n = 1003;
+                c.d = 9;
+                SCOPED_TRACE(c.describe());
+                const MetricData data(c);
+                FlatKnnProblem p = data.problem();
+                DeviceBuffer<float> facts(c.n, 0xA5);
+                DeviceBuffer<RowMaxima> maxima(1, 0xA5);
+                runRowFacts(
+                        kind,
+                        p.vectors,
+                        p.dataType,
+                        true,
+                        c.n,
+                        c.d,
+                        facts.data(),
+                        nullptr);
+                runRowMaxima(
+                        p.vectors,
+                        p.dataType,
+                        true,
+                        c.n,
+                        c.d,
+                        maxima.data(),
+                        nullptr);
+                const auto search = [&](bool given) {
+                    DeviceBuffer<float> distances(c.q * c.k, 0xA5);
+                    DeviceBuffer<int64_t> ids(c.q * c.k, 0xA5);
+                    p.vectorFacts = given ? facts.data() : nullptr;
+                    p.rowMaxima = given ? maxima.data() : nullptr;
+                    p.outDistances = distances.data();
+                    p.outIds = ids.data();
+                    DeviceBuffer<uint8_t> scratch(
+                            flatKnnWorkspaceBytes(p, c.maxScratch), 0xFF);
+                    runFlatKnn(
+                            p,
+                            {scratch.data(), scratch.size()},
+                            handle(),
+                            nullptr);
+                    BITS_CUDA_CHECK(cudaStreamSynchronize(nullptr));
+                    return KnnResult{distances.download(), ids.download()};
+                };
+                for (SearchMode mode :
+                     {SearchMode::Plain, SearchMode::Certified}) {
+                    p.mode = mode;
+                    ASSERT_TRUE(search(true) == search(false));
+                }
+            }
+        }
+    }
 }
 
 /// For compute-sanitizer.

@@ -61,6 +61,13 @@ def _x_log(x, middle):
     return np.where(x == 0, 0, x * np.log(x / middle))
 
 
+def bfloat16(x):
+    """float32 numbers rounded to bfloat16, ties to even, as float32."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return rounded.astype(np.uint32).view(np.float32)
+
+
 def best(values, k, largest=False):
     """The k best of one row as positions: best first, equal values by lower
     position, NaN behind every number, -1 where the row is short."""

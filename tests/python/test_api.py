@@ -50,6 +50,9 @@ def test_config_is_made_of_faiss_config():
     ours = faiss_bits.GpuIndexBitsFlatConfig(theirs)
     assert isinstance(ours, faiss.GpuIndexFlatConfig)
     assert (ours.device, ours.useFloat16) == (3, True)
+    assert ours.useBFloat16 is False
+    ours.useBFloat16 = True
+    assert ours.useBFloat16 is True and "useBFloat16" not in vars(ours)
 
 
 def test_cpu_class_texts_come_from_the_headers():

@@ -125,6 +125,51 @@ def test_where_it_runs(a_gpu, monkeypatch, more, ran):
     assert called == [ran]
 
 
+@pytest.mark.parametrize("where", ["gpu", "cpu"])
+def test_the_mode_gets_there(a_gpu, monkeypatch, where):
+    modes = []
+
+    def run(*args):
+        modes.append(args[6] if where == "gpu" else args[0].mode)
+
+    functions = faiss_bits.functions
+    monkeypatch.setattr(
+        functions, "placed", lambda *args: contextlib.nullcontext()
+    )
+    monkeypatch.setattr(functions, "_knn_on_gpu", run)
+    monkeypatch.setattr(functions.fused, "_run", run)
+    for more in ({}, {"search_mode": "plain"}, {"search_mode": "certified"}):
+        faiss_bits.knn(XQ, XB, 7, backend=where, **more)
+    number = faiss_bits.swigfaiss_bits
+    certified, plain = number.SearchMode_Certified, number.SearchMode_Plain
+    assert modes == [certified, plain, certified] and plain != certified
+
+
+@pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_both_modes_on_the_cpu(metric, argument, name, dtype):
+    """Far from the origin, where the products of a plain search say little."""
+    xq, xb = make("far", 40, 16, 1), make("far", 900, 16, 2)
+    xq, xb = xq.astype(dtype), xb.astype(dtype)
+    arguments = {"metric": metric, "metric_arg": argument, "backend": "cpu"}
+    for mode in ("certified", "plain"):
+        D, I = faiss_bits.knn(xq, xb, 10, search_mode=mode, **arguments)
+        oracle.check_knn(xq, xb, 10, D, I, metric=name, p=argument)
+        D2, I2 = faiss_bits.knn_subset(
+            np.concatenate([xq, xb]),
+            range(40),
+            range(40, 940),
+            10,
+            metric=metric,
+            metric_arg=argument,
+            search_mode=mode,
+        )
+        if mode == "certified":
+            assert (D == D2).all() and (I + 40 == I2).all()
+    with pytest.raises(ValueError, match="search_mode = 'exact'"):
+        faiss_bits.knn_subset(xb, None, None, 3, search_mode="exact")
+
+
 def test_without_a_gpu(monkeypatch):
     monkeypatch.setattr(devices, "get_num_gpus", lambda: 0)
     assert faiss_bits.backend() == "cpu"
@@ -134,6 +179,25 @@ def test_without_a_gpu(monkeypatch):
 
 
 # ---- on a GPU ----------------------------------------------------------------
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("kind", ["normal", "far"])
+def test_certified_bits_of_both_backends(metric, argument, name, dtype, kind):
+    xq = make(kind, 70, 19, 1).astype(dtype)
+    xb = make(kind, 2000, 19, 2).astype(dtype)
+    arguments = {"metric": metric, "metric_arg": argument}
+    for q in (1, 16, 70):
+        D, I = faiss_bits.knn(xq[:q], xb, 30, backend="gpu", **arguments)
+        D2, I2 = faiss_bits.knn(xq[:q], xb, 30, backend="cpu", **arguments)
+        assert D.tobytes() == D2.tobytes() and (I == I2).all()
+        plain, _ = faiss_bits.knn(
+            xq[:q], xb, 30, backend="gpu", search_mode="plain", **arguments
+        )
+        slack = oracle.rounding(xq[:q], xb, name, argument).max()
+        assert np.abs(plain.astype("f8") - D).max() <= 2 * slack
 
 
 @pytest.mark.gpu

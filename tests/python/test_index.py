@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import oracle
 import pytest
-from conftest import KINDS, METRICS, make
+from conftest import INDEX_METRICS, KINDS, METRICS, make
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,9 +15,25 @@ IP = faiss.METRIC_INNER_PRODUCT
 D_BIG, N_BIG = 24, 3000
 
 
-def index_of(res, xb, metric=faiss.METRIC_L2, half=False):
+STORAGES = ("float32", "float16", "bfloat16")
+
+
+def config_of(storage):
     config = faiss_bits.GpuIndexBitsFlatConfig()
-    config.useFloat16 = half
+    config.useFloat16 = storage == "float16"
+    config.useBFloat16 = storage == "bfloat16"
+    return config
+
+
+def stored(x, storage):
+    """Vectors as the index holds them, as float32."""
+    if storage == "bfloat16":
+        return oracle.bfloat16(x)
+    return x.astype(storage).astype(np.float32)
+
+
+def index_of(res, xb, metric=faiss.METRIC_L2, storage="float32"):
+    config = config_of(storage)
     index = faiss_bits.GpuIndexBitsFlat(res, xb.shape[1], metric, config)
     index.add(xb)
     return index
@@ -53,9 +69,10 @@ def test_any_size_and_kind(res, q, n, d, k, kind, metric, seed):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_float16_storage_is_exact_on_small_integers(res, metric):
+@pytest.mark.parametrize("storage", STORAGES[1:])
+def test_16_bits_are_exact_on_small_integers(res, metric, storage):
     xq, xb = make("ties", 30, 16, 1), make("ties", 500, 16, 2)
-    D, I = index_of(res, xb, metric, half=True).search(xq, 40)
+    D, I = index_of(res, xb, metric, storage).search(xq, 40)
     D2, I2 = index_of(res, xb, metric).search(xq, 40)
     assert (D == D2).all() and (I == I2).all()
     assert (D == np.take_along_axis(
@@ -72,12 +89,13 @@ def test_classes_are_faiss_subclasses(res):
         assert index.is_trained
 
 
-def test_add_reset_reconstruct_assign(res):
-    xb = make("normal", 100, 12, 1)
-    index = index_of(res, xb[:60])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_add_reset_reconstruct_assign(res, storage):
+    xb = stored(make("normal", 100, 12, 1), storage)
+    index = index_of(res, xb[:60], storage=storage)
     index.reserve(100)
     index.add(xb[60:])
-    assert index.ntotal == 100
+    assert index.ntotal == index.getNumVecs() == 100
     assert (index.reconstruct(61) == xb[61]).all()
     assert (index.reconstruct_n(10, 50) == xb[10:60]).all()
     assert (index.reconstruct_batch(np.array([5, 0, 99])) == xb[[5, 0, 99]]).all()
@@ -231,10 +249,10 @@ def test_bad_constructor_arguments(res, dims):
         faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_search_modes(res, half):
+@pytest.mark.parametrize("storage", STORAGES)
+def test_search_modes(res, storage):
     xq, xb = make("normal", 40, 32, 1), make("normal", 5000, 32, 2)
-    index = index_of(res, xb, half=half)
+    index = index_of(res, xb, storage=storage)
     assert index.search_mode == "certified"
     D, I = index.search(xq, 10)
     stats = index.stats()
@@ -244,8 +262,10 @@ def test_search_modes(res, half):
     index.search_mode = "plain"
     D2, I2 = index.search(xq, 10)
     assert index.stats().certified == 0
-    np.testing.assert_allclose(D, D2, rtol=2e-3)
-    assert (I == I2).mean() > 0.9
+    # Queries are rounded to the type of the storage.
+    rtol, same = (2e-2, 0.5) if storage == "bfloat16" else (2e-3, 0.9)
+    np.testing.assert_allclose(D, D2, rtol=rtol)
+    assert (I == I2).mean() > same
     with pytest.raises(ValueError, match="search_mode = 'exact'"):
         index.search_mode = "exact"
 
@@ -264,3 +284,55 @@ def test_batches_have_the_same_bits(res):
     D2, I2 = cpu.search(xq, 20)
     assert (D == D2).all() and (I == I2).all()
     oracle.check_tie_order(D, I)
+
+
+def same_bits(found, expected):
+    return all(a.tobytes() == b.tobytes() for a, b in zip(found, expected))
+
+
+@pytest.mark.parametrize("metric, argument, name", INDEX_METRICS)
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("kind", ["normal", "ties", "far"])
+def test_the_bits_of_the_cpu(res, metric, argument, name, storage, kind):
+    """Vectors as they are stored, and queries that are not rounded."""
+    xq, xb = make(kind, 70, 19, 1), make(kind, 2000, 19, 2)
+    xq *= np.float32(1 + 2**-12)
+    ours = faiss_bits.GpuIndexBitsFlat(res, 19, metric, config_of(storage))
+    ours.metric_arg = argument
+    ours.add(xb)
+    cpu = faiss_bits.IndexFusedFlat(19, metric, argument)
+    cpu.add(stored(xb, storage))
+    for q in (1, 16, 70):
+        assert same_bits(ours.search(xq[:q], 30), cpu.search(xq[:q], 30)), q
+
+
+def test_bfloat16_storage(res):
+    xb = make("normal", 300, 12, 1) * np.float32(1e20)  # beyond float16
+    cpu = faiss.IndexFlatL2(12)
+    cpu.add(xb)
+    copied = faiss_bits.GpuIndexBitsFlatL2(res, cpu, config_of("bfloat16"))
+    cloned = faiss_bits.index_cpu_to_gpu(res, 0, cpu, useBFloat16=True)
+    assert isinstance(cloned, faiss_bits.GpuIndexBitsFlatL2)
+    for index in (copied, cloned):
+        assert index.ntotal == index.getNumVecs() == 300
+        back = faiss.index_gpu_to_cpu(index)
+        for held in (index, back):
+            assert (held.reconstruct_n(0, 300) == oracle.bfloat16(xb)).all()
+    with pytest.raises(RuntimeError, match="getGpuData"):
+        copied.getGpuData()
+    ivf = faiss.IndexIVFFlat(cpu, 12, 300)
+    with pytest.raises(RuntimeError, match="useBFloat16"):
+        faiss_bits.index_cpu_to_gpu(res, 0, ivf, useBFloat16=True)
+    config = config_of("bfloat16")
+    config.useFloat16 = True
+    with pytest.raises(RuntimeError, match="useFloat16.*useBFloat16"):
+        faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
+
+
+def test_bfloat16_asked_of_an_object_of_faiss(res):
+    config, options = faiss.GpuIndexFlatConfig(), faiss.GpuClonerOptions()
+    config.useBFloat16 = options.useBFloat16 = True
+    with pytest.raises(TypeError, match="config.*GpuIndexBitsFlatConfig"):
+        faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
+    with pytest.raises(TypeError, match="options.*useBFloat16=True"):
+        faiss_bits.index_cpu_to_gpu(res, 0, faiss.IndexFlatL2(4), options)

@@ -130,6 +130,12 @@ X = np.zeros((4, 3), np.float32)
         ({"device": 10_000}, (ValueError, RuntimeError), ["device", "10000"]),
         ({"device": -2}, ValueError, ["device = -2"]),
         ({"backend": "GPU"}, ValueError, ["backend = 'GPU'", "'auto'"]),
+        (
+            {"search_mode": "exact"},
+            ValueError,
+            ["search_mode = 'exact'", "'certified'", "'plain'"],
+        ),
+        ({"search_mode": None}, TypeError, ["search_mode", "NoneType"]),
         ({"backend": None}, ValueError, ["backend = None", "'gpu'"]),
         (
             {"backend": "cpu", "device": 0},

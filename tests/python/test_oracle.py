@@ -147,3 +147,10 @@ def test_check_tie_order():
     oracle.check_tie_order(D, np.array([[2, 3, 0]]))
     with pytest.raises(AssertionError, match="ties"):
         oracle.check_tie_order(D, np.array([[3, 2, 0]]))
+
+
+def test_bfloat16():
+    # 1 + 2^-8 and 1 + 3 2^-8 are halfway: to the even neighbour.
+    given = [1, 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 0.1, 3.4e38, 2.0**-133]
+    wanted = [1, 1, 1 + 4 * 2**-8, -1, 0.10009765625, np.inf, 2.0**-133]
+    assert oracle.bfloat16(np.float32(given)).tolist() == wanted

@@ -35,7 +35,7 @@ bool needsGreatestNorm(const FlatKnnProblem& p) {
 }
 
 bool needsMaxima(const FlatKnnProblem& p) {
-    return rowFactsOf(p.metric) != RowFacts::None;
+    return rowFactsOf(p.metric) != RowFacts::None && !p.rowMaxima;
 }
 
 /// Metrics whose candidates are found with what the queries were rounded to.
@@ -215,7 +215,7 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     params.bound = bound_;
     params.greatestNorm =
             p_.greatestNorm ? p_.greatestNorm : scratch_.greatestNorm;
-    params.maxima = scratch_.maxima;
+    params.maxima = p_.rowMaxima ? p_.rowMaxima : scratch_.maxima;
     params.metricArg = p_.metricArg;
     if (p_.metric == Metric::Lp) {
         params.power = canonical::Power(p_.metricArg);

@@ -52,16 +52,20 @@ struct GpuFlatKind {
 
     static std::unique_ptr<faiss::Index> faissIndex(const Data& data) {
         faiss::gpu::GpuIndexFlatConfig config;
-        config.useFloat16 = data.c.useFloat16;
+        config.useFloat16 = data.c.storage == DataType::Float16;
         auto index = std::make_unique<faiss::gpu::GpuIndexFlat>(
                 sharedResources(), data.c.d, data.c.metric, config);
-        index->add(data.c.n, data.vectors.data());
+        auto vectors = data.vectors;
+        if (data.c.storage == DataType::BFloat16) { // FAISS's has float32
+            roundAllTo(data.c.storage, vectors);
+        }
+        index->add(data.c.n, vectors.data());
         return index;
     }
 
     /// FAISS squares float16 components in float16.
     static double agreement(const Case& c) {
-        return c.useFloat16 ? 0.9 : 0.99;
+        return c.storage == DataType::Float16 ? 0.9 : 0.99;
     }
 
     static std::unique_ptr<Index> make(int d, faiss::MetricType metric) {
