@@ -244,6 +244,7 @@ FlatKnnProblem sampleProblem(
     sample.vectorsRowMajor = true;
     sample.queriesRowMajor = true;
     sample.exactQueries = nullptr;
+    sample.vectorFacts = nullptr;
     sample.numVectors = plan.samples;
     if (scratch) {
         sample.vectors = scratch->rounded ? scratch->rounded : scratch->sample;

@@ -24,7 +24,9 @@ class PairwiseFusedScan : public FusedScan {
             WorkspaceSlices& slices)
             : problem_(problem) {
         if (rowFactsOf(problem.metric) != RowFacts::None) {
-            vectorFacts_ = slices.take<float>(problem.numVectors);
+            if (!problem.vectorFacts) {
+                vectorFacts_ = slices.take<float>(problem.numVectors);
+            }
             queryFacts_ = slices.take<float>(tileQueries);
         }
     }
@@ -70,7 +72,7 @@ class PairwiseFusedScan : public FusedScan {
         scan.numVectors = p.numVectors;
         scan.queries = params.queries;
         scan.numQueries = params.rows;
-        scan.vectorFacts = vectorFacts_;
+        scan.vectorFacts = vectorFacts_ ? vectorFacts_ : p.vectorFacts;
         scan.queryFacts = queryFacts_;
         scan.allowedBits = p.allowedBits;
         scan.passed = lists;
