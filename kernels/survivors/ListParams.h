@@ -19,7 +19,16 @@ struct ListParams {
 
 static_assert(!hasTailPadding<ListParams>());
 
+/// Up to which key a list is known to be complete, and what is flagged
+/// (SurvivorOutput).
+struct ProofParams {
+    const float* complete = nullptr; // [rows]
+    uint8_t* flags = nullptr;        // [rows, 2], or nullptr: nothing is
+};
+
+static_assert(!hasTailPadding<ProofParams>());
+
 /// What finishes rows of lists, whoever made them.
-struct FinishParams : KeySource, ResultParams, ListParams {};
+struct FinishParams : KeySource, ResultParams, ListParams, ProofParams {};
 
 } // namespace faiss_bits

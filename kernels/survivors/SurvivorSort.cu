@@ -230,6 +230,8 @@ void finishByBlocks(
     p.limits = const_cast<uint64_t*>(list.limits);
     p.capacity = uint32_t(list.capacity);
     p.staged = std::min(p.capacity, kMostStaged);
+    p.complete = output.complete;
+    p.flags = output.complete ? output.flags : nullptr;
     const auto launch = output.keyType == DataType::Float32
             ? launchFinishLists<float>
             : output.keyType == DataType::Float16

@@ -14,26 +14,19 @@
 namespace faiss_bits {
 
 /// Launches of several blocks a row, with the rows in y.
-template <class Kernel>
-void launchByRows(
-        Kernel kernel,
+inline void launchByRows(
+        void (*kernel)(CertifiedParams),
         const CertifiedParams& params,
         int perBlock,
         cudaStream_t stream) {
-    cudaLaunchConfig_t config = {};
-    config.gridDim =
+    launchAfterPrevious(
+            kernel,
             dim3(unsigned((params.numCandidates + perBlock - 1) / perBlock),
-                 std::min(params.rows, 65535u));
-    config.blockDim = dim3(kRescoreThreads);
-    config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &attribute;
-    const void* function = reinterpret_cast<const void*>(kernel);
-    config.numAttrs = canWaitForPrevious(function) ? 1 : 0;
-    void* arguments[] = {const_cast<CertifiedParams*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
+                 std::min(params.rows, 65535u)),
+            kRescoreThreads,
+            0,
+            stream,
+            params);
 }
 
 template <Metric kMetric>
@@ -77,11 +70,13 @@ void launchScanAgain(
             dim3(unsigned(std::min(multiprocessors, most) * perMultiprocessor));
     config.blockDim = dim3(kScanThreads);
     config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeCooperative;
+    attributes[0].val.cooperative = 1;
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = attributes;
+    config.numAttrs = canWaitForPrevious(kernel) ? 2 : 1;
     void* arguments[] = {const_cast<ScanParams*>(&params)};
     BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
 }

@@ -408,6 +408,7 @@ template <Metric kMetric>
 __global__ __launch_bounds__(kScanThreads, 2) void scanAgainKernel(
         const ScanParams params) {
     __shared__ typename ScanAgain<kMetric>::SharedStorage shared;
+    waitForPrevious();
     ScanAgain<kMetric>{shared, params}.run();
 }
 

@@ -17,20 +17,20 @@ namespace {
 
 /// The selection of a method's products adds the norms; here the limits do.
 bool wantsSampleNorms(const FlatKnnProblem& p, const FusedPlan& plan) {
-    return p.metric == Metric::L2 && plan.sampling->addsNorms;
+    return p.metric == Metric::L2 && plan.sampling && plan.sampling->addsNorms;
 }
 
 struct Launches {
     void (*sampleLimits)(const SampleLimitParams&, cudaStream_t);
     void (*scorePassed)(const PassedParams&, int, cudaStream_t);
-    void (*provePassed)(const PassedParams&, cudaStream_t);
+    void (*sampleFew)(const SampleLimitParams&, cudaStream_t);
 };
 
 template <Metric kMetric>
 constexpr Launches launchesOf() {
     return {launchSampleLimits<kMetric>,
             launchScorePassed<kMetric>,
-            launchProvePassed<kMetric>};
+            launchSampleFew<kMetric>};
 }
 
 Launches launchesFor(Metric metric) {
@@ -83,7 +83,11 @@ class FusedRun {
 
     void run() {
         certifier_.begin();
-        takeSample();
+        if (plan_.sampling) {
+            takeSample();
+        } else {
+            scratch_.scan->begin(nullptr, 0, stream_);
+        }
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }
@@ -142,10 +146,9 @@ class FusedRun {
         lists.capacity = plan_.capacity;
         scratch_.scan->run(params, lists, stream_);
 
-        const PassedParams passed{params, scratch_.limits, scratch_.counts};
+        const PassedParams passed{params, scratch_.counts};
         launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
         writeResults(params);
-        launches_.provePassed(passed, stream_);
         certifier_.scanAgain(params);
     }
 
@@ -155,12 +158,38 @@ class FusedRun {
             const float* queries,
             idx_t row,
             idx_t count) {
+        SampleLimitParams limits;
+        limits.search = params;
+        limits.search.queries += row * p_.d;
+        if (limits.search.queryResiduals) {
+            limits.search.queryResiduals += row;
+            limits.search.queryNorms += row;
+        }
+        limits.search.rows = uint32_t(count);
+        limits.values = scratch_.distances;
+        limits.columnBias = scratch_.sampleNorms;
+        limits.samples = plan_.samples;
+        limits.rank = plan_.rank;
+        limits.room = plan_.room;
+        limits.limits = scratch_.limits + row;
+        limits.complete = scratch_.complete + row;
+        limits.counts = scratch_.counts + row;
+        if (plan_.sampling) {
+            findDistances(queries + row * p_.d, count);
+        } else {
+            launches_.sampleFew(limits, stream_);
+        }
+        launches_.sampleLimits(limits, stream_);
+    }
+
+    /// To the sample.
+    void findDistances(const float* queries, idx_t count) {
         FlatKnnProblem sample = sample_;
-        sample.queries = queries + row * p_.d;
+        sample.queries = queries;
         sample.numQueries = count;
         if (scratch_.roundedQueries) {
             runToBFloat16(
-                    queries + row * p_.d,
+                    queries,
                     count * p_.d,
                     scratch_.roundedQueries,
                     stream_);
@@ -186,21 +215,6 @@ class FusedRun {
                         plan_.samples,
                         handle_)
                 ->run({0, count, 0, plan_.samples}, stream_);
-        SampleLimitParams limits;
-        limits.search = params;
-        limits.search.queries += row * p_.d;
-        if (limits.search.queryResiduals) {
-            limits.search.queryResiduals += row;
-        }
-        limits.search.rows = uint32_t(count);
-        limits.values = scratch_.distances;
-        limits.columnBias = scratch_.sampleNorms;
-        limits.samples = plan_.samples;
-        limits.rank = plan_.rank;
-        limits.room = plan_.room;
-        limits.limits = scratch_.limits + row;
-        limits.counts = scratch_.counts + row;
-        launches_.sampleLimits(limits, stream_);
     }
 
     /// The k best of the canonical distances.
@@ -218,6 +232,8 @@ class FusedRun {
         output.idType = p_.idType;
         output.outKeys = params.outDistances;
         output.outIds = params.outIds;
+        output.complete = scratch_.complete;
+        output.flags = params.flags;
         output.device = p_.device;
         runSurvivors(list, output, nullptr, {}, stream_);
     }
@@ -258,9 +274,12 @@ FusedScratch::FusedScratch(
         const FusedPlan& plan,
         WorkspaceSlices& slices) {
     const size_t components = size_t(plan.samples) * p.d;
-    sample = slices.take<float>(components);
     const DataType type = plan.method->sampleType;
-    if (type == DataType::BFloat16) {
+    if (plan.sampling) {
+        sample = slices.take<float>(components);
+        product = slices.take<uint8_t>(Product::workspaceBytes(type));
+    }
+    if (plan.sampling && type == DataType::BFloat16) {
         rounded = slices.take<uint8_t>(components * sizeOf(type));
         roundedQueries = slices.take<uint8_t>(
                 size_t(plan.sampleQueries) * p.d * sizeOf(type));
@@ -268,13 +287,13 @@ FusedScratch::FusedScratch(
     if (wantsSampleNorms(p, plan)) {
         sampleNorms = slices.take<float>(plan.samples);
     }
-    if (rowFactsOf(p.metric) != RowFacts::None) {
+    if (plan.sampling && rowFactsOf(p.metric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);
         queryFacts = slices.take<float>(plan.sampleQueries);
     }
-    product = slices.take<uint8_t>(Product::workspaceBytes(type));
     distances = slices.take<float>(size_t(plan.sampleQueries) * plan.samples);
     limits = slices.take<float>(plan.tileQueries);
+    complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);
     certified.take(p, 0, plan.tileQueries, slices);
     const size_t places = size_t(plan.tileQueries) * plan.capacity;

@@ -15,7 +15,7 @@ namespace faiss_bits {
 /// How such a search goes about a problem.
 struct FusedPlan {
     const FusedMethod* method = nullptr;
-    /// Where the distances to the sample come from.
+    /// Where the distances to the sample come from; nullptr: few queries.
     const DistanceMethod* sampling = nullptr;
 
     uint32_t samples = 0;

@@ -21,6 +21,18 @@ void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
 }
 
 template <Metric kMetric>
+void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
+    constexpr unsigned kGroups = kSampleFewThreads / kPairLanes;
+    launchAfterPrevious(
+            sampleFewKernel<kMetric>,
+            dim3((params.samples + kGroups - 1) / kGroups, params.search.rows),
+            kSampleFewThreads,
+            0,
+            stream,
+            params);
+}
+
+template <Metric kMetric>
 void launchScorePassed(
         const PassedParams& params,
         int multiprocessors,
@@ -34,27 +46,10 @@ void launchScorePassed(
             kPerBlock;
     const unsigned most =
             std::max(1u, (32u * unsigned(multiprocessors) + rows - 1) / rows);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(std::clamp(wanted, 1u, most), rows);
-    config.blockDim = dim3(kRescoreThreads);
-    config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &attribute;
-    const void* kernel =
-            reinterpret_cast<const void*>(&scorePassedKernel<kMetric>);
-    config.numAttrs = canWaitForPrevious(kernel) ? 1 : 0;
-    void* arguments[] = {const_cast<PassedParams*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
-}
-
-template <Metric kMetric>
-void launchProvePassed(const PassedParams& params, cudaStream_t stream) {
     launchAfterPrevious(
-            provePassedKernel<kMetric>,
-            params.search.rows,
-            kProofThreads,
+            scorePassedKernel<kMetric>,
+            dim3(std::clamp(wanted, 1u, most), rows),
+            kRescoreThreads,
             0,
             stream,
             params);

@@ -8,6 +8,10 @@ namespace faiss_bits {
 
 /// Enqueue the steps around a fused scan. kernels/CMakeLists.txt lists the
 /// instances.
+/// Writes params.values: canonical distances, of up to kFewQueries rows.
+template <Metric kMetric>
+void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream);
+
 template <Metric kMetric>
 void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream);
 
@@ -16,8 +20,5 @@ void launchScorePassed(
         const PassedParams& params,
         int multiprocessors,
         cudaStream_t stream);
-
-template <Metric kMetric>
-void launchProvePassed(const PassedParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

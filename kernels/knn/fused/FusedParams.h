@@ -9,21 +9,24 @@ namespace faiss_bits {
 /// them: a limit for each query.
 struct SampleLimitParams {
     CertifiedParams search; // rows and queries are read
-    const float* values = nullptr; // [rows, samples], as a DistanceMethod has it
+    // [rows, samples], as a DistanceMethod has it, or written by launchSampleFew
+    float* values = nullptr;
     const float* columnBias = nullptr; // [samples]: norms to add, or nullptr
     uint32_t samples = 0;              // kMostSamples at most
     uint32_t rank = 0; // the limit is that of the rank'th of the sample, or of
     uint32_t room = 0; // a later one, up to this
     float* limits = nullptr;    // [rows]
+    float* complete = nullptr;  // [rows], SurvivorOutput::complete
     uint32_t* counts = nullptr; // [rows], set to zero
 };
 
 constexpr uint32_t kMostSamples = 16384;
+/// Queries whose distances to the sample are canonical ones, by one kernel.
+constexpr idx_t kFewQueries = 16;
 
 /// Lists of vectors that passed, and their results.
 struct PassedParams {
     CertifiedParams search; // its columns and entries are those of the lists
-    const float* limits = nullptr;    // [rows]
     const uint32_t* counts = nullptr; // [rows]
 };
 

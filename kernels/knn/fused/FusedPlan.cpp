@@ -39,10 +39,13 @@ uint32_t rankFor(double k, double p) {
     return m;
 }
 
+idx_t batchOf(const FlatKnnProblem& p) {
+    return std::max(p.batchQueries, p.numQueries);
+}
+
 uint32_t samplesFor(const FlatKnnProblem& p) {
     // One query: the sample is all latency.
-    const idx_t batch = std::max(p.batchQueries, p.numQueries);
-    const idx_t most = batch <= 16 && p.k <= 128 ? 4096 : kMostSamples;
+    const idx_t most = batchOf(p) <= kFewQueries && p.k <= 128 ? 4096 : kMostSamples;
     return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
 }
 
@@ -76,7 +79,9 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     plan.capacity = uint32_t(std::min<double>(
             double((p.numVectors + 31) / 32 * 32),
             std::ceil(1.25 * expected / 32) * 32));
-    plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
+    if (batchOf(p) > kFewQueries) {
+        plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
+    }
 
     for (idx_t tile = std::min(p.numQueries, kMostTileQueries);;
          tile = (tile + 1) / 2) {
@@ -106,7 +111,7 @@ std::string FusedPlan::toString() const {
             method->name,
             (long long)tileQueries,
             samples,
-            sampling->name,
+            sampling ? sampling->name : "canonical distances",
             rank,
             capacity,
             bytes);

@@ -16,6 +16,7 @@ struct FusedScratch {
     void* product = nullptr;       // of the sampling method
     float* distances = nullptr;    // [sampleQueries, samples]
     float* limits = nullptr;       // [tileQueries]
+    float* complete = nullptr;     // [tileQueries]
     uint32_t* counts = nullptr;    // [tileQueries]
     CertifiedScratch certified;    // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;

@@ -5,7 +5,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/device/Hash.cuh"
+#include "kernels/knn/fused/SampledVector.cuh"
 
 namespace faiss_bits {
 
@@ -31,10 +31,7 @@ __global__ void gatherKernel(
     for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < elements;
          i += idx_t(gridDim.x) * kThreads) {
         const idx_t sample = i / d;
-        const idx_t begin = sample * n / samples;
-        const idx_t end = (sample + 1) * n / samples;
-        const idx_t vector =
-                begin + mixBits(uint32_t(sample)) % uint32_t(end - begin);
+        const idx_t vector = sampledVector(sample, samples, n);
         out[i] = toFloat(vectors[vector * rowStride + i % d * columnStride]);
     }
 }

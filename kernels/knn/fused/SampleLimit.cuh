@@ -5,6 +5,7 @@
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/RowBound.cuh"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/SampledVector.cuh"
 
 namespace faiss_bits {
 
@@ -17,6 +18,7 @@ struct SampleLimit {
 
     struct SharedStorage {
         typename Narrow::SharedStorage narrow;
+        uint64_t least[kSampleLimitThreads / kWarpSize];
         double norms[2 * kSampleLimitThreads / kWarpSize];
         uint32_t found;
     };
@@ -37,8 +39,19 @@ struct SampleLimit {
             key = fmax(key, 0.0);
         }
         if (threadIdx.x == 0) {
-            // All vectors nearer than the limit less the bound have passed.
-            params.limits[row] = __double2float_ru(key + bound.at(key));
+            // Keys of all vectors up to this one are not above the limit.
+            float limit = __double2float_ru(key + bound.at(key));
+            float complete = float(key); // which it was
+            if (!(limit < __uint_as_float(0x7f800000u))) {
+                limit = complete = __uint_as_float(0x7f800000u);
+            }
+            if (bound.norm != bound.norm) {
+                // No neighbours: what is no number passes all the same.
+                limit = -__uint_as_float(0x7f800000u);
+                complete = nanf("");
+            }
+            params.limits[row] = limit;
+            params.complete[row] = complete;
             params.counts[row] = 0;
         }
     }
@@ -85,9 +98,34 @@ struct SampleLimit {
                 }
             }
         };
-        const uint64_t entry =
-                Narrow{shared.narrow}.limit(forEach, params.rank, params.room);
+        constexpr uint32_t kMostSteps = 8;
+        const uint64_t entry = params.rank <= kMostSteps
+                ? stepTo(params.rank, forEach)
+                : Narrow{shared.narrow}.limit(forEach, params.rank, params.room);
         return keyValue(entryKey(entry));
+    }
+
+    /// The rank'th entry, from one to the next.
+    template <class ForEach>
+    __device__ __forceinline__ uint64_t
+    stepTo(uint32_t rank, const ForEach& forEach) {
+        uint64_t last = 0;
+        for (uint32_t i = 0; i < rank; ++i) {
+            uint64_t least = kNoEntry;
+            // No entry is 0: its key would be a NaN.
+            forEach([&](uint64_t entry) {
+                least = entry > last && entry < least ? entry : least;
+            });
+            least = leastOfWarp(least);
+            __syncthreads();
+            if (threadIdx.x % kWarpSize == 0) {
+                shared.least[threadIdx.x / kWarpSize] = least;
+            }
+            __syncthreads();
+            last = leastOfWarp(ofWarps<kSampleLimitThreads / kWarpSize>(
+                    shared.least, kNoEntry));
+        }
+        return last;
     }
 };
 
@@ -96,8 +134,42 @@ __global__ __launch_bounds__(kSampleLimitThreads) void sampleLimitKernel(
         const SampleLimitParams params) {
     using Limit = SampleLimit<kMetric, Items>;
     __shared__ typename Limit::SharedStorage shared;
+    allowNext();
     waitForPrevious();
     Limit{shared, params}.run(blockIdx.x);
+}
+
+constexpr int kSampleFewThreads = 256;
+
+/// Distances of a query (y) to the sample, by several blocks.
+template <Metric kMetric>
+__global__ __launch_bounds__(kSampleFewThreads) void sampleFewKernel(
+        const SampleLimitParams params) {
+    constexpr int kGroups = kSampleFewThreads / kPairLanes;
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.search;
+    const uint32_t row = blockIdx.y;
+    const int group = threadIdx.x / kPairLanes;
+    for (uint32_t base = blockIdx.x * kGroups; base < params.samples;
+         base += gridDim.x * kGroups) {
+        const uint32_t sample = base + group;
+        const int64_t vector = sampledVector(
+                min(sample, params.samples - 1), params.samples, search.n);
+        double distance = 0;
+        withVectors(search.vectors, [&](const auto* data) {
+            distance = pairDistance<kMetric>(
+                    data + vector * search.vectors.rowStride,
+                    search.vectors.columnStride,
+                    search.queries + int64_t(row) * search.d,
+                    search.d,
+                    search.power);
+        });
+        if (sample < params.samples && threadIdx.x % kPairLanes == 0) {
+            params.values[int64_t(row) * params.samples + sample] =
+                    canonical::toFloat32(distance);
+        }
+    }
 }
 
 } // namespace faiss_bits

@@ -11,6 +11,7 @@
 /// instructions for 16.
 #pragma once
 
+#include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/few_queries/FewQueriesScanParams.h"
 #include "kernels/knn/fused/pairwise/AppendPassed.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
@@ -346,6 +347,8 @@ __global__ void __launch_bounds__(kFewQueriesScanThreads, Queries >= 4 ? 2 : 3)
         fewQueriesScanKernel(
                 const __grid_constant__ FusedPairwiseParams params) {
     extern __shared__ float4 sharedQueries[];
+    allowNext();
+    waitForPrevious();
     FewQueriesScanBody<Term, Lanes, Queries>{
             reinterpret_cast<float*>(sharedQueries), params}
             .run();

@@ -30,12 +30,13 @@ void launchFewQueriesScanKernel(
     // Some rounds of blocks: the queries are loaded seldom, and a slow block
     // does little harm.
     const idx_t most = idx_t(params.multiprocessors) * (Queries >= 16 ? 4 : 6);
-    kernel<<<
+    launchAfterPrevious(
+            kernel,
             unsigned(std::min(needed, most)),
             kFewQueriesScanThreads,
             shared,
-            stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
+            stream,
+            params);
 }
 
 template <class Term, int Lanes>

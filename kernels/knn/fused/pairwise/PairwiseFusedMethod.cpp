@@ -5,14 +5,13 @@
 
 #include "kernels/knn/RowFacts.h"
 #include "kernels/knn/fused/FusedMethod.h"
+#include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/pairwise/FusedPairwise.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// Queries that one read of the vectors serves.
-constexpr idx_t kFewQueries = 16;
 /// Beyond so many components, products of matrices take less time.
 constexpr int kMostProductDims = 16;
 

@@ -4,15 +4,13 @@
 
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/fused/FusedMethod.h"
+#include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits {
 
 namespace {
-
-/// Up to so many, reading the vectors takes as long whatever is computed.
-constexpr idx_t kFewQueries = 16;
 
 class TensorFusedScan : public FusedScan {
    public:

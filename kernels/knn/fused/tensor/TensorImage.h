@@ -61,7 +61,7 @@ struct TensorImage {
     TensorImageFacts* facts = nullptr; ///< vectors
 };
 
-/// Bytes of an image of `rows` rows, to be aligned to 256. No CUDA call.
+/// Bytes of an image of `rows` rows, to be aligned to 16. No CUDA call.
 size_t tensorImageBytes(idx_t rows, int d, bool areQueries);
 
 /// The pointers of an image at `memory`, of the same `rows` as its size.

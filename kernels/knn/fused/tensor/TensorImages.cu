@@ -283,8 +283,8 @@ void check(const TensorImageProblem& problem) {
     BITS_THROW_IF_NOT_FMT(problem.rows || problem.n == 0, "rows = nullptr");
     BITS_THROW_IF_NOT_FMT(problem.image.pieces, "image.pieces = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            reinterpret_cast<uintptr_t>(problem.image.pieces) % 256 == 0,
-            "image.pieces = %p is not aligned to 256",
+            reinterpret_cast<uintptr_t>(problem.image.pieces) % 16 == 0,
+            "image.pieces = %p is not aligned to 16",
             problem.image.pieces);
     if (problem.areQueries) {
         BITS_THROW_IF_NOT_FMT(
