@@ -99,9 +99,10 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
 /// the vectors, behind getGpuData():
 ///   copyFrom through a pointer to the base class stores float32; every call
 ///            but reset() and our copyFrom then throws
-///   GpuIndexIVFFlat takes it as coarse quantizer; GpuIndexIVFPQ does not: it
-///            reads the centroids behind getGpuData(), and throws where it uses
-///            precomputed tables, but ends the process where it does not
+///   GpuIndexIVFFlat takes it as coarse quantizer (with cuVS it throws), but
+///            not GpuIndexIVFPQ: that reads the centroids behind getGpuData(),
+///            and throws where it uses precomputed tables, but ends the process
+///            where it does not
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
     /// Certified (default): exact places and distances, the same bits whatever

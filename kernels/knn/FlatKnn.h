@@ -110,9 +110,9 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
-///          is wanted and not given, or for every vector and query where the
-///          metric is one of those with RowFacts, and with a filter for every
-///          vector of a tile. Certified: for 256 queries or so at a time also
+///          is wanted and not given, or for every query, and vector whose
+///          facts are not given, where the metric is one of those with
+///          RowFacts, and with a filter for every vector of a tile. Certified: for 256 queries or so at a time also
 ///          about 10 to 20 bytes for each of k places
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
