@@ -110,7 +110,7 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(index)->metric_type,
                   checked(config)),
           useBFloat16_(config.useBFloat16),
-          facts_(std::make_unique<detail::VectorFacts>()),
+          facts_(std::make_unique<detail::VectorFacts>(config.keepSearchImage)),
           counters_(makeCounters(*resources_, config_.device)) {
     copyFrom(index);
 }
@@ -137,7 +137,7 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(metric),
                   checked(config)),
           useBFloat16_(config.useBFloat16),
-          facts_(std::make_unique<detail::VectorFacts>()),
+          facts_(std::make_unique<detail::VectorFacts>(config.keepSearchImage)),
           counters_(makeCounters(*resources_, config_.device)) {
     if (useBFloat16_) {
         reset(); // in place of FAISS's storage

@@ -32,6 +32,11 @@ class VectorFacts;
 /// useBFloat16  the same with bfloat16, which has the range of float32 and 8
 ///              bits of precision; not both of them
 /// memorySpace  Device (default) or Unified
+/// keepSearchImage  keep the 16-bit copy of the vectors that certified searches
+///              of more than 16 queries use (2 n d bytes beside the vectors),
+///              from the first such search until the vectors change; false:
+///              each such search makes it anew, in temporary memory. Default
+///              true
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
 /// classes in place of FAISS's need not change its configs.
@@ -41,6 +46,7 @@ struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
             : faiss::gpu::GpuIndexFlatConfig(config) {}
 
     bool useBFloat16 = false;
+    bool keepSearchImage = true;
 };
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with

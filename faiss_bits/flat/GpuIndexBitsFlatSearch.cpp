@@ -171,6 +171,7 @@ void GpuIndexBitsFlat::searchPage_(
         problem.greatestNorm = view.greatestNorm;
         problem.mode = search_mode;
         problem.numRepeated = counters_->repeated();
+        problem.numRescored = counters_->rescored();
         problem.outDistances = distances;
         problem.outIds = labels;
         problem.idType = IdType::Int64;
@@ -211,7 +212,7 @@ void GpuIndexBitsFlat::searchPage_(
                 resources_->getBlasHandle(context.device),
                 context.stream);
         if (plan.certified) {
-            counters_->add(n, n * plan.places);
+            counters_->add(n, plan.fused ? 0 : n * plan.places);
         }
     });
 }

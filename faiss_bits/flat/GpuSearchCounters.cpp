@@ -13,30 +13,30 @@ GpuSearchCounters::GpuSearchCounters(const GpuContext& context)
                           context.device,
                           faiss::gpu::MemorySpace::Device,
                           context.stream),
-                  sizeof(unsigned long long)))),
+                  2 * sizeof(unsigned long long)))),
           repeated_(static_cast<unsigned long long*>(memory_.get())) {
     reset(context);
 }
 
 SearchStats GpuSearchCounters::read(const GpuContext& context) const {
-    unsigned long long repeated = 0;
+    unsigned long long counts[2] = {};
     BITS_CUDA_CHECK(cudaMemcpyAsync(
-            &repeated,
+            counts,
             repeated_,
-            sizeof(repeated),
+            sizeof(counts),
             cudaMemcpyDeviceToHost,
             context.stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
     SearchStats stats;
-    stats.repeated = int64_t(repeated);
+    stats.repeated = int64_t(counts[0]);
     stats.certified = queries_ - stats.repeated;
-    stats.rescored = rescored_;
+    stats.rescored = rescored_ + int64_t(counts[1]);
     return stats;
 }
 
 void GpuSearchCounters::reset(const GpuContext& context) {
     BITS_CUDA_CHECK(cudaMemsetAsync(
-            repeated_, 0, sizeof(unsigned long long), context.stream));
+            repeated_, 0, 2 * sizeof(unsigned long long), context.stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
     queries_ = 0;
     rescored_ = 0;

@@ -7,16 +7,20 @@
 
 namespace faiss_bits::gpu::detail {
 
-/// What the searches of an index did (SearchStats). Only the number of repeated
-/// queries is known to the device alone.
+/// What the searches of an index did (SearchStats). The number of repeated
+/// queries is known to the device alone, and that of scored candidates where
+/// they come from lists.
 class GpuSearchCounters {
    public:
-    /// Takes 8 bytes of the device.
+    /// Takes 16 bytes of the device.
     explicit GpuSearchCounters(const GpuContext& context);
 
     /// On the device; kernels add to it.
     unsigned long long* repeated() {
         return repeated_;
+    }
+    unsigned long long* rescored() {
+        return repeated_ + 1;
     }
 
     void add(idx_t queries, idx_t rescored) {

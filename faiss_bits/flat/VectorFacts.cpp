@@ -1,8 +1,14 @@
 #include "faiss_bits/flat/VectorFacts.h"
 
+#include <algorithm>
+
 #include <faiss/gpu/GpuResources.h>
+#include <faiss/impl/FaissException.h>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -17,6 +23,7 @@ bool isCaptured(cudaStream_t stream) {
 } // namespace
 
 void VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
+    giveImage(p, context);
     const RowFacts kind = rowFactsOf(p.metric);
     if (kind == RowFacts::None || p.numVectors == 0) {
         return;
@@ -60,9 +67,49 @@ void VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
     p.rowMaxima = maxima;
 }
 
+void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
+    if (!keepsImages_ || imageIsShort_ || !canUseSearchImage(p) ||
+        p.mode != SearchMode::Certified) {
+        return;
+    }
+    if (hasImage_ && imageMetric_ != p.metric) {
+        hasImage_ = false;
+        image_.release();
+    }
+    if (!hasImage_) {
+        const bool isWanted =
+                std::max(p.batchQueries, p.numQueries) > kFewQueries &&
+                planFused(p, SIZE_MAX);
+        if (!isWanted || isCaptured(context.stream)) {
+            return;
+        }
+        const size_t bytes = searchImageBytes(p);
+        try {
+            image_ = context.resources->allocMemoryHandle(
+                    faiss::gpu::AllocRequest(
+                            faiss::gpu::AllocInfo(
+                                    faiss::gpu::AllocType::FlatData,
+                                    context.device,
+                                    faiss::gpu::MemorySpace::Device,
+                                    context.stream),
+                            bytes));
+        } catch (const faiss::FaissException&) {
+            imageIsShort_ = true;
+            return;
+        }
+        WorkspaceSlices slices(Workspace{image_.get(), bytes});
+        runSearchImage(p, SearchImage(p, slices), context.stream);
+        hasImage_ = true;
+        imageMetric_ = p.metric;
+    }
+    p.searchImage = image_.get();
+}
+
 void VectorFacts::forget() {
     kind_ = RowFacts::None;
     memory_.release();
+    hasImage_ = imageIsShort_ = false;
+    image_.release();
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -11,21 +11,34 @@ namespace faiss_bits::gpu::detail {
 /// vectors, where the search of a query may be one.
 ///
 /// The owner says when the vectors change: forget().
+///
+/// And, if `keepsImages`, the copy of 16 bits that searches on tensor cores
+/// make of the vectors (SearchImage).
 class VectorFacts {
    public:
+    explicit VectorFacts(bool keepsImages) : keepsImages_(keepsImages) {}
+
     /// Gives the problem what its metric wants, found now if it is not there.
     /// While the stream is being captured into a graph nothing is found: no
     /// memory can be taken then, and the search finds it for itself.
     ///
-    /// Memory   4 n bytes of the device, if the metric has RowFacts
-    /// Errors   FaissException when memory is short
+    /// Memory   4 n bytes of the device, if the metric has RowFacts; about 2 n d
+    ///          for an image. Where memory is short there is none, and the
+    ///          search does without
     void giveTo(FlatKnnProblem& problem, const GpuContext& context);
 
     void forget();
 
    private:
+    void giveImage(FlatKnnProblem& problem, const GpuContext& context);
+
+    const bool keepsImages_;
     RowFacts kind_ = RowFacts::None;
     faiss::gpu::GpuMemoryReservation memory_; // [n], then RowMaxima
+    bool hasImage_ = false;
+    Metric imageMetric_ = Metric::L2;
+    bool imageIsShort_ = false; // of memory: not asked for again
+    faiss::gpu::GpuMemoryReservation image_;
 };
 
 } // namespace faiss_bits::gpu::detail

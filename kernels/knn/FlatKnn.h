@@ -60,9 +60,16 @@ struct FlatKnnProblem {
     /// Certified InnerProduct: the greatest of the vectors' squared norms, on
     /// the device. nullptr: computed, from vectorNorms if they are given.
     const float* greatestNorm = nullptr;
-    /// Certified: the number of queries that were repeated (SearchStats) is
-    /// added to this, on the device. nullptr: not counted.
+    /// Certified: what searches on tensor cores make of the vectors, kept from
+    /// an earlier search of the same vectors, metric and d
+    /// (kernels/knn/fused/tensor/SearchImage.h); on the device, aligned to 16
+    /// bytes. nullptr: they make it in their scratch.
+    const void* searchImage = nullptr;
+    /// Certified: the numbers of queries that were repeated, and of candidates
+    /// that were scored (SearchStats), are added to these, on the device.
+    /// nullptr: not counted.
     unsigned long long* numRepeated = nullptr;
+    unsigned long long* numRescored = nullptr;
 
     float* outDistances = nullptr; ///< [numQueries, k]
     void* outIds = nullptr;        ///< [numQueries, k] of idType

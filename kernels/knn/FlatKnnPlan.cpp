@@ -384,6 +384,7 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     }
     if (std::optional<FusedPlan> fused = planFused(p, maxBytes)) {
         FlatKnnPlan plan;
+        plan.certified = true;
         plan.bytes = fused->bytes;
         plan.fused = std::move(fused);
         return plan;

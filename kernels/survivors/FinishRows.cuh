@@ -32,39 +32,6 @@ struct NoRowsAgain {
         return false;
     }
     __device__ static void run(SharedStorage&, const Params&, uint32_t) {}
-
-    /// Flags the row, after its results were written by this block.
-    __device__ static void after(const Params& params, uint32_t row) {
-        if (!params.flags) {
-            return;
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            params.flags[2 * size_t(row)] = !isComplete(params, row);
-            params.flags[2 * size_t(row) + 1] = 0;
-        }
-    }
-
-   private:
-    __device__ static bool isComplete(const Params& params, uint32_t row) {
-        const float complete = params.complete[row];
-        if (isnan(complete)) {
-            return true;
-        }
-        if (params.counts[row] > params.capacity) {
-            return false;
-        }
-        if (isinf(complete) && complete > 0) {
-            return true;
-        }
-        const size_t last =
-                size_t(params.firstRow + row) * params.outStride + params.k - 1;
-        const int64_t id = params.ids64
-                ? static_cast<const int64_t*>(params.outIds)[last]
-                : int64_t(static_cast<const int32_t*>(params.outIds)[last]);
-        const float result = static_cast<const float*>(params.outKeys)[last];
-        return id >= 0 && (params.outSignMask ? -result : result) <= complete;
-    }
 };
 
 /// One block a row.
@@ -108,9 +75,6 @@ struct FinishRowsBody {
                 count,
                 params.limits ? params.limits[row] : kNoEntry - 1,
                 room);
-        if constexpr (requires { Again::after(params, row); }) {
-            Again::after(params, row);
-        }
     }
 
    private:

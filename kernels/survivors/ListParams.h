@@ -19,16 +19,7 @@ struct ListParams {
 
 static_assert(!hasTailPadding<ListParams>());
 
-/// Up to which key a list is known to be complete, and what is flagged
-/// (SurvivorOutput).
-struct ProofParams {
-    const float* complete = nullptr; // [rows]
-    uint8_t* flags = nullptr;        // [rows, 2], or nullptr: nothing is
-};
-
-static_assert(!hasTailPadding<ProofParams>());
-
 /// What finishes rows of lists, whoever made them.
-struct FinishParams : KeySource, ResultParams, ListParams, ProofParams {};
+struct FinishParams : KeySource, ResultParams, ListParams {};
 
 } // namespace faiss_bits

@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/survivors/FinishLaunch.h"
+#include "kernels/survivors/ProvenLists.h"
 #include "kernels/survivors/SurvivorSort.cuh"
 
 namespace faiss_bits {
@@ -67,6 +68,18 @@ void check(const SurvivorList& list, const SurvivorOutput& output) {
     BITS_THROW_IF_NOT_FMT(
             list.rows == 0 || output.outKeys, "outKeys = nullptr");
     BITS_THROW_IF_NOT_FMT(list.rows == 0 || output.outIds, "outIds = nullptr");
+    if (output.complete) {
+        BITS_THROW_IF_NOT_FMT(output.flags, "flags = nullptr");
+        BITS_THROW_IF_NOT_FMT(
+                output.k <= kMaxFinishK,
+                "k = %d is above %d, but complete is set",
+                output.k,
+                kMaxFinishK);
+        BITS_THROW_IF_NOT_FMT(
+                output.keyType == DataType::Float32,
+                "keyType = %d is not Float32, but complete is set",
+                int(output.keyType));
+    }
 }
 
 using Levels = std::vector<SurvivorSortParams>;
@@ -218,7 +231,7 @@ void finishByBlocks(
         const SurvivorOutput& output,
         const KeySource* specials,
         cudaStream_t stream) {
-    FinishParams p;
+    ProvenListsParams p;
     if (specials) {
         static_cast<KeySource&>(p) = *specials;
     }
@@ -230,14 +243,22 @@ void finishByBlocks(
     p.limits = const_cast<uint64_t*>(list.limits);
     p.capacity = uint32_t(list.capacity);
     p.staged = std::min(p.capacity, kMostStaged);
-    p.complete = output.complete;
-    p.flags = output.complete ? output.flags : nullptr;
+    if (output.complete) {
+        p.complete = output.complete;
+        p.flags = output.flags;
+        launchProvenLists(p, unsigned(list.rows), stream);
+        return;
+    }
+    FinishParams plain;
+    static_cast<KeySource&>(plain) = p;
+    static_cast<ResultParams&>(plain) = p;
+    static_cast<ListParams&>(plain) = p;
     const auto launch = output.keyType == DataType::Float32
             ? launchFinishLists<float>
             : output.keyType == DataType::Float16
             ? launchFinishLists<__half>
             : launchFinishLists<__nv_bfloat16>;
-    launch(p, unsigned(list.rows), stream);
+    launch(plain, unsigned(list.rows), stream);
 }
 
 } // namespace

@@ -222,6 +222,7 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     }
     params.flags = scratch_.flags;
     params.numRepeated = p_.numRepeated;
+    params.numRescored = p_.numRescored;
     const size_t outAt = size_t(firstQuery) * p_.k;
     params.outDistances = p_.outDistances + outAt;
     params.outIds =

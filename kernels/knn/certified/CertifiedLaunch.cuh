@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/GridLaunch.h"
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/DynamicShared.h"
@@ -19,12 +20,11 @@ inline void launchByRows(
         const CertifiedParams& params,
         int perBlock,
         cudaStream_t stream) {
-    launchAfterPrevious(
+    launchGridAfterPrevious(
             kernel,
             dim3(unsigned((params.numCandidates + perBlock - 1) / perBlock),
                  std::min(params.rows, 65535u)),
             kRescoreThreads,
-            0,
             stream,
             params);
 }

@@ -55,7 +55,8 @@ struct CertifiedParams {
     /// Two bytes a row: not proved; too many neighbours alike to rank them. A
     /// row of which one is set is searched again.
     uint8_t* flags = nullptr;                  // [rows, 2]
-    unsigned long long* numRepeated = nullptr; // adds up, or nullptr
+    unsigned long long* numRepeated = nullptr; // add up, or nullptr
+    unsigned long long* numRescored = nullptr;
 
     float* outDistances = nullptr; // [rows, k]
     void* outIds = nullptr;        // [rows, k]

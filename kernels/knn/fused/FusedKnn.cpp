@@ -15,11 +15,6 @@ namespace faiss_bits {
 
 namespace {
 
-/// The selection of a method's products adds the norms; here the limits do.
-bool wantsSampleNorms(const FlatKnnProblem& p, const FusedPlan& plan) {
-    return p.metric == Metric::L2 && plan.sampling && plan.sampling->addsNorms;
-}
-
 struct Launches {
     void (*sampleLimits)(const SampleLimitParams&, cudaStream_t);
     void (*scorePassed)(const PassedParams&, int, cudaStream_t);
@@ -72,7 +67,7 @@ class FusedRun {
               scratch_(scratch),
               launches_(launchesFor(problem.metric)),
               stream_(stream),
-              sample_(sampleProblem(problem, plan, &scratch)),
+              sample_(sampleProblem(problem, plan)),
               handle_(handle),
               certifier_(
                       problem,
@@ -83,27 +78,23 @@ class FusedRun {
 
     void run() {
         certifier_.begin();
-        if (plan_.sampling) {
-            takeSample();
-        } else {
-            scratch_.scan->begin(nullptr, 0, stream_);
-        }
+        takeSample();
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }
     }
 
    private:
+    /// Where a selection adds the norms to products, here the limits do.
+    bool addsNorms() const {
+        return p_.metric == Metric::L2 && plan_.sampling->addsNorms;
+    }
+
     void takeSample() {
-        runGatherSample(p_, plan_.samples, scratch_.sample, stream_);
-        scratch_.scan->begin(scratch_.sample, plan_.samples, stream_);
-        if (scratch_.rounded) {
-            runToBFloat16(
-                    scratch_.sample,
-                    idx_t(plan_.samples) * p_.d,
-                    scratch_.rounded,
-                    stream_);
-        }
+        const FusedScan::Sample sample = scratch_.scan->begin(
+                scratch_.sample, plan_.sampling ? plan_.samples : 0, stream_);
+        sample_.vectors = sample.vectors;
+        sample_.vectorNorms = sample.norms;
         if (scratch_.sampleNorms) {
             runSquaredNorms(
                     sample_.vectors,
@@ -113,6 +104,7 @@ class FusedRun {
                     p_.d,
                     scratch_.sampleNorms,
                     stream_);
+            sample_.vectorNorms = scratch_.sampleNorms;
         }
         if (scratch_.sampleFacts) {
             runRowFacts(
@@ -167,7 +159,8 @@ class FusedRun {
         }
         limits.search.rows = uint32_t(count);
         limits.values = scratch_.distances;
-        limits.columnBias = scratch_.sampleNorms;
+        limits.columnBias =
+                plan_.sampling && addsNorms() ? sample_.vectorNorms : nullptr;
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
@@ -243,7 +236,7 @@ class FusedRun {
     const FusedScratch& scratch_;
     const Launches launches_;
     cudaStream_t stream_;
-    const FlatKnnProblem sample_;
+    FlatKnnProblem sample_; // its queries apart
     cublasHandle_t handle_;
     Certifier certifier_;
 };
@@ -252,8 +245,7 @@ class FusedRun {
 
 FlatKnnProblem sampleProblem(
         const FlatKnnProblem& problem,
-        const FusedPlan& plan,
-        const FusedScratch* scratch) {
+        const FusedPlan& plan) {
     FlatKnnProblem sample = problem;
     sample.mode = SearchMode::Plain;
     sample.dataType = plan.method->sampleType;
@@ -262,10 +254,7 @@ FlatKnnProblem sampleProblem(
     sample.exactQueries = nullptr;
     sample.vectorFacts = nullptr;
     sample.numVectors = plan.samples;
-    if (scratch) {
-        sample.vectors = scratch->rounded ? scratch->rounded : scratch->sample;
-        sample.vectorNorms = scratch->sampleNorms;
-    }
+    sample.vectorNorms = nullptr;
     return sample;
 }
 
@@ -273,19 +262,19 @@ FusedScratch::FusedScratch(
         const FlatKnnProblem& p,
         const FusedPlan& plan,
         WorkspaceSlices& slices) {
-    const size_t components = size_t(plan.samples) * p.d;
     const DataType type = plan.method->sampleType;
     if (plan.sampling) {
-        sample = slices.take<float>(components);
         product = slices.take<uint8_t>(Product::workspaceBytes(type));
-    }
-    if (plan.sampling && type == DataType::BFloat16) {
-        rounded = slices.take<uint8_t>(components * sizeOf(type));
-        roundedQueries = slices.take<uint8_t>(
-                size_t(plan.sampleQueries) * p.d * sizeOf(type));
-    }
-    if (wantsSampleNorms(p, plan)) {
-        sampleNorms = slices.take<float>(plan.samples);
+        if (!plan.method->bringsSample) {
+            sample = slices.take<float>(size_t(plan.samples) * p.d);
+            if (p.metric == Metric::L2 && plan.sampling->addsNorms) {
+                sampleNorms = slices.take<float>(plan.samples);
+            }
+        }
+        if (type == DataType::BFloat16) {
+            roundedQueries = slices.take<uint8_t>(
+                    size_t(plan.sampleQueries) * p.d * sizeOf(type));
+        }
     }
     if (plan.sampling && rowFactsOf(p.metric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);

@@ -29,6 +29,12 @@ struct FusedPlan {
     std::string toString() const;
 };
 
+/// Vectors of the sample.
+uint32_t samplesOf(const FlatKnnProblem& problem);
+
+/// Whether searches of such vectors by many queries may use a SearchImage.
+bool canUseSearchImage(const FlatKnnProblem& problem);
+
 /// The plan, if a fused method takes the problem and maxBytes are enough.
 std::optional<FusedPlan> planFused(
         const FlatKnnProblem& problem,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/GridLaunch.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/SampleLimit.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
@@ -23,11 +24,10 @@ void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
 template <Metric kMetric>
 void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
     constexpr unsigned kGroups = kSampleFewThreads / kPairLanes;
-    launchAfterPrevious(
+    launchGridAfterPrevious(
             sampleFewKernel<kMetric>,
             dim3((params.samples + kGroups - 1) / kGroups, params.search.rows),
             kSampleFewThreads,
-            0,
             stream,
             params);
 }
@@ -46,11 +46,10 @@ void launchScorePassed(
             kPerBlock;
     const unsigned most =
             std::max(1u, (32u * unsigned(multiprocessors) + rows - 1) / rows);
-    launchAfterPrevious(
+    launchGridAfterPrevious(
             scorePassedKernel<kMetric>,
             dim3(std::clamp(wanted, 1u, most), rows),
             kRescoreThreads,
-            0,
             stream,
             params);
 }

@@ -16,9 +16,17 @@ class FusedScan {
    public:
     virtual ~FusedScan() = default;
 
-    /// Enqueues what all scans of the search need, once before the first. May
-    /// move the sample [samples, d]; then it moves the queries alike.
-    virtual void begin(float* /*sample*/, idx_t /*samples*/, cudaStream_t) {}
+    /// A sample of the vectors, [samples, d] of the method's sampleType, and its
+    /// squared norms, if they are known.
+    struct Sample {
+        const void* vectors = nullptr;
+        const float* norms = nullptr;
+    };
+
+    /// Enqueues what all scans of the search need, once before the first, and
+    /// the sample, if there is to be one (samples > 0), to `room` or elsewhere.
+    /// A method may move vectors and queries together.
+    virtual Sample begin(float* room, idx_t samples, cudaStream_t stream) = 0;
 
     /// Enqueues what the scan of some queries needs, and sets what of the
     /// parameters its bound depends on. params.queries are the exact ones,
@@ -47,6 +55,8 @@ struct FusedMethod {
     /// Of the sample and the queries that meet it: float32, or bfloat16 where a
     /// product in float32 would be a large part of the work.
     DataType sampleType;
+    /// It brings the sample's memory: there is no room to bring.
+    bool bringsSample;
 
     /// How far its keys may be from the canonical distances.
     ErrorBound (*bound)(const FlatKnnProblem& problem);

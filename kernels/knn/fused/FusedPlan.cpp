@@ -43,12 +43,6 @@ idx_t batchOf(const FlatKnnProblem& p) {
     return std::max(p.batchQueries, p.numQueries);
 }
 
-uint32_t samplesFor(const FlatKnnProblem& p) {
-    // One query: the sample is all latency.
-    const idx_t most = batchOf(p) <= kFewQueries && p.k <= 128 ? 4096 : kMostSamples;
-    return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
-}
-
 size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
     WorkspaceSlices slices;
     FusedScratch(p, plan, slices);
@@ -56,6 +50,13 @@ size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
 }
 
 } // namespace
+
+uint32_t samplesOf(const FlatKnnProblem& p) {
+    // Few queries: the sample is all latency.
+    const bool isSmall = batchOf(p) <= kFewQueries && p.k <= 128;
+    const idx_t most = isSmall ? kMostSamples / 4 : kMostSamples;
+    return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
+}
 
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.mode != SearchMode::Certified || p.allowedBits ||
@@ -68,7 +69,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (!plan.method) {
         return {};
     }
-    plan.samples = samplesFor(p);
+    plan.samples = samplesOf(p);
     const double share = double(plan.samples) / double(p.numVectors);
     plan.rank = std::min(rankFor(p.k, share), plan.samples / 2);
     plan.room = plan.rank + plan.rank / 8;

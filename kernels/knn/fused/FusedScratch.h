@@ -8,8 +8,7 @@ namespace faiss_bits {
 /// Scratch of one run, in the order it is taken.
 struct FusedScratch {
     float* sample = nullptr;        // [samples, d]
-    void* rounded = nullptr;        // the same in bfloat16
-    void* roundedQueries = nullptr; // [sampleQueries, d], the same
+    void* roundedQueries = nullptr; // [sampleQueries, d], bfloat16
     float* sampleNorms = nullptr;  // [samples], L2 by products
     float* sampleFacts = nullptr;  // [samples], metrics with RowFacts
     float* queryFacts = nullptr;   // [sampleQueries], the same
@@ -27,10 +26,9 @@ struct FusedScratch {
             WorkspaceSlices& slices);
 };
 
-/// The search of the sample: its shape, and with scratch where it lies.
+/// The search of the sample: its shape.
 FlatKnnProblem sampleProblem(
         const FlatKnnProblem& problem,
-        const FusedPlan& plan,
-        const FusedScratch* scratch = nullptr);
+        const FusedPlan& plan);
 
 } // namespace faiss_bits

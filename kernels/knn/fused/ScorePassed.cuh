@@ -17,6 +17,9 @@ __global__ __launch_bounds__(kRescoreThreads) void scorePassedKernel(
     for (uint32_t row = blockIdx.y; row < search.rows; row += gridDim.y) {
         const int count =
                 int(min(params.counts[row], uint32_t(search.numCandidates)));
+        if (search.numRescored && blockIdx.x == 0 && threadIdx.x == 0) {
+            atomicAdd(search.numRescored, (unsigned long long)count);
+        }
         uint64_t* entries =
                 search.entries + int64_t(row) * search.numCandidates;
         for (int first = blockIdx.x * kPerBlock; first < count;

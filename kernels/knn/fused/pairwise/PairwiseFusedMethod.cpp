@@ -6,6 +6,7 @@
 #include "kernels/knn/RowFacts.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/pairwise/FusedPairwise.h"
 
 namespace faiss_bits {
@@ -30,7 +31,7 @@ class PairwiseFusedScan : public FusedScan {
         }
     }
 
-    void begin(float*, idx_t, cudaStream_t stream) override {
+    Sample begin(float* room, idx_t samples, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
         if (vectorFacts_) {
             runRowFacts(
@@ -43,6 +44,10 @@ class PairwiseFusedScan : public FusedScan {
                     vectorFacts_,
                     stream);
         }
+        if (samples > 0) {
+            runGatherSample(p, samples, room, stream);
+        }
+        return {room, nullptr};
     }
 
     void run(
@@ -106,6 +111,6 @@ std::unique_ptr<FusedScan> prepare(
 } // namespace
 
 const FusedMethod kPairwiseFusedMethod =
-        {"pairwise", takes, DataType::Float32, bound, prepare};
+        {"pairwise", takes, DataType::Float32, false, bound, prepare};
 
 } // namespace faiss_bits

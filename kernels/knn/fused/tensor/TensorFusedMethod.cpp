@@ -3,14 +3,25 @@
 #include <algorithm>
 
 #include "kernels/knn/Norms.h"
+#include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits {
 
 namespace {
+
+SearchImage takeImage(const FlatKnnProblem& p, WorkspaceSlices& slices) {
+    if (!p.searchImage) {
+        return SearchImage(p, slices);
+    }
+    WorkspaceSlices kept(
+            Workspace{const_cast<void*>(p.searchImage), searchImageBytes(p)});
+    return SearchImage(p, kept);
+}
 
 class TensorFusedScan : public FusedScan {
    public:
@@ -18,57 +29,35 @@ class TensorFusedScan : public FusedScan {
             const FlatKnnProblem& problem,
             idx_t tileQueries,
             WorkspaceSlices& slices)
-            : problem_(problem), tileQueries_(tileQueries) {
-        const FlatKnnProblem& p = problem;
-        vectorImage_ =
-                slices.take<uint8_t>(tensorImageBytes(p.numVectors, p.d, false));
-        queryImage_ =
-                slices.take<uint8_t>(tensorImageBytes(tileQueries, p.d, true));
-        if (!p.greatestNorm) {
-            greatest_ = slices.take<float>(1);
-        }
+            : problem_(problem),
+              tileQueries_(tileQueries),
+              vectors_(takeImage(problem, slices)) {
+        queryImage_ = slices.take<uint8_t>(
+                tensorImageBytes(tileQueries, problem.d, true));
         queryNorms_ = slices.take<float>(tileQueries);
-        if (p.metric == Metric::L2) {
-            center_ = slices.take<float>(p.d);
-            centerScratch_ = slices.take<float>(2);
-            centered_ = slices.take<float>(size_t(tileQueries) * p.d);
+        if (problem.metric == Metric::L2) {
+            centered_ = slices.take<float>(size_t(tileQueries) * problem.d);
         }
     }
 
-    void begin(float* sample, idx_t samples, cudaStream_t stream) override {
-        const FlatKnnProblem& p = problem_;
-        if (greatest_) {
-            runGreatestComponent(
-                    p.vectors,
-                    p.dataType,
-                    p.numVectors,
-                    p.d,
-                    false,
-                    greatest_,
-                    stream);
+    Sample begin(float*, idx_t, cudaStream_t stream) override {
+        if (!problem_.searchImage) {
+            runSearchImage(problem_, vectors_, stream);
         }
-        if (center_) {
-            runCenter(sample, samples, p.d, centerScratch_, center_, stream);
-            runSubtract(sample, samples, p.d, center_, sample, stream);
-        }
-        TensorImageProblem image;
-        image.rows = p.vectors;
-        image.type = p.dataType;
-        image.n = p.numVectors;
-        image.d = p.d;
-        image.center = center_;
-        image.greatest = greatest_;
-        image.greatestNorm = p.greatestNorm;
-        image.image = tensorImageAt(vectorImage_, p.numVectors, p.d, false);
-        runTensorImage(image, stream);
+        return {vectors_.sample, vectors_.sampleNorms};
     }
 
     const float* enter(CertifiedParams& params, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
         const float* queries = params.queries;
-        if (center_) {
+        if (vectors_.center) {
             runSubtract(
-                    queries, params.rows, p.d, center_, centered_, stream);
+                    queries,
+                    params.rows,
+                    p.d,
+                    vectors_.center,
+                    centered_,
+                    stream);
             queries = centered_;
         }
         TensorImageProblem image;
@@ -76,7 +65,7 @@ class TensorFusedScan : public FusedScan {
         image.n = params.rows;
         image.d = p.d;
         image.areQueries = true;
-        image.image = tensorImageAt(queryImage_, tileQueries_, p.d, true);
+        image.image = queryImage();
         runTensorImage(image, stream);
         runSquaredNorms(
                 queries,
@@ -86,9 +75,7 @@ class TensorFusedScan : public FusedScan {
                 p.d,
                 queryNorms_,
                 stream);
-        params.imageResidual =
-                &tensorImageAt(vectorImage_, p.numVectors, p.d, false)
-                         .facts->residual;
+        params.imageResidual = &vectors_.image.facts->residual;
         params.queryResiduals = image.image.residuals;
         params.queryNorms = queryNorms_;
         return queries;
@@ -98,38 +85,36 @@ class TensorFusedScan : public FusedScan {
             const CertifiedParams& params,
             const PassedLists& lists,
             cudaStream_t stream) override {
-        const FlatKnnProblem& p = problem_;
         TensorScanProblem scan;
-        scan.metric = p.metric;
+        scan.metric = problem_.metric;
         scan.numQueries = params.rows;
-        scan.numVectors = p.numVectors;
-        scan.d = p.d;
-        scan.queries = tensorImageAt(queryImage_, tileQueries_, p.d, true);
-        scan.vectors = tensorImageAt(vectorImage_, p.numVectors, p.d, false);
+        scan.numVectors = problem_.numVectors;
+        scan.d = problem_.d;
+        scan.queries = queryImage();
+        scan.vectors = vectors_.image;
         scan.queryNorms = queryNorms_;
-        scan.allowedBits = p.allowedBits;
+        scan.allowedBits = problem_.allowedBits;
         scan.passed = lists;
-        runTensorScan(scan, p.device, stream);
+        runTensorScan(scan, problem_.device, stream);
     }
 
    private:
+    TensorImage queryImage() const {
+        return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
+    }
+
     const FlatKnnProblem& problem_;
     const idx_t tileQueries_;
-    void* vectorImage_ = nullptr;
+    const SearchImage vectors_;
     void* queryImage_ = nullptr;
-    float* greatest_ = nullptr;
     float* queryNorms_ = nullptr;
     // L2: distances do not change where all are moved, and images lose less.
-    float* center_ = nullptr;
-    float* centerScratch_ = nullptr;
-    float* centered_ = nullptr; // the queries
+    float* centered_ = nullptr;
 };
 
 bool takes(const FlatKnnProblem& p) {
-    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
-            std::max(p.batchQueries, p.numQueries) > kFewQueries &&
-            p.vectorsRowMajor &&
-            hasTensorScan(TensorScanKernel::Auto, p.device);
+    return std::max(p.batchQueries, p.numQueries) > kFewQueries &&
+            canUseSearchImage(p);
 }
 
 ErrorBound bound(const FlatKnnProblem& p) {
@@ -148,7 +133,13 @@ std::unique_ptr<FusedScan> prepare(
 
 } // namespace
 
+bool canUseSearchImage(const FlatKnnProblem& p) {
+    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+            p.vectorsRowMajor &&
+            hasTensorScan(TensorScanKernel::Auto, p.device);
+}
+
 const FusedMethod kTensorFusedMethod =
-        {"tensor", takes, DataType::BFloat16, bound, prepare};
+        {"tensor", takes, DataType::BFloat16, true, bound, prepare};
 
 } // namespace faiss_bits

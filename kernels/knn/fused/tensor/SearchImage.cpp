@@ -1,0 +1,87 @@
+#include "kernels/knn/fused/tensor/SearchImage.h"
+
+#include <algorithm>
+
+#include "kernels/knn/Norms.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/SampleKernels.h"
+
+namespace faiss_bits {
+
+SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
+        : samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))) {
+    void* memory = slices.take<uint8_t>(
+            tensorImageBytes(p.numVectors, p.d, false));
+    if (memory) {
+        image = tensorImageAt(memory, p.numVectors, p.d, false);
+    }
+    const size_t components = size_t(samples) * p.d;
+    sample = slices.take<uint16_t>(components);
+    wide_ = slices.take<float>(components);
+    scratch_ = slices.take<float>(2);
+    if (p.metric == Metric::L2) {
+        sampleNorms = slices.take<float>(samples);
+        center = slices.take<float>(p.d);
+    }
+}
+
+size_t searchImageBytes(const FlatKnnProblem& problem) {
+    WorkspaceSlices slices;
+    SearchImage(problem, slices);
+    return slices.used();
+}
+
+void runSearchImage(
+        const FlatKnnProblem& p,
+        const SearchImage& made,
+        cudaStream_t stream) {
+    float* greatest = nullptr;
+    if (!p.greatestNorm) {
+        greatest = made.scratch_;
+    }
+    runGatherSample(p, made.samples, made.wide_, stream);
+    if (made.center) {
+        runCenter(
+                made.wide_,
+                made.samples,
+                p.d,
+                made.scratch_,
+                made.center,
+                stream);
+        runSubtract(
+                made.wide_, made.samples, p.d, made.center, made.wide_, stream);
+    }
+    runToBFloat16(made.wide_, idx_t(made.samples) * p.d, made.sample, stream);
+    if (made.sampleNorms) {
+        runSquaredNorms(
+                made.sample,
+                DataType::BFloat16,
+                true,
+                made.samples,
+                p.d,
+                made.sampleNorms,
+                stream);
+    }
+    if (greatest) {
+        runGreatestComponent(
+                p.vectors,
+                p.dataType,
+                p.numVectors,
+                p.d,
+                false,
+                greatest,
+                stream);
+    }
+    TensorImageProblem image;
+    image.rows = p.vectors;
+    image.type = p.dataType;
+    image.n = p.numVectors;
+    image.d = p.d;
+    image.center = made.center;
+    image.greatest = greatest;
+    image.greatestNorm = p.greatestNorm;
+    image.image = made.image;
+    runTensorImage(image, stream);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/Workspace.h"
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/fused/tensor/TensorImage.h"
+
+namespace faiss_bits {
+
+/// What searches on tensor cores make of the vectors: a copy of 16 bits, a
+/// sample, and for L2 the center that was subtracted from both. Made for one
+/// search, or kept for many (FlatKnnProblem::searchImage).
+struct SearchImage {
+    TensorImage image;
+    void* sample = nullptr;       // [samples, d], bfloat16
+    float* sampleNorms = nullptr; // [samples] squared: L2
+    float* center = nullptr;      // [d]: L2
+    uint32_t samples = 0;
+
+    /// Takes its memory, for a problem's metric, n and d.
+    SearchImage(const FlatKnnProblem& problem, WorkspaceSlices& slices);
+
+   private:
+    friend void runSearchImage(
+            const FlatKnnProblem&,
+            const SearchImage&,
+            cudaStream_t);
+    float* wide_ = nullptr; // [samples, d]: the sample in float32
+    float* scratch_ = nullptr;
+};
+
+/// Bytes of a SearchImage: about 2 n d.
+size_t searchImageBytes(const FlatKnnProblem& problem);
+
+/// Enqueues the making of an image of the problem's vectors.
+/// Cost   one read of the vectors, or two without greatestNorm
+void runSearchImage(
+        const FlatKnnProblem& problem,
+        const SearchImage& image,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
