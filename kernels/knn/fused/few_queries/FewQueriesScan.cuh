@@ -13,8 +13,8 @@
 
 #include "kernels/knn/fused/few_queries/FewQueriesScanParams.h"
 #include "kernels/knn/fused/pairwise/AppendPassed.cuh"
+#include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
-#include "kernels/knn/pairwise/CanonicalPair.cuh"
 
 namespace faiss_bits {
 
@@ -30,13 +30,15 @@ struct FewQueriesScanBody {
     static constexpr int kSums = kRows * Queries;
     /// Sums of a lane after they have been added up over the lanes.
     static constexpr int kHeld = kSums > Lanes ? kSums / Lanes : 1;
+    /// The next components are on their way while these are computed with:
+    /// where there is enough of that to hide them.
+    static constexpr bool kAhead = Queries >= 16 && !Term::kLogs;
     static_assert(kChunk == fewQueriesScanChunk(Lanes == 4 ? 1 : 17));
 
     float* queries; // shared, [Queries, padded d], zeros behind d; logarithms
     const FusedPairwiseParams& params;
 
     __device__ __forceinline__ void run() {
-        // Facts and second sums are for the queries as they are in memory.
         loadQueries<Term>();
         const int warpsPerBlock = kFewQueriesScanThreads / 32;
         const idx_t warp = idx_t(blockIdx.x) * warpsPerBlock + threadIdx.x / 32;
@@ -98,13 +100,29 @@ struct FewQueriesScanBody {
                 factV = params.pairs.vectors.facts[pair.vector];
                 factQ = params.pairs.queries.facts[pair.query];
             }
-            float key = Test::key(held[i], factV, factQ);
-            if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
-                if (!(factV >= 0 && factQ >= 0)) {
-                    key = canonicalKey(pair);
-                }
+            if (factV >= 0 && factQ >= 0) {
+                take(pair, Test::key(held[i], factV, factQ));
             }
-            take(pair, key);
+        }
+        // By itself: a call above would take the registers of its loop.
+        if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
+            if (!allFit) {
+                takeCanonical(own);
+            }
+        }
+    }
+
+    /// The pairs that are not fit: slow, for data that is rare.
+    __device__ __forceinline__ void takeCanonical(idx_t own) const {
+#pragma unroll 1
+        for (int i = 0; i < kHeld; ++i) {
+            const Pair pair = pairOf(own, i);
+            if (pair.exists &&
+                !(params.pairs.vectors.facts[pair.vector] >= 0 &&
+                  params.pairs.queries.facts[pair.query] >= 0) &&
+                canonicalPasses<Term>(params, pair.vector, pair.query)) {
+                append(pair);
+            }
         }
     }
 
@@ -206,11 +224,26 @@ struct FewQueriesScanBody {
         for (int i = 0; i < kSums; ++i) {
             sums[i] = 0.0f;
         }
+        float next[kRows][4];
+        if constexpr (kAhead) {
+            loadComponents(next, own, lane * 4);
+        }
         for (int chunk = 0; chunk < padded; chunk += kChunk) {
             const int c = chunk + lane * 4;
             float x[kRows][4];
             float logX[Step::kLogs ? kRows : 1][4];
-            loadComponents(x, own, c);
+            if constexpr (kAhead) {
+#pragma unroll
+                for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        x[r][j] = next[r][j];
+                    }
+                }
+                loadComponents(next, own, c + kChunk);
+            } else {
+                loadComponents(x, own, c);
+            }
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
 #pragma unroll
@@ -317,27 +350,13 @@ struct FewQueriesScanBody {
     }
 
     __device__ __forceinline__ void take(const Pair& pair, float key) const {
-        if (passesLimit(params, pair.query, key) &&
-            isAllowed(params, pair.vector)) {
-            storePassed(
-                    params,
-                    pair.query,
-                    takeRoom(params, pair.query, 1),
-                    pair.vector);
+        if (passesLimit(params, pair.query, key)) {
+            append(pair);
         }
     }
 
-    /// Of a pair that is not fit; NaN, which the search leaves out, is above
-    /// every limit here.
-    __device__ __forceinline__ float canonicalKey(const Pair& pair) const {
-        const float value = canonicalPair<Term::kMetric>(
-                params.pairs.vectors,
-                pair.vector,
-                params.pairs.queries,
-                pair.query,
-                params.pairs.d);
-        const float key = Test::kSimilarity ? -value : value;
-        return key == key ? key : __int_as_float(0x7f800000);
+    __device__ __forceinline__ void append(const Pair& pair) const {
+        appendMask(params, pair.query, 1, [&](int) { return pair.vector; });
     }
 };
 
