@@ -30,9 +30,6 @@ struct FewQueriesScanBody {
     static constexpr int kSums = kRows * Queries;
     /// Sums of a lane after they have been added up over the lanes.
     static constexpr int kHeld = kSums > Lanes ? kSums / Lanes : 1;
-    /// The next components are on their way while these are computed with:
-    /// where there is enough of that to hide them.
-    static constexpr bool kAhead = Queries >= 16 && !Term::kLogs;
     static_assert(kChunk == fewQueriesScanChunk(Lanes == 4 ? 1 : 17));
 
     float* queries; // shared, [Queries, padded d], zeros behind d; logarithms
@@ -224,26 +221,11 @@ struct FewQueriesScanBody {
         for (int i = 0; i < kSums; ++i) {
             sums[i] = 0.0f;
         }
-        float next[kRows][4];
-        if constexpr (kAhead) {
-            loadComponents(next, own, lane * 4);
-        }
         for (int chunk = 0; chunk < padded; chunk += kChunk) {
             const int c = chunk + lane * 4;
             float x[kRows][4];
             float logX[Step::kLogs ? kRows : 1][4];
-            if constexpr (kAhead) {
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        x[r][j] = next[r][j];
-                    }
-                }
-                loadComponents(next, own, c + kChunk);
-            } else {
-                loadComponents(x, own, c);
-            }
+            loadComponents(x, own, c);
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
 #pragma unroll
