@@ -322,6 +322,9 @@ struct QueriesInLanes {
     }
 };
 
+/// sm_90, nvcc 13.0: what is spilled is for the ways out of the loop, but for
+/// Canberra (d = 3 and 4: 43 of the loop's 970 instructions; d = 16: 42 of
+/// 1480) and the metrics with facts at d = 8 (17 of 900).
 template <class Term, int Dims, int PerQ>
 __global__ void __launch_bounds__(kSmallDimsThreads, 2) queriesInLanesKernel(
         const __grid_constant__ FusedPairwiseParams params) {
