@@ -57,9 +57,9 @@ ErrorBound fusedPairwiseBound(
 ///          every allowed vector whose key is not above the limit, once, in any
 ///          order; and no other, but for some whose key is above it by less
 ///          than 2^-17 of it (metrics with a division, and Jensen-Shannon).
-///          Keys that are NaN pass, if the canonical one is not known to be NaN.
-///          Which of two vectors with keys within the bound passes may depend
-///          on the device and the shape
+///          Keys that are NaN pass, if the canonical one is not known to be
+///          NaN. Which of two vectors with keys within the bound passes may
+///          depend on the device and the shape
 /// Limits   d >= 1, n and numQueries below 2^31; limits may be infinite
 /// Stream   enqueues one launch on `stream` and never waits
 /// Memory   none
