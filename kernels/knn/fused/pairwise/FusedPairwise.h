@@ -61,7 +61,8 @@ ErrorBound fusedPairwiseBound(
 ///          NaN. Which of two vectors with keys within the bound passes may
 ///          depend on the device and the shape
 /// Limits   d >= 1, n and numQueries below 2^31; limits may be infinite
-/// Stream   enqueues one launch on `stream` and never waits
+/// Stream   enqueues one launch (a few where a grid has no room for all) on
+///          `stream` and never waits
 /// Memory   none
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     L1, Linf, L2: two operations a component and pair, and one a pair;
