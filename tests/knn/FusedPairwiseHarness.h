@@ -114,7 +114,7 @@ class FusedData {
                 const double key = keys_[q * r.n + v];
                 const double error = errorOf(q, v, key);
                 const bool mustNot = !isAllowed(v) ||
-                        (!std::isnan(key) && key - error > limits_[q]);
+                        (!std::isnan(key) && key - error > widened(limits_[q]));
                 const bool must = isAllowed(v) && !std::isnan(key) &&
                         !(key + error > limits_[q]);
                 if ((mustNot && has[v]) || (must && !has[v])) {
@@ -267,6 +267,12 @@ class FusedData {
                     norm(vectors_.data() + v * d, d);
         }
         return error;
+    }
+
+    /// Limits of the metrics with a division are taken a little wider.
+    static double widened(double limit) {
+        return std::isinf(limit) ? limit
+                                 : limit + 0x1p-17 * std::abs(limit) + 1e-36;
     }
 
     bool isAllowed(int64_t v) const {

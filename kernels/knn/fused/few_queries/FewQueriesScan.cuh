@@ -14,8 +14,8 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/few_queries/FewQueriesScanParams.h"
 #include "kernels/knn/fused/pairwise/AppendPassed.cuh"
+#include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
-#include "kernels/knn/pairwise/CanonicalPair.cuh"
 
 namespace faiss_bits {
 
@@ -37,7 +37,6 @@ struct FewQueriesScanBody {
     const FusedPairwiseParams& params;
 
     __device__ __forceinline__ void run() {
-        // Facts and second sums are for the queries as they are in memory.
         loadQueries<Term>();
         const int warpsPerBlock = kFewQueriesScanThreads / 32;
         const idx_t warp = idx_t(blockIdx.x) * warpsPerBlock + threadIdx.x / 32;
@@ -99,13 +98,29 @@ struct FewQueriesScanBody {
                 factV = params.pairs.vectors.facts[pair.vector];
                 factQ = params.pairs.queries.facts[pair.query];
             }
-            float key = Test::key(held[i], factV, factQ);
-            if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
-                if (!(factV >= 0 && factQ >= 0)) {
-                    key = canonicalKey(pair);
-                }
+            if (factV >= 0 && factQ >= 0) {
+                take(pair, Test::key(held[i], factV, factQ));
             }
-            take(pair, key);
+        }
+        // By itself: a call above would take the registers of its loop.
+        if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
+            if (!allFit) {
+                takeCanonical(own);
+            }
+        }
+    }
+
+    /// The pairs that are not fit: slow, for data that is rare.
+    __device__ __forceinline__ void takeCanonical(idx_t own) const {
+#pragma unroll 1
+        for (int i = 0; i < kHeld; ++i) {
+            const Pair pair = pairOf(own, i);
+            if (pair.exists &&
+                !(params.pairs.vectors.facts[pair.vector] >= 0 &&
+                  params.pairs.queries.facts[pair.query] >= 0) &&
+                canonicalPasses<Term>(params, pair.vector, pair.query)) {
+                append(pair);
+            }
         }
     }
 
@@ -318,30 +333,18 @@ struct FewQueriesScanBody {
     }
 
     __device__ __forceinline__ void take(const Pair& pair, float key) const {
-        if (passesLimit(params, pair.query, key) &&
-            isAllowed(params, pair.vector)) {
-            storePassed(
-                    params,
-                    pair.query,
-                    takeRoom(params, pair.query, 1),
-                    pair.vector);
+        if (passesLimit(params, pair.query, key)) {
+            append(pair);
         }
     }
 
-    /// Of a pair that is not fit; NaN, which the search leaves out, is above
-    /// every limit here.
-    __device__ __forceinline__ float canonicalKey(const Pair& pair) const {
-        const float value = canonicalPair<Term::kMetric>(
-                params.pairs.vectors,
-                pair.vector,
-                params.pairs.queries,
-                pair.query,
-                params.pairs.d);
-        const float key = Test::kSimilarity ? -value : value;
-        return key == key ? key : __int_as_float(0x7f800000);
+    __device__ __forceinline__ void append(const Pair& pair) const {
+        appendMask(params, pair.query, 1, [&](int) { return pair.vector; });
     }
 };
 
+/// sm_90, nvcc 13.0: up to 40 bytes are spilled where the metric has a second
+/// sum.
 template <class Term, int Lanes, int Queries>
 __global__ void __launch_bounds__(kFewQueriesScanThreads, Queries >= 4 ? 2 : 3)
         fewQueriesScanKernel(

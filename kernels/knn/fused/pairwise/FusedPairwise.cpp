@@ -109,7 +109,7 @@ void checkPointers(const FusedPairwiseProblem& p) {
 /// Of the two shapes with queries in lanes the one with less to do: tiles of 64
 /// take longer for a query than tiles of 256, but leave fewer lanes idle.
 SmallDimsShape smallDimsShape(idx_t queries, int d) {
-    if (queries <= kMaxFewQueriesScan && d <= 8) {
+    if (queries <= kMaxFewQueriesScan) {
         return SmallDimsShape::VectorsInLanes;
     }
     const idx_t many = d <= 8 ? 256 : 128;
@@ -171,7 +171,10 @@ void runFusedPairwise(const FusedPairwiseProblem& p, cudaStream_t stream) {
 
     const bool few = p.numQueries <= kMaxFewQueriesScan;
     const bool logs = p.metric == Metric::JensenShannon;
-    if (few && p.d > 8 && p.vectorsRowMajor &&
+    // In few dimensions the sums of many queries over lanes take longer than
+    // vectors that are read by one lane each.
+    const bool byLanes = p.d > kMostSmallDims || (p.d > 8 && p.numQueries <= 4);
+    if (few && byLanes && p.vectorsRowMajor &&
         fewQueriesScanBytes(int(p.numQueries), p.d, logs) <=
                 kMaxFewQueriesScanBytes) {
         launches.fewQueries(params, stream);

@@ -55,11 +55,14 @@ ErrorBound fusedPairwiseBound(
 /// Result   a key is a distance, or a similarity with its sign turned, in fp32
 ///          and within fusedPairwiseBound of the canonical one. In the list is
 ///          every allowed vector whose key is not above the limit, once, in any
-///          order, and no other; keys that are NaN pass, but for those whose
-///          canonical distance is known to be NaN. Which of two vectors with
-///          keys within the bound passes may depend on the device and the shape
+///          order; and no other, but for some whose key is above it by less
+///          than 2^-17 of it (metrics with a division, and Jensen-Shannon).
+///          Keys that are NaN pass, if the canonical one is not known to be
+///          NaN. Which of two vectors with keys within the bound passes may
+///          depend on the device and the shape
 /// Limits   d >= 1, n and numQueries below 2^31; limits may be infinite
-/// Stream   enqueues one launch on `stream` and never waits
+/// Stream   enqueues one launch (a few where a grid has no room for all) on
+///          `stream` and never waits
 /// Memory   none
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     L1, Linf, L2: two operations a component and pair, and one a pair;

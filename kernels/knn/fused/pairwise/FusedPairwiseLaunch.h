@@ -25,7 +25,7 @@ constexpr int kMostSmallDims = 16;
 
 /// Who has what of a small-d scan.
 enum class SmallDimsShape {
-    VectorsInLanes, ///< up to 16 queries, d up to 8
+    VectorsInLanes, ///< up to 16 queries
     SomeQueries,    ///< 64 queries a block
     ManyQueries     ///< up to 256
 };

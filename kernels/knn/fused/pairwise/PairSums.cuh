@@ -16,10 +16,19 @@ __device__ __forceinline__ void loadRow(
         float (&out)[Padded]) {
     const bool exists = row < rows.count;
     const uint8_t* from = rowPointer(rows, exists ? row : 0);
+    const int there = exists ? d : 0;
+    if (rows.type == DataType::Float32 && rows.columnStride == 1 &&
+        (!rows.quads || Padded < 4)) {
+        const float* values = reinterpret_cast<const float*>(from);
+#pragma unroll
+        for (int c = 0; c < Padded; ++c) {
+            out[c] = c < there ? __ldg(values + c) : 0.0f;
+        }
+        return;
+    }
 #pragma unroll
     for (int c = 0; c < Padded; c += 4) {
-        const float4 four =
-                widenQuad(rows, loadQuad(rows, from, c, exists ? d : 0));
+        const float4 four = widenQuad(rows, loadQuad(rows, from, c, there));
         const float v[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int j = 0; j < 4 && c + j < Padded; ++j) {

@@ -1,7 +1,7 @@
 /// Which pairs pass, from their sums. Most do not, so that the one comparison
 /// that finds out is all that a pair costs: Limit holds what the query's limit
-/// makes of the sum, without the divisions of the term's finish(). It is a
-/// little wide where finish() rounds in another place, and key() then decides.
+/// makes of the sum, without the divisions of the term's finish(). Where
+/// finish() rounds in another place the limit is wider by about 2^-18 of it.
 #pragma once
 
 #include "kernels/knn/pairwise/PairwiseTerms.cuh"
@@ -39,14 +39,19 @@ struct CosineTerm : ProductTerm {
 struct PassLimit {
     float a;
     float b;
+
+    /// The same to read, another number to the compiler: so that it does not
+    /// keep the results of a test for the rare case that they are asked again.
+    __device__ __forceinline__ PassLimit again() const {
+        PassLimit other = *this;
+        asm volatile("" : "+f"(other.a));
+        return other;
+    }
 };
 
 template <class Term>
 struct PassTest {
     static constexpr bool kSimilarity = isSimilarity(Term::kMetric);
-    /// maybe() is what key() would say.
-    static constexpr bool kExact = !Term::kFacts && !Term::kLogs;
-
     /// Passed by no number.
     __device__ static PassLimit nothing() {
         return {kSimilarity ? __int_as_float(0x7f800000)
@@ -59,8 +64,8 @@ struct PassTest {
         return {kSimilarity ? -limit : limit, 0.0f};
     }
 
-    /// False only if the key of a fit pair is above the limit.
-    __device__ __forceinline__ static bool maybe(
+    /// Whether a fit pair passes: if its key is not above the limit.
+    __device__ __forceinline__ static bool passes(
             float sum,
             float,
             const PassLimit& limit) {
@@ -76,7 +81,7 @@ struct PassTest {
     }
 };
 
-namespace passes {
+namespace widened {
 
 // Far wider than the roundings of finish() and of the test, far narrower than
 // anything that would let more pass.
@@ -84,15 +89,18 @@ constexpr float kWider = 1 + 0x1p-18f;
 constexpr float kNarrower = 1 - 0x1p-18f;
 constexpr float kTiny = 0x1p-120f; // of what underflows
 
-} // namespace passes
+} // namespace widened
 
 /// sum ln 2 / 2 <= limit.
 template <>
 __device__ inline PassLimit PassTest<JensenShannonTerm>::of(
         float limit,
         float) {
-    constexpr float kPerSum = 2.88539008f * passes::kWider;
-    return {__fmaf_rn(limit, kPerSum, passes::kTiny), 0.0f};
+    if (limit < 0) { // distances are not
+        return nothing();
+    }
+    constexpr float kPerSum = 2.88539008f * widened::kWider;
+    return {__fmaf_rn(limit, kPerSum, widened::kTiny), 0.0f};
 }
 
 /// sum / (ofVector + ofQuery) <= limit.
@@ -100,12 +108,15 @@ template <>
 __device__ inline PassLimit PassTest<BrayCurtisTerm>::of(
         float limit,
         float ofQuery) {
-    const float wide = __fmul_rn(limit, passes::kWider);
-    return {__fmaf_rn(wide, ofQuery, passes::kTiny), wide};
+    if (limit < 0) { // distances are not
+        return nothing();
+    }
+    const float wide = __fmul_rn(limit, widened::kWider);
+    return {__fmaf_rn(wide, ofQuery, widened::kTiny), wide};
 }
 
 template <>
-__device__ __forceinline__ bool PassTest<BrayCurtisTerm>::maybe(
+__device__ __forceinline__ bool PassTest<BrayCurtisTerm>::passes(
         float sum,
         float ofVector,
         const PassLimit& limit) {
@@ -122,16 +133,16 @@ __device__ inline PassLimit PassTest<JaccardTerm>::of(
     if (!(s > 0)) {
         return {__int_as_float(0xff800000), 0.0f};
     }
-    if (s > 2) {
+    if (s > 2 || ofQuery == 0) { // a query of zeros is like nothing
         return nothing();
     }
     const float part =
-            __fmul_rn(__fdiv_rn(s, __fadd_rn(1.0f, s)), passes::kNarrower);
-    return {__fmaf_rn(part, ofQuery, -passes::kTiny), part};
+            __fmul_rn(__fdiv_rn(s, __fadd_rn(1.0f, s)), widened::kNarrower);
+    return {__fmaf_rn(part, ofQuery, -widened::kTiny), part};
 }
 
 template <>
-__device__ __forceinline__ bool PassTest<JaccardTerm>::maybe(
+__device__ __forceinline__ bool PassTest<JaccardTerm>::passes(
         float sum,
         float ofVector,
         const PassLimit& limit) {
@@ -151,11 +162,11 @@ __device__ inline PassLimit PassTest<CosineTerm>::of(
         return {limit >= 0 ? -kInfinity : kInfinity, 0.0f};
     }
     const float least = __fdiv_rn(-limit, ofQuery);
-    return {least - fabsf(least) * 0x1p-18f - passes::kTiny, 0.0f};
+    return {least - fabsf(least) * 0x1p-18f - widened::kTiny, 0.0f};
 }
 
 template <>
-__device__ __forceinline__ bool PassTest<CosineTerm>::maybe(
+__device__ __forceinline__ bool PassTest<CosineTerm>::passes(
         float sum,
         float ofVector,
         const PassLimit& limit) {

@@ -1,15 +1,16 @@
 /// Scans for small d: every lane has its own queries, all their components in
 /// registers, and the vectors of a tile go by in shared memory, four at a time
-/// and the same for all lanes. Blocks have equal parts of all tiles.
+/// and the same for all lanes. Blocks have equal parts of all pairs.
 ///
 /// Bound by: the metric's instructions and one comparison a pair; shared memory
-/// is read once a component for 4 PerQ pairs of a lane.
+/// is read once a component for 4 PerQ pairs of a lane. The loop over a tile
+/// has nothing else in it: no call, no division, no wait for global memory.
 #pragma once
 
-#include "kernels/knn/fused/pairwise/AppendPassed.cuh"
+#include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PairSums.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
-#include "kernels/knn/pairwise/CanonicalPair.cuh"
+#include "kernels/knn/fused/pairwise/PassedBuffer.cuh"
 
 namespace faiss_bits {
 
@@ -21,9 +22,13 @@ struct QueriesInLanes {
     static constexpr int kStep = Term::kStep;
     static constexpr int kPadded = (Dims + kStep - 1) / kStep * kStep;
     static constexpr int kQueries = 32 * PerQ; // of a block
-    static constexpr int kVectors =            // of a tile
-            Dims <= 4 ? 512 : (Dims <= 8 ? 512 : 256) / (Term::kLogs ? 2 : 1);
-    static constexpr int kGroup = 4; // vectors at a time
+    static constexpr int kVectors =            // of a tile, at most
+            (Dims <= 4           ? 2048
+                     : Dims <= 8 ? 1024
+                                 : 512) /
+            (Term::kLogs ? 2 : 1);
+    static constexpr int kUnit = 128; // of the parts that blocks have
+    static constexpr int kGroup = 4;  // vectors at a time
     static constexpr int kWarps = kSmallDimsThreads / 32;
     /// Queries whose pairs are tested together: fewer would branch more often,
     /// and of more there is more to look through where one has passed.
@@ -33,6 +38,7 @@ struct QueriesInLanes {
         float x[kPadded][kVectors];
         float logX[Term::kLogs ? kPadded : 1][Term::kLogs ? kVectors : 4];
         float facts[Term::kFacts ? kVectors : 4];
+        PassedBuffer<kSmallDimsThreads> passed;
     };
 
     SharedStorage& shared;
@@ -48,26 +54,28 @@ struct QueriesInLanes {
             : shared(storage), params(p) {}
 
     __device__ __forceinline__ void run() {
-        const unsigned vectorTiles = unsigned(
-                (params.pairs.vectors.count + kVectors - 1) / kVectors);
-        const uint64_t units = uint64_t(params.pairs.queryTiles) * vectorTiles;
-        uint64_t unit = units * blockIdx.x / gridDim.x;
-        const uint64_t end = units * (blockIdx.x + 1) / gridDim.x;
-        unsigned queryTile = unsigned(unit / vectorTiles);
-        unsigned vectorTile = unsigned(unit % vectorTiles);
-        bool loaded = false;
-        for (; unit < end; ++unit) {
-            if (!loaded) {
-                loadQueries(idx_t(queryTile) * kQueries);
-                loaded = true;
+        const idx_t perTile = (params.pairs.vectors.count + kUnit - 1) / kUnit;
+        const idx_t units = perTile * params.pairs.queryTiles;
+        idx_t unit = units * blockIdx.x / gridDim.x;
+        const idx_t end = units * (blockIdx.x + 1) / gridDim.x;
+        shared.passed.clear();
+        while (unit < end) {
+            // As far as this block's part goes with these queries.
+            const idx_t queryTile = unit / perTile;
+            const idx_t last = min(end, (queryTile + 1) * perTile);
+            loadQueries(queryTile * kQueries);
+            const idx_t firstUnit = queryTile * perTile;
+            idx_t vector = (unit - firstUnit) * kUnit;
+            const idx_t behind =
+                    min((last - firstUnit) * kUnit, params.pairs.vectors.count);
+            for (; vector < behind; vector += kVectors) {
+                const idx_t left = behind - vector;
+                takeTile(vector, left < kVectors ? int(left) : kVectors);
             }
-            takeTile(idx_t(vectorTile) * kVectors);
-            if (++vectorTile == vectorTiles) {
-                vectorTile = 0;
-                ++queryTile;
-                loaded = false;
-            }
+            unit = last;
         }
+        __syncthreads();
+        shared.passed.handOn(params);
     }
 
    private:
@@ -96,12 +104,44 @@ struct QueriesInLanes {
         }
     }
 
-    __device__ __forceinline__ void takeTile(idx_t firstVector) {
-        const PairwiseRows& vectors = params.pairs.vectors;
+    __device__ __forceinline__ void takeTile(idx_t firstVector, int count) {
         __syncthreads(); // the tile before has been read
-        bool fit = true;
+        using Buffer = PassedBuffer<kSmallDimsThreads>;
+        if (shared.passed.count > Buffer::kRoom / 2) {
+            shared.passed.handOn(params);
+        }
+        const bool allFit = stageTile(firstVector, count);
+        const int first = threadIdx.x / 32 * kGroup;
+        if (allFit) {
 #pragma unroll 1
-        for (int v = threadIdx.x; v < kVectors; v += kSmallDimsThreads) {
+            for (int g = first; g < count; g += kWarps * kGroup) {
+                takeGroup<true>(firstVector, g);
+            }
+        } else if constexpr (Term::kUnfit == UnfitPairs::Second) {
+#pragma unroll 1
+            for (int g = first; g < count; g += kWarps * kGroup) {
+                takeSecond(firstVector, g);
+            }
+        } else if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
+#pragma unroll 1
+            for (int g = first; g < count; g += kWarps * kGroup) {
+                takeGroup<false>(firstVector, g);
+            }
+            takeCanonical(params, firstVector, count, firstQuery, unfitQ);
+            // So that the call has no need to keep them.
+            loadQueries(firstQuery);
+        }
+    }
+
+    /// Brings the vectors to shared memory. True if they and the warp's queries
+    /// are all fit.
+    __device__ __forceinline__ bool stageTile(idx_t firstVector, int count) {
+        const PairwiseRows& vectors = params.pairs.vectors;
+        // Groups are whole: what lies behind the last vector is no vector.
+        const int padded = (count + kGroup - 1) / kGroup * kGroup;
+        bool fit = true;
+#pragma unroll 2
+        for (int v = threadIdx.x; v < padded; v += kSmallDimsThreads) {
             float row[kPadded];
             float logs[Term::kLogs ? kPadded : 1];
             loadRow(vectors, firstVector + v, params.pairs.d, row);
@@ -119,29 +159,16 @@ struct QueriesInLanes {
                 fit = fit && shared.facts[v] >= 0;
             }
         }
-        const bool vectorsFit =
-                Term::kFacts ? __syncthreads_and(fit) : (__syncthreads(), true);
-        const bool allFit = !Term::kFacts ||
-                (vectorsFit && !__any_sync(0xFFFFFFFFu, unfitQ != 0));
-        const idx_t left = vectors.count - firstVector;
-        const int count = left < kVectors ? int(left) : kVectors;
-#pragma unroll 1
-        for (int g = threadIdx.x / 32 * kGroup; g < count;
-             g += kWarps * kGroup) {
-            takeGroup(firstVector, g, allFit);
+        if constexpr (Term::kFacts) {
+            return __syncthreads_and(fit && unfitQ == 0);
+        } else {
+            __syncthreads();
+            return true;
         }
     }
 
-    __device__ __forceinline__ void takeGroup(
-            idx_t firstVector,
-            int g,
-            bool allFit) {
-        if constexpr (Term::kUnfit == UnfitPairs::Second) {
-            if (!allFit) {
-                takeSecond(firstVector, g);
-                return;
-            }
-        }
+    template <bool AllFit>
+    __device__ __forceinline__ void takeGroup(idx_t firstVector, int g) {
         float sums[PerQ][kGroup];
         sumUp(sums, g);
         float factsV[kGroup] = {};
@@ -156,23 +183,40 @@ struct QueriesInLanes {
             for (int i = r; i < r + kTested; ++i) {
 #pragma unroll
                 for (int j = 0; j < kGroup; ++j) {
-                    some |= Test::maybe(sums[i][j], factsV[j], limits[i]);
+                    some |= Test::passes(sums[i][j], factsV[j], limits[i]);
                 }
             }
             if (some) {
 #pragma unroll
                 for (int i = r; i < r + kTested; ++i) {
-                    passed |= maskOf(sums[i], factsV, i, allFit) << (4 * i);
+                    const PassLimit limit = limits[i].again();
+#pragma unroll
+                    for (int j = 0; j < kGroup; ++j) {
+                        passed |= Test::passes(sums[i][j], factsV[j], limit)
+                                ? 1u << (4 * i + j)
+                                : 0u;
+                    }
                 }
             }
         }
-        if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
-            if (!allFit) {
-                passed |= canonicalMasks(
-                        params, firstVector + g, firstQuery, unfitQ);
+        if constexpr (!AllFit) {
+#pragma unroll
+            for (int i = 0; i < PerQ; ++i) {
+                passed &= unfitQ >> i & 1 ? ~(0xFu << (4 * i)) : ~0u;
+            }
+#pragma unroll
+            for (int j = 0; j < kGroup; ++j) {
+                passed &= factsV[j] >= 0 ? ~0u : ~(0x11111111u << j);
             }
         }
-        append(firstVector + g, passed);
+        if (passed) {
+            push(firstVector + g, passed);
+        }
+    }
+
+    __device__ __forceinline__ void push(idx_t vector, uint32_t passed) {
+        shared.passed.push(
+                params, passed, vector, [&](int i) { return queryOf(i); });
     }
 
     __device__ __forceinline__ static void read(
@@ -224,47 +268,6 @@ struct QueriesInLanes {
         }
     }
 
-    __device__ __forceinline__ uint32_t
-    maskOf(const float (&sums)[kGroup],
-           const float (&factsV)[kGroup],
-           int i,
-           bool allFit) const {
-        const idx_t query = queryOf(i);
-        uint32_t mask = 0;
-#pragma unroll
-        for (int j = 0; j < kGroup; ++j) {
-            bool passes = Test::maybe(sums[j], factsV[j], limits[i]) &&
-                    query < params.pairs.queries.count;
-            if constexpr (!Test::kExact) {
-                if (passes) {
-                    const float fact = Term::kFacts
-                            ? params.pairs.queries.facts[query]
-                            : 0.0f;
-                    passes = (allFit || (fact >= 0 && factsV[j] >= 0)) &&
-                            passesLimit(
-                                     params,
-                                     query,
-                                     Test::key(sums[j], factsV[j], fact));
-                }
-            }
-            mask |= passes ? 1u << j : 0u;
-        }
-        return mask;
-    }
-
-    __device__ __forceinline__ void append(idx_t vector, uint32_t passed)
-            const {
-        while (passed) {
-            const int i = (__ffs(int(passed)) - 1) / 4;
-            appendMask(
-                    params,
-                    queryOf(i),
-                    passed >> (4 * i) & 0xF,
-                    [vector](int j) { return vector + j; });
-            passed &= ~(0xFu << (4 * i));
-        }
-    }
-
     /// All pairs of a group by the arithmetic for those that are not fit.
     __device__ __forceinline__ void takeSecond(idx_t firstVector, int g) {
         const PairwiseParams& pairs = params.pairs;
@@ -289,38 +292,39 @@ struct QueriesInLanes {
                 passed |= passes ? 1u << (4 * i + j) : 0u;
             }
         }
-        append(firstVector + g, passed);
+        if (passed) {
+            push(firstVector + g, passed);
+        }
     }
 
     /// The pairs that are not fit: slow, for data that is rare. Not inlined,
     /// and not of this, so that it costs its caller no registers.
-    __device__ __noinline__ static uint32_t canonicalMasks(
+    __device__ __noinline__ static void takeCanonical(
             const FusedPairwiseParams& params,
-            idx_t vector,
+            idx_t firstVector,
+            int count,
             idx_t firstQuery,
             uint32_t unfitQ) {
         const PairwiseParams& pairs = params.pairs;
-        uint32_t passed = 0;
+        for (int v = threadIdx.x / 32; v < count; v += kWarps) {
+            const idx_t vector = firstVector + v;
+            const bool fits = pairs.vectors.facts[vector] >= 0;
 #pragma unroll 1
-        for (int at = 0; at < PerQ * kGroup; ++at) {
-            const int i = at / kGroup;
-            const idx_t v = vector + at % kGroup;
-            const idx_t query = firstQuery + i * 32 + threadIdx.x % 32;
-            if (query >= pairs.queries.count || v >= pairs.vectors.count ||
-                (!(unfitQ >> i & 1) && pairs.vectors.facts[v] >= 0)) {
-                continue;
+            for (int i = 0; i < PerQ; ++i) {
+                const idx_t query = firstQuery + i * 32 + threadIdx.x % 32;
+                if (query < pairs.queries.count &&
+                    !(fits && !(unfitQ >> i & 1)) &&
+                    canonicalPasses<Term>(params, vector, query)) {
+                    appendMask(params, query, 1, [=](int) { return vector; });
+                }
             }
-            const float value = canonicalPair<Term::kMetric>(
-                    pairs.vectors, v, pairs.queries, query, pairs.d);
-            const float key = Test::kSimilarity ? -value : value;
-            // NaN is no distance here, but what the search leaves out.
-            const bool passes = key == key && passesLimit(params, query, key);
-            passed |= passes ? 1u << at : 0u;
         }
-        return passed;
     }
 };
 
+/// sm_90, nvcc 13.0: what is spilled is for the ways out of the loop, but for
+/// Canberra (d = 3 and 4: 43 of the loop's 970 instructions; d = 16: 42 of
+/// 1480) and the metrics with facts at d = 8 (17 of 900).
 template <class Term, int Dims, int PerQ>
 __global__ void __launch_bounds__(kSmallDimsThreads, 2) queriesInLanesKernel(
         const __grid_constant__ FusedPairwiseParams params) {

@@ -20,7 +20,7 @@ void launchQueriesInLanes(FusedPairwiseParams params, cudaStream_t stream) {
     const idx_t queryTiles = tiles(params.pairs.queries.count, Body::kQueries);
     params.pairs.queryTiles = unsigned(queryTiles);
     const idx_t units =
-            queryTiles * tiles(params.pairs.vectors.count, Body::kVectors);
+            queryTiles * tiles(params.pairs.vectors.count, Body::kUnit);
     // Two fit on a multiprocessor, and end together.
     const idx_t blocks = std::min<idx_t>(units, 2 * params.multiprocessors);
     queriesInLanesKernel<Term, Dims, PerQ>
@@ -49,11 +49,7 @@ void launchSmallDimsOf(
             (Dims <= 8 ? 8 : 4) / (Term::kLogs && Dims > 4 ? 2 : 1);
     switch (shape) {
         case SmallDimsShape::VectorsInLanes:
-            if constexpr (Dims <= 8) {
-                return launchVectorsInLanes<Term, Dims>(params, stream);
-            } else {
-                return launchQueriesInLanes<Term, Dims, 2>(params, stream);
-            }
+            return launchVectorsInLanes<Term, Dims>(params, stream);
         case SmallDimsShape::SomeQueries:
             return launchQueriesInLanes<Term, Dims, 2>(params, stream);
         case SmallDimsShape::ManyQueries:

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "kernels/knn/fused/pairwise/AppendPassed.cuh"
+#include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
-#include "kernels/knn/pairwise/CanonicalPair.cuh"
 #include "kernels/knn/pairwise/PairwiseTile.cuh"
 
 namespace faiss_bits {
@@ -73,16 +73,18 @@ struct TileScanBody {
         for (int i = threadIdx.x; i < P::queries; i += kPairwiseThreads) {
             const idx_t row = tile.firstQuery + i;
             PassLimit limit = Test::nothing();
+            float fact = 0;
             if (row < queries.count) {
-                float fact = 0;
                 if constexpr (Term::kFacts) {
                     fact = queries.facts[row];
-                    shared.factsQ[i] = fact;
                     fit = fit && fact >= 0;
                 }
                 if (fact >= 0) {
                     limit = Test::of(params.passed.limits[row], fact);
                 }
+            }
+            if constexpr (Term::kFacts) {
+                shared.factsQ[i] = fact;
             }
             shared.limits[i] = limit;
         }
@@ -118,10 +120,11 @@ struct TileScanBody {
             bool some = false;
 #pragma unroll
             for (int j = 0; j < kPerV; ++j) {
-                some |= Test::maybe(sums[i][j], factsV[j], limit);
+                some |= Test::passes(sums[i][j], factsV[j], limit);
             }
             if (some) {
-                passed |= uint64_t(maskOf(sums[i], factsV, i, limit, allFit))
+                passed |= uint64_t(maskOf(
+                                  sums[i], factsV, i, limit.again(), allFit))
                         << (8 * i);
             }
         }
@@ -138,26 +141,15 @@ struct TileScanBody {
            int i,
            const PassLimit& limit,
            bool allFit) const {
-        const int row = Layout::rowQ(i);
-        const idx_t query = tile.firstQuery + row;
         uint32_t mask = 0;
-        if (query >= params.pairs.queries.count) {
-            return mask;
-        }
-        const float factQ = Term::kFacts ? shared.factsQ[row] : 0.0f;
 #pragma unroll
         for (int j = 0; j < kPerV; ++j) {
-            bool passes = Test::maybe(sums[j], factsV[j], limit);
-            if constexpr (!Test::kExact) {
-                if (passes) {
-                    passes = (allFit || (factQ >= 0 && factsV[j] >= 0)) &&
-                            passesLimit(
-                                     params,
-                                     query,
-                                     Test::key(sums[j], factsV[j], factQ));
-                }
-            }
+            const bool passes = Test::passes(sums[j], factsV[j], limit) &&
+                    (allFit || factsV[j] >= 0);
             mask |= passes ? 1u << j : 0u;
+        }
+        if constexpr (Term::kFacts) {
+            mask = shared.factsQ[Layout::rowQ(i)] >= 0 ? mask : 0u;
         }
         return mask;
     }
@@ -221,17 +213,9 @@ struct TileScanBody {
                 const idx_t vector = tile.firstVector + Layout::rowV(j);
                 if (vector < pairs.vectors.count &&
                     !(fits && shared.factsV[Layout::rowV(j)] >= 0)) {
-                    const float value = canonicalPair<Term::kMetric>(
-                            pairs.vectors,
-                            vector,
-                            pairs.queries,
-                            query,
-                            pairs.d);
-                    const float key = Test::kSimilarity ? -value : value;
-                    // NaN is no distance here, but what the search leaves out.
-                    const bool passes =
-                            key == key && passesLimit(params, query, key);
-                    mask |= passes ? 1u << j : 0u;
+                    mask |= canonicalPasses<Term>(params, vector, query)
+                            ? 1u << j
+                            : 0u;
                 }
             }
             if (mask) {
@@ -241,6 +225,8 @@ struct TileScanBody {
     }
 };
 
+/// sm_90, nvcc 13.0: up to 40 bytes of addresses are spilled for that many
+/// blocks a multiprocessor, as in pairwiseKernel.
 template <class Term, class P>
 __global__ void __launch_bounds__(kPairwiseThreads, P::minBlocks)
         tileScanKernel(const __grid_constant__ FusedPairwiseParams params) {

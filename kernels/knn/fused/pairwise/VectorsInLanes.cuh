@@ -6,10 +6,10 @@
 #pragma once
 
 #include "kernels/knn/fused/pairwise/AppendPassed.cuh"
+#include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PairSums.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
 #include "kernels/knn/fused/pairwise/QueriesInLanes.cuh"
-#include "kernels/knn/pairwise/CanonicalPair.cuh"
 
 namespace faiss_bits {
 
@@ -62,15 +62,25 @@ struct VectorsInLanes {
             stageRow<Term>(x[j], logX[j]);
         }
         const int count = int(pairs.queries.count);
+        bool queriesFit = true;
 #pragma unroll 1
         for (int query = 0; query < count; ++query) {
-            const uint32_t mask = fit && shared.facts[query] >= 0
-                    ? fitMask(x, logX, factsV, query)
-                    : anyMask(x, logX, factsV, query, first);
+            const bool queryFits = shared.facts[query] >= 0;
+            queriesFit = queriesFit && queryFits;
+            uint32_t mask = 0;
+            if (Term::kUnfit == UnfitPairs::Second && !(fit && queryFits)) {
+                mask = secondMask(query, first);
+            } else if (queryFits) {
+                mask = fitMask(x, logX, factsV, query);
+            }
             if (mask) {
-                appendMask(params, query, mask, [first](int j) {
-                    return first + j * kSmallDimsThreads;
-                });
+                append(query, mask, first);
+            }
+        }
+        // By itself: a call in the loop would take its registers.
+        if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
+            if (!(fit && queriesFit)) {
+                takeCanonical(params, shared.facts, first);
             }
         }
     }
@@ -139,42 +149,39 @@ struct VectorsInLanes {
                 addComponents<Term>(
                         sums[j], one, log, q, logQ, c, params.pairs.power);
             }
-            some |= Test::maybe(sums[j], factsV[j], limit);
+            some |= Test::passes(sums[j], factsV[j], limit);
         }
         uint32_t mask = 0;
         if (some) {
+            const PassLimit again = limit.again();
 #pragma unroll
             for (int j = 0; j < kPerV; ++j) {
-                bool passes = Test::maybe(sums[j], factsV[j], limit);
-                if constexpr (!Test::kExact) {
-                    passes = passes &&
-                            passesLimit(
-                                     params,
-                                     query,
-                                     Test::key(
-                                             sums[j],
-                                             factsV[j],
-                                             shared.facts[query]));
-                }
+                const bool passes = factsV[j] >= 0 &&
+                        Test::passes(sums[j], factsV[j], again);
                 mask |= passes ? 1u << j : 0u;
             }
         }
         return mask;
     }
 
-    /// Of pairs of which some are not fit.
-    template <int Logs>
-    __device__ __forceinline__ uint32_t
-    anyMask(const float (&x)[kPerV][kPadded],
-            const float (&logX)[kPerV][Logs],
-            const float (&factsV)[kPerV],
+    __device__ __forceinline__ void append(
             int query,
+            uint32_t mask,
             idx_t first) const {
+        appendMask(params, query, mask, [first](int j) {
+            return first + j * kSmallDimsThreads;
+        });
+    }
+
+    /// Of all vectors of the thread, by the arithmetic for pairs that are not
+    /// fit.
+    __device__ __forceinline__ uint32_t
+    secondMask(int query, idx_t first) const {
+        uint32_t mask = 0;
         if constexpr (Term::kUnfit == UnfitPairs::Second) {
             const PairwiseParams& pairs = params.pairs;
             float q[kPadded];
             loadRow(pairs.queries, query, pairs.d, q);
-            uint32_t mask = 0;
 #pragma unroll 1
             for (int j = 0; j < kPerV; ++j) {
                 const idx_t vector = first + j * kSmallDimsThreads;
@@ -183,46 +190,28 @@ struct VectorsInLanes {
                 const float key = secondKey<Term>(row, q, pairs.power);
                 mask |= passesLimit(params, query, key) ? 1u << j : 0u;
             }
-            return mask;
-        } else if constexpr (Term::kUnfit == UnfitPairs::Canonical) {
-            const bool fits = shared.facts[query] >= 0;
-            uint32_t fit = 0;
-#pragma unroll
-            for (int j = 0; j < kPerV; ++j) {
-                fit |= fits && factsV[j] >= 0 ? 1u << j : 0u;
-            }
-            uint32_t mask = 0;
-            if (fit) {
-                mask = fit & fitMask(x, logX, factsV, query);
-            }
-            return mask | canonicalMask(params, ~fit, query, first);
-        } else {
-            return 0; // not reached: every pair is fit
-        }
-    }
-
-    /// The pairs of the bits of the mask. Not inlined: for data that is rare.
-    __device__ __noinline__ static uint32_t canonicalMask(
-            const FusedPairwiseParams& params,
-            uint32_t which,
-            int query,
-            idx_t first) {
-        const PairwiseParams& pairs = params.pairs;
-        uint32_t mask = 0;
-#pragma unroll 1
-        for (int j = 0; j < kPerV; ++j) {
-            const idx_t vector = first + j * kSmallDimsThreads;
-            if (!(which >> j & 1) || vector >= pairs.vectors.count) {
-                continue;
-            }
-            const float value = canonicalPair<Term::kMetric>(
-                    pairs.vectors, vector, pairs.queries, query, pairs.d);
-            const float key = Test::kSimilarity ? -value : value;
-            // NaN is no distance here, but what the search leaves out.
-            const bool passes = key == key && passesLimit(params, query, key);
-            mask |= passes ? 1u << j : 0u;
         }
         return mask;
+    }
+
+    /// The pairs that are not fit: slow, for data that is rare.
+    __device__ __noinline__ static void takeCanonical(
+            const FusedPairwiseParams& params,
+            const float* factsQ,
+            idx_t first) {
+        const PairwiseParams& pairs = params.pairs;
+#pragma unroll 1
+        for (int at = 0; at < int(pairs.queries.count) * kPerV; ++at) {
+            const int query = at / kPerV;
+            const idx_t vector = first + at % kPerV * kSmallDimsThreads;
+            if (vector >= pairs.vectors.count ||
+                (factsQ[query] >= 0 && pairs.vectors.facts[vector] >= 0)) {
+                continue;
+            }
+            if (canonicalPasses<Term>(params, vector, query)) {
+                appendMask(params, query, 1, [vector](int) { return vector; });
+            }
+        }
     }
 };
 
