@@ -23,6 +23,8 @@ struct RescoreJob {
     CanonicalQuery query;
     RowView<T> vectors;
     const CandidateId<T>* ids = nullptr; ///< [count]
+    /// Of all vectors, as sumSquares leaves them; may be null.
+    const double* vectorSquares = nullptr;
     idx_t count = 0;
     int depth = 0;
     double power = 2; ///< KernelMetric::Power
@@ -36,6 +38,14 @@ struct CanonicalKernels {
     void (*prepareQuery)(const T* row, int depth, CanonicalQuery& query) =
             nullptr;
     void (*rescore)(const RescoreJob<T>&) = nullptr;
+    /// Canonical sums of squares of some vectors, which make `rescore` faster;
+    /// null where they do not.
+    void (*sumSquares)(
+            const RowView<T>& vectors,
+            idx_t first,
+            idx_t count,
+            int depth,
+            double* to) = nullptr;
     /// As MetricKernels::runTiles, of panels packed as for Squares; a depth
     /// block is the whole depth.
     void (*runTiles)(const TileJob<T>&) = nullptr;

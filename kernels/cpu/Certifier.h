@@ -22,9 +22,10 @@ enum class Outcome : uint8_t {
 template <class T>
 struct Certifier {
     CanonicalKernels<T> kernels;
-    idx_t k = 0;                   ///< wanted, at most the number of vectors
-    bool direct = false;           ///< candidates of Variant::Direct
-    std::vector<Outcome> outcomes; ///< [queries of the sweep]
+    idx_t k = 0;         ///< wanted, at most the number of vectors
+    bool direct = false; ///< candidates of Variant::Direct
+    const double* vectorSquares = nullptr; ///< for the kernels; may be null
+    std::vector<Outcome> outcomes;         ///< [queries of the sweep]
     std::atomic<idx_t> tried{0}, failed{0}, tied{0}, rescored{0};
 
     void note(idx_t query, Outcome outcome) {

@@ -222,6 +222,8 @@ struct CommonKernels {
     idx_t (*countUnder)(const T* keys, idx_t count, T limit) = nullptr;
     /// The candidates at or under a limit.
     Narrowed<T> (*keepUnder)(const NarrowJob<T>&, T limit) = nullptr;
+    /// The candidates above one limit, at or under another: how many.
+    idx_t (*keepBetween)(const NarrowJob<T>&, T above, T limit) = nullptr;
     /// Feeds a row of keys to the 4-ary heap of a row of the sink.
     void (*scanRow)(
             const T* keys,
