@@ -76,24 +76,33 @@ HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
 #endif
 }
 
+/// Rows that meet a query at a time, and what comes next.
+template <class T>
+struct RowGroup {
+    const T* rows[kSideBySide];
+    const T* ahead[kSideBySide];
+    int valid; ///< the others repeat the last
+    const double* query;
+    const double* queryAhead;
+};
+
 /// Sums of some rows and one query, or of rows and themselves; meanwhile
-/// fetches `ahead`. Lists of indices in place of loops: arrays whose indices
-/// are constants from the start stay in registers.
+/// fetches what is ahead. Lists of indices in place of loops: arrays whose
+/// indices are constants from the start stay in registers.
 template <class Terms, bool kSelf, class T, size_t... kSum, size_t... kVec>
 HWY_INLINE void sumRowsOf(
         std::index_sequence<kSum...>,
         std::index_sequence<kVec...>,
-        const double* query,
-        const T* const* rows,
-        const T* const* ahead,
+        const RowGroup<T>& group,
         int depth,
         const CanonicalPowers& power,
         double* out) {
     const RowTag d;
+    const double* query = group.query;
     constexpr int kLanes = rowLanes();
     constexpr int kRows = int(sizeof...(kSum)) / kRowVecs;
     RowVec sums[] = {(void(kSum), hn::Zero(d))...};
-    const T* const row[] = {rows[kSum / kRowVecs]...};
+    const T* const row[] = {group.rows[kSum / kRowVecs]...};
     const auto accumulate = [&](RowVec sum, RowVec x, RowVec q) HWY_ATTR {
         return Terms::add(d, sum, x, kSelf ? x : q, power);
     };
@@ -103,8 +112,11 @@ HWY_INLINE void sumRowsOf(
         // few misses can be under way.
         if (p % (64 / int(sizeof(T))) == 0) {
             for (int r = 0; r < kRows; ++r) {
-                __builtin_prefetch(ahead[r] + p);
+                __builtin_prefetch(group.ahead[r] + p);
             }
+        }
+        if (!kSelf) {
+            __builtin_prefetch(group.queryAhead + p);
         }
         const RowVec q[] = {
                 kSelf ? hn::Zero(d)
@@ -146,45 +158,22 @@ HWY_INLINE void sumRowsOf(
     }
 }
 
-/// Rows that are met at a time, and those that come next.
-template <class T>
-struct RowGroup {
-    const T* rows[kSideBySide];
-    const T* ahead[kSideBySide];
-    int valid; ///< the others repeat the last
-};
-
 template <class Terms, bool kSelf, class T>
 HWY_INLINE void sumRows(
         const RowGroup<T>& group,
-        const double* query,
         int depth,
         const CanonicalPowers& power,
         double* out) {
     using Vecs = std::make_index_sequence<kRowVecs>;
     constexpr int kFew = kSideBySide / 2 < 4 ? kSideBySide : 4;
     if (kFew < kSideBySide && group.valid <= kFew) {
-        sumRowsOf<Terms, kSelf>(
-                std::make_index_sequence<kFew * kRowVecs>(),
-                Vecs(),
-                query,
-                group.rows,
-                group.ahead,
-                depth,
-                power,
-                out);
+        using Sums = std::make_index_sequence<kFew * kRowVecs>;
+        sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
         std::fill(out + kFew, out + kSideBySide, out[kFew - 1]);
         return;
     }
-    sumRowsOf<Terms, kSelf>(
-            std::make_index_sequence<kSideBySide * kRowVecs>(),
-            Vecs(),
-            query,
-            group.rows,
-            group.ahead,
-            depth,
-            power,
-            out);
+    using Sums = std::make_index_sequence<kSideBySide * kRowVecs>;
+    sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
 }
 
 template <class T>
@@ -245,76 +234,123 @@ HWY_INLINE bool areCanonical(const double (&sums)[kSideBySide], double share) {
     return alike;
 }
 
+/// Keys of the rows of a group. `triesLeft`: of what is less work than
+/// canonical distances, and mostly leads to them.
+struct TriesLeft {
+    idx_t products, fused;
+};
 template <KernelMetric kMetric, class T>
-void rescore(const RescoreJob<T>& job) {
+HWY_INLINE void rescoreGroup(
+        const RescoreJob<T>& job,
+        const RowGroup<T>& group,
+        const CandidateId<T>* ids,
+        double querySquares,
+        const CanonicalPowers& power,
+        TriesLeft& triesLeft,
+        T* keys) {
     using Terms = decltype(canonicalTerms<kMetric, T>());
     const RowTag d;
-    const CanonicalPowers power(job.power);
-    const double share = fusedShare(job.depth);
-    const double productShare = fusedProductShare(job.depth);
-    // An eighth of all: beyond, to try what is not canonical is not worth it.
-    const idx_t tries = 2 + job.count / (8 * kSideBySide);
-    idx_t productsLeft = job.vectorSquares ? tries : 0, fusedLeft = tries;
-    RowGroup<T> group;
     double sums[kSideBySide], squares[kSideBySide];
-    HWY_ALIGN T keys[kSideBySide];
-    const auto lookAhead = [&](idx_t first) HWY_ATTR {
+    const bool isFull = group.valid == kSideBySide;
+    if (job.vectorSquares && isFull) {
+        FAISS_BITS_UNROLL_SUMS
+        for (int r = 0; r < kSideBySide; ++r) {
+            squares[r] = job.vectorSquares[ids[r]];
+        }
+    } else if (job.vectorSquares) {
+        for (int r = 0; r < kSideBySide; ++r) {
+            squares[r] = job.vectorSquares[ids[std::min(r, group.valid - 1)]];
+        }
+    }
+    bool done = false;
+    if constexpr (triesFused<kMetric, T>()) {
+        if (triesLeft.products > 0) {
+            sumRows<FusedProduct, false>(group, job.depth, power, sums);
+            done = distancesOfProducts(
+                    sums, squares, querySquares, fusedProductShare(job.depth));
+            triesLeft.products -= !done;
+        }
+        if (!done && triesLeft.fused > 0) {
+            sumRows<FusedSquares, false>(group, job.depth, power, sums);
+            done = areCanonical(sums, fusedShare(job.depth));
+            triesLeft.fused -= !done;
+        }
+    }
+    if (!done) {
+        sumRows<Terms, false>(group, job.depth, power, sums);
+    }
+    if constexpr (kMetric == KernelMetric::Cosine) {
+        if (!job.vectorSquares) {
+            sumRows<Terms, true>(group, job.depth, power, squares);
+        }
+    }
+    HWY_ALIGN T some[kSideBySide];
+    T* const to = isFull ? keys : some;
+    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+        auto distance = hn::LoadU(d, sums + r);
+        if constexpr (kMetric == KernelMetric::Cosine) {
+            distance = cosineOf(
+                    d, distance, hn::LoadU(d, squares + r), querySquares);
+        }
+        storeKeys<kMetric>(d, distance, to + r);
+    }
+    for (int r = 0; !isFull && r < group.valid; ++r) {
+        keys[r] = some[r];
+    }
+}
+
+template <KernelMetric kMetric, class T>
+void rescore(const RescoreJob<T>& job) {
+    const CanonicalPowers power(job.power);
+    const RescoreList<T>* list = job.lists;
+    const RescoreList<T>* const end = list + job.numLists;
+    if (list == end) {
+        return;
+    }
+    // An eighth of all: beyond, to try what may fail is not worth it.
+    idx_t total = 0;
+    for (const RescoreList<T>* each = list; each < end; ++each) {
+        total += each->count;
+    }
+    TriesLeft triesLeft;
+    triesLeft.fused = 2 + total / (8 * kSideBySide);
+    triesLeft.products = job.vectorSquares ? triesLeft.fused : 0;
+    RowGroup<T> group;
+    const auto lookAhead = [&](const RescoreList<T>& from, idx_t first) {
+        group.queryAhead = from.query.components;
+        if (first + kSideBySide <= from.count) {
+            FAISS_BITS_UNROLL_SUMS
+            for (int r = 0; r < kSideBySide; ++r) {
+                group.ahead[r] = job.vectors.row(from.ids[first + r]);
+            }
+            return;
+        }
         for (int r = 0; r < kSideBySide; ++r) {
             group.ahead[r] = job.vectors.row(
-                    job.ids[std::min(first + r, job.count - 1)]);
+                    from.ids[std::min(first + r, from.count - 1)]);
         }
     };
-    if (job.count > 0) {
-        lookAhead(0);
-    }
-    for (idx_t first = 0; first < job.count; first += kSideBySide) {
-        group.valid = int(std::min<idx_t>(kSideBySide, job.count - first));
-        std::copy_n(group.ahead, kSideBySide, group.rows);
-        lookAhead(first + kSideBySide);
-        const double* query = job.query.components;
-        if (job.vectorSquares) {
-            for (int r = 0; r < kSideBySide; ++r) {
-                squares[r] =
-                        job.vectorSquares
-                                [job.ids[first + std::min(r, group.valid - 1)]];
+    lookAhead(*list, 0);
+    for (; list < end; ++list) {
+        for (idx_t first = 0; first < list->count; first += kSideBySide) {
+            group.valid =
+                    int(std::min<idx_t>(kSideBySide, list->count - first));
+            std::copy_n(group.ahead, kSideBySide, group.rows);
+            group.query = group.queryAhead;
+            if (first + kSideBySide < list->count) {
+                lookAhead(*list, first + kSideBySide);
+            } else if (list + 1 < end) {
+                lookAhead(list[1], 0);
             }
+            rescoreGroup<kMetric>(
+                    job,
+                    group,
+                    list->ids + first,
+                    list->query.squares,
+                    power,
+                    triesLeft,
+                    list->keys + first);
         }
-        bool done = false;
-        if constexpr (triesFused<kMetric, T>()) {
-            if (productsLeft > 0) {
-                sumRows<FusedProduct, false>(
-                        group, query, job.depth, power, sums);
-                done = distancesOfProducts(
-                        sums, squares, job.query.squares, productShare);
-                productsLeft -= !done;
-            }
-            if (!done && fusedLeft > 0) {
-                sumRows<FusedSquares, false>(
-                        group, query, job.depth, power, sums);
-                done = areCanonical(sums, share);
-                fusedLeft -= !done;
-            }
-        }
-        if (!done) {
-            sumRows<Terms, false>(group, query, job.depth, power, sums);
-        }
-        if constexpr (kMetric == KernelMetric::Cosine) {
-            if (!job.vectorSquares) {
-                sumRows<Terms, true>(group, query, job.depth, power, squares);
-            }
-        }
-        for (int r = 0; r < kSideBySide; r += rowLanes()) {
-            auto distance = hn::LoadU(d, sums + r);
-            if constexpr (kMetric == KernelMetric::Cosine) {
-                distance = cosineOf(
-                        d,
-                        distance,
-                        hn::LoadU(d, squares + r),
-                        job.query.squares);
-            }
-            storeKeys<kMetric>(d, distance, keys + r);
-        }
-        std::copy_n(keys, group.valid, job.keys + first);
     }
 }
 
@@ -329,7 +365,7 @@ void sumSquares(
     using Terms = decltype(canonicalTerms<KernelMetric::Product, T>());
     const CanonicalPowers power(2);
     double sums[kSideBySide];
-    RowGroup<T> group;
+    RowGroup<T> group = {};
     for (idx_t begin = 0; begin < count; begin += kSideBySide) {
         group.valid = int(std::min<idx_t>(kSideBySide, count - begin));
         for (int r = 0; r < kSideBySide; ++r) {
@@ -338,7 +374,7 @@ void sumSquares(
             group.ahead[r] = vectors.row(
                     first + std::min(begin + kSideBySide + r, count - 1));
         }
-        sumRows<Terms, true>(group, nullptr, depth, power, sums);
+        sumRows<Terms, true>(group, depth, power, sums);
         std::copy_n(sums, group.valid, to + begin);
     }
 }

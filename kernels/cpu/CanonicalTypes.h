@@ -19,17 +19,24 @@ struct CanonicalQuery {
 
 /// Some vectors whose canonical distances of one query are wanted.
 template <class T>
-struct RescoreJob {
+struct RescoreList {
     CanonicalQuery query;
-    RowView<T> vectors;
     const CandidateId<T>* ids = nullptr; ///< [count]
-    /// Of all vectors, as sumSquares leaves them; may be null.
-    const double* vectorSquares = nullptr;
     idx_t count = 0;
-    int depth = 0;
-    double power = 2; ///< KernelMetric::Power
     /// [count]; negated for similarities, float32 ones rounded to it
     T* keys = nullptr;
+};
+
+/// Lists that are worked off in this order, none of them empty.
+template <class T>
+struct RescoreJob {
+    const RescoreList<T>* lists = nullptr;
+    idx_t numLists = 0;
+    RowView<T> vectors;
+    /// Of all vectors, as sumSquares leaves them; may be null.
+    const double* vectorSquares = nullptr;
+    int depth = 0;
+    double power = 2; ///< KernelMetric::Power
 };
 
 template <class T>

@@ -69,7 +69,10 @@ inline idx_t withMargin(
     const double within =
             cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
     const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
-    const idx_t margin = 1 + (k >= 4) + k / 64 + idx_t(most);
+    // Of few the margin would be one, which is missed as often as there is
+    // another.
+    const bool one = k < 4 && within < 0.002;
+    const idx_t margin = (one ? 1 : 2) + k / 64 + idx_t(most);
     return k < numVectors - margin ? k + margin : numVectors;
 }
 

@@ -107,6 +107,18 @@ class KnnSelection {
         idx_t done = 0; ///< of these, so many have a canonical key
         T pivot = 0;
         bool isLate = false; ///< too many are alike: none are chosen yet
+
+        /// Of the first from `done` on that is not below `end`.
+        idx_t placeOf(idx_t end) const {
+            idx_t place = done;
+            while (place + 8 <= count && ids[place + 7] < end) {
+                place += 8;
+            }
+            while (place < count && ids[place] < end) {
+                ++place;
+            }
+            return place;
+        }
     };
 
     /// Of a thread that finishes rows.
@@ -116,6 +128,7 @@ class KnnSelection {
         AlignedBuffer<OrderedEntry<T>> entries, sorted;
         // Of a certified search.
         std::vector<Attempt> attempts;
+        std::vector<RescoreList<T>> lists;
         AlignedBuffer<double> queries;
         AlignedBuffer<T> chosenKeys, extraKeys;
         AlignedBuffer<CandidateId<T>> chosenIds, extraIds;
@@ -153,12 +166,12 @@ class KnnSelection {
             Scratch& mine,
             idx_t rows,
             const Certifier<T>& certifier);
+    /// Vectors that `rows` rows with `total` candidates meet at a time.
+    idx_t chunkOf(idx_t total, idx_t rows) const;
     void rescore(
-            const CanonicalQuery& query,
             const Certifier<T>& certifier,
-            const CandidateId<T>* ids,
-            idx_t count,
-            T* keys);
+            const RescoreList<T>* lists,
+            idx_t count);
     /// Leaves the entries of the `found` candidates that may be of the result,
     /// if it is proved that no others are.
     Outcome certifyRow(

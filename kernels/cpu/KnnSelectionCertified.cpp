@@ -102,6 +102,7 @@ idx_t KnnSelection<T>::allocateCertified(idx_t rows, idx_t k) {
             continue;
         }
         mine.attempts.resize(together);
+        mine.lists.resize(together);
         mine.queries.allocate(together * stride);
         mine.chosenIds.allocate(together * room);
         mine.chosenKeys.allocate(together * room);
@@ -268,57 +269,61 @@ idx_t KnnSelection<T>::rescoreChosen(
         Scratch& mine,
         idx_t rows,
         const Certifier<T>& certifier) {
-    constexpr idx_t kChunkBytes = 1 << 18; // stays in the cache of a core
     idx_t total = 0;
     for (idx_t i = 0; i < rows; ++i) {
         total += mine.attempts[i].count;
         mine.attempts[i].done = 0;
     }
+    const idx_t chunk = chunkOf(total, rows);
     const idx_t n = setup_.numVectors;
-    const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
-    const idx_t chunk = rows > 1 && 2 * total > n
-            ? std::max<idx_t>(64, kChunkBytes / rowBytes)
-            : n;
     for (idx_t end = chunk; end - chunk < n; end += chunk) {
+        RescoreList<T>* list = mine.lists.data();
         for (idx_t i = 0; i < rows; ++i) {
             Attempt& attempt = mine.attempts[i];
-            idx_t upTo = attempt.count;
-            if (end < n) {
-                upTo = attempt.done;
-                while (upTo < attempt.count && attempt.ids[upTo] < end) {
-                    ++upTo;
-                }
+            const idx_t upTo = end < n ? attempt.placeOf(end) : attempt.count;
+            if (upTo > attempt.done) {
+                *list++ = {
+                        attempt.query,
+                        attempt.ids + attempt.done,
+                        upTo - attempt.done,
+                        attempt.keys + attempt.done};
+                attempt.done = upTo;
             }
-            rescore(attempt.query,
-                    certifier,
-                    attempt.ids + attempt.done,
-                    upTo - attempt.done,
-                    attempt.keys + attempt.done);
-            attempt.done = upTo;
         }
+        rescore(certifier, mine.lists.data(), list - mine.lists.data());
     }
     return total;
 }
 
 template <class T>
-void KnnSelection<T>::rescore(
-        const CanonicalQuery& query,
-        const Certifier<T>& certifier,
-        const CandidateId<T>* ids,
-        idx_t count,
-        T* keys) {
-    if (count == 0) {
-        return;
+idx_t KnnSelection<T>::chunkOf(idx_t total, idx_t rows) const {
+    // Such a piece of the vectors stays in the cache of a core, with what the
+    // rows need.
+    constexpr idx_t kLeastBytes = 1 << 18, kMostBytes = 1 << 19;
+    const idx_t n = setup_.numVectors;
+    const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
+    if (n * rowBytes <= kMostBytes || rows < 2 || 2 * total < n) {
+        return n; // in the cache as they are, or most are met by one row alone
     }
+    // Enough for a group of the kernel.
+    const idx_t wanted = 8 * n * rows / total;
+    return std::max<idx_t>(
+            16,
+            std::clamp(wanted * rowBytes, kLeastBytes, kMostBytes) / rowBytes);
+}
+
+template <class T>
+void KnnSelection<T>::rescore(
+        const Certifier<T>& certifier,
+        const RescoreList<T>* lists,
+        idx_t count) {
     RescoreJob<T> job;
-    job.query = query;
+    job.lists = lists;
+    job.numLists = count;
     job.vectors = setup_.vectors;
-    job.ids = ids;
     job.vectorSquares = certifier.vectorSquares;
-    job.count = count;
     job.depth = setup_.depth;
     job.power = double(setup_.power);
-    job.keys = keys;
     certifier.kernels.rescore(job);
 }
 
@@ -336,7 +341,9 @@ Outcome KnnSelection<T>::certifyRow(
     Rescored<T> chosen = {attempt.ids, attempt.keys, attempt.count};
     Rescored<T> extra = {mine.extraIds.get(), mine.extraKeys.get(), 0};
     const auto rescoreExtra = [&] {
-        rescore(attempt.query, certifier, extra.ids, extra.count, extra.keys);
+        const RescoreList<T> list = {
+                attempt.query, extra.ids, extra.count, extra.keys};
+        rescore(certifier, &list, extra.count > 0);
         rescored += extra.count;
     };
     const auto rescoreAll = [&] {
