@@ -33,9 +33,21 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        const Plan plan = planSearch(setup_, problem_, candidates_, false);
+        Plan plan = planSearch(setup_, problem_, candidates_, false);
+        if (k_ == 1) {
+            // A heap whose limit is little more than the nearest key is as
+            // much work as that of a plain search.
+            const Plan one = planSearch(setup_, problem_, 1, false);
+            const HeapSlack<T> slack = ErrorBound<T>(setup_, false).slack();
+            if (one.variant == Variant::Var1 && slack.isOn) {
+                plan = one;
+                slack_ = slack;
+                candidates_ = std::min<idx_t>(4, setup_.numVectors);
+            }
+        }
         sumSquares();
         runCandidates(setup_.metric, &plan);
+        slack_ = {};
         const idx_t certified = setup_.numQueries - idx_t(left_.size());
         // Differences do not cancel: |q|^2 - 2 <q, x> + |x|^2 does.
         if (setup_.metric == KernelMetric::L2 &&
@@ -112,6 +124,7 @@ class CertifiedSearch {
         certifier.k = k_;
         certifier.direct = own.variant == Variant::Direct;
         certifier.vectorSquares = squares_.get();
+        certifier.slack = slack_;
         certifier.outcomes.assign(left_.size(), Outcome::Open);
         const KnnOutput<T> out = output();
         runSweep(setup, own, candidates_, out, &certifier);
@@ -152,6 +165,7 @@ class CertifiedSearch {
     const Setup<T>& setup_;
     CanonicalKernels<T> kernels_;
     idx_t k_, candidates_;
+    HeapSlack<T> slack_;            ///< of the next sweep
     AlignedBuffer<double> squares_; ///< |x|^2 of the vectors, or empty
     std::vector<idx_t> left_;       ///< queries without a result, ascending
     idx_t tied_ = 0; ///< those of them that candidates do not help

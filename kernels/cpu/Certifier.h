@@ -25,6 +25,7 @@ struct Certifier {
     idx_t k = 0;         ///< wanted, at most the number of vectors
     bool direct = false; ///< candidates of Variant::Direct
     const double* vectorSquares = nullptr; ///< for the kernels; may be null
+    HeapSlack<T> slack;                    ///< for the sinks
     std::vector<Outcome> outcomes;         ///< [queries of the sweep]
     std::atomic<idx_t> tried{0}, failed{0}, tied{0}, rescored{0};
 

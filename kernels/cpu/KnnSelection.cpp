@@ -142,9 +142,12 @@ void KnnSelection<T>::allocateScratch(int threads) {
 }
 
 template <class T>
-void KnnSelection<T>::reset() {
+void KnnSelection<T>::reset(const Certifier<T>* certifier) {
     constexpr T kNone = std::numeric_limits<T>::quiet_NaN();
     for (Sink<T>& sink : sinks_) {
+        if (certifier) {
+            sink.slack = certifier->slack;
+        }
         std::fill_n(sink.limit, rows_, kNone);
         std::fill_n(sink.queryTerm, rows_, T(0));
         std::fill_n(sink.state, rows_, RowState::All);

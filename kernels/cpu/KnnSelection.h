@@ -55,7 +55,7 @@ class KnnSelection {
     }
 
     /// Ready for the next queries.
-    void reset();
+    void reset(const Certifier<T>* certifier);
 
     /// Variant 5: a block of distances goes through the heaps.
     void takeBlock(idx_t first, idx_t count, idx_t rows);

@@ -168,24 +168,28 @@ typename KnnSelection<T>::Candidates KnnSelection<T>::candidatesOf(
     }
     Candidates found;
     found.limit = std::numeric_limits<T>::infinity();
-    found.count = collectHeaps(row, mine);
-    found.isAll = found.count == setup_.numVectors;
+    const idx_t count = collectHeaps(row, mine);
+    found.isAll = count == setup_.numVectors;
     found.idsAscend = false;
-    for (idx_t i = 0; i < found.count; ++i) {
-        const OrderedEntry<T> entry = mine.entries.get()[i];
-        mine.keys.get()[i] = entry.key();
-        mine.ids.get()[i] = entry.id();
-    }
     // A full heap turned down what is not under its root; a NaN there, NaN.
-    idx_t begin = 0;
     for (const Sink<T>& sink : sinks_) {
-        const idx_t size =
-                sink.kind == SinkKind::Store ? found.count : sink.counts[row];
-        if (size == k_) {
-            const T root = mine.entries.get()[begin].key();
+        if (sink.kind == SinkKind::Store && count == k_) {
+            const T root = mine.entries.get()[0].key();
             found.limit = root < found.limit ? root : found.limit;
+        } else if (
+                sink.kind == SinkKind::Heap &&
+                sink.state[row] == RowState::Below) {
+            found.limit = std::min(found.limit, sink.limit[row]);
         }
-        begin += size;
+    }
+    for (idx_t i = 0; i < count; ++i) {
+        const OrderedEntry<T> entry = mine.entries.get()[i];
+        // What was taken before the limit was so low is like what was not.
+        if (first.slack.isOn && !found.isAll && entry.key() >= found.limit) {
+            continue;
+        }
+        mine.keys.get()[found.count] = entry.key();
+        mine.ids.get()[found.count++] = entry.id();
     }
     found.keys = mine.keys.get();
     found.ids = mine.ids.get();
@@ -297,19 +301,18 @@ idx_t KnnSelection<T>::rescoreChosen(
 
 template <class T>
 idx_t KnnSelection<T>::chunkOf(idx_t total, idx_t rows) const {
-    // Such a piece of the vectors stays in the cache of a core, with what the
-    // rows need.
-    constexpr idx_t kLeastBytes = 1 << 18, kMostBytes = 1 << 19;
+    // A piece that stays in the cache of a core, with what the rows need; a
+    // larger one where it is more work to begin a row again than to read on.
+    constexpr idx_t kLeastBytes = 1 << 19, kMostBytes = 1 << 22;
+    constexpr idx_t kPerRow = 32;
     const idx_t n = setup_.numVectors;
     const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
-    if (n * rowBytes <= kMostBytes || rows < 2 || 2 * total < n) {
+    if (n * rowBytes <= kLeastBytes || rows < 2 || 2 * total < n) {
         return n; // in the cache as they are, or most are met by one row alone
     }
-    // Enough for a group of the kernel.
-    const idx_t wanted = 8 * n * rows / total;
+    const idx_t bytes = kPerRow * n * rows / total * rowBytes;
     return std::max<idx_t>(
-            16,
-            std::clamp(wanted * rowBytes, kLeastBytes, kMostBytes) / rowBytes);
+            16, std::clamp(bytes, kLeastBytes, kMostBytes) / rowBytes);
 }
 
 template <class T>
