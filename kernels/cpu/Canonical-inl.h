@@ -40,7 +40,8 @@ struct CanonicalPowers {
     explicit CanonicalPowers(double p)
             : scalar(p), halves(scalar.isSimple() ? int(2 * p) : 0) {}
 
-    HWY_NOINLINE SlotVec operator()(SlotTag d, SlotVec base) const {
+    template <class D, class V>
+    HWY_NOINLINE V operator()(D d, V base) const {
         if (halves > 0) {
             auto result = halves & 1 ? hn::Sqrt(base) : hn::Set(d, 1.0);
             for (int rest = halves >> 1; rest != 0; rest >>= 1) {
@@ -51,7 +52,7 @@ struct CanonicalPowers {
             }
             return result;
         }
-        HWY_ALIGN double lanes[slotLanes()];
+        HWY_ALIGN double lanes[hn::MaxLanes(D())];
         hn::Store(base, d, lanes);
         for (double& lane : lanes) {
             lane = scalar(lane);
@@ -64,8 +65,8 @@ struct CanonicalPowers {
 };
 
 struct CanonicalProduct {
-    static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+    template <class D, class V>
+    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
         return hn::Add(sum, hn::Mul(x, q));
     }
     template <class D, class V>
@@ -73,9 +74,18 @@ struct CanonicalProduct {
         return hn::Add(a, b);
     }
 };
+
+/// The same where the product of two float32 is exact.
+struct FusedProduct : CanonicalProduct {
+    template <class D, class V>
+    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
+        return hn::MulAdd(x, q, sum);
+    }
+};
+
 struct CanonicalSquares : CanonicalProduct {
-    static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+    template <class D, class V>
+    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
         const auto difference = hn::Sub(x, q);
         return hn::Add(sum, hn::Mul(difference, difference));
     }
@@ -85,8 +95,8 @@ struct CanonicalSquares : CanonicalProduct {
 /// within fusedShare() of the canonical one; where numbers that far apart have
 /// the same float32, that is the canonical distance (roundsAlike).
 struct FusedSquares : CanonicalProduct {
-    static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+    template <class D, class V>
+    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
         const auto difference = hn::Sub(x, q);
         return hn::MulAdd(difference, difference, sum);
     }
@@ -97,9 +107,22 @@ struct FusedSquares : CanonicalProduct {
 inline double fusedShare(int d) {
     return 4 * (double(d) + 4) * 0x1p-53;
 }
-inline bool roundsAlike(double sum, double share) {
-    // NaN is like nothing.
-    return float(sum - sum * share) == float(sum + sum * share);
+
+/// Of |x|^2 + |q|^2 - 2 <x, q>, relative to the first two: each of the three
+/// has at most d roundings relative to that, as have its additions.
+inline double fusedProductShare(int d) {
+    return 8 * (double(d) + 8) * 0x1p-53;
+}
+
+/// Do numbers within `error` of each value have one float32? NaN is like
+/// nothing.
+template <class D, class V>
+HWY_INLINE bool roundAlike(D d, V values, V error) {
+    const hn::Rebind<float, D> narrow;
+    const auto low = hn::DemoteTo(narrow, hn::Sub(values, error));
+    const auto high = hn::DemoteTo(narrow, hn::Add(values, error));
+    (void)d;
+    return hn::AllTrue(narrow, hn::Eq(low, high));
 }
 
 /// True if canonical distances are worth looking for by fused ones.
@@ -114,8 +137,8 @@ constexpr bool triesFused() {
 }
 
 struct CanonicalAbsolute : CanonicalProduct {
-    static HWY_INLINE SlotVec
-    add(SlotTag, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+    template <class D, class V>
+    static HWY_INLINE V add(D, V sum, V x, V q, const CanonicalPowers&) {
         return hn::Add(sum, hn::Abs(hn::Sub(x, q)));
     }
 };
@@ -126,23 +149,20 @@ struct CanonicalLargest {
         const hn::RebindToSigned<D> di;
         return hn::BitCast(d, hn::Max(hn::BitCast(di, a), hn::BitCast(di, b)));
     }
-    static HWY_INLINE SlotVec
-    add(SlotTag d, SlotVec sum, SlotVec x, SlotVec q, const CanonicalPowers&) {
+    template <class D, class V>
+    static HWY_INLINE V add(D d, V sum, V x, V q, const CanonicalPowers&) {
         return join(d, sum, hn::Abs(hn::Sub(x, q)));
     }
 };
 struct CanonicalPower : CanonicalProduct {
-    static HWY_INLINE SlotVec
-    add(SlotTag d,
-        SlotVec sum,
-        SlotVec x,
-        SlotVec q,
-        const CanonicalPowers& power) {
+    template <class D, class V>
+    static HWY_INLINE V
+    add(D d, V sum, V x, V q, const CanonicalPowers& power) {
         return hn::Add(sum, power(d, hn::Abs(hn::Sub(x, q))));
     }
 };
 
-template <KernelMetric kMetric>
+template <KernelMetric kMetric, class T>
 constexpr auto canonicalTerms() {
     if constexpr (kMetric == KernelMetric::L1) {
         return CanonicalAbsolute();
@@ -153,6 +173,8 @@ constexpr auto canonicalTerms() {
         return CanonicalSquares();
     } else if constexpr (kMetric == KernelMetric::Power) {
         return CanonicalPower();
+    } else if constexpr (HWY_NATIVE_FMA && sizeof(T) == sizeof(float)) {
+        return FusedProduct();
     } else {
         return CanonicalProduct();
     }
@@ -195,19 +217,19 @@ HWY_INLINE double joinHalves(D d, V sum) {
 }
 
 /// float32 or float64 components as float64.
-template <class T>
-HWY_INLINE SlotVec loadWide(SlotTag d, const T* from) {
+template <class D, class T>
+HWY_INLINE hn::Vec<D> loadWide(D d, const T* from) {
     if constexpr (sizeof(T) == sizeof(double)) {
         return hn::LoadU(d, from);
     } else {
-        const hn::Rebind<T, SlotTag> narrow;
+        const hn::Rebind<T, D> narrow;
         return hn::PromoteTo(d, hn::LoadU(narrow, from));
     }
 }
 
 /// The same of the first `count` of them, zeros behind.
-template <class T>
-HWY_INLINE SlotVec loadWideFirst(SlotTag d, const T* from, int count) {
+template <class D, class T>
+HWY_INLINE hn::Vec<D> loadWideFirst(D d, const T* from, int count) {
     HWY_ALIGN T lanes[kCanonicalSlots] = {};
     for (int i = 0; i < count; ++i) {
         lanes[i] = from[i];
@@ -227,13 +249,37 @@ HWY_INLINE T keyOf(double distance) {
     return isNegated<kMetric>() ? -rounded : rounded;
 }
 
-/// The canonical cosine of its three sums.
-HWY_INLINE double cosineOf(
-        double product,
-        double vectorSquares,
-        double querySquares) {
-    const double sums[] = {product, vectorSquares, querySquares};
-    return canonical::Terms<Metric::Cosine>::finish(sums);
+/// Keys of joined sums.
+template <KernelMetric kMetric, class D, class V, class T>
+HWY_INLINE void storeKeys(D d, V distances, T* to) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+    // Their conversion to float32 makes the largest number of infinity.
+    HWY_ALIGN double lanes[hn::MaxLanes(D())];
+    hn::Store(distances, d, lanes);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) {
+        to[i] = keyOf<kMetric, T>(lanes[i]);
+    }
+#else
+    const hn::Rebind<T, D> narrow;
+    const auto zero = hn::Zero(narrow);
+    (void)d;
+    if constexpr (sizeof(T) == sizeof(double)) {
+        const auto keys = hn::Add(distances, zero);
+        hn::StoreU(isNegated<kMetric>() ? hn::Neg(keys) : keys, narrow, to);
+    } else {
+        const auto keys = hn::Add(hn::DemoteTo(narrow, distances), zero);
+        hn::StoreU(isNegated<kMetric>() ? hn::Neg(keys) : keys, narrow, to);
+    }
+#endif
+}
+
+/// Canonical cosines of their three sums.
+template <class D, class V>
+HWY_INLINE V cosineOf(D d, V product, V vectorSquares, double querySquares) {
+    const auto squares = hn::Mul(vectorSquares, hn::Set(d, querySquares));
+    const auto zero = hn::Zero(d);
+    return hn::IfThenElse(
+            hn::Eq(squares, zero), zero, hn::Div(product, hn::Sqrt(squares)));
 }
 
 } // namespace HWY_NAMESPACE

@@ -4,6 +4,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cpu/Canonical-inl.h"
 
@@ -20,89 +21,176 @@ namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Vectors of SlotVec that hold a sum, and vectors that go side by side: eight
-/// chains of additions.
-constexpr int kSlotVecs = kCanonicalSlots / slotLanes();
-constexpr int kSideBySide = slotLanes() > 1 ? slotLanes() : 2;
+/// Half the slots at most: float32 components become 512-bit vectors at half
+/// the speed of 256-bit ones (Zen 4).
+using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
+using RowVec = hn::Vec<RowTag>;
 
-/// Sums of some rows and one query, or of rows and themselves.
-/// Meanwhile fetches `ahead`.
-template <class Terms, bool kSelf, class T>
-HWY_INLINE void sumRows(
-        const double* query,
-        const T* const (&rows)[kSideBySide],
-        const T* const (&ahead)[kSideBySide],
+constexpr int rowLanes() {
+    return int(hn::MaxLanes(RowTag()));
+}
+
+/// Vectors of RowVec that hold the slots of a sum, and rows that go side by
+/// side: 16 of 32 registers, 8 of 16, or what hides some latency.
+constexpr int kRowVecs = kCanonicalSlots / rowLanes();
+constexpr int kSideBySide = rowLanes() < 4 ? 2 : HWY_TARGET <= HWY_AVX3 ? 8 : 4;
+
+/// The first `count` components of a row, zeros behind.
+template <class T>
+HWY_INLINE RowVec loadRowEnd(RowTag d, const T* from, int count) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 // never read what the mask hides
+    const hn::Rebind<T, RowTag> narrow;
+    const auto mask = hn::FirstN(narrow, size_t(count));
+    const auto x = hn::MaskedLoad(mask, narrow, from);
+    if constexpr (sizeof(T) == sizeof(double)) {
+        return x;
+    } else {
+        return hn::PromoteTo(d, x);
+    }
+#else
+    return loadWideFirst(d, from, count);
+#endif
+}
+
+/// The joined sums of four rows, slots 0 to 3 and 4 to 7 of each.
+template <class Terms>
+HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
+#if HWY_TARGET == HWY_SCALAR // which has no halves
+    (void)d, (void)sums, (void)out;
+#else
+    const RowVec a = Terms::join(d, sums[0], sums[1]);
+    const RowVec b = Terms::join(d, sums[2], sums[3]);
+    const RowVec c = Terms::join(d, sums[4], sums[5]);
+    const RowVec e = Terms::join(d, sums[6], sums[7]);
+    const RowVec ac = Terms::join(
+            d, hn::ConcatLowerLower(d, c, a), hn::ConcatUpperUpper(d, c, a));
+    const RowVec be = Terms::join(
+            d, hn::ConcatLowerLower(d, e, b), hn::ConcatUpperUpper(d, e, b));
+    hn::StoreU(
+            Terms::join(
+                    d,
+                    hn::InterleaveLower(d, ac, be),
+                    hn::InterleaveUpper(d, ac, be)),
+            d,
+            out);
+#endif
+}
+
+/// Rows that meet a query at a time, and what comes next.
+template <class T>
+struct RowGroup {
+    const T* rows[kSideBySide];
+    const T* ahead[kSideBySide];
+    int valid; ///< the others repeat the last
+    const double* query;
+    const double* queryAhead;
+};
+
+/// Sums of some rows and one query, or of rows and themselves; meanwhile
+/// fetches what is ahead. Lists of indices in place of loops: arrays whose
+/// indices are constants from the start stay in registers.
+template <class Terms, bool kSelf, class T, size_t... kSum, size_t... kVec>
+HWY_INLINE void sumRowsOf(
+        std::index_sequence<kSum...>,
+        std::index_sequence<kVec...>,
+        const RowGroup<T>& group,
         int depth,
         const CanonicalPowers& power,
-        double (&out)[kSideBySide]) {
-    const SlotTag d;
-    SlotVec sums[kSideBySide][kSlotVecs];
-    FAISS_BITS_UNROLL_SUMS
-    for (int r = 0; r < kSideBySide; ++r) {
-        FAISS_BITS_UNROLL_SUMS
-        for (int v = 0; v < kSlotVecs; ++v) {
-            sums[r][v] = hn::Zero(d);
-        }
-    }
+        double* out) {
+    const RowTag d;
+    const double* query = group.query;
+    constexpr int kLanes = rowLanes();
+    constexpr int kRows = int(sizeof...(kSum)) / kRowVecs;
+    RowVec sums[] = {(void(kSum), hn::Zero(d))...};
+    const T* const row[] = {group.rows[kSum / kRowVecs]...};
+    const auto accumulate = [&](RowVec sum, RowVec x, RowVec q) HWY_ATTR {
+        return Terms::add(d, sum, x, kSelf ? x : q, power);
+    };
     int p = 0;
     for (; p + kCanonicalSlots <= depth; p += kCanonicalSlots) {
         // A line is 64 bytes: every other time for float. Not all at once, as
         // few misses can be under way.
         if (p % (64 / int(sizeof(T))) == 0) {
-            FAISS_BITS_UNROLL_SUMS
-            for (int r = 0; r < kSideBySide; ++r) {
-                __builtin_prefetch(ahead[r] + p);
+            for (int r = 0; r < kRows; ++r) {
+                __builtin_prefetch(group.ahead[r] + p);
             }
         }
-        FAISS_BITS_UNROLL_SUMS
-        for (int v = 0; v < kSlotVecs; ++v) {
-            const int at = p + v * slotLanes();
-            const SlotVec q = kSelf ? hn::Zero(d) : hn::LoadU(d, query + at);
-            FAISS_BITS_UNROLL_SUMS
-            for (int r = 0; r < kSideBySide; ++r) {
-                const SlotVec x = loadWide(d, rows[r] + at);
-                sums[r][v] = Terms::add(d, sums[r][v], x, kSelf ? x : q, power);
-            }
+        if (!kSelf) {
+            __builtin_prefetch(group.queryAhead + p);
+        }
+        const RowVec q[] = {
+                kSelf ? hn::Zero(d)
+                      : hn::LoadU(d, query + p + int(kVec) * kLanes)...};
+        ((sums[kSum] = accumulate(
+                  sums[kSum],
+                  loadWide(d, row[kSum] + p + int(kSum % kRowVecs) * kLanes),
+                  q[kSum % kRowVecs])),
+         ...);
+    }
+    if (p < depth) {
+        const int left = depth - p;
+        const RowVec q[] = {
+                kSelf ? hn::Zero(d)
+                      : hn::LoadU(d, query + p + int(kVec) * kLanes)...};
+        ((sums[kSum] = accumulate(
+                  sums[kSum],
+                  loadRowEnd(
+                          d,
+                          row[kSum] + p + int(kSum % kRowVecs) * kLanes,
+                          std::clamp(
+                                  left - int(kSum % kRowVecs) * kLanes,
+                                  0,
+                                  kLanes)),
+                  q[kSum % kRowVecs])),
+         ...);
+    }
+    if constexpr (kLanes == 4) {
+        joinFour<Terms>(d, sums, out);
+        if constexpr (kRows > 4) {
+            joinFour<Terms>(d, sums + 8, out + 4);
+        }
+    } else {
+        for (int r = 0; r < kRows; ++r) {
+            RowVec slots[kRowVecs];
+            std::copy_n(sums + r * kRowVecs, kRowVecs, slots);
+            out[r] = joinHalves<Terms>(d, joinVectors<Terms>(d, slots));
         }
     }
-    for (int v = 0; p + v * slotLanes() < depth; ++v) {
-        const int at = p + v * slotLanes();
-        const int count = std::min(depth - at, slotLanes());
-        const SlotVec q = kSelf ? hn::Zero(d) : hn::LoadU(d, query + at);
-        FAISS_BITS_UNROLL_SUMS
-        for (int r = 0; r < kSideBySide; ++r) {
-            const SlotVec x = loadWideFirst(d, rows[r] + at, count);
-            // Not sums[r][v]: an index that varies puts the sums into memory.
-            FAISS_BITS_UNROLL_SUMS
-            for (int i = 0; i < kSlotVecs; ++i) {
-                if (i == v) {
-                    sums[r][i] =
-                            Terms::add(d, sums[r][i], x, kSelf ? x : q, power);
-                }
-            }
-        }
+}
+
+template <class Terms, bool kSelf, class T>
+HWY_INLINE void sumRows(
+        const RowGroup<T>& group,
+        int depth,
+        const CanonicalPowers& power,
+        double* out) {
+    using Vecs = std::make_index_sequence<kRowVecs>;
+    constexpr int kFew = kSideBySide / 2 < 4 ? kSideBySide : 4;
+    if (kFew < kSideBySide && group.valid <= kFew) {
+        using Sums = std::make_index_sequence<kFew * kRowVecs>;
+        sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
+        std::fill(out + kFew, out + kSideBySide, out[kFew - 1]);
+        return;
     }
-    FAISS_BITS_UNROLL_SUMS
-    for (int r = 0; r < kSideBySide; ++r) {
-        out[r] = joinHalves<Terms>(d, joinVectors<Terms>(d, sums[r]));
-    }
+    using Sums = std::make_index_sequence<kSideBySide * kRowVecs>;
+    sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
 }
 
 template <class T>
 void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
-    const SlotTag d;
-    SlotVec squares[kSlotVecs], absolutes[kSlotVecs];
-    for (int v = 0; v < kSlotVecs; ++v) {
+    const RowTag d;
+    RowVec squares[kRowVecs], absolutes[kRowVecs];
+    for (int v = 0; v < kRowVecs; ++v) {
         squares[v] = absolutes[v] = hn::Zero(d);
     }
     for (int p = 0; p < depth; p += kCanonicalSlots) {
         FAISS_BITS_UNROLL_SUMS
-        for (int v = 0; v < kSlotVecs; ++v) {
-            const int at = p + v * slotLanes();
-            const int count = std::clamp(depth - at, 0, slotLanes());
-            const SlotVec x = count == slotLanes()
+        for (int v = 0; v < kRowVecs; ++v) {
+            const int at = p + v * rowLanes();
+            const int count = std::clamp(depth - at, 0, rowLanes());
+            const RowVec x = count == rowLanes()
                     ? loadWide(d, row + at)
-                    : loadWideFirst(d, row + at, count);
+                    : loadRowEnd(d, row + at, count);
             hn::StoreU(x, d, query.components + at);
             squares[v] = hn::Add(squares[v], hn::Mul(x, x));
             absolutes[v] = hn::Add(absolutes[v], hn::Abs(x));
@@ -114,43 +202,180 @@ void prepareQuery(const T* row, int depth, CanonicalQuery& query) {
             d, joinVectors<CanonicalProduct>(d, absolutes));
 }
 
+/// Turns sums of products into squared distances. True if all have the float32
+/// of the canonical ones.
+HWY_INLINE bool distancesOfProducts(
+        double (&sums)[kSideBySide],
+        const double (&squares)[kSideBySide],
+        double querySquares,
+        double share) {
+    const RowTag d;
+    bool alike = true;
+    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+        const auto size =
+                hn::Add(hn::LoadU(d, squares + r), hn::Set(d, querySquares));
+        const auto product = hn::LoadU(d, sums + r);
+        const auto distance = hn::Sub(size, hn::Add(product, product));
+        hn::StoreU(distance, d, sums + r);
+        alike = roundAlike(d, distance, hn::Mul(size, hn::Set(d, share))) &&
+                alike;
+    }
+    return alike;
+}
+
+/// Are they the canonical ones, when rounded?
+HWY_INLINE bool areCanonical(const double (&sums)[kSideBySide], double share) {
+    const RowTag d;
+    bool alike = true;
+    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+        const auto sum = hn::LoadU(d, sums + r);
+        alike = roundAlike(d, sum, hn::Mul(sum, hn::Set(d, share))) && alike;
+    }
+    return alike;
+}
+
+/// Keys of the rows of a group. `triesLeft`: of what is less work than
+/// canonical distances, and mostly leads to them.
+struct TriesLeft {
+    idx_t products, fused;
+};
+template <KernelMetric kMetric, class T>
+HWY_INLINE void rescoreGroup(
+        const RescoreJob<T>& job,
+        const RowGroup<T>& group,
+        const CandidateId<T>* ids,
+        double querySquares,
+        const CanonicalPowers& power,
+        TriesLeft& triesLeft,
+        T* keys) {
+    using Terms = decltype(canonicalTerms<kMetric, T>());
+    const RowTag d;
+    double sums[kSideBySide], squares[kSideBySide];
+    const bool isFull = group.valid == kSideBySide;
+    if (job.vectorSquares && isFull) {
+        FAISS_BITS_UNROLL_SUMS
+        for (int r = 0; r < kSideBySide; ++r) {
+            squares[r] = job.vectorSquares[ids[r]];
+        }
+    } else if (job.vectorSquares) {
+        for (int r = 0; r < kSideBySide; ++r) {
+            squares[r] = job.vectorSquares[ids[std::min(r, group.valid - 1)]];
+        }
+    }
+    bool done = false;
+    if constexpr (triesFused<kMetric, T>()) {
+        if (triesLeft.products > 0) {
+            sumRows<FusedProduct, false>(group, job.depth, power, sums);
+            done = distancesOfProducts(
+                    sums, squares, querySquares, fusedProductShare(job.depth));
+            triesLeft.products -= !done;
+        }
+        if (!done && triesLeft.fused > 0) {
+            sumRows<FusedSquares, false>(group, job.depth, power, sums);
+            done = areCanonical(sums, fusedShare(job.depth));
+            triesLeft.fused -= !done;
+        }
+    }
+    if (!done) {
+        sumRows<Terms, false>(group, job.depth, power, sums);
+    }
+    if constexpr (kMetric == KernelMetric::Cosine) {
+        if (!job.vectorSquares) {
+            sumRows<Terms, true>(group, job.depth, power, squares);
+        }
+    }
+    HWY_ALIGN T some[kSideBySide];
+    T* const to = isFull ? keys : some;
+    for (int r = 0; r < kSideBySide; r += rowLanes()) {
+        auto distance = hn::LoadU(d, sums + r);
+        if constexpr (kMetric == KernelMetric::Cosine) {
+            distance = cosineOf(
+                    d, distance, hn::LoadU(d, squares + r), querySquares);
+        }
+        storeKeys<kMetric>(d, distance, to + r);
+    }
+    for (int r = 0; !isFull && r < group.valid; ++r) {
+        keys[r] = some[r];
+    }
+}
+
 template <KernelMetric kMetric, class T>
 void rescore(const RescoreJob<T>& job) {
-    using Terms = decltype(canonicalTerms<kMetric>());
     const CanonicalPowers power(job.power);
-    const double share = fusedShare(job.depth);
-    const T* rows[kSideBySide];
-    const T* ahead[kSideBySide];
-    double sums[kSideBySide], squares[kSideBySide] = {};
-    for (idx_t first = 0; first < job.count; first += kSideBySide) {
-        const int valid = int(std::min<idx_t>(kSideBySide, job.count - first));
-        for (int r = 0; r < kSideBySide; ++r) {
-            rows[r] = job.vectors.row(job.ids[first + std::min(r, valid - 1)]);
-            ahead[r] = job.vectors.row(
-                    job.ids[std::min(first + kSideBySide + r, job.count - 1)]);
-        }
-        const double* query = job.query.components;
-        bool alike = false;
-        if constexpr (triesFused<kMetric, T>()) {
-            sumRows<FusedSquares, false>(
-                    query, rows, ahead, job.depth, power, sums);
-            alike = true;
-            for (const double sum : sums) {
-                alike = alike && roundsAlike(sum, share);
+    const RescoreList<T>* list = job.lists;
+    const RescoreList<T>* const end = list + job.numLists;
+    if (list == end) {
+        return;
+    }
+    // An eighth of all: beyond, to try what may fail is not worth it.
+    idx_t total = 0;
+    for (const RescoreList<T>* each = list; each < end; ++each) {
+        total += each->count;
+    }
+    TriesLeft triesLeft;
+    triesLeft.fused = 2 + total / (8 * kSideBySide);
+    triesLeft.products = job.vectorSquares ? triesLeft.fused : 0;
+    RowGroup<T> group;
+    const auto lookAhead = [&](const RescoreList<T>& from, idx_t first) {
+        group.queryAhead = from.query.components;
+        if (first + kSideBySide <= from.count) {
+            FAISS_BITS_UNROLL_SUMS
+            for (int r = 0; r < kSideBySide; ++r) {
+                group.ahead[r] = job.vectors.row(from.ids[first + r]);
             }
+            return;
         }
-        if (!alike) {
-            sumRows<Terms, false>(query, rows, ahead, job.depth, power, sums);
+        for (int r = 0; r < kSideBySide; ++r) {
+            group.ahead[r] = job.vectors.row(
+                    from.ids[std::min(first + r, from.count - 1)]);
         }
-        if constexpr (kMetric == KernelMetric::Cosine) {
-            sumRows<Terms, true>(query, rows, ahead, job.depth, power, squares);
+    };
+    lookAhead(*list, 0);
+    for (; list < end; ++list) {
+        for (idx_t first = 0; first < list->count; first += kSideBySide) {
+            group.valid =
+                    int(std::min<idx_t>(kSideBySide, list->count - first));
+            std::copy_n(group.ahead, kSideBySide, group.rows);
+            group.query = group.queryAhead;
+            if (first + kSideBySide < list->count) {
+                lookAhead(*list, first + kSideBySide);
+            } else if (list + 1 < end) {
+                lookAhead(list[1], 0);
+            }
+            rescoreGroup<kMetric>(
+                    job,
+                    group,
+                    list->ids + first,
+                    list->query.squares,
+                    power,
+                    triesLeft,
+                    list->keys + first);
         }
-        for (int r = 0; r < valid; ++r) {
-            const double distance = kMetric == KernelMetric::Cosine
-                    ? cosineOf(sums[r], squares[r], job.query.squares)
-                    : sums[r];
-            job.keys[first + r] = keyOf<kMetric, T>(distance);
+    }
+}
+
+/// Canonical sums of squares of the rows first .. first + count - 1.
+template <class T>
+void sumSquares(
+        const RowView<T>& vectors,
+        idx_t first,
+        idx_t count,
+        int depth,
+        double* to) {
+    using Terms = decltype(canonicalTerms<KernelMetric::Product, T>());
+    const CanonicalPowers power(2);
+    double sums[kSideBySide];
+    RowGroup<T> group = {};
+    for (idx_t begin = 0; begin < count; begin += kSideBySide) {
+        group.valid = int(std::min<idx_t>(kSideBySide, count - begin));
+        for (int r = 0; r < kSideBySide; ++r) {
+            group.rows[r] =
+                    vectors.row(first + begin + std::min(r, group.valid - 1));
+            group.ahead[r] = vectors.row(
+                    first + std::min(begin + kSideBySide + r, count - 1));
         }
+        sumRows<Terms, true>(group, depth, power, sums);
+        std::copy_n(sums, group.valid, to + begin);
     }
 }
 

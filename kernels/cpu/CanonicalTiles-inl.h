@@ -106,41 +106,6 @@ void widenPanel(const T* panel, int depth, double* to) {
     }
 }
 
-/// Keys of as many vectors as there are lanes.
-template <KernelMetric kMetric, class T>
-HWY_INLINE void storeKeys(SlotVec distances, T* to) {
-    const SlotTag d;
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-    // Their conversion to float32 makes the largest number of infinity.
-    HWY_ALIGN double lanes[slotLanes()];
-    hn::Store(distances, d, lanes);
-    for (int i = 0; i < slotLanes(); ++i) {
-        to[i] = keyOf<kMetric, T>(lanes[i]);
-    }
-#else
-    const hn::Rebind<T, SlotTag> narrow;
-    const auto zero = hn::Zero(narrow);
-    if constexpr (sizeof(T) == sizeof(double)) {
-        const auto keys = hn::Add(distances, zero);
-        hn::StoreU(isNegated<kMetric>() ? hn::Neg(keys) : keys, narrow, to);
-    } else {
-        const auto keys = hn::Add(hn::DemoteTo(narrow, distances), zero);
-        hn::StoreU(isNegated<kMetric>() ? hn::Neg(keys) : keys, narrow, to);
-    }
-#endif
-}
-
-/// Do sums of fused squares have the float32 of the canonical ones?
-HWY_INLINE bool roundAlike(SlotVec sums, SlotVec share) {
-    const SlotTag d;
-    const hn::Rebind<float, SlotTag> narrow;
-    const auto error = hn::Mul(sums, share);
-    const auto low = hn::DemoteTo(narrow, hn::Sub(sums, error));
-    const auto high = hn::DemoteTo(narrow, hn::Add(sums, error));
-    (void)d;
-    return hn::AllTrue(narrow, hn::Eq(low, high));
-}
-
 /// Sums of fused squares of kRows queries [depth][queryStep] and a whole panel,
 /// as widenPanel leaves it. They need no slots, and so fewer registers.
 template <int kRows, int kVecs>
@@ -201,7 +166,7 @@ HWY_INLINE void computeCanonical(
         const CanonicalPanel& panel,
         const CanonicalPowers& power,
         T* to) {
-    using Terms = decltype(canonicalTerms<kMetric>());
+    using Terms = decltype(canonicalTerms<kMetric, T>());
     const SlotTag d;
     constexpr int kTile = tileQueries<T>();
     SlotVec sums[kRows];
@@ -210,15 +175,10 @@ HWY_INLINE void computeCanonical(
     FAISS_BITS_UNROLL_SUMS
     for (int r = 0; r < kRows; ++r) {
         if constexpr (kMetric == KernelMetric::Cosine) {
-            const auto squares = hn::Mul(
-                    panel.vectorSquares, hn::Set(d, panel.querySquares[r]));
-            const auto zero = hn::Zero(d);
-            sums[r] = hn::IfThenElse(
-                    hn::Eq(squares, zero),
-                    zero,
-                    hn::Div(sums[r], hn::Sqrt(squares)));
+            sums[r] = cosineOf(
+                    d, sums[r], panel.vectorSquares, panel.querySquares[r]);
         }
-        storeKeys<kMetric>(sums[r], to + r * tileVectors<T>());
+        storeKeys<kMetric>(d, sums[r], to + r * tileVectors<T>());
     }
 }
 
@@ -255,7 +215,7 @@ HWY_INLINE bool isUnder(T filter, const T* values) {
 
 template <KernelMetric kMetric, class T>
 void runCanonicalTiles(const TileJob<T>& job) {
-    using Terms = decltype(canonicalTerms<kMetric>());
+    using Terms = decltype(canonicalTerms<kMetric, T>());
     const SlotTag d;
     constexpr int kTile = tileQueries<T>();
     constexpr int kWidth = tileVectors<T>();
@@ -322,8 +282,12 @@ void runCanonicalTiles(const TileJob<T>& job) {
                             sums);
                     for (int r = 0; r < kFused; ++r) {
                         for (int v = 0; v < kVecs; ++v) {
-                            if (roundAlike(sums[r][v], share)) {
+                            if (roundAlike(
+                                        d,
+                                        sums[r][v],
+                                        hn::Mul(sums[r][v], share))) {
                                 storeKeys<kMetric>(
+                                        d,
                                         sums[r][v],
                                         values + (row + r) * kWidth +
                                                 v * slotLanes());

@@ -19,15 +19,24 @@ struct CanonicalQuery {
 
 /// Some vectors whose canonical distances of one query are wanted.
 template <class T>
-struct RescoreJob {
+struct RescoreList {
     CanonicalQuery query;
-    RowView<T> vectors;
     const CandidateId<T>* ids = nullptr; ///< [count]
     idx_t count = 0;
-    int depth = 0;
-    double power = 2; ///< KernelMetric::Power
     /// [count]; negated for similarities, float32 ones rounded to it
     T* keys = nullptr;
+};
+
+/// Lists that are worked off in this order, none of them empty.
+template <class T>
+struct RescoreJob {
+    const RescoreList<T>* lists = nullptr;
+    idx_t numLists = 0;
+    RowView<T> vectors;
+    /// Of all vectors, as sumSquares leaves them; may be null.
+    const double* vectorSquares = nullptr;
+    int depth = 0;
+    double power = 2; ///< KernelMetric::Power
 };
 
 template <class T>
@@ -36,6 +45,14 @@ struct CanonicalKernels {
     void (*prepareQuery)(const T* row, int depth, CanonicalQuery& query) =
             nullptr;
     void (*rescore)(const RescoreJob<T>&) = nullptr;
+    /// Canonical sums of squares of some vectors, which make `rescore` faster;
+    /// null where they do not.
+    void (*sumSquares)(
+            const RowView<T>& vectors,
+            idx_t first,
+            idx_t count,
+            int depth,
+            double* to) = nullptr;
     /// As MetricKernels::runTiles, of panels packed as for Squares; a depth
     /// block is the whole depth.
     void (*runTiles)(const TileJob<T>&) = nullptr;

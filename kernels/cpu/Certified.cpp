@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/KernelTable.h"
+#include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
 
@@ -32,8 +33,21 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        const Plan plan = planSearch(setup_, problem_, candidates_, false);
+        Plan plan = planSearch(setup_, problem_, candidates_, false);
+        if (k_ == 1) {
+            // A heap whose limit is little more than the nearest key is as
+            // much work as that of a plain search.
+            const Plan one = planSearch(setup_, problem_, 1, false);
+            const HeapSlack<T> slack = ErrorBound<T>(setup_, false).slack();
+            if (one.variant == Variant::Var1 && slack.isOn) {
+                plan = one;
+                slack_ = slack;
+                candidates_ = std::min<idx_t>(4, setup_.numVectors);
+            }
+        }
+        sumSquares();
         runCandidates(setup_.metric, &plan);
+        slack_ = {};
         const idx_t certified = setup_.numQueries - idx_t(left_.size());
         // Differences do not cancel: |q|^2 - 2 <q, x> + |x|^2 does.
         if (setup_.metric == KernelMetric::L2 &&
@@ -67,6 +81,30 @@ class CertifiedSearch {
                 left_.data()};
     }
 
+    /// Of all vectors, if each is a candidate some times: that is less work
+    /// than what the kernels do without.
+    void sumSquares() {
+        constexpr idx_t kTimes = 4, kPerJob = 256;
+        const idx_t n = setup_.numVectors;
+        if (!kernels_.sumSquares || setup_.numQueries < kTimes * n / k_) {
+            return;
+        }
+        squares_.allocate(n);
+        parallelFor(
+                setup_.team,
+                setup_.team,
+                (n + kPerJob - 1) / kPerJob,
+                [&](idx_t job, int) {
+                    const idx_t first = job * kPerJob;
+                    kernels_.sumSquares(
+                            setup_.vectors,
+                            first,
+                            std::min(kPerJob, n - first),
+                            setup_.depth,
+                            squares_.get() + first);
+                });
+    }
+
     /// Candidates by a metric of the plain kernels, for the queries that are
     /// left. `plan` is for all of them, if it is not null.
     void runCandidates(KernelMetric metric, const Plan* plan) {
@@ -85,6 +123,8 @@ class CertifiedSearch {
         certifier.kernels = kernels_;
         certifier.k = k_;
         certifier.direct = own.variant == Variant::Direct;
+        certifier.vectorSquares = squares_.get();
+        certifier.slack = slack_;
         certifier.outcomes.assign(left_.size(), Outcome::Open);
         const KnnOutput<T> out = output();
         runSweep(setup, own, candidates_, out, &certifier);
@@ -125,8 +165,10 @@ class CertifiedSearch {
     const Setup<T>& setup_;
     CanonicalKernels<T> kernels_;
     idx_t k_, candidates_;
-    std::vector<idx_t> left_; ///< queries without a result, ascending
-    idx_t tied_ = 0;          ///< those of them that candidates do not help
+    HeapSlack<T> slack_;            ///< of the next sweep
+    AlignedBuffer<double> squares_; ///< |x|^2 of the vectors, or empty
+    std::vector<idx_t> left_;       ///< queries without a result, ascending
+    idx_t tied_ = 0; ///< those of them that candidates do not help
     idx_t rescored_ = 0;
 };
 

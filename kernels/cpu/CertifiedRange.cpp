@@ -173,16 +173,16 @@ class CertifiedRange {
             ids.push_back(hit.id);
         }
         std::vector<T> keys(hits.size());
+        const RescoreList<T> list = {
+                prepared(query), ids.data(), idx_t(ids.size()), keys.data()};
         RescoreJob<T> job;
-        job.query = prepared(query);
+        job.lists = &list;
+        job.numLists = list.count > 0;
         job.vectors = setup_.vectors;
-        job.ids = ids.data();
-        job.count = idx_t(ids.size());
         job.depth = setup_.depth;
         job.power = double(setup_.power);
-        job.keys = keys.data();
         kernels_.rescore(job);
-        rescored_.fetch_add(job.count);
+        rescored_.fetch_add(list.count);
         size_t kept = 0;
         for (size_t i = 0; i < keys.size(); ++i) {
             if (keys[i] < limit_) {

@@ -22,9 +22,11 @@ enum class Outcome : uint8_t {
 template <class T>
 struct Certifier {
     CanonicalKernels<T> kernels;
-    idx_t k = 0;                   ///< wanted, at most the number of vectors
-    bool direct = false;           ///< candidates of Variant::Direct
-    std::vector<Outcome> outcomes; ///< [queries of the sweep]
+    idx_t k = 0;         ///< wanted, at most the number of vectors
+    bool direct = false; ///< candidates of Variant::Direct
+    const double* vectorSquares = nullptr; ///< for the kernels; may be null
+    HeapSlack<T> slack;                    ///< for the sinks
+    std::vector<Outcome> outcomes;         ///< [queries of the sweep]
     std::atomic<idx_t> tried{0}, failed{0}, tied{0}, rescored{0};
 
     void note(idx_t query, Outcome outcome) {
@@ -68,7 +70,10 @@ inline idx_t withMargin(
     const double within =
             cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
     const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
-    const idx_t margin = 1 + (k >= 4) + k / 64 + idx_t(most);
+    // Of few the margin would be one, which is missed as often as there is
+    // another.
+    const bool one = k < 4 && within < 0.002;
+    const idx_t margin = (one ? 1 : 2) + k / 64 + idx_t(most);
     return k < numVectors - margin ? k + margin : numVectors;
 }
 

@@ -4,7 +4,9 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/Heap.h"
 #include "kernels/cpu/KernelTypes.h"
@@ -239,6 +241,7 @@ keysUnder(const Sink<T>& sink, idx_t row, const TileRow<T>& tile, T* keys) {
 
 template <class T>
 void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
     OrderedEntry<T>* heap = sink.heaps + row * sink.heapStride;
     HWY_ALIGN T keys[tileVectors<T>()];
     uint64_t under = keysUnder(sink, row, tile, keys);
@@ -267,6 +270,20 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
         }
     }
     sink.counts[row] = count;
+    if (sink.slack.isOn) {
+        // Less than the root: how many pass is as for one neighbour.
+        T least = heap[0].key();
+        for (idx_t i = 1; i < count; ++i) {
+            least = std::min(least, heap[i].key());
+        }
+        const T low = least +
+                (sink.slack.ofKey * std::abs(least) +
+                 sink.slack.ofTerm * sink.queryTerm[row] + sink.slack.more);
+        if (state == RowState::Below ? low < limit : low < kInfinity) {
+            limit = low;
+            state = RowState::Below;
+        }
+    }
     if (state != RowState::All) {
         setLimit(sink, row, limit, state);
     }

@@ -122,6 +122,23 @@ T ErrorBound<T>::reach(T key, const CanonicalQuery& query) const {
             : rounded;
 }
 
+template <class T>
+HeapSlack<T> ErrorBound<T>::slack() const {
+    // The error twice, on the way to the canonical key and back, and some room.
+    const double twice = 2.1 * relative_;
+    HeapSlack<T> slack;
+    slack.isOn = metric_ != KernelMetric::Product;
+    slack.more = T(4 * underflow_);
+    slack.ofKey = T(twice + 1.1 * canonical_);
+    if (isExpanded_) { // (2 |q| + sqrt(key))^2 <= 8 |q|^2 + 2 key
+        slack.ofKey += T(twice);
+        slack.ofTerm = T(8 * twice);
+    } else if (metric_ == KernelMetric::Cosine) {
+        slack.more += T(twice);
+    }
+    return slack;
+}
+
 template class ErrorBound<float>;
 template class ErrorBound<double>;
 

@@ -18,6 +18,11 @@ class ErrorBound {
     /// `key`, and that it is a number at all. Infinite: nothing is known.
     T reach(T key, const CanonicalQuery& query) const;
 
+    /// What is to be added to the key of the nearest vector so that `reach` is
+    /// mostly less. Off where that takes more than the key and the query's
+    /// term.
+    HeapSlack<T> slack() const;
+
    private:
     double boundOf(double key, const CanonicalQuery& query) const;
 

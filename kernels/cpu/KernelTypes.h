@@ -102,6 +102,14 @@ struct RangeHit {
 template <class T>
 struct OrderedEntry;
 
+/// How far the limit of a heap of the nearest alone is above its key:
+/// ofKey |key| + ofTerm queryTerm + more.
+template <class T>
+struct HeapSlack {
+    bool isOn = false;
+    T ofKey = 0, ofTerm = 0, more = 0;
+};
+
 /// Where the rows of a block of distances go. Candidates of a row arrive with
 /// ascending ids, so a key that equals the limit comes too late.
 template <class T>
@@ -127,6 +135,7 @@ struct Sink {
 
     OrderedEntry<T>* heaps = nullptr; ///< Heap: [rows, k], heapStride apart
     idx_t heapStride = 0;
+    HeapSlack<T> slack; ///< Heap: k = 1 is wanted, and what is nearly as near
 
     T* distances = nullptr; ///< Store: [rows, ...], distanceStride apart
     idx_t distanceStride = 0;
@@ -222,6 +231,8 @@ struct CommonKernels {
     idx_t (*countUnder)(const T* keys, idx_t count, T limit) = nullptr;
     /// The candidates at or under a limit.
     Narrowed<T> (*keepUnder)(const NarrowJob<T>&, T limit) = nullptr;
+    /// The candidates above one limit, at or under another: how many.
+    idx_t (*keepBetween)(const NarrowJob<T>&, T above, T limit) = nullptr;
     /// Feeds a row of keys to the 4-ary heap of a row of the sink.
     void (*scanRow)(
             const T* keys,

@@ -142,9 +142,12 @@ void KnnSelection<T>::allocateScratch(int threads) {
 }
 
 template <class T>
-void KnnSelection<T>::reset() {
+void KnnSelection<T>::reset(const Certifier<T>* certifier) {
     constexpr T kNone = std::numeric_limits<T>::quiet_NaN();
     for (Sink<T>& sink : sinks_) {
+        if (certifier) {
+            sink.slack = certifier->slack;
+        }
         std::fill_n(sink.limit, rows_, kNone);
         std::fill_n(sink.queryTerm, rows_, T(0));
         std::fill_n(sink.state, rows_, RowState::All);
@@ -293,46 +296,38 @@ void KnnSelection<T>::finish(
         idx_t first,
         const KnnOutput<T>& out,
         Certifier<T>* certifier) {
+    const int threads = int(scratch_.size());
+    const auto forJobs = [&](idx_t perJob, const auto& body) {
+        parallelFor(
+                setup_.team,
+                threads,
+                (rows + perJob - 1) / perJob,
+                [&](idx_t job, int thread) {
+                    const idx_t row = job * perJob;
+                    body(scratch_[thread], row, std::min(perJob, rows - row));
+                });
+    };
     if (certifier) {
-        allocateCertified(setup_.depth);
-    }
-    const ErrorBound<T> bound(setup_, certifier && certifier->direct);
-    const idx_t jobs = (rows + kRowsPerJob - 1) / kRowsPerJob;
-    parallelFor(
-            setup_.team,
-            int(scratch_.size()),
-            jobs,
-            [&](idx_t job, int thread) {
-                Scratch& mine = scratch_[thread];
-                idx_t rescored = 0;
-                const idx_t end = std::min(rows, (job + 1) * kRowsPerJob);
-                for (idx_t row = job * kRowsPerJob; row < end; ++row) {
-                    const idx_t query = first + row;
-                    if (certifier) {
-                        certifier->note(
-                                query,
-                                certifyRow(
-                                        row,
-                                        query,
-                                        mine,
-                                        *certifier,
-                                        bound,
-                                        out,
-                                        rescored));
-                        continue;
-                    }
-                    const idx_t place = out.row(query) * out.k;
-                    finishRow(
+        const ErrorBound<T> bound(setup_, certifier->direct);
+        forJobs(allocateCertified(rows, certifier->k),
+                [&](Scratch& mine, idx_t row, idx_t count) {
+                    certifyRows(
                             row,
+                            count,
+                            first + row,
                             mine,
-                            out.distances + place,
-                            out.ids + place,
-                            out.k);
-                }
-                if (certifier) {
-                    certifier->rescored.fetch_add(rescored);
-                }
-            });
+                            *certifier,
+                            bound,
+                            out);
+                });
+        return;
+    }
+    forJobs(kRowsPerJob, [&](Scratch& mine, idx_t row, idx_t count) {
+        for (idx_t i = row; i < row + count; ++i) {
+            const idx_t place = out.row(first + i) * out.k;
+            finishRow(i, mine, out.distances + place, out.ids + place, out.k);
+        }
+    });
 }
 
 template class KnnSelection<float>;

@@ -55,7 +55,7 @@ class KnnSelection {
     }
 
     /// Ready for the next queries.
-    void reset();
+    void reset(const Certifier<T>* certifier);
 
     /// Variant 5: a block of distances goes through the heaps.
     void takeBlock(idx_t first, idx_t count, idx_t rows);
@@ -70,17 +70,6 @@ class KnnSelection {
             Certifier<T>* certifier);
 
    private:
-    /// Of a thread that finishes rows.
-    struct Scratch {
-        AlignedBuffer<T> keys;
-        AlignedBuffer<CandidateId<T>> ids;
-        AlignedBuffer<OrderedEntry<T>> entries, sorted;
-        // Of a certified search.
-        AlignedBuffer<double> query;
-        AlignedBuffer<T> canonical;
-        AlignedBuffer<CandidateId<T>> chosen;
-    };
-
     /// What a sweep left of a row.
     struct Candidates {
         const T* keys = nullptr;
@@ -90,13 +79,69 @@ class KnnSelection {
         bool isAll = false; ///< every vector is among them
         T limit = 0;        ///< no other vector has a key under it
         bool idsAscend = true;
+
+        NarrowJob<T> narrowJob() const {
+            NarrowJob<T> job;
+            job.keys = keys;
+            job.ids = ids;
+            job.firstId = firstId;
+            job.count = count;
+            return job;
+        }
+        void copyIds(CandidateId<T>* to) const {
+            for (idx_t i = 0; i < count; ++i) {
+                to[i] = ids ? ids[i] : CandidateId<T>(firstId + i);
+            }
+        }
+    };
+
+    /// A row of a certified search.
+    struct Attempt {
+        CanonicalQuery query;
+        Candidates all;
+        // The nearest of them and their canonical keys: those whose key is
+        // `pivot` at most, or all if there are not more.
+        CandidateId<T>* ids = nullptr;
+        T* keys = nullptr;
+        idx_t count = 0;
+        idx_t done = 0; ///< of these, so many have a canonical key
+        T pivot = 0;
+        bool isLate = false; ///< too many are alike: none are chosen yet
+
+        /// Of the first from `done` on that is not below `end`.
+        idx_t placeOf(idx_t end) const {
+            idx_t place = done;
+            while (place + 8 <= count && ids[place + 7] < end) {
+                place += 8;
+            }
+            while (place < count && ids[place] < end) {
+                ++place;
+            }
+            return place;
+        }
+    };
+
+    /// Of a thread that finishes rows.
+    struct Scratch {
+        AlignedBuffer<T> keys;
+        AlignedBuffer<CandidateId<T>> ids;
+        AlignedBuffer<OrderedEntry<T>> entries, sorted;
+        // Of a certified search.
+        std::vector<Attempt> attempts;
+        std::vector<RescoreList<T>> lists;
+        AlignedBuffer<double> queries;
+        AlignedBuffer<T> chosenKeys, extraKeys;
+        AlignedBuffer<CandidateId<T>> chosenIds, extraIds;
     };
 
     void allocateBuffers();
     void allocateHeaps(SinkKind kind);
     void allocateStore();
     void allocateScratch(int threads);
-    void allocateCertified(int depth);
+    /// Scratch to certify rows; how many a thread takes together.
+    idx_t allocateCertified(idx_t rows, idx_t k);
+    /// True if candidatesOf leaves them where they are.
+    bool candidatesStay() const;
     bool isWholeRow() const;
     /// Candidates of one part behind those of the parts before it.
     void appendRow(const Sink<T>& sink, idx_t row, Scratch& mine, idx_t& count);
@@ -107,13 +152,34 @@ class KnnSelection {
     Candidates bufferedCandidates(idx_t row, Scratch& mine);
     /// Sorts the candidates of a row and writes them.
     void finishRow(idx_t row, Scratch& mine, T* distances, idx_t* ids, idx_t k);
-    Outcome certifyRow(
+    void certifyRows(
             idx_t row,
+            idx_t count,
             idx_t query,
+            Scratch& mine,
+            Certifier<T>& certifier,
+            const ErrorBound<T>& bound,
+            const KnnOutput<T>& out);
+    void choose(Attempt& attempt, idx_t k);
+    /// Canonical keys of what was chosen of some rows; how many.
+    idx_t rescoreChosen(
+            Scratch& mine,
+            idx_t rows,
+            const Certifier<T>& certifier);
+    /// Vectors that `rows` rows with `total` candidates meet at a time.
+    idx_t chunkOf(idx_t total, idx_t rows) const;
+    void rescore(
+            const Certifier<T>& certifier,
+            const RescoreList<T>* lists,
+            idx_t count);
+    /// Leaves the entries of the `found` candidates that may be of the result,
+    /// if it is proved that no others are.
+    Outcome certifyRow(
+            const Attempt& attempt,
             Scratch& mine,
             const Certifier<T>& certifier,
             const ErrorBound<T>& bound,
-            const KnnOutput<T>& out,
+            idx_t& found,
             idx_t& rescored);
     void writeRow(
             const OrderedEntry<T>* sorted,

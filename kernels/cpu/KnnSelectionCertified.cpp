@@ -14,6 +14,40 @@ namespace {
 
 constexpr idx_t kSlack = 16;
 
+/// Of all candidates, so many are rescored at once, and compared with the
+/// others then.
+idx_t mostChosen(idx_t k) {
+    return k + 2 + k / 32;
+}
+
+/// Candidates with canonical keys.
+template <class T>
+struct Rescored {
+    CandidateId<T>* ids;
+    T* keys;
+    idx_t count;
+};
+
+/// Entries of both, by ascending ids if those of each are.
+template <class T>
+void mergeEntries(
+        const Rescored<T>& many,
+        const Rescored<T>& few,
+        OrderedEntry<T>* to) {
+    idx_t i = 0;
+    const auto take = [&](idx_t end) {
+        for (; i < end; ++i) {
+            *to++ = {many.keys[i], many.ids[i]};
+        }
+    };
+    for (idx_t j = 0; j < few.count; ++j) {
+        take(std::lower_bound(many.ids + i, many.ids + many.count, few.ids[j]) -
+             many.ids);
+        *to++ = {few.keys[j], few.ids[j]};
+    }
+    take(many.count);
+}
+
 /// The k-th smallest; NaN are largest.
 template <class T>
 T kthOf(const T* keys, idx_t count, idx_t k) {
@@ -42,14 +76,46 @@ void rangeOf(const T* keys, idx_t count, T& least, T& most) {
 } // namespace
 
 template <class T>
-void KnnSelection<T>::allocateCertified(int depth) {
+bool KnnSelection<T>::candidatesStay() const {
+    return isWholeRow() || (sinks_[0].kind == SinkKind::Buffer && parts() == 1);
+}
+
+template <class T>
+idx_t KnnSelection<T>::allocateCertified(idx_t rows, idx_t k) {
+    // Rows that are compared with a piece of the vectors while that is in the
+    // cache; what they need meanwhile has to fit there, too, more or less.
+    constexpr idx_t kBytes = 4 << 20;
+    const idx_t threads = idx_t(scratch_.size());
+    const idx_t stride = roundUp(setup_.depth, kCanonicalSlots);
+    const idx_t room = roundUp(mostChosen(k) + kSlack, 16);
+    idx_t together = 1;
+    if (candidatesStay()) {
+        const idx_t bytes = stride * idx_t(sizeof(double)) +
+                room * idx_t(sizeof(T) + sizeof(CandidateId<T>));
+        together = std::clamp<idx_t>(
+                threads > 1 ? rows / (2 * threads) : rows,
+                1,
+                kBytes / bytes + 1);
+    }
     for (Scratch& mine : scratch_) {
-        if (!mine.query.get()) {
-            mine.query.allocate(roundUp(depth, kCanonicalSlots));
-            mine.canonical.allocate(widest_ + kSlack);
-            mine.chosen.allocate(widest_ + kSlack);
+        if (idx_t(mine.attempts.size()) >= together) {
+            continue;
+        }
+        mine.attempts.resize(together);
+        mine.lists.resize(together);
+        mine.queries.allocate(together * stride);
+        mine.chosenIds.allocate(together * room);
+        mine.chosenKeys.allocate(together * room);
+        mine.extraIds.allocate(widest_ + kSlack);
+        mine.extraKeys.allocate(widest_ + kSlack);
+        for (idx_t i = 0; i < together; ++i) {
+            Attempt& attempt = mine.attempts[i];
+            attempt.query.components = mine.queries.get() + i * stride;
+            attempt.ids = mine.chosenIds.get() + i * room;
+            attempt.keys = mine.chosenKeys.get() + i * room;
         }
     }
+    return together;
 }
 
 template <class T>
@@ -102,24 +168,28 @@ typename KnnSelection<T>::Candidates KnnSelection<T>::candidatesOf(
     }
     Candidates found;
     found.limit = std::numeric_limits<T>::infinity();
-    found.count = collectHeaps(row, mine);
-    found.isAll = found.count == setup_.numVectors;
+    const idx_t count = collectHeaps(row, mine);
+    found.isAll = count == setup_.numVectors;
     found.idsAscend = false;
-    for (idx_t i = 0; i < found.count; ++i) {
-        const OrderedEntry<T> entry = mine.entries.get()[i];
-        mine.keys.get()[i] = entry.key();
-        mine.ids.get()[i] = entry.id();
-    }
     // A full heap turned down what is not under its root; a NaN there, NaN.
-    idx_t begin = 0;
     for (const Sink<T>& sink : sinks_) {
-        const idx_t size =
-                sink.kind == SinkKind::Store ? found.count : sink.counts[row];
-        if (size == k_) {
-            const T root = mine.entries.get()[begin].key();
+        if (sink.kind == SinkKind::Store && count == k_) {
+            const T root = mine.entries.get()[0].key();
             found.limit = root < found.limit ? root : found.limit;
+        } else if (
+                sink.kind == SinkKind::Heap &&
+                sink.state[row] == RowState::Below) {
+            found.limit = std::min(found.limit, sink.limit[row]);
         }
-        begin += size;
+    }
+    for (idx_t i = 0; i < count; ++i) {
+        const OrderedEntry<T> entry = mine.entries.get()[i];
+        // What was taken before the limit was so low is like what was not.
+        if (first.slack.isOn && !found.isAll && entry.key() >= found.limit) {
+            continue;
+        }
+        mine.keys.get()[found.count] = entry.key();
+        mine.ids.get()[found.count++] = entry.id();
     }
     found.keys = mine.keys.get();
     found.ids = mine.ids.get();
@@ -127,104 +197,209 @@ typename KnnSelection<T>::Candidates KnnSelection<T>::candidatesOf(
 }
 
 template <class T>
-Outcome KnnSelection<T>::certifyRow(
+void KnnSelection<T>::certifyRows(
         idx_t row,
+        idx_t count,
         idx_t query,
+        Scratch& mine,
+        Certifier<T>& certifier,
+        const ErrorBound<T>& bound,
+        const KnnOutput<T>& out) {
+    for (idx_t i = 0; i < count; ++i) {
+        Attempt& attempt = mine.attempts[i];
+        certifier.kernels.prepareQuery(
+                setup_.queries.row(query + i), setup_.depth, attempt.query);
+        attempt.count = 0;
+        if (!std::isnan(attempt.query.squares)) {
+            attempt.all = candidatesOf(row + i, mine);
+            choose(attempt, certifier.k);
+        }
+    }
+    idx_t rescored = rescoreChosen(mine, count, certifier);
+    for (idx_t i = 0; i < count; ++i) {
+        const idx_t place = out.row(query + i) * out.k;
+        T* distances = out.distances + place;
+        idx_t* ids = out.ids + place;
+        const Attempt& attempt = mine.attempts[i];
+        Outcome outcome = Outcome::Done;
+        if (std::isnan(attempt.query.squares)) {
+            // A query with NaN has no result.
+            writeRow(nullptr, 0, distances, ids, out.k);
+        } else {
+            idx_t found = 0;
+            outcome = certifyRow(
+                    attempt, mine, certifier, bound, found, rescored);
+            if (outcome == Outcome::Done) {
+                const OrderedEntry<T>* sorted = sortEntries<T>(
+                        mine.entries.get(),
+                        mine.sorted.get(),
+                        found,
+                        attempt.all.idsAscend);
+                found = std::min(found, certifier.k);
+                writeRow(sorted, found, distances, ids, out.k);
+            }
+        }
+        certifier.note(query + i, outcome);
+    }
+    certifier.rescored.fetch_add(rescored);
+}
+
+template <class T>
+void KnnSelection<T>::choose(Attempt& attempt, idx_t k) {
+    const Candidates& all = attempt.all;
+    NarrowJob<T> job = all.narrowJob();
+    job.k = std::min(k, all.count);
+    job.most = mostChosen(job.k);
+    job.outKeys = attempt.keys;
+    job.outIds = attempt.ids;
+    attempt.isLate = false;
+    if (all.count <= job.most) {
+        attempt.count = all.count;
+        all.copyIds(attempt.ids);
+        return;
+    }
+    attempt.pivot = setup_.common.findLimit(job);
+    // Where many are alike there may be more than is room for.
+    const idx_t within =
+            setup_.common.countUnder(all.keys, all.count, attempt.pivot);
+    attempt.isLate = within < job.k || within > job.most;
+    attempt.count = attempt.isLate
+            ? 0
+            : setup_.common.keepUnder(job, attempt.pivot).count;
+}
+
+template <class T>
+idx_t KnnSelection<T>::rescoreChosen(
+        Scratch& mine,
+        idx_t rows,
+        const Certifier<T>& certifier) {
+    idx_t total = 0;
+    for (idx_t i = 0; i < rows; ++i) {
+        total += mine.attempts[i].count;
+        mine.attempts[i].done = 0;
+    }
+    const idx_t chunk = chunkOf(total, rows);
+    const idx_t n = setup_.numVectors;
+    for (idx_t end = chunk; end - chunk < n; end += chunk) {
+        RescoreList<T>* list = mine.lists.data();
+        for (idx_t i = 0; i < rows; ++i) {
+            Attempt& attempt = mine.attempts[i];
+            const idx_t upTo = end < n ? attempt.placeOf(end) : attempt.count;
+            if (upTo > attempt.done) {
+                *list++ = {
+                        attempt.query,
+                        attempt.ids + attempt.done,
+                        upTo - attempt.done,
+                        attempt.keys + attempt.done};
+                attempt.done = upTo;
+            }
+        }
+        rescore(certifier, mine.lists.data(), list - mine.lists.data());
+    }
+    return total;
+}
+
+template <class T>
+idx_t KnnSelection<T>::chunkOf(idx_t total, idx_t rows) const {
+    // A piece that stays in the cache of a core, with what the rows need; a
+    // larger one where it is more work to begin a row again than to read on.
+    constexpr idx_t kLeastBytes = 1 << 19, kMostBytes = 1 << 22;
+    constexpr idx_t kPerRow = 32;
+    const idx_t n = setup_.numVectors;
+    const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
+    if (n * rowBytes <= kLeastBytes || rows < 2 || 2 * total < n) {
+        return n; // in the cache as they are, or most are met by one row alone
+    }
+    const idx_t bytes = kPerRow * n * rows / total * rowBytes;
+    return std::max<idx_t>(
+            16, std::clamp(bytes, kLeastBytes, kMostBytes) / rowBytes);
+}
+
+template <class T>
+void KnnSelection<T>::rescore(
+        const Certifier<T>& certifier,
+        const RescoreList<T>* lists,
+        idx_t count) {
+    RescoreJob<T> job;
+    job.lists = lists;
+    job.numLists = count;
+    job.vectors = setup_.vectors;
+    job.vectorSquares = certifier.vectorSquares;
+    job.depth = setup_.depth;
+    job.power = double(setup_.power);
+    certifier.kernels.rescore(job);
+}
+
+template <class T>
+Outcome KnnSelection<T>::certifyRow(
+        const Attempt& attempt,
         Scratch& mine,
         const Certifier<T>& certifier,
         const ErrorBound<T>& bound,
-        const KnnOutput<T>& out,
+        idx_t& found,
         idx_t& rescored) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    const Candidates& all = attempt.all;
     const idx_t k = certifier.k;
-    const idx_t place = out.row(query) * out.k;
-    RescoreJob<T> job;
-    job.query.components = mine.query.get();
-    certifier.kernels.prepareQuery(
-            setup_.queries.row(query), setup_.depth, job.query);
-    if (std::isnan(job.query.squares)) {
-        // A query with NaN has no result.
-        writeRow(nullptr, 0, out.distances + place, out.ids + place, out.k);
-        return Outcome::Done;
-    }
-    const Candidates all = candidatesOf(row, mine);
-    job.vectors = setup_.vectors;
-    job.ids = mine.chosen.get();
-    job.depth = setup_.depth;
-    job.power = double(setup_.power);
-    job.keys = mine.canonical.get();
-
-    NarrowJob<T> choose;
-    choose.keys = all.keys;
-    choose.ids = all.ids;
-    choose.firstId = all.firstId;
-    choose.count = all.count;
-    choose.k = std::min(k, all.count);
-    choose.most = choose.k + 2 + choose.k / 32;
-    choose.outKeys = mine.canonical.get();
-    choose.outIds = mine.chosen.get();
-    const auto chooseAll = [&] {
-        for (idx_t i = 0; i < all.count; ++i) {
-            mine.chosen.get()[i] =
-                    all.ids ? all.ids[i] : CandidateId<T>(all.firstId + i);
-        }
-        return all.count;
+    Rescored<T> chosen = {attempt.ids, attempt.keys, attempt.count};
+    Rescored<T> extra = {mine.extraIds.get(), mine.extraKeys.get(), 0};
+    const auto rescoreExtra = [&] {
+        const RescoreList<T> list = {
+                attempt.query, extra.ids, extra.count, extra.keys};
+        rescore(certifier, &list, extra.count > 0);
+        rescored += extra.count;
     };
-
-    // First the k nearest by their approximate keys, or a few more.
-    T pivot = std::numeric_limits<T>::quiet_NaN();
-    if (all.count > choose.most) {
-        pivot = setup_.common.findLimit(choose);
+    const auto rescoreAll = [&] {
+        extra = {mine.extraIds.get(), mine.extraKeys.get(), all.count};
+        all.copyIds(extra.ids);
+        rescoreExtra();
+        rescored -= chosen.count;
+        chosen = extra;
+        extra.count = 0;
+    };
+    NarrowJob<T> job = all.narrowJob();
+    if (attempt.isLate && std::isnan(attempt.pivot)) {
+        rescoreAll();
+    } else if (attempt.isLate) {
+        job.outIds = extra.ids;
+        job.outKeys = extra.keys;
+        extra.count = setup_.common.keepUnder(job, attempt.pivot).count;
+        rescoreExtra();
+        chosen = extra;
+        extra = {chosen.ids + chosen.count, chosen.keys + chosen.count, 0};
     }
-    const idx_t chosen = std::isnan(pivot)
-            ? chooseAll()
-            : setup_.common.keepUnder(choose, pivot).count;
-    job.count = chosen;
-    certifier.kernels.rescore(job);
-    rescored += chosen;
-    if (chosen < all.count || !all.isAll) {
+    if (chosen.count < all.count || !all.isAll) {
         // The k-th of the result is at most the largest of these, and no
         // vector whose approximate key is beyond `reach` is as near as that.
-        T least, most;
-        rangeOf(job.keys, chosen, least, most);
-        T reach = chosen < k ? kInfinity : bound.reach(most, job.query);
-        if (!(reach < all.limit) && chosen > k) {
-            reach = bound.reach(kthOf(job.keys, chosen, k), job.query);
+        T least, most, reach = kInfinity;
+        if (chosen.count >= k) {
+            rangeOf(chosen.keys, chosen.count, least, most);
+            reach = bound.reach(most, attempt.query);
+        }
+        if (!(reach < all.limit) && chosen.count > k) {
+            most = kthOf(chosen.keys, chosen.count, k);
+            reach = bound.reach(most, attempt.query);
         }
         if (!(reach < all.limit) && !all.isAll) {
-            job.count = chooseAll();
-            certifier.kernels.rescore(job);
-            rescored += job.count - chosen;
-            rangeOf(job.keys, job.count, least, most);
+            rescoreAll();
+            rangeOf(chosen.keys, chosen.count, least, most);
             return least < most ? Outcome::Misled : Outcome::Tied;
         }
-        // Then what else is within reach, in the order of the ids.
-        const bool everything = !(reach < kInfinity);
-        const idx_t within = everything
-                ? all.count
-                : setup_.common.countUnder(all.keys, all.count, reach);
-        if (within > chosen) {
-            if (everything) {
-                chooseAll();
+        if (chosen.count < all.count) {
+            // Then what else is within reach.
+            if (reach < kInfinity) {
+                job.outIds = extra.ids;
+                job.outKeys = extra.keys;
+                extra.count =
+                        setup_.common.keepBetween(job, attempt.pivot, reach);
+                rescoreExtra();
             } else {
-                setup_.common.keepUnder(choose, reach);
+                rescoreAll();
             }
-            job.count = within;
-            certifier.kernels.rescore(job);
-            rescored += within - chosen;
         }
     }
-    for (idx_t i = 0; i < job.count; ++i) {
-        mine.entries.get()[i] = OrderedEntry<T>(job.keys[i], job.ids[i]);
-    }
-    const OrderedEntry<T>* sorted = sortEntries<T>(
-            mine.entries.get(), mine.sorted.get(), job.count, all.idsAscend);
-    writeRow(
-            sorted,
-            std::min(job.count, k),
-            out.distances + place,
-            out.ids + place,
-            out.k);
+    found = chosen.count + extra.count;
+    mergeEntries(chosen, extra, mine.entries.get());
     return Outcome::Done;
 }
 

@@ -195,6 +195,36 @@ Narrowed<T> keepNotAbove(const NarrowJob<T>& job, T pivot) {
     return {kept, pivot, RowState::Below};
 }
 
+/// Those above one pivot and not above another, of which there are few.
+template <class T>
+idx_t keepBetween(const NarrowJob<T>& job, T above, T pivot) {
+    const hn::ScalableTag<T> d;
+    const idx_t lanes = hn::Lanes(d);
+    const auto low = hn::Set(d, above);
+    const auto limit = hn::Set(d, pivot);
+    idx_t kept = 0, i = 0;
+    const auto take = [&](idx_t end) {
+        for (; i < end; ++i) {
+            if (job.keys[i] > above && job.keys[i] <= pivot) {
+                job.outIds[kept] =
+                        job.ids ? job.ids[i] : CandidateId<T>(job.firstId + i);
+                job.outKeys[kept++] = job.keys[i];
+            }
+        }
+    };
+    while (i + lanes <= job.count) {
+        const auto keys = hn::LoadU(d, job.keys + i);
+        if (HWY_UNLIKELY(!hn::AllFalse(
+                    d, hn::And(hn::Gt(keys, low), hn::Le(keys, limit))))) {
+            take(i + lanes);
+        } else {
+            i += lanes;
+        }
+    }
+    take(job.count);
+    return kept;
+}
+
 /// Exactly k, whatever the keys are.
 template <class T>
 Narrowed<T> keepExactly(const NarrowJob<T>& job) {

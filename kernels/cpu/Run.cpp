@@ -48,7 +48,7 @@ void runAcrossVectors(
         if (rows == 0) {
             break;
         }
-        selection.reset();
+        selection.reset(certifier);
         sweepByVectors(
                 setup, plan, begin, rows, selection.sinks(), selection.parts());
         selection.finish(rows, begin, out, certifier);
@@ -73,7 +73,7 @@ void runByBatch(
         if (rows == 0) {
             break;
         }
-        selection.reset();
+        selection.reset(certifier);
         std::function<void(idx_t, idx_t)> blockDone;
         if (plan.variant == Variant::Var5) {
             sink.firstId = 0;
@@ -107,7 +107,7 @@ void runByBlock(
                 if (certifier && certifier->isHopeless()) {
                     return nullptr;
                 }
-                selections[thread].reset();
+                selections[thread].reset(certifier);
                 return selections[thread].sinks();
             },
             [&](int thread, idx_t row, idx_t rows) {

@@ -131,6 +131,57 @@ TEST_P(CpuCertified, BlocksDoNotMatter) {
     expectCanonical<double>(c, choices);
 }
 
+/// So many vectors and candidates that rows are rescored together, a piece of
+/// the vectors at a time.
+TEST_P(CpuCertified, PiecesOfTheVectorsDoNotMatter) {
+    for (const Contents contents :
+         {Contents::Uniform, Contents::FewDistinct, Contents::Far}) {
+        CpuCase c;
+        c.mode = SearchMode::Certified;
+        c.metric = GetParam();
+        c.metricArg = 3;
+        c.contents = contents;
+        c.q = 37;
+        c.n = 2100;
+        c.d = 131; // 1 MiB
+        c.k = 150;
+        c.pickVectors = contents == Contents::Uniform;
+        const CpuData<float> data(c);
+        const CpuResult<float> expected = data.canonicalResult();
+        for (const std::string& target : cpu::targetNames()) {
+            cpu::Choice choice;
+            choice.target = target;
+            for (const int threads : {1, 2, 3}) {
+                SCOPED_TRACE(describe(choice, threads));
+                ASSERT_TRUE(data.checkCanonical(
+                        data.run(choice, threads), expected));
+            }
+        }
+    }
+}
+
+/// One neighbour is searched with a limit that is a little above its key.
+TEST_P(CpuCertified, OneNeighbour) {
+    for (const Contents contents : kAllContents) {
+        for (const int64_t n : {1, 2, 3, 4, 5, 40, 1000}) {
+            CpuCase c;
+            c.mode = SearchMode::Certified;
+            c.metric = GetParam();
+            c.metricArg = 2.5;
+            c.contents = contents;
+            c.q = 17;
+            c.n = n;
+            c.d = n % 2 ? 9 : 100;
+            c.k = 1;
+            c.seed = uint32_t(n);
+            ASSERT_NO_FATAL_FAILURE(
+                    expectCanonical<float>(c, choicesOf(cpu::Variant::Auto)));
+            ASSERT_NO_FATAL_FAILURE(
+                    expectCanonical<double>(c, choicesOf(cpu::Variant::Var1)));
+        }
+    }
+}
+
 TEST_P(CpuCertified, AnyBatchHasTheSameBits) {
     CpuCase c;
     c.mode = SearchMode::Certified;
