@@ -1,0 +1,83 @@
+/// The copy of the vectors that certified searches on tensor cores keep: it
+/// follows the vectors, whatever changes them.
+
+#include <random>
+
+#include <faiss/IndexFlat.h>
+
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "tests/flat/IndexHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+std::vector<float> components(int64_t count, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<float> x(count);
+    for (float& one : x) {
+        one = std::uniform_real_distribution<float>(0.f, 1.f)(random);
+    }
+    return x;
+}
+
+class SearchImages : public testing::Test {};
+
+TEST_F(SearchImages, SmallFollowsTheVectors) {
+    const int d = 12;
+    const int64_t n = 9000;
+    const auto queries = components(40 * d, 2);
+    const auto first = components(n * d, 1);
+    auto second = components(n * d, 3);
+    for (float& x : second) {
+        x = 100 - x;
+    }
+    const auto join = [](std::vector<float> a, const std::vector<float>& b) {
+        a.insert(a.end(), b.begin(), b.end());
+        return a;
+    };
+    for (faiss::MetricType metric :
+         {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        for (bool useFloat16 : {false, true}) {
+            GpuIndexBitsFlatConfig config;
+            config.useFloat16 = useFloat16;
+            GpuIndexBitsFlat index(sharedResources(), d, metric, config);
+            config.keepSearchImage = false;
+            const auto expectFresh = [&](const std::vector<float>& x) {
+                GpuIndexBitsFlat fresh(sharedResources(), d, metric, config);
+                fresh.add(int64_t(x.size()) / d, x.data());
+                for (int again = 0; again < 2; ++again) {
+                    EXPECT_TRUE(sameOutput(
+                            searchOnHost(index, queries, 20),
+                            searchOnHost(fresh, queries, 20)))
+                            << "metric " << int(metric) << " float16 "
+                            << useFloat16 << " n " << index.ntotal;
+                }
+                EXPECT_EQ(index.stats().repeated, fresh.stats().repeated);
+                index.reset_stats();
+            };
+            index.add(n, first.data());
+            expectFresh(first);
+            index.add(n, second.data());
+            expectFresh(join(first, second));
+            index.reserve(50000);
+            expectFresh(join(first, second));
+            index.reset();
+            index.add(n, second.data()); // as many as at first
+            expectFresh(second);
+
+            faiss::IndexFlat cpu(d, metric);
+            cpu.add(n, first.data());
+            index.copyFrom(&cpu);
+            expectFresh(first);
+            cpu.reset();
+            cpu.add(n, second.data());
+            index.GpuIndexFlat::copyFrom(&cpu); // at equal size
+            expectFresh(second);
+            index.copyFrom(&cpu);
+            expectFresh(second);
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
