@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/cpu/ErrorBound.h"
 #include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/Run.h"
@@ -33,17 +34,13 @@ class CertifiedSearch {
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        Plan plan = planSearch(setup_, problem_, candidates_, false);
-        if (k_ == 1) {
+        const Plan plan = planCandidates(setup_);
+        const HeapSlack<T> slack = ErrorBound<T>(setup_, false).slack();
+        if (k_ == 1 && plan.variant == Variant::Var1 && slack.isOn) {
             // A heap whose limit is little more than the nearest key is as
-            // much work as that of a plain search.
-            const Plan one = planSearch(setup_, problem_, 1, false);
-            const HeapSlack<T> slack = ErrorBound<T>(setup_, false).slack();
-            if (one.variant == Variant::Var1 && slack.isOn) {
-                plan = one;
-                slack_ = slack;
-                candidates_ = std::min<idx_t>(4, setup_.numVectors);
-            }
+            // much work as that of a plain search, however many it holds.
+            candidates_ = std::min<idx_t>(4, setup_.numVectors);
+            slack_ = slack;
         }
         sumSquares();
         runCandidates(setup_.metric, &plan);
@@ -65,6 +62,21 @@ class CertifiedSearch {
     }
 
    private:
+    /// The variant is that of k: some candidates more are no reason for one
+    /// that is better for more of them.
+    Plan planCandidates(const Setup<T>& setup) const {
+        const Plan plan = planSearch(setup, problem_, candidates_, false);
+        if (plan.variant == Variant::Direct ||
+            problem_.choice.variant != Variant::Auto) {
+            return plan;
+        }
+        KnnProblem<T> problem = problem_;
+        problem.choice.variant = planSearch(setup, problem_, k_, false).variant;
+        return problem.choice.variant == plan.variant
+                ? plan
+                : planSearch(setup, problem, candidates_, false);
+    }
+
     /// Rows of the caller's queries of those that are left.
     std::vector<idx_t> rowsLeft() const {
         std::vector<idx_t> rows(left_);
@@ -117,8 +129,7 @@ class CertifiedSearch {
         setup.metric = metric;
         setup.kernels = metricKernelsFor<T>(metric, setup.target);
         setup.lengths = &lengths;
-        const Plan own =
-                plan ? *plan : planSearch(setup, problem_, candidates_, false);
+        const Plan own = plan ? *plan : planCandidates(setup);
         Certifier<T> certifier;
         certifier.kernels = kernels_;
         certifier.k = k_;
