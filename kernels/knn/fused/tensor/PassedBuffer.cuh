@@ -7,72 +7,49 @@
 namespace faiss_bits {
 
 /// A warp's buffer in shared memory: an atomic operation on a list takes far
-/// longer than the products of a tile, so that they are made 128 at a time,
+/// longer than the products of a tile, so that they are made 64 at a time,
 /// all in flight together. Rows of lists are told by number, so that a buffer
 /// outlives an item of work.
 class PassedBuffer {
    public:
-    static constexpr int kEntries = 128;
+    static constexpr int kEntries = 64;
 
     __device__ PassedBuffer(uint64_t* entries, const TensorScanParams& params)
             : entries_(entries), params_(params) {}
 
-    /// Appends one pair a bit. Of bit i the row is the lane's rows[i /
-    /// kColumns] and the column that of i mod kColumns: 8 for every two, as
-    /// fragments of tensor cores have it. All lanes of the warp call it.
+    /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
+    /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
+    /// that a lane has in a part of a fragment (PassTest).
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
-    template <int kRows, int kRowStep>
+    template <int kRows, int kColumns, int kRowStep>
     __device__ __forceinline__ void append(
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
-        constexpr int kColumns = 32 / kRows;
-        constexpr uint32_t kRowBits =
-                kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            if (row + rowOffset<kRowStep>(r) >= params_.numQueries) {
-                mask &= ~(kRowBits << (r * kColumns));
-            }
-        }
-        // Of a column that exists, or the last tile.
-        if (column + 4 * kColumns > params_.numVectors) {
-#pragma unroll
-            for (int c = 0; c < kColumns; ++c) {
-                if (column + columnOffset(c) >= params_.numVectors) {
-#pragma unroll
-                    for (int r = 0; r < kRows; ++r) {
-                        mask &= ~(1u << (r * kColumns + c));
-                    }
-                }
-            }
-        }
-        const uint32_t mine = __popc(mask);
-        const uint32_t total = __reduce_add_sync(kFullWarp, mine);
-        if (total > uint32_t(kEntries)) {
-            appendAtOnce<kRows, kRowStep>(params_, mask, row, column);
+        constexpr int kMany = 24;
+        uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
+        if (__popc(lanes) >= kMany) {
+            appendAtOnce<kRows, kColumns, kRowStep>(params_, mask, row, column);
             return;
         }
-        if (fill_ + total > uint32_t(kEntries)) {
-            flush();
+        // Mostly one bit of one lane.
+        while (lanes) {
+            if (fill_ > uint32_t(kEntries - kWarpSize)) {
+                flush();
+            }
+            if (mask) {
+                const uint32_t i = __ffs(mask) - 1;
+                mask &= mask - 1;
+                entries_[fill_ + __popc(lanes & lanesBefore())] =
+                        uint64_t(row + rowOffset<kRowStep>(i / kColumns))
+                                << 32 |
+                        (column + columnOffset(i % kColumns));
+            }
+            fill_ += __popc(lanes);
+            lanes = __ballot_sync(kFullWarp, mask != 0);
         }
-        uint32_t place = mine; // inclusive sum over the lanes
-#pragma unroll
-        for (int distance = 1; distance < kWarpSize; distance *= 2) {
-            const uint32_t other = __shfl_up_sync(kFullWarp, place, distance);
-            place += int(threadIdx.x % kWarpSize) >= distance ? other : 0;
-        }
-        place += fill_ - mine;
-        while (mask) {
-            const int i = __ffs(mask) - 1;
-            mask &= mask - 1;
-            entries_[place++] =
-                    uint64_t(row + rowOffset<kRowStep>(i / kColumns)) << 32 |
-                    (column + columnOffset(i % kColumns));
-        }
-        fill_ += total;
     }
 
     /// Empties the buffer into the lists. All lanes of the warp call it.
@@ -83,19 +60,28 @@ class PassedBuffer {
 
    private:
     template <int kRowStep>
-    static __device__ __forceinline__ uint32_t rowOffset(int r) {
-        return uint32_t(r / 2 * kRowStep + r % 2 * 8);
+    static __device__ __forceinline__ uint32_t rowOffset(uint32_t r) {
+        return r / 2 * kRowStep + r % 2 * 8;
     }
 
-    static __device__ __forceinline__ uint32_t columnOffset(int c) {
-        return uint32_t(c / 2 * 8 + c % 2);
+    static __device__ __forceinline__ uint32_t columnOffset(uint32_t c) {
+        return c / 2 * 8 + c % 2;
     }
 
+    static __device__ __forceinline__ uint32_t lanesBefore() {
+        uint32_t lanes;
+        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
+        return lanes;
+    }
+
+    /// Padding passes where a limit is infinite, or a value NaN.
     static __device__ __forceinline__ bool isAllowed(
             const TensorScanParams& params,
+            uint32_t row,
             uint32_t column) {
-        return !params.allowedBits ||
-                (params.allowedBits[column / 32] >> (column % 32) & 1);
+        return row < params.numQueries && column < params.numVectors &&
+                (!params.allowedBits ||
+                 (params.allowedBits[column / 32] >> (column % 32) & 1));
     }
 
     // Not members, so that the buffer stays in registers.
@@ -111,7 +97,7 @@ class PassedBuffer {
             const uint64_t entry = place < fill ? entries[place] : 0;
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
-            if (place < fill && isAllowed(params, column)) {
+            if (place < fill && isAllowed(params, row, column)) {
                 const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
                 if (slot < lists.capacity) {
                     lists.columns[size_t(row) * lists.capacity + slot] = column;
@@ -121,24 +107,22 @@ class PassedBuffer {
         __syncwarp();
     }
 
-    /// More than the buffer holds: one atomic operation a row and four lanes.
-    template <int kRows, int kRowStep>
+    /// Many pass: one atomic operation a row and four lanes.
+    template <int kRows, int kColumns, int kRowStep>
     static __device__ __noinline__ void appendAtOnce(
             const TensorScanParams& params,
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
-        constexpr int kColumns = 32 / kRows;
         const PassedLists& lists = params.passed;
         for (int r = 0; r < kRows; ++r) {
             uint32_t bits = mask >> (r * kColumns);
             bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
-            if (params.allowedBits) {
-                for (uint32_t left = bits; left; left &= left - 1) {
-                    const int c = __ffs(left) - 1;
-                    if (!isAllowed(params, column + columnOffset(c))) {
-                        bits &= ~(1u << c);
-                    }
+            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
+            for (uint32_t left = bits; left; left &= left - 1) {
+                const int c = __ffs(left) - 1;
+                if (!isAllowed(params, rowNow, column + columnOffset(c))) {
+                    bits &= ~(1u << c);
                 }
             }
             // The four lanes that share a row are neighbours.
@@ -151,7 +135,6 @@ class PassedBuffer {
                         __shfl_up_sync(kFullWarp, sum, distance, 4);
                 sum += lane >= distance ? other : 0;
             }
-            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
             uint32_t slot = 0;
             if (lane == 3 && sum > 0) {
                 slot = atomicAdd(&lists.counts[rowNow], sum);
@@ -169,119 +152,6 @@ class PassedBuffer {
     uint64_t* entries_; // shared, [kEntries]
     const TensorScanParams& params_;
     uint32_t fill_ = 0; // the same in all lanes
-};
-
-/// The rows of a lane's fragment: their constants, and what passes.
-///
-/// A fragment holds kBlocks blocks of 16 rows (of a warp) with kWidth columns:
-/// of lane l the rows l / 4 and l / 4 + 8 of every block, and the columns
-/// 8 j + 2 (l mod 4) and the next of each j; value [block][4 j + 2 half + odd].
-template <bool kIsL2, int kBlocks, int kWidth, int kRowStep>
-class PassTest {
-   public:
-    static constexpr int kRows = 2 * kBlocks;
-
-    /// row: of the fragment's first value in this lane.
-    __device__ __forceinline__ void start(
-            const TensorScanParams& params,
-            uint32_t row) {
-        row_ = row;
-        const float inverse = params.facts->inverse;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            const uint32_t i = row + r / 2 * kRowStep + r % 2 * 8;
-            const bool present = i < params.numQueries;
-            const float limit = present ? params.passed.limits[i] : 0.0f;
-            // Powers of two within 2^-120 and 2^120.
-            const float factor =
-                    inverse * (present ? params.inverses[i] : 1.0f);
-            if (kIsL2) {
-                factors_[r] = -2.0f * factor;
-                limits_[r] = present ? limit - params.queryNorms[i]
-                                     : __int_as_float(0xff800000);
-            } else {
-                limits_[r] = present ? -limit * (1.0f / factor)
-                                     : __int_as_float(0x7f800000);
-            }
-        }
-    }
-
-    /// Tests a fragment and appends what passed. norms: of the fragment's
-    /// columns, shared; column: the number of its first one.
-    __device__ __forceinline__ void run(
-            const float (&values)[kBlocks][kWidth / 2],
-            const float* norms,
-            uint32_t column,
-            PassedBuffer& buffer) const {
-        const int lane = threadIdx.x % 4;
-        bool hit[kGroups];
-        bool any = false;
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-            hit[g] = false;
-#pragma unroll
-            for (int j = g * kPairs; j < (g + 1) * kPairs; ++j) {
-                float2 norm = {};
-                if (kIsL2) {
-                    norm = *reinterpret_cast<const float2*>(
-                            norms + 8 * j + 2 * lane);
-                }
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
-                    hit[g] = hit[g] | passes(v[0], norm.x, r);
-                    hit[g] = hit[g] | passes(v[1], norm.y, r);
-                }
-            }
-            any = any | hit[g];
-        }
-        // Rare, so tested again to find out which, a group at a time.
-        if (!__any_sync(kFullWarp, any)) {
-            return;
-        }
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-            if (!__any_sync(kFullWarp, hit[g])) {
-                continue;
-            }
-            uint32_t mask = 0;
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                const int j = g * kPairs + p;
-                float2 norm = {};
-                if (kIsL2) {
-                    norm = *reinterpret_cast<const float2*>(
-                            norms + 8 * j + 2 * lane);
-                }
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
-                    const int bit = r * 2 * kPairs + 2 * p;
-                    mask |= passes(v[0], norm.x, r) ? 1u << bit : 0u;
-                    mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
-                }
-            }
-            buffer.append<kRows, kRowStep>(
-                    mask, row_, column + 8 * g * kPairs + 2 * lane);
-        }
-    }
-
-   private:
-    static constexpr int kPairs = 16 / kRows; // of columns, in a group of 32
-    static constexpr int kGroups = kWidth / 8 / kPairs;
-
-    /// Two instructions a value for L2, one for products. NaN passes.
-    __device__ __forceinline__ bool passes(float value, float norm, int r)
-            const {
-        if (kIsL2) {
-            return !(fmaf(factors_[r], value, norm) > limits_[r]);
-        }
-        return !(value < limits_[r]);
-    }
-
-    float limits_[kRows];
-    float factors_[kRows];
-    uint32_t row_;
 };
 
 } // namespace faiss_bits

@@ -9,7 +9,8 @@ namespace faiss_bits {
 
 namespace {
 
-/// Two tiles of queries where that leaves enough for a stream of vectors.
+/// Two tiles of queries, of which one is read ahead, where that leaves enough
+/// for a stream of vectors.
 void planShared(TensorScanParams& params, WgmmaShape shape, size_t bytes) {
     constexpr int kEnough = 5;
     for (params.queryBuffers = 2; params.queryBuffers > 0;
@@ -41,7 +42,7 @@ void launch(
     const size_t bytes = allowSharedBytes(kernel, layout.bytes);
     const unsigned blocks =
             std::min<unsigned>(params.items, device.multiprocessors);
-    kernel<<<blocks, kWgmmaThreads, bytes, stream>>>(params);
+    kernel<<<blocks, kShape.threads(), bytes, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
