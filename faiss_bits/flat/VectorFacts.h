@@ -22,7 +22,8 @@ class VectorFacts {
     /// While the stream is being captured into a graph nothing is found: no
     /// memory can be taken then, and the search finds it for itself.
     ///
-    /// Memory   4 n bytes of the device, if the metric has RowFacts; about 2 n d
+    /// Memory   4 n bytes of the device, if the metric has RowFacts; about 2 n
+    /// d
     ///          for an image. Where memory is short there is none, and the
     ///          search does without
     void giveTo(FlatKnnProblem& problem, const GpuContext& context);

@@ -119,8 +119,9 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
 ///          is wanted and not given, or for every query, and vector whose
 ///          facts are not given, where the metric is one of those with
-///          RowFacts, and with a filter for every vector of a tile. Certified: for 256 queries or so at a time also
-///          about 10 to 20 bytes for each of k places
+///          RowFacts, and with a filter for every vector of a tile. Certified:
+///          for 256 queries or so at a time also about 10 to 20 bytes for each
+///          of k places
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations and
 ///          one write and one read of the q x n distances; for k > kMaxSelectK

@@ -56,9 +56,9 @@ struct SurvivorOutput {
     void* outIds = nullptr;  ///< [firstRow + rows, k] of idType
     idx_t outStride = 0;     ///< elements from row to row of both; 0 = k
 
-    /// Of lists of float32 keys that may lack entries, k <= kMaxFinishK: [rows], the key up to
-    /// which a list has all that there are; infinity: all; NaN: the result is
-    /// not to be doubted. nullptr: nothing is asked.
+    /// Of lists of float32 keys that may lack entries, k <= kMaxFinishK:
+    /// [rows], the key up to which a list has all that there are; infinity:
+    /// all; NaN: the result is not to be doubted. nullptr: nothing is asked.
     const float* complete = nullptr;
     /// [rows, 2], written with `complete`: 1, 0 where a list had more entries
     /// than its capacity, or the k-th result is missing or beyond that key;

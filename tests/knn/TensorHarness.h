@@ -1,192 +1,13 @@
 /// Runs images and scans of tensor cores and checks what passed against exact
-/// keys, computed here in float64.
+/// keys.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
-#include "tests/common/HalfBits.h"
+#include "tests/knn/TensorCase.h"
 
 namespace faiss_bits::test {
-
-enum class TensorValues {
-    Uniform,
-    Integers,
-    Duplicates,
-    Scattered, ///< magnitudes from 1e-6 to 1e6
-    Infinities,
-    NaNs,
-    Denormals,
-    Huge, ///< around 1e30
-    Tiny, ///< around 1e-30
-    Far,  ///< an offset of 10,000
-};
-
-inline const char* nameOf(TensorValues values) {
-    static const char* const kNames[] = {
-            "uniform",
-            "integers",
-            "duplicates",
-            "scattered",
-            "infinities",
-            "NaN",
-            "denormals",
-            "huge",
-            "tiny",
-            "far"};
-    return kNames[int(values)];
-}
-
-struct TensorCase {
-    Metric metric = Metric::L2;
-    int64_t numQueries = 1;
-    int64_t n = 1;
-    int d = 1;
-    TensorValues values = TensorValues::Uniform;
-    TensorScanKernel kernel = TensorScanKernel::Auto;
-    DataType type = DataType::Float32;
-    uint32_t capacity = 0; ///< 0: enough for all
-    bool filtered = false;
-    int64_t addedLater = 0; ///< vectors written into the image by another call
-    unsigned seed = 1;
-
-    std::string name() const {
-        return "metric " + std::to_string(int(metric)) +
-                " q=" + std::to_string(numQueries) + " n=" + std::to_string(n) +
-                " d=" + std::to_string(d) + " " + nameOf(values) +
-                " kernel=" + std::to_string(int(kernel)) +
-                " type=" + std::to_string(int(type)) +
-                " capacity=" + std::to_string(capacity) +
-                (filtered ? " filtered" : "") +
-                " later=" + std::to_string(addedLater) +
-                " seed=" + std::to_string(seed);
-    }
-};
-
-inline std::vector<float> tensorRows(
-        const TensorCase& c,
-        int64_t rows,
-        std::mt19937& random) {
-    std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
-    std::uniform_real_distribution<float> around(-1.0f, 1.0f);
-    std::vector<float> out(size_t(rows) * c.d);
-    for (size_t i = 0; i < out.size(); ++i) {
-        const size_t row = i / c.d;
-        switch (c.values) {
-            case TensorValues::Uniform:
-                out[i] = uniform(random);
-                break;
-            case TensorValues::Integers:
-                out[i] = float(random() % 256);
-                break;
-            case TensorValues::Duplicates:
-                out[i] = row % 7 && i >= size_t(c.d) ? out[i - c.d]
-                                                     : around(random);
-                break;
-            case TensorValues::Scattered:
-                out[i] =
-                        around(random) * std::pow(10.0f, 6.0f * around(random));
-                break;
-            case TensorValues::Infinities:
-                out[i] = random() % (20 * c.d) == 0
-                        ? (random() % 2 ? INFINITY : -INFINITY)
-                        : around(random);
-                break;
-            case TensorValues::NaNs:
-                out[i] = random() % (20 * c.d) == 0 ? NAN : around(random);
-                break;
-            case TensorValues::Denormals:
-                out[i] = around(random) * 1e-39f;
-                break;
-            case TensorValues::Huge:
-                out[i] = around(random) * 1e30f;
-                break;
-            case TensorValues::Tiny:
-                out[i] = around(random) * 1e-30f;
-                break;
-            case TensorValues::Far:
-                out[i] = 10000.0f + uniform(random);
-                break;
-        }
-        if (c.type == DataType::Float16) {
-            out[i] = float16Value(float16Bits(out[i]));
-        } else if (c.type == DataType::BFloat16) {
-            out[i] = bfloat16Value(bfloat16Bits(out[i]));
-        }
-    }
-    return out;
-}
-
-inline std::vector<uint8_t> tensorBytes(
-        DataType type,
-        const std::vector<float>& values) {
-    std::vector<uint8_t> bytes(values.size() * sizeOf(type));
-    for (size_t i = 0; i < values.size(); ++i) {
-        const uint16_t half = type == DataType::Float16
-                ? float16Bits(values[i])
-                : bfloat16Bits(values[i]);
-        std::memcpy(
-                bytes.data() + i * sizeOf(type),
-                type == DataType::Float32 ? static_cast<const void*>(&values[i])
-                                          : &half,
-                sizeOf(type));
-    }
-    return bytes;
-}
-
-/// Rows, what the images want to know of them, and exact norms.
-struct TensorRows {
-    std::vector<float> values;
-    std::vector<float> norms;        // squared, float32
-    std::vector<float> inverseNorms; // -1: not fit
-    std::vector<double> lengths;
-    float greatest = 0;
-
-    TensorRows(std::vector<float> rows, int d) : values(std::move(rows)) {
-        for (size_t i = 0; i < values.size() / d; ++i) {
-            float norm = 0;
-            double sum = 0;
-            for (int c = 0; c < d; ++c) {
-                const float x = values[i * d + c];
-                norm += x * x;
-                sum += double(x) * x;
-                if (std::isfinite(x)) {
-                    greatest = std::max(greatest, std::abs(x));
-                }
-            }
-            norms.push_back(norm);
-            lengths.push_back(std::sqrt(sum));
-            const bool fit = norm >= 0x1p-80f && norm <= 0x1p120f;
-            inverseNorms.push_back(
-                    sum == 0      ? 0.0f
-                            : fit ? float(1 / std::sqrt(double(norm)))
-                                  : -1.0f);
-        }
-    }
-};
-
-inline double exactKey(
-        Metric metric,
-        const float* x,
-        const float* q,
-        int d,
-        double lengths) {
-    double sum = 0;
-    for (int c = 0; c < d; ++c) {
-        const double difference = double(x[c]) - double(q[c]);
-        sum += metric == Metric::L2 ? difference * difference
-                                    : -double(x[c]) * double(q[c]);
-    }
-    return metric != Metric::Cosine ? sum : lengths == 0 ? 0 : sum / lengths;
-}
 
 /// An image on the device, with its memory.
 class DeviceImage {
@@ -195,7 +16,8 @@ class DeviceImage {
             const TensorCase& c,
             const TensorRows& rows,
             bool areQueries,
-            cudaStream_t stream)
+            cudaStream_t stream,
+            const TensorImageFacts* vectorFacts = nullptr)
             : n_(int64_t(rows.norms.size())),
               memory_(tensorImageBytes(n_, c.d, areQueries), 0x7E),
               rows_(tensorBytes(c.type, rows.values)),
@@ -208,6 +30,7 @@ class DeviceImage {
         problem.d = c.d;
         problem.areQueries = areQueries;
         problem.greatest = greatest_.data();
+        problem.vectorFacts = vectorFacts;
         problem.image = image;
         const int64_t later = areQueries ? 0 : c.addedLater;
         for (int64_t first : {int64_t(0), n_ - later}) {
@@ -230,6 +53,7 @@ class DeviceImage {
                         c.type,
                         problem.n,
                         c.d,
+                        nullptr,
                         false,
                         greatest_.data(),
                         stream);
@@ -278,9 +102,13 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     const TensorRows queries(tensorRows(c, c.numQueries, random), c.d);
     const TestStream stream;
     const DeviceImage vectorImage(c, vectors, false, stream);
-    const DeviceImage queryImage(c, queries, true, stream);
-    const float vectorResidual =
-            downloadFrom(vectorImage.image.facts, 1)[0].residual;
+    const DeviceImage queryImage(
+            c,
+            queries,
+            true,
+            stream,
+            c.metric == Metric::L2 ? vectorImage.image.facts : nullptr);
+    const TensorImageFacts facts = downloadFrom(vectorImage.image.facts, 1)[0];
     const auto residuals =
             downloadFrom(queryImage.image.residuals, c.numQueries);
 
@@ -310,7 +138,8 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
                     queries.lengths[q] * (1 + 1e-12),
                     residuals[q],
                     vectors.lengths[v] * (1 + 1e-12),
-                    vectorResidual);
+                    facts.residual,
+                    facts.normError);
             if (c.metric == Metric::Cosine &&
                 (vectors.inverseNorms[v] < 0 || queries.inverseNorms[q] < 0)) {
                 error[v] = INFINITY;
@@ -401,8 +230,11 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
                     (isFirst ||
                      (std::isfinite(error) &&
                       (key <= limit - error || limit == INFINITY)));
+            // What was added later may be too long for the norms' scale.
+            const bool isCut = c.metric == Metric::L2 &&
+                    double(vectors.norms[v]) * facts.normScale > 65504;
             const bool mustNot = !isAllowed ||
-                    (std::isfinite(error) && std::isfinite(key) &&
+                    (std::isfinite(error) && !isCut && std::isfinite(key) &&
                      (key > limit + error || limit == -INFINITY));
             must += mustPass;
             may += !mustNot;

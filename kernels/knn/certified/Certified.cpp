@@ -266,8 +266,8 @@ CertifiedParams Certifier::enter(idx_t firstQuery, idx_t count) {
 }
 
 void Certifier::scanAgain(const CertifiedParams& params) {
-    launchesFor(p_.metric)
-            .scanAgain(scanOf(params), p_.device.multiprocessors, stream_);
+    launchesFor(p_.metric).scanAgain(
+            scanOf(params), p_.device.multiprocessors, stream_);
 }
 
 void Certifier::finish(idx_t firstQuery, idx_t count) {

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/common/GridLaunch.h"
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/GridLaunch.h"
 #include "kernels/knn/certified/CertifiedLaunch.h"
 #include "kernels/knn/certified/Rescore.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"

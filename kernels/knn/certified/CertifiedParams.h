@@ -48,6 +48,7 @@ struct CertifiedParams {
     // from which for L2 a center was subtracted: the greatest |x - x'| of all
     // vectors, on the device; |q - q'|; and |q|^2 in float32.
     const float* imageResidual = nullptr;
+    const float* imageNormError = nullptr; // of |x|^2, the same way
     const float* queryResiduals = nullptr; // [rows]
     const float* queryNorms = nullptr;     // [rows]
     float metricArg = 2;

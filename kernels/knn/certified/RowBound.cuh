@@ -24,6 +24,7 @@ struct RowBound {
     bool ofImages = false;
     int d = 0;
     double imageResidual = 0; // of all vectors
+    double imageNormError = 0;
 
     /// Most that the key of a vector at distance c, rounded to float32, may
     /// differ from its approximate key; infinity where the approximation may
@@ -35,11 +36,16 @@ struct RowBound {
         double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
         double greatestTerm;
         if (ofImages) {
-            const double x =
-                    bound.ofProducts ? greatest : norm + sqrt(size);
+            const double x = bound.ofProducts ? greatest : norm + sqrt(size);
             return error +
                     tensorScanError(
-                            kMetric, d, norm, residual, x, imageResidual);
+                            kMetric,
+                            d,
+                            norm,
+                            residual,
+                            x,
+                            imageResidual,
+                            imageNormError);
         }
         if constexpr (
                 kMetric != Metric::L2 && kMetric != Metric::InnerProduct) {
@@ -91,6 +97,7 @@ __device__ __forceinline__ RowBound<kMetric> imageBound(
     result.residual =
             double(params.queryResiduals[row]) + result.norm * 0x1.1p-24;
     result.imageResidual = double(*params.imageResidual);
+    result.imageNormError = double(*params.imageNormError);
     if (params.bound.ofProducts) {
         result.greatest =
                 sqrt(double(*params.greatestNorm) * 2 + 0x1p-100) * up;
@@ -101,8 +108,10 @@ __device__ __forceinline__ RowBound<kMetric> imageBound(
 /// The bound of a row: the norms are computed by the whole block. `shared` has
 /// room for two values a warp. Begins and ends with the block in step.
 template <Metric kMetric, int Threads>
-__device__ __forceinline__ RowBound<kMetric>
-rowBound(const CertifiedParams& params, uint32_t row, double* shared) {
+__device__ __forceinline__ RowBound<kMetric> rowBound(
+        const CertifiedParams& params,
+        uint32_t row,
+        double* shared) {
     if (params.imageResidual) {
         return imageBound<kMetric>(params, row);
     }

@@ -180,8 +180,8 @@ struct ScanAgain {
             return;
         }
         if constexpr (!ScanTerms<kMetric>::kExact) {
-            const double error =
-                    distance * ScanTerms<kMetric>::relativeError(params.search.d);
+            const double error = distance *
+                    ScanTerms<kMetric>::relativeError(params.search.d);
             // Rounded to float32 it is as the canonical one, mostly. NaN is.
             if (canonical::toFloat32(distance - error) !=
                         canonical::toFloat32(distance + error) &&

@@ -101,7 +101,9 @@ struct ScanTile {
             // Those behind the last are zeros, which no sum notices.
 #pragma unroll
             for (int c = 0; c < kDepth; c += kSlots) {
-                addComponent(step % 2, c + threadIdx.x / kWarpSize, sums);
+                if (step * kDepth + c < params.d) {
+                    addComponent(step % 2, c + threadIdx.x / kWarpSize, sums);
+                }
             }
             if (step + 1 < steps) {
                 store((step + 1) % 2, next);
@@ -123,8 +125,10 @@ struct ScanTile {
         return (b / 2 * kVectorLanes + lane) * 2 + b % 2;
     }
 
-    __device__ __forceinline__ void
-    addComponent(int buffer, int c, Sums& sums) {
+    __device__ __forceinline__ void addComponent(
+            int buffer,
+            int c,
+            Sums& sums) {
         const double* row = shared.components[buffer][c];
         double x[kVectorsOfLane];
         double q[kQueriesOfLane];
@@ -214,8 +218,9 @@ struct ScanTile {
         }
     }
 
-    __device__ __forceinline__ void
-    store(int buffer, const float (&next)[kRows / kWarps]) {
+    __device__ __forceinline__ void store(
+            int buffer,
+            const float (&next)[kRows / kWarps]) {
         double* row = shared.components[buffer][threadIdx.x % kWarpSize];
 #pragma unroll
         for (int i = 0; i < kRows / kWarps; ++i) {

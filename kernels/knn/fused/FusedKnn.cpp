@@ -133,8 +133,7 @@ class FusedRun {
         PassedLists lists;
         lists.limits = scratch_.limits;
         lists.counts = scratch_.counts;
-        lists.columns =
-                reinterpret_cast<uint32_t*>(scratch_.certified.columns);
+        lists.columns = reinterpret_cast<uint32_t*>(scratch_.certified.columns);
         lists.capacity = plan_.capacity;
         scratch_.scan->run(params, lists, stream_);
 
@@ -182,10 +181,7 @@ class FusedRun {
         sample.numQueries = count;
         if (scratch_.roundedQueries) {
             runToBFloat16(
-                    queries,
-                    count * p_.d,
-                    scratch_.roundedQueries,
-                    stream_);
+                    queries, count * p_.d, scratch_.roundedQueries, stream_);
             sample.queries = scratch_.roundedQueries;
         }
         if (scratch_.queryFacts) {

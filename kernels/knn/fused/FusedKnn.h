@@ -21,8 +21,8 @@ struct FusedPlan {
     uint32_t samples = 0;
     uint32_t rank = 0; // of the sample: the limit
     uint32_t room = 0;
-    uint32_t capacity = 0; // of a list
-    idx_t tileQueries = 0; // scanned for together
+    uint32_t capacity = 0;   // of a list
+    idx_t tileQueries = 0;   // scanned for together
     idx_t sampleQueries = 0; // of which distances to the sample are in memory
     size_t bytes = 0;
 

@@ -16,8 +16,8 @@ class FusedScan {
    public:
     virtual ~FusedScan() = default;
 
-    /// A sample of the vectors, [samples, d] of the method's sampleType, and its
-    /// squared norms, if they are known.
+    /// A sample of the vectors, [samples, d] of the method's sampleType, and
+    /// its squared norms, if they are known.
     struct Sample {
         const void* vectors = nullptr;
         const float* norms = nullptr;

@@ -9,7 +9,8 @@ namespace faiss_bits {
 /// them: a limit for each query.
 struct SampleLimitParams {
     CertifiedParams search; // rows and queries are read
-    // [rows, samples], as a DistanceMethod has it, or written by launchSampleFew
+    // [rows, samples], as a DistanceMethod has it, or written by
+    // launchSampleFew
     float* values = nullptr;
     const float* columnBias = nullptr; // [samples]: norms to add, or nullptr
     uint32_t samples = 0;              // kMostSamples at most

@@ -59,9 +59,8 @@ uint32_t samplesOf(const FlatKnnProblem& p) {
 }
 
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
-    if (p.mode != SearchMode::Certified || p.allowedBits ||
-        p.k > kMaxFinishK || p.numVectors < kLeastVectors ||
-        p.numVectors < kLeastShare * p.k) {
+    if (p.mode != SearchMode::Certified || p.allowedBits || p.k > kMaxFinishK ||
+        p.numVectors < kLeastVectors || p.numVectors < kLeastShare * p.k) {
         return {};
     }
     FusedPlan plan;

@@ -9,15 +9,15 @@ namespace faiss_bits {
 struct FusedScratch {
     float* sample = nullptr;        // [samples, d]
     void* roundedQueries = nullptr; // [sampleQueries, d], bfloat16
-    float* sampleNorms = nullptr;  // [samples], L2 by products
-    float* sampleFacts = nullptr;  // [samples], metrics with RowFacts
-    float* queryFacts = nullptr;   // [sampleQueries], the same
-    void* product = nullptr;       // of the sampling method
-    float* distances = nullptr;    // [sampleQueries, samples]
-    float* limits = nullptr;       // [tileQueries]
-    float* complete = nullptr;     // [tileQueries]
-    uint32_t* counts = nullptr;    // [tileQueries]
-    CertifiedScratch certified;    // columns and entries: the lists
+    float* sampleNorms = nullptr;   // [samples], L2 by products
+    float* sampleFacts = nullptr;   // [samples], metrics with RowFacts
+    float* queryFacts = nullptr;    // [sampleQueries], the same
+    void* product = nullptr;        // of the sampling method
+    float* distances = nullptr;     // [sampleQueries, samples]
+    float* limits = nullptr;        // [tileQueries]
+    float* complete = nullptr;      // [tileQueries]
+    uint32_t* counts = nullptr;     // [tileQueries]
+    CertifiedScratch certified;     // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;
 
     FusedScratch(

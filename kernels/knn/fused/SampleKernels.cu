@@ -131,8 +131,10 @@ __global__ void subtractKernel(
     }
 }
 
-__global__ void
-toBFloat16Kernel(const float* values, idx_t count, __nv_bfloat16* out) {
+__global__ void toBFloat16Kernel(
+        const float* values,
+        idx_t count,
+        __nv_bfloat16* out) {
     for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
          i += idx_t(gridDim.x) * kThreads) {
         out[i] = __float2bfloat16(values[i]);

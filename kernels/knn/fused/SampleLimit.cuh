@@ -38,10 +38,11 @@ struct SampleLimit {
         if (kMetric == Metric::L2) {
             key = fmax(key, 0.0);
         }
+        key += sampleError(bound, key);
         if (threadIdx.x == 0) {
             // Keys of all vectors up to this one are not above the limit.
             float limit = __double2float_ru(key + bound.at(key));
-            float complete = float(key); // which it was
+            float complete = __double2float_rd(key);
             if (!(limit < __uint_as_float(0x7f800000u))) {
                 limit = complete = __uint_as_float(0x7f800000u);
             }
@@ -57,12 +58,27 @@ struct SampleLimit {
     }
 
    private:
+    /// What the distances to a sample in bfloat16 are off by, some deviations
+    /// of it: the limit is of the asked rank with it. Nothing rests on it.
+    __device__ __forceinline__ double sampleError(
+            const RowBound<kMetric>& bound,
+            double key) const {
+        if (!params.search.imageResidual) {
+            return 0;
+        }
+        const double x =
+                kMetric == Metric::L2 ? bound.norm + sqrt(key) : bound.greatest;
+        return 0x1p-6 * bound.norm * x * rsqrt(double(params.search.d));
+    }
+
     __device__ __forceinline__ static uint32_t column(int i) {
         return i * kSampleLimitThreads + threadIdx.x;
     }
 
-    __device__ __forceinline__ void
-    load(uint32_t row, float squaredNorm, float (&keys)[Items]) {
+    __device__ __forceinline__ void load(
+            uint32_t row,
+            float squaredNorm,
+            float (&keys)[Items]) {
         const float* values = params.values + int64_t(row) * params.samples;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
@@ -101,7 +117,8 @@ struct SampleLimit {
         constexpr uint32_t kMostSteps = 8;
         const uint64_t entry = params.rank <= kMostSteps
                 ? stepTo(params.rank, forEach)
-                : Narrow{shared.narrow}.limit(forEach, params.rank, params.room);
+                : Narrow{shared.narrow}.limit(
+                          forEach, params.rank, params.room);
         return keyValue(entryKey(entry));
     }
 

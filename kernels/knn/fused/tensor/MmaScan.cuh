@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/knn/fused/tensor/MmaShape.h"
-#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
+#include "kernels/knn/fused/tensor/PassTest.cuh"
 
 namespace faiss_bits {
 
@@ -67,7 +67,12 @@ struct MmaScanBody {
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
                         warp * PassedBuffer::kEntries,
                 params);
-        PassTest<kIsL2, kBlocks, kWidth, 16> test;
+        PassTest<
+                kIsL2 ? ScanNorms::ToBeAdded : ScanNorms::None,
+                kBlocks,
+                kWidth,
+                16>
+                test;
         float values[kBlocks][kWidth / 2];
         for (uint32_t item = blockIdx.x; item < params.items;
              item += gridDim.x) {

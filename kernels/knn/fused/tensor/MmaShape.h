@@ -35,7 +35,7 @@ struct MmaSharedLayout {
               stages(resident ? slabs * slabBytes : 0),
               norms(stages + numStages * stageBytes),
               passed(norms + (numStages + 1) * kMmaVectors * 4),
-              bytes(passed + kMmaThreads / 32 * 128 * 8) {}
+              bytes(passed + kMmaThreads / 32 * 64 * 8) {}
 };
 
 /// 3 stages, or 2 where a block of the device has too little memory.

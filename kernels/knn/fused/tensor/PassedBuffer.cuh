@@ -7,32 +7,31 @@
 namespace faiss_bits {
 
 /// A warp's buffer in shared memory: an atomic operation on a list takes far
-/// longer than the products of a tile, so that they are made 128 at a time,
+/// longer than the products of a tile, so that they are made 64 at a time,
 /// all in flight together. Rows of lists are told by number, so that a buffer
 /// outlives an item of work.
 class PassedBuffer {
    public:
-    static constexpr int kEntries = 128;
+    static constexpr int kEntries = 64;
 
     __device__ PassedBuffer(uint64_t* entries, const TensorScanParams& params)
             : entries_(entries), params_(params) {}
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
     /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
-    /// that a lane has in a fragment (PassTest).
+    /// that a lane has in a part of a fragment (PassTest).
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
-    template <int kRows, int kRowStep>
+    template <int kRows, int kColumns, int kRowStep>
     __device__ __forceinline__ void append(
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
-        constexpr int kColumns = 32 / kRows;
         constexpr int kMany = 24;
         uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
         if (__popc(lanes) >= kMany) {
-            appendAtOnce<kRows, kRowStep>(params_, mask, row, column);
+            appendAtOnce<kRows, kColumns, kRowStep>(params_, mask, row, column);
             return;
         }
         // Mostly one bit of one lane.
@@ -41,7 +40,7 @@ class PassedBuffer {
                 flush();
             }
             if (mask) {
-                const int i = __ffs(mask) - 1;
+                const uint32_t i = __ffs(mask) - 1;
                 mask &= mask - 1;
                 entries_[fill_ + __popc(lanes & lanesBefore())] =
                         uint64_t(row + rowOffset<kRowStep>(i / kColumns))
@@ -61,12 +60,12 @@ class PassedBuffer {
 
    private:
     template <int kRowStep>
-    static __device__ __forceinline__ uint32_t rowOffset(int r) {
-        return uint32_t(r / 2 * kRowStep + r % 2 * 8);
+    static __device__ __forceinline__ uint32_t rowOffset(uint32_t r) {
+        return r / 2 * kRowStep + r % 2 * 8;
     }
 
-    static __device__ __forceinline__ uint32_t columnOffset(int c) {
-        return uint32_t(c / 2 * 8 + c % 2);
+    static __device__ __forceinline__ uint32_t columnOffset(uint32_t c) {
+        return c / 2 * 8 + c % 2;
     }
 
     static __device__ __forceinline__ uint32_t lanesBefore() {
@@ -109,13 +108,12 @@ class PassedBuffer {
     }
 
     /// Many pass: one atomic operation a row and four lanes.
-    template <int kRows, int kRowStep>
+    template <int kRows, int kColumns, int kRowStep>
     static __device__ __noinline__ void appendAtOnce(
             const TensorScanParams& params,
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
-        constexpr int kColumns = 32 / kRows;
         const PassedLists& lists = params.passed;
         for (int r = 0; r < kRows; ++r) {
             uint32_t bits = mask >> (r * kColumns);
@@ -154,119 +152,6 @@ class PassedBuffer {
     uint64_t* entries_; // shared, [kEntries]
     const TensorScanParams& params_;
     uint32_t fill_ = 0; // the same in all lanes
-};
-
-/// The rows of a lane's fragment: their constants, and what passes.
-///
-/// A fragment holds kBlocks blocks of 16 rows (of a warp) with kWidth columns:
-/// of lane l the rows l / 4 and l / 4 + 8 of every block, and the columns
-/// 8 j + 2 (l mod 4) and the next of each j; value [block][4 j + 2 half + odd].
-template <bool kIsL2, int kBlocks, int kWidth, int kRowStep>
-class PassTest {
-   public:
-    static constexpr int kRows = 2 * kBlocks;
-
-    /// row: of the fragment's first value in this lane.
-    __device__ __forceinline__ void start(
-            const TensorScanParams& params,
-            uint32_t row) {
-        row_ = row;
-        const float inverse = params.facts->inverse;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            const uint32_t i = row + r / 2 * kRowStep + r % 2 * 8;
-            const bool present = i < params.numQueries;
-            const float limit = present ? params.passed.limits[i] : 0.0f;
-            // Powers of two within 2^-120 and 2^120.
-            const float factor =
-                    inverse * (present ? params.inverses[i] : 1.0f);
-            if (kIsL2) {
-                factors_[r] = -2.0f * factor;
-                limits_[r] = present ? limit - params.queryNorms[i]
-                                     : __int_as_float(0xff800000);
-            } else {
-                limits_[r] = present ? -limit * (1.0f / factor)
-                                     : __int_as_float(0x7f800000);
-            }
-        }
-    }
-
-    /// Tests a fragment and appends what passed. norms: of the fragment's
-    /// columns, shared; column: the number of its first one.
-    __device__ __forceinline__ void run(
-            const float (&values)[kBlocks][kWidth / 2],
-            const float* norms,
-            uint32_t column,
-            PassedBuffer& buffer) const {
-        const int lane = threadIdx.x % 4;
-        bool hit[kGroups];
-        bool any = false;
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-            hit[g] = false;
-#pragma unroll
-            for (int j = g * kPairs; j < (g + 1) * kPairs; ++j) {
-                float2 norm = {};
-                if (kIsL2) {
-                    norm = *reinterpret_cast<const float2*>(
-                            norms + 8 * j + 2 * lane);
-                }
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
-                    hit[g] = hit[g] | passes(v[0], norm.x, r);
-                    hit[g] = hit[g] | passes(v[1], norm.y, r);
-                }
-            }
-            any = any | hit[g];
-        }
-        // Rare, so tested again to find out which, a group at a time.
-        if (!__any_sync(kFullWarp, any)) {
-            return;
-        }
-#pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-            if (!__any_sync(kFullWarp, hit[g])) {
-                continue;
-            }
-            uint32_t mask = 0;
-#pragma unroll
-            for (int p = 0; p < kPairs; ++p) {
-                const int j = g * kPairs + p;
-                float2 norm = {};
-                if (kIsL2) {
-                    norm = *reinterpret_cast<const float2*>(
-                            norms + 8 * j + 2 * lane);
-                }
-#pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
-                    const int bit = r * 2 * kPairs + 2 * p;
-                    mask |= passes(v[0], norm.x, r) ? 1u << bit : 0u;
-                    mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
-                }
-            }
-            buffer.append<kRows, kRowStep>(
-                    mask, row_, column + 8 * g * kPairs + 2 * lane);
-        }
-    }
-
-   private:
-    static constexpr int kPairs = 16 / kRows; // of columns, in a group of 32
-    static constexpr int kGroups = kWidth / 8 / kPairs;
-
-    /// Two instructions a value for L2, one for products. NaN passes.
-    __device__ __forceinline__ bool passes(float value, float norm, int r)
-            const {
-        if (kIsL2) {
-            return !(fmaf(factors_[r], value, norm) > limits_[r]);
-        }
-        return !(value < limits_[r]);
-    }
-
-    float limits_[kRows];
-    float factors_[kRows];
-    uint32_t row_;
 };
 
 } // namespace faiss_bits

@@ -10,8 +10,8 @@ namespace faiss_bits {
 
 SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
         : samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))) {
-    void* memory = slices.take<uint8_t>(
-            tensorImageBytes(p.numVectors, p.d, false));
+    void* memory =
+            slices.take<uint8_t>(tensorImageBytes(p.numVectors, p.d, false));
     if (memory) {
         image = tensorImageAt(memory, p.numVectors, p.d, false);
     }
@@ -35,10 +35,6 @@ void runSearchImage(
         const FlatKnnProblem& p,
         const SearchImage& made,
         cudaStream_t stream) {
-    float* greatest = nullptr;
-    if (!p.greatestNorm) {
-        greatest = made.scratch_;
-    }
     runGatherSample(p, made.samples, made.wide_, stream);
     if (made.center) {
         runCenter(
@@ -62,16 +58,16 @@ void runSearchImage(
                 made.sampleNorms,
                 stream);
     }
-    if (greatest) {
-        runGreatestComponent(
-                p.vectors,
-                p.dataType,
-                p.numVectors,
-                p.d,
-                false,
-                greatest,
-                stream);
-    }
+    float* greatest = made.scratch_;
+    runGreatestComponent(
+            p.vectors,
+            p.dataType,
+            p.numVectors,
+            p.d,
+            made.center,
+            false,
+            greatest,
+            stream);
     TensorImageProblem image;
     image.rows = p.vectors;
     image.type = p.dataType;
@@ -79,7 +75,6 @@ void runSearchImage(
     image.d = p.d;
     image.center = made.center;
     image.greatest = greatest;
-    image.greatestNorm = p.greatestNorm;
     image.image = made.image;
     runTensorImage(image, stream);
 }

@@ -34,7 +34,7 @@ struct SearchImage {
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors.
-/// Cost   one read of the vectors, or two without greatestNorm
+/// Cost   two reads of the vectors
 void runSearchImage(
         const FlatKnnProblem& problem,
         const SearchImage& image,

@@ -65,6 +65,9 @@ class TensorFusedScan : public FusedScan {
         image.n = params.rows;
         image.d = p.d;
         image.areQueries = true;
+        if (p.metric == Metric::L2) {
+            image.vectorFacts = vectors_.image.facts;
+        }
         image.image = queryImage();
         runTensorImage(image, stream);
         runSquaredNorms(
@@ -76,6 +79,7 @@ class TensorFusedScan : public FusedScan {
                 queryNorms_,
                 stream);
         params.imageResidual = &vectors_.image.facts->residual;
+        params.imageNormError = &vectors_.image.facts->normError;
         params.queryResiduals = image.image.residuals;
         params.queryNorms = queryNorms_;
         return queries;

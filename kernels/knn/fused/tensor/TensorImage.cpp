@@ -22,6 +22,7 @@ TensorImage slicesOf(
         image.residuals = slices.take<float>(layout.capacity);
     } else {
         image.norms = slices.take<float>(layout.capacity);
+        image.normSteps = slices.take<uint16_t>(layout.capacity * 16);
         image.facts = slices.take<TensorImageFacts>(1);
     }
     return image;

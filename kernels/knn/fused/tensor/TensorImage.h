@@ -44,20 +44,30 @@ struct TensorImageLayout {
     }
 };
 
-/// What scale an image has, and what it lost. In device memory.
+/// What scales an image has, and what it lost. In device memory.
 struct TensorImageFacts {
-    float scale = 1;    ///< a power of two: x' = image / scale
-    float inverse = 1;  ///< 1 / scale
-    float residual = 0; ///< greatest |x - x'| of the rows that are finite
+    float scale = 1;       ///< a power of two: x' = image / scale
+    float inverse = 1;     ///< 1 / scale
+    float residual = 0;    ///< greatest |x - x'| of the rows that are finite
+    float normScale = 1;   ///< a power of two: |x|^2 = norm step / normScale
+    float normInverse = 1; ///< 1 / normScale
+    float normError = 0;   ///< how far a norm step is from |x|^2, at most
 };
 
 /// Pointers into an image, on the device. Those of queries have a scale a row
 /// (`inverses`, `residuals`), those of vectors one for all (`facts`).
 struct TensorImage {
     void* pieces = nullptr;
-    float* norms = nullptr;     ///< [capacity], vectors: |x|^2, +inf behind
-    float* inverses = nullptr;  ///< [capacity], queries: 1 / scale
-    float* residuals = nullptr; ///< [capacity], queries: |q - q'|
+    /// Vectors: [capacity] |x|^2, +inf behind.
+    float* norms = nullptr;
+    /// Vectors: [capacity, 16] |x|^2 normScale as a sum of three float16
+    /// numbers and zeros, laid out as a slab of 32-byte rows: a step of 16
+    /// components more makes the norm part of the product. At most 65504: what
+    /// is longer than the scale is for seems nearer than it is, and passes.
+    /// +inf behind.
+    void* normSteps = nullptr;
+    float* inverses = nullptr;         ///< [capacity], queries: 1 / scale
+    float* residuals = nullptr;        ///< [capacity], queries: |q - q'|
     TensorImageFacts* facts = nullptr; ///< vectors
 };
 
@@ -86,24 +96,25 @@ struct TensorImageProblem {
     /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows;
     /// nullptr otherwise.
     const float* inverseNorms = nullptr;
-    /// One float: the greatest finite |component| of the vectors
-    /// (runGreatestComponent); read for first = 0. It decides precision, never
-    /// correctness: what is larger than the image can hold is cut to its
+    /// One float: the greatest finite |component| of the vectors less the
+    /// center (runGreatestComponent); read for first = 0. It decides precision,
+    /// never correctness: what is larger than the image can hold is cut to its
     /// largest number, and counts in the residual. Vectors without
     /// inverseNorms.
     const float* greatest = nullptr;
-    /// Or one float: the greatest squared norm, whose root no component is
-    /// above. Read where it is given.
-    const float* greatestNorm = nullptr;
+    /// Of the vectors that the queries will meet, for L2: their scale has to
+    /// suit that of the norms. Queries; nullptr otherwise.
+    const TensorImageFacts* vectorFacts = nullptr;
     TensorImage image;
 };
 
 /// Writes rows into an image, and the padding behind them.
 ///
 /// Result   image = float16(x scale), to nearest even, at most 65504; NaN and
-///          infinite components stay. The scale is a power of two in
-///          [2^-60, 2^60] that brings the greatest component to
-///          [2^14, 2^15): of the vectors, or of each query. Residuals are
+///          infinite components stay. The scale is a power of two that brings
+///          the greatest component, of the vectors or of each query, to
+///          [2^8, 2^9), within 2^-50 to 2^60 (queries: 2^-60, and so that
+///          0.5 scale scale' / normScale is in [2^-24, 2^15]). Residuals are
 ///          upper bounds, computed from the image as it is; rows with
 ///          components that are not finite have none (vectors), or infinity
 ///          (queries). Rows that have to pass always are NaN.
@@ -112,12 +123,14 @@ struct TensorImageProblem {
 /// Cost     one read of the rows, one write of the image
 void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream);
 
-/// *out = max(*out if `keep`, greatest finite |component| of n rows).
+/// *out = max(*out if `keep`, greatest finite |component| of n rows less the
+/// center, if there is one).
 void runGreatestComponent(
         const void* rows,
         DataType type,
         idx_t n,
         int d,
+        const float* center,
         bool keep,
         float* out,
         cudaStream_t stream);

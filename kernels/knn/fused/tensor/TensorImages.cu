@@ -4,6 +4,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
+#include "kernels/knn/fused/tensor/FiniteSize.cuh"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kPiece = 8; // components, 16 bytes
-constexpr uint32_t kInfinityBits = 0x7f800000u;
 
 unsigned blocksFor(idx_t threads) {
     return unsigned(std::clamp<idx_t>(
@@ -31,17 +31,21 @@ struct ImageParams {
     const float* norms;
     const float* inverseNorms;
     const float* center;
+    const TensorImageFacts* vectorFacts;
     TensorImage image;
 };
 
-/// The power of two that brings `greatest` to [2^14, 2^15), within 2^-60 to
-/// 2^60: the product of two scales, and its inverse, are then normal numbers.
-__device__ __forceinline__ float scaleFor(float greatest) {
-    if (!(greatest > 0.0f)) {
-        return 1.0f;
-    }
-    const int exponent = min(max(14 - ilogbf(greatest), -60), 60);
+__device__ __forceinline__ float powerOfTwo(int exponent) {
     return __int_as_float((exponent + 127) << 23);
+}
+
+/// Of what brings `greatest` to [2^8, 2^9), between `least` and `most`.
+__device__ __forceinline__ int exponentFor(
+        float greatest,
+        int least,
+        int most) {
+    const int exponent = greatest > 0.0f ? 8 - ilogbf(greatest) : 0;
+    return min(max(exponent, least), most);
 }
 
 template <class T>
@@ -73,10 +77,31 @@ __device__ __forceinline__ void readPiece(
     }
 }
 
-/// What is below infinity, as bits; 0 for the rest.
-__device__ __forceinline__ uint32_t finiteSize(float x) {
-    const uint32_t bits = __float_as_uint(x) & 0x7fffffffu;
-    return bits < kInfinityBits ? bits : 0;
+/// Three numbers of 11 bits hold the 24 bits of a float, down to 2^-25. NaN
+/// stays.
+__device__ __forceinline__ void writeNormStep(
+        const TensorImage& image,
+        idx_t row,
+        float norm,
+        bool present) {
+    float rest = norm * image.facts->normScale;
+    __half parts[kPiece] = {};
+    if (!present) {
+        parts[0] = __float2half_rn(rest);
+    } else if (rest > 65504.0f) {
+        parts[0] = __float2half_rn(65504.0f);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            parts[i] = __float2half_rn(rest);
+            rest -= __half2float(parts[i]);
+        }
+    }
+    const int rowInTile = int(row % TensorImageLayout::kTileRows);
+    uint4* step = static_cast<uint4*>(image.normSteps) + row * 2;
+    const int first = rowInTile / 4 % 2; // 32-byte swizzle
+    step[first] = *reinterpret_cast<const uint4*>(parts);
+    step[1 - first] = uint4{0, 0, 0, 0};
 }
 
 /// `Lanes` lanes a row, each a piece of 8 components at a time.
@@ -91,6 +116,15 @@ __global__ void __launch_bounds__(kThreads)
     const idx_t rounded = (count + kWarpSize - 1) / kWarpSize * kWarpSize;
     float most = 0.0f; // residual of this thread's rows
     const float sharedScale = AreQueries ? 1.0f : params.image.facts->scale;
+    // Inverse scales and norms are normal numbers, and so are their products.
+    int leastExponent = -60;
+    int mostExponent = 60;
+    if (AreQueries && params.vectorFacts) {
+        const int norms = ilogbf(params.vectorFacts->normInverse) +
+                ilogbf(params.vectorFacts->scale);
+        leastExponent = max(leastExponent, -23 - norms);
+        mostExponent = min(mostExponent, 16 - norms);
+    }
     // Whole warps stay in the loop, for the shuffles.
     for (idx_t i = (idx_t(blockIdx.x) * kThreads + threadIdx.x) / Lanes;
          i < rounded;
@@ -118,7 +152,8 @@ __global__ void __launch_bounds__(kThreads)
                         max(greatest,
                             __shfl_xor_sync(kFullWarp, greatest, distance));
             }
-            scale = scaleFor(__uint_as_float(greatest));
+            scale = powerOfTwo(exponentFor(
+                    __uint_as_float(greatest), leastExponent, mostExponent));
         }
         const idx_t row = params.first + i;
         uint8_t* slab = static_cast<uint8_t*>(params.image.pieces) +
@@ -192,11 +227,12 @@ __global__ void __launch_bounds__(kThreads)
                 most = fmaxf(most, residual);
             }
             if (lane == 0 && i < count) {
-                params.image.norms[row] = !present
-                        ? __uint_as_float(kInfinityBits)
-                        : params.center ? norm
-                        : params.norms  ? params.norms[i]
-                                        : 0.0f;
+                const float written = !present ? __uint_as_float(kInfinityBits)
+                        : params.center        ? norm
+                        : params.norms         ? params.norms[i]
+                                               : 0.0f;
+                params.image.norms[row] = written;
+                writeNormStep(params.image, row, written, present);
             }
         }
     }
@@ -215,29 +251,19 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void startFactsKernel(
         TensorImageFacts* facts,
         const float* greatest,
-        const float* greatestNorm,
-        bool centered) {
-    // A difference from the center, which lies among the vectors, is at most
-    // twice as large; if not, it is cut.
-    const float most = greatestNorm ? sqrtf(*greatestNorm)
-            : greatest              ? *greatest
-                                    : 1.0f;
-    const float scale = scaleFor(most * (centered ? 2.0f : 1.0f));
-    *facts = {scale, 1.0f / scale, 0.0f};
-}
-
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-        greatestComponentKernel(const T* x, idx_t count, unsigned* out) {
-    uint32_t most = 0;
-    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-         i += idx_t(gridDim.x) * kThreads) {
-        most = max(most, finiteSize(toFloat(x[i])));
-    }
-    most = __reduce_max_sync(kFullWarp, most);
-    if (threadIdx.x % kWarpSize == 0 && most > 0) {
-        atomicMax(out, most);
-    }
+        int d) {
+    const int scale = exponentFor(greatest ? *greatest : 1.0f, -50, 60);
+    // d components below 2^(9 - scale): the sum of their squares to 2^15.
+    const int log2d = 32 - __clz(d - 1);
+    const int norm = min(log2d + 2 * (9 - scale) - 15, 110);
+    *facts = {
+            powerOfTwo(scale),
+            powerOfTwo(-scale),
+            0.0f,
+            powerOfTwo(-norm),
+            powerOfTwo(norm),
+            // Half of the least float16.
+            powerOfTwo(max(norm - 25, -126))};
 }
 
 template <class T, int Lanes>
@@ -298,10 +324,10 @@ void check(const TensorImageProblem& problem) {
         return;
     }
     BITS_THROW_IF_NOT_FMT(problem.image.norms, "image.norms = nullptr");
+    BITS_THROW_IF_NOT_FMT(problem.image.normSteps, "image.normSteps = nullptr");
     BITS_THROW_IF_NOT_FMT(problem.image.facts, "image.facts = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            problem.greatest || problem.greatestNorm || problem.inverseNorms ||
-                    problem.first > 0,
+            problem.greatest || problem.inverseNorms || problem.first > 0,
             "greatest = nullptr");
 }
 
@@ -322,13 +348,13 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             problem.norms,
             problem.inverseNorms,
             problem.center,
+            problem.vectorFacts,
             problem.image};
     if (!problem.areQueries && problem.first == 0) {
         startFactsKernel<<<1, 1, 0, stream>>>(
                 problem.image.facts,
                 problem.inverseNorms ? nullptr : problem.greatest,
-                problem.inverseNorms ? nullptr : problem.greatestNorm,
-                problem.center != nullptr);
+                problem.d);
         BITS_CUDA_CHECK(cudaGetLastError());
     }
     if (params.end == params.first) {
@@ -343,43 +369,6 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             return launchFor<__nv_bfloat16>(params, problem.areQueries, stream);
     }
     throw Error(formatMessage("type = %d is unknown", int(problem.type)));
-}
-
-void runGreatestComponent(
-        const void* rows,
-        DataType type,
-        idx_t n,
-        int d,
-        bool keep,
-        float* out,
-        cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    BITS_THROW_IF_NOT_FMT(d >= 1, "d = %d is below 1", d);
-    BITS_THROW_IF_NOT_FMT(out, "out = nullptr");
-    BITS_THROW_IF_NOT_FMT(rows || n == 0, "rows = nullptr");
-    if (!keep) {
-        BITS_CUDA_CHECK(cudaMemsetAsync(out, 0, sizeof(float), stream));
-    }
-    if (n == 0) {
-        return;
-    }
-    const unsigned blocks = std::min(blocksFor(n * d), 8192u);
-    unsigned* bits = reinterpret_cast<unsigned*>(out);
-    switch (type) {
-        case DataType::Float32:
-            greatestComponentKernel<<<blocks, kThreads, 0, stream>>>(
-                    static_cast<const float*>(rows), n * d, bits);
-            break;
-        case DataType::Float16:
-            greatestComponentKernel<<<blocks, kThreads, 0, stream>>>(
-                    static_cast<const __half*>(rows), n * d, bits);
-            break;
-        case DataType::BFloat16:
-            greatestComponentKernel<<<blocks, kThreads, 0, stream>>>(
-                    static_cast<const __nv_bfloat16*>(rows), n * d, bits);
-            break;
-    }
-    BITS_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace faiss_bits

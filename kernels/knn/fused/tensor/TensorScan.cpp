@@ -41,6 +41,8 @@ void check(const TensorScanProblem& problem) {
     BITS_THROW_IF_NOT_FMT(problem.vectors.facts, "vectors.facts = nullptr");
     if (problem.metric == Metric::L2) {
         BITS_THROW_IF_NOT_FMT(problem.vectors.norms, "vectors.norms = nullptr");
+        BITS_THROW_IF_NOT_FMT(
+                problem.vectors.normSteps, "vectors.normSteps = nullptr");
         BITS_THROW_IF_NOT_FMT(problem.queryNorms, "queryNorms = nullptr");
     }
     BITS_THROW_IF_NOT_FMT(problem.passed.limits, "passed.limits = nullptr");
@@ -87,6 +89,7 @@ void runTensorScan(
     TensorScanParams params{};
     params.vectors = static_cast<const uint8_t*>(problem.vectors.pieces);
     params.norms = problem.vectors.norms;
+    params.normSteps = static_cast<const uint8_t*>(problem.vectors.normSteps);
     params.facts = problem.vectors.facts;
     params.queries = static_cast<const uint8_t*>(problem.queries.pieces);
     params.inverses = problem.queries.inverses;

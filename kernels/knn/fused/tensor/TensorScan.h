@@ -23,7 +23,8 @@ struct TensorScanProblem {
     idx_t numQueries = 0;
     idx_t numVectors = 0; ///< below 2^32 - 1024
     int d = 0;
-    TensorImage queries; ///< of at least numQueries rows
+    TensorImage queries; ///< of at least numQueries rows; for L2 made with the
+                         ///< facts of the vectors (else all may pass)
     TensorImage vectors; ///< of at least numVectors rows, written to there
     /// [numQueries] |q|^2 in float32: L2.
     const float* queryNorms = nullptr;

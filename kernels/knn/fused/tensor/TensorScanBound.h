@@ -22,19 +22,21 @@
 /// below 2^30 d < 2^53 (no overflow), and multiples of 2^-48, so that no
 /// product is lost below 2^-126.
 ///
-/// **L2.** Compared is a = fl(n_x - f <x', q'>) with t = fl(limit - n_q), where
-/// f = 2 / scales: it passes if not a > t.
-/// - n_x and n_q, sums of squares in float32 in any order: g(d + 1) of |x|^2
-/// and
-///   |q|^2, and d 2^-149 for squares below 2^-126;
-/// - the fused operation: u |a|, |a| <= |x|^2 + 2 |x'| |q'| and what these are
-///   off by, and 2^-150 where the result is subnormal;
-/// - t needs no term for what must pass: rounding is monotone, so that from
-///   a <= limit - n_q follows a = fl(a) <= t. What passes has limit - n_q >= a
-///   - u |a| (1 + 2 u): one more u |a|, taken for both.
-/// So |key - D| <= g(d + 3) (|x|^2 + |q|^2) + 4 u |x'| |q'| +
-/// 2 (conversion + product) + 2 d 2^-149; g(d + 8) covers it and products of
-/// small terms.
+/// **L2.** With F = 2 / scales, key = n_q - F a. Two ways to a:
+/// - wgmma: the norm is a step more (TensorImage::normSteps). Three float16
+///   numbers hold n_x but for normError; their products with a power of two are
+///   exact; the sums' sizes are now at most S' = |x'| |q'| + n_x / 2 in the
+///   units of x' and q', with at most d / 16 + 2 steps: the error of the
+///   product becomes (d + 32) v S'. Longer vectors than the scale is for are
+///   cut to a smaller norm: they seem nearer, and pass.
+/// - mma.sync: a = fl(F <x', q'> - n_x): u |a|, and 2^-150 if it is subnormal.
+/// A value passes if not a < t, t = fl(n_q - limit), scaled exactly. t needs no
+/// term for what must pass: rounding is monotone, so from a >= n_q - limit
+/// follows a = fl(a) >= t. What passes has n_q - limit <= a + u |a| (1 + 2 u).
+/// n_x and n_q are sums of squares in float32 in any order: g(d + 1) of |x|^2
+/// and |q|^2, and d 2^-149 for squares below 2^-126. So |key - D| <= g(d + 3)
+/// (|x|^2 + |q|^2) + normError + 4 u |x'| |q'| + 2 (conversion + product) + 2 d
+/// 2^-149; g(d + 8) covers it and products of small terms.
 ///
 /// **Inner product.** Compared is -<x', q'> with limit scale, both as they are
 /// in the accumulator: conversion + product, and 2 u |x'| |q'| for the rounding
@@ -82,18 +84,21 @@ namespace faiss_bits {
 /// vectorNorm      at least |x|: L2 |q| + sqrt(c) (see Range above), inner
 ///                 product the greatest of all; cosine: not read
 /// vectorResidual  TensorImageFacts::residual
+/// normError       TensorImageFacts::normError; L2 alone
 BITS_BOUND double tensorScanError(
         Metric metric,
         int d,
         double queryNorm,
         double queryResidual,
         double vectorNorm,
-        double vectorResidual) {
+        double vectorResidual,
+        double normError) {
     constexpr double kSafe = 0x1p120;
     // Of these very operations.
     constexpr double kUp = 1 + 0x1p-40;
     const double rounding = bounds::gamma(double(d) + 8);
-    const double cut = (double(d) + 16) * kTensorCoreUnit;
+    const double cut =
+            (double(d) + (metric == Metric::L2 ? 32 : 16)) * kTensorCoreUnit;
     if (!(cut < 0.5) || !(rounding < 0.5)) {
         return bounds::kInfinity;
     }
@@ -111,12 +116,14 @@ BITS_BOUND double tensorScanError(
             return bounds::kInfinity;
         }
     }
+    const double sums = imageQ * imageX +
+            (metric == Metric::L2 ? x * x / 2 * (1 + rounding) : 0);
     const double product = vectorResidual * imageQ + x * queryResidual +
-            cut / (1 - cut) * imageQ * imageX;
+            cut / (1 - cut) * sums;
     switch (metric) {
         case Metric::L2:
             return kUp *
-                    (2 * product + rounding * (x * x + q * q) +
+                    (2 * product + normError + rounding * (x * x + q * q) +
                      0x1p-22 * imageQ * imageX + (double(d) + 4) * 0x1p-147);
         case Metric::InnerProduct:
             return kUp * (product + 0x1p-22 * imageQ * imageX + 0x1p-147);

@@ -13,6 +13,7 @@ namespace faiss_bits {
 /// turn: those at work at a time read the same few chunks, from L2.
 struct TensorScanParams {
     const uint8_t* vectors;        // pieces of the image
+    const uint8_t* normSteps;      // of the image: L2 by wgmma
     const float* norms;            // [padded n], +inf behind n
     const TensorImageFacts* facts; // of the vectors
     const uint8_t* queries;        // pieces of the image

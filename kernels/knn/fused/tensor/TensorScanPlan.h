@@ -27,9 +27,13 @@ inline void planChunks(
     params.queryTiles =
             (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
     const uint64_t unitBytes = uint64_t(shape.unit) * shape.rowBytes;
+    // Items are counted in 32 bits.
+    constexpr uint64_t kMostItems = uint64_t(1) << 30;
+    const uint64_t fewest =
+            uint64_t(params.units) * params.queryTiles / kMostItems + 1;
     const uint64_t mostUnits = params.queryTiles <= 8
             ? params.units
-            : std::max<uint64_t>(kChunkBytes / unitBytes, 4);
+            : std::max<uint64_t>({kChunkBytes / unitBytes, 4, fewest});
     uint64_t best = ~uint64_t(0);
     auto consider = [&](uint64_t chunks) {
         chunks = std::clamp<uint64_t>(chunks, 1, params.units);
@@ -38,7 +42,7 @@ inline void planChunks(
         const uint64_t items = chunks * params.queryTiles;
         const uint64_t cost =
                 (items + blocks - 1) / blocks * (perChunk + kStart);
-        if (items < uint64_t(1) << 31 && cost < best) {
+        if (items < 2 * kMostItems && cost < best) {
             best = cost;
             params.unitsPerChunk = uint32_t(perChunk);
             params.items = uint32_t(items);

@@ -1,6 +1,5 @@
 /// Compiled for sm_90a alone, whose instructions other architectures lack.
 #include <algorithm>
-#include <cstdlib>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DynamicShared.h"
@@ -10,26 +9,17 @@ namespace faiss_bits {
 
 namespace {
 
-/// Turns want a tile of vectors in work and most of the next; then a second
-/// tile of queries, read ahead; then more stages.
+/// Two tiles of queries, of which one is read ahead, where that leaves enough
+/// for a stream of vectors.
 void planShared(TensorScanParams& params, WgmmaShape shape, size_t bytes) {
-    const int forTurns = 2 * params.slabs + 1;
-    params.queryBuffers = 2;
-#ifdef TENSOR_TUNE
-    if (getenv("BUFFERS")) params.queryBuffers = atoi(getenv("BUFFERS"));
-#endif
-    for (; params.queryBuffers > 0;
+    constexpr int kEnough = 5;
+    for (params.queryBuffers = 2; params.queryBuffers > 0;
          --params.queryBuffers) {
         for (params.stages = kMaxStages; params.stages > 1; --params.stages) {
             const WgmmaSharedLayout layout(
                     shape, params.slabs, params.stages, params.queryBuffers);
             if (size_t(layout.bytes) <= bytes &&
-                (params.stages >= std::max(forTurns, 5) ||
-                 params.queryBuffers == 1)) {
-                params.inTurn = params.stages >= forTurns;
-#ifdef TENSOR_TUNE
-                if (getenv("TURNS")) params.inTurn = params.inTurn && atoi(getenv("TURNS"));
-#endif
+                (params.stages >= kEnough || params.queryBuffers == 1)) {
                 return;
             }
         }

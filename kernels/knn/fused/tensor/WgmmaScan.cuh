@@ -7,11 +7,15 @@
 /// by: 256 queries x 128 vectors. Beyond, both stream: 128 x 256, as with 256
 /// columns a product reads less of shared memory, which the copies need too.
 ///
+/// L2: the norms of the vectors are a step of 16 components more
+/// (TensorImage::normSteps), whose products the accumulators begin with. To add
+/// them to every product afterwards takes longer than that.
+///
 /// Bound by: the products for d >= 64; below, the comparisons.
 #pragma once
 
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
-#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
+#include "kernels/knn/fused/tensor/PassTest.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
 
@@ -24,9 +28,13 @@ struct WgmmaScanBody {
     static constexpr WgmmaShape kShape{kRowBytes, kStreamed};
     static constexpr int kBlocks = kShape.blocks();
     static constexpr int kWidth = kShape.width();
-    static constexpr int kSlabBytes =
-            TensorImageLayout::kTileRows * kShape.rowBytes;
-    static constexpr int kBlockBytes = 64 * kShape.rowBytes;
+    static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
+    static constexpr int kBlockBytes = 64 * kRowBytes;
+    using Test = PassTest<
+            kIsL2 ? ScanNorms::InValues : ScanNorms::None,
+            kBlocks,
+            kWidth,
+            64>;
     static constexpr int kWarps = 4 * kShape.groups(); // that compare
 
     const TensorScanParams& params;
@@ -45,9 +53,8 @@ struct WgmmaScanBody {
     __device__ __forceinline__ uint64_t* queriesEmpty(int buffer) const {
         return full(2 * kMaxStages + 2 + buffer);
     }
-    __device__ __forceinline__ float* norms(int slot) const {
-        return reinterpret_cast<float*>(shared + layout.norms) +
-                slot * kShape.unit();
+    __device__ __forceinline__ uint8_t* normStepAt(int slot) const {
+        return shared + layout.norms + slot * kShape.normBytes();
     }
     __device__ __forceinline__ uint8_t* stageAt(int stage) const {
         return shared + layout.stages + stage * kShape.stageBytes();
@@ -113,14 +120,14 @@ struct WgmmaScanBody {
                     uint64_t* barrier = full(stage.at);
                     waitFor(empty(stage.at), stage.parity ^ 1);
                     uint32_t bytes = kShape.stageBytes();
-                    constexpr uint32_t kNormBytes = kShape.unit() * 4;
+                    constexpr uint32_t kNormBytes = kShape.normBytes();
                     const bool withNorms = kIsL2 && slab == 0;
                     arriveExpecting(
                             barrier, bytes + (withNorms ? kNormBytes : 0));
                     if (withNorms) {
                         copyBulk(
-                                norms(slot.at),
-                                params.norms + size_t(unit) * kShape.unit(),
+                                normStepAt(slot.at),
+                                params.normSteps + size_t(unit) * kNormBytes,
                                 kNormBytes,
                                 barrier);
                     }
@@ -150,7 +157,7 @@ struct WgmmaScanBody {
                     }
                     stage.next(params.stages);
                 }
-                slot.next(params.stages + 1);
+                slot.next(layout.slots);
             }
         }
     }
@@ -183,83 +190,63 @@ struct WgmmaScanBody {
                 __shfl_sync(kFullWarp, int(threadIdx.x) / kWarpSize - 4, 0);
         const int lane = threadIdx.x % kWarpSize;
         const int group = warp / 4;
-        const int half = group % 2; // of the queries
+        const int part = group % kShape.queryParts(); // of the queries
         PassedBuffer buffer(
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
                         warp * PassedBuffer::kEntries,
                 params);
-        PassTest<kIsL2, kBlocks, kWidth, 64> test;
+        Test test;
         float values[kBlocks][kWidth / 2];
         RingPlace stage;
         RingPlace slot;
         RingPlace queries;
-        const bool inTurn = kMayTakeTurns && params.inTurn;
-        if (inTurn && group == 1) {
-            giveTurn(0);
-        }
         for (uint32_t item = blockIdx.x; item < params.items;
              item += gridDim.x) {
             const uint32_t firstRow =
                     item % params.queryTiles * kShape.queries() +
-                    half * (64 * kBlocks);
+                    part * (64 * kBlocks);
             const bool active = firstRow < params.numQueries;
             test.start(params, firstRow + warp % 4 * 16 + lane / 4);
-            uint64_t a = 0;
+            Left left{};
+#pragma unroll
+            for (int r = 0; kIsL2 && r < 2 * kBlocks; ++r) {
+                left.norms[r / 2][r % 2] = test.normFactors(r);
+            }
             if (!kShape.streamed) {
                 waitFor(queriesFull(queries.at), queries.parity);
-                a = wgmma::descriptor<kShape.rowBytes>(sharedAddress(
-                        shared +
-                        (2 * queries.at + half) * params.slabs * kSlabBytes));
+                // Parts are tiles of the image, or halves of them.
+                const int tile = 2 * queries.at + part * kBlocks / 2;
+                left.queries = wgmma::descriptor<kRowBytes>(sharedAddress(
+                        shared + tile * params.slabs * kSlabBytes +
+                        part * kBlocks % 2 * kBlockBytes));
             }
             const uint32_t end = lastUnit(item);
             for (uint32_t unit = firstUnit(item); unit < end; ++unit) {
-                if (inTurn) {
-                    takeTurn(group);
-                }
                 if (active) {
                     takeUnit(
                             values,
-                            a,
+                            left,
                             unit,
                             stage,
                             slot,
                             group,
-                            inTurn,
                             test,
                             buffer);
                 } else {
-                    if (inTurn) {
-                        giveTurn(1 - group);
-                    }
                     for (int slab = 0; slab < params.slabs; ++slab) {
                         waitFor(full(stage.at), stage.parity);
                         release(empty(stage.at));
                         stage.next(params.stages);
                     }
                 }
-                slot.next(params.stages + 1);
+                slot.next(layout.slots);
             }
             if (!kShape.streamed) {
                 release(queriesEmpty(queries.at));
                 queries.next(params.queryBuffers);
             }
         }
-        if (inTurn && group == 0) {
-            takeTurn(0); // the last that was given: no barrier is left open
-        }
         buffer.flush();
-    }
-
-    /// The groups multiply in turn, so that one compares meanwhile. Left to
-    /// themselves both multiply at half the speed and then both compare.
-    static constexpr bool kMayTakeTurns = kShape.groups() == 2 &&
-            !kShape.streamed;
-
-    __device__ __forceinline__ void takeTurn(int group) const {
-        asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
-    }
-    __device__ __forceinline__ void giveTurn(int group) const {
-        asm volatile("bar.arrive %0, 256;" ::"r"(1 + group) : "memory");
     }
 
     /// Each warp for itself: what another warp of the group still reads is no
@@ -271,51 +258,60 @@ struct WgmmaScanBody {
         }
     }
 
-    template <class Test>
+    /// What a group's products of an item are made of.
+    struct Left {
+        uint64_t queries;           // descriptor, of those that stay
+        uint32_t norms[kBlocks][2]; // PassTest::normFactors
+    };
+
     __device__ __forceinline__ void takeUnit(
             float (&values)[kBlocks][kWidth / 2],
-            uint64_t a,
+            const Left& left,
             uint32_t unit,
             RingPlace& stage,
             const RingPlace& slot,
             int group,
-            bool inTurn,
             const Test& test,
             PassedBuffer& buffer) const {
+        constexpr uint32_t kTiles = kShape.tilesOfUnit();
         const uint32_t column = unit * kShape.unit();
-        if constexpr (kShape.rowBytes < 128) {
+        const uint32_t first = firstOf(group);
+        if constexpr (kRowBytes < 128) {
             // Several tiles a stage, of one slab.
             waitFor(full(stage.at), stage.parity);
-            const uint64_t b = wgmma::descriptor<kShape.rowBytes>(
+            const uint64_t b = wgmma::descriptor<kRowBytes>(
                     sharedAddress(stageAt(stage.at)));
-            const int first = group / 2 * kWidth; // vector of the tile
 #pragma unroll 1
-            for (int tile = 0; tile < kShape.tilesOfUnit(); ++tile) {
+            for (uint32_t tile = 0; tile < kTiles; ++tile) {
+                const uint32_t offset =
+                        tile * TensorImageLayout::kTileRows + first;
+                multiplyNorms(values, left, slot, offset);
                 multiplySlab<kLastSteps>(
                         values,
-                        a,
-                        b + (tile * kSlabBytes + first * kRowBytes) / 16,
-                        false);
+                        left.queries,
+                        b + offset * (kRowBytes / 16),
+                        kIsL2);
                 wgmma::wait<0>();
-                if (tile == kShape.tilesOfUnit() - 1) {
+                if (tile == kTiles - 1) {
                     release(empty(stage.at));
                     stage.next(params.stages);
                 }
-                const int offset =
-                        tile * TensorImageLayout::kTileRows + first;
-                test.run(
-                        values,
-                        norms(slot.at) + offset,
-                        column + offset,
-                        buffer);
+                test.run(values, nullptr, column + offset, buffer);
             }
         } else {
             int before = 0;
             const int last = params.slabs - 1;
             for (int slab = 0; slab < last; ++slab) {
-                const Operands operands = nextSlab(a, slab, stage, group);
+                const Operands operands =
+                        nextSlab(left.queries, slab, stage, group);
+                if (kIsL2 && slab == 0) {
+                    multiplyNorms(values, left, slot, first);
+                }
                 multiplySlab<4>(
-                        values, operands.left, operands.right, slab > 0);
+                        values,
+                        operands.left,
+                        operands.right,
+                        kIsL2 || slab > 0);
                 // The slab before has been read.
                 if (slab > 0) {
                     wgmma::wait<1>();
@@ -324,29 +320,44 @@ struct WgmmaScanBody {
                 before = stage.at;
                 stage.next(params.stages);
             }
-            // The last step apart: when only that is left, the other group may
-            // begin.
-            const Operands operands = nextSlab(a, last, stage, group);
-            if constexpr (kLastSteps > 1) {
-                multiplySlab<kLastSteps - 1>(
-                        values, operands.left, operands.right, last > 0);
+            const Operands operands =
+                    nextSlab(left.queries, last, stage, group);
+            if (kIsL2 && last == 0) {
+                multiplyNorms(values, left, slot, first);
             }
-            multiplySlab<1>(
-                    values,
-                    operands.left + 2 * (kLastSteps - 1),
-                    operands.right + 2 * (kLastSteps - 1),
-                    kLastSteps > 1 || last > 0);
-            wgmma::wait<1>();
-            if (inTurn) {
-                giveTurn(1 - group);
-            }
+            multiplySlab<kLastSteps>(
+                    values, operands.left, operands.right, kIsL2 || last > 0);
+            wgmma::wait<0>();
             if (last > 0) {
                 release(empty(before));
             }
-            wgmma::wait<0>();
             release(empty(stage.at));
             stage.next(params.stages);
-            test.run(values, norms(slot.at), column, buffer);
+            test.run(values, nullptr, column + first, buffer);
+        }
+    }
+
+    /// The first vector of a group's part of a tile.
+    static __device__ __forceinline__ uint32_t firstOf(int group) {
+        return uint32_t(group) / kShape.queryParts() * kWidth;
+    }
+
+    /// values = minus half of the norms, of the vectors from `offset` of the
+    /// unit on.
+    __device__ __forceinline__ void multiplyNorms(
+            float (&values)[kBlocks][kWidth / 2],
+            const Left& left,
+            const RingPlace& slot,
+            uint32_t offset) const {
+        if constexpr (kIsL2) {
+            const uint64_t b =
+                    wgmma::descriptor<32>(sharedAddress(normStepAt(slot.at))) +
+                    offset * 2;
+            wgmma::fence();
+#pragma unroll
+            for (int block = 0; block < kBlocks; ++block) {
+                wgmma::multiplyOwn<kWidth>(values[block], left.norms[block], b);
+            }
         }
     }
 
@@ -364,14 +375,13 @@ struct WgmmaScanBody {
         if (kShape.streamed) {
             return {here + group * (kBlockBytes / 16), here + kSlabBytes / 16};
         }
-        return {a + slab * (kSlabBytes / 16), here};
+        return {a + slab * (kSlabBytes / 16),
+                here + firstOf(group) * (kRowBytes / 16)};
     }
 };
 
 template <int kRowBytes, bool kStreamed, int kLastSteps, bool kIsL2>
-__global__ void __launch_bounds__(
-        WgmmaShape{kRowBytes, kStreamed}.threads(),
-        1)
+__global__ void __launch_bounds__(WgmmaShape{kRowBytes, kStreamed}.threads(), 1)
         wgmmaScanKernel(const __grid_constant__ TensorScanParams params) {
     extern __shared__ __align__(1024) uint8_t shared[];
     WgmmaScanBody<kRowBytes, kStreamed, kLastSteps, kIsL2> body{

@@ -27,28 +27,30 @@ struct WgmmaShape {
     int rowBytes;  ///< of a slab of the images
     bool streamed; ///< queries too, slab by slab
 
-    /// Warpgroups that multiply and compare: two, which take half of the
-    /// queries each; for short rows, where comparisons take longest, four, so
-    /// that a scheduler has more to choose from: these share the vectors of a
-    /// tile too.
+    /// Warpgroups that multiply and compare share a step: so many parts of the
+    /// queries, and of the vectors. Four hide each other's comparisons; two
+    /// where an accumulator is 256 wide.
+    BITS_SHAPE constexpr int queryParts() const {
+        return streamed || rowBytes < 128 ? 2 : 4;
+    }
+    BITS_SHAPE constexpr int vectorParts() const {
+        return rowBytes < 128 ? 2 : 1;
+    }
     BITS_SHAPE constexpr int groups() const {
-#ifdef TENSOR_GROUPS2
-        return 2;
-#endif
-        return rowBytes < 128 ? 4 : 2;
+        return queryParts() * vectorParts();
     }
     BITS_SHAPE constexpr int threads() const {
         return 128 * (groups() + 1);
     }
+    BITS_SHAPE constexpr int queries() const {
+        return streamed ? 128 : 256;
+    }
     /// Of 64 queries, in a warpgroup, and vectors of one product.
     BITS_SHAPE constexpr int blocks() const {
-        return streamed ? 1 : 2;
+        return queries() / queryParts() / 64;
     }
     BITS_SHAPE constexpr int width() const {
-        return streamed ? 256 : groups() == 4 ? 64 : 128;
-    }
-    BITS_SHAPE constexpr int queries() const {
-        return 2 * 64 * blocks();
+        return (streamed ? 256 : 128) / vectorParts();
     }
     /// A step is a stage of 16 KiB of vectors where rows have one slab: short
     /// rows come several tiles at a time.
@@ -61,10 +63,15 @@ struct WgmmaShape {
     BITS_SHAPE constexpr int stageBytes() const {
         return streamed ? 3 * 16384 : 16384;
     }
+    /// Of the norm steps of a unit.
+    BITS_SHAPE constexpr int normBytes() const {
+        return unit() * 32;
+    }
 };
 
 /// Offsets in a block's shared memory.
 struct WgmmaSharedLayout {
+    int slots; ///< of norm steps
     int stages;
     int norms;
     int passed;
@@ -79,17 +86,19 @@ struct WgmmaSharedLayout {
         const int queryBytes = shape.streamed
                 ? 0
                 : queryBuffers * 2 * slabs * 128 * shape.rowBytes;
+        // A norm step is read with the first slab of its unit, and may be
+        // written again when that stage may.
+        slots = (numStages + slabs - 1) / slabs;
         stages = queryBytes;
         norms = stages + numStages * shape.stageBytes();
-        // A slot more than stages: it is read after its stage was released.
-        passed = norms + (numStages + 1) * shape.unit() * 4;
-        barriers = passed + shape.groups() * 4 * 128 * 8;
+        passed = norms + slots * shape.normBytes();
+        barriers = passed + shape.groups() * 4 * 64 * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
 };
 
-/// The rows of an image that a shape is for. Streamed from 5 slabs on: fewer
-/// than stages would let a slot of norms be overwritten too early.
+/// The shape for an image. Streamed from 5 slabs on: 256 queries of them are
+/// too many for shared memory.
 inline WgmmaShape wgmmaShapeFor(const TensorImageLayout& image) {
     return {image.rowBytes, image.slabs > 4};
 }

@@ -1,0 +1,163 @@
+/// Products of a query and a vector against the query's limit.
+#pragma once
+
+#include "kernels/knn/fused/tensor/PassedBuffer.cuh"
+
+namespace faiss_bits {
+
+/// Where the norms of vectors are, for L2.
+enum class ScanNorms {
+    None,     ///< no L2
+    InValues, ///< a value is scale (<x, q> - |x|^2 / 2)
+    ToBeAdded ///< a value is scale <x, q>
+};
+
+/// The rows of a lane's fragment: their constants, and what passes.
+///
+/// A fragment holds kBlocks blocks of 16 rows (of a warp) with kWidth columns:
+/// of lane l the rows l / 4 and l / 4 + 8 of every block, and the columns
+/// 8 j + 2 (l mod 4) and the next of each j; value [block][4 j + 2 half + odd].
+template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+class PassTest {
+   public:
+    static constexpr int kRows = 2 * kBlocks;
+
+    /// row: of the fragment's first value in this lane.
+    __device__ __forceinline__ void start(
+            const TensorScanParams& params,
+            uint32_t row) {
+        row_ = row;
+        const float inverse = params.facts->inverse;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const uint32_t i = row + r / 2 * kRowStep + r % 2 * 8;
+            const bool present = i < params.numQueries;
+            const float limit = present ? params.passed.limits[i] : 0.0f;
+            // Powers of two within 2^-120 and 2^120.
+            const float factor =
+                    inverse * (present ? params.inverses[i] : 1.0f);
+            if (kNorms == ScanNorms::None) {
+                limits_[r] = -limit * (1.0f / factor);
+            } else if (present) {
+                limits_[r] = params.queryNorms[i] - limit;
+                if (kNorms == ScanNorms::InValues) {
+                    limits_[r] *= 0.5f / factor;
+                }
+            }
+            if (!present) {
+                limits_[r] = __int_as_float(0x7f800000);
+            }
+            factors_[r] = kNorms == ScanNorms::InValues
+                    ? coefficient(params, factor, present, limits_[r])
+                    : 2.0f * factor;
+        }
+    }
+
+    /// The queries' side of the norm step (TensorImage::normSteps): minus half
+    /// of the norm in the units of the products. Of components 0 to 2, which
+    /// lanes 0 and 1 of four hold.
+    __device__ __forceinline__ uint32_t normFactors(int r) const {
+        const int lane = threadIdx.x % 4;
+        const uint32_t one = __half_as_ushort(__float2half_rn(factors_[r]));
+        return lane == 0 ? one << 16 | one : lane == 1 ? one : 0;
+    }
+
+    /// Tests a fragment and appends what passed.
+    ///
+    /// norms    of the fragment's columns, shared: to be added
+    /// column   of the fragment's first value in lane 0
+    __device__ __forceinline__ void run(
+            const float (&values)[kBlocks][kWidth / 2],
+            const float* norms,
+            uint32_t column,
+            PassedBuffer& buffer) const {
+        const int lane = threadIdx.x % 4;
+        bool hit[kGroups];
+        bool any = false;
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+            hit[g] = false;
+#pragma unroll
+            for (int j = g * kPairs; j < (g + 1) * kPairs; ++j) {
+                const float2 norm = normsOf(norms, j);
+#pragma unroll
+                for (int r = 0; r < kRows; ++r) {
+                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
+                    hit[g] = hit[g] | passes(v[0], norm.x, r);
+                    hit[g] = hit[g] | passes(v[1], norm.y, r);
+                }
+            }
+            any = any | hit[g];
+        }
+        // Rare, so tested again to find out which, a part at a time.
+        if (!__any_sync(kFullWarp, any)) {
+            return;
+        }
+#pragma unroll
+        for (int g = 0; g < kGroups; ++g) {
+            if (!__any_sync(kFullWarp, hit[g])) {
+                continue;
+            }
+            uint32_t mask = 0;
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                const int j = g * kPairs + p;
+                const float2 norm = normsOf(norms, j);
+#pragma unroll
+                for (int r = 0; r < kRows; ++r) {
+                    const float* v = &values[r / 2][4 * j + 2 * (r % 2)];
+                    const int bit = r * 2 * kPairs + 2 * p;
+                    mask |= passes(v[0], norm.x, r) ? 1u << bit : 0u;
+                    mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
+                }
+            }
+            buffer.append<kRows, 2 * kPairs, kRowStep>(
+                    mask, row_, column + 8 * g * kPairs + 2 * lane);
+        }
+    }
+
+   private:
+    static constexpr int kGroups = 4; // parts, each with a predicate
+    static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
+    static_assert(kRows * 2 * kPairs <= 32);
+
+    /// Exact, as image and norm scales suit each other; where they do not,
+    /// nothing is decided: the limit becomes NaN, and all passes.
+    static __device__ __forceinline__ float coefficient(
+            const TensorScanParams& params,
+            float factor,
+            bool present,
+            float& limit) {
+        const float out = present
+                ? 0.5f * params.facts->normInverse * (1.0f / factor)
+                : 0.0f;
+        if (present && !(out >= 0x1p-24f && out <= 0x1p15f)) {
+            limit = __int_as_float(0x7fc00000);
+        }
+        return -out;
+    }
+
+    static __device__ __forceinline__ float2
+    normsOf(const float* norms, int j) {
+        if (kNorms != ScanNorms::ToBeAdded) {
+            return {};
+        }
+        return *reinterpret_cast<const float2*>(
+                norms + 8 * j + 2 * (threadIdx.x % 4));
+    }
+
+    /// One or two instructions a value. NaN passes.
+    __device__ __forceinline__ bool passes(float value, float norm, int r)
+            const {
+        if (kNorms == ScanNorms::ToBeAdded) {
+            return !(fmaf(factors_[r], value, -norm) < limits_[r]);
+        }
+        return !(value < limits_[r]);
+    }
+
+    float limits_[kRows];
+    float factors_[kRows];
+    uint32_t row_;
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,272 @@
+/// Images of tensor cores: layout, scales, residuals, bad arguments.
+
+#include "tests/common/ExpectError.h"
+#include "tests/knn/TensorHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class TensorImageTest : public GpuTest {
+   protected:
+    /// Where component c of a row is in the image, in halves: written down
+    /// from the layout's description.
+    static size_t place(const TensorImageLayout& layout, int64_t row, int c) {
+        const int slab = c / 64;
+        const int64_t tile = row / 128;
+        const int inTile = int(row % 128);
+        const int pieces = layout.rowBytes / 16;
+        const int piece = c % 64 / 8;
+        const int mixed = piece ^ (inTile * layout.rowBytes / 128 % pieces);
+        const size_t byte =
+                size_t(tile * layout.slabs + slab) * 128 * layout.rowBytes +
+                size_t(inTile) * layout.rowBytes + mixed * 16;
+        return byte / 2 + c % 8;
+    }
+
+    /// Three halves that add up to the norm, and zeros.
+    static void checkNormSteps(
+            const TensorCase& c,
+            const TensorRows& rows,
+            const TensorImage& image,
+            const TensorImageFacts& facts,
+            int64_t capacity) {
+        ASSERT_EQ(facts.normScale * facts.normInverse, 1.0f);
+        const auto steps = downloadFrom(
+                static_cast<const uint16_t*>(image.normSteps), capacity * 16);
+        for (int64_t i = 0; i < capacity; ++i) {
+            const uint16_t* row =
+                    steps.data() + i * 16; // its halves swapped or not
+            const int first = i % 128 / 4 % 2 * 8;
+            double sum = 0;
+            for (int k = 0; k < 16; ++k) {
+                const float part = float16Value(row[(first + k) % 16]);
+                if (k < 3) {
+                    sum += part;
+                } else {
+                    ASSERT_EQ(part, 0) << "row " << i << " place " << k;
+                }
+            }
+            const double norm = i >= c.n     ? INFINITY
+                    : c.metric == Metric::L2 ? rows.norms[i]
+                                             : 0;
+            if (std::isnan(norm)) {
+                ASSERT_TRUE(std::isnan(sum));
+            } else if (i >= c.n) {
+                ASSERT_EQ(sum, INFINITY);
+            } else if (norm * facts.normScale > 65504) {
+                ASSERT_EQ(sum, 65504) << "row " << i;
+            } else {
+                ASSERT_NEAR(sum * facts.normInverse, norm, facts.normError)
+                        << "row " << i;
+            }
+            // The scale is for vectors of what was there at the beginning.
+            if (c.addedLater == 0 && i < c.n && norm < 0x1p120) {
+                ASSERT_LE(norm * facts.normScale, 32768 * 1.001);
+            }
+        }
+    }
+
+    static void checkImage(TensorCase c, bool areQueries) {
+        SCOPED_TRACE(c.name() + (areQueries ? " queries" : " vectors"));
+        std::mt19937 random(c.seed);
+        const TensorRows rows(tensorRows(c, c.n, random), c.d);
+        const TestStream stream;
+        const DeviceImage device(c, rows, areQueries, stream);
+        const TensorImageLayout layout(c.n, c.d);
+        const auto halves = downloadFrom(
+                static_cast<const uint16_t*>(device.image.pieces),
+                layout.pieceBytes() / 2);
+        TensorImageFacts facts;
+        std::vector<float> inverses;
+        std::vector<float> residuals;
+        if (areQueries) {
+            inverses = downloadFrom(device.image.inverses, c.n);
+            residuals = downloadFrom(device.image.residuals, c.n);
+        } else {
+            facts = downloadFrom(device.image.facts, 1)[0];
+            ASSERT_EQ(facts.scale * facts.inverse, 1.0f);
+            const auto norms =
+                    downloadFrom(device.image.norms, layout.capacity);
+            for (int64_t i = 0; i < layout.capacity; ++i) {
+                const float want = i >= c.n      ? INFINITY
+                        : c.metric == Metric::L2 ? rows.norms[i]
+                                                 : 0.0f;
+                ASSERT_TRUE(
+                        norms[i] == want ||
+                        (std::isnan(norms[i]) && std::isnan(want)))
+                        << "norm " << i;
+            }
+        }
+        if (!areQueries) {
+            checkNormSteps(c, rows, device.image, facts, layout.capacity);
+        }
+        float greatest = 0;
+        std::vector<uint8_t> seen(halves.size());
+        for (int64_t i = 0; i < layout.capacity; ++i) {
+            const double inverse = areQueries && i < c.n ? inverses[i]
+                    : areQueries                         ? 1
+                                                         : facts.inverse;
+            int exponent;
+            ASSERT_EQ(std::frexp(inverse, &exponent), 0.5) << "row " << i;
+            ASSERT_LE(std::abs(exponent - 1), 60) << "row " << i;
+            double squares = 0;
+            bool finite = true;
+            const int width = layout.slabs * layout.rowBytes / 2;
+            for (int k = 0; k < width; ++k) {
+                const size_t at = place(layout, i, k);
+                ASSERT_FALSE(seen[at]++);
+                const float half = float16Value(halves[at]);
+                if (i >= c.n || k >= c.d) {
+                    ASSERT_EQ(halves[at], 0) << "row " << i << " padding " << k;
+                    continue;
+                }
+                float x = rows.values[i * c.d + k];
+                if (c.metric == Metric::Cosine) {
+                    x = rows.inverseNorms[i] < 0 ? NAN
+                                                 : x * rows.inverseNorms[i];
+                }
+                if (!std::isfinite(x)) {
+                    finite = false;
+                    ASSERT_TRUE(std::isnan(x) ? std::isnan(half) : half == x);
+                    continue;
+                }
+                ASSERT_TRUE(std::isfinite(half)) << "row " << i;
+                // To nearest, or the largest that there is.
+                const float scaled = float(x / inverse);
+                const float want = std::abs(scaled) >= 65504.0f
+                        ? std::copysign(65504.0f, scaled)
+                        : float16Value(float16Bits(scaled));
+                ASSERT_EQ(half, want) << "row " << i << " component " << k;
+                const double off = double(x) - double(half) * inverse;
+                squares += off * off;
+            }
+            if (i >= c.n) {
+                continue;
+            }
+            const double residual = std::sqrt(squares);
+            if (areQueries) {
+                EXPECT_GE(residuals[i], finite ? residual : INFINITY);
+                if (finite) { // an upper bound, but no idle one
+                    EXPECT_LE(
+                            residuals[i],
+                            residual * 1.01 + c.d * 0x1p-59 * inverse);
+                }
+            } else if (finite) {
+                greatest = std::max(greatest, float(residual));
+            }
+        }
+        if (!areQueries) {
+            EXPECT_GE(facts.residual, greatest);
+            EXPECT_LE(
+                    facts.residual,
+                    greatest * 1.01 + c.d * 0x1p-59 * facts.inverse);
+        }
+    }
+};
+
+TEST_F(TensorImageTest, SmallImages) {
+    for (int d : {1, 7, 8, 15, 16, 17, 32, 33, 64, 65, 100, 128, 129, 300}) {
+        for (DataType type :
+             {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+            for (bool areQueries : {false, true}) {
+                TensorCase c;
+                c.n = 131;
+                c.d = d;
+                c.type = type;
+                c.values = TensorValues::Scattered;
+                checkImage(c, areQueries);
+                c.metric = Metric::Cosine;
+                c.values = TensorValues::Uniform;
+                checkImage(c, areQueries);
+            }
+        }
+    }
+}
+
+TEST_F(TensorImageTest, Values) {
+    for (TensorValues values :
+         {TensorValues::Uniform,
+          TensorValues::Integers,
+          TensorValues::Infinities,
+          TensorValues::NaNs,
+          TensorValues::Denormals,
+          TensorValues::Huge,
+          TensorValues::Tiny,
+          TensorValues::Far}) {
+        for (bool areQueries : {false, true}) {
+            for (Metric metric :
+                 {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+                TensorCase c;
+                c.metric = metric;
+                c.n = 700;
+                c.d = 24;
+                c.values = values;
+                checkImage(c, areQueries);
+            }
+        }
+    }
+}
+
+TEST_F(TensorImageTest, AddedLater) {
+    for (int64_t later : {1, 299, 600}) {
+        TensorCase c;
+        c.n = 700;
+        c.d = 24;
+        c.addedLater = later;
+        checkImage(c, false);
+    }
+}
+
+TEST_F(TensorImageTest, GreatestComponent) {
+    const std::vector<float> rows = {1, -3, NAN, INFINITY, 2, -INFINITY};
+    const DeviceBuffer<uint8_t> device(tensorBytes(DataType::Float32, rows));
+    DeviceBuffer<float> out(1);
+    auto run = [&](int64_t n, bool keep) {
+        runGreatestComponent(
+                device.data(),
+                DataType::Float32,
+                n,
+                2,
+                nullptr,
+                keep,
+                out.data(),
+                nullptr);
+        return out.download()[0];
+    };
+    EXPECT_EQ(run(0, false), 0);
+    EXPECT_EQ(run(3, false), 3);
+    EXPECT_EQ(run(3, true), 3);
+    out.upload({7.0f});
+    EXPECT_EQ(run(3, true), 7);
+}
+
+TEST_F(TensorImageTest, Arguments) {
+    TensorImageProblem problem;
+    problem.d = 4;
+    problem.n = 3;
+    auto run = [&] { runTensorImage(problem, nullptr); };
+    EXPECT_TRUE(throwsNaming(run, "rows", "nullptr"));
+    problem.n = -1;
+    EXPECT_TRUE(throwsNaming(run, "n", "-1"));
+    problem.n = 0;
+    problem.d = 0;
+    EXPECT_TRUE(throwsNaming(run, "d", "0"));
+    problem.d = 4;
+    problem.first = -5;
+    EXPECT_TRUE(throwsNaming(run, "first", "-5"));
+    problem.first = 0;
+    EXPECT_TRUE(throwsNaming(run, "pieces", "nullptr"));
+    const DeviceBuffer<uint8_t> memory(tensorImageBytes(3, 4, false));
+    problem.image = tensorImageAt(memory.data(), 3, 4, false);
+    EXPECT_TRUE(throwsNaming(run, "greatest", "nullptr"));
+    problem.areQueries = true;
+    EXPECT_TRUE(throwsNaming(run, "inverses", "nullptr"));
+    EXPECT_TRUE(
+            throwsNaming([] { tensorImageBytes(-2, 4, false); }, "rows", "-2"));
+    EXPECT_TRUE(throwsNaming([] { tensorImageBytes(2, 0, false); }, "d", "0"));
+    EXPECT_TRUE(throwsNaming(
+            [] { tensorImageAt(nullptr, 2, 3, false); }, "memory", "nullptr"));
+}
+
+} // namespace
+} // namespace faiss_bits::test

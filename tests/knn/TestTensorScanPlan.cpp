@@ -1,0 +1,99 @@
+/// How scans are cut, and the error bound where it can be worked out by hand.
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "kernels/knn/fused/tensor/TensorScanBound.h"
+#include "kernels/knn/fused/tensor/TensorScanPlan.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// Every unit of vectors meets every tile of queries once.
+TEST(TensorScanPlan, Covers) {
+    for (uint32_t queries : {1u, 256u, 257u, 10240u, 262144u}) {
+        for (uint32_t vectors :
+             {1u, 128u, 129u, 5000u, 1u << 20, 3000000000u}) {
+            for (const ScanShape& shape :
+                 {ScanShape{256, 128, 256},
+                  ScanShape{256, 512, 32},
+                  ScanShape{128, 256, 1536}}) {
+                TensorScanParams params{};
+                params.numQueries = queries;
+                params.numVectors = vectors;
+                planChunks(params, shape, 132);
+                SCOPED_TRACE(
+                        "queries " + std::to_string(queries) + " vectors " +
+                        std::to_string(vectors) + " unit " +
+                        std::to_string(shape.unit));
+                EXPECT_GE(uint64_t(params.queryTiles) * shape.queries, queries);
+                EXPECT_LT(
+                        uint64_t(params.queryTiles - 1) * shape.queries,
+                        queries);
+                EXPECT_GE(uint64_t(params.units) * shape.unit, vectors);
+                EXPECT_LT(uint64_t(params.units - 1) * shape.unit, vectors);
+                ASSERT_GT(params.items, 0u);
+                ASSERT_EQ(params.items % params.queryTiles, 0u);
+                const uint64_t chunks = params.items / params.queryTiles;
+                EXPECT_GE(chunks * params.unitsPerChunk, params.units);
+                EXPECT_LT((chunks - 1) * params.unitsPerChunk, params.units);
+            }
+        }
+    }
+}
+
+/// 10,240 queries and 2^20 vectors: hardly a block is ever idle.
+TEST(TensorScanPlan, FillsTurns) {
+    for (uint32_t queries : {1024u, 10240u}) {
+        TensorScanParams params{};
+        params.numQueries = queries;
+        params.numVectors = 1 << 20;
+        planChunks(params, {256, 128, 256}, 132);
+        const double turns = std::ceil(params.items / 132.0);
+        const double work = double(params.units) * params.queryTiles / 132;
+        EXPECT_LT(turns * params.unitsPerChunk, 1.03 * work);
+    }
+}
+
+TEST(TensorScanBound, Terms) {
+    // Without residuals: accumulation and rounding alone.
+    const double small =
+            tensorScanError(Metric::InnerProduct, 112, 1, 0, 1, 0, 0);
+    EXPECT_NEAR(small, 128 * 0x1p-22 + 0x1p-22, 1e-8);
+    // Residuals: r_x |q'| + |x| r_q.
+    const double residuals =
+            tensorScanError(Metric::InnerProduct, 112, 10, 0.5, 3, 0.25, 0);
+    EXPECT_NEAR(residuals, 0.25 * 10.5 + 3 * 0.5, 1e-2);
+    // Squared distances have the product twice, and norms.
+    EXPECT_GT(
+            tensorScanError(Metric::L2, 112, 10, 0.5, 3, 0.25, 0),
+            2 * residuals);
+    EXPECT_NEAR(
+            tensorScanError(Metric::L2, 112, 10, 0.5, 3, 0.25, 0),
+            2 * residuals,
+            1e-2);
+    // Normalised rows: their lengths do not matter.
+    EXPECT_EQ(
+            tensorScanError(Metric::Cosine, 64, 1e30, 0.01, 7, 0.01, 0),
+            tensorScanError(Metric::Cosine, 64, 1, 0.01, 1, 0.01, 0));
+}
+
+TEST(TensorScanBound, NothingIsProved) {
+    EXPECT_EQ(tensorScanError(Metric::L2, 8, 1e19, 0, 1, 0, 0), INFINITY);
+    EXPECT_EQ(tensorScanError(Metric::L2, 8, 1, 0, INFINITY, 0, 0), INFINITY);
+    EXPECT_EQ(tensorScanError(Metric::L2, 8, 1, 0, NAN, 0, 0), INFINITY);
+    EXPECT_EQ(tensorScanError(Metric::L2, 8, 1, INFINITY, 1, 0, 0), INFINITY);
+    EXPECT_EQ(tensorScanError(Metric::L1, 8, 1, 0, 1, 0, 0), INFINITY);
+    EXPECT_EQ(tensorScanError(Metric::L2, 1 << 21, 1, 0, 1, 0, 0), INFINITY);
+    // A product of a large and a small length is within range.
+    EXPECT_LT(
+            tensorScanError(Metric::InnerProduct, 8, 1e25, 0, 1e-5, 0, 0),
+            INFINITY);
+    EXPECT_EQ(
+            tensorScanError(Metric::InnerProduct, 8, 1e25, 0, 1e15, 0, 0),
+            INFINITY);
+}
+
+} // namespace
+} // namespace faiss_bits::test
