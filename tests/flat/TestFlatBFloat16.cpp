@@ -75,7 +75,9 @@ TEST_F(FlatBFloat16, SmallCanonicalDistances) {
                     data.expectNearest(
                             searchOnHost(*index, data.queries, k), k);
                 }
+                // Plain searches round the queries.
                 index->search_mode = SearchMode::Plain;
+                roundAllTo(DataType::BFloat16, data.queries);
                 data.expectWithinRounding(
                         searchOnHost(*index, data.queries, 20), 20);
             }

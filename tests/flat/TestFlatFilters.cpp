@@ -78,9 +78,12 @@ class GpuFlatFilters : public GpuTest {
         faiss::IDSelectorAll all;
         expectFiltered(all, "all");
         // In no order, repeated, and some that the index has not.
-        std::vector<idx_t> ids = {7, n - 1, 0, 7, n, -1, 150, 3, 4 * n};
-        faiss::IDSelectorArray few(ids.size(), ids.data());
+        // The selector points to them.
+        const std::vector<idx_t> fewIds = {
+                7, n - 1, 0, 7, n, -1, 150, 3, 4 * n};
+        faiss::IDSelectorArray few(fewIds.size(), fewIds.data());
         expectFiltered(few, "a short array");
+        std::vector<idx_t> ids = fewIds;
         for (idx_t id = 0; id < n; id += 3) {
             ids.push_back(n - id);
         }
