@@ -8,6 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/ScanTile.cuh"
+#include "kernels/knn/certified/SortAscending.cuh"
 
 namespace faiss_bits {
 
@@ -274,21 +275,26 @@ struct ScanAgain {
         const int64_t tiles = (last - first + Tile::kVectors - 1) /
                 Tile::kVectors * queryTiles;
         // Tiles of the same vectors side by side.
+        const auto placeOf = [&](int64_t tile) {
+            const uint32_t slot = uint32_t(tile % queryTiles) * Tile::kQueries;
+            return typename Tile::Place{
+                    first + tile / queryTiles * Tile::kVectors,
+                    tile < tiles ? last : 0,
+                    shared.rows + slot,
+                    used - slot};
+        };
+        Tile tile(shared.tile, params.search);
+        typename Tile::Place place = placeOf(blockIdx.x);
+        tile.begin(place);
         for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-            const uint32_t slot = uint32_t(t % queryTiles) * Tile::kQueries;
-            const int64_t begin = first + t / queryTiles * Tile::kVectors;
-            Tile{shared.tile, params.search}.run(
-                    begin,
-                    last,
-                    [&](int q) {
-                        return slot + q < used ? int64_t(shared.rows[slot + q])
-                                               : -1;
-                    },
-                    [&](int q, int v, double distance) {
-                        if (slot + q < used && begin + v < last) {
-                            append(slot + q, begin + v, distance);
-                        }
-                    });
+            const typename Tile::Place after = placeOf(t + gridDim.x);
+            const uint32_t slot = uint32_t(place.rows - shared.rows);
+            tile.run(place, after, [&](int q, int v, double distance) {
+                if (slot + q < used && place.first + v < last) {
+                    append(slot + q, place.first + v, distance);
+                }
+            });
+            place = after;
         }
     }
 
@@ -364,41 +370,13 @@ struct ScanAgain {
                 entries[i] = list[i];
             }
         }
-        sortAscending(entries, count);
+        sortAscending<kScanThreads>(entries, count);
         for (int i = threadIdx.x; i < k; i += kScanThreads) {
             writePlace<kMetric>(
                     params.search,
                     row,
                     i,
                     uint32_t(i) < count ? entries[i] : kNoEntry);
-        }
-        __syncthreads();
-    }
-
-    /// Bitonic, every comparison putting the lesser entry first: what is
-    /// beyond the end counts as greater than all, and is never touched.
-    __device__ __forceinline__ static void sortAscending(
-            volatile uint64_t* entries,
-            uint32_t count) {
-        for (uint64_t size = 2; size < 2 * uint64_t(count); size *= 2) {
-            for (uint64_t distance = size / 2; distance >= 1; distance /= 2) {
-                __syncthreads();
-                const bool flips = distance == size / 2;
-                for (uint64_t i = threadIdx.x;; i += kScanThreads) {
-                    const uint64_t a =
-                            i / distance * 2 * distance + i % distance;
-                    if (a >= count) {
-                        break;
-                    }
-                    const uint64_t b = flips ? (a | (size - 1)) - i % distance
-                                             : a + distance;
-                    if (b < count && entries[b] < entries[a]) {
-                        const uint64_t entry = entries[a];
-                        entries[a] = entries[b];
-                        entries[b] = entry;
-                    }
-                }
-            }
         }
         __syncthreads();
     }

@@ -1,13 +1,14 @@
 /// A tile of distances in float64: some queries against some vectors, by one
 /// block, in registers.
 ///
-/// A warp has one of the eight slots of the sums: it takes every eighth
-/// component, of a tile of pairs so large that reading shared memory is little
-/// beside the arithmetic. At the end the slots of a pair meet in shared memory.
-/// While a step of components is computed with, the next is on its way in
-/// registers.
+/// Eight lanes side by side hold the eight slots of the sums: a lane takes
+/// every eighth component, of a tile of pairs so large that reading shared
+/// memory is little beside the arithmetic. At the end the slots of a pair meet
+/// by shuffles. While a step of components is computed with, the next is on its
+/// way in registers, over the end of a tile too.
 ///
-/// Bound by: float64, two operations a component and pair for L2 (ScanTerms).
+/// Bound by: float64, two operations a component and pair for L2 (ScanTerms),
+/// and for products by shared memory.
 #pragma once
 
 #include "kernels/knn/certified/CanonicalPair.cuh"
@@ -46,163 +47,177 @@ struct ScanTile {
     using Terms = ScanTerms<kMetric>;
     static constexpr int kSums = Terms::kSums;
     static constexpr int kSlots = canonical::kSlots;
-    static constexpr int kThreads = kSlots * kWarpSize;
+    static constexpr int kThreads = 256;
     static constexpr int kWarps = kThreads / kWarpSize;
-    // Of a warp, 4 lanes along the queries and 8 along the vectors.
-    static constexpr int kQueryLanes = 4;
-    static constexpr int kVectorLanes = 8;
-    // Pairs of a lane, each way, in twos that lie side by side.
-    static constexpr int kQueriesOfLane = kSums == 1 ? 8 : 4;
-    static constexpr int kVectorsOfLane = kSums <= 2 ? 4 : 2;
-    static constexpr int kQueries = kQueryLanes * kQueriesOfLane;
-    static constexpr int kVectors = kVectorLanes * kVectorsOfLane;
+    // Pairs of a lane, each way.
+    static constexpr int kQueriesOfLane = kSums <= 2 ? 4 : 2;
+    static constexpr int kVectorsOfLane = kSums == 1 ? 8 : 4;
+    static constexpr int kPairs = kQueriesOfLane * kVectorsOfLane;
+    // Of a warp two groups of lanes each way, of a block 4 x 2 warps.
+    static constexpr int kQueries = 8 * kQueriesOfLane;
+    static constexpr int kVectors = 4 * kVectorsOfLane;
     static constexpr int kRows = kQueries + kVectors;
-    static constexpr int kDepth = kWarpSize; // components at a time
-    // Pairs that meet at a time: at most one a thread, as memory allows.
-    static constexpr int kMeeting = kSums <= 2 ? kThreads : kThreads / 2;
-    static constexpr int kQueriesMeeting = kMeeting / kVectors;
-    static constexpr int kLaneQueriesMeeting = kQueriesMeeting / kQueryLanes;
-    static_assert(kLaneQueriesMeeting * kQueryLanes * kVectors == kMeeting);
-    static_assert(kLaneQueriesMeeting % 2 == 0);
+    static constexpr int kDepth = kWarpSize;      // components at a time
+    static constexpr int kHeld = kPairs / kSlots; // of a lane, at the end
     static_assert(kVectors % kWarps == 0 && kQueries % kWarps == 0);
+    static_assert(kHeld * kSlots == kPairs);
 
     struct SharedStorage {
-        union {
-            // Of a component: vectors, then queries. Two more columns: even
-            // places are aligned, and rows begin in different banks.
-            alignas(16) double components[2][kDepth][kRows + 2];
-            double slots[kSums][kSlots][kMeeting];
-        };
+        // Vectors, then queries. One component more: the groups of lanes that
+        // read two rows of vectors find them in different banks.
+        double components[2][kRows][kDepth + 1];
+    };
+
+    /// Where a tile is: its vectors, and the rows of its queries.
+    struct Place {
+        int64_t first; // vector
+        int64_t last;  // end of the vectors
+        const uint32_t* rows;
+        uint32_t numRows;
     };
 
     SharedStorage& shared;
     const CertifiedParams& params;
+    float next[kRows / kWarps];
+
+    __device__ __forceinline__
+    ScanTile(SharedStorage& storage, const CertifiedParams& parameters)
+            : shared(storage), params(parameters) {}
+
+    /// Before the first tile.
+    __device__ __forceinline__ void begin(const Place& place) {
+        fetch(place, 0);
+    }
 
     /// visit(query, vector, distance) for the pairs of this thread: numbers
-    /// within the tile. rowOf(query) is the row of a query, or -1. All threads
-    /// of the block call it. `first` is the first vector, `last` the end.
-    template <class RowOf, class Visit>
+    /// within the tile. All threads of the block call it. `after` is the place
+    /// of the tile that comes next, or any.
+    template <class Visit>
     __device__ __forceinline__ void run(
-            int64_t first,
-            int64_t last,
-            const RowOf& rowOf,
+            const Place& place,
+            const Place& after,
             const Visit& visit) {
-        double sums[kQueriesOfLane][kVectorsOfLane][kSums] = {};
-        float next[kRows / kWarps];
-        fetch(0, first, last, rowOf, next);
+        double sums[kSums][kPairs] = {};
         __syncthreads();
-        store(0, next);
+        store(0);
         __syncthreads();
         const int steps = (params.d + kDepth - 1) / kDepth;
         for (int step = 0; step < steps; ++step) {
-            if (step + 1 < steps) {
-                fetch((step + 1) * kDepth, first, last, rowOf, next);
-            }
+            const bool isLast = step + 1 == steps;
+            isLast ? fetch(after, 0) : fetch(place, (step + 1) * kDepth);
             // Those behind the last are zeros, which no sum notices.
 #pragma unroll
             for (int c = 0; c < kDepth; c += kSlots) {
                 if (step * kDepth + c < params.d) {
-                    addComponent(step % 2, c + threadIdx.x / kWarpSize, sums);
+                    addComponent(step % 2, c + slot(), sums);
                 }
             }
-            if (step + 1 < steps) {
-                store((step + 1) % 2, next);
+            if (!isLast) {
+                store((step + 1) % 2);
+                __syncthreads();
             }
-            __syncthreads();
         }
-        meet(sums, visit);
+#pragma unroll
+        for (int j = 0; j < kSums; ++j) {
+            meet<kPairs, kSlots / 2>(sums[j]);
+        }
+#pragma unroll
+        for (int i = 0; i < kHeld; ++i) {
+            double joined[kSums];
+#pragma unroll
+            for (int j = 0; j < kSums; ++j) {
+                joined[j] = sums[j][i];
+            }
+            const int pair = firstHeld() + i;
+            visit(query(pair / kVectorsOfLane),
+                  vector(pair % kVectorsOfLane),
+                  Terms::finish(joined));
+        }
     }
 
    private:
-    using Sums = double[kQueriesOfLane][kVectorsOfLane][kSums];
-
+    __device__ __forceinline__ static int slot() {
+        return threadIdx.x % kSlots;
+    }
     __device__ __forceinline__ static int query(int a) {
-        const int lane = threadIdx.x % kWarpSize / kVectorLanes;
-        return (a / 2 * kQueryLanes + lane) * 2 + a % 2;
+        const int group = threadIdx.x / kWarpSize / 2 * 2 +
+                threadIdx.x % kWarpSize / kSlots / 2;
+        return group * kQueriesOfLane + a;
     }
     __device__ __forceinline__ static int vector(int b) {
-        const int lane = threadIdx.x % kVectorLanes;
-        return (b / 2 * kVectorLanes + lane) * 2 + b % 2;
+        const int group = threadIdx.x / kWarpSize % 2 * 2 +
+                threadIdx.x % kWarpSize / kSlots % 2;
+        return group * kVectorsOfLane + b;
     }
 
     __device__ __forceinline__ void addComponent(
             int buffer,
             int c,
-            Sums& sums) {
-        const double* row = shared.components[buffer][c];
+            double (&sums)[kSums][kPairs]) {
+        const auto& rows = shared.components[buffer];
         double x[kVectorsOfLane];
         double q[kQueriesOfLane];
 #pragma unroll
-        for (int b = 0; b < kVectorsOfLane; b += 2) {
-            reinterpret_cast<double2&>(x[b]) =
-                    reinterpret_cast<const double2&>(row[vector(b)]);
+        for (int b = 0; b < kVectorsOfLane; ++b) {
+            x[b] = rows[vector(b)][c];
         }
 #pragma unroll
-        for (int a = 0; a < kQueriesOfLane; a += 2) {
-            reinterpret_cast<double2&>(q[a]) =
-                    reinterpret_cast<const double2&>(row[kVectors + query(a)]);
+        for (int a = 0; a < kQueriesOfLane; ++a) {
+            q[a] = rows[kVectors + query(a)][c];
         }
 #pragma unroll
         for (int a = 0; a < kQueriesOfLane; ++a) {
 #pragma unroll
             for (int b = 0; b < kVectorsOfLane; ++b) {
-                Terms::add(sums[a][b], x[b], q[a], params.power);
+                double pair[kSums];
+#pragma unroll
+                for (int j = 0; j < kSums; ++j) {
+                    pair[j] = sums[j][a * kVectorsOfLane + b];
+                }
+                Terms::add(pair, x[b], q[a], params.power);
+#pragma unroll
+                for (int j = 0; j < kSums; ++j) {
+                    sums[j][a * kVectorsOfLane + b] = pair[j];
+                }
             }
         }
     }
 
-    template <class Visit>
-    __device__ __forceinline__ void meet(const Sums& sums, const Visit& visit) {
-        const int slot = threadIdx.x / kWarpSize;
+    /// Joins slots 0 and 4, then 2 and 6 to them, then the odd ones. Each step
+    /// hands half of the pairs to the partner and takes the other half.
+    template <int Count, int Distance>
+    __device__ __forceinline__ static void meet(double* sums) {
+        if constexpr (Distance >= 1) {
+            constexpr int kHalf = Count / 2;
+            const bool upper = slot() & Distance;
 #pragma unroll
-        for (int begin = 0; begin < kQueriesOfLane;
-             begin += kLaneQueriesMeeting) {
-            __syncthreads();
-#pragma unroll
-            for (int a = 0; a < kLaneQueriesMeeting; ++a) {
-#pragma unroll
-                for (int b = 0; b < kVectorsOfLane; ++b) {
-                    const int pair = query(a) * kVectors + vector(b);
-#pragma unroll
-                    for (int j = 0; j < kSums; ++j) {
-                        shared.slots[j][slot][pair] = sums[begin + a][b][j];
-                    }
-                }
+            for (int i = 0; i < kHalf; ++i) {
+                const double keep = upper ? sums[i + kHalf] : sums[i];
+                const double give = upper ? sums[i] : sums[i + kHalf];
+                sums[i] = Terms::join(
+                        keep, __shfl_xor_sync(kFullWarp, give, Distance));
             }
-            __syncthreads();
-            if (threadIdx.x >= kMeeting) {
-                continue;
-            }
-            double joined[kSums][kSlots];
-#pragma unroll
-            for (int j = 0; j < kSums; ++j) {
-#pragma unroll
-                for (int s = 0; s < kSlots; ++s) {
-                    joined[j][s] = shared.slots[j][s][threadIdx.x];
-                }
-            }
-            visit(begin * kQueryLanes + threadIdx.x / kVectors,
-                  threadIdx.x % kVectors,
-                  canonical::joinSlots<Terms>(joined));
+            meet<kHalf, Distance / 2>(sums);
         }
     }
 
-    /// Components depth and on, to registers: as store() takes them.
-    template <class RowOf>
-    __device__ __forceinline__ void fetch(
-            int depth,
-            int64_t first,
-            int64_t last,
-            const RowOf& rowOf,
-            float (&next)[kRows / kWarps]) {
+    /// Of the pairs that this lane holds after meet().
+    __device__ __forceinline__ static int firstHeld() {
+        const int s = slot();
+        return (s & 4 ? kPairs / 2 : 0) + (s & 2 ? kPairs / 4 : 0) +
+                (s & 1 ? kPairs / 8 : 0);
+    }
+
+    /// Components depth and on of this thread's rows, as store() takes them.
+    __device__ __forceinline__ void fetch(const Place& place, int depth) {
         const int warp = threadIdx.x / kWarpSize;
         const int c = depth + threadIdx.x % kWarpSize;
         const VectorsParams& vectors = params.vectors;
         withVectors(vectors, [&](const auto* data) {
 #pragma unroll
             for (int i = 0; i < kVectors / kWarps; ++i) {
-                const int64_t vector = first + warp + i * kWarps;
-                next[i] = c < params.d && vector < last
+                const int64_t vector = place.first + warp + i * kWarps;
+                next[i] = c < params.d && vector < place.last
                         ? toFloat(
                                   data[vector * vectors.rowStride +
                                        c * vectors.columnStride])
@@ -211,20 +226,18 @@ struct ScanTile {
         });
 #pragma unroll
         for (int i = kVectors / kWarps; i < kRows / kWarps; ++i) {
-            const int64_t row = rowOf(warp + i * kWarps - kVectors);
-            next[i] = c < params.d && row >= 0
-                    ? params.queries[row * params.d + c]
+            const uint32_t q = warp + i * kWarps - kVectors;
+            next[i] = c < params.d && q < place.numRows
+                    ? params.queries[int64_t(place.rows[q]) * params.d + c]
                     : 0.0f;
         }
     }
 
-    __device__ __forceinline__ void store(
-            int buffer,
-            const float (&next)[kRows / kWarps]) {
-        double* row = shared.components[buffer][threadIdx.x % kWarpSize];
+    __device__ __forceinline__ void store(int buffer) {
 #pragma unroll
         for (int i = 0; i < kRows / kWarps; ++i) {
-            row[threadIdx.x / kWarpSize + i * kWarps] = double(next[i]);
+            shared.components[buffer][threadIdx.x / kWarpSize + i * kWarps]
+                             [threadIdx.x % kWarpSize] = double(next[i]);
         }
     }
 };

@@ -114,7 +114,7 @@ struct SampleLimit {
                 }
             }
         };
-        constexpr uint32_t kMostSteps = 8;
+        constexpr uint32_t kMostSteps = 16;
         const uint64_t entry = params.rank <= kMostSteps
                 ? stepTo(params.rank, forEach)
                 : Narrow{shared.narrow}.limit(
@@ -127,13 +127,17 @@ struct SampleLimit {
     __device__ __forceinline__ uint64_t
     stepTo(uint32_t rank, const ForEach& forEach) {
         uint64_t last = 0;
+        uint64_t own = 0; // the least of this thread that is above `last`
         for (uint32_t i = 0; i < rank; ++i) {
-            uint64_t least = kNoEntry;
-            // No entry is 0: its key would be a NaN.
-            forEach([&](uint64_t entry) {
-                least = entry > last && entry < least ? entry : least;
-            });
-            least = leastOfWarp(least);
+            // Of one thread alone, but for the first time.
+            if (own == last) {
+                own = kNoEntry;
+                // No entry is 0: its key would be a NaN.
+                forEach([&](uint64_t entry) {
+                    own = entry > last && entry < own ? entry : own;
+                });
+            }
+            const uint64_t least = leastOfWarp(own);
             __syncthreads();
             if (threadIdx.x % kWarpSize == 0) {
                 shared.least[threadIdx.x / kWarpSize] = least;
