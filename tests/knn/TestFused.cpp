@@ -79,6 +79,27 @@ TEST_F(FusedKnn, SixteenBits) {
     }
 }
 
+TEST_F(FusedKnn, Filters) {
+    for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Infinite}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1}) {
+            for (int allowedOf : {1, 2, 3, 50, 1000, 9000, 20000}) {
+                for (int64_t q : {2, 16, 17, 70}) {
+                    CertifiedCase c;
+                    c.metric = metric;
+                    c.allowedOf = allowedOf;
+                    c.n = 9001;
+                    c.q = q;
+                    c.k = 20;
+                    expectCanonical(c, kind);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_F(FusedKnn, EveryK) {
     for (Hard kind : {Hard::Bytes, Hard::Offset, Hard::Duplicates}) {
         for (int k : {1, 2, 64, 127, 128, 129, 513, 1024, 1025, 2047, 2048}) {

@@ -249,6 +249,8 @@ FlatKnnProblem sampleProblem(
     sample.queriesRowMajor = true;
     sample.exactQueries = nullptr;
     sample.vectorFacts = nullptr;
+    sample.allowedBits = nullptr; // the limits leave out what is not
+    sample.allowedIds = nullptr;
     sample.numVectors = plan.samples;
     sample.vectorNorms = nullptr;
     return sample;

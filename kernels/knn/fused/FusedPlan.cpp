@@ -43,6 +43,15 @@ idx_t batchOf(const FlatKnnProblem& p) {
     return std::max(p.batchQueries, p.numQueries);
 }
 
+/// A filter that saves more than scans without a matrix do: one query reads
+/// what is allowed alone, and a short list of ids is all that is searched.
+bool leavesMost(const FlatKnnProblem& p) {
+    constexpr idx_t kShare = 8;
+    return p.allowedBits &&
+            (batchOf(p) == 1 ||
+             (p.allowedIds && p.numAllowed < p.numVectors / kShare));
+}
+
 size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
     WorkspaceSlices slices;
     FusedScratch(p, plan, slices);
@@ -59,7 +68,7 @@ uint32_t samplesOf(const FlatKnnProblem& p) {
 }
 
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
-    if (p.mode != SearchMode::Certified || p.allowedBits || p.k > kMaxFinishK ||
+    if (p.mode != SearchMode::Certified || leavesMost(p) || p.k > kMaxFinishK ||
         p.numVectors < kLeastVectors || p.numVectors < kLeastShare * p.k) {
         return {};
     }

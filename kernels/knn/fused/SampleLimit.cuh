@@ -82,13 +82,24 @@ struct SampleLimit {
         const float* values = params.values + int64_t(row) * params.samples;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            const bool exists = column(i) < params.samples;
+            const bool exists =
+                    column(i) < params.samples && isAllowed(column(i));
             const float value = exists ? values[column(i)] : nanf("");
             keys[i] = kIsSimilarity<kMetric> ? -value : value;
             if (kMetric == Metric::L2 && params.columnBias && exists) {
                 keys[i] += params.columnBias[column(i)] + squaredNorm;
             }
         }
+    }
+
+    __device__ __forceinline__ bool isAllowed(uint32_t sample) const {
+        const uint32_t* bits = params.search.allowedBits;
+        if (!bits) {
+            return true;
+        }
+        const int64_t vector =
+                sampledVector(sample, params.samples, params.search.n);
+        return (bits[vector / 32] >> (vector % 32) & 1) != 0;
     }
 
     /// The key of the asked rank; infinity if fewer are numbers.
