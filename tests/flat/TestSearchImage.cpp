@@ -20,7 +20,7 @@ std::vector<float> components(int64_t count, uint32_t seed) {
     return x;
 }
 
-class SearchImages : public testing::Test {};
+class SearchImages : public GpuTest {};
 
 TEST_F(SearchImages, SmallFollowsTheVectors) {
     const int d = 12;

@@ -16,8 +16,10 @@ namespace {
 const uint32_t kBits[1] = {};
 const int32_t kIds[1] = {};
 
+/// Of a plain search: certified ones have no matrix where a filter leaves much.
 FlatKnnProblem problemOf(idx_t n, idx_t q, idx_t listed) {
     FlatKnnProblem p;
+    p.mode = SearchMode::Plain;
     p.numVectors = n;
     p.numQueries = q;
     p.d = 128;
@@ -52,6 +54,21 @@ TEST(FilterPlan, ListsServeWhereTheySaveTime) {
     }
     EXPECT_TRUE(byList(problemOf(kMillion, 1024, kMillion / 2)));
     EXPECT_FALSE(byList(problemOf(kMillion, 1024, kMillion / 100 * 99)));
+}
+
+TEST(FilterPlan, ScansServeWhereMuchIsAllowed) {
+    for (idx_t q : {1, 2, 16, 17, 1024}) {
+        for (idx_t listed :
+             {idx_t(0), kMillion / 100, kMillion / 2, kMillion}) {
+            FlatKnnProblem p = problemOf(kMillion, q, listed);
+            p.metric = Metric::L1;
+            const bool saves = listed < kMillion / 8 && byList(p);
+            p.mode = SearchMode::Certified;
+            const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 40);
+            EXPECT_EQ(plan.fused.has_value(), q > 1 && !saves)
+                    << q << " " << listed;
+        }
+    }
 }
 
 TEST(FilterPlan, BitsServeWhereListsCannot) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/filter/FilterPlan.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
@@ -17,7 +18,10 @@ constexpr idx_t kLeastVectors = 8192;
 constexpr idx_t kLeastShare = 16;
 /// Queries of one scan: enough that its tiles fill the GPU many times.
 constexpr idx_t kMostTileQueries = 16384;
-/// Bytes of distances to the sample, and of lists.
+/// Scratch: with less than the least, which is more than tiles of a matrix need
+/// for any shape but millions of queries, a search goes by tiles; distances to
+/// the sample; and lists.
+constexpr size_t kLeastBytes = size_t(32) << 20;
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
 
@@ -49,7 +53,8 @@ bool leavesMost(const FlatKnnProblem& p) {
     constexpr idx_t kShare = 8;
     return p.allowedBits &&
             (batchOf(p) == 1 ||
-             (p.allowedIds && p.numAllowed < p.numVectors / kShare));
+             (p.numAllowed < p.numVectors / kShare &&
+              listPays(p, distanceMethodFor(p), p.numQueries)));
 }
 
 size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
@@ -70,6 +75,9 @@ uint32_t samplesOf(const FlatKnnProblem& p) {
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.mode != SearchMode::Certified || leavesMost(p) || p.k > kMaxFinishK ||
         p.numVectors < kLeastVectors || p.numVectors < kLeastShare * p.k) {
+        return {};
+    }
+    if (maxBytes < kLeastBytes) {
         return {};
     }
     FusedPlan plan;
@@ -100,7 +108,8 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
                 idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
                 1,
                 plan.tileQueries);
-        plan.bytes = measure(p, plan);
+        // So that a run with just these bytes finds the same plan.
+        plan.bytes = std::max(measure(p, plan), kLeastBytes);
         const size_t lists = size_t(plan.tileQueries) * plan.capacity *
                 (sizeof(uint64_t) + sizeof(uint32_t));
         if (plan.bytes <= maxBytes &&
