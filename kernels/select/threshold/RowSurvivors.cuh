@@ -70,6 +70,8 @@ struct RowSurvivors {
     }
 
    private:
+    static constexpr uint32_t kInfinityKey = 0xFF800000u;
+
     /// Bits of the values that survive.
     template <class AnyTile>
     __device__ __forceinline__ uint32_t surviving(const AnyTile& tile) const {
@@ -83,7 +85,9 @@ struct RowSurvivors {
         const uint32_t last =
                 late ? (key == kZeroKey ? key - 2 : key - 1) : key;
         const bool mixed = !late && column - at < tileSize;
-        if (mixed || key == kNanKey || tile.clampsAt(key)) {
+        // A limit may be no entry but the end of a bin (Narrow.cuh): beyond
+        // infinity its key is no number's, and compares with none.
+        if (mixed || key > kInfinityKey || tile.clampsAt(key)) {
             return tile.notAbove(limit);
         }
         const float value = keyValue(last);
