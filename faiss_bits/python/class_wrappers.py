@@ -47,7 +47,7 @@ def _guard_constructor(the_class):
     def __init__(self, *args):
         require_gpu(the_class.__name__)
         for arg in args:
-            refuse_lost_bfloat16(arg, "config", "GpuIndexBitsFlatConfig")
+            refuse_lost_options(arg, "config", "GpuIndexBitsFlatConfig")
         original_init(self, *args)
         # A resources object belongs to Python; the index needs it.
         self.referenced_objects = [
@@ -58,14 +58,15 @@ def _guard_constructor(the_class):
     the_class.__init__ = __init__
 
 
-def refuse_lost_bfloat16(options, name, instead):
-    """Raises if useBFloat16 was set on an object of FAISS's: it has no such
-    field, but Python lets one set it, and nobody would read it."""
-    if "useBFloat16" in getattr(options, "__dict__", {}):
-        raise TypeError(
-            f"{name} is a {type(options).__name__}, which has no useBFloat16; "
-            f"pass {instead}"
-        )
+def refuse_lost_options(options, name, instead):
+    """Raises if an option of ours was set on an object of FAISS's: it has no
+    such field, but Python lets one set it, and nobody would read it."""
+    for field in ("useBFloat16", "keepSearchImage"):
+        if field in getattr(options, "__dict__", {}):
+            raise TypeError(
+                f"{name} is a {type(options).__name__}, which has no {field}; "
+                f"pass {instead}"
+            )
 
 
 def _constructor_doc(name):
@@ -77,7 +78,7 @@ def _constructor_doc(name):
 
     res     faiss.StandardGpuResources, or the getResources() of an index
     config  GpuIndexBitsFlatConfig or faiss.GpuIndexFlatConfig: device,
-            useFloat16, useBFloat16 (of ours), memorySpace
+            useFloat16, memorySpace; of ours useBFloat16, keepSearchImage
 
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """

@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
-from .class_wrappers import refuse_lost_bfloat16
+from .class_wrappers import refuse_lost_options
 from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
 from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
 from .compiled import swigfaiss_bits
@@ -77,7 +77,9 @@ def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     -------
     index : faiss.GpuIndex
     """
-    refuse_lost_bfloat16(options, "options", "useBFloat16=True")
+    refuse_lost_options(
+        options, "options", "useBFloat16=True, or a GpuIndexBitsFlatConfig to the class"
+    )
     require_gpu("index_cpu_to_gpu")
     check_device(device)
     result = swigfaiss_bits.index_cpu_to_gpu(

@@ -53,6 +53,9 @@ def test_config_is_made_of_faiss_config():
     assert ours.useBFloat16 is False
     ours.useBFloat16 = True
     assert ours.useBFloat16 is True and "useBFloat16" not in vars(ours)
+    assert ours.keepSearchImage is True
+    ours.keepSearchImage = False
+    assert ours.keepSearchImage is False and "keepSearchImage" not in vars(ours)
 
 
 def test_cpu_class_texts_come_from_the_headers():

@@ -334,5 +334,9 @@ def test_bfloat16_asked_of_an_object_of_faiss(res):
     config.useBFloat16 = options.useBFloat16 = True
     with pytest.raises(TypeError, match="config.*GpuIndexBitsFlatConfig"):
         faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
+    config = faiss.GpuIndexFlatConfig()
+    config.keepSearchImage = False
+    with pytest.raises(TypeError, match="config.*keepSearchImage"):
+        faiss_bits.GpuIndexBitsFlatL2(res, 4, config)
     with pytest.raises(TypeError, match="options.*useBFloat16=True"):
         faiss_bits.index_cpu_to_gpu(res, 0, faiss.IndexFlatL2(4), options)
