@@ -103,7 +103,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
 ///          defines them, and the order is theirs; so the bits do not depend on
 ///          the size of the batch or the device either. Plain: as below
-/// Arith.   Certified finds candidates by any arithmetic whose error is bounded,
+/// Arith.   Certified finds candidates by any arithmetic whose error is
+/// bounded,
 ///          products of fp16 on tensor cores among them (docs/exact.md). Plain:
 ///          products and sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
@@ -123,8 +124,9 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          RowFacts, and with a filter for every vector of a tile. Certified:
 ///          for 256 queries or so at a time also about 10 to 20 bytes for each
 ///          of k places. From 32 MiB on a certified search for k <= 2048 needs
-///          no matrix of distances: it takes up to 1 GiB for lists and a sample,
-///          and for more than 16 queries without a searchImage 2 n d bytes
+///          no matrix of distances: it takes up to 1 GiB for lists and a
+///          sample, and for more than 16 queries without a searchImage 2 n d
+///          bytes
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations, of
 ///          fp16 tensor cores where no matrix is needed, and of fp32 with one
