@@ -103,8 +103,7 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
 ///          defines them, and the order is theirs; so the bits do not depend on
 ///          the size of the batch or the device either. Plain: as below
-/// Arith.   Certified finds candidates by any arithmetic whose error is
-/// bounded,
+/// Arith.   Certified finds candidates by any arithmetic of bounded error,
 ///          products of fp16 on tensor cores among them (docs/exact.md). Plain:
 ///          products and sums in fp32 (never TF32); a batch of at most 16
 ///          queries: sum((x - q)^2), or the sum of products; a larger one:
