@@ -22,10 +22,10 @@ class VectorFacts {
     /// While the stream is being captured into a graph nothing is found: no
     /// memory can be taken then, and the search finds it for itself.
     ///
-    /// Memory   4 n bytes of the device, if the metric has RowFacts; about 2 n
-    /// d
-    ///          for an image. Where memory is short there is none, and the
-    ///          search does without
+    /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
+    ///          image about 2 n d, or none where that is more than there is:
+    ///          the search then makes one for itself, or goes without
+    /// Errors   FaissException when memory is short for the facts
     void giveTo(FlatKnnProblem& problem, const GpuContext& context);
 
     void forget();
