@@ -20,13 +20,13 @@ bool canWaitForPrevious(const void* kernel);
 template <class Params>
 void launchAfterPrevious(
         void (*kernel)(Params),
-        unsigned blocks,
+        dim3 blocks,
         unsigned threads,
         size_t sharedBytes,
         cudaStream_t stream,
         const Params& params) {
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
+    config.gridDim = blocks;
     config.blockDim = dim3(threads);
     config.dynamicSmemBytes = sharedBytes;
     config.stream = stream;

@@ -45,6 +45,12 @@ TEST_F(FusedKnn, HardData) {
                     c.n = 9001;
                     c.q = q;
                     c.d = d;
+                    // Many products of many components want tensor cores.
+                    const bool isProduct = metric == Metric::L2 ||
+                            metric == Metric::InnerProduct ||
+                            metric == Metric::Cosine;
+                    EXPECT_TRUE(isFused(c) || (isProduct && q > 16 && d > 16))
+                            << c.describe();
                     expectCanonical(c, kind);
                     if (HasFatalFailure()) {
                         return;

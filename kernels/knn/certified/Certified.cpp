@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/ByMetric.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/certified/CertifiedLaunch.h"
 #include "kernels/knn/certified/QueryKernels.h"
@@ -49,35 +50,10 @@ struct Launches {
     void (*scanAgain)(const ScanParams&, int, cudaStream_t);
 };
 
-template <Metric kMetric>
-constexpr Launches launchesOf() {
-    return {launchRescore<kMetric>, launchScanAgain<kMetric>};
-}
-
 Launches launchesFor(Metric metric) {
-    switch (metric) {
-        case Metric::L2:
-            return launchesOf<Metric::L2>();
-        case Metric::InnerProduct:
-            return launchesOf<Metric::InnerProduct>();
-        case Metric::L1:
-            return launchesOf<Metric::L1>();
-        case Metric::Linf:
-            return launchesOf<Metric::Linf>();
-        case Metric::Lp:
-            return launchesOf<Metric::Lp>();
-        case Metric::Cosine:
-            return launchesOf<Metric::Cosine>();
-        case Metric::Canberra:
-            return launchesOf<Metric::Canberra>();
-        case Metric::BrayCurtis:
-            return launchesOf<Metric::BrayCurtis>();
-        case Metric::JensenShannon:
-            return launchesOf<Metric::JensenShannon>();
-        case Metric::Jaccard:
-            return launchesOf<Metric::Jaccard>();
-    }
-    throw Error(formatMessage("metric = %d is unknown", int(metric)));
+    return byMetric(metric, []<Metric kMetric>() {
+        return Launches{launchRescore<kMetric>, launchScanAgain<kMetric>};
+    });
 }
 
 } // namespace
@@ -129,7 +105,7 @@ void CertifiedScratch::take(
     if (widensQueries(p)) {
         exact = slices.take<float>(components);
     }
-    if (roundsQueries(p)) {
+    if (roundsQueries(p) && candidates > 0) {
         rounded = slices.take<float>(components);
     }
     if (needsGreatestNorm(p)) {

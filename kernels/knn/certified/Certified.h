@@ -26,7 +26,8 @@ struct CertifiedScratch {
     uint64_t* lists = nullptr;
     size_t listEntries = 0;
 
-    /// Takes its slices; the lists are set by the caller.
+    /// Takes its slices; the lists are set by the caller. No candidates: those
+    /// of a scan with the exact queries, whose memory is the caller's too.
     void take(
             const FlatKnnProblem& problem,
             int candidates,

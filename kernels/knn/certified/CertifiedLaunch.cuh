@@ -7,7 +7,6 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/GridLaunch.h"
 #include "kernels/knn/certified/CertifiedLaunch.h"
 #include "kernels/knn/certified/Rescore.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
@@ -20,11 +19,12 @@ inline void launchByRows(
         const CertifiedParams& params,
         int perBlock,
         cudaStream_t stream) {
-    launchGridAfterPrevious(
+    launchAfterPrevious(
             kernel,
             dim3(unsigned((params.numCandidates + perBlock - 1) / perBlock),
                  std::min(params.rows, 65535u)),
             kRescoreThreads,
+            0,
             stream,
             params);
 }

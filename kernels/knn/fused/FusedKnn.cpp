@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/ByMetric.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/RowFacts.h"
 #include "kernels/knn/fused/FusedLaunch.h"
@@ -21,37 +22,13 @@ struct Launches {
     void (*sampleFew)(const SampleLimitParams&, cudaStream_t);
 };
 
-template <Metric kMetric>
-constexpr Launches launchesOf() {
-    return {launchSampleLimits<kMetric>,
-            launchScorePassed<kMetric>,
-            launchSampleFew<kMetric>};
-}
-
 Launches launchesFor(Metric metric) {
-    switch (metric) {
-        case Metric::L2:
-            return launchesOf<Metric::L2>();
-        case Metric::InnerProduct:
-            return launchesOf<Metric::InnerProduct>();
-        case Metric::L1:
-            return launchesOf<Metric::L1>();
-        case Metric::Linf:
-            return launchesOf<Metric::Linf>();
-        case Metric::Lp:
-            return launchesOf<Metric::Lp>();
-        case Metric::Cosine:
-            return launchesOf<Metric::Cosine>();
-        case Metric::Canberra:
-            return launchesOf<Metric::Canberra>();
-        case Metric::BrayCurtis:
-            return launchesOf<Metric::BrayCurtis>();
-        case Metric::JensenShannon:
-            return launchesOf<Metric::JensenShannon>();
-        case Metric::Jaccard:
-            return launchesOf<Metric::Jaccard>();
-    }
-    throw Error(formatMessage("metric = %d is unknown", int(metric)));
+    return byMetric(metric, []<Metric kMetric>() {
+        return Launches{
+                launchSampleLimits<kMetric>,
+                launchScorePassed<kMetric>,
+                launchSampleFew<kMetric>};
+    });
 }
 
 class FusedRun {
@@ -121,7 +98,6 @@ class FusedRun {
 
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
-        params.roundedQueries = nullptr; // scans have the exact ones
         const float* queries = scratch_.scan->enter(params, stream_);
         for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
             findLimits(

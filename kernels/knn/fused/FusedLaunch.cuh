@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/common/GridLaunch.h"
+#include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/SampleLimit.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
@@ -24,10 +24,11 @@ void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
 template <Metric kMetric>
 void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
     constexpr unsigned kGroups = kSampleFewThreads / kPairLanes;
-    launchGridAfterPrevious(
+    launchAfterPrevious(
             sampleFewKernel<kMetric>,
             dim3((params.samples + kGroups - 1) / kGroups, params.search.rows),
             kSampleFewThreads,
+            0,
             stream,
             params);
 }
@@ -46,10 +47,11 @@ void launchScorePassed(
             kPerBlock;
     const unsigned most =
             std::max(1u, (32u * unsigned(multiprocessors) + rows - 1) / rows);
-    launchGridAfterPrevious(
+    launchAfterPrevious(
             scorePassedKernel<kMetric>,
             dim3(std::clamp(wanted, 1u, most), rows),
             kRescoreThreads,
+            0,
             stream,
             params);
 }

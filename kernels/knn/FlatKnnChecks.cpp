@@ -1,0 +1,69 @@
+/// What no search can have.
+
+#include <cmath>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/FlatKnnPlan.h"
+
+namespace faiss_bits {
+
+void checkFlatKnnShape(const FlatKnnProblem& p) {
+    BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %d is below 1", p.k);
+    BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
+    BITS_THROW_IF_NOT_FMT(
+            p.numVectors >= 0 && p.numVectors <= INT32_MAX,
+            "numVectors = %lld is outside 0..%d",
+            (long long)p.numVectors,
+            INT32_MAX);
+    BITS_THROW_IF_NOT_FMT(
+            p.numQueries >= 0,
+            "numQueries = %lld is negative",
+            (long long)p.numQueries);
+    BITS_THROW_IF_NOT_FMT(
+            p.metric <= Metric::Jaccard,
+            "metric = %d is unknown",
+            int(p.metric));
+    BITS_THROW_IF_NOT_FMT(
+            p.metric != Metric::Lp ||
+                    (std::isfinite(p.metricArg) && p.metricArg > 0),
+            "metricArg = %g is no p of a metric Lp: finite and above 0",
+            double(p.metricArg));
+    BITS_THROW_IF_NOT_FMT(
+            p.dataType == DataType::Float32 ||
+                    p.dataType == DataType::Float16 ||
+                    p.dataType == DataType::BFloat16,
+            "dataType = %d is unknown",
+            int(p.dataType));
+    BITS_THROW_IF_NOT_FMT(
+            p.idType == IdType::Int32 || p.idType == IdType::Int64,
+            "idType = %d is neither Int32 nor Int64",
+            int(p.idType));
+    BITS_THROW_IF_NOT_FMT(
+            p.batchQueries == 0 || p.batchQueries >= p.numQueries,
+            "batchQueries = %lld is below numQueries = %lld",
+            (long long)p.batchQueries,
+            (long long)p.numQueries);
+    BITS_THROW_IF_NOT_FMT(
+            p.allowedBits || !p.allowedIds,
+            "allowedBits = nullptr, but allowedIds is set");
+    BITS_THROW_IF_NOT_FMT(
+            !p.allowedIds || (p.numAllowed >= 0 && p.numAllowed <= INT32_MAX),
+            "numAllowed = %lld is outside 0..%d",
+            (long long)p.numAllowed,
+            INT32_MAX);
+    BITS_THROW_IF_NOT_FMT(
+            p.device.multiprocessors >= 1,
+            "device.multiprocessors = %d is below 1",
+            p.device.multiprocessors);
+    BITS_THROW_IF_NOT_FMT(
+            p.mode == SearchMode::Certified || p.mode == SearchMode::Plain,
+            "mode = %d is neither Certified nor Plain",
+            int(p.mode));
+    BITS_THROW_IF_NOT_FMT(
+            p.metric != Metric::Cosine || !p.exactQueries,
+            "exactQueries is set, but metric = %d has no bound for queries "
+            "that were rounded",
+            int(p.metric));
+}
+
+} // namespace faiss_bits
