@@ -77,10 +77,14 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
         image_.release();
     }
     if (!hasImage_) {
-        const bool isWanted =
-                std::max(p.batchQueries, p.numQueries) > kFewQueries &&
-                planFused(p, SIZE_MAX);
-        if (!isWanted || isCaptured(context.stream)) {
+        if (!planFused(p, SIZE_MAX)) {
+            return;
+        }
+        if (batchOf(p) <= kFewQueries &&
+            (!searchImageHelpsFew(p) || ++smallSearches_ < kWorthAnImage)) {
+            return;
+        }
+        if (isCaptured(context.stream)) {
             return;
         }
         const size_t bytes = searchImageBytes(p);
@@ -109,6 +113,7 @@ void VectorFacts::forget() {
     kind_ = RowFacts::None;
     memory_.release();
     hasImage_ = imageIsShort_ = false;
+    smallSearches_ = 0;
     image_.release();
 }
 

@@ -39,6 +39,10 @@ class VectorFacts {
     bool hasImage_ = false;
     Metric imageMetric_ = Metric::L2;
     bool imageIsShort_ = false; // of memory: not asked for again
+    /// Of few queries, since the vectors changed. An image saves each of them
+    /// half a read of the vectors, and takes two and a half to make.
+    int smallSearches_ = 0;
+    static constexpr int kWorthAnImage = 5;
     faiss::gpu::GpuMemoryReservation image_;
 };
 

@@ -42,6 +42,7 @@ struct OnlyProof {
 template <int Room>
 __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
         provenListsKernel(const __grid_constant__ ProvenListsParams params) {
+    allowNext();
     waitForPrevious();
     using Body = FinishRowsBody<float, OnlyProof, kThreads, Room>;
     extern __shared__ uint64_t memory[];

@@ -79,5 +79,35 @@ TEST_F(SearchImages, SmallFollowsTheVectors) {
     }
 }
 
+/// Few queries use an image that is there, and get one when it is worth it.
+TEST_F(SearchImages, SmallBatches) {
+    const int d = 50;
+    const int64_t n = 9000;
+    const auto first = components(n * d, 1);
+    const auto second = components(n * d, 3);
+    for (faiss::MetricType metric :
+         {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        for (int64_t q : {1, 3, 16}) {
+            const auto queries = components(q * d, 2);
+            GpuIndexBitsFlatConfig config;
+            GpuIndexBitsFlat index(sharedResources(), d, metric, config);
+            config.keepSearchImage = false;
+            for (const auto& x : {first, second}) {
+                index.reset();
+                index.add(n, x.data());
+                GpuIndexBitsFlat fresh(sharedResources(), d, metric, config);
+                fresh.add(n, x.data());
+                const auto expected = searchOnHost(fresh, queries, 20);
+                for (int again = 0; again < 9; ++again) {
+                    EXPECT_TRUE(sameOutput(
+                            searchOnHost(index, queries, 20), expected))
+                            << "metric " << int(metric) << " q " << q
+                            << " search " << again;
+                }
+            }
+        }
+    }
+}
+
 } // namespace
 } // namespace faiss_bits::test

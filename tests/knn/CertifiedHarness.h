@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
 #include "tests/knn/KnnHarness.h"
 
 /// Certified searches in data whose float32 distances mislead.
@@ -91,7 +93,9 @@ struct CertifiedCase {
     int k = 10;
     float p = 3;               ///< of Lp
     int allowedOf = 0;         ///< one vector of so many is allowed; 0: all
+    int holes = -1; ///< allowed: a list too, with so many -1 behind; -1: none
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
+    bool keptImage = false;    ///< as an index gives it to every search
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
 
@@ -99,8 +103,9 @@ struct CertifiedCase {
         std::ostringstream text;
         text << metricName(metric) << " " << nameOf(dataType) << " n=" << n
              << " q=" << q << " d=" << d << " k=" << k << " p=" << p
-             << " allowedOf=" << allowedOf
+             << " allowedOf=" << allowedOf << " holes=" << holes
              << (exactQueries ? " exact queries" : "")
+             << (keptImage ? " kept image" : "")
              << " maxScratch=" << maxScratch;
         return text.str();
     }
@@ -132,6 +137,16 @@ class FlatKnnCertified : public FlatKnnTest {
         }
         const DeviceBuffer<uint32_t> allowed(bits);
         p.allowedBits = c.allowedOf > 0 ? allowed.data() : nullptr;
+        std::vector<int32_t> ids;
+        for (int64_t i = 0; c.allowedOf > 0 && i < c.n; i += c.allowedOf) {
+            ids.push_back(int32_t(i));
+        }
+        ids.resize(ids.size() + std::max(c.holes, 0), -1);
+        const DeviceBuffer<int32_t> list(ids);
+        if (c.allowedOf > 0 && c.holes >= 0) {
+            p.allowedIds = list.data();
+            p.numAllowed = int64_t(ids.size());
+        }
         std::vector<float> rounded = queries;
         roundAllTo(c.dataType, rounded);
         DeviceBuffer<uint8_t> deviceVectors(packAs(c.dataType, vectors));
@@ -146,6 +161,13 @@ class FlatKnnCertified : public FlatKnnTest {
         p.outDistances = outDistances.data();
         p.outIds = outIds.data();
         p.numRepeated = repeated.data();
+        DeviceBuffer<uint8_t> image;
+        if (c.keptImage && canUseSearchImage(p)) {
+            image = DeviceBuffer<uint8_t>(searchImageBytes(p), 0x7E);
+            WorkspaceSlices slices({image.data(), image.size()});
+            runSearchImage(p, SearchImage(p, slices), nullptr);
+            p.searchImage = image.data();
+        }
         DeviceBuffer<uint8_t> scratch(flatKnnWorkspaceBytes(p, c.maxScratch));
         runFlatKnn(p, {scratch.data(), scratch.size()}, handle(), nullptr);
         Result result;

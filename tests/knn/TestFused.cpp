@@ -39,12 +39,13 @@ TEST_F(FusedKnn, HardData) {
     for (Hard kind : kHard) {
         for (Metric metric : kAllMetrics) {
             for (int64_t q : {1, 16, 17, 130}) {
-                for (int d : {3, 40}) {
+                for (int d : {3, 40, 50}) {
                     CertifiedCase c;
                     c.metric = metric;
                     c.n = 9001;
                     c.q = q;
                     c.d = d;
+                    c.keptImage = d != 40;
                     // Many products of many components want tensor cores.
                     const bool isProduct = metric == Metric::L2 ||
                             metric == Metric::InnerProduct ||
@@ -101,6 +102,51 @@ TEST_F(FusedKnn, Filters) {
                         return;
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Images of the allowed vectors alone.
+TEST_F(FusedKnn, Lists) {
+    for (Hard kind : {Hard::Offset, Hard::Infinite, Hard::Duplicates}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int allowedOf : {2, 5}) {
+                for (int64_t q : {1, 16, 17, 70}) {
+                    for (int d : {5, 50, 130}) {
+                        CertifiedCase c;
+                        c.metric = metric;
+                        c.allowedOf = allowedOf;
+                        c.holes = d % 4;
+                        c.n = 42003;
+                        c.q = q;
+                        c.d = d;
+                        c.k = 20;
+                        c.keptImage = q % 2;
+                        expectCanonical(c, kind);
+                        if (HasFatalFailure()) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An offset says nothing about neighbours: images are of what is left of it.
+TEST_F(FusedKnn, OffsetsAreProven) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int64_t q : {16, 200}) {
+            for (int d : {16, 128}) {
+                CertifiedCase c;
+                c.metric = metric;
+                c.n = 50000;
+                c.q = q;
+                c.d = d;
+                c.keptImage = true;
+                EXPECT_LE(expectCanonical(c, Hard::Offset).repeated, 2u)
+                        << c.describe();
             }
         }
     }
@@ -179,6 +225,23 @@ TEST_F(FusedKnn, SmallHardData) {
                 c.idType = IdType::Int32;
                 expectCanonical(c, kind);
             }
+        }
+    }
+}
+
+TEST_F(FusedKnn, SmallListsAndKeptImages) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int64_t q : {1, 5, 20}) {
+            CertifiedCase c;
+            c.metric = metric;
+            c.n = 34000;
+            c.q = q;
+            c.d = 49;
+            c.keptImage = true;
+            expectCanonical(c, Hard::Offset);
+            c.allowedOf = 4;
+            c.holes = 2;
+            expectCanonical(c, Hard::Offset);
         }
     }
 }

@@ -57,15 +57,17 @@ class FlatKnnProperties : public FlatKnnCertified {
         c.exactQueries = c.dataType != DataType::Float32 &&
                 c.metric != Metric::Cosine && random_() % 2;
         // On both sides of where searches have no matrix of distances.
-        c.n = random_() % 4 == 0 ? 8000 + upTo(4000) : upTo(3000);
+        c.n = random_() % 4 == 0 ? 8000 + upTo(30000) : upTo(3000);
         c.q = upTo(c.n > 8000 ? 1500 : 600);
         c.d = int(upTo(70));
         c.k =
                 int(random_() % 8 == 0 ? upTo(c.n + 5)
                                        : upTo(std::min<int64_t>(c.n + 5, 60)));
         if (random_() % 4 == 0) {
-            c.allowedOf = int(upTo(300));
+            c.allowedOf = int(upTo(random_() % 2 ? 5 : 300));
+            c.holes = int(random_() % 4) - 1;
         }
+        c.keptImage = random_() % 2;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;
         c.maxScratch = random_() % 4 == 0 ? size_t(2) << 20 : kRoomyScratch;
         return c;

@@ -1,5 +1,6 @@
 /// Images of tensor cores: layout, scales, residuals, bad arguments.
 
+#include "kernels/knn/fused/tensor/ListedImage.h"
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
 
@@ -101,6 +102,7 @@ class TensorImageTest : public GpuTest {
             checkNormSteps(c, rows, device.image, facts, layout.capacity);
         }
         float greatest = 0;
+        double longest = 0;
         std::vector<uint8_t> seen(halves.size());
         for (int64_t i = 0; i < layout.capacity; ++i) {
             const double inverse = areQueries && i < c.n ? inverses[i]
@@ -110,6 +112,7 @@ class TensorImageTest : public GpuTest {
             ASSERT_EQ(std::frexp(inverse, &exponent), 0.5) << "row " << i;
             ASSERT_LE(std::abs(exponent - 1), 60) << "row " << i;
             double squares = 0;
+            double length = 0;
             bool finite = true;
             const int width = layout.slabs * layout.rowBytes / 2;
             for (int k = 0; k < width; ++k) {
@@ -139,6 +142,7 @@ class TensorImageTest : public GpuTest {
                 ASSERT_EQ(half, want) << "row " << i << " component " << k;
                 const double off = double(x) - double(half) * inverse;
                 squares += off * off;
+                length += double(x) * x;
             }
             if (i >= c.n) {
                 continue;
@@ -153,6 +157,7 @@ class TensorImageTest : public GpuTest {
                 }
             } else if (finite) {
                 greatest = std::max(greatest, float(residual));
+                longest = std::max(longest, std::sqrt(length));
             }
         }
         if (!areQueries) {
@@ -160,6 +165,10 @@ class TensorImageTest : public GpuTest {
             EXPECT_LE(
                     facts.residual,
                     greatest * 1.01 + c.d * 0x1p-59 * facts.inverse);
+            EXPECT_GE(facts.greatestNorm, longest);
+            if (longest < 0x1p60) {
+                EXPECT_LE(facts.greatestNorm, longest * 1.001 + c.d * 0x1p-62);
+            }
         }
     }
 };
@@ -214,6 +223,122 @@ TEST_F(TensorImageTest, AddedLater) {
         c.d = 24;
         c.addedLater = later;
         checkImage(c, false);
+    }
+}
+
+/// What searches want of queries beside their images.
+TEST_F(TensorImageTest, SmallExtrasOfQueries) {
+    for (int d : {1, 7, 8, 33, 64, 200}) {
+        TensorCase c;
+        c.n = 131;
+        c.d = d;
+        std::mt19937 random(7);
+        const TensorRows rows(tensorRows(c, c.n, random), d);
+        std::vector<float> center(d);
+        for (float& x : center) {
+            x = float(random() % 1000) / 64;
+        }
+        const DeviceBuffer<float> deviceRows(rows.values);
+        const DeviceBuffer<float> deviceCenter(center);
+        const DeviceBuffer<uint8_t> memory(tensorImageBytes(c.n, d, true));
+        DeviceBuffer<float> norms(c.n);
+        DeviceBuffer<uint16_t> rounded(c.n * d);
+        DeviceBuffer<CenterProduct> products(c.n);
+        TensorImageProblem problem;
+        problem.rows = deviceRows.data();
+        problem.n = c.n;
+        problem.d = d;
+        problem.areQueries = true;
+        problem.image = tensorImageAt(memory.data(), c.n, d, true);
+        problem.outNorms = norms.data();
+        problem.outRounded = rounded.data();
+        for (bool subtracts : {false, true}) {
+            problem.center = subtracts ? deviceCenter.data() : nullptr;
+            problem.productCenter = subtracts ? nullptr : deviceCenter.data();
+            problem.outProducts = subtracts ? nullptr : products.data();
+            runTensorImage(problem, nullptr);
+            const auto gotNorms = norms.download();
+            const auto gotRounded = rounded.download();
+            for (int64_t i = 0; i < c.n; ++i) {
+                double squares = 0;
+                double product = 0;
+                double sizes = 0;
+                for (int k = 0; k < d; ++k) {
+                    const float whole = rows.values[i * d + k];
+                    const float x = subtracts ? whole - center[k] : whole;
+                    squares += double(x) * x;
+                    product += double(center[k]) * whole;
+                    sizes += std::abs(double(center[k]) * whole);
+                    ASSERT_EQ(gotRounded[i * d + k], bfloat16Bits(x));
+                }
+                EXPECT_NEAR(gotNorms[i], squares, squares * (d + 1) * 0x1p-23);
+                if (!subtracts) {
+                    const CenterProduct got = products.download()[i];
+                    EXPECT_LE(std::abs(got.value - product), got.error);
+                    EXPECT_LE(got.error, (d + 100) * 0x1p-51 * sizes);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(TensorImageTest, SmallLists) {
+    for (int d : {3, 16, 17, 64, 65, 200}) {
+        for (int64_t n : {1, 128, 700}) {
+            TensorCase c;
+            c.n = 900;
+            c.d = d;
+            std::mt19937 random(7);
+            const TensorRows rows(tensorRows(c, c.n, random), d);
+            const TestStream stream;
+            const DeviceImage from(c, rows, false, stream);
+            std::vector<int32_t> ids(n);
+            for (int32_t& id : ids) {
+                id = int32_t(random() % 10 ? random() % c.n : -1);
+            }
+            const DeviceBuffer<int32_t> list(ids);
+            const DeviceBuffer<uint8_t> memory(
+                    tensorImageBytes(n, d, false), 0x7E);
+            const TensorImage to = tensorImageAt(memory.data(), n, d, false);
+            runListedImage(from.image, d, list.data(), n, to, stream);
+            const TensorImageLayout layout(n, d);
+            const TensorImageLayout whole(c.n, d);
+            const auto halves = [&](const TensorImage& image, size_t bytes) {
+                return downloadFrom(
+                        static_cast<const uint16_t*>(image.pieces), bytes / 2);
+            };
+            const auto steps = [&](const TensorImage& image, int64_t capacity) {
+                return downloadFrom(
+                        static_cast<const uint16_t*>(image.normSteps),
+                        capacity * 16);
+            };
+            const auto fromHalves = halves(from.image, whole.pieceBytes());
+            const auto toHalves = halves(to, layout.pieceBytes());
+            const auto fromSteps = steps(from.image, whole.capacity);
+            const auto toSteps = steps(to, layout.capacity);
+            const auto fromNorms =
+                    downloadFrom(from.image.norms, whole.capacity);
+            const auto toNorms = downloadFrom(to.norms, layout.capacity);
+            // A row that is not there is as the padding behind the last one.
+            const int64_t padding = c.n;
+            ASSERT_LT(padding, whole.capacity);
+            const auto step = [](int64_t row, int k) {
+                return row * 16 + (row % 128 / 4 % 2 * 8 + k) % 16;
+            };
+            for (int64_t i = 0; i < layout.capacity; ++i) {
+                const int64_t id = i < n && ids[i] >= 0 ? ids[i] : padding;
+                ASSERT_EQ(toNorms[i], fromNorms[id]);
+                for (int k = 0; k < layout.slabs * layout.rowBytes / 2; ++k) {
+                    ASSERT_EQ(
+                            toHalves[place(layout, i, k)],
+                            fromHalves[place(whole, id, k)])
+                            << "row " << i << " component " << k;
+                }
+                for (int k = 0; k < 16; ++k) {
+                    ASSERT_EQ(toSteps[step(i, k)], fromSteps[step(id, k)]);
+                }
+            }
+        }
     }
 }
 

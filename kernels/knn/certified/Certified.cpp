@@ -144,7 +144,7 @@ void Certifier::begin() {
                 scratch_.maxima,
                 stream_);
     }
-    if (!needsGreatestNorm(p_)) {
+    if (!needsGreatestNorm(p_) || !bound_.ofProducts) {
         return;
     }
     const float* norms = p_.vectorNorms;

@@ -6,6 +6,7 @@
 #include "kernels/common/Types.h"
 #include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
 
@@ -40,17 +41,19 @@ struct CertifiedParams {
     int numCandidates = 0;
     const float* keys = nullptr;      // [rows, numCandidates], approximate
     const int32_t* columns = nullptr; // the same
+    /// nullptr, or [numAllowed]: columns are places in this list of vectors.
+    const int32_t* listedIds = nullptr;
     uint64_t* entries = nullptr;      // the same, or nullptr: one block a row
     ErrorBound bound;
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
     const RowMaxima* maxima = nullptr;   // the same, for metrics that want them
-    // Where the candidates were found with images of the vectors and queries,
-    // from which for L2 a center was subtracted: the greatest |x - x'| of all
-    // vectors, on the device; |q - q'|; and |q|^2 in float32.
-    const float* imageResidual = nullptr;
-    const float* imageNormError = nullptr; // of |x|^2, the same way
-    const float* queryResiduals = nullptr; // [rows]
-    const float* queryNorms = nullptr;     // [rows]
+    // Where the candidates were found with images of the vectors less a center,
+    // and of the queries, for L2 less the center too: what images lost, on the
+    // device; |q - q'|; |q|^2 in float32; and for inner products <c, q>.
+    const TensorImageFacts* imageFacts = nullptr;
+    const float* queryResiduals = nullptr;         // [rows]
+    const float* queryNorms = nullptr;             // [rows]
+    const CenterProduct* centerProducts = nullptr; // [rows]
     float metricArg = 2;
 
     /// Two bytes a row: not proved; too many neighbours alike to rank them. A

@@ -30,7 +30,10 @@ __device__ __forceinline__ void rescoreCandidates(
     const int group = threadIdx.x / kPairLanes;
     for (int base = first; base < last; base += kGroups) {
         const int i = base + group;
-        const int32_t column = i < last ? columns[i] : -1;
+        int32_t column = i < last ? columns[i] : -1;
+        if (params.listedIds && column >= 0) {
+            column = params.listedIds[column];
+        }
         double distance = 0;
         withVectors(params.vectors, [&](const auto* data) {
             distance = pairDistance<kMetric>(

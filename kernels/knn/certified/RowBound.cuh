@@ -20,11 +20,13 @@ struct RowBound {
     double norm = 0;     // |q|
     double residual = 0; // of the query that the candidates were found with
     double greatest = 0; // of all |x|: products alone
-    // Of images: those of 16 bits that the candidates were found with.
+    // Of images: those of 16 bits that the candidates were found with; norms
+    // are those of what they hold.
     bool ofImages = false;
     int d = 0;
     double imageResidual = 0; // of all vectors
     double imageNormError = 0;
+    CenterProduct centerProduct;
 
     /// Most that the key of a vector at distance c, rounded to float32, may
     /// differ from its approximate key; infinity where the approximation may
@@ -36,8 +38,10 @@ struct RowBound {
         double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
         double greatestTerm;
         if (ofImages) {
-            const double x = bound.ofProducts ? greatest : norm + sqrt(size);
-            return error +
+            const double x = kMetric == Metric::InnerProduct
+                    ? greatest
+                    : norm + sqrt(size);
+            return error + centerProduct.error +
                     tensorScanError(
                             kMetric,
                             d,
@@ -93,14 +97,12 @@ __device__ __forceinline__ RowBound<kMetric> imageBound(
     result.ofImages = true;
     result.d = params.d;
     result.norm = sqrt(double(params.queryNorms[row]) + 0x1p-120) * up;
-    // And what the subtraction of the center was rounded by.
-    result.residual =
-            double(params.queryResiduals[row]) + result.norm * 0x1.1p-24;
-    result.imageResidual = double(*params.imageResidual);
-    result.imageNormError = double(*params.imageNormError);
-    if (params.bound.ofProducts) {
-        result.greatest =
-                sqrt(double(*params.greatestNorm) * 2 + 0x1p-100) * up;
+    result.residual = double(params.queryResiduals[row]);
+    result.imageResidual = double(params.imageFacts->residual);
+    result.imageNormError = double(params.imageFacts->normError);
+    result.greatest = double(params.imageFacts->greatestNorm);
+    if (params.centerProducts) {
+        result.centerProduct = params.centerProducts[row];
     }
     return result;
 }
@@ -112,7 +114,7 @@ __device__ __forceinline__ RowBound<kMetric> rowBound(
         const CertifiedParams& params,
         uint32_t row,
         double* shared) {
-    if (params.imageResidual) {
+    if (params.imageFacts) {
         return imageBound<kMetric>(params, row);
     }
     const float* q = params.queries + int64_t(row) * params.d;

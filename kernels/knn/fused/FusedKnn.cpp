@@ -72,6 +72,14 @@ class FusedRun {
                 scratch_.sample, plan_.sampling ? plan_.samples : 0, stream_);
         sample_.vectors = sample.vectors;
         sample_.vectorNorms = sample.norms;
+        if (scratch_.sampleBits) {
+            runSampleBits(
+                    p_.allowedBits,
+                    p_.numVectors,
+                    plan_.samples,
+                    scratch_.sampleBits,
+                    stream_);
+        }
         if (scratch_.sampleNorms) {
             runSquaredNorms(
                     sample_.vectors,
@@ -98,7 +106,7 @@ class FusedRun {
 
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
-        const float* queries = scratch_.scan->enter(params, stream_);
+        const void* queries = scratch_.scan->enter(params, stream_);
         for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
             findLimits(
                     params,
@@ -122,20 +130,25 @@ class FusedRun {
     /// Of the queries row .. row + count - 1 of a tile.
     void findLimits(
             const CertifiedParams& params,
-            const float* queries,
+            const void* queries,
             idx_t row,
             idx_t count) {
         SampleLimitParams limits;
         limits.search = params;
         limits.search.queries += row * p_.d;
-        if (limits.search.queryResiduals) {
+        if (limits.search.imageFacts) {
             limits.search.queryResiduals += row;
             limits.search.queryNorms += row;
+        }
+        if (limits.search.centerProducts) {
+            limits.search.centerProducts += row;
         }
         limits.search.rows = uint32_t(count);
         limits.values = scratch_.distances;
         limits.columnBias =
                 plan_.sampling && addsNorms() ? sample_.vectorNorms : nullptr;
+        limits.ofImages = plan_.sampling && params.imageFacts;
+        limits.allowedBits = scratch_.sampleBits;
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
@@ -143,7 +156,9 @@ class FusedRun {
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;
         if (plan_.sampling) {
-            findDistances(queries + row * p_.d, count);
+            const size_t bytes = size_t(p_.d) * sizeOf(sample_.dataType);
+            findDistances(
+                    static_cast<const uint8_t*>(queries) + row * bytes, count);
         } else {
             launches_.sampleFew(limits, stream_);
         }
@@ -151,15 +166,10 @@ class FusedRun {
     }
 
     /// To the sample.
-    void findDistances(const float* queries, idx_t count) {
+    void findDistances(const void* queries, idx_t count) {
         FlatKnnProblem sample = sample_;
         sample.queries = queries;
         sample.numQueries = count;
-        if (scratch_.roundedQueries) {
-            runToBFloat16(
-                    queries, count * p_.d, scratch_.roundedQueries, stream_);
-            sample.queries = scratch_.roundedQueries;
-        }
         if (scratch_.queryFacts) {
             runRowFacts(
                     rowFactsOf(p_.metric),
@@ -245,10 +255,9 @@ FusedScratch::FusedScratch(
                 sampleNorms = slices.take<float>(plan.samples);
             }
         }
-        if (type == DataType::BFloat16) {
-            roundedQueries = slices.take<uint8_t>(
-                    size_t(plan.sampleQueries) * p.d * sizeOf(type));
-        }
+    }
+    if (p.allowedBits) {
+        sampleBits = slices.take<uint32_t>((plan.samples + 31) / 32);
     }
     if (plan.sampling && rowFactsOf(p.metric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);

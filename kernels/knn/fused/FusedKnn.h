@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include <cublas_v2.h>
@@ -32,8 +33,22 @@ struct FusedPlan {
 /// Vectors of the sample.
 uint32_t samplesOf(const FlatKnnProblem& problem);
 
-/// Whether searches of such vectors by many queries may use a SearchImage.
+/// Queries of the caller's whole batch.
+inline idx_t batchOf(const FlatKnnProblem& problem) {
+    return std::max(problem.batchQueries, problem.numQueries);
+}
+
+/// Whether searches of such vectors may use a SearchImage.
 bool canUseSearchImage(const FlatKnnProblem& problem);
+
+/// Whether one that is there makes a search of few queries faster: it halves
+/// what is read, but has 32 bytes a vector beside the components.
+bool searchImageHelpsFew(const FlatKnnProblem& problem);
+
+/// Whether a scan on tensor cores copies the allowed vectors together and reads
+/// nothing else: there is a list, of a part of the vectors that makes it worth
+/// the copy, and enough of them for a sample.
+bool scansList(const FlatKnnProblem& problem);
 
 /// The plan, if a fused method takes the problem and maxBytes are enough.
 std::optional<FusedPlan> planFused(

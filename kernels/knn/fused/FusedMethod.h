@@ -30,8 +30,9 @@ class FusedScan {
 
     /// Enqueues what the scan of some queries needs, and sets what of the
     /// parameters its bound depends on. params.queries are the exact ones,
-    /// row-major. Returns those that meet the sample.
-    virtual const float* enter(CertifiedParams& params, cudaStream_t) {
+    /// row-major. Returns those that meet the sample, of the method's
+    /// sampleType, if there is one.
+    virtual const void* enter(CertifiedParams& params, cudaStream_t) {
         return params.queries;
     }
 

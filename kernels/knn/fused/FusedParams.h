@@ -13,6 +13,11 @@ struct SampleLimitParams {
     // launchSampleFew
     float* values = nullptr;
     const float* columnBias = nullptr; // [samples]: norms to add, or nullptr
+    /// From products in bfloat16, of what images hold.
+    bool ofImages = false;
+    /// Bit i % 32 of word i / 32: member i of the sample may be a result.
+    /// nullptr: all may.
+    const uint32_t* allowedBits = nullptr;
     uint32_t samples = 0;              // kMostSamples at most
     uint32_t rank = 0; // the limit is that of the rank'th of the sample, or of
     uint32_t room = 0; // a later one, up to this

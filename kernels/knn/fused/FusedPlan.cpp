@@ -43,18 +43,29 @@ uint32_t rankFor(double k, double p) {
     return m;
 }
 
-idx_t batchOf(const FlatKnnProblem& p) {
-    return std::max(p.batchQueries, p.numQueries);
+/// A list of no more than one in `share` vectors.
+bool hasShortList(const FlatKnnProblem& p, idx_t share) {
+    return p.allowedIds && p.numAllowed <= p.numVectors / share;
+}
+
+/// Whether a sample of so many vectors leads to the k nearest.
+bool enoughVectors(const FlatKnnProblem& p, idx_t vectors) {
+    return vectors >= kLeastVectors && vectors >= kLeastShare * p.k;
 }
 
 /// A filter that saves more than scans without a matrix do: one query reads
 /// what is allowed alone, and a short list of ids is all that is searched.
-bool leavesMost(const FlatKnnProblem& p) {
-    constexpr idx_t kShare = 8;
-    return p.allowedBits &&
-            (batchOf(p) == 1 ||
-             (p.numAllowed < p.numVectors / kShare &&
-              listPays(p, distanceMethodFor(p), p.numQueries)));
+bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
+    const bool onTensorCores = &method == &kTensorFusedMethod;
+    if (!p.allowedBits) {
+        return false;
+    }
+    if (batchOf(p) == 1) {
+        // An image is half of the bytes, of all vectors.
+        return !onTensorCores || hasShortList(p, 4);
+    }
+    return hasShortList(p, 8) && !(onTensorCores && scansList(p)) &&
+            listPays(p, distanceMethodFor(p), p.numQueries);
 }
 
 size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
@@ -72,17 +83,20 @@ uint32_t samplesOf(const FlatKnnProblem& p) {
     return uint32_t(std::min<idx_t>(most, p.numVectors / 8));
 }
 
+bool scansList(const FlatKnnProblem& p) {
+    // To copy a vector is to read it three times.
+    const idx_t share = batchOf(p) > kFewQueries ? 2 : 4;
+    return hasShortList(p, share) && enoughVectors(p, p.numAllowed);
+}
+
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
-    if (p.mode != SearchMode::Certified || leavesMost(p) || p.k > kMaxFinishK ||
-        p.numVectors < kLeastVectors || p.numVectors < kLeastShare * p.k) {
-        return {};
-    }
-    if (maxBytes < kLeastBytes) {
+    if (p.mode != SearchMode::Certified || p.k > kMaxFinishK ||
+        !enoughVectors(p, p.numVectors) || maxBytes < kLeastBytes) {
         return {};
     }
     FusedPlan plan;
     plan.method = fusedMethodFor(p);
-    if (!plan.method) {
+    if (!plan.method || leavesMost(p, *plan.method)) {
         return {};
     }
     plan.samples = samplesOf(p);

@@ -8,7 +8,7 @@ namespace faiss_bits {
 /// Scratch of one run, in the order it is taken.
 struct FusedScratch {
     float* sample = nullptr;        // [samples, d]
-    void* roundedQueries = nullptr; // [sampleQueries, d], bfloat16
+    uint32_t* sampleBits = nullptr; // [samples / 32], with a filter
     float* sampleNorms = nullptr;   // [samples], L2 by products
     float* sampleFacts = nullptr;   // [samples], metrics with RowFacts
     float* queryFacts = nullptr;    // [sampleQueries], the same

@@ -53,6 +53,23 @@ void gather(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
+__global__ void sampleBitsKernel(
+        const uint32_t* allowedBits,
+        idx_t n,
+        idx_t samples,
+        uint32_t* out) {
+    const idx_t sample = idx_t(blockIdx.x) * kThreads + threadIdx.x;
+    bool allowed = false;
+    if (sample < samples) {
+        const idx_t vector = sampledVector(sample, samples, n);
+        allowed = allowedBits[vector / 32] >> (vector % 32) & 1;
+    }
+    const uint32_t bits = __ballot_sync(kFullWarp, allowed);
+    if (threadIdx.x % kWarpSize == 0 && sample < samples) {
+        out[sample / kWarpSize] = bits;
+    }
+}
+
 template <int kCount>
 __device__ __forceinline__ void sumOfBlock(float (&values)[kCount]) {
     __shared__ float sums[kCount][kThreads / kWarpSize];
@@ -156,6 +173,17 @@ void runGatherSample(
         case DataType::BFloat16:
             return gather<__nv_bfloat16>(problem, samples, out, stream);
     }
+}
+
+void runSampleBits(
+        const uint32_t* allowedBits,
+        idx_t n,
+        idx_t samples,
+        uint32_t* out,
+        cudaStream_t stream) {
+    sampleBitsKernel<<<blocksFor(samples), kThreads, 0, stream>>>(
+            allowedBits, n, samples, out);
+    BITS_CUDA_CHECK(cudaGetLastError());
 }
 
 void runCenter(

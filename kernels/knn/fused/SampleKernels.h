@@ -15,6 +15,15 @@ void runGatherSample(
         float* out,
         cudaStream_t stream);
 
+/// Enqueues out [(samples + 31) / 32]: which members of that sample of n
+/// vectors a filter allows; bits of both as FlatKnnProblem::allowedBits.
+void runSampleBits(
+        const uint32_t* allowedBits,
+        idx_t n,
+        idx_t samples,
+        uint32_t* out,
+        cudaStream_t stream);
+
 /// Enqueues center [d] = the mean of rows [n, d], to a precision of about their
 /// standard deviation: vectors of small integers less the center are small
 /// integers still. 0 where the mean is not finite. scratch: two floats.

@@ -15,11 +15,14 @@ constexpr int kSampleLimitThreads = 512;
 template <Metric kMetric, int Items>
 struct SampleLimit {
     using Narrow = BlockNarrow<kSampleLimitThreads>;
+    static constexpr int kWarps = kSampleLimitThreads / kWarpSize;
+    /// Of members that are not there, or not allowed, or no number.
+    static constexpr uint32_t kNone = ~0u;
 
     struct SharedStorage {
         typename Narrow::SharedStorage narrow;
-        uint64_t least[kSampleLimitThreads / kWarpSize];
-        double norms[2 * kSampleLimitThreads / kWarpSize];
+        uint32_t least[2][kWarps];
+        double norms[2 * kWarps];
         uint32_t found;
     };
 
@@ -27,45 +30,56 @@ struct SampleLimit {
     const SampleLimitParams& params;
 
     __device__ void run(uint32_t row) {
-        if (threadIdx.x == 0) {
-            shared.found = 0;
+        uint32_t keys[Items];
+        load(row, keys);
+        RowBound<kMetric> bound;
+        // That of images is thread 0's alone, as is what follows from it.
+        if (!params.search.imageFacts || threadIdx.x == 0) {
+            bound = rowBound<kMetric, kSampleLimitThreads>(
+                    params.search, row, shared.norms);
         }
-        const auto bound = rowBound<kMetric, kSampleLimitThreads>(
-                params.search, row, shared.norms);
-        float keys[Items];
-        load(row, float(bound.norm * bound.norm), keys);
-        double key = rankedKey(keys);
-        if (kMetric == Metric::L2) {
-            key = fmax(key, 0.0);
-        }
-        key += sampleError(bound, key);
+        const uint32_t ranked = rankedKey(keys);
         if (threadIdx.x == 0) {
-            // Keys of all vectors up to this one are not above the limit.
-            float limit = __double2float_ru(key + bound.at(key));
-            float complete = __double2float_rd(key);
-            if (!(limit < __uint_as_float(0x7f800000u))) {
-                limit = complete = __uint_as_float(0x7f800000u);
+            double key = ranked == kNone
+                    ? __longlong_as_double(0x7ff0000000000000ll)
+                    : double(keyValue(ranked));
+            if (kMetric == Metric::L2) {
+                key += params.columnBias ? bound.norm * bound.norm : 0.0;
+                key = fmax(key, 0.0);
             }
-            if (bound.norm != bound.norm) {
-                // No neighbours: what is no number passes all the same.
-                limit = -__uint_as_float(0x7f800000u);
-                complete = nanf("");
-            }
-            params.limits[row] = limit;
-            params.complete[row] = complete;
-            params.counts[row] = 0;
+            write(row, key, bound);
         }
     }
 
    private:
+    __device__ __forceinline__ void
+    write(uint32_t row, double key, const RowBound<kMetric>& bound) const {
+        // What images lack (inner products, whose keys have their signs turned).
+        const double shift = bound.centerProduct.value;
+        if (params.ofImages) {
+            key += sampleError(bound, key) - shift;
+        }
+        // Keys of all vectors up to this one are not above the limit.
+        float limit = __double2float_ru(key + bound.at(key) + shift);
+        float complete = __double2float_rd(key);
+        if (!(limit < __uint_as_float(0x7f800000u))) {
+            limit = complete = __uint_as_float(0x7f800000u);
+        }
+        if (bound.norm != bound.norm) {
+            // No neighbours: what is no number passes all the same.
+            limit = -__uint_as_float(0x7f800000u);
+            complete = nanf("");
+        }
+        params.limits[row] = limit;
+        params.complete[row] = complete;
+        params.counts[row] = 0;
+    }
+
     /// What the distances to a sample in bfloat16 are off by, some deviations
     /// of it: the limit is of the asked rank with it. Nothing rests on it.
     __device__ __forceinline__ double sampleError(
             const RowBound<kMetric>& bound,
             double key) const {
-        if (!params.search.imageResidual) {
-            return 0;
-        }
         const double x =
                 kMetric == Metric::L2 ? bound.norm + sqrt(key) : bound.greatest;
         return 0x1p-6 * bound.norm * x * rsqrt(double(params.search.d));
@@ -75,39 +89,39 @@ struct SampleLimit {
         return i * kSampleLimitThreads + threadIdx.x;
     }
 
-    __device__ __forceinline__ void load(
-            uint32_t row,
-            float squaredNorm,
-            float (&keys)[Items]) {
+    /// With a bias the query's norm is not in them yet.
+    __device__ __forceinline__ void load(uint32_t row, uint32_t (&keys)[Items]) {
         const float* values = params.values + int64_t(row) * params.samples;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            const bool exists =
-                    column(i) < params.samples && isAllowed(column(i));
-            const float value = exists ? values[column(i)] : nanf("");
-            keys[i] = kIsSimilarity<kMetric> ? -value : value;
+            const bool exists = column(i) < params.samples &&
+                    (!params.allowedBits ||
+                     (params.allowedBits[column(i) / 32] >> (column(i) % 32) &
+                      1));
+            float key = exists ? values[column(i)] : nanf("");
+            key = kIsSimilarity<kMetric> ? -key : key;
             if (kMetric == Metric::L2 && params.columnBias && exists) {
-                keys[i] += params.columnBias[column(i)] + squaredNorm;
+                key += params.columnBias[column(i)];
             }
+            keys[i] = key == key ? orderedKey(key) : kNone;
         }
     }
 
-    __device__ __forceinline__ bool isAllowed(uint32_t sample) const {
-        const uint32_t* bits = params.search.allowedBits;
-        if (!bits) {
-            return true;
+    /// The key of the asked rank; kNone if fewer are numbers. Of thread 0.
+    __device__ __forceinline__ uint32_t
+    rankedKey(const uint32_t (&keys)[Items]) {
+        constexpr uint32_t kMostSteps = 32;
+        if (params.rank <= kMostSteps) {
+            return stepTo(params.rank, keys);
         }
-        const int64_t vector =
-                sampledVector(sample, params.samples, params.search.n);
-        return (bits[vector / 32] >> (vector % 32) & 1) != 0;
-    }
-
-    /// The key of the asked rank; infinity if fewer are numbers.
-    __device__ __forceinline__ double rankedKey(const float (&keys)[Items]) {
+        if (threadIdx.x == 0) {
+            shared.found = 0;
+        }
+        __syncthreads();
         uint32_t found = 0;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            found += keys[i] == keys[i];
+            found += keys[i] != kNone;
         }
         found = __reduce_add_sync(kFullWarp, found);
         if (threadIdx.x % kWarpSize == 0) {
@@ -115,49 +129,66 @@ struct SampleLimit {
         }
         __syncthreads();
         if (shared.found < params.rank) {
-            return __longlong_as_double(0x7ff0000000000000ll);
+            return kNone;
         }
         const auto forEach = [&](auto take) {
 #pragma unroll
             for (int i = 0; i < Items; ++i) {
-                if (keys[i] == keys[i]) {
-                    take(makeEntry(orderedKey(keys[i]), column(i)));
+                if (keys[i] != kNone) {
+                    take(makeEntry(keys[i], column(i)));
                 }
             }
         };
-        constexpr uint32_t kMostSteps = 16;
-        const uint64_t entry = params.rank <= kMostSteps
-                ? stepTo(params.rank, forEach)
-                : Narrow{shared.narrow}.limit(
-                          forEach, params.rank, params.room);
-        return keyValue(entryKey(entry));
+        return entryKey(Narrow{shared.narrow}.limit(
+                forEach, params.rank, params.room));
     }
 
-    /// The rank'th entry, from one to the next.
-    template <class ForEach>
-    __device__ __forceinline__ uint64_t
-    stepTo(uint32_t rank, const ForEach& forEach) {
-        uint64_t last = 0;
-        uint64_t own = 0; // the least of this thread that is above `last`
-        for (uint32_t i = 0; i < rank; ++i) {
-            // Of one thread alone, but for the first time.
-            if (own == last) {
-                own = kNoEntry;
-                // No entry is 0: its key would be a NaN.
-                forEach([&](uint64_t entry) {
-                    own = entry > last && entry < own ? entry : own;
-                });
-            }
-            const uint64_t least = leastOfWarp(own);
-            __syncthreads();
-            if (threadIdx.x % kWarpSize == 0) {
-                shared.least[threadIdx.x / kWarpSize] = least;
+    /// The rank'th key, from one to the next: every thread shows its least, and
+    /// the one whose key is taken goes on to its next.
+    __device__ __forceinline__ uint32_t
+    stepTo(uint32_t rank, const uint32_t (&keys)[Items]) {
+        const int warp = threadIdx.x / kWarpSize;
+        const int lane = threadIdx.x % kWarpSize;
+        uint32_t own = 0;
+        int place = -1; // of it
+        goOn(keys, own, place);
+        for (uint32_t i = 1;; ++i) {
+            uint32_t(&least)[kWarps] = shared.least[i % 2];
+            const uint32_t ofWarp = __reduce_min_sync(kFullWarp, own);
+            if (lane == 0) {
+                least[warp] = ofWarp;
             }
             __syncthreads();
-            last = leastOfWarp(ofWarps<kSampleLimitThreads / kWarpSize>(
-                    shared.least, kNoEntry));
+            const uint32_t mine = lane < kWarps ? least[lane] : kNone;
+            const uint32_t next = __reduce_min_sync(kFullWarp, mine);
+            if (i == rank || next == kNone) {
+                return next;
+            }
+            const uint32_t warps = __ballot_sync(kFullWarp, mine == next);
+            if (warp == __ffs(warps) - 1) {
+                const uint32_t lanes = __ballot_sync(kFullWarp, own == next);
+                if (lane == __ffs(lanes) - 1) {
+                    goOn(keys, own, place);
+                }
+            }
         }
-        return last;
+    }
+
+    /// From a key of this thread to the next; equal ones by their places.
+    __device__ __forceinline__ static void
+    goOn(const uint32_t (&keys)[Items], uint32_t& own, int& place) {
+        uint32_t next = kNone;
+        int nextPlace = Items;
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            const bool isLater = keys[i] > own || (keys[i] == own && i > place);
+            if (isLater && keys[i] < next) {
+                next = keys[i];
+                nextPlace = i;
+            }
+        }
+        own = next;
+        place = nextPlace;
     }
 };
 

@@ -21,8 +21,8 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
     scratch_ = slices.take<float>(2);
     if (p.metric == Metric::L2) {
         sampleNorms = slices.take<float>(samples);
-        center = slices.take<float>(p.d);
     }
+    center = slices.take<float>(p.d);
 }
 
 size_t searchImageBytes(const FlatKnnProblem& problem) {
@@ -36,17 +36,10 @@ void runSearchImage(
         const SearchImage& made,
         cudaStream_t stream) {
     runGatherSample(p, made.samples, made.wide_, stream);
-    if (made.center) {
-        runCenter(
-                made.wide_,
-                made.samples,
-                p.d,
-                made.scratch_,
-                made.center,
-                stream);
-        runSubtract(
-                made.wide_, made.samples, p.d, made.center, made.wide_, stream);
-    }
+    runCenter(
+            made.wide_, made.samples, p.d, made.scratch_, made.center, stream);
+    runSubtract(
+            made.wide_, made.samples, p.d, made.center, made.wide_, stream);
     runToBFloat16(made.wide_, idx_t(made.samples) * p.d, made.sample, stream);
     if (made.sampleNorms) {
         runSquaredNorms(

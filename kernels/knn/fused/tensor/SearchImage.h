@@ -9,13 +9,13 @@
 namespace faiss_bits {
 
 /// What searches on tensor cores make of the vectors: a copy of 16 bits, a
-/// sample, and for L2 the center that was subtracted from both. Made for one
-/// search, or kept for many (FlatKnnProblem::searchImage).
+/// sample, and the center that was subtracted from both. Made for one search,
+/// or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
     TensorImage image;
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2
-    float* center = nullptr;      // [d]: L2
+    float* center = nullptr;      // [d]
     uint32_t samples = 0;
 
     /// Takes its memory, for a problem's metric, n and d.

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "kernels/knn/Norms.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
-#include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/tensor/ListedImage.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
@@ -35,8 +34,15 @@ class TensorFusedScan : public FusedScan {
         queryImage_ = slices.take<uint8_t>(
                 tensorImageBytes(tileQueries, problem.d, true));
         queryNorms_ = slices.take<float>(tileQueries);
-        if (problem.metric == Metric::L2) {
-            centered_ = slices.take<float>(size_t(tileQueries) * problem.d);
+        if (problem.metric == Metric::InnerProduct) {
+            centerProducts_ = slices.take<CenterProduct>(tileQueries);
+        }
+        if (batchOf(problem) > kFewQueries) {
+            rounded_ = slices.take<uint16_t>(size_t(tileQueries) * problem.d);
+        }
+        if (scansList(problem)) {
+            listed_ = slices.take<uint8_t>(
+                    tensorImageBytes(problem.numAllowed, problem.d, false));
         }
     }
 
@@ -44,45 +50,42 @@ class TensorFusedScan : public FusedScan {
         if (!problem_.searchImage) {
             runSearchImage(problem_, vectors_, stream);
         }
+        if (listed_) {
+            runListedImage(
+                    vectors_.image,
+                    problem_.d,
+                    problem_.allowedIds,
+                    problem_.numAllowed,
+                    listedImage(),
+                    stream);
+        }
         return {vectors_.sample, vectors_.sampleNorms};
     }
 
-    const float* enter(CertifiedParams& params, cudaStream_t stream) override {
+    const void* enter(CertifiedParams& params, cudaStream_t stream) override {
         const FlatKnnProblem& p = problem_;
-        const float* queries = params.queries;
-        if (vectors_.center) {
-            runSubtract(
-                    queries,
-                    params.rows,
-                    p.d,
-                    vectors_.center,
-                    centered_,
-                    stream);
-            queries = centered_;
-        }
         TensorImageProblem image;
-        image.rows = queries;
+        image.rows = params.queries;
         image.n = params.rows;
         image.d = p.d;
         image.areQueries = true;
         if (p.metric == Metric::L2) {
+            image.center = vectors_.center;
             image.vectorFacts = vectors_.image.facts;
+        } else {
+            image.productCenter = vectors_.center;
+            image.outProducts = centerProducts_;
         }
         image.image = queryImage();
+        image.outNorms = queryNorms_;
+        image.outRounded = rounded_;
         runTensorImage(image, stream);
-        runSquaredNorms(
-                queries,
-                DataType::Float32,
-                true,
-                params.rows,
-                p.d,
-                queryNorms_,
-                stream);
-        params.imageResidual = &vectors_.image.facts->residual;
-        params.imageNormError = &vectors_.image.facts->normError;
+        params.imageFacts = vectors_.image.facts;
         params.queryResiduals = image.image.residuals;
         params.queryNorms = queryNorms_;
-        return queries;
+        params.centerProducts = centerProducts_;
+        params.listedIds = listed_ ? p.allowedIds : nullptr;
+        return rounded_;
     }
 
     void run(
@@ -92,12 +95,17 @@ class TensorFusedScan : public FusedScan {
         TensorScanProblem scan;
         scan.metric = problem_.metric;
         scan.numQueries = params.rows;
-        scan.numVectors = problem_.numVectors;
         scan.d = problem_.d;
         scan.queries = queryImage();
-        scan.vectors = vectors_.image;
         scan.queryNorms = queryNorms_;
-        scan.allowedBits = problem_.allowedBits;
+        if (listed_) {
+            scan.numVectors = problem_.numAllowed;
+            scan.vectors = listedImage();
+        } else {
+            scan.numVectors = problem_.numVectors;
+            scan.vectors = vectors_.image;
+            scan.allowedBits = problem_.allowedBits;
+        }
         scan.passed = lists;
         runTensorScan(scan, problem_.device, stream);
     }
@@ -107,25 +115,32 @@ class TensorFusedScan : public FusedScan {
         return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
     }
 
+    /// Of the allowed vectors alone: its scales are those of all.
+    TensorImage listedImage() const {
+        TensorImage image = tensorImageAt(
+                listed_, problem_.numAllowed, problem_.d, false);
+        image.facts = vectors_.image.facts;
+        return image;
+    }
+
     const FlatKnnProblem& problem_;
     const idx_t tileQueries_;
     const SearchImage vectors_;
     void* queryImage_ = nullptr;
     float* queryNorms_ = nullptr;
-    // L2: distances do not change where all are moved, and images lose less.
-    float* centered_ = nullptr;
+    CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
+    uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
+    void* listed_ = nullptr;
 };
 
 bool takes(const FlatKnnProblem& p) {
-    return std::max(p.batchQueries, p.numQueries) > kFewQueries &&
-            canUseSearchImage(p);
+    return canUseSearchImage(p) &&
+            (batchOf(p) > kFewQueries ||
+             (p.searchImage && searchImageHelpsFew(p)));
 }
 
-ErrorBound bound(const FlatKnnProblem& p) {
-    // The rest is of the images: RowBound.
-    ErrorBound bound;
-    bound.ofProducts = p.metric == Metric::InnerProduct;
-    return bound;
+ErrorBound bound(const FlatKnnProblem&) {
+    return {}; // all of it is of the images: RowBound
 }
 
 std::unique_ptr<FusedScan> prepare(
@@ -141,6 +156,12 @@ bool canUseSearchImage(const FlatKnnProblem& p) {
     return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
             p.vectorsRowMajor &&
             hasTensorScan(TensorScanKernel::Auto, p.device);
+}
+
+bool searchImageHelpsFew(const FlatKnnProblem& p) {
+    constexpr int kLeastDims = 48;
+    constexpr idx_t kLeastQueries = 4;
+    return p.d >= kLeastDims || batchOf(p) >= kLeastQueries;
 }
 
 const FusedMethod kTensorFusedMethod =

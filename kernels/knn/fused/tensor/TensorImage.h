@@ -52,6 +52,13 @@ struct TensorImageFacts {
     float normScale = 1;   ///< a power of two: |x|^2 = norm step / normScale
     float normInverse = 1; ///< 1 / normScale
     float normError = 0;   ///< how far a norm step is from |x|^2, at most
+    float greatestNorm = 0; ///< greatest |x| of the rows that are finite
+};
+
+/// <c, q> of a query and the center: what products of images lack.
+struct CenterProduct {
+    double value = 0;
+    double error = 0; ///< how far off, at most
 };
 
 /// Pointers into an image, on the device. Those of queries have a scale a row
@@ -89,8 +96,8 @@ struct TensorImageProblem {
     idx_t first = 0;
     /// [n] squared norms: vectors, for L2; nullptr otherwise.
     const float* norms = nullptr;
-    /// [d] what is subtracted from every vector, in float32, for L2; the norms
-    /// are then those of the differences, and not read. Counts in residuals.
+    /// [d] what is subtracted from every row, in float32; the norms are then
+    /// those of the differences, and not read. Counts in residuals.
     const float* center = nullptr;
     /// [n] 1 / |x|, 0 of a zero row, below 0 of one that has to pass always
     /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows;
@@ -106,6 +113,14 @@ struct TensorImageProblem {
     /// suit that of the norms. Queries; nullptr otherwise.
     const TensorImageFacts* vectorFacts = nullptr;
     TensorImage image;
+
+    /// Queries: what else to write, or nullptr. Their squared norms, [n], in
+    /// float32, and their components in bfloat16, [n, d] row-major, both less
+    /// the center; and their products with `productCenter`, [n].
+    float* outNorms = nullptr;
+    void* outRounded = nullptr;
+    const float* productCenter = nullptr;
+    CenterProduct* outProducts = nullptr;
 };
 
 /// Writes rows into an image, and the padding behind them.

@@ -38,6 +38,10 @@
 /// (|x|^2 + |q|^2) + normError + 4 u |x'| |q'| + 2 (conversion + product) + 2 d
 /// 2^-149; g(d + 8) covers it and products of small terms.
 ///
+/// **Centers.** For L2 x and q stand for both less the center c; what the
+/// subtractions were rounded by is in r_x and r_q. For inner products x stands
+/// for x - c alone, and the exact key is -<x - c, q> - <c, q>: CenterProduct.
+///
 /// **Inner product.** Compared is -<x', q'> with limit scale, both as they are
 /// in the accumulator: conversion + product, and 2 u |x'| |q'| for the rounding
 /// of the limit (as above; subnormal limits: 2^-150 2^120 would be too much,

@@ -42,8 +42,8 @@ void launch(
     const size_t bytes = allowSharedBytes(kernel, layout.bytes);
     const unsigned blocks =
             std::min<unsigned>(params.items, device.multiprocessors);
-    kernel<<<blocks, kShape.threads(), bytes, stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    launchAfterPrevious(
+            kernel, blocks, kShape.threads(), bytes, stream, params);
 }
 
 template <bool kStreamed, bool kIsL2>

@@ -14,6 +14,7 @@
 /// Bound by: the products for d >= 64; below, the comparisons.
 #pragma once
 
+#include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
 #include "kernels/knn/fused/tensor/PassTest.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
@@ -73,6 +74,8 @@ struct WgmmaScanBody {
             fenceBarrierInit();
         }
         __syncthreads();
+        allowNext();
+        waitForPrevious();
         if (threadIdx.x < 128) {
             wgmma::lowerRegisters<kShape.groups() == 4 ? 24 : 40>();
             if (threadIdx.x == 0) {

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/knn/fused/tensor/TensorImage.h"
+
+namespace faiss_bits {
+
+/// Enqueues a copy of some rows of an image of vectors, in the order of their
+/// ids: a scan of it reads nothing of the others. An id of -1 becomes a row
+/// that no finite limit of L2 lets pass; products with it are 0.
+///
+/// from, to  images of vectors with the same d; `to` has room for n rows and
+///           gets the scales of `from`, whose facts it shares
+/// ids       [n], on the device
+/// Cost      one read and one write of the rows
+void runListedImage(
+        const TensorImage& from,
+        int d,
+        const int32_t* ids,
+        idx_t n,
+        const TensorImage& to,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
