@@ -152,6 +152,49 @@ TEST_F(FusedKnn, OffsetsAreProven) {
     }
 }
 
+/// Many queries and vectors: the limits of a second sample.
+TEST_F(FusedKnn, SecondSample) {
+    for (Hard kind :
+         {Hard::Offset,
+          Hard::Bytes,
+          Hard::Clusters,
+          Hard::Duplicates,
+          Hard::Infinite}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int k : {1, 10, 100, 400}) {
+                CertifiedCase c;
+                c.metric = metric;
+                c.n = 530001;
+                c.q = k == 10 ? 300 : 20;
+                c.d = 18;
+                c.k = k;
+                c.keptImage = k == 10;
+                c.allowedOf = k == 100 ? 3 : 0;
+                c.holes = metric == Metric::L2 ? -1 : 1;
+                const Result result = expectCanonical(c, kind);
+                if (kind == Hard::Bytes) {
+                    EXPECT_EQ(result.repeated, 0u) << c.describe();
+                }
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    FlatKnnProblem p;
+    p.numVectors = 530001;
+    p.numQueries = 300;
+    p.d = 18;
+    p.k = 10;
+    p.device = deviceTraits();
+    const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(plan.fused);
+    EXPECT_GT(plan.fused->secondRank, 0u);
+    EXPECT_LT(plan.fused->samples, samplesOf(p));
+    p.k = 2000;
+    EXPECT_EQ(planFlatKnn(p, kRoomyScratch).fused->secondRank, 0u);
+}
+
 TEST_F(FusedKnn, EveryK) {
     for (Hard kind : {Hard::Bytes, Hard::Offset, Hard::Duplicates}) {
         for (int k : {1, 2, 64, 127, 128, 129, 513, 1024, 1025, 2047, 2048}) {
@@ -226,6 +269,17 @@ TEST_F(FusedKnn, SmallHardData) {
                 expectCanonical(c, kind);
             }
         }
+    }
+}
+
+TEST_F(FusedKnn, SmallSecondSample) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        CertifiedCase c;
+        c.metric = metric;
+        c.n = 524288;
+        c.q = 17;
+        c.d = 5;
+        expectCanonical(c, Hard::Bytes);
     }
 }
 

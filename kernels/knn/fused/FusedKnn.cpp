@@ -18,6 +18,7 @@ namespace {
 
 struct Launches {
     void (*sampleLimits)(const SampleLimitParams&, cudaStream_t);
+    void (*closerLimits)(const CloserLimitParams&, cudaStream_t);
     void (*scorePassed)(const PassedParams&, int, cudaStream_t);
     void (*sampleFew)(const SampleLimitParams&, cudaStream_t);
 };
@@ -26,6 +27,7 @@ Launches launchesFor(Metric metric) {
     return byMetric(metric, []<Metric kMetric>() {
         return Launches{
                 launchSampleLimits<kMetric>,
+                launchCloserLimits<kMetric>,
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
@@ -76,8 +78,18 @@ class FusedRun {
             runSampleBits(
                     p_.allowedBits,
                     p_.numVectors,
+                    samplesOf(p_),
                     plan_.samples,
                     scratch_.sampleBits,
+                    stream_);
+        }
+        if (scratch_.secondBits) {
+            runSampleBits(
+                    p_.allowedBits,
+                    p_.numVectors,
+                    plan_.secondSamples,
+                    plan_.secondSamples,
+                    scratch_.secondBits,
                     stream_);
         }
         if (scratch_.sampleNorms) {
@@ -119,6 +131,9 @@ class FusedRun {
         lists.counts = scratch_.counts;
         lists.columns = reinterpret_cast<uint32_t*>(scratch_.certified.columns);
         lists.capacity = plan_.capacity;
+        if (plan_.secondSamples > 0) {
+            findCloserLimits(params, lists);
+        }
         scratch_.scan->run(params, lists, stream_);
 
         const PassedParams passed{params, scratch_.counts};
@@ -163,6 +178,25 @@ class FusedRun {
             launches_.sampleFew(limits, stream_);
         }
         launches_.sampleLimits(limits, stream_);
+    }
+
+    /// What passes in the second sample sets the limits of the scan.
+    void findCloserLimits(CertifiedParams params, const PassedLists& lists) {
+        params.listedIds =
+                scratch_.scan->runSecond(
+                        lists, params.rows, scratch_.secondBits, stream_);
+        params.numRescored = nullptr; // no candidates of the result
+        launches_.scorePassed(
+                {params, scratch_.counts},
+                p_.device.multiprocessors,
+                stream_);
+        launches_.closerLimits(
+                {params,
+                 plan_.secondRank,
+                 scratch_.counts,
+                 scratch_.limits,
+                 scratch_.complete},
+                stream_);
     }
 
     /// To the sample.
@@ -258,6 +292,9 @@ FusedScratch::FusedScratch(
     }
     if (p.allowedBits) {
         sampleBits = slices.take<uint32_t>((plan.samples + 31) / 32);
+        if (plan.secondSamples > 0) {
+            secondBits = slices.take<uint32_t>((plan.secondSamples + 31) / 32);
+        }
     }
     if (plan.sampling && rowFactsOf(p.metric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);

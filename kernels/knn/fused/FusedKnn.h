@@ -19,9 +19,11 @@ struct FusedPlan {
     /// Where the distances to the sample come from; nullptr: few queries.
     const DistanceMethod* sampling = nullptr;
 
-    uint32_t samples = 0;
-    uint32_t rank = 0; // of the sample: the limit
+    uint32_t samples = 0; // the first of a sample of samplesOf()
+    uint32_t rank = 0;    // of them: the limit
     uint32_t room = 0;
+    idx_t secondSamples = 0; // 0: there is no second sample
+    uint32_t secondRank = 0;
     uint32_t capacity = 0;   // of a list
     idx_t tileQueries = 0;   // scanned for together
     idx_t sampleQueries = 0; // of which distances to the sample are in memory

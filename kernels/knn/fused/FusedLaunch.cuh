@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/knn/fused/CloserLimit.cuh"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/SampleLimit.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
@@ -28,6 +29,18 @@ void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
             sampleFewKernel<kMetric>,
             dim3((params.samples + kGroups - 1) / kGroups, params.search.rows),
             kSampleFewThreads,
+            0,
+            stream,
+            params);
+}
+
+template <Metric kMetric>
+void launchCloserLimits(const CloserLimitParams& params, cudaStream_t stream) {
+    constexpr unsigned kRows = kCloserLimitThreads / kWarpSize;
+    launchAfterPrevious(
+            closerLimitKernel<kMetric>,
+            (params.search.rows + kRows - 1) / kRows,
+            kCloserLimitThreads,
             0,
             stream,
             params);

@@ -41,6 +41,16 @@ class FusedScan {
             const CertifiedParams& params,
             const PassedLists& lists,
             cudaStream_t stream) = 0;
+
+    /// The same over the second sample; allowedBits: of its members. Returns
+    /// its vectors' ids.
+    virtual const int32_t* runSecond(
+            const PassedLists&,
+            idx_t /* queries */,
+            const uint32_t* /* allowedBits */,
+            cudaStream_t) {
+        return nullptr;
+    }
 };
 
 /// A way to find the candidates of a certified search without a matrix of
@@ -58,6 +68,10 @@ struct FusedMethod {
     DataType sampleType;
     /// It brings the sample's memory: there is no room to bring.
     bool bringsSample;
+
+    /// Vectors of a second sample, which it can scan by itself: a limit from
+    /// more vectors lets fewer pass. 0: there is none. nullptr: never.
+    idx_t (*secondSamples)(const FlatKnnProblem& problem);
 
     /// How far its keys may be from the canonical distances.
     ErrorBound (*bound)(const FlatKnnProblem& problem);

@@ -27,8 +27,19 @@ struct SampleLimitParams {
 };
 
 constexpr uint32_t kMostSamples = 16384;
+/// Entries of a list of a second sample that a limit is made of, at most.
+constexpr uint32_t kMostSecondEntries = 512;
 /// Queries whose distances to the sample are canonical ones, by one kernel.
 constexpr idx_t kFewQueries = 16;
+
+/// Entries of what passed in a second sample, and the limits that follow.
+struct CloserLimitParams {
+    CertifiedParams search;     // its columns and entries are those of the lists
+    uint32_t rank = 0;          // as SampleLimitParams::rank, of this sample
+    uint32_t* counts = nullptr; // [rows], set to zero
+    float* limits = nullptr;    // [rows], never raised
+    float* complete = nullptr;  // [rows]
+};
 
 /// Lists of vectors that passed, and their results.
 struct PassedParams {

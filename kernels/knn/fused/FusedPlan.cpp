@@ -68,6 +68,51 @@ bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
             listPays(p, distanceMethodFor(p), p.numQueries);
 }
 
+/// Vectors not above the rank'th of a sample: rank / share, with a deviation of
+/// the root of the rank over it; and what the bound lets through beside them.
+uint32_t roomFor(uint32_t rank, double share, idx_t n) {
+    const double expected =
+            (rank + rank / 8 + 6 * std::sqrt(double(rank)) + 8) / share;
+    return uint32_t(std::min<double>(
+            double((n + 31) / 32 * 32), std::ceil(1.25 * expected / 32) * 32));
+}
+
+/// Samples, ranks and lists.
+void planSamples(FusedPlan& plan, const FlatKnnProblem& p) {
+    const double n = double(p.numVectors);
+    const auto useFirst = [&](uint32_t samples) {
+        plan.samples = samples;
+        plan.rank = std::min(rankFor(p.k, samples / n), samples / 2);
+        plan.room = plan.rank + plan.rank / 8;
+        plan.capacity = roomFor(plan.rank, samples / n, p.numVectors);
+    };
+    const uint32_t samples = samplesOf(p);
+    useFirst(samples);
+    const idx_t second =
+            plan.method->secondSamples ? plan.method->secondSamples(p) : 0;
+    if (second == 0) {
+        return;
+    }
+    // It has to be worth the reading: fewer than so much pass. A quarter of the
+    // first sample is enough then, if what passes in the second one is few.
+    constexpr double kWorth = 0.75;
+    constexpr double kMostPassing = kMostSecondEntries / 4.0;
+    const uint32_t rank = rankFor(p.k, double(second) / n);
+    for (uint32_t part : {samples / 4, samples}) {
+        useFirst(part);
+        const double passing = plan.rank / (part / n);
+        if (passing * double(second) / n <= kMostPassing &&
+            rank / (double(second) / n) < kWorth * passing) {
+            plan.secondSamples = second;
+            plan.secondRank = rank;
+            plan.capacity = std::max(
+                    kMostSecondEntries,
+                    roomFor(rank, double(second) / n, p.numVectors));
+            return;
+        }
+    }
+}
+
 size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
     WorkspaceSlices slices;
     FusedScratch(p, plan, slices);
@@ -99,17 +144,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (!plan.method || leavesMost(p, *plan.method)) {
         return {};
     }
-    plan.samples = samplesOf(p);
-    const double share = double(plan.samples) / double(p.numVectors);
-    plan.rank = std::min(rankFor(p.k, share), plan.samples / 2);
-    plan.room = plan.rank + plan.rank / 8;
-    // Vectors not above the m'th of a sample: m / share, with a deviation of
-    // the root of m over it; and what the bound lets through beside them.
-    const double expected =
-            (plan.room + 6 * std::sqrt(double(plan.rank)) + 8) / share;
-    plan.capacity = uint32_t(std::min<double>(
-            double((p.numVectors + 31) / 32 * 32),
-            std::ceil(1.25 * expected / 32) * 32));
+    planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
         plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
     }
@@ -138,13 +173,14 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
 
 std::string FusedPlan::toString() const {
     return formatMessage(
-            "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, "
-            "lists of %u, %zu bytes",
+            "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, rank "
+            "%u of a second, lists of %u, %zu bytes",
             method->name,
             (long long)tileQueries,
             samples,
             sampling ? sampling->name : "canonical distances",
             rank,
+            secondRank,
             capacity,
             bytes);
 }

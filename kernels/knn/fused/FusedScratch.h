@@ -9,6 +9,7 @@ namespace faiss_bits {
 struct FusedScratch {
     float* sample = nullptr;        // [samples, d]
     uint32_t* sampleBits = nullptr; // [samples / 32], with a filter
+    uint32_t* secondBits = nullptr; // [secondSamples / 32], the same
     float* sampleNorms = nullptr;   // [samples], L2 by products
     float* sampleFacts = nullptr;   // [samples], metrics with RowFacts
     float* queryFacts = nullptr;    // [sampleQueries], the same

@@ -53,15 +53,23 @@ void gather(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
+__global__ void sampleIdsKernel(idx_t n, idx_t samples, int32_t* out) {
+    const idx_t sample = idx_t(blockIdx.x) * kThreads + threadIdx.x;
+    if (sample < samples) {
+        out[sample] = int32_t(sampledVector(sample, samples, n));
+    }
+}
+
 __global__ void sampleBitsKernel(
         const uint32_t* allowedBits,
         idx_t n,
+        idx_t size,
         idx_t samples,
         uint32_t* out) {
     const idx_t sample = idx_t(blockIdx.x) * kThreads + threadIdx.x;
     bool allowed = false;
     if (sample < samples) {
-        const idx_t vector = sampledVector(sample, samples, n);
+        const idx_t vector = sampledVector(sample, size, n);
         allowed = allowedBits[vector / 32] >> (vector % 32) & 1;
     }
     const uint32_t bits = __ballot_sync(kFullWarp, allowed);
@@ -175,14 +183,25 @@ void runGatherSample(
     }
 }
 
+void runSampleIds(
+        idx_t n,
+        idx_t samples,
+        int32_t* out,
+        cudaStream_t stream) {
+    const auto blocks = unsigned((samples + kThreads - 1) / kThreads);
+    sampleIdsKernel<<<blocks, kThreads, 0, stream>>>(n, samples, out);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
 void runSampleBits(
         const uint32_t* allowedBits,
         idx_t n,
+        idx_t size,
         idx_t samples,
         uint32_t* out,
         cudaStream_t stream) {
     sampleBitsKernel<<<blocksFor(samples), kThreads, 0, stream>>>(
-            allowedBits, n, samples, out);
+            allowedBits, n, size, samples, out);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -15,11 +15,20 @@ void runGatherSample(
         float* out,
         cudaStream_t stream);
 
-/// Enqueues out [(samples + 31) / 32]: which members of that sample of n
-/// vectors a filter allows; bits of both as FlatKnnProblem::allowedBits.
+/// Enqueues out [samples]: the vectors of that sample of n.
+void runSampleIds(
+        idx_t n,
+        idx_t samples,
+        int32_t* out,
+        cudaStream_t stream);
+
+/// Enqueues out [(samples + 31) / 32]: which of the first `samples` members of
+/// such a sample, of `size` of n vectors, a filter allows; bits of both as
+/// FlatKnnProblem::allowedBits.
 void runSampleBits(
         const uint32_t* allowedBits,
         idx_t n,
+        idx_t size,
         idx_t samples,
         uint32_t* out,
         cudaStream_t stream);

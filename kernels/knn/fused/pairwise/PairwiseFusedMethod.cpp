@@ -111,6 +111,6 @@ std::unique_ptr<FusedScan> prepare(
 } // namespace
 
 const FusedMethod kPairwiseFusedMethod =
-        {"pairwise", takes, DataType::Float32, false, bound, prepare};
+        {"pairwise", takes, DataType::Float32, false, nullptr, bound, prepare};
 
 } // namespace faiss_bits

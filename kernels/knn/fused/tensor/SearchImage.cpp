@@ -5,11 +5,13 @@
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/tensor/ListedImage.h"
 
 namespace faiss_bits {
 
 SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
-        : samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))) {
+        : samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))),
+          secondSamples(secondSamplesOf(p.numVectors)) {
     void* memory =
             slices.take<uint8_t>(tensorImageBytes(p.numVectors, p.d, false));
     if (memory) {
@@ -23,6 +25,20 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
         sampleNorms = slices.take<float>(samples);
     }
     center = slices.take<float>(p.d);
+    if (secondSamples > 0) {
+        memory = slices.take<uint8_t>(
+                tensorImageBytes(secondSamples, p.d, false));
+        if (memory) {
+            second = tensorImageAt(memory, secondSamples, p.d, false);
+            second.facts = image.facts;
+        }
+        secondIds = slices.take<int32_t>(secondSamples);
+    }
+}
+
+idx_t secondSamplesOf(idx_t n) {
+    constexpr idx_t kLeastVectors = 1 << 19;
+    return n >= kLeastVectors ? n / 16 : 0;
 }
 
 size_t searchImageBytes(const FlatKnnProblem& problem) {
@@ -70,6 +86,17 @@ void runSearchImage(
     image.greatest = greatest;
     image.image = made.image;
     runTensorImage(image, stream);
+    if (made.secondSamples > 0) {
+        runSampleIds(
+                p.numVectors, made.secondSamples, made.secondIds, stream);
+        runListedImage(
+                made.image,
+                p.d,
+                made.secondIds,
+                made.secondSamples,
+                made.second,
+                stream);
+    }
 }
 
 } // namespace faiss_bits

@@ -17,6 +17,10 @@ struct SearchImage {
     float* sampleNorms = nullptr; // [samples] squared: L2
     float* center = nullptr;      // [d]
     uint32_t samples = 0;
+    // Another, larger one: a part of the image.
+    TensorImage second;
+    int32_t* secondIds = nullptr; // [secondSamples]
+    idx_t secondSamples = 0;
 
     /// Takes its memory, for a problem's metric, n and d.
     SearchImage(const FlatKnnProblem& problem, WorkspaceSlices& slices);
@@ -30,7 +34,10 @@ struct SearchImage {
     float* scratch_ = nullptr;
 };
 
-/// Bytes of a SearchImage: about 2 n d.
+/// Vectors of a second sample of n: one in 16, or none where there are few.
+idx_t secondSamplesOf(idx_t n);
+
+/// Bytes of a SearchImage: about 2 n d, and a sixteenth of that.
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors.

@@ -92,12 +92,7 @@ class TensorFusedScan : public FusedScan {
             const CertifiedParams& params,
             const PassedLists& lists,
             cudaStream_t stream) override {
-        TensorScanProblem scan;
-        scan.metric = problem_.metric;
-        scan.numQueries = params.rows;
-        scan.d = problem_.d;
-        scan.queries = queryImage();
-        scan.queryNorms = queryNorms_;
+        TensorScanProblem scan = scanOf(lists, params.rows);
         if (listed_) {
             scan.numVectors = problem_.numAllowed;
             scan.vectors = listedImage();
@@ -106,11 +101,35 @@ class TensorFusedScan : public FusedScan {
             scan.vectors = vectors_.image;
             scan.allowedBits = problem_.allowedBits;
         }
-        scan.passed = lists;
         runTensorScan(scan, problem_.device, stream);
     }
 
+    const int32_t* runSecond(
+            const PassedLists& lists,
+            idx_t queries,
+            const uint32_t* allowedBits,
+            cudaStream_t stream) override {
+        TensorScanProblem scan = scanOf(lists, queries);
+        scan.allowedBits = allowedBits;
+        scan.numVectors = vectors_.secondSamples;
+        scan.vectors = vectors_.second;
+        runTensorScan(scan, problem_.device, stream);
+        return vectors_.secondIds;
+    }
+
    private:
+    /// But for its vectors.
+    TensorScanProblem scanOf(const PassedLists& lists, idx_t queries) const {
+        TensorScanProblem scan;
+        scan.metric = problem_.metric;
+        scan.numQueries = queries;
+        scan.d = problem_.d;
+        scan.queries = queryImage();
+        scan.queryNorms = queryNorms_;
+        scan.passed = lists;
+        return scan;
+    }
+
     TensorImage queryImage() const {
         return tensorImageAt(queryImage_, tileQueries_, problem_.d, true);
     }
@@ -139,6 +158,11 @@ bool takes(const FlatKnnProblem& p) {
              (p.searchImage && searchImageHelpsFew(p)));
 }
 
+/// Of few queries a second scan is all latency.
+idx_t secondSamples(const FlatKnnProblem& p) {
+    return batchOf(p) > kFewQueries ? secondSamplesOf(p.numVectors) : 0;
+}
+
 ErrorBound bound(const FlatKnnProblem&) {
     return {}; // all of it is of the images: RowBound
 }
@@ -165,6 +189,12 @@ bool searchImageHelpsFew(const FlatKnnProblem& p) {
 }
 
 const FusedMethod kTensorFusedMethod =
-        {"tensor", takes, DataType::BFloat16, true, bound, prepare};
+        {"tensor",
+         takes,
+         DataType::BFloat16,
+         true,
+         secondSamples,
+         bound,
+         prepare};
 
 } // namespace faiss_bits

@@ -1,0 +1,219 @@
+"""The exact k-NN graph of a collection: the k nearest others of every vector.
+
+The collection is searched with itself in blocks, as Johnson et al. 2017 build
+their graphs (section 6.5), but exactly: by the GPU if there is one, else by the
+CPU kernels.
+
+    D, I = knn_graph(x, k=10)                   # arrays, or tensors of the GPU
+    graph = knn_graph(x, k=10, path="g.npy")    # a file; more than memory holds
+    graph["id"], graph["distance"]              # [n, k] each
+
+As a program, for vectors in a .npy file:
+
+    python -m faiss_bits.contrib.knn_graph vectors.npy --k 10 --out graph.npy
+"""
+
+import argparse
+import sys
+
+import faiss
+import numpy as np
+
+__all__ = ["knn_graph", "open_graph"]
+
+
+def knn_graph(
+    x, k, path=None, metric=faiss.METRIC_L2, block=16384, device=0,
+    progress=True,
+):
+    """The k nearest vectors of every vector, itself left out, exactly.
+
+    Parameters
+    ----------
+    x : array_like or torch.Tensor
+        The vectors, shape (n, d): float32 in memory, a memory map among them,
+        or a float32 tensor on a GPU, which is then where all is computed
+    k : int
+        Neighbours of a vector, 1 or more
+    path : str or path, optional
+        File to write, see open_graph(); replaced if it exists. Only `block`
+        rows of the graph are in memory at a time then. Not for tensors
+    metric : MetricType, optional
+        One that GpuIndexBitsFlat has, or without a GPU IndexFusedFlat
+    block : int, optional
+        Vectors that are searched for at a time, 1 or more; it decides how often
+        progress is shown and Ctrl-C is heard, never the result
+    device : int, optional
+        GPU to use where there is one and x is no tensor
+    progress : bool, optional
+        Shows a bar (with tqdm)
+
+    Returns
+    -------
+    D, I : numpy.ndarray or torch.Tensor
+        Shape (n, k), float32 and int64, nearest first, equal ones by their ids:
+        the distances and the neighbours. Where there are fewer than k others
+        the rest is as FAISS has it: id -1. With `path` the memory map of
+        open_graph() instead
+
+    Memory: the vectors, on the GPU too, with their copy of 16 bits. Cost: an
+    exact search of n queries (docs/exact.md). An interrupted call leaves the
+    rows of the file that it had not reached as -1.
+    """
+    from faiss_bits.torch_interop import is_tensor
+
+    for name, value in (("k", k), ("block", block)):
+        if int(value) != value or value < 1:
+            raise ValueError(f"{name} = {value}, expected a whole number >= 1")
+    on_device = is_tensor(x)
+    if on_device:
+        if path is not None:
+            raise ValueError(f"path = {path!r}, but x is a tensor")
+        if not x.is_cuda:
+            raise ValueError(f"x is on {x.device}, expected a GPU, or an array")
+        device = x.device.index
+    else:
+        x = np.asanyarray(x)
+    if len(x.shape) != 2 or x.shape[1] < 1:
+        raise ValueError(f"x has shape {tuple(x.shape)}, expected (n, d)")
+    index = _index_of(x, metric, device, on_device, block)
+    if path is None:
+        outputs = _outputs(x, k, on_device)
+        _fill(index, x, k, block, outputs, progress)
+        return outputs
+    row = np.dtype([("id", np.int64, (k,)), ("distance", np.float32, (k,))])
+    graph = np.lib.format.open_memmap(path, "w+", dtype=row, shape=(len(x),))
+    graph["id"] = -1
+    _fill(index, x, k, block, (graph["distance"], graph["id"]), progress)
+    graph.flush()
+    return open_graph(path)
+
+
+def open_graph(path):
+    """The graph in a file, as a memory map: shape (n,), with the fields `id`
+    (int64) and `distance` (float32), each of shape (n, k). The file is one of
+    NumPy's (.npy)."""
+    return np.load(path, mmap_mode="r")
+
+
+# ---- its steps --------------------------------------------------------------
+
+
+def _index_of(x, metric, device, on_device, block):
+    """An index of ours with the vectors."""
+    import faiss_bits
+
+    d = int(x.shape[1])
+    if on_device or faiss_bits.get_num_gpus() > 0:
+        config = faiss_bits.GpuIndexBitsFlatConfig()
+        config.device = device
+        resources = faiss.StandardGpuResources()
+        index = faiss_bits.GpuIndexBitsFlat(resources, d, metric, config)
+        index.reserve(len(x))
+    else:
+        index = faiss_bits.best_flat_index(d, metric)
+    # Of a memory map, only so much is in memory at a time.
+    for begin in range(0, len(x), max(block, 1 << 16)):
+        index.add(_rows(x, begin, begin + max(block, 1 << 16)))
+    return index
+
+
+def _rows(x, begin, end):
+    part = x[begin:end]
+    if isinstance(part, np.ndarray):
+        part = np.ascontiguousarray(part, np.float32)
+    return part
+
+
+def _outputs(x, k, on_device):
+    """(distances, ids), [n, k] each: tensors or arrays."""
+    n = len(x)
+    if on_device:
+        import torch
+
+        return (
+            torch.empty((n, k), dtype=torch.float32, device=x.device),
+            torch.empty((n, k), dtype=torch.int64, device=x.device),
+        )
+    return np.empty((n, k), np.float32), np.empty((n, k), np.int64)
+
+
+def _fill(index, x, k, block, outputs, progress):
+    n = len(x)
+    bar = _bar(n, progress)
+    try:
+        for begin in range(0, n, block):
+            end = min(begin + block, n)
+            D, I = index.search(_rows(x, begin, end), k + 1)
+            for out, found in zip(outputs, _without_self(D, I, begin)):
+                out[begin:end] = found
+            bar.update(end - begin)
+    finally:
+        bar.close()
+
+
+def _without_self(D, I, first):
+    """Rows [q, k + 1] of the vectors first, first + 1, ... without those
+    vectors themselves, [q, k]: where as many others are as near, and come
+    first, the last place goes. Arrays or tensors."""
+    if isinstance(I, np.ndarray):
+        own = np.arange(first, first + len(I))[:, None]
+        behind = np.cumsum(I == own, axis=1)[:, :-1] > 0
+        return tuple(np.where(behind, a[:, 1:], a[:, :-1]) for a in (D, I))
+    import torch
+
+    own = torch.arange(first, first + len(I), device=I.device)[:, None]
+    behind = torch.cumsum(I == own, dim=1)[:, :-1] > 0
+    return tuple(torch.where(behind, a[:, 1:], a[:, :-1]) for a in (D, I))
+
+
+def _bar(total, progress):
+    if progress:
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            print("knn_graph: no progress bar without tqdm", file=sys.stderr)
+        else:
+            return tqdm(total=total, unit="vector", desc="knn_graph",
+                        leave=False)
+    return _NoBar()
+
+
+class _NoBar:
+    def update(self, count):
+        pass
+
+    def close(self):
+        pass
+
+
+# ---- the program ------------------------------------------------------------
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="knn_graph",
+        description=__doc__.partition("\n")[0],
+    )
+    add = parser.add_argument
+    add("vectors", help="a .npy file, shape (n, d)")
+    add("--k", type=int, default=10, help="neighbours (default: 10)")
+    add("--out", required=True, help="the .npy file to write")
+    add("--metric", choices=("l2", "ip"), default="l2")
+    add("--block", type=int, default=16384)
+    add("--device", type=int, default=0)
+    args = parser.parse_args(arguments)
+    metric = (
+        faiss.METRIC_L2 if args.metric == "l2" else faiss.METRIC_INNER_PRODUCT
+    )
+    x = np.load(args.vectors, mmap_mode="r")
+    graph = knn_graph(
+        x, args.k, args.out, metric, args.block, args.device,
+        progress=sys.stderr.isatty(),
+    )
+    print(f"{args.out}: {len(graph)} vectors, {args.k} neighbours each")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
