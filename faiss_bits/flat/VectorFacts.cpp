@@ -68,8 +68,9 @@ void VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
 }
 
 void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
-    if (!keepsImages_ || imageIsShort_ || !canUseSearchImage(p) ||
-        p.mode != SearchMode::Certified) {
+    // Cosine is no metric of FAISS's indexes.
+    if (!keepsImages_ || imageIsShort_ || p.metric == Metric::Cosine ||
+        !canUseSearchImage(p) || p.mode != SearchMode::Certified) {
         return;
     }
     if (hasImage_ && imageMetric_ != p.metric) {

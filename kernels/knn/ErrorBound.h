@@ -28,6 +28,8 @@ struct ErrorBound {
     /// norm of all vectors. For L2 a vector at distance c is no longer than
     /// |q| + sqrt(c).
     bool ofProducts = false;
+    /// All of it is of images of 16 bits: TensorScanBound.h.
+    bool ofImages = false;
 };
 
 /// m u / (1 - m u): what m roundings to nearest by the unit u make of a sum or

@@ -162,7 +162,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.outIds = outIds.data();
         p.numRepeated = repeated.data();
         DeviceBuffer<uint8_t> image;
-        if (c.keptImage && canUseSearchImage(p)) {
+        if (c.keptImage && p.metric != Metric::Cosine && canUseSearchImage(p)) {
             image = DeviceBuffer<uint8_t>(searchImageBytes(p), 0x7E);
             WorkspaceSlices slices({image.data(), image.size()});
             runSearchImage(p, SearchImage(p, slices), nullptr);

@@ -46,12 +46,7 @@ TEST_F(FusedKnn, HardData) {
                     c.q = q;
                     c.d = d;
                     c.keptImage = d != 40;
-                    // Many products of many components want tensor cores.
-                    const bool isProduct = metric == Metric::L2 ||
-                            metric == Metric::InnerProduct ||
-                            metric == Metric::Cosine;
-                    EXPECT_TRUE(isFused(c) || (isProduct && q > 16 && d > 16))
-                            << c.describe();
+                    EXPECT_TRUE(isFused(c)) << c.describe();
                     expectCanonical(c, kind);
                     if (HasFatalFailure()) {
                         return;
@@ -88,7 +83,8 @@ TEST_F(FusedKnn, SixteenBits) {
 
 TEST_F(FusedKnn, Filters) {
     for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Infinite}) {
-        for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::L1}) {
+        for (Metric metric :
+             {Metric::L2, Metric::InnerProduct, Metric::Cosine, Metric::L1}) {
             for (int allowedOf : {1, 2, 3, 50, 1000, 9000, 20000}) {
                 for (int64_t q : {2, 16, 17, 70}) {
                     CertifiedCase c;
@@ -110,7 +106,8 @@ TEST_F(FusedKnn, Filters) {
 /// Images of the allowed vectors alone.
 TEST_F(FusedKnn, Lists) {
     for (Hard kind : {Hard::Offset, Hard::Infinite, Hard::Duplicates}) {
-        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (Metric metric :
+             {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
             for (int allowedOf : {2, 5}) {
                 for (int64_t q : {1, 16, 17, 70}) {
                     for (int d : {5, 50, 130}) {
@@ -160,7 +157,8 @@ TEST_F(FusedKnn, SecondSample) {
           Hard::Clusters,
           Hard::Duplicates,
           Hard::Infinite}) {
-        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (Metric metric :
+             {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
             for (int k : {1, 10, 100, 400}) {
                 CertifiedCase c;
                 c.metric = metric;
@@ -284,7 +282,8 @@ TEST_F(FusedKnn, SmallSecondSample) {
 }
 
 TEST_F(FusedKnn, SmallListsAndKeptImages) {
-    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+    for (Metric metric :
+         {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (int64_t q : {1, 5, 20}) {
             CertifiedCase c;
             c.metric = metric;

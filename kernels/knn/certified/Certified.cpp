@@ -134,6 +134,9 @@ Certifier::Certifier(
           stream_(stream) {}
 
 void Certifier::begin() {
+    if (bound_.ofImages) {
+        return;
+    }
     if (needsMaxima(p_)) {
         runRowMaxima(
                 p_.vectors,
@@ -144,7 +147,7 @@ void Certifier::begin() {
                 scratch_.maxima,
                 stream_);
     }
-    if (!needsGreatestNorm(p_) || !bound_.ofProducts) {
+    if (!needsGreatestNorm(p_)) {
         return;
     }
     const float* norms = p_.vectorNorms;

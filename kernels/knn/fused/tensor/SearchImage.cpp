@@ -24,7 +24,9 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
     if (p.metric == Metric::L2) {
         sampleNorms = slices.take<float>(samples);
     }
-    center = slices.take<float>(p.d);
+    if (p.metric != Metric::Cosine) {
+        center = slices.take<float>(p.d);
+    }
     if (secondSamples > 0) {
         memory = slices.take<uint8_t>(
                 tensorImageBytes(secondSamples, p.d, false));
@@ -52,10 +54,17 @@ void runSearchImage(
         const SearchImage& made,
         cudaStream_t stream) {
     runGatherSample(p, made.samples, made.wide_, stream);
-    runCenter(
-            made.wide_, made.samples, p.d, made.scratch_, made.center, stream);
-    runSubtract(
-            made.wide_, made.samples, p.d, made.center, made.wide_, stream);
+    if (made.center) {
+        runCenter(
+                made.wide_,
+                made.samples,
+                p.d,
+                made.scratch_,
+                made.center,
+                stream);
+        runSubtract(
+                made.wide_, made.samples, p.d, made.center, made.wide_, stream);
+    }
     runToBFloat16(made.wide_, idx_t(made.samples) * p.d, made.sample, stream);
     if (made.sampleNorms) {
         runSquaredNorms(
@@ -67,23 +76,27 @@ void runSearchImage(
                 made.sampleNorms,
                 stream);
     }
-    float* greatest = made.scratch_;
-    runGreatestComponent(
-            p.vectors,
-            p.dataType,
-            p.numVectors,
-            p.d,
-            made.center,
-            false,
-            greatest,
-            stream);
     TensorImageProblem image;
+    if (p.metric == Metric::Cosine) {
+        image.inverseNorms = p.vectorFacts;
+    } else {
+        float* greatest = made.scratch_;
+        runGreatestComponent(
+                p.vectors,
+                p.dataType,
+                p.numVectors,
+                p.d,
+                made.center,
+                false,
+                greatest,
+                stream);
+        image.greatest = greatest;
+    }
     image.rows = p.vectors;
     image.type = p.dataType;
     image.n = p.numVectors;
     image.d = p.d;
     image.center = made.center;
-    image.greatest = greatest;
     image.image = made.image;
     runTensorImage(image, stream);
     if (made.secondSamples > 0) {

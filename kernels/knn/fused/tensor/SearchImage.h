@@ -9,13 +9,14 @@
 namespace faiss_bits {
 
 /// What searches on tensor cores make of the vectors: a copy of 16 bits, a
-/// sample, and the center that was subtracted from both. Made for one search,
-/// or kept for many (FlatKnnProblem::searchImage).
+/// sample, and the center that was subtracted from both (not for cosine, whose
+/// image is of normalised vectors). Made for one search, or kept for many
+/// (FlatKnnProblem::searchImage).
 struct SearchImage {
     TensorImage image;
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2
-    float* center = nullptr;      // [d]
+    float* center = nullptr;      // [d], but for cosine
     uint32_t samples = 0;
     // Another, larger one: a part of the image.
     TensorImage second;
@@ -40,7 +41,8 @@ idx_t secondSamplesOf(idx_t n);
 /// Bytes of a SearchImage: about 2 n d, and a sixteenth of that.
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
-/// Enqueues the making of an image of the problem's vectors.
+/// Enqueues the making of an image of the problem's vectors; cosine: with its
+/// vectorFacts.
 /// Cost   two reads of the vectors
 void runSearchImage(
         const FlatKnnProblem& problem,

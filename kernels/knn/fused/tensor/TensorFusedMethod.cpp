@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/knn/RowFacts.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -34,6 +35,12 @@ class TensorFusedScan : public FusedScan {
         queryImage_ = slices.take<uint8_t>(
                 tensorImageBytes(tileQueries, problem.d, true));
         queryNorms_ = slices.take<float>(tileQueries);
+        if (problem.metric == Metric::Cosine) {
+            queryInverses_ = slices.take<float>(tileQueries);
+            if (!problem.searchImage && !problem.vectorFacts) {
+                vectorInverses_ = slices.take<float>(problem.numVectors);
+            }
+        }
         if (problem.metric == Metric::InnerProduct) {
             centerProducts_ = slices.take<CenterProduct>(tileQueries);
         }
@@ -48,7 +55,7 @@ class TensorFusedScan : public FusedScan {
 
     Sample begin(float*, idx_t, cudaStream_t stream) override {
         if (!problem_.searchImage) {
-            runSearchImage(problem_, vectors_, stream);
+            makeImage(stream);
         }
         if (listed_) {
             runListedImage(
@@ -72,9 +79,20 @@ class TensorFusedScan : public FusedScan {
         if (p.metric == Metric::L2) {
             image.center = vectors_.center;
             image.vectorFacts = vectors_.image.facts;
-        } else {
+        } else if (p.metric == Metric::InnerProduct) {
             image.productCenter = vectors_.center;
             image.outProducts = centerProducts_;
+        } else {
+            runRowFacts(
+                    RowFacts::InverseNorm,
+                    params.queries,
+                    DataType::Float32,
+                    true,
+                    params.rows,
+                    p.d,
+                    queryInverses_,
+                    stream);
+            image.inverseNorms = queryInverses_;
         }
         image.image = queryImage();
         image.outNorms = queryNorms_;
@@ -118,6 +136,23 @@ class TensorFusedScan : public FusedScan {
     }
 
    private:
+    void makeImage(cudaStream_t stream) const {
+        FlatKnnProblem p = problem_;
+        if (vectorInverses_) {
+            runRowFacts(
+                    RowFacts::InverseNorm,
+                    p.vectors,
+                    p.dataType,
+                    true,
+                    p.numVectors,
+                    p.d,
+                    vectorInverses_,
+                    stream);
+            p.vectorFacts = vectorInverses_;
+        }
+        runSearchImage(p, vectors_, stream);
+    }
+
     /// But for its vectors.
     TensorScanProblem scanOf(const PassedLists& lists, idx_t queries) const {
         TensorScanProblem scan;
@@ -147,6 +182,8 @@ class TensorFusedScan : public FusedScan {
     const SearchImage vectors_;
     void* queryImage_ = nullptr;
     float* queryNorms_ = nullptr;
+    float* queryInverses_ = nullptr;          // [tileQueries]: cosine
+    float* vectorInverses_ = nullptr;         // [n]: cosine
     CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
     void* listed_ = nullptr;
@@ -164,7 +201,9 @@ idx_t secondSamples(const FlatKnnProblem& p) {
 }
 
 ErrorBound bound(const FlatKnnProblem&) {
-    return {}; // all of it is of the images: RowBound
+    ErrorBound bound;
+    bound.ofImages = true;
+    return bound;
 }
 
 std::unique_ptr<FusedScan> prepare(
@@ -177,7 +216,10 @@ std::unique_ptr<FusedScan> prepare(
 } // namespace
 
 bool canUseSearchImage(const FlatKnnProblem& p) {
-    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+    // Short cosines take less time component by component.
+    constexpr int kLeastCosineDims = 17;
+    return (p.metric == Metric::L2 || p.metric == Metric::InnerProduct ||
+            (p.metric == Metric::Cosine && p.d >= kLeastCosineDims)) &&
             p.vectorsRowMajor &&
             hasTensorScan(TensorScanKernel::Auto, p.device);
 }

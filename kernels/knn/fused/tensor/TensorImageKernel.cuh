@@ -302,7 +302,14 @@ __global__ void __launch_bounds__(kImageThreads)
                 params.image.residuals[row] =
                         finite ? residual : __uint_as_float(kInfinityBits);
             }
-            extras.write(params, i, norm, lane == 0 && present);
+            // A row that has to pass always is no number in the image alone.
+            const bool passes = present && params.inverseNorms &&
+                    params.inverseNorms[i] < 0.0f;
+            extras.write(
+                    params,
+                    i,
+                    passes ? __uint_as_float(kInfinityBits) : norm,
+                    lane == 0 && present);
         } else {
             if (present && finite) {
                 most = fmaxf(most, residual);
