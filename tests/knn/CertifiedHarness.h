@@ -91,8 +91,8 @@ struct CertifiedCase {
     int64_t q = 20;
     int d = 24;
     int k = 10;
-    float p = 3;               ///< of Lp
-    int allowedOf = 0;         ///< one vector of so many is allowed; 0: all
+    float p = 3;       ///< of Lp
+    int allowedOf = 0; ///< one vector of so many is allowed; 0: all
     int holes = -1; ///< allowed: a list too, with so many -1 behind; -1: none
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
     bool keptImage = false;    ///< as an index gives it to every search

@@ -179,6 +179,14 @@ TEST_F(FusedKnn, SecondSample) {
             }
         }
     }
+    for (int k : {1000, 2000}) {
+        CertifiedCase c;
+        c.n = (1 << 20) + 5;
+        c.q = 20;
+        c.d = 9;
+        c.k = k;
+        EXPECT_EQ(expectCanonical(c, Hard::Bytes).repeated, 0u);
+    }
     FlatKnnProblem p;
     p.numVectors = 530001;
     p.numQueries = 300;
@@ -282,8 +290,7 @@ TEST_F(FusedKnn, SmallSecondSample) {
 }
 
 TEST_F(FusedKnn, SmallListsAndKeptImages) {
-    for (Metric metric :
-         {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (int64_t q : {1, 5, 20}) {
             CertifiedCase c;
             c.metric = metric;

@@ -43,7 +43,7 @@ struct CertifiedParams {
     const int32_t* columns = nullptr; // the same
     /// nullptr, or [numAllowed]: columns are places in this list of vectors.
     const int32_t* listedIds = nullptr;
-    uint64_t* entries = nullptr;      // the same, or nullptr: one block a row
+    uint64_t* entries = nullptr; // the same, or nullptr: one block a row
     ErrorBound bound;
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
     const RowMaxima* maxima = nullptr;   // the same, for metrics that want them

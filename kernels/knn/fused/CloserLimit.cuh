@@ -30,7 +30,8 @@ __global__ __launch_bounds__(kCloserLimitThreads) void closerLimitKernel(
     if (lane == 0) {
         params.counts[row] = 0;
     }
-    if (count < params.rank || count > min(kMostSecondEntries, uint32_t(search.numCandidates))) {
+    if (count < params.rank ||
+        count > min(kMostSecondEntries, uint32_t(search.numCandidates))) {
         return;
     }
     const uint64_t* entries =
@@ -59,8 +60,8 @@ __global__ __launch_bounds__(kCloserLimitThreads) void closerLimitKernel(
     const double key = keyValue(entryKey(last));
     const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
     // As SampleLimit has it.
-    const float limit = __double2float_ru(
-            key + bound.at(key) + bound.centerProduct.value);
+    const float limit =
+            __double2float_ru(key + bound.at(key) + bound.centerProduct.value);
     if (limit < params.limits[row]) {
         params.limits[row] = limit;
         params.complete[row] = float(key);

@@ -182,14 +182,11 @@ class FusedRun {
 
     /// What passes in the second sample sets the limits of the scan.
     void findCloserLimits(CertifiedParams params, const PassedLists& lists) {
-        params.listedIds =
-                scratch_.scan->runSecond(
-                        lists, params.rows, scratch_.secondBits, stream_);
+        params.listedIds = scratch_.scan->runSecond(
+                lists, params.rows, scratch_.secondBits, stream_);
         params.numRescored = nullptr; // no candidates of the result
         launches_.scorePassed(
-                {params, scratch_.counts},
-                p_.device.multiprocessors,
-                stream_);
+                {params, scratch_.counts}, p_.device.multiprocessors, stream_);
         launches_.closerLimits(
                 {params,
                  plan_.secondRank,

@@ -18,7 +18,7 @@ struct SampleLimitParams {
     /// Bit i % 32 of word i / 32: member i of the sample may be a result.
     /// nullptr: all may.
     const uint32_t* allowedBits = nullptr;
-    uint32_t samples = 0;              // kMostSamples at most
+    uint32_t samples = 0; // kMostSamples at most
     uint32_t rank = 0; // the limit is that of the rank'th of the sample, or of
     uint32_t room = 0; // a later one, up to this
     float* limits = nullptr;    // [rows]
@@ -34,8 +34,8 @@ constexpr idx_t kFewQueries = 16;
 
 /// Entries of what passed in a second sample, and the limits that follow.
 struct CloserLimitParams {
-    CertifiedParams search;     // its columns and entries are those of the lists
-    uint32_t rank = 0;          // as SampleLimitParams::rank, of this sample
+    CertifiedParams search; // its columns and entries are those of the lists
+    uint32_t rank = 0;      // as SampleLimitParams::rank, of this sample
     uint32_t* counts = nullptr; // [rows], set to zero
     float* limits = nullptr;    // [rows], never raised
     float* complete = nullptr;  // [rows]

@@ -96,18 +96,19 @@ void planSamples(FusedPlan& plan, const FlatKnnProblem& p) {
     // It has to be worth the reading: fewer than so much pass. A quarter of the
     // first sample is enough then, if what passes in the second one is few.
     constexpr double kWorth = 0.75;
-    constexpr double kMostPassing = kMostSecondEntries / 4.0;
-    const uint32_t rank = rankFor(p.k, double(second) / n);
+    const double share = double(second) / n;
+    const uint32_t rank = rankFor(p.k, share);
     for (uint32_t part : {samples / 4, samples}) {
         useFirst(part);
         const double passing = plan.rank / (part / n);
-        if (passing * double(second) / n <= kMostPassing &&
-            rank / (double(second) / n) < kWorth * passing) {
+        // Of the second sample, with some deviations of the first limit.
+        const double listed =
+                passing * share * (1 + 6 / std::sqrt(double(plan.rank)));
+        if (listed <= kMostSecondEntries && rank / share < kWorth * passing) {
             plan.secondSamples = second;
             plan.secondRank = rank;
             plan.capacity = std::max(
-                    kMostSecondEntries,
-                    roomFor(rank, double(second) / n, p.numVectors));
+                    kMostSecondEntries, roomFor(rank, share, p.numVectors));
             return;
         }
     }
@@ -173,7 +174,8 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
 
 std::string FusedPlan::toString() const {
     return formatMessage(
-            "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, rank "
+            "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, "
+            "rank "
             "%u of a second, lists of %u, %zu bytes",
             method->name,
             (long long)tileQueries,

@@ -183,11 +183,7 @@ void runGatherSample(
     }
 }
 
-void runSampleIds(
-        idx_t n,
-        idx_t samples,
-        int32_t* out,
-        cudaStream_t stream) {
+void runSampleIds(idx_t n, idx_t samples, int32_t* out, cudaStream_t stream) {
     const auto blocks = unsigned((samples + kThreads - 1) / kThreads);
     sampleIdsKernel<<<blocks, kThreads, 0, stream>>>(n, samples, out);
     BITS_CUDA_CHECK(cudaGetLastError());

@@ -16,11 +16,7 @@ void runGatherSample(
         cudaStream_t stream);
 
 /// Enqueues out [samples]: the vectors of that sample of n.
-void runSampleIds(
-        idx_t n,
-        idx_t samples,
-        int32_t* out,
-        cudaStream_t stream);
+void runSampleIds(idx_t n, idx_t samples, int32_t* out, cudaStream_t stream);
 
 /// Enqueues out [(samples + 31) / 32]: which of the first `samples` members of
 /// such a sample, of `size` of n vectors, a filter allows; bits of both as

@@ -52,9 +52,12 @@ struct SampleLimit {
     }
 
    private:
-    __device__ __forceinline__ void
-    write(uint32_t row, double key, const RowBound<kMetric>& bound) const {
-        // What images lack (inner products, whose keys have their signs turned).
+    __device__ __forceinline__ void write(
+            uint32_t row,
+            double key,
+            const RowBound<kMetric>& bound) const {
+        // What images lack (inner products, whose keys have their signs
+        // turned).
         const double shift = bound.centerProduct.value;
         if (params.ofImages) {
             key += sampleError(bound, key) - shift;
@@ -90,7 +93,9 @@ struct SampleLimit {
     }
 
     /// With a bias the query's norm is not in them yet.
-    __device__ __forceinline__ void load(uint32_t row, uint32_t (&keys)[Items]) {
+    __device__ __forceinline__ void load(
+            uint32_t row,
+            uint32_t (&keys)[Items]) {
         const float* values = params.values + int64_t(row) * params.samples;
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
@@ -139,8 +144,8 @@ struct SampleLimit {
                 }
             }
         };
-        return entryKey(Narrow{shared.narrow}.limit(
-                forEach, params.rank, params.room));
+        return entryKey(
+                Narrow{shared.narrow}.limit(forEach, params.rank, params.room));
     }
 
     /// The rank'th key, from one to the next: every thread shows its least, and
@@ -175,8 +180,10 @@ struct SampleLimit {
     }
 
     /// From a key of this thread to the next; equal ones by their places.
-    __device__ __forceinline__ static void
-    goOn(const uint32_t (&keys)[Items], uint32_t& own, int& place) {
+    __device__ __forceinline__ static void goOn(
+            const uint32_t (&keys)[Items],
+            uint32_t& own,
+            int& place) {
         uint32_t next = kNone;
         int nextPlace = Items;
 #pragma unroll

@@ -100,8 +100,7 @@ void runSearchImage(
     image.image = made.image;
     runTensorImage(image, stream);
     if (made.secondSamples > 0) {
-        runSampleIds(
-                p.numVectors, made.secondSamples, made.secondIds, stream);
+        runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(
                 made.image,
                 p.d,

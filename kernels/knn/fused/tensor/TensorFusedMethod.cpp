@@ -171,8 +171,8 @@ class TensorFusedScan : public FusedScan {
 
     /// Of the allowed vectors alone: its scales are those of all.
     TensorImage listedImage() const {
-        TensorImage image = tensorImageAt(
-                listed_, problem_.numAllowed, problem_.d, false);
+        TensorImage image =
+                tensorImageAt(listed_, problem_.numAllowed, problem_.d, false);
         image.facts = vectors_.image.facts;
         return image;
     }
@@ -230,13 +230,13 @@ bool searchImageHelpsFew(const FlatKnnProblem& p) {
     return p.d >= kLeastDims || batchOf(p) >= kLeastQueries;
 }
 
-const FusedMethod kTensorFusedMethod =
-        {"tensor",
-         takes,
-         DataType::BFloat16,
-         true,
-         secondSamples,
-         bound,
-         prepare};
+const FusedMethod kTensorFusedMethod = {
+        "tensor",
+        takes,
+        DataType::BFloat16,
+        true,
+        secondSamples,
+        bound,
+        prepare};
 
 } // namespace faiss_bits

@@ -96,11 +96,11 @@ struct QueryExtras {
     double product = 0;
     double sizes = 0; // of the product's terms
 
-    __device__ __forceinline__ void
-    add(const ImageParams& params,
-        idx_t row,
-        int component,
-        const float (&x)[kImagePiece]) {
+    __device__ __forceinline__ void add(
+            const ImageParams& params,
+            idx_t row,
+            int component,
+            const float (&x)[kImagePiece]) {
 #pragma unroll
         for (int c = 0; c < kImagePiece; ++c) {
             if (component + c >= params.d) {
@@ -119,8 +119,11 @@ struct QueryExtras {
         }
     }
 
-    __device__ __forceinline__ void
-    write(const ImageParams& params, idx_t row, float norm, bool isFirstLane) {
+    __device__ __forceinline__ void write(
+            const ImageParams& params,
+            idx_t row,
+            float norm,
+            bool isFirstLane) {
 #pragma unroll
         for (int distance = Lanes / 2; distance >= 1; distance /= 2) {
             product += __shfl_xor_sync(kFullWarp, product, distance);
@@ -213,7 +216,8 @@ __global__ void __launch_bounds__(kImageThreads)
         float scale = sharedScale;
         if (AreQueries) {
             uint32_t greatest = 0;
-            for (int p = lane; present && p * kImagePiece < params.d; p += Lanes) {
+            for (int p = lane; present && p * kImagePiece < params.d;
+                 p += Lanes) {
                 float x[kImagePiece];
                 readPiece<T>(params, i, p * kImagePiece, factor, x);
                 if (params.center) {
