@@ -99,7 +99,7 @@ struct Indexes {
 };
 
 /// Where the components lie: 0 .. 1, or as far from the origin as makes float32
-/// distances useless, so that certified searches repeat every query.
+/// distances useless.
 constexpr float kFarOffset = 1e4f;
 
 void moveFar(DeviceArray<float>& values, size_t count) {
@@ -332,8 +332,7 @@ int runMain(int argc, char** argv) {
              {"--metrics", "of L2,IP", names(metrics)},
              {"--dtypes", "of float32,float16 (storage)", names(types)},
              {"--data",
-              "uniform (default) or far, from the origin: every query is "
-              "repeated",
+              "uniform (default) or far from the origin",
               [&](const std::string& v) { data = v; }}});
     if (data != "uniform" && data != "far") {
         std::fprintf(stderr, "--data is '%s'\n", data.c_str());

@@ -2,7 +2,7 @@
 """Times two builds of a bench in turns, so that a change is told from noise.
 
     benchs/alternate.py --old OLD/bench_flat --new NEW/bench_flat --out FILE \\
-        --bench flat --parts "--ds 128" "--ds 64,32" -- --rivals none
+        --parts "--ds 128" "--ds 64,32" -- --rivals none
 
 Each part's options go to both programs, which run one after the other, `rounds`
 times, old and new first in turns; what stands behind `--` goes to every run.

@@ -23,7 +23,7 @@ class VectorFacts {
     /// memory can be taken then, and the search finds it for itself.
     ///
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
-    ///          image about 2 n d, or none where that is more than there is:
+    ///          image n (2.1 d + 38), or none where that is more than there is:
     ///          the search then makes one for itself, or goes without
     /// Errors   FaissException when memory is short for the facts
     void giveTo(FlatKnnProblem& problem, const GpuContext& context);

@@ -38,7 +38,7 @@ struct SearchImage {
 /// Vectors of a second sample of n: one in 16, or none where there are few.
 idx_t secondSamplesOf(idx_t n);
 
-/// Bytes of a SearchImage: about 2 n d, and a sixteenth of that.
+/// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16.
 size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors; cosine: with its
