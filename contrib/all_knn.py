@@ -27,6 +27,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
+from faiss_bits.contrib.progress import bar
 from faiss_bits.contrib.projection_trees import (
     merge_neighbours,
     projection_leaves,
@@ -59,26 +60,6 @@ def _merge_into(D, I, ids, newD, newI, pool):
         )
 
     list(pool.map(merge, range(0, len(ids), 512)))  # raises what they raise
-
-
-def _bar(total, progress):
-    """A progress bar of tqdm, or something that takes its calls."""
-    if progress:
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            print("all_knn: no progress bar without tqdm", file=sys.stderr)
-        else:
-            return tqdm(total=total, unit="leaf", desc="all_knn", leave=False)
-    return _NoBar()
-
-
-class _NoBar:
-    def update(self, count):
-        pass
-
-    def close(self):
-        pass
 
 
 def _check(index, k, iterations, leaf_size):
@@ -119,7 +100,7 @@ def refine(index, k, iterations=8, leaf_size=2048, seed=0, progress=False):
             f"leaf_size = {leaf_size}: halving {n} vectors gives leaves of "
             f"{least}, less than k = {k}"
         )
-    bar = _bar(iterations * leaves_a_tree, progress)
+    shown = bar("all_knn", iterations * leaves_a_tree, "leaf", progress)
     pool = concurrent.futures.ThreadPoolExecutor(faiss.omp_get_max_threads())
     try:
         for tree in range(iterations):
@@ -129,11 +110,11 @@ def refine(index, k, iterations=8, leaf_size=2048, seed=0, progress=False):
                     _merge_into(D, I, ids, newD, newI, pool)
                 else:
                     D[ids], I[ids] = newD, newI
-                bar.update(1)
+                shown.update(1)
             yield D, I
     finally:
         pool.shutdown()
-        bar.close()
+        shown.close()
 
 
 def all_knn(

@@ -19,6 +19,12 @@ import sys
 import faiss
 import numpy as np
 
+import faiss_bits
+from faiss_bits import best_flat_index, get_num_gpus
+from faiss_bits.arrays import whole_number
+from faiss_bits.contrib.progress import bar
+from faiss_bits.torch_interop import is_tensor
+
 __all__ = ["knn_graph", "open_graph"]
 
 
@@ -60,11 +66,7 @@ def knn_graph(
     exact search of n queries (docs/exact.md). An interrupted call leaves the
     rows of the file that it had not reached as -1.
     """
-    from faiss_bits.torch_interop import is_tensor
-
-    for name, value in (("k", k), ("block", block)):
-        if int(value) != value or value < 1:
-            raise ValueError(f"{name} = {value}, expected a whole number >= 1")
+    k, block = whole_number(k, "k", 1), whole_number(block, "block", 1)
     on_device = is_tensor(x)
     if on_device:
         if path is not None:
@@ -101,17 +103,15 @@ def open_graph(path):
 
 def _index_of(x, metric, device, on_device, block):
     """An index of ours with the vectors."""
-    import faiss_bits
-
     d = int(x.shape[1])
-    if on_device or faiss_bits.get_num_gpus() > 0:
+    if on_device or get_num_gpus() > 0:
         config = faiss_bits.GpuIndexBitsFlatConfig()
         config.device = device
         resources = faiss.StandardGpuResources()
         index = faiss_bits.GpuIndexBitsFlat(resources, d, metric, config)
         index.reserve(len(x))
     else:
-        index = faiss_bits.best_flat_index(d, metric)
+        index = best_flat_index(d, metric)
     # Of a memory map, only so much is in memory at a time.
     for begin in range(0, len(x), max(block, 1 << 16)):
         index.add(_rows(x, begin, begin + max(block, 1 << 16)))
@@ -140,16 +140,16 @@ def _outputs(x, k, on_device):
 
 def _fill(index, x, k, block, outputs, progress):
     n = len(x)
-    bar = _bar(n, progress)
+    shown = bar("knn_graph", n, "vector", progress)
     try:
         for begin in range(0, n, block):
             end = min(begin + block, n)
             D, I = index.search(_rows(x, begin, end), k + 1)
             for out, found in zip(outputs, _without_self(D, I, begin)):
                 out[begin:end] = found
-            bar.update(end - begin)
+            shown.update(end - begin)
     finally:
-        bar.close()
+        shown.close()
 
 
 def _without_self(D, I, first):
@@ -165,26 +165,6 @@ def _without_self(D, I, first):
     own = torch.arange(first, first + len(I), device=I.device)[:, None]
     behind = torch.cumsum(I == own, dim=1)[:, :-1] > 0
     return tuple(torch.where(behind, a[:, 1:], a[:, :-1]) for a in (D, I))
-
-
-def _bar(total, progress):
-    if progress:
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            print("knn_graph: no progress bar without tqdm", file=sys.stderr)
-        else:
-            return tqdm(total=total, unit="vector", desc="knn_graph",
-                        leave=False)
-    return _NoBar()
-
-
-class _NoBar:
-    def update(self, count):
-        pass
-
-    def close(self):
-        pass
 
 
 # ---- the program ------------------------------------------------------------

@@ -33,10 +33,11 @@ class VectorFacts;
 ///              bits of precision; not both of them
 /// memorySpace  Device (default) or Unified
 /// keepSearchImage  keep the 16-bit copy of the vectors that certified searches
-///              use (2.1 d + 38 bytes a vector), until the vectors change. Made by the first search of more than 16 queries, or by
-///              the fifth of fewer, if they have 4 or d >= 48. false: searches
-///              of more than 16 queries make it anew, in temporary memory, and
-///              others go without. Default true
+///              use (2.1 d + 38 bytes a vector), until the vectors change.
+///              Made by the first search of more than 16 queries, or by the
+///              fifth of fewer, if they are 4 or more or d >= 48. false:
+///              searches of more than 16 queries make it anew, in temporary
+///              memory, and others go without. Default true
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
 /// classes in place of FAISS's need not change its configs.

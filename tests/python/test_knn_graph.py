@@ -91,13 +91,13 @@ def test_interrupted_file_names_what_is_missing(tmp_path, monkeypatch):
     assert (ids[:20] >= 0).all() and (ids[20:] == -1).all()
 
 
-@pytest.mark.parametrize("arguments, message", [
-    ({"k": 0}, "k = 0"),
-    ({"k": 2.5}, "k = 2.5"),
-    ({"k": 2, "block": 0}, "block = 0"),
+@pytest.mark.parametrize("arguments, kind, message", [
+    ({"k": 0}, ValueError, "k = 0"),
+    ({"k": 2.5}, TypeError, "k = 2.5"),
+    ({"k": 2, "block": 0}, ValueError, "block = 0"),
 ])
-def test_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
+def test_arguments(arguments, kind, message):
+    with pytest.raises(kind, match=message):
         knn_graph(np.zeros((3, 2), np.float32), progress=False, **arguments)
 
 
