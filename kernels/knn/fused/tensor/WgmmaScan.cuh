@@ -8,8 +8,7 @@
 /// columns a product reads less of shared memory, which the copies need too.
 ///
 /// L2: the norms of the vectors are a step of 16 components more
-/// (TensorImage::normSteps), whose products the accumulators begin with. To add
-/// them to every product afterwards takes longer than that.
+/// (TensorImage::normSteps), whose products the accumulators begin with.
 ///
 /// Bound by: the products for d >= 64; below, the comparisons.
 #pragma once
