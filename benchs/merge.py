@@ -44,7 +44,7 @@ def merge(parts):
                 row["frac_read"] = frac_read(row, meta)
             forced = row.get("forced") and row.get(
                 "algorithm", row.get("variant"))
-            key = cell_of(row), row["method"], forced
+            key = cell_of(row), row.get("method"), forced  # dropin has none
             rows[key] = row
     benches = {row["bench"] for row in rows.values()}
     if len(benches) > 1:

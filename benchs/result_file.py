@@ -11,6 +11,7 @@ CELL_FIELDS = {
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
+    "dropin": ("index", "n", "d", "q", "k"),
 }
 
 #: Fields that not every row of a bench has: p is of the metric Lp.

@@ -86,9 +86,11 @@ def __getattr__(name):
             "faiss_bits with a CUDA compiler and a FAISS that has its GPU part "
             "(FAISS_BITS_GPU=ON)"
         )
-    home = importlib.import_module(".classes", __name__)
     if name in _MODULES:
+        if name == "swigfaiss_bits":  # which does not look at FAISS itself
+            importlib.import_module(".compiled", __name__)
         return importlib.import_module(f".{name}", __name__)
+    home = importlib.import_module(".classes", __name__)
     if name in _FUNCTIONS:
         home = importlib.import_module(".functions", __name__)
     value = getattr(home, name)

@@ -248,6 +248,18 @@ def test_merge_takes_the_later_row_and_one_bandwidth(save):
     assert merged["rows"][0]["frac_read"] == pytest.approx(share, rel=1e-4)
 
 
+def test_merge_of_rows_without_a_method(save):
+    def row(index, ms):
+        return {"bench": "dropin", "index": index, "n": 9, "d": 4, "q": 1, "k": 1,
+                "ms_stock": 2 * ms, "ms_dropin": ms, "ids_equal": True}
+    first = save([row("flat_l2", 1.0), row("ivf_pq", 2.0)], "a.json")
+    second = save([row("ivf_pq", 3.0), row("flat_ip", 4.0)], "b.json")
+    out = str(pathlib.Path(first).with_name("out.json"))
+    assert merge.main([out, first, second]) == 0
+    rows = result_file.load(out)["rows"]
+    assert [r["ms_dropin"] for r in rows] == [1.0, 3.0, 4.0]
+
+
 def test_merge_tells_the_cells_of_papers_by_all_they_say(save):
     def row(ms, **fields):
         return {"bench": "papers", "figure": "hanak_5.7", "method": "bits",

@@ -2,6 +2,8 @@
 at the top or inside a function, and no import hides in a function."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,17 @@ def test_no_import_hides_in_a_function():
         if any(places) and not module.startswith("contrib.")
     ]
     assert hidden == []
+
+
+@pytest.mark.parametrize(
+    "module", sorted(m for m in FILES if m and "." not in m and m[0] != "_")
+)
+def test_any_module_can_be_the_first(module):
+    source = f"import faiss_bits.{module}"
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
