@@ -78,11 +78,13 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
         image_.release();
     }
     if (!hasImage_) {
-        if (!planFused(p, SIZE_MAX)) {
+        // A plan takes the host some time: last of what small searches ask.
+        const bool isSmall = batchOf(p) <= kFewQueries;
+        if (isSmall && !searchImageHelpsFew(p)) {
             return;
         }
-        if (batchOf(p) <= kFewQueries &&
-            (!searchImageHelpsFew(p) || ++smallSearches_ < kWorthAnImage)) {
+        if (!planFused(p, SIZE_MAX) ||
+            (isSmall && ++smallSearches_ < kWorthAnImage)) {
             return;
         }
         if (isCaptured(context.stream)) {

@@ -39,8 +39,9 @@ class VectorFacts {
     bool hasImage_ = false;
     Metric imageMetric_ = Metric::L2;
     bool imageIsShort_ = false; // of memory: not asked for again
-    /// Of few queries, since the vectors changed. An image saves each of them
-    /// half a read of the vectors, and takes two and a half to make.
+    /// Of few queries, since the vectors changed. To make an image takes what
+    /// it saves in 4 searches of 16 queries, or in 9 to 20 of one (H200, n =
+    /// 2^20, d = 768 and 128: 3.3 and 0.8 ms).
     int smallSearches_ = 0;
     static constexpr int kWorthAnImage = 5;
     faiss::gpu::GpuMemoryReservation image_;

@@ -124,8 +124,9 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          for 256 queries or so at a time also about 10 to 20 bytes for each
 ///          of k places. From 32 MiB on a certified search for k <= 2048 needs
 ///          no matrix of distances: it takes up to 1 GiB for lists and a
-///          sample, and for more than 16 queries without a searchImage 2 n d
-///          bytes
+///          sample, and for more than 16 queries without a searchImage
+///          n (2.1 d + 38) bytes, and for a list that is searched by its part
+///          of the image numAllowed (2 d + 36)
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations, of
 ///          fp16 tensor cores where no matrix is needed, and of fp32 with one

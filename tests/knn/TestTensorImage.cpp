@@ -165,9 +165,10 @@ class TensorImageTest : public GpuTest {
             EXPECT_LE(
                     facts.residual,
                     greatest * 1.01 + c.d * 0x1p-59 * facts.inverse);
-            EXPECT_GE(facts.greatestNorm, longest);
+            EXPECT_GE(facts.greatestLength, longest);
             if (longest < 0x1p60) {
-                EXPECT_LE(facts.greatestNorm, longest * 1.001 + c.d * 0x1p-62);
+                EXPECT_LE(
+                        facts.greatestLength, longest * 1.001 + c.d * 0x1p-62);
             }
         }
     }

@@ -100,7 +100,7 @@ __device__ __forceinline__ RowBound<kMetric> imageBound(
     result.residual = double(params.queryResiduals[row]);
     result.imageResidual = double(params.imageFacts->residual);
     result.imageNormError = double(params.imageFacts->normError);
-    result.greatest = double(params.imageFacts->greatestNorm);
+    result.greatest = double(params.imageFacts->greatestLength);
     if (params.centerProducts) {
         result.centerProduct = params.centerProducts[row];
     }

@@ -175,8 +175,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
 std::string FusedPlan::toString() const {
     return formatMessage(
             "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, "
-            "rank "
-            "%u of a second, lists of %u, %zu bytes",
+            "rank %u of a second, lists of %u, %zu bytes",
             method->name,
             (long long)tileQueries,
             samples,

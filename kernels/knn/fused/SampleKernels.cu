@@ -196,7 +196,8 @@ void runSampleBits(
         idx_t samples,
         uint32_t* out,
         cudaStream_t stream) {
-    sampleBitsKernel<<<blocksFor(samples), kThreads, 0, stream>>>(
+    const auto blocks = unsigned((samples + kThreads - 1) / kThreads);
+    sampleBitsKernel<<<blocks, kThreads, 0, stream>>>(
             allowedBits, n, size, samples, out);
     BITS_CUDA_CHECK(cudaGetLastError());
 }

@@ -1,4 +1,4 @@
-/// Fused scans on tensor cores: L2 and inner products of many queries.
+/// Fused scans on tensor cores: L2, inner products and cosine.
 
 #include <algorithm>
 

@@ -46,13 +46,13 @@ struct TensorImageLayout {
 
 /// What scales an image has, and what it lost. In device memory.
 struct TensorImageFacts {
-    float scale = 1;        ///< a power of two: x' = image / scale
-    float inverse = 1;      ///< 1 / scale
-    float residual = 0;     ///< greatest |x - x'| of the rows that are finite
-    float normScale = 1;    ///< a power of two: |x|^2 = norm step / normScale
-    float normInverse = 1;  ///< 1 / normScale
-    float normError = 0;    ///< how far a norm step is from |x|^2, at most
-    float greatestNorm = 0; ///< greatest |x| of the rows that are finite
+    float scale = 1;          ///< a power of two: x' = image / scale
+    float inverse = 1;        ///< 1 / scale
+    float residual = 0;       ///< greatest |x - x'| of the rows that are finite
+    float normScale = 1;      ///< a power of two: |x|^2 = norm step / normScale
+    float normInverse = 1;    ///< 1 / normScale
+    float normError = 0;      ///< how far a norm step is from |x|^2, at most
+    float greatestLength = 0; ///< greatest |x| of the rows that are finite
 };
 
 /// <c, q> of a query and the center: what products of images lack.

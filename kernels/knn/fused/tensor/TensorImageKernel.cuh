@@ -334,7 +334,7 @@ __global__ void __launch_bounds__(kImageThreads)
     }
     if (!AreQueries) {
         raiseTo(&params.image.facts->residual, most);
-        raiseTo(&params.image.facts->greatestNorm, longest);
+        raiseTo(&params.image.facts->greatestLength, longest);
     }
 }
 
