@@ -212,7 +212,7 @@ void GpuIndexBitsFlat::searchPage_(
                 resources_->getBlasHandle(context.device),
                 context.stream);
         if (plan.certified) {
-            counters_->add(n, plan.fused ? 0 : n * plan.places);
+            counters_->add(n, plan.nearest || plan.fused ? 0 : n * plan.places);
         }
     });
 }

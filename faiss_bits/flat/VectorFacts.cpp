@@ -9,6 +9,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -83,7 +84,7 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
         if (isSmall && !searchImageHelpsFew(p)) {
             return;
         }
-        if (!planFused(p, SIZE_MAX) ||
+        if ((!planNearest(p, SIZE_MAX) && !planFused(p, SIZE_MAX)) ||
             (isSmall && ++smallSearches_ < kWorthAnImage)) {
             return;
         }

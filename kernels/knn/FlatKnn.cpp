@@ -273,6 +273,10 @@ void runFlatKnn(
         return;
     }
     checkPointers(problem);
+    if (plan.nearest) {
+        runNearest(*plan.nearest, problem, workspace, stream);
+        return;
+    }
     if (plan.fused) {
         runFused(*plan.fused, problem, workspace, handle, stream);
         return;

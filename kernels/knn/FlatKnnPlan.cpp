@@ -221,6 +221,9 @@ const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
 }
 
 std::string FlatKnnPlan::toString() const {
+    if (nearest) {
+        return nearest->toString();
+    }
     if (fused) {
         return fused->toString();
     }
@@ -320,6 +323,13 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     checkFlatKnnShape(p);
     if (p.numQueries == 0) {
         return {};
+    }
+    if (std::optional<NearestPlan> nearest = planNearest(p, maxBytes)) {
+        FlatKnnPlan plan;
+        plan.certified = true;
+        plan.bytes = nearest->bytes;
+        plan.nearest = std::move(nearest);
+        return plan;
     }
     if (std::optional<FusedPlan> fused = planFused(p, maxBytes)) {
         FlatKnnPlan plan;

@@ -9,6 +9,7 @@
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -16,7 +17,9 @@ namespace faiss_bits {
 /// How a search is cut into tiles of the distance matrix, and where its
 /// scratch lies.
 struct FlatKnnPlan {
-    /// Without a matrix of distances: the rest is not set then, but bytes.
+    /// Without a matrix of distances, one of these: the rest is not set then,
+    /// but bytes.
+    std::optional<NearestPlan> nearest;
     std::optional<FusedPlan> fused;
 
     /// Where the distances come from.

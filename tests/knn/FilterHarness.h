@@ -250,7 +250,10 @@ class FilteredKnn {
                     ": " + planFlatKnn(p, maxScratch).toString());
             const KnnResult first = run(p, maxScratch);
             ASSERT_TRUE(check(first, members, k));
-            ASSERT_TRUE(first == run(p, maxScratch, 0x00)) << "two runs differ";
+            if (holes == 0) {
+                ASSERT_TRUE(first == run(p, maxScratch, 0x00))
+                        << "two runs differ";
+            }
         }
     }
 

@@ -39,13 +39,11 @@ KnnCase caseOf(Metric metric, DataType type, int64_t n, int64_t q, int d) {
 TEST_F(FlatKnnFilter, FewQueries) {
     for (Metric metric : kMetrics) {
         for (DataType type : kDataTypes) {
-            for (int64_t q : {1, 2, 16}) {
-                for (int d : {3, 16, 33, 128}) {
-                    expectEveryFilter(
-                            caseOf(metric, type, 1003, q, d), {1, 10, 700});
-                    if (HasFatalFailure()) {
-                        return;
-                    }
+            for (auto [q, d] : {std::pair(1, 3), {1, 128}, {2, 33}, {16, 16}}) {
+                expectEveryFilter(
+                        caseOf(metric, type, 1003, q, d), {1, 10, 700});
+                if (HasFatalFailure()) {
+                    return;
                 }
             }
         }
@@ -54,14 +52,12 @@ TEST_F(FlatKnnFilter, FewQueries) {
 
 TEST_F(FlatKnnFilter, FewQueriesEveryWidth) {
     for (int64_t n : {1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 255, 257}) {
-        for (int64_t q : {1, 3, 5}) {
-            for (int d : {4, 20, 40, 100}) {
-                KnnCase c = caseOf(Metric::L2, DataType::Float32, n, q, d);
-                c.data = Vectors::Integers;
-                expectEveryFilter(c, {1, 5, 300});
-                if (HasFatalFailure()) {
-                    return;
-                }
+        for (auto [q, d] : {std::pair(1, 4), {3, 20}, {5, 40}, {1, 100}}) {
+            KnnCase c = caseOf(Metric::L2, DataType::Float32, n, q, d);
+            c.data = Vectors::Integers;
+            expectEveryFilter(c, {5, 300});
+            if (HasFatalFailure()) {
+                return;
             }
         }
     }

@@ -67,6 +67,15 @@ class FlatKnnProperties : public FlatKnnCertified {
             c.allowedOf = int(upTo(random_() % 2 ? 5 : 300));
             c.holes = int(random_() % 4) - 1;
         }
+        if (random_() % 8 == 0) {
+            // The one nearest of few vectors.
+            c.k = 1;
+            c.allowedOf = 0;
+            c.n = 64 + upTo(6000);
+            c.d = int(upTo(300));
+            c.q = std::clamp<int64_t>(
+                    (int64_t(1) << 26) / (c.n * c.d) + upTo(500), 17, 20000);
+        }
         c.keptImage = random_() % 2;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;
         c.maxScratch = random_() % 4 == 0 ? size_t(2) << 20 : kRoomyScratch;

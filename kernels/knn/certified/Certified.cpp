@@ -21,6 +21,11 @@ constexpr int kOneBlockCandidates = 256;
 constexpr size_t kWantedListEntries = 65536;
 constexpr size_t kLeastListEntries = 4096;
 
+size_t wantedEntries(const FlatKnnProblem& p) {
+    const size_t n = size_t(p.numVectors);
+    return std::min(size_t(p.k), n) + std::min(kWantedListEntries, n);
+}
+
 bool isRowMajor(const FlatKnnProblem& p) {
     return p.queriesRowMajor || p.d == 1;
 }
@@ -85,8 +90,7 @@ size_t leastListEntries(const FlatKnnProblem& p) {
 }
 
 size_t wantedListEntries(const FlatKnnProblem& p, idx_t rows) {
-    return size_t(std::min<idx_t>(rows, kMaxScanSlots)) *
-            (std::min<idx_t>(p.k, p.numVectors) + kWantedListEntries);
+    return size_t(std::min<idx_t>(rows, kMaxScanSlots)) * wantedEntries(p);
 }
 
 void CertifiedScratch::take(
@@ -217,9 +221,8 @@ ScanParams Certifier::scanOf(const CertifiedParams& params) const {
     scan.counts = scratch_.counts;
     scan.limits = scratch_.limits;
     scan.keep = uint32_t(std::min<idx_t>(p_.k, p_.numVectors));
-    const size_t wanted = scan.keep + kWantedListEntries;
     scan.slots = uint32_t(std::clamp<size_t>(
-            scratch_.listEntries / wanted,
+            scratch_.listEntries / wantedEntries(p_),
             1,
             std::min<size_t>(kMaxScanSlots, params.rows)));
     scan.capacity = int64_t(std::min<size_t>(

@@ -309,7 +309,8 @@ FusedScratch::FusedScratch(
             std::max(places, wantedListEntries(p, plan.tileQueries));
     certified.lists = slices.take<uint64_t>(certified.listEntries);
     certified.entries = certified.lists;
-    scan = plan.method->prepare(p, plan.tileQueries, slices);
+    scan = plan.method->prepare(
+            p, plan.tileQueries, plan.sampling != nullptr, slices);
 }
 
 void runFused(

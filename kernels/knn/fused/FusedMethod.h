@@ -2,12 +2,14 @@
 
 #include <memory>
 
+#include "kernels/common/Error.h"
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/knn/ErrorBound.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/NearestStrips.h"
 
 namespace faiss_bits {
 
@@ -51,6 +53,12 @@ class FusedScan {
             cudaStream_t) {
         return nullptr;
     }
+
+    /// The nearest of every strip, in place of what is within limits: for so
+    /// many queries, those that enter() had. Of tensor cores alone.
+    virtual void runNearest(const NearestStrips&, idx_t, cudaStream_t) {
+        throw Error("this method finds no nearest of strips");
+    }
 };
 
 /// A way to find the candidates of a certified search without a matrix of
@@ -77,11 +85,13 @@ struct FusedMethod {
     ErrorBound (*bound)(const FlatKnnProblem& problem);
 
     /// Takes the method's scratch, for scans of tileQueries queries, and gets
-    /// ready. With slices that only measure, nothing else is done with what is
-    /// returned. The problem must outlive it.
+    /// ready. meetSample: enter() returns the queries for it. With slices that
+    /// only measure, nothing else is done with what is returned. The problem
+    /// must outlive it.
     std::unique_ptr<FusedScan> (*prepare)(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
+            bool meetSample,
             WorkspaceSlices& slices);
 };
 

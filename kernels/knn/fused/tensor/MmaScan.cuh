@@ -48,7 +48,8 @@ __device__ __forceinline__ void multiply(
 
 } // namespace mma
 
-template <int kRowBytes, int kStages, bool kIsL2>
+/// Finder: what becomes of the values (FindPassing, FindNearest).
+template <int kRowBytes, int kStages, bool kIsL2, class Finder>
 struct MmaScanBody {
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
     static constexpr int kBlocks = 4; // of 16 queries, a warp
@@ -67,7 +68,7 @@ struct MmaScanBody {
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
                         warp * PassedBuffer::kEntries,
                 params);
-        PassTest<
+        typename Finder::template Test<
                 kIsL2 ? ScanNorms::ToBeAdded : ScanNorms::None,
                 kBlocks,
                 kWidth,
@@ -127,6 +128,7 @@ struct MmaScanBody {
                 }
                 next(now);
             }
+            test.finish(params, item / params.queryTiles * 4 + warp % 4);
         }
         buffer.flush();
     }
@@ -251,16 +253,5 @@ struct MmaScanBody {
         }
     }
 };
-
-template <int kRowBytes, int kStages, bool kIsL2>
-__global__ void __launch_bounds__(kMmaThreads, 2)
-        mmaScanKernel(const __grid_constant__ TensorScanParams params) {
-    extern __shared__ __align__(1024) uint8_t shared[];
-    MmaScanBody<kRowBytes, kStages, kIsL2> body{
-            params,
-            MmaSharedLayout(params.slabs, 128 * kRowBytes, kStages),
-            shared};
-    body.run();
-}
 
 } // namespace faiss_bits

@@ -116,6 +116,9 @@ class PassTest {
         }
     }
 
+    /// At the end of an item: nothing is left to write.
+    __device__ __forceinline__ void finish(const TensorScanParams&, uint32_t) {}
+
    private:
     static constexpr int kGroups = 4; // parts, each with a predicate
     static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
@@ -158,6 +161,12 @@ class PassTest {
     float limits_[kRows];
     float factors_[kRows];
     uint32_t row_;
+};
+
+/// A scan that appends what passes.
+struct FindPassing {
+    template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+    using Test = PassTest<kNorms, kBlocks, kWidth, kRowStep>;
 };
 
 } // namespace faiss_bits

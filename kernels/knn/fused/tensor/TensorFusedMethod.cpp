@@ -28,6 +28,7 @@ class TensorFusedScan : public FusedScan {
     TensorFusedScan(
             const FlatKnnProblem& problem,
             idx_t tileQueries,
+            bool meetSample,
             WorkspaceSlices& slices)
             : problem_(problem),
               tileQueries_(tileQueries),
@@ -44,7 +45,7 @@ class TensorFusedScan : public FusedScan {
         if (problem.metric == Metric::InnerProduct) {
             centerProducts_ = slices.take<CenterProduct>(tileQueries);
         }
-        if (batchOf(problem) > kFewQueries) {
+        if (meetSample) {
             rounded_ = slices.take<uint16_t>(size_t(tileQueries) * problem.d);
         }
         if (scansList(problem)) {
@@ -135,6 +136,16 @@ class TensorFusedScan : public FusedScan {
         return vectors_.secondIds;
     }
 
+    void runNearest(
+            const NearestStrips& nearest,
+            idx_t queries,
+            cudaStream_t stream) override {
+        TensorScanProblem scan = scanOf({}, queries);
+        scan.numVectors = problem_.numVectors;
+        scan.vectors = vectors_.image;
+        runNearestScan(scan, nearest, problem_.device, stream);
+    }
+
    private:
     void makeImage(cudaStream_t stream) const {
         FlatKnnProblem p = problem_;
@@ -209,8 +220,10 @@ ErrorBound bound(const FlatKnnProblem&) {
 std::unique_ptr<FusedScan> prepare(
         const FlatKnnProblem& problem,
         idx_t tileQueries,
+        bool meetSample,
         WorkspaceSlices& slices) {
-    return std::make_unique<TensorFusedScan>(problem, tileQueries, slices);
+    return std::make_unique<TensorFusedScan>(
+            problem, tileQueries, meetSample, slices);
 }
 
 } // namespace

@@ -45,11 +45,65 @@ void check(const TensorScanProblem& problem) {
                 problem.vectors.normSteps, "vectors.normSteps = nullptr");
         BITS_THROW_IF_NOT_FMT(problem.queryNorms, "queryNorms = nullptr");
     }
-    BITS_THROW_IF_NOT_FMT(problem.passed.limits, "passed.limits = nullptr");
-    BITS_THROW_IF_NOT_FMT(problem.passed.counts, "passed.counts = nullptr");
+}
+
+void checkPassed(const PassedLists& passed) {
+    BITS_THROW_IF_NOT_FMT(passed.limits, "passed.limits = nullptr");
+    BITS_THROW_IF_NOT_FMT(passed.counts, "passed.counts = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            problem.passed.columns || problem.passed.capacity == 0,
-            "passed.columns = nullptr");
+            passed.columns || passed.capacity == 0, "passed.columns = nullptr");
+}
+
+void checkKernel(TensorScanKernel kernel, const DeviceTraits& device) {
+    BITS_THROW_IF_NOT_FMT(
+            hasTensorScan(kernel, device),
+            "kernel = %d is not in this build, or not for compute capability "
+            "%d.%d",
+            int(kernel),
+            device.computeCapability / 10,
+            device.computeCapability % 10);
+}
+
+bool usesWgmma(TensorScanKernel kernel, const DeviceTraits& device) {
+    return kernel == TensorScanKernel::Wgmma ||
+            (kernel == TensorScanKernel::Auto &&
+             hasTensorScan(TensorScanKernel::Wgmma, device));
+}
+
+/// But for where results go, and the cut.
+TensorScanParams paramsOf(
+        const TensorScanProblem& problem,
+        const TensorImageLayout& image) {
+    TensorScanParams params{};
+    params.vectors = static_cast<const uint8_t*>(problem.vectors.pieces);
+    params.norms = problem.vectors.norms;
+    params.normSteps = static_cast<const uint8_t*>(problem.vectors.normSteps);
+    params.facts = problem.vectors.facts;
+    params.queries = static_cast<const uint8_t*>(problem.queries.pieces);
+    params.inverses = problem.queries.inverses;
+    params.queryNorms = problem.queryNorms;
+    params.numQueries = uint32_t(problem.numQueries);
+    params.numVectors = uint32_t(problem.numVectors);
+    params.slabs = image.slabs;
+    params.lastSteps = image.lastSteps;
+    return params;
+}
+
+ScanShape scanShapeFor(const TensorImageLayout& image, bool byWgmma) {
+    const int rowBytes = image.rowBytes * image.slabs;
+    if (!byWgmma) {
+        return {kMmaQueries, kMmaVectors, rowBytes};
+    }
+    const WgmmaShape shape = wgmmaShapeFor(image);
+    return {shape.queries(), shape.unit(), rowBytes};
+}
+
+/// At work at a time.
+uint32_t blocksOf(
+        const TensorImageLayout& image,
+        bool byWgmma,
+        const DeviceTraits& device) {
+    return device.multiprocessors * (byWgmma ? 1 : mmaBlocks(image, device));
 }
 
 } // namespace
@@ -70,52 +124,92 @@ void runTensorScan(
         const DeviceTraits& device,
         cudaStream_t stream) {
     check(problem);
-    BITS_THROW_IF_NOT_FMT(
-            hasTensorScan(problem.kernel, device),
-            "kernel = %d is not in this build, or not for compute capability "
-            "%d.%d",
-            int(problem.kernel),
-            device.computeCapability / 10,
-            device.computeCapability % 10);
+    checkKernel(problem.kernel, device);
     if (problem.numQueries == 0 || problem.numVectors == 0) {
         return;
     }
-    const bool useWgmma = problem.kernel == TensorScanKernel::Wgmma ||
-            (problem.kernel == TensorScanKernel::Auto &&
-             hasTensorScan(TensorScanKernel::Wgmma, device));
+    checkPassed(problem.passed);
+    const bool byWgmma = usesWgmma(problem.kernel, device);
     const TensorImageLayout image(problem.numVectors, problem.d);
-    const bool isL2 = problem.metric == Metric::L2;
-
-    TensorScanParams params{};
-    params.vectors = static_cast<const uint8_t*>(problem.vectors.pieces);
-    params.norms = problem.vectors.norms;
-    params.normSteps = static_cast<const uint8_t*>(problem.vectors.normSteps);
-    params.facts = problem.vectors.facts;
-    params.queries = static_cast<const uint8_t*>(problem.queries.pieces);
-    params.inverses = problem.queries.inverses;
-    params.queryNorms = problem.queryNorms;
+    TensorScanParams params = paramsOf(problem, image);
     params.allowedBits = problem.allowedBits;
     params.passed = problem.passed;
-    params.numQueries = uint32_t(problem.numQueries);
-    params.numVectors = uint32_t(problem.numVectors);
-    params.slabs = image.slabs;
-    params.lastSteps = image.lastSteps;
-    if (useWgmma) {
-        const WgmmaShape shape = wgmmaShapeFor(image);
-        planChunks(
-                params,
-                {shape.queries(), shape.unit(), image.rowBytes * image.slabs},
-                device.multiprocessors);
+    planChunks(
+            params,
+            scanShapeFor(image, byWgmma),
+            blocksOf(image, byWgmma, device));
+    const bool isL2 = problem.metric == Metric::L2;
 #ifdef FAISS_BITS_WGMMA
-        launchWgmmaScan(params, image, isL2, device, stream);
-#endif
-    } else {
-        planChunks(
-                params,
-                {kMmaQueries, kMmaVectors, image.rowBytes * image.slabs},
-                device.multiprocessors * mmaBlocks(image, device));
-        launchMmaScan(params, image, isL2, device, stream);
+    if (byWgmma) {
+        return launchWgmmaScan(params, image, isL2, device, stream);
     }
+#endif
+    launchMmaScan(params, image, isL2, device, stream);
+}
+
+uint32_t nearestStripsOf(
+        idx_t numQueries,
+        idx_t numVectors,
+        int d,
+        TensorScanKernel kernel,
+        const DeviceTraits& device) {
+    const bool byWgmma = usesWgmma(kernel, device);
+    const TensorImageLayout image(numVectors, d);
+    TensorScanParams params{};
+    params.numQueries = uint32_t(numQueries);
+    params.numVectors = uint32_t(numVectors);
+    planNearestChunks(
+            params,
+            scanShapeFor(image, byWgmma),
+            blocksOf(image, byWgmma, device));
+    // Four lanes have a row's columns, in each warp or group that has some.
+    const uint32_t parts = byWgmma ? wgmmaShapeFor(image).vectorParts() : 4;
+    return params.items / params.queryTiles * parts * 4;
+}
+
+void runNearestScan(
+        const TensorScanProblem& problem,
+        const NearestStrips& nearest,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    check(problem);
+    checkKernel(problem.kernel, device);
+    if (problem.numQueries == 0 || problem.numVectors == 0) {
+        return;
+    }
+    BITS_THROW_IF_NOT_FMT(
+            problem.numVectors <= kMostNearestVectors,
+            "numVectors = %lld is above %lld",
+            (long long)problem.numVectors,
+            (long long)kMostNearestVectors);
+    BITS_THROW_IF_NOT_FMT(nearest.strips, "nearest.strips = nullptr");
+    BITS_THROW_IF_NOT_FMT(nearest.rests, "nearest.rests = nullptr");
+    const uint32_t perRow = nearestStripsOf(
+            problem.numQueries,
+            problem.numVectors,
+            problem.d,
+            problem.kernel,
+            device);
+    BITS_THROW_IF_NOT_FMT(
+            nearest.perRow == perRow,
+            "nearest.perRow = %u, but there are %u strips",
+            nearest.perRow,
+            perRow);
+    const bool byWgmma = usesWgmma(problem.kernel, device);
+    const TensorImageLayout image(problem.numVectors, problem.d);
+    TensorScanParams params = paramsOf(problem, image);
+    params.nearest = nearest;
+    planNearestChunks(
+            params,
+            scanShapeFor(image, byWgmma),
+            blocksOf(image, byWgmma, device));
+    const bool isL2 = problem.metric == Metric::L2;
+#ifdef FAISS_BITS_WGMMA
+    if (byWgmma) {
+        return launchWgmmaNearest(params, image, isL2, device, stream);
+    }
+#endif
+    launchMmaNearest(params, image, isL2, device, stream);
 }
 
 } // namespace faiss_bits

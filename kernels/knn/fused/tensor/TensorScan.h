@@ -7,6 +7,7 @@
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/NearestStrips.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -54,6 +55,33 @@ void runTensorScan(
         const TensorScanProblem& problem,
         const DeviceTraits& device,
         cudaStream_t stream);
+
+/// Strips of vectors that each query has in a scan for the nearest, of at most
+/// so many queries: 4 to 256. Host only, no CUDA call.
+uint32_t nearestStripsOf(
+        idx_t numQueries,
+        idx_t numVectors,
+        int d,
+        TensorScanKernel kernel,
+        const DeviceTraits& device);
+
+/// Finds the nearest vectors of every query and strip; `passed` and
+/// `allowedBits` of the problem are not read.
+///
+/// Result   nearest.strips and rests, whose perRow is that of nearestStripsOf
+///          for these numQueries
+/// Limits   numVectors up to kMostNearestVectors
+/// Others   as runTensorScan; with norms by wgmma, vectors that the scale of
+///          the norms is not for seem nearer than they are
+/// Cost     as runTensorScan; 4 operations a pair beside the product's
+void runNearestScan(
+        const TensorScanProblem& problem,
+        const NearestStrips& nearest,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// Numbers of tiles have 16 bits.
+constexpr idx_t kMostNearestVectors = idx_t(1) << 21;
 
 /// True if this build has the kernel and such a device can run it.
 bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device);

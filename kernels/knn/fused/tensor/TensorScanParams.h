@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/tensor/NearestStrips.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -21,13 +22,13 @@ struct TensorScanParams {
     const float* queryNorms;       // [q] |q|^2: L2
     const uint32_t* allowedBits;   // [n / 32], or nullptr
     PassedLists passed;
+    NearestStrips nearest; // in place of passed
     uint32_t numQueries;
     uint32_t numVectors;
     int slabs;        // of a row
     int lastSteps;    // steps of 16 components in the last one
     int stages;       // of the stream through shared memory
     int queryBuffers; // 2: the next tile of queries is read ahead
-    bool inTurn;      // the two warpgroups multiply in turn
     uint32_t units;   // steps of vectors: kUnit of the shape
     uint32_t unitsPerChunk;
     uint32_t queryTiles;

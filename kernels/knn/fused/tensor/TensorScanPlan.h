@@ -57,4 +57,30 @@ inline void planChunks(
     }
 }
 
+/// The same for a scan whose results are a few numbers a query and chunk: few
+/// chunks, and one where the tiles of queries fill the GPU.
+inline void planNearestChunks(
+        TensorScanParams& params,
+        const ScanShape& shape,
+        uint32_t blocks) {
+    constexpr uint64_t kStart = 2;
+    constexpr uint32_t kMostChunks = 16;
+    params.units = (params.numVectors + uint64_t(shape.unit) - 1) / shape.unit;
+    params.queryTiles =
+            (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
+    uint64_t best = ~uint64_t(0);
+    for (uint32_t chunks = 1; chunks <= std::min(kMostChunks, params.units);
+         ++chunks) {
+        const uint32_t perChunk = (params.units + chunks - 1) / chunks;
+        const uint32_t items =
+                (params.units + perChunk - 1) / perChunk * params.queryTiles;
+        const uint64_t turns = (items + uint64_t(blocks) - 1) / blocks;
+        if (turns * (perChunk + kStart) < best) {
+            best = turns * (perChunk + kStart);
+            params.unitsPerChunk = perChunk;
+            params.items = items;
+        }
+    }
+}
+
 } // namespace faiss_bits

@@ -23,14 +23,20 @@ namespace faiss_bits {
 
 /// kLastSteps: of 16 components in the last slab. A condition on a number of
 /// steps known at run time makes the compiler wait after every product.
-template <int kRowBytes, bool kStreamed, int kLastSteps, bool kIsL2>
+/// Finder: what becomes of the values (FindPassing, FindNearest).
+template <
+        int kRowBytes,
+        bool kStreamed,
+        int kLastSteps,
+        bool kIsL2,
+        class Finder>
 struct WgmmaScanBody {
     static constexpr WgmmaShape kShape{kRowBytes, kStreamed};
     static constexpr int kBlocks = kShape.blocks();
     static constexpr int kWidth = kShape.width();
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
     static constexpr int kBlockBytes = 64 * kRowBytes;
-    using Test = PassTest<
+    using Test = typename Finder::template Test<
             kIsL2 ? ScanNorms::InValues : ScanNorms::None,
             kBlocks,
             kWidth,
@@ -73,7 +79,8 @@ struct WgmmaScanBody {
             fenceBarrierInit();
         }
         __syncthreads();
-        allowNext();
+        // No allowNext(): blocks of the next kernel would move in beside this
+        // one's, and find what it leaves of L1 for as long as they run.
         waitForPrevious();
         if (threadIdx.x < 128) {
             wgmma::lowerRegisters<kShape.groups() == 4 ? 24 : 40>();
@@ -247,6 +254,10 @@ struct WgmmaScanBody {
                 release(queriesEmpty(queries.at));
                 queries.next(params.queryBuffers);
             }
+            test.finish(
+                    params,
+                    item / params.queryTiles * kShape.vectorParts() +
+                            group / kShape.queryParts());
         }
         buffer.flush();
     }
@@ -273,7 +284,7 @@ struct WgmmaScanBody {
             RingPlace& stage,
             const RingPlace& slot,
             int group,
-            const Test& test,
+            Test& test,
             PassedBuffer& buffer) const {
         constexpr uint32_t kTiles = kShape.tilesOfUnit();
         const uint32_t column = unit * kShape.unit();
@@ -381,20 +392,5 @@ struct WgmmaScanBody {
                 here + firstOf(group) * (kRowBytes / 16)};
     }
 };
-
-template <int kRowBytes, bool kStreamed, int kLastSteps, bool kIsL2>
-__global__ void __launch_bounds__(WgmmaShape{kRowBytes, kStreamed}.threads(), 1)
-        wgmmaScanKernel(const __grid_constant__ TensorScanParams params) {
-    extern __shared__ __align__(1024) uint8_t shared[];
-    WgmmaScanBody<kRowBytes, kStreamed, kLastSteps, kIsL2> body{
-            params,
-            WgmmaSharedLayout(
-                    {kRowBytes, kStreamed},
-                    params.slabs,
-                    params.stages,
-                    params.queryBuffers),
-            shared};
-    body.run();
-}
 
 } // namespace faiss_bits

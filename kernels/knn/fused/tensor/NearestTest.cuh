@@ -1,0 +1,195 @@
+/// The two nearest vectors of every strip, and the next value, found where the
+/// products are.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "kernels/knn/fused/tensor/PassTest.cuh"
+
+namespace faiss_bits {
+
+/// Has the interface of PassTest, and its fragments. A strip is what one lane
+/// meets of a row's vectors in an item of work.
+///
+/// The largest of every four values is numbered in its last bits, and then the
+/// two largest of a tile are found, and those of the strip: 7 operations of the
+/// slower kind for four values.
+template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+class NearestTest {
+   public:
+    static constexpr int kRows = 2 * kBlocks;
+    static constexpr int kStripsOfRow = 4; // lanes
+
+    __device__ __forceinline__ void start(
+            const TensorScanParams& params,
+            uint32_t row) {
+        row_ = row;
+        vectors_ = params.numVectors;
+        const float inverse = params.facts->inverse;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const uint32_t i = rowOf(r);
+            const bool present = i < params.numQueries;
+            factors_[r] = inverse * (present ? params.inverses[i] : 1.0f);
+            values_[r][0] = values_[r][1] = -kInfinite;
+            rests_[r] = -kInfinite;
+            tiles_[r] = 0;
+            if (kNorms == ScanNorms::InValues) {
+                // As PassTest has it: exact, or nothing is decided.
+                const float factor = normFactor(params.facts->normInverse, r);
+                if (!(factor >= 0x1p-24f && factor <= 0x1p15f)) {
+                    rests_[r] = kInfinite;
+                }
+            }
+        }
+        facts_ = params.facts;
+    }
+
+    /// As PassTest::normFactors.
+    __device__ __forceinline__ uint32_t normFactors(int r) const {
+        const int lane = threadIdx.x % 4;
+        const uint32_t one = __half_as_ushort(
+                __float2half_rn(-normFactor(facts_->normInverse, r)));
+        return lane == 0 ? one << 16 | one : lane == 1 ? one : 0;
+    }
+
+    __device__ __forceinline__ void run(
+            const float (&values)[kBlocks][kWidth / 2],
+            const float* norms,
+            uint32_t column,
+            PassedBuffer&) {
+        if (column + kWidth > vectors_) {
+            take<true>(values, norms, column);
+        } else {
+            take<false>(values, norms, column);
+        }
+    }
+
+    /// Writes the item's strips. part: of the row's strips, in fours.
+    __device__ __forceinline__ void finish(
+            const TensorScanParams& params,
+            uint32_t part) const {
+        const uint32_t lane = threadIdx.x % 4;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const uint32_t i = rowOf(r);
+            if (i >= params.numQueries) {
+                continue;
+            }
+            // Powers of two.
+            const float unit = kNorms == ScanNorms::ToBeAdded ? 1.0f
+                    : kNorms == ScanNorms::InValues ? 2.0f * factors_[r]
+                                                    : factors_[r];
+            NearestStrip strip;
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const uint32_t place = __float_as_uint(values_[r][j]) & kPlaces;
+                const uint32_t tile =
+                        j == 0 ? tiles_[r] & 0xffff : tiles_[r] >> 16;
+                strip.values[j] = values_[r][j] * unit;
+                strip.columns[j] = tile * kWidth + place * 16 + 2 * lane;
+            }
+            const size_t at = size_t(i) * params.nearest.perRow +
+                    part * kStripsOfRow + lane;
+            params.nearest.strips[at] = strip;
+            params.nearest.rests[at] = rests_[r] * unit;
+        }
+    }
+
+   private:
+    static constexpr float kInfinite = __builtin_huge_valf();
+    static constexpr uint32_t kPlaces = kWidth / 16 - 1; // fours in a tile
+    static_assert((kPlaces & (kPlaces + 1)) == 0 && kPlaces < 16);
+    static constexpr float kMost = 3.402823466e+38f;
+
+    __device__ __forceinline__ uint32_t rowOf(int r) const {
+        return row_ + r / 2 * kRowStep + r % 2 * 8;
+    }
+
+    __device__ __forceinline__ float normFactor(float normInverse, int r)
+            const {
+        return 0.5f * normInverse * (1.0f / factors_[r]);
+    }
+
+    template <bool kCut>
+    __device__ __forceinline__ void take(
+            const float (&values)[kBlocks][kWidth / 2],
+            const float* norms,
+            uint32_t column) {
+        const int lane = threadIdx.x % 4;
+        // Of which the compiler does not know the value: a mask and a number
+        // that are both constants would be two instructions.
+        uint32_t mask = ~kPlaces;
+        asm("" : "+r"(mask));
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            float most = -kInfinite;
+            float second = -kInfinite;
+            float zeros = 0.0f; // NaN if a value is NaN or infinite
+#pragma unroll
+            for (int group = 0; group < kWidth / 16; ++group) {
+                float greatest = -kInfinite;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int j = 2 * group + i / 2;
+                    const int at = 8 * j + 2 * lane + i % 2;
+                    float v = values[r / 2][4 * j + 2 * (r % 2) + i % 2];
+                    if (kNorms == ScanNorms::ToBeAdded) {
+                        v = fmaf(2.0f * factors_[r], v, -norms[at]);
+                    }
+                    if (kNorms == ScanNorms::None) {
+                        zeros = fmaf(v, 0.0f, zeros);
+                    }
+                    // A finite number, so that numbering leaves it one.
+                    if (kCut && column + at >= vectors_) {
+                        v = -kMost;
+                    }
+                    greatest = i == 0 ? v : fmaxf(greatest, v);
+                }
+                greatest = __uint_as_float(
+                        (__float_as_uint(greatest) & mask) | uint32_t(group));
+                // Where `greatest` is NaN, for four vectors that are none or
+                // infinite, the second becomes the first: nothing is proved.
+                second = fmaxf(second, fminf(most, greatest));
+                most = fmaxf(most, greatest);
+            }
+            keep(r, most, second, column / kWidth);
+            if (kNorms == ScanNorms::None && zeros != 0.0f) {
+                rests_[r] = kInfinite;
+            }
+        }
+    }
+
+    __device__ __forceinline__ void keep(
+            int r,
+            float most,
+            float second,
+            uint32_t tile) {
+        const bool first = most > values_[r][0];
+        const float next = fminf(values_[r][0], most);
+        const bool isNext = next > values_[r][1];
+        rests_[r] = fmaxf(rests_[r], second);
+        rests_[r] = fmaxf(rests_[r], fminf(values_[r][1], next));
+        values_[r][0] = fmaxf(values_[r][0], most);
+        values_[r][1] = fmaxf(values_[r][1], next);
+        const uint32_t moved = tiles_[r] << 16 | tile;
+        const uint32_t replaced = (tiles_[r] & 0xffff) | tile << 16;
+        tiles_[r] = first ? moved : isNext ? replaced : tiles_[r];
+    }
+
+    float values_[kRows][2];
+    float rests_[kRows];
+    uint32_t tiles_[kRows]; // of the two, 16 bits each
+    float factors_[kRows];
+    uint32_t row_;
+    uint32_t vectors_;
+    const TensorImageFacts* facts_;
+};
+
+/// A scan that finds the nearest of every strip.
+struct FindNearest {
+    template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
+    using Test = NearestTest<kNorms, kBlocks, kWidth, kRowStep>;
+};
+
+} // namespace faiss_bits

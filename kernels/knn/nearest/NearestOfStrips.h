@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/fused/tensor/NearestStrips.h"
+
+namespace faiss_bits {
+
+struct NearestParams {
+    CertifiedParams search; // k = 1, with what images lost
+    NearestStrips nearest;
+};
+
+/// From strips to results: canonical distances of the vectors that may be the
+/// nearest, the least of them, and the proof, or the flag of a row that has to
+/// be searched again. L2, InnerProduct or Cosine.
+void launchNearestOfStrips(
+        Metric metric,
+        const NearestParams& params,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
