@@ -7,6 +7,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
+#include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/ScanTile.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 
@@ -27,6 +28,7 @@ template <Metric kMetric>
 struct ScanAgain {
     using Tile = ScanTile<kMetric>;
     using Narrow = BlockNarrow<kScanThreads>;
+    using Flagged = FlaggedRows<kScanThreads>;
     static_assert(Tile::kThreads == kScanThreads);
 
     struct SharedStorage {
@@ -38,7 +40,7 @@ struct ScanAgain {
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
         double most[kMaxScanSlots]; // keys above it are beyond the limit
-        uint32_t found[kScanThreads / kWarpSize];
+        typename Flagged::SharedStorage flagged;
         uint32_t kept;
     };
 
@@ -48,9 +50,6 @@ struct ScanAgain {
     __device__ void run() {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
-        if (!anyFlag()) {
-            return;
-        }
         uint32_t next = 0;
         while (true) {
             const uint32_t used = takeRows(next);
@@ -91,63 +90,13 @@ struct ScanAgain {
     }
 
    private:
-    /// Whether a row is to be searched again. Every block asks by itself.
-    __device__ __forceinline__ bool anyFlag() {
-        const uint8_t* flags = params.search.flags;
-        const uint32_t bytes = 2 * params.search.rows;
-        // Flags begin at a multiple of 256 bytes.
-        const uint32_t words = bytes / 16;
-        bool any = false;
-        for (uint32_t i = threadIdx.x; i < words; i += kScanThreads) {
-            const uint4 word = reinterpret_cast<const uint4*>(flags)[i];
-            any = any || (word.x | word.y | word.z | word.w) != 0;
-        }
-        for (uint32_t i = words * 16 + threadIdx.x; i < bytes;
-             i += kScanThreads) {
-            any = any || flags[i] != 0;
-        }
-        return __syncthreads_or(any);
-    }
-
     /// The next flagged rows from `next` on, at most as many as there are
-    /// slots, to shared.rows; the same in every block.
+    /// slots, to shared.rows; the same in every block, which asks by itself.
     __device__ __forceinline__ uint32_t takeRows(uint32_t& next) {
-        const CertifiedParams& search = params.search;
         const uint32_t most = min(params.slots, uint32_t(kMaxScanSlots));
-        uint32_t used = 0;
         __syncthreads();
-        while (next < search.rows && used < most) {
-            const uint32_t row = next + threadIdx.x;
-            const bool flagged = row < search.rows &&
-                    (search.flags[2 * int64_t(row)] |
-                     search.flags[2 * int64_t(row) + 1]) != 0;
-            const unsigned lanes = __ballot_sync(kFullWarp, flagged);
-            if (threadIdx.x % kWarpSize == 0) {
-                shared.found[threadIdx.x / kWarpSize] = lanes;
-            }
-            __syncthreads();
-            uint32_t end = next + kScanThreads;
-            uint32_t place = used;
-            for (int w = 0; w < kScanThreads / kWarpSize; ++w) {
-                for (unsigned left = shared.found[w]; left != 0;
-                     left &= left - 1) {
-                    const uint32_t found =
-                            next + w * kWarpSize + __ffs(left) - 1;
-                    if (place == most) {
-                        end = min(end, found);
-                        break;
-                    }
-                    if (threadIdx.x == 0) {
-                        shared.rows[place] = found;
-                    }
-                    ++place;
-                }
-            }
-            used = place;
-            next = end;
-            __syncthreads();
-        }
-        return used;
+        return Flagged{shared.flagged, params.search.flags, params.search.rows}
+                .take(next, most, shared.rows);
     }
 
     __device__ __forceinline__ void readLimits(uint32_t used) {

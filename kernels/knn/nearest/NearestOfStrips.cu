@@ -24,6 +24,57 @@ __device__ __forceinline__ double mostOf(float value) {
     return double(value) + fabs(double(value)) * kNearestValueError + 0x1p-146;
 }
 
+/// pairDistance of several row-major vectors and one query.
+template <Metric kMetric, int kCount, class T>
+__device__ __forceinline__ void pairDistances(
+        const T* const (&x)[kCount],
+        const float* q,
+        int d,
+        double (&out)[kCount]) {
+    using Terms = canonical::Terms<kMetric>;
+    constexpr int kAhead = 4; // loads in flight, of each
+    const int lane = threadIdx.x % kPairLanes;
+    double sums[kCount][Terms::kSums] = {};
+    for (int begin = lane; begin < d; begin += kPairLanes * kAhead) {
+        float xs[kCount][kAhead];
+        float qs[kAhead];
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            const int c = begin + i * kPairLanes;
+            qs[i] = c < d ? q[c] : 0.0f;
+#pragma unroll
+            for (int v = 0; v < kCount; ++v) {
+                xs[v][i] = c < d ? toFloat(x[v][c]) : 0.0f;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            const double component = qs[i];
+#pragma unroll
+            for (int v = 0; v < kCount; ++v) {
+                Terms::add(
+                        sums[v],
+                        double(xs[v][i]),
+                        component,
+                        canonical::Power{});
+            }
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < kCount; ++v) {
+#pragma unroll
+        for (int j = 0; j < Terms::kSums; ++j) {
+#pragma unroll
+            for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+                const double other =
+                        __shfl_xor_sync(kFullWarp, sums[v][j], distance);
+                sums[v][j] = Terms::join(sums[v][j], other);
+            }
+        }
+        out[v] = Terms::finish(sums[v]);
+    }
+}
+
 /// Eight lanes a query.
 template <Metric kMetric>
 class NearestOfRow {
@@ -130,23 +181,31 @@ class NearestOfRow {
             uint32_t four,
             uint64_t& best,
             uint32_t& scored) const {
+        constexpr uint32_t kFour = 4;
         const float* query =
                 params_.queries + int64_t(present_ ? row_ : 0) * params_.d;
         withVectors(params_.vectors, [&](const auto* data) {
+            using Vector = decltype(data);
+            Vector vectors[kFour];
+            bool any[kFour];
 #pragma unroll
-            for (uint32_t i = 0; i < 4; ++i) {
+            for (uint32_t i = 0; i < kFour; ++i) {
                 const uint32_t column = nearestColumn(four, i);
-                const bool any = four != kNone && column < params_.n;
-                const double distance = pairDistance<kMetric>(
-                        data +
-                                int64_t(any ? column : 0) *
-                                        params_.vectors.rowStride,
-                        params_.vectors.columnStride,
-                        query,
-                        any ? params_.d : 0,
-                        params_.power);
-                if (any) {
-                    best = min(best, distanceEntry<kMetric>(distance, column));
+                any[i] = four != kNone && column < params_.n;
+                vectors[i] = data +
+                        int64_t(any[i] ? column : 0) *
+                                params_.vectors.rowStride;
+            }
+            double distances[kFour];
+            pairDistances<kMetric>(
+                    vectors, query, any[0] ? params_.d : 0, distances);
+#pragma unroll
+            for (uint32_t i = 0; i < kFour; ++i) {
+                if (any[i]) {
+                    best =
+                            min(best,
+                                distanceEntry<kMetric>(
+                                        distances[i], nearestColumn(four, i)));
                     ++scored;
                 }
             }

@@ -214,6 +214,7 @@ __global__ void __launch_bounds__(kImageThreads)
             factor = factor < 0.0f ? __uint_as_float(0x7fc00000u) : factor;
         }
         float scale = sharedScale;
+        float held[kImagePiece] = {}; // the first piece: all of a short row
         if (AreQueries) {
             uint32_t greatest = 0;
             for (int p = lane; present && p * kImagePiece < params.d;
@@ -226,6 +227,7 @@ __global__ void __launch_bounds__(kImageThreads)
 #pragma unroll
                 for (int c = 0; c < kImagePiece; ++c) {
                     greatest = max(greatest, finiteSize(x[c]));
+                    held[c] = p == lane ? x[c] : held[c];
                 }
             }
 #pragma unroll
@@ -249,9 +251,17 @@ __global__ void __launch_bounds__(kImageThreads)
         for (int p = lane; i < count && p < pieces; p += Lanes) {
             float x[kImagePiece] = {};
             if (present && p * kImagePiece < params.d) {
-                readPiece<T>(params, i, p * kImagePiece, factor, x);
-                if (params.center) {
-                    subtractPiece(params.center, params.d, p * kImagePiece, x);
+                if (AreQueries && p == lane) {
+#pragma unroll
+                    for (int c = 0; c < kImagePiece; ++c) {
+                        x[c] = held[c];
+                    }
+                } else {
+                    readPiece<T>(params, i, p * kImagePiece, factor, x);
+                    if (params.center) {
+                        subtractPiece(
+                                params.center, params.d, p * kImagePiece, x);
+                    }
                 }
 #pragma unroll
                 for (int c = 0; c < kImagePiece; ++c) {
