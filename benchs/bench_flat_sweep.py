@@ -17,6 +17,7 @@ import secrets
 import sys
 import time
 
+from flat_rivals import first_line
 from result_file import save
 from sweep_cells import random_cells
 
@@ -39,6 +40,7 @@ class Sweep:
         self.options, self.methods, self.torch = options, methods, torch
         self.makes = flat_data.Data(options.device)
         self.clock = flat_timing.Clock(options.device)
+        self.still_works = lambda: flat_timing.still_works(options.device)
 
     def why_missing(self, cell):
         return self.makes.why_missing(cell["data"])
@@ -47,6 +49,7 @@ class Sweep:
         """The rows of a cell, faiss_bits with its ratio."""
         from flat_reference import Reference
 
+        self.still_works()  # and gives memory back
         x, xq = self.makes.make(
             cell["data"], cell["n"], cell["q"], cell["d"], cell["data_seed"],
             cell["dtype"])
@@ -84,10 +87,10 @@ class Sweep:
             ms, row["repeats"] = self.clock.median(
                 lambda: searcher.search(xq, k), TOTAL_MS)
             row["ms"] = float(f"{ms:.5g}")
-        except RuntimeError as error:
-            row["why"] = (str(error).strip().splitlines() or ["failed"])[0][:200]
-            if "CUDA error" in row["why"]:
-                raise  # nothing works after it
+        # Each library has exceptions of its own, and none may end the sweep.
+        except Exception as error:  # noqa: BLE001
+            row["why"] = first_line(error)
+            self.still_works()
         return row
 
 

@@ -169,18 +169,26 @@ class FlashLibBf16(FlashLibFp32):
 
 
 class Cuvs(Method):
-    """brute_force, on torch's current stream, into tensors of torch."""
+    """brute_force on torch's current stream, into tensors of torch; scratch
+    from a pool of memory, as cuVS advises."""
 
-    modules = ("cuvs", "cuvs.neighbors.brute_force")
+    modules = ("cuvs", "cuvs.neighbors.brute_force", "rmm")
     metrics = ("L2", "IP")
     dtypes = ("float32", "float16")
+    pool = None
     _names = {"L2": "sqeuclidean", "IP": "inner_product"}
 
     def __init__(self, vectors, metric, dtype):
+        import rmm
         from cuvs.common import Resources
         from cuvs.neighbors import brute_force
 
+        if Cuvs.pool is None:
+            Cuvs.pool = rmm.mr.CudaAsyncMemoryResource()
+            rmm.mr.set_current_device_resource(Cuvs.pool)
         self.brute_force = brute_force
+        # Stream 0, torch's default, counts as none: cuVS then takes the
+        # thread's own, which waits for stream 0 and is waited for by it.
         self.resources = Resources(
             stream=torch.cuda.current_stream().cuda_stream)
         self.kind = getattr(torch, dtype)
@@ -237,7 +245,12 @@ class FaissFlat(Method):
         import faiss.contrib.torch_utils  # noqa: F401 (search() of tensors)
 
         self.faiss, self.metric = faiss, metric
-        self.resources = faiss.StandardGpuResources()
+        # Default temporary memory, for each class its own; to make them takes
+        # longer than many a cell.
+        cls = type(self)
+        if "shared_resources" not in vars(cls):
+            cls.shared_resources = faiss.StandardGpuResources()
+        self.resources = cls.shared_resources
         if metric == "cosine":
             self.vectors = vectors
             return

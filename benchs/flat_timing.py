@@ -21,6 +21,13 @@ def repeats_for(ms, total_ms=60.0):
     return 3 if ms > 100 else min(51, max(least, int(total_ms / ms)))
 
 
+def still_works(device):
+    """Raises what the device has to say, if an error has made it useless."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.empty_cache()
+
+
 class Clock:
     """Times calls on torch's current stream of a device; wall clock on the
     CPU."""
