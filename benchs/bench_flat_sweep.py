@@ -35,8 +35,10 @@ def text_of(cell):
 class Sweep:
     def __init__(self, options, methods, torch):
         import flat_data
+        import flat_reference
         import flat_timing
 
+        self.checked = flat_reference.checked
         self.options, self.methods, self.torch = options, methods, torch
         self.makes = flat_data.Data(options.device)
         self.clock = flat_timing.Clock(options.device)
@@ -79,11 +81,9 @@ class Sweep:
         k = cell["k"]
         try:
             searcher = method(x, cell["metric"], cell["dtype"])
-            distances, ids = searcher.search(xq, k)
-            row["recall"] = float(f"{reference.recall(ids):.5g}")
+            row |= self.checked(name, searcher, xq, k, reference)
             if name == OURS:
                 row["places"] = min(self.options.check, cell["q"]) * k
-                row["places_wrong"] = reference.wrong_places(distances, ids)
             ms, row["repeats"] = self.clock.median(
                 lambda: searcher.search(xq, k), TOTAL_MS)
             row["ms"] = float(f"{ms:.5g}")

@@ -34,6 +34,11 @@ class Method:
     def __init__(self, vectors, metric, dtype):
         raise NotImplementedError
 
+    def repeated(self):
+        """Share of the queries since the last call that were not certified at
+        once; None where nothing counts them."""
+        return None
+
     @classmethod
     def why_missing(cls):
         """Why it cannot be used here, or None."""
@@ -324,6 +329,15 @@ class FaissBits(FaissFlat):
         return self.ours.knn(
             queries.to(self.vectors.dtype), self.vectors, k, metric="cosine",
             res=self.resources, search_mode=self.mode)
+
+
+    def repeated(self):
+        if self.metric == "cosine":
+            return None
+        stats = self.index.stats()
+        self.index.reset_stats()
+        queries = stats.certified + stats.repeated
+        return stats.repeated / queries if queries else None
 
 
 class FaissBitsFp32(FaissBits):

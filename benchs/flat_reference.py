@@ -114,3 +114,17 @@ class Reference:
         again[:, 1:] = ordered.values[:, 1:] == ordered.values[:, :-1]
         good = (near & known).gather(1, ordered.indices) & ~again
         return float(good.sum(dim=1).clamp(max=k).double().mean() / k)
+
+
+def checked(name, searcher, queries, k, reference):
+    """Searches once, and returns what a row says of the answer: its recall,
+    and of faiss_bits how many places are wrong and queries repeated."""
+    searcher.repeated()
+    distances, ids = searcher.search(queries, k)
+    said = {"recall": float(f"{reference.recall(ids):.5g}")}
+    if name == "faiss_bits":
+        said["places_wrong"] = reference.wrong_places(distances, ids)
+        repeated = searcher.repeated()
+        if repeated is not None:
+            said["repeated"] = float(f"{repeated:.4g}")
+    return said

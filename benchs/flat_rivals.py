@@ -107,8 +107,10 @@ class Runner:
 
     def __init__(self, options, methods):
         import flat_data
+        import flat_reference
         import flat_timing
 
+        self.checked = flat_reference.checked
         self.options, self.methods = options, methods
         self.makes = flat_data.Data(options.device)
         self.clock = flat_timing.Clock(options.device)
@@ -117,6 +119,7 @@ class Runner:
 
     def prepare(self, cell, most_queries):
         from flat_reference import Reference, torch
+
         self.group, self.made, self.times = group_of(cell), {}, {}
         self.vectors = self.queries = self.reference = None
         self.still_works()  # and gives memory back
@@ -141,12 +144,8 @@ class Runner:
                 self.vectors, cell["metric"], cell["dtype"])
         queries = self.queries[: cell["q"]].contiguous()
         searcher, k = self.made[name], cell["k"]
-        distances, ids = searcher.search(queries, k)
-        checked = self.reference.first(cell["q"])
-        measured = {"recall": float(f"{checked.recall(ids):.5g}")}
-        if name == "faiss_bits":
-            measured["places_wrong"] = checked.wrong_places(distances, ids)
-        del distances, ids
+        measured = self.checked(
+            name, searcher, queries, k, self.reference.first(cell["q"]))
         ms, repeats = self.clock.median(lambda: searcher.search(queries, k))
         times[cell["q"], k] = ms
         rate = cell["q"] * cell["n"] / ms / 1e6

@@ -132,7 +132,7 @@ def test_data_that_nobody_has():
         flat_data.Data("cpu").why_missing("glove")
 
 
-# ---- torch on the CPU: data, the reference, a run -------------------------------------
+# ---- torch on the CPU: data, the reference, a run --------------------------------
 
 
 def canonical(x, q, metric):
@@ -193,7 +193,7 @@ def test_wrong_places_and_recall():
                         ([0, 0], 0.5), ([-1, 0], 0.5), ([9, 1], 0.5),
                         ([3, 2, 1, 0, -1], 1.0), ([3, 3, -1, -1, 0], 0.5)):
         assert reference.recall(torch.tensor([ids])) == recall, ids
-    with pytest.raises(ValueError, match="L7"):
+    with pytest.raises(ValueError, match="'L7' is not"):
         Reference(x, x, "L7")
 
 
