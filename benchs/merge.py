@@ -24,6 +24,8 @@ def merged_meta(metas):
                 value = max(value, result.get(name, value))
             elif name.startswith("model_"):  # measured by each process
                 value = result.get(name, value)
+            elif name == "missing":  # methods, until a part has them
+                value = {**result.get(name, {}), **value}
             elif result.get(name, value) != value:
                 raise ValueError(
                     f"{name} is {result[name]!r} in one part and {value!r} in "
@@ -49,6 +51,11 @@ def merge(parts):
     benches = {row["bench"] for row in rows.values()}
     if len(benches) > 1:
         raise ValueError(f"parts of several benches: {sorted(benches)}")
+    measured = {row.get("method") for row in rows.values()}
+    missing = meta.pop("missing", {})
+    missing = {name: why for name, why in missing.items() if name not in measured}
+    if missing:
+        meta["missing"] = missing
     return {"meta": meta, "rows": list(rows.values())}
 
 

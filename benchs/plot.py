@@ -208,6 +208,7 @@ def draw_rate(axis, rows, k):
 
 def draw_flat(rows):
     """Figure of a flat file."""
+    rows = [row for row in rows if "data" not in row] or rows
     chosen = [row for row in rows
               if all(row[f] == v for f, v in FLAT_SLICE.items())] or rows
     ks = distinct(chosen, "k")

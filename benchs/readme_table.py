@@ -8,8 +8,9 @@ the two `speed:` marks. No figure of that section is typed by hand.
 """
 
 import argparse
-import json
 from pathlib import Path
+
+import result_file
 
 BEGIN = "<!-- speed: begin"
 END = "<!-- speed: end -->"
@@ -17,13 +18,13 @@ END = "<!-- speed: end -->"
 
 def load(path):
     """meta, and rows by (method, everything else that identifies a cell)."""
-    data = json.loads(Path(path).read_text())
-    measured = ("bench", "method", "algorithm", "ms", "frac_read", "gdist_s")
+    data = result_file.load(path)
     rows = {}
     for row in data["rows"]:
-        if row.get("forced"):
+        # The tables are of uniform data; a row without a time says why.
+        if row.get("forced") or "data" in row or row["ms"] is None:
             continue
-        cell = tuple((key, row[key]) for key in row if key not in measured)
+        cell = result_file.cell_of(row)[1:]
         rows.setdefault(cell, {})[row["method"]] = row
     return data["meta"], rows
 

@@ -7,15 +7,17 @@ from pathlib import Path
 #: What makes a cell, by bench; the rest of a row is what was measured.
 CELL_FIELDS = {
     "select": ("rows", "cols", "k", "dtype", "order"),
-    "flat": ("n", "d", "q", "k", "metric", "dtype"),
+    "flat": ("n", "d", "q", "k", "metric", "dtype", "data"),
+    "flat_sweep": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
     "dropin": ("index", "n", "d", "q", "k"),
 }
 
-#: Fields that not every row of a bench has: p is of the metric Lp.
-OPTIONAL_FIELDS = ("p",)
+#: Fields that not every row of a bench has: p is of the metric Lp, data of
+#: what is not uniform.
+OPTIONAL_FIELDS = ("p", "data")
 
 
 def load(path):

@@ -13,6 +13,8 @@
 #   select, flat, filters, metrics, queues
 #               one bench each; select goes on with torch.topk, and says which
 #               targets were reached
+#   rivals      flat_rivals.py: adds to OUTDIR/flat.json, which flat has made
+#   sweep       bench_flat_sweep.py
 #   bench       all benches
 #   all         everything, in this order
 #
@@ -25,6 +27,8 @@
 #                             version is the one the modules were built for
 #   FAISS_BITS_BENCH_SECONDS  limit per bench; default: none
 #   FAISS_BITS_BENCH_ARGS     more options for select and flat
+#   FAISS_BITS_RIVALS_ARGS    more options for rivals
+#   FAISS_BITS_SWEEP_ARGS     more options for sweep
 #   FAISS_BITS_BENCH_SIFT     vectors for the order sift (.fvecs, .bvecs);
 #                             default: written from sift100K.h5 of the data
 #   FAISS_BITS_TEST_WHEEL     folder of the official faiss-gpu wheel, see
@@ -205,6 +209,36 @@ run_flat() {
         --out "$out/flat.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
 }
 
+# run_with_torch <name> <script> <arguments...>: of the module's Python.
+run_with_torch() {
+    local name=$1 script=$2
+    shift 2
+    if ! find_python; then
+        not_run "$name"
+    elif ! "$python" -c 'import torch' 2>/dev/null; then
+        add_row "$name" "NOT RUN: no torch" 0
+    else
+        record "$name" "$python" "$here/benchs/$script" "$@"
+    fi
+}
+
+run_rivals() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    run_with_torch flat_rivals flat_rivals.py "$out/flat.json" "${args[@]}" \
+        ${FAISS_BITS_RIVALS_ARGS:-}
+}
+
+run_sweep() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    run_with_torch flat_sweep bench_flat_sweep.py \
+        --out "$out/flat_sweep.json" "${args[@]}" ${FAISS_BITS_SWEEP_ARGS:-}
+    tail -n 40 "$out/flat_sweep.log" || true
+}
+
 run_filters() {
     local args
     use_bench_args
@@ -230,6 +264,8 @@ run_queues() {
 run_bench() {
     run_select
     run_flat
+    run_rivals
+    run_sweep
     run_filters
     run_metrics
     run_queues
@@ -294,7 +330,7 @@ run_quickstart() {
 run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
-            select | flat | filters | metrics | queues)
+            select | flat | rivals | sweep | filters | metrics | queues)
             "run_$1"
             ;;
         all)

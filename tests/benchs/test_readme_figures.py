@@ -9,11 +9,11 @@ RESULTS = ROOT / "benchs" / "results"
 
 
 def cells(path, *key):
-    """{key: {method: row}} of what was measured, not forced."""
+    """{key: {method: row}} of what was measured on uniform data, not forced."""
     data = json.loads((RESULTS / path).read_text())
     found = {}
     for row in data["rows"]:
-        if not row.get("forced"):
+        if not row.get("forced") and "data" not in row:
             at = tuple(row[name] for name in key)
             found.setdefault(at, {})[row["method"]] = row
     return data["meta"], found
