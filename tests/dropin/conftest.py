@@ -16,7 +16,9 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYMBOLS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
+SELECTIONS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
+SEARCHES = ("runL2Distance", "runIPDistance")
+SYMBOLS = SELECTIONS + SEARCHES
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -83,7 +85,12 @@ def site(package, programs):
             "library.fakeSearch.restype = ctypes.c_float\n"
             "class GpuIndexFlat: pass\n"
             "def search():\n"
-            "    return [library.fakeSearch(f, 2) for f in range(3)]\n"
+            f"    return [library.fakeSearch(f, 2) for f in range({len(SYMBOLS)})]\n"
+            "def search_of(n, d, q, k, row_major=True, gap=0):\n"
+            "    library.fakeSearchOf.restype = ctypes.c_float\n"
+            "    wide = ctypes.c_int64\n"
+            "    return library.fakeSearchOf(\n"
+            "        wide(n), wide(d), wide(q), k, row_major, wide(gap))\n"
         )
         return (folder, package)
 
@@ -136,7 +143,9 @@ def bound_to(messages, symbol):
     for line in messages.splitlines():
         _, _, text = line.partition("binding file ")
         start, _, name = text.partition(": normal symbol `")
-        if f"3gpu{len(symbol)}{symbol}E" in name and "libfaiss.so" in start:
+        # Searches by their overload for float vectors.
+        ours = symbol not in SEARCHES or "CUstream_stRNS0_6TensorIf" in name
+        if f"3gpu{len(symbol)}{symbol}E" in name and ours and "libfaiss.so" in start:
             source, _, target = start.partition(" to ")
             if source.split()[0].endswith("libfaiss.so"):
                 files.add(os.path.basename(target.split()[0]))

@@ -36,7 +36,7 @@ def test_wheel_is_replaced_and_says_so(wheel, package):
         FAISS_BITS_DROPIN="log",
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.endswith("64-bit ids: k-selection is replaced\n")
+    assert result.stdout.endswith("64-bit ids: flat searches and k-selection are replaced\n")
     assert said(result) == [result.stdout.strip()]
 
 
@@ -51,5 +51,5 @@ def test_wheel_preloaded(wheel, package, library):
         path=(package, wheel),
         LD_PRELOAD=library,
     )
-    assert result.stdout.endswith("64-bit ids: k-selection is replaced\n")
+    assert result.stdout.endswith("64-bit ids: flat searches and k-selection are replaced\n")
     assert result.stderr == ""
