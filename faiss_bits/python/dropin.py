@@ -29,7 +29,9 @@ LIBRARY = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "libfaiss_bits_dropin.so"
 )
 #: Libraries of FAISS, as it names them for the processor; none of ours.
-_FAISS_FILE = re.compile(r"(libfaiss(_avx\w*|_sve|_gpu|_c)?|_swigfaiss\w*)\.")
+_FAISS_FILE = re.compile(
+    r"(libfaiss(_avx\w*|_sve|_gpu|_c)?(-[0-9a-f]{8})?|_swigfaiss\w*)\."
+)
 #: Finding::State::None of the library (faiss_bits/dropin/LoadedFaiss.h).
 _NONE = 1
 

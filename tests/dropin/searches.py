@@ -72,8 +72,16 @@ def main():
     res = faiss.StandardGpuResources()
     for metric in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
         name = "L2" if metric == faiss.METRIC_L2 else "IP"
-        # More than one tile of columns at 1100 queries, fewer vectors than k.
-        for n, queries in ((300_000, (1, 1100)), (1000, (1, 30))):
+        # On both sides of what is searched as a whole; 100 queries and more
+        # than one tile of columns; fewer vectors than k.
+        sizes = (
+            (300_000, (1, 16, 17, 100, 128, 1100)),
+            (40_000, (1, 127, 128)),
+            (8192, (1, 200)),
+            (8191, (1, 200)),
+            (1000, (1, 30)),
+        )
+        for n, queries in sizes:
             xb = data(n, n)
             index = faiss.GpuIndexFlat(res, D, metric)
             index.add(xb)

@@ -8,16 +8,15 @@ import pathlib
 import sys
 
 import pytest
-from conftest import SYMBOLS, run, said
+from conftest import SELECTIONS, SYMBOLS, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 gpu = pytest.mark.skipif(
     not glob.glob("/dev/nvidia[0-9]*"), reason="needs a GPU: no /dev/nvidia*"
 )
-REPLACED = {
-    f"replaced {name} (float keys, 64-bit ids)" for name in SYMBOLS
-}
+def replaced(names):
+    return {f"replaced {name} (float keys, 64-bit ids)" for name in names}
 
 
 def searches(path, **variables):
@@ -31,16 +30,22 @@ def searches(path, **variables):
 
 
 @gpu
-@pytest.mark.parametrize("way", ["import", "preload", "off", "stock"])
+@pytest.mark.parametrize("way", ["import", "preload", "select", "off", "stock"])
 def test_searches_are_right(wheel, package, library, way):
     if way == "import":
         lines = searches(
             (package, wheel), SEARCHES_IMPORT=1, FAISS_BITS_DROPIN="log"
         )
-        assert lines >= REPLACED
+        assert lines >= replaced(SYMBOLS)
     elif way == "preload":
         lines = searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="log")
-        assert lines >= REPLACED
+        assert lines >= replaced(SYMBOLS)
+    elif way == "select":
+        lines = searches(
+            (wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="log,select"
+        )
+        assert replaced(SELECTIONS) <= lines
+        assert not lines & replaced(set(SYMBOLS) - set(SELECTIONS))
     elif way == "off":
         assert not searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="off")
     else:
