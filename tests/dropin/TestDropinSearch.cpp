@@ -8,6 +8,26 @@ namespace {
 
 class DropinSearch : public GpuTest {};
 
+// Every path of our own kernels once, for compute-sanitizer
+// (--gtest_filter=*Small*); those of the search have tests of their own.
+class DropinSearchSmall : public GpuTest {};
+
+TEST_F(DropinSearchSmall, EveryPath) {
+    for (bool isL2 : {true, false}) {
+        for (int64_t q : {2, 128}) {
+            SearchCase c;
+            c.isL2 = isL2;
+            c.n = 8192;
+            c.q = q;
+            c.d = 8;
+            expectSearches(c, Hard::Bytes);
+            c.queriesRowMajor = false;
+            c.vectorsRowMajor = false;
+            expectSearches(c, Hard::Infinite);
+        }
+    }
+}
+
 // With fewer vectors, for that k, FAISS's own function runs.
 TEST_F(DropinSearch, BothSidesOfTheLeastNumberOfVectors) {
     for (bool isL2 : {true, false}) {

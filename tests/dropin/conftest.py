@@ -6,10 +6,15 @@ FAISS_BITS_TEST_PROGRAMS  the folder ways_in of the build (CMakeLists.txt)
 FAISS_BITS_TEST_FAISS     the library of the FAISS that the build is made for
 FAISS_BITS_TEST_WHEEL     a folder with the official faiss-gpu wheel and its
                           CUDA libraries (docs/dropin.md says how it is made)
+FAISS_BITS_TEST_OTHER_WHEELS  folders with other GPU wheels of FAISS, unpacked
+                          (pip install --no-deps --target), with : between
+                          them; those that need no more than CUDA 12 are loaded
+                          with the libraries of the official one
 """
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -19,6 +24,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SELECTIONS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
 SEARCHES = ("runL2Distance", "runIPDistance")
 SYMBOLS = SELECTIONS + SEARCHES
+OTHER_WHEELS = [
+    folder
+    for folder in os.environ.get("FAISS_BITS_TEST_OTHER_WHEELS", "").split(":")
+    if folder
+]
+#: The library; some wheels have the hash of its content in its name.
+FAISS_FILE = re.compile(r"libfaiss(-[0-9a-f]{8})?\.so")
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -56,6 +68,21 @@ def wheel():
     return path_of(
         "FAISS_BITS_TEST_WHEEL", "folder with an unpacked faiss-gpu wheel"
     )
+
+
+def library_of(folder):
+    """FAISS's library in the folder of a wheel."""
+    (path,) = (
+        path
+        for path in pathlib.Path(folder).resolve().glob("*/libfaiss*.so")
+        if FAISS_FILE.fullmatch(path.name)
+    )
+    return path
+
+
+def cuda_of(folder):
+    """LD_LIBRARY_PATH for wheels that do not look for CUDA 12 themselves."""
+    return ":".join(str(path) for path in sorted(folder.glob("nvidia/*/lib")))
 
 
 @pytest.fixture
@@ -137,16 +164,16 @@ def said(result):
 
 
 def bound_to(messages, symbol):
-    """Files to which libfaiss.so's own calls of a FAISS function were bound,
-    from the loader's messages (LD_DEBUG=bindings)."""
+    """Files to which FAISS's own calls of one of its functions were bound, from
+    the loader's messages (LD_DEBUG=bindings)."""
     files = set()
     for line in messages.splitlines():
         _, _, text = line.partition("binding file ")
         start, _, name = text.partition(": normal symbol `")
         # Searches by their overload for float vectors.
         ours = symbol not in SEARCHES or "CUstream_stRNS0_6TensorIf" in name
-        if f"3gpu{len(symbol)}{symbol}E" in name and ours and "libfaiss.so" in start:
+        if f"3gpu{len(symbol)}{symbol}E" in name and ours:
             source, _, target = start.partition(" to ")
-            if source.split()[0].endswith("libfaiss.so"):
+            if FAISS_FILE.fullmatch(os.path.basename(source.split()[0])):
                 files.add(os.path.basename(target.split()[0]))
     return files

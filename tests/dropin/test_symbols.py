@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SEARCHES, SYMBOLS, path_of, run
+from conftest import OTHER_WHEELS, SEARCHES, SYMBOLS, library_of, path_of, run
 
 #: FAISS's selections and searches by their mangled names, whether we replace
 #: them or not; not the templates that libfaiss.so has of the same names.
@@ -61,11 +61,13 @@ def short_names(names):
     )
 
 
-@pytest.fixture(params=["build", "wheel"])
+@pytest.fixture(params=["build", "wheel", *OTHER_WHEELS])
 def faiss(request):
-    """libfaiss.so of this build, and of the official wheel."""
+    """libfaiss.so of this build, of the official wheel, and of others."""
     if request.param == "wheel":
-        return request.getfixturevalue("wheel") / "faiss" / "libfaiss.so"
+        return library_of(request.getfixturevalue("wheel"))
+    if request.param != "build":
+        return library_of(request.param)
     path = path_of("FAISS_BITS_TEST_FAISS", "path of libfaiss.so")
     if path.suffix == ".a":
         pytest.skip(f"{path} is a static library")
@@ -98,6 +100,7 @@ def test_exports_what_faiss_calls_and_no_more(library, faiss):
 def test_faiss_defines_what_it_calls(faiss):
     """The functions behind ours, where a call goes that we cannot take."""
     assert functions(imports(faiss)) <= exports(faiss)
+    assert "SYMBOLIC" not in readelf("-d", faiss), "it would keep its calls"
 
 
 #: Sizes of the structures that CublasLt.cpp has FAISS's cuBLASLt fill.
@@ -121,6 +124,8 @@ filled(8, "cublasLtMatmulPreferenceInit_internal")
 
 def test_cublas_of_faiss_fills_our_structures(faiss):
     """FAISS's library leads to a cuBLASLt that knows what we pass."""
+    if str(faiss.parents[1]) in OTHER_WHEELS:
+        pytest.skip("no CUDA libraries in that folder")
     first = [
         path
         for name in ("cuda_runtime", "cublas", "curand")
