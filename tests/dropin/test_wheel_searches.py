@@ -1,6 +1,6 @@
 """Searches with the official faiss-gpu wheel, with and without the drop-in, each
 held against NumPy. Needs a GPU and, in the folder FAISS_BITS_TEST_WHEEL, the
-wheel with its CUDA libraries."""
+wheel with its CUDA libraries. And what needs a GPU and no FAISS."""
 
 import glob
 import json
@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import pytest
-from conftest import SELECTIONS, SYMBOLS, run, said
+from conftest import SELECTIONS, SYMBOLS, python, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -50,3 +50,19 @@ def test_searches_are_right(wheel, package, library, way):
         assert not searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="off")
     else:
         assert not searches((wheel,))
+
+
+@gpu
+def test_faiss_without_cublas(site):
+    """One that has cuBLAS linked in: many queries stay with it, and it is told."""
+    result = python(
+        "import faiss_bits.dropin, faiss; print(faiss.search_of(9000, 20, 128, 10))",
+        path=site("ids64"),
+        gpu=True,
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    (line,) = said(result)
+    assert line == (
+        "runL2Distance (float keys, 64-bit ids) goes to FAISS's own function: "
+        "FAISS has loaded no cuBLASLt, which searches of many queries need"
+    )
