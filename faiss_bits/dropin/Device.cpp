@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -13,19 +14,17 @@ namespace faiss_bits::dropin {
 
 namespace {
 
-/// Lets the thread make calls that a capture on another stream would forbid.
-class RelaxedCapture {
-   public:
-    RelaxedCapture() {
-        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+/// Has the pool keep what a call of this size needs.
+void keepFor(cudaMemPool_t pool, size_t bytes) {
+    uint64_t kept = 0;
+    BITS_CUDA_CHECK(cudaMemPoolGetAttribute(
+            pool, cudaMemPoolAttrReleaseThreshold, &kept));
+    uint64_t wanted = std::min(bytes, Scratch::kMostKeptBytes);
+    if (wanted > kept) {
+        BITS_CUDA_CHECK(cudaMemPoolSetAttribute(
+                pool, cudaMemPoolAttrReleaseThreshold, &wanted));
     }
-    ~RelaxedCapture() {
-        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-    }
-
-   private:
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
+}
 
 cudaMemPool_t makePool(int device) {
     int supported = 0;
@@ -84,6 +83,14 @@ const Device& currentDevice() {
     return found->second.device;
 }
 
+RelaxedCapture::RelaxedCapture() {
+    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+}
+
+RelaxedCapture::~RelaxedCapture() {
+    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+}
+
 Scratch::Scratch(const Device& device, size_t bytes, cudaStream_t stream)
         : stream_(stream) {
     if (bytes == 0) {
@@ -91,6 +98,9 @@ Scratch::Scratch(const Device& device, size_t bytes, cudaStream_t stream)
     }
     if (!device.pool) {
         throw Error("the driver has no memory pools on this device");
+    }
+    if (bytes > kKeptBytes) {
+        keepFor(device.pool, bytes);
     }
     BITS_CUDA_CHECK(
             cudaMallocFromPoolAsync(&data_, bytes, device.pool, stream));

@@ -20,17 +20,32 @@ struct Device {
 /// architecture.
 const Device& currentDevice();
 
+/// Lets the thread make calls that a capture on another stream would forbid.
+class RelaxedCapture {
+   public:
+    RelaxedCapture();
+    ~RelaxedCapture();
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+   private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 /// Scratch for one call, from a memory pool of our own: FAISS's allocator
 /// cannot be reached from the functions that we replace.
 ///
 /// Stream   taken and given back in the order of `stream`; nothing waits, also
 ///          on the default stream; nodes of the graph under capture
-/// Memory   the pool keeps at most kKeptBytes a device for later calls
+/// Memory   the pool keeps at most kKeptBytes a device for later calls; once a
+///          call took more, as much as that, but no more than kMostKeptBytes,
+///          as to take it from the driver anew would cost more than a search
 /// Errors   throws Error when there is not enough, or no pool; the caller then
 ///          lets FAISS's own function run, which needs none
 class Scratch {
    public:
     static constexpr size_t kKeptBytes = size_t(256) << 20;
+    static constexpr size_t kMostKeptBytes = size_t(1) << 30;
 
     Scratch(const Device& device, size_t bytes, cudaStream_t stream);
     ~Scratch();

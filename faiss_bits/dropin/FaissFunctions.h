@@ -3,9 +3,10 @@
 /// version. FAISS 1.7.3 indexes tensors by int and returns int ids, 1.15 uses
 /// idx_t for both, which makes two sets of symbols. Only what FAISS itself
 /// calls is here: its headers also declare runWarpSelect and functions for half
-/// keys, which no index of these versions uses. tests/dropin holds what is
-/// written here against the headers of a FAISS where there is one, and against
-/// what FAISS's libraries import.
+/// keys, which no index of these versions uses. Searches of half and bfloat16
+/// vectors stay FAISS's. tests/dropin holds what is written here against the
+/// headers of a FAISS where there is one, and against what FAISS's libraries
+/// import.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -76,6 +77,39 @@ using L2SelectFunction =
              int k,
              cudaStream_t stream);
 
+class GpuResources;
+
+/// runL2Distance: the k nearest of all vectors, by squared L2 distance.
+/// vectors [n, d] or, if they are not row-major, [d, n]; queries likewise.
+/// vectorNorms: nullptr, or their squared norms. ignoreOutDistances: the
+/// distances need not be right.
+template <class Index>
+using L2DistanceFunction =
+        void(GpuResources* resources,
+             cudaStream_t stream,
+             Matrix<float, Index>& vectors,
+             bool vectorsRowMajor,
+             Vector<float, Index>* vectorNorms,
+             Matrix<float, Index>& queries,
+             bool queriesRowMajor,
+             int k,
+             Matrix<float, Index>& outDistances,
+             Matrix<Index, Index>& outIndices,
+             bool ignoreOutDistances);
+
+/// runIPDistance: the k largest inner products.
+template <class Index>
+using IPDistanceFunction =
+        void(GpuResources* resources,
+             cudaStream_t stream,
+             Matrix<float, Index>& vectors,
+             bool vectorsRowMajor,
+             Matrix<float, Index>& queries,
+             bool queriesRowMajor,
+             int k,
+             Matrix<float, Index>& outDistances,
+             Matrix<Index, Index>& outIndices);
+
 #pragma GCC visibility push(default)
 
 extern SelectFunction<int> runBlockSelect;
@@ -86,6 +120,12 @@ extern SelectPairFunction<int64_t> runBlockSelectPair;
 
 extern L2SelectFunction<int> runL2SelectMin;
 extern L2SelectFunction<int64_t> runL2SelectMin;
+
+extern L2DistanceFunction<int> runL2Distance;
+extern L2DistanceFunction<int64_t> runL2Distance;
+
+extern IPDistanceFunction<int> runIPDistance;
+extern IPDistanceFunction<int64_t> runIPDistance;
 
 #pragma GCC visibility pop
 

@@ -15,7 +15,7 @@ Finding inspectAndTell() {
     const bool bad = finding.state == State::Unknown ||
             finding.state == State::Elsewhere;
     const bool good = finding.state == State::Replaced;
-    if (bad || (good && mode() == Mode::Log)) {
+    if (bad || (good && mode().log)) {
         sayOnce(finding.text);
     }
     return finding;
@@ -24,7 +24,7 @@ Finding inspectAndTell() {
 /// Linked or preloaded, FAISS is there by now; opened by Python, it comes
 /// later, and Python asks then.
 __attribute__((constructor)) void onLoad() {
-    if (mode() != Mode::Off) {
+    if (mode().on) {
         (void)inspectAndTell();
     }
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "faiss_bits/dropin/Messages.h"
+
 namespace faiss_bits::dropin {
 
 namespace {
@@ -53,11 +55,16 @@ std::vector<const link_map*> loadedLibraries() {
     return libraries;
 }
 
+/// Of a library that is loaded, which it keeps loaded until dlclose.
+void* openAgain(const link_map* library) {
+    const bool isProgram = library->l_name[0] == 0;
+    return dlopen(
+            isProgram ? nullptr : library->l_name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 /// The symbol as this library itself defines it, not one that it links.
 void* definitionIn(const link_map* library, const char* symbol) {
-    const bool isProgram = library->l_name[0] == 0;
-    void* handle = dlopen(
-            isProgram ? nullptr : library->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    void* handle = openAgain(library);
     if (!handle) {
         return nullptr;
     }
@@ -188,7 +195,10 @@ Finding inspect(const link_map* library) {
         }
         return {State::Replaced,
                 "FAISS in " + path + ", " + std::to_string(idBits) +
-                        "-bit ids: k-selection is replaced"};
+                        "-bit ids: " +
+                        (mode().searches
+                                 ? "flat searches and k-selection are replaced"
+                                 : "k-selection is replaced")};
     }
     return {State::Unknown, unknownVersionText(path)};
 }
@@ -227,6 +237,14 @@ Original findOriginal(const Function& function) {
         original.unknownVersion = !hasAll(library, function.idBits);
     }
     return original;
+}
+
+void* symbolBehind(const Original& original, const char* symbol) {
+    if (!original.address) {
+        return dlsym(RTLD_DEFAULT, symbol);
+    }
+    void* handle = openAgain(libraryOf(original.address));
+    return handle ? dlsym(handle, symbol) : nullptr;
 }
 
 Finding inspectLoadedFaiss() {

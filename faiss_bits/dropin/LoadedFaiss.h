@@ -14,6 +14,7 @@ struct Function {
     const char* types;   ///< "float keys, 32-bit ids"
     int idBits;          ///< 32 or 64: the set of symbols that it belongs to
     const void* address; ///< of the overload, for its symbol
+    bool isSearch;       ///< a whole search, not a selection alone
 };
 
 /// All of them (Functions.cpp).
@@ -31,6 +32,11 @@ struct Original {
 /// Looks behind this library in the order of symbol search, then in every
 /// loaded library.
 Original findOriginal(const Function& function);
+
+/// What FAISS finds by this name: in its own library, or in those that it is
+/// linked with. Without an original, what the program would find. nullptr:
+/// nothing. Stays loaded.
+void* symbolBehind(const Original& original, const char* symbol);
 
 /// The line that refuses such a library.
 std::string unknownVersionText(const std::string& library);

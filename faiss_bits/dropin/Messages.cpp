@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 namespace faiss_bits::dropin {
 
@@ -11,23 +12,26 @@ namespace {
 
 Mode readMode() {
     const char* value = std::getenv("FAISS_BITS_DROPIN");
-    const std::string text = value ? value : "";
-    if (text == "off") {
-        return Mode::Off;
+    std::istringstream words(value ? value : "");
+    Mode mode;
+    for (std::string word; std::getline(words, word, ',');) {
+        if (word == "off") {
+            mode.on = false;
+        } else if (word == "select") {
+            mode.searches = false;
+        } else if (word == "log") {
+            mode.log = true;
+        } else if (!word.empty() && word != "on") {
+            say("FAISS_BITS_DROPIN = '" + word +
+                "' is none of on, off, select and log; it counts as on");
+        }
     }
-    if (text == "log") {
-        return Mode::Log;
-    }
-    if (!text.empty() && text != "on") {
-        say("FAISS_BITS_DROPIN = '" + text +
-            "' is none of on, off and log; it counts as on");
-    }
-    return Mode::On;
+    return mode;
 }
 
 } // namespace
 
-Mode mode() {
+const Mode& mode() {
     static const Mode value = readMode();
     return value;
 }

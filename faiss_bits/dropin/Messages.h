@@ -5,15 +5,17 @@
 
 namespace faiss_bits::dropin {
 
-/// FAISS_BITS_DROPIN, read once when the library is loaded.
-enum class Mode {
-    On,  ///< "on", or not set
-    Log, ///< "log": as on, and a line on stderr for each replaced function
-    Off  ///< "off": every call goes to FAISS
+/// FAISS_BITS_DROPIN, read once when the library is loaded: one of these words,
+/// or several with commas between them.
+struct Mode {
+    bool on = true;       ///< "off": every call goes to FAISS
+    bool searches = true; ///< "select": only the k-selection is ours
+    bool log = false; ///< "log": a line on stderr for each replaced function
 };
 
-/// Any other value counts as On, with a line on stderr.
-Mode mode();
+/// "on" and the empty word change nothing; any other is told on stderr, and
+/// does not either.
+const Mode& mode();
 
 /// One line on stderr.
 void say(const std::string& text);

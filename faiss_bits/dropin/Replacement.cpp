@@ -6,19 +6,25 @@
 
 namespace faiss_bits::dropin {
 
-bool Replacement::runs(const Request& request, cudaStream_t stream) {
-    if (mode() == Mode::Off) {
+bool Replacement::runs(std::string why, const Work& work) {
+    if (!mode().on || (function_.isSearch && !mode().searches)) {
         return false;
     }
     if (original().unknownVersion) {
         sayOnce(unknownVersionText(original().library));
         return false;
     }
-    std::string why = refusalOf(request);
     if (why.empty()) {
         try {
-            select(request, stream);
-            if (mode() == Mode::Log) {
+            const std::string left = work(original());
+            if (!left.empty()) {
+                if (mode().log) {
+                    sayOnce(label() + " leaves to FAISS's own function " +
+                            left);
+                }
+                return false;
+            }
+            if (mode().log) {
                 std::call_once(logged_, [this] {
                     say("replaced " + label() + " of " +
                         (original().address ? original().library

@@ -1,35 +1,43 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "faiss_bits/dropin/LoadedFaiss.h"
-#include "faiss_bits/dropin/Request.h"
 
 namespace faiss_bits::dropin {
 
 /// One of FAISS's functions at work: runs on our kernels, or calls FAISS's own.
 class Replacement {
    public:
+    /// Enqueues on our kernels. Returns what the call is an example of, if it
+    /// is one that is better left to FAISS, with nothing enqueued; else
+    /// nothing. Throws when it cannot.
+    using Work = std::function<std::string(const Original&)>;
+
     explicit Replacement(const Function& function) : function_(function) {}
 
-    /// `F` is the function's type, `arguments` are those it was called with.
-    /// No fallback is silent: a line on stderr says why FAISS's own function
-    /// was called. Throws std::runtime_error when there is none to call.
+    /// `F` is the function's type, `arguments` are those it was called with;
+    /// refusal: why the call must go to FAISS, or an empty string. No fallback
+    /// is silent: a line on stderr says why FAISS's own function was called;
+    /// for what is left to it by choice, if the user wants to read that
+    /// (Mode::log). Throws std::runtime_error when there is none to call.
     template <class F, class... Arguments>
     void call(
-            const Request& request,
-            cudaStream_t stream,
+            const std::string& refusal,
+            const Work& work,
             Arguments&&... arguments) {
-        if (!runs(request, stream)) {
+        if (!runs(refusal, work)) {
             auto* own = reinterpret_cast<F*>(originalOrThrow());
             own(std::forward<Arguments>(arguments)...);
         }
     }
 
    private:
-    /// True if our kernels have taken the request.
-    bool runs(const Request& request, cudaStream_t stream);
+    /// True if our kernels have taken the call.
+    bool runs(std::string refusal, const Work& work);
     const Original& original();
     void* originalOrThrow();
     std::string label() const;

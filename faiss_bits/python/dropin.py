@@ -1,16 +1,17 @@
-"""Puts our k-selection under an unmodified FAISS.
+"""Puts our flat searches and k-selection under an unmodified FAISS.
 
     import faiss_bits.dropin   # before FAISS
     import faiss
 
-From then on every GPU index of the process selects with our kernels; nothing
-else changes. A script can be left as it is, too:
+From then on every GPU index of the process searches float vectors and selects
+with our kernels; nothing else changes. A script can be left as it is, too:
 
     python -m faiss_bits.dropin script.py arguments...
     python -m faiss_bits.dropin -m module arguments...
 
-The environment variable FAISS_BITS_DROPIN turns it off ("off") or has it say
-on stderr what was replaced ("log"). Needs neither the FAISS that faiss_bits
+The environment variable FAISS_BITS_DROPIN turns it off ("off"), has it replace
+the k-selection alone ("select"), or say on stderr what was replaced ("log",
+"log,select"). Needs neither the FAISS that faiss_bits
 was built with nor faiss_bits's own compiled module.
 """
 
@@ -28,18 +29,22 @@ LIBRARY = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "libfaiss_bits_dropin.so"
 )
 #: Libraries of FAISS, as it names them for the processor; none of ours.
-_FAISS_FILE = re.compile(r"(libfaiss(_avx\w*|_sve|_gpu|_c)?|_swigfaiss\w*)\.")
+_FAISS_FILE = re.compile(
+    r"(libfaiss(_avx\w*|_sve|_gpu|_c)?(-[0-9a-f]{8})?|_swigfaiss\w*)\."
+)
 #: Finding::State::None of the library (faiss_bits/dropin/LoadedFaiss.h).
 _NONE = 1
 
 
-def _mode():
-    mode = os.environ.get("FAISS_BITS_DROPIN") or "on"
-    if mode not in ("on", "log", "off"):
-        raise ImportError(
-            f"FAISS_BITS_DROPIN = {mode!r} is none of 'on', 'log' and 'off'"
-        )
-    return mode
+def _is_off():
+    words = (os.environ.get("FAISS_BITS_DROPIN") or "on").split(",")
+    for word in words:
+        if word not in ("", "on", "off", "select", "log"):
+            raise ImportError(
+                f"FAISS_BITS_DROPIN = {word!r} is none of 'on', 'off', 'select' "
+                "and 'log'"
+            )
+    return "off" in words
 
 
 def _loaded_earlier():
@@ -96,7 +101,7 @@ def _inspect(tell=False):
 
 
 def status():
-    """One line on whether FAISS's k-selection is replaced, and in which file.
+    """One line on what of FAISS is replaced, and in which file.
 
     Looks at the libraries that are loaded; makes no CUDA call.
     """
@@ -181,6 +186,6 @@ if __name__ == "__main__":
 
     sys.exit(dropin.main(sys.argv[1:]))
 
-_library = None if _mode() == "off" else _load()
+_library = None if _is_off() else _load()
 if _library is not None and "faiss" not in sys.modules:
     sys.meta_path.insert(0, _CheckFaiss())

@@ -5,7 +5,8 @@
 
 namespace faiss_bits {
 
-/// What body.operator()<kMetric>() returns for the metric.
+/// What body.operator()<kMetric>() returns for the metric, of those of the
+/// build.
 template <class Body>
 auto byMetric(Metric metric, const Body& body) {
     switch (metric) {
@@ -13,6 +14,10 @@ auto byMetric(Metric metric, const Body& body) {
             return body.template operator()<Metric::L2>();
         case Metric::InnerProduct:
             return body.template operator()<Metric::InnerProduct>();
+#ifdef FAISS_BITS_PRODUCTS_ONLY
+        default:
+            break;
+#else
         case Metric::L1:
             return body.template operator()<Metric::L1>();
         case Metric::Linf:
@@ -29,6 +34,7 @@ auto byMetric(Metric metric, const Body& body) {
             return body.template operator()<Metric::JensenShannon>();
         case Metric::Jaccard:
             return body.template operator()<Metric::Jaccard>();
+#endif
     }
     throw Error(formatMessage("metric = %d is unknown", int(metric)));
 }

@@ -7,9 +7,11 @@ namespace faiss_bits {
 namespace {
 
 const DistanceMethod* const kMethods[] = {
+#ifndef FAISS_BITS_PRODUCTS_ONLY
         &kPairwiseMethod,
         &kCosineMethod,
         &kFewQueriesMethod,
+#endif
         &kGemmMethod};
 
 } // namespace

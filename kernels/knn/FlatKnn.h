@@ -114,7 +114,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          data are widened to fp32 first
 /// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
-///          used but the library behind it
+///          used but the library behind it, so that one of cuBLASLt serves. A
+///          plan that is fused and has no `sampling` needs none
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that

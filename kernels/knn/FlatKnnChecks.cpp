@@ -23,6 +23,13 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             p.metric <= Metric::Jaccard,
             "metric = %d is unknown",
             int(p.metric));
+#ifdef FAISS_BITS_PRODUCTS_ONLY
+    BITS_THROW_IF_NOT_FMT(
+            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
+            "metric = %d is neither L2 nor InnerProduct, which are all that "
+            "this build has",
+            int(p.metric));
+#endif
     BITS_THROW_IF_NOT_FMT(
             p.metric != Metric::Lp ||
                     (std::isfinite(p.metricArg) && p.metricArg > 0),

@@ -26,6 +26,18 @@ const char* const kSymbols[] = {
         "_ZN5faiss3gpu14runL2SelectMinERNS0_6TensorIfLi2ELb1ElNS0_6traits"
         "16DefaultPtrTraitsEEERNS1_IfLi1ELb1ElS3_EES5_RNS1_IlLi2ELb1ElS3_EE"
         "iP11CUstream_st",
+        "_ZN5faiss3gpu13runL2DistanceEPNS0_12GpuResourcesEP11CUstream_stRNS0_6"
+        "TensorIfLi2ELb1EiNS0_6traits16DefaultPtrTraitsEEEbPNS5_IfLi1ELb1EiS7_"
+        "EES9_biS9_RNS5_IiLi2ELb1EiS7_EEb",
+        "_ZN5faiss3gpu13runL2DistanceEPNS0_12GpuResourcesEP11CUstream_stRNS0_6"
+        "TensorIfLi2ELb1ElNS0_6traits16DefaultPtrTraitsEEEbPNS5_IfLi1ELb1ElS7_"
+        "EES9_biS9_RNS5_IlLi2ELb1ElS7_EEb",
+        "_ZN5faiss3gpu13runIPDistanceEPNS0_12GpuResourcesEP11CUstream_stRNS0_6"
+        "TensorIfLi2ELb1EiNS0_6traits16DefaultPtrTraitsEEEbS9_biS9_RNS5_IiLi2E"
+        "Lb1EiS7_EE",
+        "_ZN5faiss3gpu13runIPDistanceEPNS0_12GpuResourcesEP11CUstream_stRNS0_6"
+        "TensorIfLi2ELb1ElNS0_6traits16DefaultPtrTraitsEEEbS9_biS9_RNS5_IlLi2E"
+        "Lb1ElS7_EE",
 };
 
 TEST(DropinSymbols, AreThoseOfFaiss) {
@@ -80,6 +92,62 @@ TEST(DropinSymbols, SaysThatThereIsNoFaissToCall) {
                 std::string::npos)
                 << said;
     }
+}
+
+TEST(DropinSymbols, SearchesSayThatThereIsNoFaissToCall) {
+    faiss::gpu::Matrix<float, int64_t> vectors{nullptr, {4, 1}, {9000, 4}};
+    faiss::gpu::Matrix<float, int64_t> queries{nullptr, {4, 1}, {3, 4}};
+    faiss::gpu::Matrix<float, int64_t> distances{nullptr, {5, 1}, {3, 5}};
+    faiss::gpu::Matrix<int64_t, int64_t> ids{nullptr, {5, 1}, {3, 5}};
+    const auto saidFor = [&](int k) {
+        testing::internal::CaptureStderr();
+        EXPECT_THROW(
+                faiss::gpu::runL2Distance(
+                        nullptr,
+                        nullptr,
+                        vectors,
+                        true,
+                        nullptr,
+                        queries,
+                        true,
+                        k,
+                        distances,
+                        ids,
+                        false),
+                std::runtime_error);
+        EXPECT_THROW(
+                faiss::gpu::runIPDistance(
+                        nullptr,
+                        nullptr,
+                        vectors,
+                        true,
+                        queries,
+                        true,
+                        k,
+                        distances,
+                        ids),
+                std::runtime_error);
+        return testing::internal::GetCapturedStderr();
+    };
+    for (int k : {-1, 0, 4, 2049}) {
+        const std::string text =
+                "an output is 3 x 5, expected 3 x " + std::to_string(k);
+        const std::string said = saidFor(k);
+        for (const char* name : {"runL2Distance", "runIPDistance"}) {
+            EXPECT_NE(
+                    said.find(
+                            std::string(name) +
+                            " (float keys, 64-bit ids) goes to FAISS's own "
+                            "function: " +
+                            text),
+                    std::string::npos)
+                    << said;
+        }
+    }
+    queries.size_[1] = 3;
+    EXPECT_NE(
+            saidFor(5).find("queries have 3 dimensions, vectors 4"),
+            std::string::npos);
 }
 
 } // namespace

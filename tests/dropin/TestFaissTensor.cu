@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <faiss/gpu/impl/Distance.cuh>
 #include <faiss/gpu/impl/L2Select.cuh>
 #include <faiss/gpu/utils/BlockSelectKernel.cuh>
 #include <faiss/gpu/utils/Tensor.cuh>
@@ -64,6 +65,30 @@ TEST(FaissTensor, FunctionsOfTheHeadersAreOurs) {
     expectOurs<Select>(&faiss::gpu::runBlockSelect, "runBlockSelect");
     expectOurs<Pair>(&faiss::gpu::runBlockSelectPair, "runBlockSelectPair");
     expectOurs<L2>(&faiss::gpu::runL2SelectMin, "runL2SelectMin");
+    using L2Distance =
+            void(faiss::gpu::GpuResources*,
+                 cudaStream_t,
+                 Matrix&,
+                 bool,
+                 Vector*,
+                 Matrix&,
+                 bool,
+                 int,
+                 Matrix&,
+                 Ids&,
+                 bool);
+    using IPDistance =
+            void(faiss::gpu::GpuResources*,
+                 cudaStream_t,
+                 Matrix&,
+                 bool,
+                 Matrix&,
+                 bool,
+                 int,
+                 Matrix&,
+                 Ids&);
+    expectOurs<L2Distance>(&faiss::gpu::runL2Distance, "runL2Distance");
+    expectOurs<IPDistance>(&faiss::gpu::runIPDistance, "runIPDistance");
 }
 
 } // namespace

@@ -6,17 +6,31 @@ FAISS_BITS_TEST_PROGRAMS  the folder ways_in of the build (CMakeLists.txt)
 FAISS_BITS_TEST_FAISS     the library of the FAISS that the build is made for
 FAISS_BITS_TEST_WHEEL     a folder with the official faiss-gpu wheel and its
                           CUDA libraries (docs/dropin.md says how it is made)
+FAISS_BITS_TEST_OTHER_WHEELS  folders with other GPU wheels of FAISS, unpacked
+                          (pip install --no-deps --target), with : between
+                          them; those that need no more than CUDA 12 are loaded
+                          with the libraries of the official one
 """
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYMBOLS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
+SELECTIONS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
+SEARCHES = ("runL2Distance", "runIPDistance")
+SYMBOLS = SELECTIONS + SEARCHES
+OTHER_WHEELS = [
+    folder
+    for folder in os.environ.get("FAISS_BITS_TEST_OTHER_WHEELS", "").split(":")
+    if folder
+]
+#: The library; some wheels have the hash of its content in its name.
+FAISS_FILE = re.compile(r"libfaiss(-[0-9a-f]{8})?\.so")
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -56,6 +70,21 @@ def wheel():
     )
 
 
+def library_of(folder):
+    """FAISS's library in the folder of a wheel."""
+    (path,) = (
+        path
+        for path in pathlib.Path(folder).resolve().glob("*/libfaiss*.so")
+        if FAISS_FILE.fullmatch(path.name)
+    )
+    return path
+
+
+def cuda_of(folder):
+    """LD_LIBRARY_PATH for wheels that do not look for CUDA 12 themselves."""
+    return ":".join(str(path) for path in sorted(folder.glob("nvidia/*/lib")))
+
+
 @pytest.fixture
 def package(tmp_path, library):
     """A folder with the package faiss_bits as far as the drop-in needs it."""
@@ -83,7 +112,12 @@ def site(package, programs):
             "library.fakeSearch.restype = ctypes.c_float\n"
             "class GpuIndexFlat: pass\n"
             "def search():\n"
-            "    return [library.fakeSearch(f, 2) for f in range(3)]\n"
+            f"    return [library.fakeSearch(f, 2) for f in range({len(SYMBOLS)})]\n"
+            "def search_of(n, d, q, k, row_major=True, gap=0):\n"
+            "    library.fakeSearchOf.restype = ctypes.c_float\n"
+            "    wide = ctypes.c_int64\n"
+            "    return library.fakeSearchOf(\n"
+            "        wide(n), wide(d), wide(q), k, row_major, wide(gap))\n"
         )
         return (folder, package)
 
@@ -130,14 +164,16 @@ def said(result):
 
 
 def bound_to(messages, symbol):
-    """Files to which libfaiss.so's own calls of a FAISS function were bound,
-    from the loader's messages (LD_DEBUG=bindings)."""
+    """Files to which FAISS's own calls of one of its functions were bound, from
+    the loader's messages (LD_DEBUG=bindings)."""
     files = set()
     for line in messages.splitlines():
         _, _, text = line.partition("binding file ")
         start, _, name = text.partition(": normal symbol `")
-        if f"3gpu{len(symbol)}{symbol}E" in name and "libfaiss.so" in start:
+        # Searches by their overload for float vectors.
+        ours = symbol not in SEARCHES or "CUstream_stRNS0_6TensorIf" in name
+        if f"3gpu{len(symbol)}{symbol}E" in name and ours:
             source, _, target = start.partition(" to ")
-            if source.split()[0].endswith("libfaiss.so"):
+            if FAISS_FILE.fullmatch(os.path.basename(source.split()[0])):
                 files.add(os.path.basename(target.split()[0]))
     return files

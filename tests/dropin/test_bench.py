@@ -39,6 +39,33 @@ def test_compare(result, distances, ids, equal, same):
     assert bench_dropin.compare(stock, result(distances, ids)) == (equal, same)
 
 
+@pytest.mark.parametrize(
+    "distances, ids, equal",
+    [
+        ([[1.1, 2, 2, 3]], [[5, 6, 7, 8]], True),
+        ([[1.3, 2, 2, 3]], [[5, 6, 7, 8]], False),
+        ([[1, 1.9, 2.2, 3]], [[5, 7, 6, 8]], True),
+        ([[1, 2, 2, 3]], [[6, 5, 7, 8]], False),  # 5 is nearer than 6
+        ([[1, 2, 2, 2.9]], [[5, 6, 7, 9]], True),
+        ([[1, 2, 2, 3]], [[5, 6, 9, 8]], False),  # 7 is missing
+    ],
+)
+def test_compare_with_rounding(result, distances, ids, equal):
+    stock = result([[1, 2, 2, 3]], [[5, 6, 7, 8]])
+    found, _ = bench_dropin.compare(stock, result(distances, ids), 0.25)
+    assert found == equal
+
+
+def test_tolerance_is_of_the_arithmetic():
+    worker = object.__new__(bench_dropin.Worker)
+    worker.greatest_norm = 3.0
+    xq = np.array([[2, 0, 0, 0], [0, 1, 0, 0]], "float32")
+    unit = 8 * 2.0**-24
+    assert worker.tolerance("flat_l2", 4, xq) == 25 * unit
+    assert worker.tolerance("flat_ip", 4, xq) == 6 * unit
+    assert worker.tolerance("ivf_flat", 4, xq) == 0
+
+
 def test_cells_and_report(tmp_path):
     options = bench_dropin.parse(
         "--indexes flat_l2 ivf_pq --q 1 16 --k 10 2048 --d 32 64".split()

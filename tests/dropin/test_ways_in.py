@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SYMBOLS, bound_to, python, run, said
+from conftest import SELECTIONS, SYMBOLS, bound_to, python, run, said
 
 GOES_TO_FAISS = re.compile(
     r"(\w+) \(float keys, (32|64)-bit ids\) goes to FAISS's own function: "
@@ -23,11 +23,11 @@ def answers(result):
 ALL_FAISS = dict.fromkeys(SYMBOLS, "FAISS")
 
 
-def came_here(result, bits):
+def came_here(result, bits, names=SYMBOLS):
     """Each function came to us once, and we said why we could not take it."""
     found = [GOES_TO_FAISS.match(line) for line in said(result)]
     return all(found) and sorted(match.groups()[:2] for match in found) == sorted(
-        (name, str(bits)) for name in SYMBOLS
+        (name, str(bits)) for name in names
     )
 
 
@@ -108,7 +108,8 @@ def test_log_says_what_is_replaced(programs):
     result = run(programs / "fake_linked32", FAISS_BITS_DROPIN="log")
     assert answers(result) == ALL_FAISS
     assert re.match(
-        r"FAISS in .*ids32/libfaiss\.so, 32-bit ids: k-selection is replaced$",
+        r"FAISS in .*ids32/libfaiss\.so, 32-bit ids: flat searches and k-selection are "
+        "replaced$",
         said(result)[0],
     )
 
@@ -117,6 +118,62 @@ def test_log_says_what_is_replaced(programs):
 def test_on(programs, value):
     result = run(programs / "fake_linked64", FAISS_BITS_DROPIN=value)
     assert came_here(result, 64)
+
+
+def test_select_leaves_searches_alone(programs):
+    result = run(programs / "fake_linked64", FAISS_BITS_DROPIN="select")
+    assert answers(result) == ALL_FAISS
+    assert came_here(result, 64, SELECTIONS)
+
+
+def test_words_can_be_combined(programs):
+    result = run(programs / "fake_linked64", FAISS_BITS_DROPIN="log,select")
+    assert said(result)[0].endswith("64-bit ids: k-selection is replaced")
+    assert len(said(result)) == 1 + len(SELECTIONS)
+    result = run(programs / "fake_linked64", FAISS_BITS_DROPIN="log,off")
+    assert (answers(result), result.stderr) == (ALL_FAISS, "")
+
+
+#: (n, d, queries, k, row-major, gap) and what of it is left to FAISS.
+LEFT = [
+    ((1 << 20, 128, 16, 10), None),
+    ((1 << 20, 128, 17, 10), "searches of 17 to 127 queries"),
+    ((1 << 20, 128, 127, 10), "searches of 17 to 127 queries"),
+    ((1 << 20, 128, 128, 10), None),
+    ((1 << 20, 16, 1, 10, False), None),
+    ((1 << 20, 17, 1, 10, False), "searches of column-major vectors of more "
+     "than 16 dimensions"),
+    ((1 << 20, 17, 128, 10, False), "searches of column-major vectors of more "
+     "than 16 dimensions"),
+    ((1 << 20, 128, 1, 10, True, 4), "searches of tensors with gaps between "
+     "their rows"),
+    ((0, 128, 1, 10), "searches of few vectors"),
+    ((1 << 20, 128, 0, 10), "searches of few vectors"),
+    ((1 << 31, 128, 1, 10), "searches of 2^31 vectors and more"),
+]
+
+
+@pytest.mark.parametrize("shape, left", LEFT)
+@pytest.mark.parametrize("mode", ["on", "log"])
+def test_what_is_left_to_faiss(site, shape, left, mode):
+    """By shape alone, without a CUDA call; told to those who want to read it."""
+    result = python(
+        f"import faiss_bits.dropin, faiss; print(faiss.search_of(*{shape}))",
+        path=site("ids64"),
+        FAISS_BITS_DROPIN=mode,
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    lines = [line for line in said(result) if "runL2Distance" in line]
+    if left is None:
+        (line,) = lines
+        assert GOES_TO_FAISS.match(line)
+    elif mode == "on":
+        assert lines == []
+    else:
+        assert lines == [
+            "runL2Distance (float keys, 64-bit ids) leaves to FAISS's own "
+            f"function {left}"
+        ]
 
 
 def test_other_values_are_told(programs):
@@ -165,7 +222,7 @@ SEARCH = "import faiss; print(faiss.search())"
 
 def test_import_before_faiss(site):
     result = python("import faiss_bits.dropin\n" + SEARCH, path=site("ids64"))
-    assert result.stdout == "[42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
     assert came_here(result, 64)
 
 
@@ -189,7 +246,7 @@ def test_import_too_late(site, library):
     result = python(code, path=path, LD_PRELOAD=library)
     assert result.returncode == 0 and came_here(result, 64)
     result = python(code, path=path, FAISS_BITS_DROPIN="off")
-    assert (result.stdout, result.stderr) == ("[42.0, 42.0, 42.0]\n", "")
+    assert (result.stdout, result.stderr) == ("[42.0, 42.0, 42.0, 42.0, 42.0]\n", "")
 
 
 def test_import_after_a_library_that_has_faiss(site, programs):
@@ -206,7 +263,7 @@ def test_import_after_a_library_that_has_faiss(site, programs):
 )
 def test_import_refuses(site, name, words):
     result = python("import faiss_bits.dropin\n" + SEARCH, path=site(name))
-    assert result.stdout == "[42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
     (line,) = said(result)
     assert words in line
 
@@ -237,7 +294,7 @@ def test_import_log_and_status(site):
     )
     before, after = result.stdout.splitlines()
     assert "nothing to replace" in before
-    assert after.endswith("32-bit ids: k-selection is replaced")
+    assert after.endswith("32-bit ids: flat searches and k-selection are replaced")
     assert said(result) == [after]
 
 
@@ -263,7 +320,7 @@ def test_package_of_the_library_alone(site):
         '__version__ = "dropin"\nFAISS_VERSION = None\nHAS_GPU = False\n'
     )
     result = python("import faiss_bits.dropin\n" + SEARCH, path=path)
-    assert result.stdout == "[42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
     result = python("import faiss_bits; faiss_bits.knn", path=path)
     assert "holds the drop-in library only" in result.stderr.splitlines()[-1]
     result = python("from faiss_bits import *; print(__version__)", path=path)

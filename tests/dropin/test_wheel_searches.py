@@ -1,6 +1,6 @@
 """Searches with the official faiss-gpu wheel, with and without the drop-in, each
 held against NumPy. Needs a GPU and, in the folder FAISS_BITS_TEST_WHEEL, the
-wheel with its CUDA libraries."""
+wheel with its CUDA libraries. And what needs a GPU and no FAISS."""
 
 import glob
 import json
@@ -8,16 +8,15 @@ import pathlib
 import sys
 
 import pytest
-from conftest import SYMBOLS, run, said
+from conftest import SELECTIONS, SYMBOLS, python, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 gpu = pytest.mark.skipif(
     not glob.glob("/dev/nvidia[0-9]*"), reason="needs a GPU: no /dev/nvidia*"
 )
-REPLACED = {
-    f"replaced {name} (float keys, 64-bit ids)" for name in SYMBOLS
-}
+def replaced(names):
+    return {f"replaced {name} (float keys, 64-bit ids)" for name in names}
 
 
 def searches(path, **variables):
@@ -31,17 +30,39 @@ def searches(path, **variables):
 
 
 @gpu
-@pytest.mark.parametrize("way", ["import", "preload", "off", "stock"])
+@pytest.mark.parametrize("way", ["import", "preload", "select", "off", "stock"])
 def test_searches_are_right(wheel, package, library, way):
     if way == "import":
         lines = searches(
             (package, wheel), SEARCHES_IMPORT=1, FAISS_BITS_DROPIN="log"
         )
-        assert lines >= REPLACED
+        assert lines >= replaced(SYMBOLS)
     elif way == "preload":
         lines = searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="log")
-        assert lines >= REPLACED
+        assert lines >= replaced(SYMBOLS)
+    elif way == "select":
+        lines = searches(
+            (wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="log,select"
+        )
+        assert replaced(SELECTIONS) <= lines
+        assert not lines & replaced(set(SYMBOLS) - set(SELECTIONS))
     elif way == "off":
         assert not searches((wheel,), LD_PRELOAD=library, FAISS_BITS_DROPIN="off")
     else:
         assert not searches((wheel,))
+
+
+@gpu
+def test_faiss_without_cublas(site):
+    """One that has cuBLAS linked in: many queries stay with it, and it is told."""
+    result = python(
+        "import faiss_bits.dropin, faiss; print(faiss.search_of(9000, 20, 128, 10))",
+        path=site("ids64"),
+        gpu=True,
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    (line,) = said(result)
+    assert line == (
+        "runL2Distance (float keys, 64-bit ids) goes to FAISS's own function: "
+        "FAISS has loaded no cuBLASLt, which searches of many queries need"
+    )

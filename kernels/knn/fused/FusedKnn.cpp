@@ -319,7 +319,7 @@ void runFused(
         Workspace workspace,
         cublasHandle_t handle,
         cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(handle, "handle = nullptr");
+    BITS_THROW_IF_NOT_FMT(handle || !plan.sampling, "handle = nullptr");
     WorkspaceSlices slices(workspace);
     const FusedScratch scratch(problem, plan, slices);
     FusedRun(problem, plan, scratch, handle, stream).run();

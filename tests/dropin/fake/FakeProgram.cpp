@@ -11,8 +11,12 @@
 int main(int argc, char** argv) {
     const int k = argc > 1 ? std::atoi(argv[1]) : 2;
     const char* const names[] = {
-            "runBlockSelect", "runBlockSelectPair", "runL2SelectMin"};
-    for (int i = 0; i < 3; ++i) {
+            "runBlockSelect",
+            "runBlockSelectPair",
+            "runL2SelectMin",
+            "runL2Distance",
+            "runIPDistance"};
+    for (int i = 0; i < kFakeFunctions; ++i) {
         try {
             const float answer = fakeSearch(FakeFunction(i), k);
             std::printf(

@@ -22,6 +22,7 @@ constexpr Launches launchesOf() {
             launchTileScan<Term>};
 }
 
+#ifndef FAISS_BITS_PRODUCTS_ONLY
 Launches launchesForPower(float p) {
     if (p == 0.5f) {
         return launchesOf<PowerTerm<1>>();
@@ -43,13 +44,18 @@ Launches launchesForPower(float p) {
     }
     return launchesOf<AnyPowerTerm>();
 }
+#endif
 
-Launches launchesFor(Metric metric, float p) {
+Launches launchesFor(Metric metric, [[maybe_unused]] float p) {
     switch (metric) {
         case Metric::L2:
             return launchesOf<PowerTerm<4>>();
         case Metric::InnerProduct:
             return launchesOf<ProductTerm>();
+#ifdef FAISS_BITS_PRODUCTS_ONLY
+        default:
+            break;
+#else
         case Metric::L1:
             return launchesOf<L1Term>();
         case Metric::Linf:
@@ -66,6 +72,7 @@ Launches launchesFor(Metric metric, float p) {
             return launchesOf<JensenShannonTerm>();
         case Metric::Jaccard:
             return launchesOf<JaccardTerm>();
+#endif
     }
     throw Error(formatMessage("metric = %d is unknown", int(metric)));
 }

@@ -1,0 +1,119 @@
+#include "faiss_bits/dropin/Search.h"
+
+#include <cuda_runtime.h>
+
+#include "faiss_bits/dropin/CublasLt.h"
+#include "faiss_bits/dropin/Device.h"
+#include "faiss_bits/dropin/Finish.h"
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/FlatKnnPlan.h"
+
+namespace faiss_bits::dropin {
+
+namespace {
+
+/// FAISS's own limit; above it, it says so itself.
+constexpr int kFaissMaxK = 2048;
+/// Up to here the vectors are read once, as they are.
+constexpr idx_t kFewQueries = 16;
+/// From here on a search saves more than it takes to make the copy of the
+/// vectors. An estimate: the copy is 10 bytes a component of memory traffic,
+/// and FAISS's product two operations a component and query at about 4e13 a
+/// second.
+constexpr idx_t kLeastQueriesWithCopy = 128;
+/// Beyond so many dimensions the scan of few queries wants rows.
+constexpr int kMostColumnDims = 16;
+
+/// What of the shape is better left to FAISS, whatever the plan.
+std::string leftByShape(const SearchRequest& r) {
+    if (!r.vectors.isDense || !r.queries.isDense || !r.outputsAreDense) {
+        return "searches of tensors with gaps between their rows";
+    }
+    if (r.queries.count > kFewQueries &&
+        r.queries.count < kLeastQueriesWithCopy) {
+        return "searches of " + std::to_string(kFewQueries + 1) + " to " +
+                std::to_string(kLeastQueriesWithCopy - 1) + " queries";
+    }
+    if (!r.vectors.rowMajor && r.vectors.d > kMostColumnDims) {
+        return "searches of column-major vectors of more than " +
+                std::to_string(kMostColumnDims) + " dimensions";
+    }
+    return "";
+}
+
+FlatKnnProblem makeProblem(const SearchRequest& r, const Device& device) {
+    FlatKnnProblem p;
+    p.metric = r.metric;
+    p.numVectors = r.vectors.count;
+    p.numQueries = r.queries.count;
+    p.d = int(r.vectors.d);
+    p.k = r.k;
+    p.vectors = r.vectors.data;
+    p.vectorsRowMajor = r.vectors.rowMajor;
+    p.queries = r.queries.data;
+    p.queriesRowMajor = r.queries.rowMajor;
+    p.outDistances = r.outDistances;
+    p.outIds = r.outIds;
+    p.idType = r.idType;
+    p.device = device.traits;
+    return p;
+}
+
+/// What FAISS does not return becomes an empty place.
+void dropWorst(const SearchRequest& r, cudaStream_t stream) {
+    Request outputs;
+    outputs.rows = r.queries.count;
+    outputs.cols = r.vectors.count;
+    outputs.k = r.k;
+    outputs.largest = isSimilarity(r.metric);
+    outputs.idType = r.idType;
+    outputs.outKeys = r.outDistances;
+    outputs.outKeyStride = r.k;
+    outputs.outIds = r.outIds;
+    outputs.outIdStride = r.k;
+    runFinish(FinishProblem(outputs), stream);
+}
+
+} // namespace
+
+std::string refusalOf(const SearchRequest& r) {
+    if (!r.mismatch.empty()) {
+        return r.mismatch;
+    }
+    if (r.k < 1 || r.k > kFaissMaxK) {
+        return "k = " + std::to_string(r.k) + " is outside 1.." +
+                std::to_string(kFaissMaxK);
+    }
+    return "";
+}
+
+std::string search(
+        const SearchRequest& r,
+        const Original& original,
+        cudaStream_t stream) {
+    const std::string few = "searches of few vectors";
+    if (r.queries.count == 0 || r.vectors.count == 0 || r.vectors.d == 0 ||
+        r.vectors.count > INT32_MAX) {
+        return r.vectors.count > INT32_MAX ? "searches of 2^31 vectors and more"
+                                           : few;
+    }
+    const std::string left = leftByShape(r);
+    if (!left.empty()) {
+        return left;
+    }
+    const Device& device = currentDevice();
+    const FlatKnnProblem problem = makeProblem(r, device);
+    const FlatKnnPlan plan = planFlatKnn(problem, SIZE_MAX);
+    if (!plan.fused && !plan.nearest) {
+        return few;
+    }
+    cublasHandle_t handle = plan.fused && plan.fused->sampling
+            ? cublasLtOf(original)
+            : nullptr;
+    const Scratch scratch(device, plan.bytes, stream);
+    runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
+    dropWorst(r, stream);
+    return "";
+}
+
+} // namespace faiss_bits::dropin
