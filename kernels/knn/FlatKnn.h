@@ -115,7 +115,7 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it, so that one of cuBLASLt serves. A
-///          plan that is fused and has no `sampling` needs none
+///          plan that is `nearest`, or fused without `sampling`, needs none
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
@@ -126,7 +126,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          of k places. From 32 MiB on a certified search for k <= 2048 needs
 ///          no matrix of distances: it takes up to 1 GiB for lists and a
 ///          sample, and for more than 16 queries without a searchImage
-///          n (2.1 d + 38) bytes, and for a list that is searched by its part
+///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
+///          for each of up to 131,072 queries; and for a list that is searched by its part
 ///          of the image numAllowed (2 d + 36)
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: one read of the vectors; else 2 q n d operations, of
