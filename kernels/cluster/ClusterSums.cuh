@@ -9,8 +9,8 @@
 /// chunk after chunk. So the order of additions is that of the places,
 /// whatever the grid.
 ///
-/// Bound by the memory: a row is read once, all of its bytes. With eight rows
-/// on their way per lane, 28 warps a multiprocessor have 110 KB under way.
+/// Bound by the memory: a row is read once, all of its bytes. With four rows on
+/// their way, 32 warps a multiprocessor have 64 KB under way.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ struct ClusterChunks {
 };
 
 constexpr int kSumThreads = 256;
+constexpr int kSumBlocks = 4;     // of a multiprocessor: 64 registers a thread
 constexpr int kSumComponents = 4; // of a lane
-constexpr int kSumUnroll = 8;     // rows on their way
+constexpr int kSumUnroll = 4;     // rows on their way
 
 /// What a lane holds of the label at hand.
 template <int Lanes, bool Aligned, bool Weighted>
@@ -171,7 +172,7 @@ class ClusterSumBody {
 
 /// Lanes: of a chunk and slice of Lanes * kSumComponents components.
 template <int Lanes, bool Aligned, bool Weighted>
-__global__ void __launch_bounds__(kSumThreads)
+__global__ void __launch_bounds__(kSumThreads, kSumBlocks)
         clusterChunksKernel(ClusterChunks params) {
     const int slices =
             (params.d + Lanes * kSumComponents - 1) / (Lanes * kSumComponents);

@@ -2,10 +2,9 @@
 
 #include <cmath>
 
-#include <faiss/impl/AuxIndexStructures.h>
-
 #include "kernels/cluster/ClusterSums.h"
 #include "tests/cluster/ClusteringHarness.h"
+#include "tests/flat/PagingHarness.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -60,11 +59,11 @@ TEST_F(ClusteringInputs, HostDeviceAndStreamedGiveTheSameBits) {
 }
 
 TEST_F(ClusteringInputs, ManyBlocksFromTheHostOrTheDevice) {
-    // 600 MiB: two blocks.
+    // Two blocks of vectors.
     const int d = 128;
     const int64_t n = clusterBlockRows(d) + 131072 + 77;
     if (!hasFreeMemory(size_t(4) << 30)) {
-        GTEST_SKIP() << "too little memory";
+        GTEST_SKIP() << "needs 4 GiB of the GPU's memory";
     }
     std::vector<float> x(n * d);
     uint32_t state = 1;
@@ -173,26 +172,19 @@ TEST_F(ClusteringInputs, BadArgumentsAreNamed) {
             [&] { clustering.train(100, x.data()); }, "centroids"));
 }
 
-struct EveryQuestion : faiss::InterruptCallback {
-    explicit EveryQuestion(int answers) : left(answers) {}
-    bool want_interrupt() override {
-        return left-- <= 0;
-    }
-    int left;
-};
-
 TEST_F(ClusteringInputs, CanBeInterrupted) {
     const auto x = clusteredVectors(1500, kDim, kClusters);
-    for (int answers : {0, 1, 2, 5, 7}) {
+    // Twice an iteration: at its search, and when it waits for it.
+    for (int times : {1, 2, 3, 6, 8}) {
         GpuBitsClustering clustering(
                 sharedResources(), kDim, kClusters, someOptions());
-        faiss::InterruptCallback::instance =
-                std::make_unique<EveryQuestion>(answers);
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { clustering.train(1500, x.data()); },
-                "computation",
-                "interrupted"));
-        faiss::InterruptCallback::clear_instance();
+        {
+            const InterruptScope interrupt(times);
+            EXPECT_TRUE(faissThrowsNaming(
+                    [&] { clustering.train(1500, x.data()); },
+                    "computation",
+                    "interrupted"));
+        }
         EXPECT_TRUE(clustering.centroids.empty());
         EXPECT_TRUE(clustering.iteration_stats.empty());
         clustering.train(1500, x.data());
