@@ -74,12 +74,30 @@ bool forParts(idx_t n, F f) {
     return all;
 }
 
+/// Floats that the host looks at between two questions for an interrupt.
+constexpr idx_t kHostFloats = idx_t(1) << 27;
+
+/// forParts for `rows` rows of some floats, which can be interrupted.
+template <class F>
+bool forRows(idx_t rows, int components, F f) {
+    const idx_t step = std::max<idx_t>(kHostFloats / components, 1);
+    bool all = true;
+    for (idx_t first = 0; first < rows && all; first += step) {
+        throwIfInterrupted();
+        all = forParts(
+                std::min(step, rows - first), [&](idx_t begin, idx_t end) {
+                    return f(first + begin, first + end);
+                });
+    }
+    return all;
+}
+
 std::vector<float> gatherOnHost(
         const float* from,
         int components,
         const std::vector<idx_t>& rows) {
     std::vector<float> out(rows.size() * components);
-    forParts(idx_t(rows.size()), [&](idx_t begin, idx_t end) {
+    forRows(idx_t(rows.size()), components, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; ++i) {
             std::memcpy(
                     out.data() + size_t(i) * components,
@@ -92,7 +110,7 @@ std::vector<float> gatherOnHost(
 }
 
 bool isFiniteOnHost(const float* values, size_t count) {
-    return forParts(idx_t(count), [&](idx_t begin, idx_t end) {
+    return forRows(idx_t(count), 1, [&](idx_t begin, idx_t end) {
         for (idx_t i = begin; i < end; ++i) {
             if (!std::isfinite(values[i])) {
                 return false;

@@ -96,25 +96,9 @@ void expectLikeFaiss(
         const faiss::ClusteringParameters& options,
         const std::vector<float>& start = {},
         const std::vector<float>& weights = {}) {
-    const auto ours = cluster(x, d, k, options, start, weights);
-    const auto theirs = clusterByFaiss(x, d, k, options, start, weights);
-    ASSERT_EQ(ours.stats.size(), theirs.stats.size());
-    for (size_t i = 0; i < ours.stats.size(); ++i) {
-        const auto& a = ours.stats[i];
-        const auto& b = theirs.stats[i];
-        EXPECT_NEAR(a.obj, b.obj, 1e-3 * std::abs(b.obj)) << i;
-        EXPECT_NEAR(a.imbalance_factor, b.imbalance_factor, 0.02) << i;
-        EXPECT_EQ(a.nsplit, b.nsplit) << i;
-        EXPECT_GE(a.time, a.time_search) << i;
-    }
-    ASSERT_EQ(ours.centroids.size(), theirs.centroids.size());
-    double difference = 0;
-    double size = 0;
-    for (size_t i = 0; i < ours.centroids.size(); ++i) {
-        difference += std::pow(ours.centroids[i] - theirs.centroids[i], 2);
-        size += std::pow(theirs.centroids[i], 2);
-    }
-    EXPECT_LT(difference, 1e-4 * size);
+    expectAlike(
+            cluster(x, d, k, options, start, weights),
+            clusterByFaiss(x, d, k, options, start, weights));
 }
 
 TEST_F(Clustering, GoesWhereFaissGoes) {
