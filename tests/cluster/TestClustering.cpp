@@ -60,6 +60,7 @@ TEST_F(Clustering, SmallStepIsExact) {
             const auto x = wholeVectors(500, d, d + k);
             faiss::ClusteringParameters options;
             options.niter = 0;
+            options.max_points_per_centroid = 1000;
             const auto start = cluster(x, d, k, options);
             options.niter = 1;
             const auto result = cluster(x, d, k, options);
