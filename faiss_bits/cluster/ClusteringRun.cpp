@@ -190,9 +190,12 @@ void ClusteringRun::search_(const TrainingBlock& block) {
     problem.mode = mode_;
     problem.idType = IdType::Int64;
     problem.device = deviceTraits(context_.device);
-    // Two pieces are under way at most, so that an interrupt waits for no more.
-    const idx_t pieceRows =
-            std::max<idx_t>(idx_t(kPageWork / searchWork(k_, d_, 1)), 1024);
+    // Two pieces are under way at most, so that an interrupt waits for no more:
+    // half a second on a GPU with 8 TFLOP/s. Of even size, as each has a cost.
+    const auto mostRows =
+            std::max<idx_t>(idx_t(2 * kPageWork / searchWork(k_, d_, 1)), 1024);
+    const idx_t pieces = (block.rows + mostRows - 1) / mostRows;
+    const idx_t pieceRows = (block.rows + pieces - 1) / pieces;
     for (idx_t first = 0; first < block.rows; first += pieceRows) {
         problem.numQueries = std::min(pieceRows, block.rows - first);
         problem.queries = block.vectors + size_t(first) * d_;
