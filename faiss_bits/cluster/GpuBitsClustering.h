@@ -32,8 +32,8 @@ namespace faiss_bits::gpu {
 /// Pointers x and x_weights each on the host or on the device
 /// Memory   vectors on the host are copied to the device once, or, where they
 ///          do not fit, block by block (512 MiB) in every iteration. Beside
-///          them: 8 (k d + 2 k) bytes of sums, 28 bytes a row and about 0.14 d
-///          for 2^22 rows at most, and what the search takes (GpuIndexBitsFlat)
+///          them: 12 k d + 20 k bytes, 28 + 0.13 d (few rows: 0.5 d) bytes a
+///          row of a block, and what the search takes (GpuIndexBitsFlat)
 /// Stream   work is ordered on the resources' default stream; train() waits
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Errors   FaissException naming the argument and its value; "computation
