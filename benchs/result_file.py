@@ -13,6 +13,7 @@ CELL_FIELDS = {
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
     "dropin": ("index", "n", "d", "q", "k"),
+    "kmeans": ("n", "d", "k", "niter", "input", "data"),
 }
 
 #: Fields that not every row of a bench has: p is of the metric Lp, data of

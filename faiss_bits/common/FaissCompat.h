@@ -34,6 +34,87 @@ static_assert(
                 std::remove_const_t<decltype(faiss::Index::ntotal)>>,
         "FAISS's idx_t is expected to be int64_t");
 
+#ifndef SWIG // it does not understand the expressions below
+namespace detail {
+
+/// Options of k-means that FAISS's ClusteringParameters has not always had, as
+/// they work where it has them not.
+struct LaterClusteringOptions {
+    bool checkInput = true;         ///< check_input_data_for_NaNs
+    bool fasterSubsampling = false; ///< use_faster_subsampling
+    /// A negative seed asks for one of the clock. Since use_faster_subsampling.
+    bool clockSeeds = false;
+    int initMethod = 0;       ///< init_method; 0: RANDOM
+    bool superKmeans = false; ///< use_super_kmeans
+    /// early_stop_threshold; below 0: never. 1.14.0 stops where the objective
+    /// is what it was, and has no option.
+    double earlyStop = FAISS_BITS_FAISS_VERSION >= 11400 ? 0 : -1;
+};
+
+// Which of them a type has. C++17, as FAISS's headers.
+template <class T, class = void>
+struct HasInputCheck : std::false_type {};
+template <class T>
+struct HasInputCheck<
+        T,
+        std::void_t<decltype(std::declval<T&>().check_input_data_for_NaNs)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasFasterSubsampling : std::false_type {};
+template <class T>
+struct HasFasterSubsampling<
+        T,
+        std::void_t<decltype(std::declval<T&>().use_faster_subsampling)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasInitMethod : std::false_type {};
+template <class T>
+struct HasInitMethod<T, std::void_t<decltype(std::declval<T&>().init_method)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasSuperKmeans : std::false_type {};
+template <class T>
+struct HasSuperKmeans<
+        T,
+        std::void_t<decltype(std::declval<T&>().use_super_kmeans)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasEarlyStop : std::false_type {};
+template <class T>
+struct HasEarlyStop<
+        T,
+        std::void_t<decltype(std::declval<T&>().early_stop_threshold)>>
+        : std::true_type {};
+
+template <class Params>
+LaterClusteringOptions laterClusteringOptions(const Params& params) {
+    LaterClusteringOptions options;
+    if constexpr (HasInputCheck<Params>::value) {
+        options.checkInput = params.check_input_data_for_NaNs;
+    }
+    if constexpr (HasFasterSubsampling<Params>::value) {
+        options.fasterSubsampling = params.use_faster_subsampling;
+        options.clockSeeds = true;
+    }
+    if constexpr (HasInitMethod<Params>::value) {
+        options.initMethod = int(params.init_method);
+    }
+    if constexpr (HasSuperKmeans<Params>::value) {
+        options.superKmeans = params.use_super_kmeans;
+    }
+    if constexpr (HasEarlyStop<Params>::value) {
+        options.earlyStop = params.early_stop_threshold;
+    }
+    return options;
+}
+
+} // namespace detail
+#endif
+
 namespace gpu {
 
 #if FAISS_BITS_FAISS_IS_64BIT

@@ -14,6 +14,9 @@ flat indexes and go wherever those go.
 
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
 
+    kmeans = faiss_bits.Kmeans(d, k)   # faiss.Kmeans, on a GPU if there is one
+    kmeans.train(x)
+
 numpy arrays and torch tensors go in, arrays of the same kind come out. The
 module imports everywhere; what needs a GPU says so when it is used.
 
@@ -38,6 +41,7 @@ _FUNCTIONS = (
     "select_k",
 )
 _CPU_CLASSES = ("FusedChoice", "IndexFusedFlat")
+_PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",
     "GpuIndexBitsFlat",
@@ -55,6 +59,7 @@ _MODULES = (
     "functions",
     "fused",
     "fused_wrappers",
+    "kmeans",
     "swigfaiss_bits",
     "torch_interop",
 )
@@ -64,7 +69,7 @@ _IS_WHOLE = _build_info.FAISS_VERSION is not None
 
 __all__ = [
     "__version__",
-    *((*_FUNCTIONS, *_CPU_CLASSES) if _IS_WHOLE else ()),
+    *((*_FUNCTIONS, *_CPU_CLASSES, *_PYTHON_CLASSES) if _IS_WHOLE else ()),
     *(_GPU_CLASSES if _IS_WHOLE and _build_info.HAS_GPU else ()),
 ]
 
@@ -73,7 +78,13 @@ def __getattr__(name):
     """Loads the package, and FAISS with it, when a name is first used, so that
     `import faiss_bits.dropin` comes before FAISS. Raises ImportError if the
     FAISS that is found is not the one that faiss_bits was built for."""
-    if name not in (*_FUNCTIONS, *_CPU_CLASSES, *_GPU_CLASSES, *_MODULES):
+    if name not in (
+        *_FUNCTIONS,
+        *_CPU_CLASSES,
+        *_PYTHON_CLASSES,
+        *_GPU_CLASSES,
+        *_MODULES,
+    ):
         raise AttributeError(f"module 'faiss_bits' has no attribute {name!r}")
     if not _IS_WHOLE:
         raise AttributeError(
@@ -90,9 +101,10 @@ def __getattr__(name):
         if name == "swigfaiss_bits":  # which does not look at FAISS itself
             importlib.import_module(".compiled", __name__)
         return importlib.import_module(f".{name}", __name__)
-    home = importlib.import_module(".classes", __name__)
-    if name in _FUNCTIONS:
-        home = importlib.import_module(".functions", __name__)
+    module = _PYTHON_CLASSES.get(
+        name, "functions" if name in _FUNCTIONS else "classes"
+    )
+    home = importlib.import_module(f".{module}", __name__)
     value = getattr(home, name)
     globals()[name] = value  # found there from now on
     return value

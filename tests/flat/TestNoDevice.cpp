@@ -4,6 +4,7 @@
 
 #include "faiss_bits/Version.h"
 #include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/cluster/GpuBitsClustering.h"
 #include "faiss_bits/flat/DeviceSelector.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
@@ -42,6 +43,11 @@ TEST_F(NoDevice, ConstructorsThrow) {
             [&] { GpuIndexBitsFlatIP(provider, 4); }, "device"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { GpuIndexBitsFlatIP(provider, &ip); }, "device"));
+
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { gpu::GpuBitsClustering(provider, 4, 2); },
+            "device",
+            "no CUDA device"));
 
     const faiss::IDSelectorRange range(0, 5);
     for (int device : {-1, 0, 3}) {

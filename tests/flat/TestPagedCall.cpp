@@ -6,79 +6,17 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <gtest/gtest.h>
 
 #include "faiss_bits/common/PagedCall.h"
-#include "tests/flat/FakeCuda.h"
+#include "tests/flat/FakeResources.h"
 
 namespace faiss_bits::test {
 namespace {
 
 using namespace gpu::detail;
 using fake::Schedule;
-
-/// Memory that is overwritten, in the order of its stream, when it is released.
-class FakeResources : public faiss::gpu::GpuResources {
-   public:
-    explicit FakeResources(size_t pinnedBytes) : pinned_(pinnedBytes) {
-        stream_ = fake::makeStream();
-        copyStream_ = fake::makeStream();
-        fake::markPinned(pinned_.data(), pinnedBytes);
-    }
-
-    void initializeForDevice(int) override {}
-    cublasHandle_t getBlasHandle(int) override {
-        return nullptr;
-    }
-    cudaStream_t getDefaultStream(int) override {
-        return stream_;
-    }
-    void setDefaultStream(int, cudaStream_t) override {}
-    std::vector<cudaStream_t> getAlternateStreams(int) override {
-        return {};
-    }
-    void* allocMemory(const faiss::gpu::AllocRequest& request) override {
-        // Whoever had it before may still be at work, in stream order.
-        memory_.emplace_back(request.size);
-        auto& bytes = memory_.back();
-        fake::markDevice(bytes.data(), bytes.size());
-        overwrite(bytes.data(), bytes.size());
-        return bytes.data();
-    }
-    void deallocMemory(int, void* data) override {
-        for (auto& bytes : memory_) {
-            if (bytes.data() == data) {
-                overwrite(bytes.data(), bytes.size());
-            }
-        }
-    }
-    size_t getTempMemoryAvailable(int) const override {
-        return size_t(1) << 30;
-    }
-    std::pair<void*, size_t> getPinnedMemory() override {
-        return {pinned_.empty() ? nullptr : pinned_.data(), pinned_.size()};
-    }
-    cudaStream_t getAsyncCopyStream(int) override {
-        return copyStream_;
-    }
-#if FAISS_BITS_FAISS_VERSION >= 10900
-    bool supportsBFloat16(int) override {
-        return true;
-    }
-#endif
-
-   private:
-    void overwrite(char* data, size_t bytes) {
-        fake::enqueue(stream_, [=] { std::memset(data, 0xEE, bytes); });
-    }
-
-    std::vector<char> pinned_;
-    std::vector<std::vector<char>> memory_;
-    cudaStream_t stream_ = nullptr;
-    cudaStream_t copyStream_ = nullptr;
-};
 
 enum class Where { Pageable, Pinned, Device };
 constexpr Where kPlaces[] = {Where::Pageable, Where::Pinned, Where::Device};
