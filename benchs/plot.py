@@ -8,6 +8,7 @@ FAISS by d and q, one panel a k, and distances per second by q below. Missing
 rows leave gaps. Rows of a forced algorithm are not drawn.
 """
 
+import collections
 import json
 import math
 import pathlib
@@ -209,6 +210,9 @@ def draw_rate(axis, rows, k):
 def draw_flat(rows):
     """Figure of a flat file."""
     rows = [row for row in rows if "data" not in row] or rows
+    # As many vectors as most rows have.
+    most = collections.Counter(row["n"] for row in rows).most_common(1)[0][0]
+    rows = [row for row in rows if row["n"] == most]
     chosen = [row for row in rows
               if all(row[f] == v for f, v in FLAT_SLICE.items())] or rows
     ks = distinct(chosen, "k")

@@ -3,7 +3,8 @@
 
     benchs/readme_table.py benchs/results/h200 [--readme README.md]
 
-Reads select.json and flat.json of that folder and replaces what stands between
+Reads select.json and flat.json of that folder, and kmeans.json where it is
+there, and replaces what stands between
 the two `speed:` marks. No figure of that section is typed by hand.
 """
 
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import result_file
 
+#: Vectors of the table of flat search.
+MANY = 1 << 20
 BEGIN = "<!-- speed: begin"
 END = "<!-- speed: end -->"
 
@@ -97,6 +100,7 @@ def flat_lines(rows):
         tuple(dict(key)[name] for name in ("d", "q", "k")): methods
         for key, methods in rows.items()
         if dict(key)["metric"] == "L2" and dict(key)["dtype"] == "float32"
+        and dict(key)["n"] == MANY
     }
     for d in (32, 128, 768):
         for q in (1, 16, 1024, 10240):
@@ -114,6 +118,49 @@ def flat_lines(rows):
             yield f"| {d} | {q} | " + " | ".join(columns) + " |"
 
 
+def nearest_lines(rows):
+    """Markdown rows: many queries for the nearest of few vectors."""
+    cells = {}
+    for key, methods in rows.items():
+        cell = dict(key)
+        if ((cell["metric"], cell["dtype"], cell["k"]) == ("L2", "float32", 1)
+                and cell["n"] < MANY
+                and {"faiss_bits", "faiss_flat"} <= methods.keys()):
+            cells[cell["q"], cell["n"], cell["d"]] = methods
+    if not cells:
+        return
+    ds = sorted({d for _, _, d in cells})
+    yield "| queries | n | " + " | ".join(
+        f"d = {d}: faiss_bits, FAISS, ratio" for d in ds) + " |"
+    yield "|---|---|" + "---|" * len(ds)
+    for q, n in sorted({(q, n) for q, n, _ in cells}):
+        columns = []
+        for d in ds:
+            methods = cells.get((q, n, d))
+            if methods is None:
+                columns.append("-")
+                continue
+            ours, theirs = (methods[name]["ms"]
+                            for name in ("faiss_bits", "faiss_flat"))
+            columns.append(
+                f"{ours:.3g} ms, {theirs:.3g} ms, **{theirs / ours:.1f}**")
+        yield f"| {q:,} | {n:,} | " + " | ".join(columns) + " |"
+
+
+def kmeans_lines(data):
+    """Markdown rows of kmeans.json."""
+    yield "| vectors on the | data | faiss_bits | FAISS | ratio |"
+    yield "|---|---|---|---|---|"
+    cells = {}
+    for row in data["rows"]:
+        cells.setdefault((row["input"], row["data"]), {})[row["method"]] = row["ms"]
+    for (place, kind), ms in cells.items():
+        if {"faiss_bits", "faiss"} <= ms.keys():
+            where = "host" if place == "numpy" else "GPU (torch)"
+            yield (f"| {where} | {kind} | {ms['faiss_bits']:.0f} ms | "
+                   f"{ms['faiss']:.0f} ms | **{ms['faiss'] / ms['faiss_bits']:.0f}** |")
+
+
 def rival_names(rows):
     """All methods but ours, as text."""
     names = {name for methods in rows.values() for name in methods}
@@ -124,20 +171,38 @@ def when(meta):
     return f"{meta['date']}, commit {meta['commit'][:10]}"
 
 
+def nearest_section(flat):
+    lines = list(nearest_lines(flat))
+    if not lines:
+        return []
+    return ["The one nearest of few vectors (k = 1), as in k-means and coarse "
+            "quantizers, in the same run:", "", *lines, ""]
+
+
+def kmeans_section(path):
+    if not path.exists():
+        return []
+    data = result_file.load(path)
+    row = data["rows"][0]
+    return [f"`faiss_bits.Kmeans` and `faiss.Kmeans` with `gpu=True`: "
+            f"{row['n']:,} x {row['d']} into {row['k']:,}, {row['niter']} "
+            f"iterations ({when(data['meta'])}):", "", *kmeans_lines(data), ""]
+
+
 def section(folder):
     select_meta, select = load(folder / "select.json")
     flat_meta, flat = load(folder / "flat.json")
-    sizes = {dict(key)["n"] for key in flat}
     lines = [
         f"{flat_meta['gpu']}, CUDA {flat_meta['cuda']}, against FAISS "
         f"{flat_meta['faiss']} in the same run, data on the device.",
         "",
         f"`GpuIndexBitsFlatL2::search` and `GpuIndexFlatL2::search`, float32, "
-        f"n = {', '.join(f'{n:,}' for n in sorted(sizes))} "
-        f"({when(flat_meta)}):",
+        f"n = {MANY:,} ({when(flat_meta)}):",
         "",
         *flat_lines(flat),
         "",
+        *nearest_section(flat),
+        *kmeans_section(folder / "kmeans.json"),
         f"k-selection of float rows (`runSelect`; the best of "
         f"{rival_names(select)} in the same run; FAISS is the faster of "
         f"`runBlockSelect` and `runWarpSelect`; memory read at "

@@ -16,7 +16,7 @@ namespace faiss_bits {
 /// Asks the runtime once for each kernel and device; safe from several threads.
 bool canWaitForPrevious(const void* kernel);
 
-/// An ordinary launch, where the kernel cannot wait.
+/// An ordinary launch, where the kernel cannot wait, or may not start early.
 template <class Params>
 void launchAfterPrevious(
         void (*kernel)(Params),
@@ -24,7 +24,8 @@ void launchAfterPrevious(
         unsigned threads,
         size_t sharedBytes,
         cudaStream_t stream,
-        const Params& params) {
+        const Params& params,
+        bool mayStartEarly = true) {
     cudaLaunchConfig_t config = {};
     config.gridDim = blocks;
     config.blockDim = dim3(threads);
@@ -35,7 +36,7 @@ void launchAfterPrevious(
     attribute.val.programmaticStreamSerializationAllowed = 1;
     config.attrs = &attribute;
     const void* function = reinterpret_cast<const void*>(kernel);
-    config.numAttrs = canWaitForPrevious(function) ? 1 : 0;
+    config.numAttrs = mayStartEarly && canWaitForPrevious(function) ? 1 : 0;
     void* arguments[] = {const_cast<Params*>(&params)};
     BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
 }

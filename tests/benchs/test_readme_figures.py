@@ -8,19 +8,21 @@ README = " ".join((ROOT / "README.md").read_text().split())
 RESULTS = ROOT / "benchs" / "results"
 
 
-def cells(path, *key):
-    """{key: {method: row}} of what was measured on uniform data, not forced."""
+def cells(path, *key, n=None):
+    """{key: {method: row}} of what was measured on uniform data, not forced; with
+    n vectors."""
     data = json.loads((RESULTS / path).read_text())
     found = {}
     for row in data["rows"]:
-        if not row.get("forced") and "data" not in row:
+        if (not row.get("forced") and "data" not in row
+                and n in (None, row.get("n"))):
             at = tuple(row[name] for name in key)
             found.setdefault(at, {})[row["method"]] = row
     return data["meta"], found
 
 
 def test_few_queries_against_the_memory():
-    meta, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k")
+    meta, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k", n=2**20)
 
     def share(d, q):
         row = found["L2", "float32", d, q, 10]["faiss_bits"]
@@ -37,7 +39,7 @@ def test_few_queries_against_the_memory():
 
 
 def test_few_queries_against_faiss():
-    _, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k")
+    _, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k", n=2**20)
     ratios = [
         row["faiss_flat"]["ms"] / row["faiss_bits"]["ms"]
         for (_, _, _, q, _), row in found.items()

@@ -47,6 +47,10 @@ def expect_alike(ours, theirs):
 def test_goes_where_faiss_goes(gpu, options):
     options = {"niter": 6, **options}
     x = clustered(2000, 12, 15)
+    if "int_centroids" in options:
+        # Two centroids of one cluster that round to the same are nearest both,
+        # and FAISS's BLAS decides which.
+        x *= 1000
     ours = faiss_bits.Kmeans(12, 15, gpu=gpu, **options)
     theirs = faiss.Kmeans(12, 15, **options)
     objective = ours.train(x)

@@ -60,13 +60,20 @@ void launchScorePassed(
             kPerBlock;
     const unsigned most =
             std::max(1u, (32u * unsigned(multiprocessors) + rows - 1) / rows);
+    // Blocks that move in beside the scan's find what that leaves of L1, for as
+    // long as the kernel runs: a long one had better wait.
+    constexpr double kLong = 0x1p28;
+    const bool isLong =
+            double(params.search.rows) * params.search.k * params.search.d >=
+            kLong;
     launchAfterPrevious(
             scorePassedKernel<kMetric>,
             dim3(std::clamp(wanted, 1u, most), rows),
             kRescoreThreads,
             0,
             stream,
-            params);
+            params,
+            !isLong);
 }
 
 } // namespace faiss_bits

@@ -79,8 +79,7 @@ struct WgmmaScanBody {
             fenceBarrierInit();
         }
         __syncthreads();
-        // No allowNext(): blocks of the next kernel would move in beside this
-        // one's, and find what it leaves of L1 for as long as they run.
+        allowNext();
         waitForPrevious();
         if (threadIdx.x < 128) {
             wgmma::lowerRegisters<kShape.groups() == 4 ? 24 : 40>();
