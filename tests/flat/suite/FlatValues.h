@@ -92,7 +92,7 @@ TYPED_TEST_P(FlatValues, SortedVectors) {
     }
 }
 
-TYPED_TEST_P(FlatValues, SmallInfiniteVectors) {
+TYPED_TEST_P(FlatValues, InfiniteVectors) {
     constexpr float kInf = std::numeric_limits<float>::infinity();
     typename TypeParam::Case c;
     c.n = 800;
@@ -134,7 +134,7 @@ TYPED_TEST_P(FlatValues, DistancesAreNeverNegative) {
     }
 }
 
-TYPED_TEST_P(FlatValues, SmallSameBitsEveryRun) {
+TYPED_TEST_P(FlatValues, SameBitsEveryRun) {
     typename TypeParam::Case c;
     c.n = 30000;
     c.d = 40;
@@ -192,9 +192,9 @@ REGISTER_TYPED_TEST_SUITE_P(
         SmallTiesGoToTheLowerId,
         SmallAllVectorsEqual,
         SortedVectors,
-        SmallInfiniteVectors,
+        InfiniteVectors,
         DistancesAreNeverNegative,
-        SmallSameBitsEveryRun,
+        SameBitsEveryRun,
         ResultsDoNotDependOnTheBatch);
 
 } // namespace faiss_bits::test
