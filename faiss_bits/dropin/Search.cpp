@@ -104,7 +104,7 @@ std::string search(
     const Device& device = currentDevice();
     const FlatKnnProblem problem = makeProblem(r, device);
     const FlatKnnPlan plan = planFlatKnn(problem, SIZE_MAX);
-    if (!plan.fused && !plan.nearest) {
+    if (plan.method) {
         return few;
     }
     cublasHandle_t handle = plan.fused && plan.fused->sampling

@@ -212,7 +212,8 @@ void GpuIndexBitsFlat::searchPage_(
                 resources_->getBlasHandle(context.device),
                 context.stream);
         if (plan.certified) {
-            counters_->add(n, plan.nearest || plan.fused ? 0 : n * plan.places);
+            // Else the kernels count.
+            counters_->add(n, plan.method ? n * plan.places : 0);
         }
     });
 }

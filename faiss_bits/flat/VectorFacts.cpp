@@ -6,6 +6,7 @@
 #include <faiss/impl/FaissException.h>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
@@ -77,6 +78,9 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
     if (hasImage_ && imageMetric_ != p.metric) {
         hasImage_ = false;
         image_.release();
+    }
+    if (directPays(p, true)) {
+        return;
     }
     if (!hasImage_) {
         // A plan takes the host some time: last of what small searches ask.

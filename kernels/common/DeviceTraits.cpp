@@ -26,6 +26,8 @@ DeviceTraits askFor(int device) {
             attributeOf(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
     traits.blockSharedBytes = size_t(
             attributeOf(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    traits.singleToDouble = attributeOf(
+            cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
     return traits;
 }
 

@@ -14,6 +14,9 @@ struct DeviceTraits {
     /// that one block may ask for.
     size_t sharedBytes = 228 * 1024;
     size_t blockSharedBytes = 227 * 1024;
+    /// Operations in float32 for one in float64: 2, or 32 and 64 where float64
+    /// is only there to be complete.
+    int singleToDouble = 2;
 };
 
 /// The traits of a device, -1 being the current one. Asks the driver the first

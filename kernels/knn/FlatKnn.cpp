@@ -273,6 +273,10 @@ void runFlatKnn(
         return;
     }
     checkPointers(problem);
+    if (plan.direct) {
+        runDirect(*plan.direct, problem, workspace, stream);
+        return;
+    }
     if (plan.nearest) {
         runNearest(*plan.nearest, problem, workspace, stream);
         return;

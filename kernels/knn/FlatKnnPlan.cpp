@@ -221,6 +221,9 @@ const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
 }
 
 std::string FlatKnnPlan::toString() const {
+    if (direct) {
+        return direct->toString();
+    }
     if (nearest) {
         return nearest->toString();
     }
@@ -323,6 +326,13 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     checkFlatKnnShape(p);
     if (p.numQueries == 0) {
         return {};
+    }
+    if (std::optional<DirectPlan> direct = planDirect(p, maxBytes)) {
+        FlatKnnPlan plan;
+        plan.certified = true;
+        plan.bytes = direct->bytes;
+        plan.direct = std::move(direct);
+        return plan;
     }
     if (std::optional<NearestPlan> nearest = planNearest(p, maxBytes)) {
         FlatKnnPlan plan;

@@ -8,6 +8,7 @@
 #include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/select/Select.h"
@@ -19,6 +20,7 @@ namespace faiss_bits {
 struct FlatKnnPlan {
     /// Without a matrix of distances, one of these: the rest is not set then,
     /// but bytes.
+    std::optional<DirectPlan> direct;
     std::optional<NearestPlan> nearest;
     std::optional<FusedPlan> fused;
 

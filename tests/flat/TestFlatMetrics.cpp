@@ -159,7 +159,7 @@ TEST_F(FlatMetricsIndex, SmallCopiesKeepTheArgument) {
 
 /// What is known of the vectors from one search to the next follows them,
 /// whatever changes them: the same bits as an index that has just been made.
-TEST_F(FlatMetricsIndex, SmallVectorsThatChange) {
+TEST_F(FlatMetricsIndex, VectorsThatChange) {
     const int d = 6;
     const int64_t n = 300;
     const auto queries = components(40 * d, 2);

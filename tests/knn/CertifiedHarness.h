@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "tests/common/HardVectors.h"
@@ -20,6 +21,9 @@ struct CertifiedCase {
     int holes = -1; ///< allowed: a list too, with so many -1 behind; -1: none
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
     bool keptImage = false;    ///< as an index gives it to every search
+    /// Small searches compute all canonical distances: not otherwise, so that
+    /// other methods are tested on small problems.
+    bool fastDouble = false;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
 
@@ -30,6 +34,7 @@ struct CertifiedCase {
              << " allowedOf=" << allowedOf << " holes=" << holes
              << (exactQueries ? " exact queries" : "")
              << (keptImage ? " kept image" : "")
+             << (fastDouble ? " fast double" : "")
              << " maxScratch=" << maxScratch;
         return text.str();
     }
@@ -37,8 +42,28 @@ struct CertifiedCase {
 
 class FlatKnnCertified : public FlatKnnTest {
    protected:
+    static DeviceTraits traitsOf(const CertifiedCase& c) {
+        DeviceTraits traits = deviceTraits();
+        traits.singleToDouble = c.fastDouble ? 2 : 32;
+        return traits;
+    }
+
+    static FlatKnnPlan planOf(const CertifiedCase& c) {
+        FlatKnnProblem p;
+        p.metric = c.metric;
+        p.metricArg = c.p;
+        p.dataType = c.dataType;
+        p.numVectors = c.n;
+        p.numQueries = c.q;
+        p.d = c.d;
+        p.k = c.k;
+        p.device = traitsOf(c);
+        return planFlatKnn(p, c.maxScratch);
+    }
+
     struct Result : KnnResult {
         unsigned long long repeated = 0;
+        unsigned long long rescored = 0;
     };
 
     Result search(
@@ -53,7 +78,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.d = c.d;
         p.k = c.k;
         p.idType = c.idType;
-        p.device = deviceTraits();
+        p.device = traitsOf(c);
         p.metricArg = c.p;
         std::vector<uint32_t> bits((c.n + 31) / 32);
         for (int64_t i = 0; c.allowedOf > 0 && i < c.n; i += c.allowedOf) {
@@ -78,13 +103,14 @@ class FlatKnnCertified : public FlatKnnTest {
         DeviceBuffer<float> exact(queries);
         DeviceBuffer<float> outDistances(c.q * c.k, 0xA5);
         DeviceBuffer<uint8_t> outIds(c.q * c.k * sizeOf(c.idType), 0xA5);
-        DeviceBuffer<unsigned long long> repeated(1, 0x00);
+        DeviceBuffer<unsigned long long> counts(2, 0x00);
         p.vectors = deviceVectors.data();
         p.queries = deviceQueries.data();
         p.exactQueries = c.exactQueries ? exact.data() : nullptr;
         p.outDistances = outDistances.data();
         p.outIds = outIds.data();
-        p.numRepeated = repeated.data();
+        p.numRepeated = counts.data();
+        p.numRescored = counts.data() + 1;
         DeviceBuffer<uint8_t> image;
         if (c.keptImage && p.metric != Metric::Cosine && canUseSearchImage(p)) {
             image = DeviceBuffer<uint8_t>(searchImageBytes(p), 0x7E);
@@ -97,7 +123,8 @@ class FlatKnnCertified : public FlatKnnTest {
         Result result;
         result.distances = outDistances.download();
         result.ids = unpackIds(c.idType, outIds.download());
-        result.repeated = repeated.download()[0];
+        result.repeated = counts.download()[0];
+        result.rescored = counts.download()[1];
         return result;
     }
 

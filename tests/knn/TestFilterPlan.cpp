@@ -27,6 +27,7 @@ FlatKnnProblem problemOf(idx_t n, idx_t q, idx_t listed) {
     p.allowedBits = kBits;
     p.allowedIds = kIds;
     p.numAllowed = listed;
+    p.device.singleToDouble = 32;
     return p;
 }
 
@@ -68,6 +69,17 @@ TEST(FilterPlan, ScansServeWhereMuchIsAllowed) {
             EXPECT_EQ(plan.fused.has_value(), q > 1 && !saves)
                     << q << " " << listed;
         }
+    }
+}
+
+TEST(FilterPlan, FewOfAListNeedNoCandidates) {
+    for (idx_t q : {1, 16}) {
+        FlatKnnProblem p = problemOf(kMillion, q, kMillion / 100);
+        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).direct);
+        p.device.singleToDouble = 2;
+        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).direct);
+        p.mode = SearchMode::Certified;
+        EXPECT_TRUE(planFlatKnn(p, size_t(1) << 40).direct);
     }
 }
 

@@ -81,7 +81,7 @@ TEST(FlatKnnPlan, TilesCoverTheVectorsAndHoldKEach) {
         SCOPED_TRACE(c.describe());
         for (size_t budget : kBudgets) {
             const FlatKnnPlan plan = planFlatKnn(c.problem(), budget);
-            if (plan.nearest || plan.fused) {
+            if (!plan.method) {
                 continue; // no tiles
             }
             const idx_t tiles = plan.numVectorTiles;
@@ -137,7 +137,7 @@ TEST(FlatKnnPlan, ScratchSufficesForEverySelection) {
         const FlatKnnProblem whole = c.problem();
         for (size_t budget : kBudgets) {
             const FlatKnnPlan plan = planFlatKnn(whole, budget);
-            if (plan.nearest || plan.fused) {
+            if (!plan.method) {
                 continue; // no selections
             }
             const FlatKnnProblem p = generatorProblem(whole, plan);

@@ -22,16 +22,7 @@ const std::vector<Metric> kAllMetrics = {
 class FusedKnn : public FlatKnnCertified {
    protected:
     static bool isFused(const CertifiedCase& c) {
-        FlatKnnProblem p;
-        p.metric = c.metric;
-        p.metricArg = c.p;
-        p.dataType = c.dataType;
-        p.numVectors = c.n;
-        p.numQueries = c.q;
-        p.d = c.d;
-        p.k = c.k;
-        p.device = deviceTraits();
-        return planFlatKnn(p, c.maxScratch).fused.has_value();
+        return planOf(c).fused.has_value();
     }
 };
 

@@ -204,18 +204,6 @@ INSTANTIATE_TEST_SUITE_P(
 
 class NearestKnn : public FlatKnnCertified {
    protected:
-    static FlatKnnPlan planOf(const CertifiedCase& c) {
-        FlatKnnProblem p;
-        p.metric = c.metric;
-        p.dataType = c.dataType;
-        p.numVectors = c.n;
-        p.numQueries = c.q;
-        p.d = c.d;
-        p.k = c.k;
-        p.device = deviceTraits();
-        return planFlatKnn(p, c.maxScratch);
-    }
-
     /// So many queries that the search is worth it.
     static CertifiedCase of(Metric metric, int64_t n, int d) {
         CertifiedCase c;

@@ -16,6 +16,7 @@ FlatKnnProblem problemOf(Metric metric, idx_t n, idx_t queries) {
     p.numQueries = queries;
     p.d = 32;
     p.k = 10;
+    p.device.singleToDouble = 32;
     return p;
 }
 
@@ -38,6 +39,16 @@ TEST(ProductsOnly, PlansTheNearestOfFewVectors) {
         FlatKnnProblem p = problemOf(metric, 4096, 1000);
         p.k = 1;
         EXPECT_TRUE(planFlatKnn(p, SIZE_MAX).nearest);
+    }
+}
+
+TEST(ProductsOnly, PlansAllPairsWhereTheyAreFew) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        FlatKnnProblem p = problemOf(metric, 100000, 1);
+        p.device.singleToDouble = 2;
+        EXPECT_TRUE(planFlatKnn(p, SIZE_MAX).direct);
+        p.numQueries = 1000;
+        EXPECT_FALSE(planFlatKnn(p, SIZE_MAX).direct);
     }
 }
 

@@ -32,6 +32,10 @@ struct FusedPlan {
     std::string toString() const;
 };
 
+/// With less scratch, which is more than tiles of a matrix need for any shape
+/// but millions of queries, a search goes by tiles.
+constexpr size_t kLeastUntiledBytes = size_t(32) << 20;
+
 /// Vectors of the sample.
 uint32_t samplesOf(const FlatKnnProblem& problem);
 

@@ -18,10 +18,7 @@ constexpr idx_t kLeastVectors = 8192;
 constexpr idx_t kLeastShare = 16;
 /// Queries of one scan: enough that its tiles fill the GPU many times.
 constexpr idx_t kMostTileQueries = 16384;
-/// Scratch: with less than the least, which is more than tiles of a matrix need
-/// for any shape but millions of queries, a search goes by tiles; distances to
-/// the sample; and lists.
-constexpr size_t kLeastBytes = size_t(32) << 20;
+/// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
 
@@ -137,7 +134,7 @@ bool scansList(const FlatKnnProblem& p) {
 
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.mode != SearchMode::Certified || p.k > kMaxFinishK ||
-        !enoughVectors(p, p.numVectors) || maxBytes < kLeastBytes) {
+        !enoughVectors(p, p.numVectors) || maxBytes < kLeastUntiledBytes) {
         return {};
     }
     FusedPlan plan;
@@ -159,7 +156,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
                 1,
                 plan.tileQueries);
         // So that a run with just these bytes finds the same plan.
-        plan.bytes = std::max(measure(p, plan), kLeastBytes);
+        plan.bytes = std::max(measure(p, plan), kLeastUntiledBytes);
         const size_t lists = size_t(plan.tileQueries) * plan.capacity *
                 (sizeof(uint64_t) + sizeof(uint32_t));
         if (plan.bytes <= maxBytes &&

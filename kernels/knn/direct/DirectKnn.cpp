@@ -1,0 +1,192 @@
+#include "kernels/knn/direct/DirectKnn.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/DistanceMethod.h"
+#include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/direct/DirectLaunch.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/survivors/SurvivorSort.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Of the queries in shared memory, in float64.
+constexpr int kMostDims = 4096;
+constexpr int kMostDimsOfSeveral = 1024;
+/// One block finishes a query.
+constexpr idx_t kMostQueries = 1024;
+constexpr size_t kMostKeyBytes = size_t(64) << 20;
+constexpr uint32_t kMostLogUnits = 5;
+
+using Launch = void (*)(const DirectScanParams&, bool, int, cudaStream_t);
+
+/// nullptr for metrics whose terms cost more than to read a component.
+Launch launchFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchDirectScan<Metric::L2>;
+        case Metric::InnerProduct:
+            return launchDirectScan<Metric::InnerProduct>;
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+        case Metric::L1:
+            return launchDirectScan<Metric::L1>;
+        case Metric::Linf:
+            return launchDirectScan<Metric::Linf>;
+        case Metric::Cosine:
+            return launchDirectScan<Metric::Cosine>;
+#endif
+        default:
+            return nullptr;
+    }
+}
+
+/// Vectors, or members of the list.
+idx_t placesOf(const FlatKnnProblem& p) {
+    return p.allowedIds ? std::min(p.numAllowed, p.numVectors) : p.numVectors;
+}
+
+bool takes(const FlatKnnProblem& p) {
+    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
+            (p.vectorsRowMajor || p.d == 1) && p.k <= kMaxFinishK &&
+            p.d <= kMostDims && p.numVectors > 0 &&
+            p.numQueries <= kMostQueries && p.device.singleToDouble <= 2;
+}
+
+struct DirectScratch {
+    CertifiedScratch certified; // the widened queries
+    uint32_t* keys = nullptr;
+    uint64_t* least = nullptr;
+    uint64_t* lists = nullptr;
+    uint32_t* counts = nullptr;
+    uint64_t* limits = nullptr;
+
+    DirectScratch(
+            const FlatKnnProblem& p,
+            const DirectPlan& plan,
+            WorkspaceSlices& slices) {
+        const size_t rows = size_t(p.numQueries);
+        keys = slices.take<uint32_t>(rows * plan.stride);
+        least = slices.take<uint64_t>(rows * plan.groups);
+        lists = slices.take<uint64_t>(rows * plan.capacity);
+        counts = slices.take<uint32_t>(rows);
+        limits = slices.take<uint64_t>(rows);
+        certified.take(p, 0, p.numQueries, slices);
+    }
+};
+
+} // namespace
+
+bool directPays(const FlatKnnProblem& p, bool withImage) {
+    if (!takes(p)) {
+        return false;
+    }
+    // Microseconds on an H200, for searches of any size there is; launches
+    // beside them.
+    constexpr double kBytes = 4.3e6;
+    constexpr double kImageBytes = 3.8e6;
+    constexpr double kTerms = 3e6;
+    constexpr double kProducts = 150e6;
+    const double part = p.device.multiprocessors / 132.0;
+    const double q = double(p.numQueries);
+    const double n = double(p.numVectors);
+    const double pairs = q * double(placesOf(p));
+    const double bytes = double(placesOf(p)) * p.d * sizeOf(p.dataType);
+    const double blocks = std::ceil(q / (2.0 * p.device.multiprocessors));
+    const double direct =
+            std::max(bytes / kBytes, pairs * p.d / kTerms) / part + 8 * blocks +
+            4;
+    double other = 40;
+    if (batchOf(p) > kFewQueries) {
+        other += 30 + std::max(bytes / kBytes, pairs * p.d / kProducts) / part;
+    } else if (withImage && canUseSearchImage(p) && searchImageHelpsFew(p)) {
+        const double imageBytes =
+                placesOf(p) < n / 4 ? bytes : n * (2 * p.d + 32);
+        other += imageBytes / kImageBytes / part;
+    } else {
+        other += bytes / kBytes / part * (1 + (q - 1) / 16);
+    }
+    return direct < other;
+}
+
+std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
+    if (!directPays(p, p.searchImage)) {
+        return {};
+    }
+    DirectPlan plan;
+    // As many bytes of least entries as of keys of the k groups.
+    const double places = double(std::max<idx_t>(placesOf(p), 1));
+    const double group = std::sqrt(2 * places / p.k);
+    while (plan.logUnits < kMostLogUnits &&
+           (kDirectUnit << plan.logUnits) < group) {
+        ++plan.logUnits;
+    }
+    const idx_t width = idx_t(kDirectUnit) << plan.logUnits;
+    plan.groups = uint32_t((idx_t(places) + width - 1) / width);
+    plan.stride = plan.groups * width;
+    plan.capacity = uint32_t(
+            std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
+    plan.severalQueries = p.numQueries > 1 && p.d <= kMostDimsOfSeveral;
+    WorkspaceSlices slices;
+    DirectScratch(p, plan, slices);
+    // So that a run with just these bytes finds the same plan.
+    plan.bytes = std::max(slices.used(), kLeastUntiledBytes);
+    const size_t keyBytes =
+            size_t(p.numQueries) * plan.stride * sizeof(uint32_t);
+    if (keyBytes > kMostKeyBytes || plan.bytes > maxBytes) {
+        return {};
+    }
+    return plan;
+}
+
+std::string DirectPlan::toString() const {
+    return formatMessage(
+            "direct: %u groups of %u vectors, lists of %u, %zu bytes",
+            groups,
+            kDirectUnit << logUnits,
+            capacity,
+            bytes);
+}
+
+void runDirect(
+        const DirectPlan& plan,
+        const FlatKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    const DirectScratch scratch(p, plan, slices);
+    Certifier certifier(p, 0, ErrorBound(), scratch.certified, stream);
+    DirectScanParams scan;
+    scan.search = certifier.enter(0, p.numQueries);
+    scan.out.keys = scratch.keys;
+    scan.out.least = scratch.least;
+    scan.out.ids = p.allowedIds;
+    scan.out.places = placesOf(p);
+    scan.out.stride = plan.stride;
+    scan.out.groups = plan.groups;
+    scan.out.logUnits = plan.logUnits;
+    launchFor(p.metric)(
+            scan, plan.severalQueries, p.device.multiprocessors, stream);
+
+    SurvivorOutput output;
+    output.k = p.k;
+    output.largest = isSimilarity(p.metric);
+    output.dropNan = true;
+    output.idType = p.idType;
+    output.outKeys = p.outDistances;
+    output.outIds = p.outIds;
+    DirectFinishParams finish;
+    static_cast<ResultParams&>(finish) = makeResultParams(output, p.numVectors);
+    finish.direct = scan.out;
+    finish.survivors = scratch.lists;
+    finish.counts = scratch.counts;
+    finish.limits = scratch.limits;
+    finish.capacity = plan.capacity;
+    launchDirectFinish(finish, unsigned(p.numQueries), stream);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,69 @@
+/// The launch of the scan; included by the generated sources only.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/knn/direct/DirectLaunch.h"
+#include "kernels/knn/direct/DirectScan.cuh"
+
+namespace faiss_bits {
+
+template <Metric kMetric, int kQueries, class T>
+void launchDirectScanOf(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    using Scan = DirectScan<kMetric, kQueries, T>;
+    // Few groups: spread over all multiprocessors.
+    const bool isSmall = params.out.groups < 8u * unsigned(multiprocessors);
+    const unsigned warps = isSmall ? 1 : 4;
+    constexpr unsigned kMostBlocks = 1u << 20;
+    const dim3 blocks(
+            std::min((params.out.groups + warps - 1) / warps, kMostBlocks),
+            (params.search.rows + kQueries - 1) / kQueries);
+    launchAfterPrevious(
+            directScanKernel<kMetric, kQueries, T>,
+            blocks,
+            warps * kWarpSize,
+            size_t(kQueries) * Scan::paddedDims(params.search.d) *
+                    sizeof(double),
+            stream,
+            params);
+}
+
+template <Metric kMetric, int kQueries>
+void launchDirectScanOf(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    switch (params.search.vectors.type) {
+        case DataType::Float32:
+            return launchDirectScanOf<kMetric, kQueries, float>(
+                    params, multiprocessors, stream);
+        case DataType::Float16:
+            return launchDirectScanOf<kMetric, kQueries, __half>(
+                    params, multiprocessors, stream);
+        case DataType::BFloat16:
+            return launchDirectScanOf<kMetric, kQueries, __nv_bfloat16>(
+                    params, multiprocessors, stream);
+    }
+}
+
+template <Metric kMetric>
+void launchDirectScan(
+        const DirectScanParams& params,
+        bool severalQueries,
+        int multiprocessors,
+        cudaStream_t stream) {
+    // Three sums of four queries do not fit the registers.
+    if constexpr (canonical::Terms<kMetric>::kSums == 1) {
+        if (severalQueries) {
+            return launchDirectScanOf<kMetric, kDirectQueries>(
+                    params, multiprocessors, stream);
+        }
+    }
+    launchDirectScanOf<kMetric, 1>(params, multiprocessors, stream);
+}
+
+} // namespace faiss_bits

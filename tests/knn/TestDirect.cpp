@@ -1,0 +1,243 @@
+/// Searches by the canonical distances of all pairs.
+
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+const std::vector<Metric> kDirectMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::L1,
+        Metric::Linf,
+        Metric::Cosine};
+
+class DirectKnn : public FlatKnnCertified {
+   protected:
+    static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
+        CertifiedCase c;
+        c.metric = metric;
+        c.n = n;
+        c.q = q;
+        c.d = d;
+        c.k = k;
+        c.fastDouble = true;
+        return c;
+    }
+
+    void expectDirect(const CertifiedCase& c, Hard kind) {
+        ASSERT_TRUE(planOf(c).direct) << c.describe();
+        EXPECT_EQ(expectCanonical(c, kind).repeated, 0u);
+    }
+
+    /// The same of vectors of one's own making.
+    void expectDirect(
+            const CertifiedCase& c,
+            const std::vector<float>& vectors,
+            const std::vector<float>& queries) {
+        ASSERT_TRUE(planOf(c).direct) << c.describe();
+        check(c, vectors, queries, search(c, vectors, queries));
+    }
+};
+
+TEST_F(DirectKnn, HardData) {
+    for (Hard kind : kHard) {
+        for (Metric metric : kDirectMetrics) {
+            for (int64_t q : {1, 2, 5, 20}) {
+                for (int d : {1, 7, 8, 33, 130}) {
+                    expectDirect(of(metric, 2005, q, d, 10), kind);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Units, groups of units, and whole tiles of the finish.
+TEST_F(DirectKnn, BothSidesOfEveryNumberOfVectors) {
+    for (int64_t n : {1,    2,    31,    32,    33,     63,    64,   65,
+                      127,  128,  129,   1023,  1024,   1025,  4095, 4096,
+                      4097, 9999, 65536, 65537, 131071, 262145}) {
+        for (int64_t q : {1, 3}) {
+            for (int k : {1, 10, 100}) {
+                expectDirect(of(Metric::L2, n, q, 5, k), Hard::Bytes);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DirectKnn, EveryK) {
+    for (Hard kind : {Hard::Bytes, Hard::Offset, Hard::Duplicates}) {
+        for (int k :
+             {1,
+              2,
+              31,
+              32,
+              33,
+              64,
+              65,
+              127,
+              128,
+              129,
+              511,
+              512,
+              513,
+              1023,
+              1024,
+              1025,
+              2047,
+              2048}) {
+            for (int64_t n : {50, 2000, 100001}) {
+                CertifiedCase c = of(Metric::L2, n, 2, 4, k);
+                c.idType = k % 2 ? IdType::Int32 : IdType::Int64;
+                expectDirect(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DirectKnn, EveryDimension) {
+    for (Metric metric : kDirectMetrics) {
+        for (int d : {1,  2,  15,  16,  17,  31,   32,   33,   63,   64,  65,
+                      96, 97, 128, 255, 768, 1023, 1024, 1025, 4095, 4096}) {
+            for (int64_t q : {1, 4}) {
+                expectDirect(of(metric, 333, q, d, 7), Hard::Mixed);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    CertifiedCase c = of(Metric::L2, 333, 1, 4097, 7);
+    EXPECT_FALSE(planOf(c).direct);
+}
+
+TEST_F(DirectKnn, SixteenBits) {
+    for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Mixed, Hard::Infinite}) {
+        for (Metric metric : kDirectMetrics) {
+            for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+                for (bool exactQueries : {false, true}) {
+                    CertifiedCase c = of(metric, 3000, 5, 37, 20);
+                    c.dataType = type;
+                    c.exactQueries = exactQueries &&
+                            (metric == Metric::L2 ||
+                             metric == Metric::InnerProduct);
+                    expectDirect(c, kind);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DirectKnn, Filters) {
+    for (Hard kind : {Hard::Bytes, Hard::Duplicates, Hard::Infinite}) {
+        for (int allowedOf : {1, 2, 7, 100, 5000}) {
+            for (int holes : {-1, 0, 1, 77}) {
+                for (int64_t q : {1, 6}) {
+                    for (int k : {1, 10, 300}) {
+                        CertifiedCase c = of(Metric::L2, 20011, q, 9, k);
+                        c.allowedOf = allowedOf;
+                        c.holes = holes;
+                        expectDirect(c, kind);
+                        if (HasFailure()) {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Every least of a group is the same, or is the best of all, or there is none.
+TEST_F(DirectKnn, GroupsThatAreAlike) {
+    constexpr int64_t kVectors = 70000;
+    for (int k : {1, 10, 100, 2048}) {
+        CertifiedCase c = of(Metric::L2, kVectors, 2, 2, k);
+        std::vector<float> queries(c.q * c.d, 0.5f);
+        std::vector<float> equal(c.n * c.d, 1.0f);
+        expectDirect(c, equal, queries);
+
+        std::vector<float> ascending(c.n * c.d);
+        for (int64_t i = 0; i < c.n; ++i) {
+            ascending[i * c.d] = float(i);
+        }
+        expectDirect(c, ascending, queries);
+        std::vector<float> descending = ascending;
+        for (int64_t i = 0; i < c.n; ++i) {
+            descending[i * c.d] = float(c.n - i);
+        }
+        expectDirect(c, descending, queries);
+
+        // One of the best in each of 33 vectors.
+        std::vector<float> saw = ascending;
+        for (int64_t i = 0; i < c.n; ++i) {
+            saw[i * c.d] = float(i % 33);
+        }
+        expectDirect(c, saw, queries);
+
+        for (int64_t numbers : {0, 1, 9, 10, 11, 150}) {
+            std::vector<float> few(c.n * c.d, std::nanf(""));
+            for (int64_t i = 0; i < numbers; ++i) {
+                std::fill_n(few.begin() + i * 451 * c.d, c.d, float(i % 4));
+            }
+            expectDirect(c, few, queries);
+        }
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
+/// More queries than a block has, and than the GPU has blocks for.
+TEST_F(DirectKnn, ManyQueries) {
+    for (int64_t q : {17, 130, 1000, 1024}) {
+        expectDirect(of(Metric::InnerProduct, 300, q, 6, 12), Hard::Clusters);
+    }
+    EXPECT_FALSE(planOf(of(Metric::L2, 300, 1025, 6, 12)).direct);
+}
+
+TEST_F(DirectKnn, CountsWhatItComputes) {
+    for (int64_t q : {1, 6}) {
+        CertifiedCase c = of(Metric::L2, 1000, q, 6, 12);
+        const auto vectors = makeHard(Hard::Bytes, c.n, c.d, 1);
+        const auto queries = makeHard(Hard::Bytes, c.q, c.d, 2);
+        EXPECT_EQ(search(c, vectors, queries).rescored, unsigned(1000 * q));
+        c.allowedOf = 10;
+        EXPECT_EQ(search(c, vectors, queries).rescored, unsigned(100 * q));
+        c.holes = 50;
+        EXPECT_EQ(search(c, vectors, queries).rescored, unsigned(100 * q));
+    }
+}
+
+TEST_F(DirectKnn, SmallOfEveryKind) {
+    for (Metric metric : kDirectMetrics) {
+        for (int64_t q : {1, 5}) {
+            expectDirect(of(metric, 700, q, 19, 12), Hard::Duplicates);
+        }
+    }
+    for (int k : {40, 600, 1100}) {
+        expectDirect(of(Metric::L2, 3000, 2, 3, k), Hard::Clusters);
+    }
+    CertifiedCase c = of(Metric::L2, 3000, 3, 9, 5);
+    c.allowedOf = 7;
+    expectDirect(c, Hard::Infinite);
+    c.holes = 3;
+    expectDirect(c, Hard::Infinite);
+    c.dataType = DataType::BFloat16;
+    expectDirect(c, Hard::Bytes);
+}
+
+} // namespace
+} // namespace faiss_bits::test
