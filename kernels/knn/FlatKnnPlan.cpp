@@ -327,12 +327,14 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return {};
     }
-    if (std::optional<DirectPlan> direct = planDirect(p, maxBytes)) {
-        FlatKnnPlan plan;
-        plan.certified = true;
-        plan.bytes = direct->bytes;
-        plan.direct = std::move(direct);
-        return plan;
+    if (directPays(p, p.searchImage)) {
+        if (std::optional<DirectPlan> direct = planDirect(p, maxBytes)) {
+            FlatKnnPlan plan;
+            plan.certified = true;
+            plan.bytes = direct->bytes;
+            plan.direct = std::move(direct);
+            return plan;
+        }
     }
     if (std::optional<NearestPlan> nearest = planNearest(p, maxBytes)) {
         FlatKnnPlan plan;

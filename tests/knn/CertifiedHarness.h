@@ -21,9 +21,9 @@ struct CertifiedCase {
     int holes = -1; ///< allowed: a list too, with so many -1 behind; -1: none
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
     bool keptImage = false;    ///< as an index gives it to every search
-    /// Small searches compute all canonical distances: not otherwise, so that
-    /// other methods are tested on small problems.
-    bool fastDouble = false;
+    /// Whether it computes the canonical distances of all pairs. Never, so
+    /// that other methods are tested on small problems.
+    enum class Direct { Never, WhereItPays, Always } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
 
@@ -33,8 +33,7 @@ struct CertifiedCase {
              << " q=" << q << " d=" << d << " k=" << k << " p=" << p
              << " allowedOf=" << allowedOf << " holes=" << holes
              << (exactQueries ? " exact queries" : "")
-             << (keptImage ? " kept image" : "")
-             << (fastDouble ? " fast double" : "")
+             << (keptImage ? " kept image" : "") << " direct=" << int(direct)
              << " maxScratch=" << maxScratch;
         return text.str();
     }
@@ -42,10 +41,23 @@ struct CertifiedCase {
 
 class FlatKnnCertified : public FlatKnnTest {
    protected:
+    using Direct = CertifiedCase::Direct;
+
     static DeviceTraits traitsOf(const CertifiedCase& c) {
         DeviceTraits traits = deviceTraits();
-        traits.singleToDouble = c.fastDouble ? 2 : 32;
+        traits.singleToDouble = c.direct == Direct::Never ? 32 : 2;
         return traits;
+    }
+
+    static FlatKnnPlan planOf(const CertifiedCase& c, const FlatKnnProblem& p) {
+        if (c.direct != Direct::Always) {
+            return planFlatKnn(p, c.maxScratch);
+        }
+        FlatKnnPlan plan;
+        plan.certified = true;
+        plan.direct = planDirect(p, c.maxScratch);
+        plan.bytes = plan.direct ? plan.direct->bytes : 0;
+        return plan;
     }
 
     static FlatKnnPlan planOf(const CertifiedCase& c) {
@@ -58,7 +70,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.d = c.d;
         p.k = c.k;
         p.device = traitsOf(c);
-        return planFlatKnn(p, c.maxScratch);
+        return planOf(c, p);
     }
 
     struct Result : KnnResult {
@@ -118,8 +130,10 @@ class FlatKnnCertified : public FlatKnnTest {
             runSearchImage(p, SearchImage(p, slices), nullptr);
             p.searchImage = image.data();
         }
-        DeviceBuffer<uint8_t> scratch(flatKnnWorkspaceBytes(p, c.maxScratch));
-        runFlatKnn(p, {scratch.data(), scratch.size()}, handle(), nullptr);
+        const FlatKnnPlan plan = planOf(c, p);
+        DeviceBuffer<uint8_t> scratch(plan.bytes);
+        runFlatKnn(
+                plan, p, {scratch.data(), scratch.size()}, handle(), nullptr);
         Result result;
         result.distances = outDistances.download();
         result.ids = unpackIds(c.idType, outIds.download());

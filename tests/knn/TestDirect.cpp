@@ -21,7 +21,7 @@ class DirectKnn : public FlatKnnCertified {
         c.q = q;
         c.d = d;
         c.k = k;
-        c.fastDouble = true;
+        c.direct = Direct::Always;
         return c;
     }
 
@@ -124,10 +124,10 @@ TEST_F(DirectKnn, SixteenBits) {
     for (Hard kind : {Hard::Offset, Hard::Bytes, Hard::Mixed, Hard::Infinite}) {
         for (Metric metric : kDirectMetrics) {
             for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-                for (bool exactQueries : {false, true}) {
-                    CertifiedCase c = of(metric, 3000, 5, 37, 20);
+                for (int d : {37, 40, 96}) {
+                    CertifiedCase c = of(metric, 3000, 5, d, 20);
                     c.dataType = type;
-                    c.exactQueries = exactQueries &&
+                    c.exactQueries = d == 40 &&
                             (metric == Metric::L2 ||
                              metric == Metric::InnerProduct);
                     expectDirect(c, kind);
@@ -146,7 +146,8 @@ TEST_F(DirectKnn, Filters) {
             for (int holes : {-1, 0, 1, 77}) {
                 for (int64_t q : {1, 6}) {
                     for (int k : {1, 10, 300}) {
-                        CertifiedCase c = of(Metric::L2, 20011, q, 9, k);
+                        CertifiedCase c =
+                                of(Metric::L2, 20011, q, holes % 2 ? 9 : 8, k);
                         c.allowedOf = allowedOf;
                         c.holes = holes;
                         expectDirect(c, kind);
@@ -208,6 +209,26 @@ TEST_F(DirectKnn, ManyQueries) {
     EXPECT_FALSE(planOf(of(Metric::L2, 300, 1025, 6, 12)).direct);
 }
 
+/// Small searches, few of a list, and one query in few dimensions.
+TEST_F(DirectKnn, PaysWherePairsAreFew) {
+    const auto pays = [](int64_t n, int64_t q, int d, int k = 10) {
+        CertifiedCase c = of(Metric::L2, n, q, d, k);
+        c.direct = Direct::WhereItPays;
+        return planOf(c).direct.has_value();
+    };
+    EXPECT_TRUE(pays(1 << 20, 1, 16));
+    EXPECT_TRUE(pays(1 << 20, 1, 32, 2048));
+    EXPECT_FALSE(pays(1 << 20, 1, 32, 2049));
+    EXPECT_FALSE(pays(1 << 25, 1, 32));
+    EXPECT_FALSE(pays(1 << 20, 16, 16));
+    EXPECT_TRUE(pays(10000, 16, 128));
+    EXPECT_TRUE(pays(1000, 100, 128));
+    EXPECT_FALSE(pays(10000, 1000, 128));
+    for (Metric metric : {Metric::Canberra, Metric::Lp}) {
+        EXPECT_FALSE(planOf(of(metric, 100, 1, 16, 10)).direct);
+    }
+}
+
 TEST_F(DirectKnn, CountsWhatItComputes) {
     for (int64_t q : {1, 6}) {
         CertifiedCase c = of(Metric::L2, 1000, q, 6, 12);
@@ -225,6 +246,7 @@ TEST_F(DirectKnn, SmallOfEveryKind) {
     for (Metric metric : kDirectMetrics) {
         for (int64_t q : {1, 5}) {
             expectDirect(of(metric, 700, q, 19, 12), Hard::Duplicates);
+            expectDirect(of(metric, 700, q, 36, 12), Hard::Duplicates);
         }
     }
     for (int k : {40, 600, 1100}) {
@@ -234,6 +256,7 @@ TEST_F(DirectKnn, SmallOfEveryKind) {
     c.allowedOf = 7;
     expectDirect(c, Hard::Infinite);
     c.holes = 3;
+    c.d = 72;
     expectDirect(c, Hard::Infinite);
     c.dataType = DataType::BFloat16;
     expectDirect(c, Hard::Bytes);

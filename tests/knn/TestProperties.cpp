@@ -77,7 +77,8 @@ class FlatKnnProperties : public FlatKnnCertified {
                     (int64_t(1) << 26) / (c.n * c.d) + upTo(500), 17, 20000);
         }
         c.keptImage = random_() % 2;
-        c.fastDouble = random_() % 2;
+        c.direct = random_() % 2 ? CertifiedCase::Direct::WhereItPays
+                                 : CertifiedCase::Direct::Never;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;
         c.maxScratch = random_() % 4 == 0 ? size_t(2) << 20 : kRoomyScratch;
         return c;

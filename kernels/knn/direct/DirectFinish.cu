@@ -6,12 +6,12 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 512;
 /// Entries of a list that are staged in shared memory.
 constexpr uint32_t kMostStaged = 2048;
 
 /// Lists of the entries that are not above the k-th least of the groups: those
 /// lie in as many groups, whatever the data.
+template <int kThreads>
 struct NearGroups {
     using Params = DirectFinishParams;
     using Narrow = BlockNarrow<kThreads>;
@@ -19,7 +19,6 @@ struct NearGroups {
     struct SharedStorage {
         typename Narrow::SharedStorage narrow;
         uint32_t groups[mostNearGroups(kMaxFinishK)];
-        uint32_t numGroups; // with a vector that has a number
         uint32_t numNear;
         uint32_t count;
     };
@@ -33,14 +32,13 @@ struct NearGroups {
             const Params& params,
             uint32_t row) {
         if (threadIdx.x == 0) {
-            shared.numGroups = 0;
             shared.numNear = 0;
             shared.count = 0;
         }
         __syncthreads();
         const uint64_t* least =
                 params.direct.least + size_t(row) * params.direct.groups;
-        const uint64_t limit = limitOf(shared, params, least);
+        uint64_t limit = limitOf(shared, params, least);
         forEachLeast(
                 least, params.direct.groups, [&](uint32_t group, uint64_t e) {
                     if (e <= limit) {
@@ -48,6 +46,9 @@ struct NearGroups {
                     }
                 });
         __syncthreads();
+        if (shared.numNear < uint32_t(params.k)) {
+            limit = kNoEntry - 1; // of all that there are
+        }
         collect(shared, params, row, limit);
         __syncthreads();
         if (threadIdx.x == 0) {
@@ -83,25 +84,14 @@ struct NearGroups {
     }
 
     /// An entry that k of all and few of the groups' least are not above; one
-    /// that none is above if there are not that many groups.
+    /// that none is above if there are not that many groups. With fewer than k
+    /// that are there, the greatest.
     __device__ __forceinline__ static uint64_t limitOf(
             SharedStorage& shared,
             const Params& params,
             const uint64_t* least) {
         const uint32_t k = uint32_t(params.k);
         if (params.direct.groups <= k) {
-            return kNoEntry - 1;
-        }
-        uint32_t mine = 0;
-        forEachLeast(least, params.direct.groups, [&](uint32_t, uint64_t) {
-            ++mine;
-        });
-        mine = __reduce_add_sync(kFullWarp, mine);
-        if (threadIdx.x % kWarpSize == 0) {
-            atomicAdd(&shared.numGroups, mine);
-        }
-        __syncthreads();
-        if (shared.numGroups <= k) {
             return kNoEntry - 1;
         }
         const auto forEach = [&](auto take) {
@@ -169,6 +159,15 @@ struct NearGroups {
     }
 };
 
+template <int kThreads, int kRoom>
+void launchFinish(
+        const DirectFinishParams& params,
+        unsigned rows,
+        cudaStream_t stream) {
+    launchFinishKernel<float, NearGroups<kThreads>, kThreads, kRoom>(
+            params, rows, stream);
+}
+
 } // namespace
 
 void launchDirectFinish(
@@ -178,12 +177,10 @@ void launchDirectFinish(
     DirectFinishParams p = params;
     p.mostNear = mostNearGroups(uint32_t(p.k));
     p.staged = std::min(p.capacity, kMostStaged);
-    const auto launch = p.k <= 32
-            ? launchFinishKernel<float, NearGroups, kThreads, 64>
-            : p.k <= 512 ? launchFinishKernel<float, NearGroups, kThreads, 512>
-            : p.k <= 1024
-            ? launchFinishKernel<float, NearGroups, kThreads, 1024>
-            : launchFinishKernel<float, NearGroups, kThreads, 2048>;
+    const auto launch = p.k <= 32 ? launchFinish<512, 64>
+            : p.k <= 512          ? launchFinish<512, 512>
+            : p.k <= 1024         ? launchFinish<1024, 1024>
+                                  : launchFinish<1024, 2048>;
     launch(p, rows, stream);
 }
 

@@ -22,6 +22,8 @@ constexpr int kMostDimsOfSeveral = 1024;
 constexpr idx_t kMostQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 constexpr uint32_t kMostLogUnits = 5;
+/// That many warps have work, where there are as many units.
+constexpr double kLeastGroups = 8192;
 
 using Launch = void (*)(const DirectScanParams&, bool, int, cudaStream_t);
 
@@ -85,44 +87,56 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     if (!takes(p)) {
         return false;
     }
-    // Microseconds on an H200, for searches of any size there is; launches
-    // beside them.
-    constexpr double kBytes = 4.3e6;
-    constexpr double kImageBytes = 3.8e6;
-    constexpr double kTerms = 3e6;
-    constexpr double kProducts = 150e6;
+    // Microseconds, as they were measured on an H200 (docs/design.md). The
+    // launches of others keep the host busy for longer, too.
+    constexpr double kHost = 8;
+    constexpr double kBytes = 4e6; // in one
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
     const double n = double(p.numVectors);
-    const double pairs = q * double(placesOf(p));
-    const double bytes = double(placesOf(p)) * p.d * sizeOf(p.dataType);
-    const double blocks = std::ceil(q / (2.0 * p.device.multiprocessors));
-    const double direct =
-            std::max(bytes / kBytes, pairs * p.d / kTerms) / part + 8 * blocks +
-            4;
-    double other = 40;
-    if (batchOf(p) > kFewQueries) {
-        other += 30 + std::max(bytes / kBytes, pairs * p.d / kProducts) / part;
-    } else if (withImage && canUseSearchImage(p) && searchImageHelpsFew(p)) {
-        const double imageBytes =
-                placesOf(p) < n / 4 ? bytes : n * (2 * p.d + 32);
-        other += imageBytes / kImageBytes / part;
+    const double d = double(p.d);
+    const double places = double(placesOf(p));
+    const bool isFloat = p.dataType == DataType::Float32;
+    const bool isFew = batchOf(p) <= kFewQueries;
+
+    // A read of the vectors and the terms of up to four queries.
+    const double reads = std::ceil(q / kDirectQueries);
+    const double slow = isFew ? 1 : 1.45; // queries have smaller blocks
+    const double pass = p.numQueries == 1
+            ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
+            : 2.05e-5 + 1.13e-6 * d;
+    const double latency = (p.numQueries == 1 ? 0.9 : 1.9) * d / 32;
+    const double finish =
+            8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
+    const double direct = 9.3 + finish +
+            std::max(reads * slow * places * pass / part, latency);
+
+    double other = kHost;
+    if (!isFew) {
+        other += 38 + q * places * (2e-6 + d / 100e6) / part;
+    } else if (
+            withImage && canUseSearchImage(p) && searchImageHelpsFew(p) &&
+            places > n / 4) {
+        const bool addsNorms = p.metric == Metric::L2;
+        other += (addsNorms ? 36 : 27) +
+                n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else {
-        other += bytes / kBytes / part * (1 + (q - 1) / 16);
+        other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
     }
     return direct < other;
 }
 
 std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
-    if (!directPays(p, p.searchImage)) {
+    if (!takes(p)) {
         return {};
     }
     DirectPlan plan;
     // As many bytes of least entries as of keys of the k groups.
     const double places = double(std::max<idx_t>(placesOf(p), 1));
     const double group = std::sqrt(2 * places / p.k);
+    const double most = places / kLeastGroups;
     while (plan.logUnits < kMostLogUnits &&
-           (kDirectUnit << plan.logUnits) < group) {
+           (kDirectUnit << plan.logUnits) < std::min(group, most)) {
         ++plan.logUnits;
     }
     const idx_t width = idx_t(kDirectUnit) << plan.logUnits;

@@ -33,7 +33,8 @@ struct DirectPlan {
 /// whether one is or can be kept.
 bool directPays(const FlatKnnProblem& problem, bool withImage);
 
-/// The plan, if it pays and its scratch takes at most maxBytes.
+/// The plan, if the problem is one for it, whether it pays or not, and its
+/// scratch takes at most maxBytes.
 std::optional<DirectPlan> planDirect(
         const FlatKnnProblem& problem,
         size_t maxBytes);

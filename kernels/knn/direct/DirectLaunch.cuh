@@ -4,17 +4,19 @@
 #include <algorithm>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/direct/DirectScan.cuh"
 
 namespace faiss_bits {
 
-template <Metric kMetric, int kQueries, class T>
-void launchDirectScanOf(
+template <Metric kMetric, int kQueries, class T, DirectLoads kLoads>
+void launchDirectKernel(
         const DirectScanParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Scan = DirectScan<kMetric, kQueries, T>;
+    using Scan = DirectScan<kMetric, kQueries, T, kLoads>;
+    const auto kernel = directScanKernel<kMetric, kQueries, T, kLoads>;
     // Few groups: spread over all multiprocessors.
     const bool isSmall = params.out.groups < 8u * unsigned(multiprocessors);
     const unsigned warps = isSmall ? 1 : 4;
@@ -22,14 +24,39 @@ void launchDirectScanOf(
     const dim3 blocks(
             std::min((params.out.groups + warps - 1) / warps, kMostBlocks),
             (params.search.rows + kQueries - 1) / kQueries);
+    const size_t bytes = size_t(kQueries) * Scan::paddedDims(params.search.d) *
+                    sizeof(double) +
+            warps * Scan::kWarpBytes;
     launchAfterPrevious(
-            directScanKernel<kMetric, kQueries, T>,
+            kernel,
             blocks,
             warps * kWarpSize,
-            size_t(kQueries) * Scan::paddedDims(params.search.d) *
-                    sizeof(double),
+            allowSharedBytes(kernel, bytes),
             stream,
             params);
+}
+
+template <Metric kMetric, int kQueries, class T>
+void launchDirectScanOf(
+        const DirectScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    const VectorsParams& vectors = params.search.vectors;
+    const auto launch = [&]<DirectLoads kLoads> {
+        launchDirectKernel<kMetric, kQueries, T, kLoads>(
+                params, multiprocessors, stream);
+    };
+    if (StagedVectors<T, 16>::canTake(
+                vectors.data, vectors.rowStride, params.search.d)) {
+        return launch.template operator()<DirectLoads::Staged16>();
+    }
+    if constexpr (sizeof(T) == 4) {
+        // Short rows share their lines anyway.
+        if (params.search.d > 2 * canonical::kSlots) {
+            return launch.template operator()<DirectLoads::Staged4>();
+        }
+    }
+    launch.template operator()<DirectLoads::Own>();
 }
 
 template <Metric kMetric, int kQueries>

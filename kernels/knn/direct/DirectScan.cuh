@@ -4,33 +4,75 @@
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/direct/DirectParams.h"
+#include "kernels/knn/direct/StagedVectors.cuh"
 
 namespace faiss_bits {
 
-/// Eight lanes, one for each slot of the sums, have eight vectors at a time:
-/// each ends with the distance of one of them.
-template <Metric kMetric, int kQueries, class T>
-class DirectScan {
+/// How vectors come: each lane reads its own from memory, or the warp copies
+/// them to shared memory, 16 or 4 bytes at a time.
+enum class DirectLoads { Own, Staged16, Staged4 };
+
+/// The slots of one vector and some queries.
+template <Metric kMetric, int kQueries>
+struct DirectSums {
     using Terms = canonical::Terms<kMetric>;
-    static constexpr int kSums = Terms::kSums;
-    static constexpr int kVectors = kPairLanes;          // of a group of lanes
-    static constexpr int kAhead = kQueries == 1 ? 4 : 2; // loads of a vector
+    static constexpr int kSlots = canonical::kSlots;
+
+    double sums[kQueries][Terms::kSums][kSlots] = {};
+
+    /// The term of a component of slot `slot`; the queries' lie `stride` apart.
+    __device__ __forceinline__ void add(
+            int slot,
+            float value,
+            const double* query,
+            int stride) {
+#pragma unroll
+        for (int q = 0; q < kQueries; ++q) {
+            double slots[Terms::kSums];
+#pragma unroll
+            for (int j = 0; j < Terms::kSums; ++j) {
+                slots[j] = sums[q][j][slot];
+            }
+            Terms::add(
+                    slots,
+                    double(value),
+                    query[q * stride],
+                    canonical::Power{});
+#pragma unroll
+            for (int j = 0; j < Terms::kSums; ++j) {
+                sums[q][j][slot] = slots[j];
+            }
+        }
+    }
+};
+
+/// A warp at work: a lane a vector.
+template <Metric kMetric, int kQueries, class T, DirectLoads kLoads>
+class DirectScan {
+    using Sums = DirectSums<kMetric, kQueries>;
+    static constexpr bool kStaged = kLoads != DirectLoads::Own;
 
    public:
+    using Stages = StagedVectors<T, kLoads == DirectLoads::Staged4 ? 4 : 16>;
+    /// Shared memory of a warp.
+    static constexpr size_t kWarpBytes = kStaged ? Stages::kWarpBytes : 0;
+
     /// Components of a query in shared memory, with zeros behind.
-    static constexpr int kStep = kPairLanes * 4;
     BITS_HOST_DEVICE static int paddedDims(int d) {
+        constexpr int kStep = Stages::kDims;
         return (d + kStep - 1) / kStep * kStep;
     }
 
     __device__ DirectScan(
             const DirectScanParams& params,
             const double* queries,
+            void* stages,
             uint32_t firstRow)
             : params_(params.search),
               out_(params.out),
               vectors_(static_cast<const T*>(params.search.vectors.data)),
               queries_(queries),
+              stages_{static_cast<T*>(stages)},
               firstRow_(firstRow) {}
 
     /// The keys of a group and its least, by a warp. Returns the number of
@@ -41,13 +83,9 @@ class DirectScan {
         for (int q = 0; q < kQueries; ++q) {
             least[q] = kNoEntry;
         }
-        uint32_t present = 0;
-        const uint32_t units = 1u << out_.logUnits;
-        for (uint32_t u = 0; u < units; ++u) {
-            const int64_t place =
-                    ((int64_t(group) << out_.logUnits) + u) * kDirectUnit;
-            present += runUnit(place, least);
-        }
+        const int64_t first = (int64_t(group) << out_.logUnits) * kDirectUnit;
+        const uint32_t present =
+                kStaged ? runStaged(first, least) : runOwn(first, least);
 #pragma unroll
         for (int q = 0; q < kQueries; ++q) {
             least[q] = leastOfWarp(least[q]);
@@ -60,8 +98,10 @@ class DirectScan {
     }
 
    private:
-    /// The vector at a place; -1 if there is none, or it is not allowed.
-    __device__ __forceinline__ int32_t vectorAt(int64_t place) const {
+    /// This lane's vector of the unit at a place; -1 if there is none, or it is
+    /// not allowed.
+    __device__ __forceinline__ int32_t vectorOf(int64_t unit) const {
+        const int64_t place = unit + threadIdx.x % kWarpSize;
         if (place >= out_.places) {
             return -1;
         }
@@ -72,134 +112,155 @@ class DirectScan {
         return allowed ? vector : -1;
     }
 
+    /// Unit by unit from memory to registers.
     __device__ __forceinline__ uint32_t
-    runUnit(int64_t first, uint64_t (&least)[kQueries]) const {
-        const int lane = threadIdx.x % kWarpSize;
-        const int32_t vector = vectorAt(first + lane);
-        const unsigned all = __ballot_sync(kFullWarp, vector >= 0);
-        double sums[kSums][kQueries][kVectors] = {};
-        if (all) {
-            addTerms(vector, sums);
-            addUp(sums);
-        }
-#pragma unroll
-        for (int q = 0; q < kQueries; ++q) {
-            double joined[kSums];
-#pragma unroll
-            for (int j = 0; j < kSums; ++j) {
-                joined[j] = sums[j][q][0];
-            }
-            const uint64_t entry = vector >= 0
-                    ? distanceEntry<kMetric>(
-                              Terms::finish(joined), uint32_t(vector))
-                    : kNoEntry;
-            least[q] = min(least[q], entry);
-            if (firstRow_ + q < params_.rows) {
-                out_.keys[int64_t(firstRow_ + q) * out_.stride + first + lane] =
-                        entryKey(entry);
-            }
-        }
-        return __popc(all);
-    }
-
-    /// The terms of this lane's slot for the vectors of its group, of which
-    /// each lane knows one.
-    __device__ __forceinline__ void addTerms(
-            int32_t vector,
-            double (&sums)[kSums][kQueries][kVectors]) const {
-        const T* x[kVectors];
-        bool any[kVectors];
-#pragma unroll
-        for (int i = 0; i < kVectors; ++i) {
-            const int32_t v = __shfl_sync(kFullWarp, vector, i, kPairLanes);
-            any[i] = v >= 0;
-            x[i] = vectors_ +
-                    int64_t(any[i] ? v : 0) * params_.vectors.rowStride;
-        }
+    runOwn(int64_t first, uint64_t (&least)[kQueries]) const {
+        constexpr int kAhead = 8; // loads in flight
         const int d = params_.d;
         const int padded = paddedDims(d);
-        const int slot = threadIdx.x % kPairLanes;
-        for (int begin = 0; begin < d; begin += kPairLanes * kAhead) {
-            float xs[kAhead][kVectors];
+        const uint32_t units = 1u << out_.logUnits;
+        uint32_t present = 0;
+        for (uint32_t u = 0; u < units; ++u) {
+            const int64_t unit = first + u * kDirectUnit;
+            const int32_t vector = vectorOf(unit);
+            const T* x = vectors_ +
+                    int64_t(max(vector, 0)) * params_.vectors.rowStride;
+            Sums sums;
+            for (int c = 0; c < d; c += kAhead) {
+                float values[kAhead];
 #pragma unroll
-            for (int a = 0; a < kAhead; ++a) {
-                const int c = begin + a * kPairLanes + slot;
-#pragma unroll
-                for (int i = 0; i < kVectors; ++i) {
-                    xs[a][i] = c < d && any[i] ? toFloat(x[i][c]) : 0.0f;
-                }
-            }
-#pragma unroll
-            for (int a = 0; a < kAhead; ++a) {
-                const int c = begin + a * kPairLanes;
-                if (c >= d) {
-                    break;
-                }
-                double query[kQueries];
-#pragma unroll
-                for (int q = 0; q < kQueries; ++q) {
-                    query[q] = queries_[q * padded + c + slot];
+                for (int i = 0; i < kAhead; ++i) {
+                    values[i] =
+                            vector >= 0 && c + i < d ? toFloat(x[c + i]) : 0.0f;
                 }
                 // Components beyond d are zeros, which no sum notices.
 #pragma unroll
-                for (int i = 0; i < kVectors; ++i) {
-                    const double value = xs[a][i];
+                for (int i = 0; i < kAhead; ++i) {
+                    sums.add(i, values[i], queries_ + c + i, padded);
+                }
+            }
+            present += finishUnit(unit, vector, sums, least);
+        }
+        return present;
+    }
+
+    /// The stages of all units one after another.
+    __device__ __forceinline__ uint32_t
+    runStaged(int64_t first, uint64_t (&least)[kQueries]) const {
+        constexpr int kDims = Stages::kDims;
+        const int d = params_.d;
+        const int padded = paddedDims(d);
+        const int64_t end = first + (int64_t(kDirectUnit) << out_.logUnits);
+        // What is copied next.
+        int64_t nextUnit = first;
+        int nextDim = 0;
+        int nextStage = 0;
+        int32_t nextVector = vectorOf(nextUnit);
+        const auto copyNext = [&] {
+            if (nextUnit < end) {
+                stages_.copy(
+                        nextStage,
+                        vectors_,
+                        params_.vectors.rowStride,
+                        nextDim,
+                        d,
+                        nextVector);
+                nextStage =
+                        nextStage + 1 == Stages::kStages ? 0 : nextStage + 1;
+                nextDim += kDims;
+                if (nextDim >= d) {
+                    nextDim = 0;
+                    nextUnit += kDirectUnit;
+                    nextVector = vectorOf(nextUnit);
+                }
+            }
+            Stages::endCopy();
+        };
 #pragma unroll
-                    for (int q = 0; q < kQueries; ++q) {
-                        double slots[kSums];
+        for (int i = 0; i < Stages::kStages - 1; ++i) {
+            copyNext();
+        }
+        uint32_t present = 0;
+        int stage = 0;
+        for (int64_t unit = first; unit < end; unit += kDirectUnit) {
+            Sums sums;
+            for (int begin = 0; begin < d; begin += kDims) {
+                Stages::wait();
+                // To the stage that all lanes have left.
+                copyNext();
 #pragma unroll
-                        for (int j = 0; j < kSums; ++j) {
-                            slots[j] = sums[j][q][i];
-                        }
-                        Terms::add(slots, value, query[q], canonical::Power{});
-#pragma unroll
-                        for (int j = 0; j < kSums; ++j) {
-                            sums[j][q][i] = slots[j];
-                        }
+                for (int c = 0; c < kDims; c += Sums::kSlots) {
+                    if (begin + c < d) {
+                        addSlots(stage, c, begin, padded, sums);
                     }
                 }
+                stage = stage + 1 == Stages::kStages ? 0 : stage + 1;
+            }
+            present += finishUnit(unit, vectorOf(unit), sums, least);
+        }
+        // The next group begins with the first stage.
+        __syncwarp();
+        return present;
+    }
+
+    /// Components begin + c .. begin + c + 7.
+    __device__ __forceinline__ void addSlots(
+            int stage,
+            int c,
+            int begin,
+            int padded,
+            Sums& sums) const {
+        constexpr int kPack = Stages::kPack;
+#pragma unroll
+        for (int i = 0; i < Sums::kSlots; i += kPack) {
+            float values[kPack];
+            stages_.read(stage, c + i, values);
+#pragma unroll
+            for (int j = 0; j < kPack; ++j) {
+                sums.add(
+                        i + j, values[j], queries_ + begin + c + i + j, padded);
             }
         }
     }
 
-    /// Slots 0 and 4, then 2 and 6 to them, then the odd ones: at each step a
-    /// lane hands half of its vectors to its partner. What is left, the first,
-    /// is of the vector that the lane knew.
-    __device__ __forceinline__ static void addUp(
-            double (&sums)[kSums][kQueries][kVectors]) {
+    /// The keys of a unit.
+    __device__ __forceinline__ uint32_t finishUnit(
+            int64_t unit,
+            int32_t vector,
+            const Sums& sums,
+            uint64_t (&least)[kQueries]) const {
 #pragma unroll
-        for (int half = kVectors / 2; half >= 1; half /= 2) {
-            const bool upper = threadIdx.x & half;
-#pragma unroll
-            for (int j = 0; j < kSums; ++j) {
-#pragma unroll
-                for (int q = 0; q < kQueries; ++q) {
-#pragma unroll
-                    for (int i = 0; i < half; ++i) {
-                        double& low = sums[j][q][i];
-                        const double high = sums[j][q][i + half];
-                        const double other = __shfl_xor_sync(
-                                kFullWarp, upper ? low : high, half);
-                        low = Terms::join(upper ? high : low, other);
-                    }
-                }
+        for (int q = 0; q < kQueries; ++q) {
+            const uint64_t entry = vector >= 0
+                    ? distanceEntry<kMetric>(
+                              canonical::joinSlots<typename Sums::Terms>(
+                                      sums.sums[q]),
+                              uint32_t(vector))
+                    : kNoEntry;
+            least[q] = min(least[q], entry);
+            if (firstRow_ + q < params_.rows) {
+                out_
+                        .keys[int64_t(firstRow_ + q) * out_.stride + unit +
+                              threadIdx.x % kWarpSize] = entryKey(entry);
             }
         }
+        return __popc(__ballot_sync(kFullWarp, vector >= 0));
     }
 
     const CertifiedParams& params_;
     const DirectKeys& out_;
     const T* vectors_;
-    const double* queries_; // [kQueries, paddedDims(d)] in shared memory
+    const double* queries_; // [kQueries, paddedDims(d)]
+    const Stages stages_;
     const uint32_t firstRow_;
 };
 
 /// A warp a group; kQueries queries a block (y).
-template <Metric kMetric, int kQueries, class T>
+template <Metric kMetric, int kQueries, class T, DirectLoads kLoads>
 __global__ __launch_bounds__(128) void directScanKernel(
         const __grid_constant__ DirectScanParams params) {
-    using Scan = DirectScan<kMetric, kQueries, T>;
-    extern __shared__ double queries[];
+    using Scan = DirectScan<kMetric, kQueries, T, kLoads>;
+    extern __shared__ __align__(16) double queries[];
     allowNext();
     waitForPrevious();
     const CertifiedParams& search = params.search;
@@ -214,10 +275,12 @@ __global__ __launch_bounds__(128) void directScanKernel(
     }
     __syncthreads();
     const uint32_t warps = blockDim.x / kWarpSize;
-    const Scan scan(params, queries, firstRow);
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    auto* stages = reinterpret_cast<uint8_t*>(queries + kQueries * padded) +
+            warp * Scan::kWarpBytes;
+    const Scan scan(params, queries, stages, firstRow);
     uint32_t scored = 0;
-    for (uint32_t group = blockIdx.x * warps + threadIdx.x / kWarpSize;
-         group < params.out.groups;
+    for (uint32_t group = blockIdx.x * warps + warp; group < params.out.groups;
          group += gridDim.x * warps) {
         scored += scan.run(group);
     }
