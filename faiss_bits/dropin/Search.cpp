@@ -29,11 +29,6 @@ std::string leftByShape(const SearchRequest& r) {
     if (!r.vectors.isDense || !r.queries.isDense || !r.outputsAreDense) {
         return "searches of tensors with gaps between their rows";
     }
-    if (r.queries.count > kFewQueries &&
-        r.queries.count < kLeastQueriesWithCopy) {
-        return "searches of " + std::to_string(kFewQueries + 1) + " to " +
-                std::to_string(kLeastQueriesWithCopy - 1) + " queries";
-    }
     if (!r.vectors.rowMajor && r.vectors.d > kMostColumnDims) {
         return "searches of column-major vectors of more than " +
                 std::to_string(kMostColumnDims) + " dimensions";
@@ -106,6 +101,11 @@ std::string search(
     const FlatKnnPlan plan = planFlatKnn(problem, SIZE_MAX);
     if (plan.method) {
         return few;
+    }
+    if (!plan.direct && r.queries.count > kFewQueries &&
+        r.queries.count < kLeastQueriesWithCopy) {
+        return "searches of " + std::to_string(kFewQueries + 1) + " to " +
+                std::to_string(kLeastQueriesWithCopy - 1) + " queries";
     }
     cublasHandle_t handle = plan.fused && plan.fused->sampling
             ? cublasLtOf(original)

@@ -85,10 +85,11 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
     if (!hasImage_) {
         // A plan takes the host some time: last of what small searches ask.
         const bool isSmall = batchOf(p) <= kFewQueries;
-        if (isSmall && !searchImageHelpsFew(p)) {
+        const bool helps = searchImageHelps(p);
+        if (isSmall && !helps) {
             return;
         }
-        if ((!planNearest(p, SIZE_MAX) && !planFused(p, SIZE_MAX)) ||
+        if ((!planNearest(p, SIZE_MAX) && !(helps && planFused(p, SIZE_MAX))) ||
             (isSmall && ++smallSearches_ < kWorthAnImage)) {
             return;
         }

@@ -115,7 +115,8 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 /// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it, so that one of cuBLASLt serves. A
-///          plan that is `nearest`, or fused without `sampling`, needs none
+///          plan that is `direct` or `nearest`, or fused without `sampling`,
+///          needs none
 /// Memory   any workspace of at least flatKnnWorkspaceBytes(problem, 0) bytes:
 ///          a few MiB for k <= kMaxSelectK; beyond it about 100 k, or 6 n +
 ///          16 min(k, n) where that is less; and 4 bytes for every norm that
@@ -128,9 +129,13 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          sample, and for more than 16 queries without a searchImage
 ///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
 ///          for each of up to 131,072 queries; and for a list that is searched by its part
-///          of the image numAllowed (2 d + 36)
+///          of the image numAllowed (2 d + 36);
+///          for few pairs up to 64 MiB for their keys
 /// Errors   throws Error on a bad argument (named) or a failed launch
-/// Cost     few queries: one read of the vectors; else 2 q n d operations, of
+/// Cost     few pairs, and on GPUs of fast float64 one query in few dimensions:
+///          one read of the vectors and three operations of float64 for each
+///          component of a pair (kernels/knn/direct/DirectKnn.h); few queries:
+///          one read of the vectors; else 2 q n d operations, of
 ///          fp16 tensor cores where no matrix is needed, and of fp32 with one
 ///          write and one read of the q x n distances; for k > kMaxSelectK
 ///          some reads more (docs/algorithms.md). With a list, of the allowed

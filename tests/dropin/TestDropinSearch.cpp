@@ -31,17 +31,34 @@ TEST_F(DropinSearchSmall, EveryPath) {
 // With fewer vectors, for that k, FAISS's own function runs.
 TEST_F(DropinSearch, BothSidesOfTheLeastNumberOfVectors) {
     for (bool isL2 : {true, false}) {
-        for (int64_t q : {1, 128}) {
+        for (int64_t q : {16, 128}) {
             for (int k : {1, 10, 512, 513, 1000, 2048}) {
                 SearchCase c;
                 c.isL2 = isL2;
                 c.q = q;
-                c.d = 20;
+                c.d = q == 16 ? 800 : 300; // too many pairs for all distances
                 c.k = k;
                 c.n = std::max(8192, 16 * k);
                 expectSearches(c, Hard::Bytes);
                 --c.n;
                 expectLeft(c);
+            }
+        }
+    }
+}
+
+/// Canonical distances of all pairs, whatever the number of queries.
+TEST_F(DropinSearch, FewPairs) {
+    for (bool isL2 : {true, false}) {
+        for (int64_t q : {1, 16, 17, 50, 128}) {
+            for (int k : {1, 10, 700}) {
+                SearchCase c;
+                c.isL2 = isL2;
+                c.n = 1000;
+                c.d = 20;
+                c.q = q;
+                c.k = k;
+                expectSearches(c, Hard::Bytes);
             }
         }
     }
@@ -78,6 +95,8 @@ TEST_F(DropinSearch, BothSidesOfTheNumbersOfQueries) {
         for (int64_t q : {17, 127}) {
             SearchCase c;
             c.isL2 = isL2;
+            c.n = 30000;
+            c.d = 200;
             c.q = q;
             expectLeft(c);
         }

@@ -1,18 +1,23 @@
 #include "kernels/knn/direct/DirectLaunch.h"
-#include "kernels/survivors/FinishRows.cuh"
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/survivors/RowFinish.cuh"
 #include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits {
 
 namespace {
 
-/// Entries of a list that are staged in shared memory.
+/// Entries that shared memory has room for beside those of the sort; and the
+/// groups whose least it has room for, as they are asked for three times.
 constexpr uint32_t kMostStaged = 2048;
+constexpr uint32_t kMostStagedGroups = 16384;
 
-/// Lists of the entries that are not above the k-th least of the groups: those
-/// lie in as many groups, whatever the data.
+/// The entries that are not above the k-th least of the groups: those lie in as
+/// many groups, whatever the data.
 template <int kThreads>
-struct NearGroups {
+struct NearEntries {
     using Params = DirectFinishParams;
     using Narrow = BlockNarrow<kThreads>;
 
@@ -23,14 +28,16 @@ struct NearGroups {
         uint32_t count;
     };
 
-    __device__ static bool isNeeded(const Params&, uint32_t) {
-        return true;
-    }
+    SharedStorage& shared;
 
-    __device__ static void run(
-            SharedStorage& shared,
-            const Params& params,
-            uint32_t row) {
+    /// Finds them; afterwards they are the first `count` of `staged`, if that
+    /// is no more than kMostStaged, and else of the row's list in memory. Some
+    /// limit that k of them, if there are so many, are not above is returned.
+    __device__ __forceinline__ uint64_t
+    find(const Params& params,
+         uint32_t row,
+         uint64_t* staged,
+         uint64_t* stagedLeast) {
         if (threadIdx.x == 0) {
             shared.numNear = 0;
             shared.count = 0;
@@ -38,7 +45,11 @@ struct NearGroups {
         __syncthreads();
         const uint64_t* least =
                 params.direct.least + size_t(row) * params.direct.groups;
-        uint64_t limit = limitOf(shared, params, least);
+        if (params.staged) {
+            stage(least, params.direct.groups, stagedLeast);
+            least = stagedLeast;
+        }
+        uint64_t limit = limitOf(params, least);
         forEachLeast(
                 least, params.direct.groups, [&](uint32_t group, uint64_t e) {
                     if (e <= limit) {
@@ -49,13 +60,16 @@ struct NearGroups {
         if (shared.numNear < uint32_t(params.k)) {
             limit = kNoEntry - 1; // of all that there are
         }
-        collect(shared, params, row, limit);
+        uint64_t* list = params.survivors + size_t(row) * params.capacity;
+        collect(params, row, limit, staged, list);
         __syncthreads();
-        if (threadIdx.x == 0) {
-            params.counts[row] = shared.count;
-            params.limits[row] = limit;
+        if (shared.count > kMostStaged) {
+            for (uint32_t i = threadIdx.x; i < kMostStaged; i += kThreads) {
+                list[i] = staged[i];
+            }
+            __syncthreads();
         }
-        __syncthreads();
+        return limit;
     }
 
    private:
@@ -83,13 +97,34 @@ struct NearGroups {
         }
     }
 
+    __device__ __forceinline__ static void stage(
+            const uint64_t* least,
+            uint32_t groups,
+            uint64_t* to) {
+        constexpr int kChunk = 8;
+        for (uint32_t at = threadIdx.x; at < groups; at += kThreads * kChunk) {
+            uint64_t chunk[kChunk];
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                const uint32_t from = at + i * kThreads;
+                chunk[i] = from < groups ? least[from] : kNoEntry;
+            }
+#pragma unroll
+            for (int i = 0; i < kChunk; ++i) {
+                const uint32_t from = at + i * kThreads;
+                if (from < groups) {
+                    to[from] = chunk[i];
+                }
+            }
+        }
+        __syncthreads();
+    }
+
     /// An entry that k of all and few of the groups' least are not above; one
     /// that none is above if there are not that many groups. With fewer than k
     /// that are there, the greatest.
-    __device__ __forceinline__ static uint64_t limitOf(
-            SharedStorage& shared,
-            const Params& params,
-            const uint64_t* least) {
+    __device__ __forceinline__ uint64_t
+    limitOf(const Params& params, const uint64_t* least) {
         const uint32_t k = uint32_t(params.k);
         if (params.direct.groups <= k) {
             return kNoEntry - 1;
@@ -103,20 +138,20 @@ struct NearGroups {
         return Narrow{shared.narrow}.limit(forEach, k, params.mostNear);
     }
 
-    /// The entries of the near groups, to the row's list.
-    __device__ __forceinline__ static void collect(
-            SharedStorage& shared,
+    /// The entries of the near groups: the first ones to shared memory.
+    __device__ __forceinline__ void collect(
             const Params& params,
             uint32_t row,
-            uint64_t limit) {
+            uint64_t limit,
+            uint64_t* staged,
+            uint64_t* list) {
         // Four keys at a time.
         const uint32_t logFours = params.direct.logUnits + 3;
         static_assert(kDirectUnit == 4 << 3);
         const auto* keys = reinterpret_cast<const uint4*>(
                 params.direct.keys + size_t(row) * params.direct.stride);
-        uint64_t* list = params.survivors + size_t(row) * params.capacity;
         const uint32_t fours = shared.numNear << logFours;
-        constexpr int kChunk = 4;
+        constexpr int kChunk = kThreads == 1024 ? 4 : 8;
         for (uint32_t at = threadIdx.x; at < fours; at += kThreads * kChunk) {
             uint4 chunk[kChunk];
             uint32_t places[kChunk];
@@ -149,7 +184,9 @@ struct NearGroups {
                                     : place);
                     if (entry <= limit) {
                         const uint32_t to = atomicAdd(&shared.count, 1);
-                        if (to < params.capacity) {
+                        if (to < kMostStaged) {
+                            staged[to] = entry;
+                        } else if (to < params.capacity) {
                             list[to] = entry;
                         }
                     }
@@ -159,13 +196,76 @@ struct NearGroups {
     }
 };
 
+/// A block a query. In shared memory: storage, the room of the sort, and what
+/// is staged.
+template <int kThreads, int kRoom>
+struct DirectFinish {
+    using Finish = RowFinish<float, DirectFinishParams, kThreads, kRoom>;
+    using Near = NearEntries<kThreads>;
+
+    union SharedStorage {
+        typename Finish::SharedStorage finish;
+        typename Near::SharedStorage near;
+    };
+
+    static constexpr size_t kStorageWords = (sizeof(SharedStorage) + 7) / 8;
+    static constexpr size_t kBytes =
+            8 * (kStorageWords + Finish::kRoomWords + kMostStaged);
+
+    __device__ static void run(
+            const DirectFinishParams& params,
+            uint32_t row,
+            uint64_t* memory) {
+        auto& shared = *reinterpret_cast<SharedStorage*>(memory);
+        uint64_t* room = memory + kStorageWords;
+        uint64_t* staged = room + Finish::kRoomWords;
+        const uint64_t limit = Near{shared.near}.find(
+                params, row, staged, staged + kMostStaged);
+        const uint32_t count = min(shared.near.count, params.capacity);
+        __syncthreads(); // the storage is the other's
+        Finish{shared.finish}.run(
+                params,
+                row,
+                count <= kMostStaged
+                        ? staged
+                        : params.survivors + size_t(row) * params.capacity,
+                count,
+                limit,
+                room);
+    }
+};
+
+template <int kThreads, int kRoom>
+__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+        directFinishKernel(const __grid_constant__ DirectFinishParams params) {
+    extern __shared__ uint64_t memory[];
+    allowNext();
+    waitForPrevious();
+    DirectFinish<kThreads, kRoom>::run(params, blockIdx.x, memory);
+}
+
 template <int kThreads, int kRoom>
 void launchFinish(
         const DirectFinishParams& params,
         unsigned rows,
         cudaStream_t stream) {
-    launchFinishKernel<float, NearGroups<kThreads>, kThreads, kRoom>(
-            params, rows, stream);
+    const auto kernel = directFinishKernel<kThreads, kRoom>;
+    constexpr size_t kBytes = DirectFinish<kThreads, kRoom>::kBytes;
+    DirectFinishParams p = params;
+    size_t bytes = 0;
+    // More than one for each thread.
+    if (p.direct.groups > kThreads && p.direct.groups <= kMostStagedGroups) {
+        const size_t wanted = kBytes + sizeof(uint64_t) * p.direct.groups;
+        bytes = allowSharedBytes(kernel, wanted);
+        p.staged = bytes == wanted;
+    }
+    launchAfterPrevious(
+            kernel,
+            rows,
+            kThreads,
+            p.staged ? bytes : allowSharedBytes(kernel, kBytes),
+            stream,
+            p);
 }
 
 } // namespace
@@ -176,7 +276,6 @@ void launchDirectFinish(
         cudaStream_t stream) {
     DirectFinishParams p = params;
     p.mostNear = mostNearGroups(uint32_t(p.k));
-    p.staged = std::min(p.capacity, kMostStaged);
     const auto launch = p.k <= 32 ? launchFinish<512, 64>
             : p.k <= 512          ? launchFinish<512, 512>
             : p.k <= 1024         ? launchFinish<1024, 1024>

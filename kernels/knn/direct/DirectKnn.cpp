@@ -64,8 +64,6 @@ struct DirectScratch {
     uint32_t* keys = nullptr;
     uint64_t* least = nullptr;
     uint64_t* lists = nullptr;
-    uint32_t* counts = nullptr;
-    uint64_t* limits = nullptr;
 
     DirectScratch(
             const FlatKnnProblem& p,
@@ -75,8 +73,6 @@ struct DirectScratch {
         keys = slices.take<uint32_t>(rows * plan.stride);
         least = slices.take<uint64_t>(rows * plan.groups);
         lists = slices.take<uint64_t>(rows * plan.capacity);
-        counts = slices.take<uint32_t>(rows);
-        limits = slices.take<uint64_t>(rows);
         certified.take(p, 0, p.numQueries, slices);
     }
 };
@@ -115,7 +111,7 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     if (!isFew) {
         other += 38 + q * places * (2e-6 + d / 100e6) / part;
     } else if (
-            withImage && canUseSearchImage(p) && searchImageHelpsFew(p) &&
+            withImage && canUseSearchImage(p) && searchImageHelps(p) &&
             places > n / 4) {
         const bool addsNorms = p.metric == Metric::L2;
         other += (addsNorms ? 36 : 27) +
@@ -197,8 +193,6 @@ void runDirect(
     static_cast<ResultParams&>(finish) = makeResultParams(output, p.numVectors);
     finish.direct = scan.out;
     finish.survivors = scratch.lists;
-    finish.counts = scratch.counts;
-    finish.limits = scratch.limits;
     finish.capacity = plan.capacity;
     launchDirectFinish(finish, unsigned(p.numQueries), stream);
 }

@@ -48,6 +48,12 @@ void launchDirectScanOf(
     };
     if (StagedVectors<T, 16>::canTake(
                 vectors.data, vectors.rowStride, params.search.d)) {
+        // Several queries leave no registers for the next unit.
+        if constexpr (kQueries == 1) {
+            if (params.search.d <= kMostPackedDims) {
+                return launch.template operator()<DirectLoads::Packed>();
+            }
+        }
         return launch.template operator()<DirectLoads::Staged16>();
     }
     if constexpr (sizeof(T) == 4) {

@@ -37,6 +37,7 @@ struct DirectScanParams {
 struct DirectFinishParams : FinishParams {
     DirectKeys direct;
     uint32_t mostNear = 0; // mostNearGroups(k)
+    bool staged = false;   // shared memory has room for all groups' least
 };
 
 } // namespace faiss_bits

@@ -8,9 +8,13 @@
 
 namespace faiss_bits {
 
-/// How vectors come: each lane reads its own from memory, or the warp copies
-/// them to shared memory, 16 or 4 bytes at a time.
-enum class DirectLoads { Own, Staged16, Staged4 };
+/// How vectors come: each lane reads its own from memory, component by
+/// component or, where it is short, 16 bytes at a time; or the warp copies them
+/// to shared memory, 16 or 4 bytes at a time.
+enum class DirectLoads { Own, Packed, Staged16, Staged4 };
+
+/// Dimensions that Packed takes at most.
+constexpr int kMostPackedDims = 16;
 
 /// The slots of one vector and some queries.
 template <Metric kMetric, int kQueries>
@@ -50,7 +54,9 @@ struct DirectSums {
 template <Metric kMetric, int kQueries, class T, DirectLoads kLoads>
 class DirectScan {
     using Sums = DirectSums<kMetric, kQueries>;
-    static constexpr bool kStaged = kLoads != DirectLoads::Own;
+    static constexpr bool kPacked = kLoads == DirectLoads::Packed;
+    static constexpr bool kStaged =
+            kLoads == DirectLoads::Staged16 || kLoads == DirectLoads::Staged4;
 
    public:
     using Stages = StagedVectors<T, kLoads == DirectLoads::Staged4 ? 4 : 16>;
@@ -84,8 +90,9 @@ class DirectScan {
             least[q] = kNoEntry;
         }
         const int64_t first = (int64_t(group) << out_.logUnits) * kDirectUnit;
-        const uint32_t present =
-                kStaged ? runStaged(first, least) : runOwn(first, least);
+        const uint32_t present = kStaged ? runStaged(first, least)
+                : kPacked                ? runPacked(first, least)
+                                         : runOwn(first, least);
 #pragma unroll
         for (int q = 0; q < kQueries; ++q) {
             least[q] = leastOfWarp(least[q]);
@@ -137,6 +144,59 @@ class DirectScan {
 #pragma unroll
                 for (int i = 0; i < kAhead; ++i) {
                     sums.add(i, values[i], queries_ + c + i, padded);
+                }
+            }
+            present += finishUnit(unit, vector, sums, least);
+        }
+        return present;
+    }
+
+    /// The next unit's vectors are on their way meanwhile.
+    __device__ __forceinline__ uint32_t
+    runPacked(int64_t first, uint64_t (&least)[kQueries]) const {
+        constexpr int kPack = Stages::kPack;
+        constexpr int kPacks = kMostPackedDims / kPack;
+        const int d = params_.d;
+        const int padded = paddedDims(d);
+        const int64_t end = first + (int64_t(kDirectUnit) << out_.logUnits);
+        uint4 next[kPacks];
+        int32_t nextVector = -1;
+        const auto load = [&](int64_t unit) {
+            nextVector = unit < end ? vectorOf(unit) : -1;
+            const T* x = vectors_ +
+                    int64_t(max(nextVector, 0)) * params_.vectors.rowStride;
+#pragma unroll
+            for (int i = 0; i < kPacks; ++i) {
+                next[i] = nextVector >= 0 && i * kPack < d
+                        ? reinterpret_cast<const uint4*>(x)[i]
+                        : make_uint4(0, 0, 0, 0);
+            }
+        };
+        load(first);
+        uint32_t present = 0;
+        for (int64_t unit = first; unit < end; unit += kDirectUnit) {
+            uint4 packs[kPacks];
+#pragma unroll
+            for (int i = 0; i < kPacks; ++i) {
+                packs[i] = next[i];
+            }
+            const int32_t vector = nextVector;
+            load(unit + kDirectUnit);
+            Sums sums;
+#pragma unroll
+            for (int i = 0; i < kPacks; ++i) {
+                if (i * kPack < d) {
+                    float values[kPack];
+                    Stages::unpack(packs[i], values);
+#pragma unroll
+                    for (int j = 0; j < kPack; ++j) {
+                        const int c = i * kPack + j;
+                        sums.add(
+                                c % Sums::kSlots,
+                                values[j],
+                                queries_ + c,
+                                padded);
+                    }
                 }
             }
             present += finishUnit(unit, vector, sums, least);

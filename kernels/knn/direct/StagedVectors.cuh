@@ -88,13 +88,20 @@ struct StagedVectors {
             int stage,
             int first,
             float (&values)[kPack]) const {
+        unpack(*reinterpret_cast<const uint4*>(
+                       memory + stage * kStageValues +
+                       threadIdx.x % kWarpSize * kPitch + first),
+               values);
+    }
+
+    __device__ __forceinline__ static void unpack(
+            const uint4& bits,
+            float (&values)[kPack]) {
         union {
             uint4 bits;
             T values[kPack];
         } pack;
-        pack.bits = *reinterpret_cast<const uint4*>(
-                memory + stage * kStageValues +
-                threadIdx.x % kWarpSize * kPitch + first);
+        pack.bits = bits;
 #pragma unroll
         for (int i = 0; i < kPack; ++i) {
             values[i] = toFloat(pack.values[i]);

@@ -47,9 +47,10 @@ inline idx_t batchOf(const FlatKnnProblem& problem) {
 /// Whether searches of such vectors may use a SearchImage.
 bool canUseSearchImage(const FlatKnnProblem& problem);
 
-/// Whether one that is there makes a search of few queries faster: it halves
-/// what is read, but has 32 bytes a vector beside the components.
-bool searchImageHelpsFew(const FlatKnnProblem& problem);
+/// Whether fused searches with one are faster than without: not in one to three
+/// dimensions; and for few queries it halves what is read, but has 32 bytes a
+/// vector beside the components.
+bool searchImageHelps(const FlatKnnProblem& problem);
 
 /// Whether a scan on tensor cores copies the allowed vectors together and reads
 /// nothing else: there is a list, of a part of the vectors that makes it worth

@@ -65,13 +65,19 @@ bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
             listPays(p, distanceMethodFor(p), p.numQueries);
 }
 
+/// Lists are no shorter: what passes is more where vectors lie closer together
+/// than 16 bits tell apart, and to search a query again costs more than memory.
+constexpr uint32_t kLeastCapacity = 4096;
+
 /// Vectors not above the rank'th of a sample: rank / share, with a deviation of
 /// the root of the rank over it; and what the bound lets through beside them.
 uint32_t roomFor(uint32_t rank, double share, idx_t n) {
     const double expected =
             (rank + rank / 8 + 6 * std::sqrt(double(rank)) + 8) / share;
+    const double room = std::ceil(1.25 * expected / 32) * 32;
     return uint32_t(std::min<double>(
-            double((n + 31) / 32 * 32), std::ceil(1.25 * expected / 32) * 32));
+            double((n + 31) / 32 * 32),
+            std::max<double>(room, kLeastCapacity)));
 }
 
 /// Samples, ranks and lists.
@@ -104,8 +110,7 @@ void planSamples(FusedPlan& plan, const FlatKnnProblem& p) {
         if (listed <= kMostSecondEntries && rank / share < kWorth * passing) {
             plan.secondSamples = second;
             plan.secondRank = rank;
-            plan.capacity = std::max(
-                    kMostSecondEntries, roomFor(rank, share, p.numVectors));
+            plan.capacity = roomFor(rank, share, p.numVectors);
             return;
         }
     }

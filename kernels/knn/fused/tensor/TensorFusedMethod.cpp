@@ -201,9 +201,8 @@ class TensorFusedScan : public FusedScan {
 };
 
 bool takes(const FlatKnnProblem& p) {
-    return canUseSearchImage(p) &&
-            (batchOf(p) > kFewQueries ||
-             (p.searchImage && searchImageHelpsFew(p)));
+    return canUseSearchImage(p) && searchImageHelps(p) &&
+            (batchOf(p) > kFewQueries || p.searchImage);
 }
 
 /// Of few queries a second scan is all latency.
@@ -237,10 +236,13 @@ bool canUseSearchImage(const FlatKnnProblem& p) {
             hasTensorScan(TensorScanKernel::Auto, p.device);
 }
 
-bool searchImageHelpsFew(const FlatKnnProblem& p) {
-    constexpr int kLeastDims = 48;
-    constexpr idx_t kLeastQueries = 4;
-    return p.d >= kLeastDims || batchOf(p) >= kLeastQueries;
+bool searchImageHelps(const FlatKnnProblem& p) {
+    // On a line and in a plane, neighbours are far closer together than 16 bits
+    // tell apart: most of what passes would be no neighbour.
+    constexpr int kLeastDims = 4;
+    constexpr int kLeastDimsOfFew = 48;
+    constexpr idx_t kFew = 3;
+    return p.d >= (batchOf(p) > kFew ? kLeastDims : kLeastDimsOfFew);
 }
 
 const FusedMethod kTensorFusedMethod = {
