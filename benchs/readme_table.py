@@ -3,9 +3,9 @@
 
     benchs/readme_table.py benchs/results/h200 [--readme README.md]
 
-Reads select.json and flat.json of that folder, and kmeans.json where it is
-there, and replaces what stands between
-the two `speed:` marks. No figure of that section is typed by hand.
+Reads select.json and flat.json of that folder, and flat_few_vectors.json and
+kmeans.json where they are there, and replaces what stands between the two
+`speed:` marks. No figure of that section is typed by hand.
 """
 
 import argparse
@@ -127,8 +127,6 @@ def nearest_lines(rows):
                 and cell["n"] < MANY
                 and {"faiss_bits", "faiss_flat"} <= methods.keys()):
             cells[cell["q"], cell["n"], cell["d"]] = methods
-    if not cells:
-        return
     ds = sorted({d for _, _, d in cells})
     yield "| queries | n | " + " | ".join(
         f"d = {d}: faiss_bits, FAISS, ratio" for d in ds) + " |"
@@ -171,12 +169,12 @@ def when(meta):
     return f"{meta['date']}, commit {meta['commit'][:10]}"
 
 
-def nearest_section(flat):
-    lines = list(nearest_lines(flat))
-    if not lines:
+def nearest_section(path):
+    if not path.exists():
         return []
-    return ["The one nearest of few vectors (k = 1), as in k-means and coarse "
-            "quantizers, in the same run:", "", *lines, ""]
+    meta, flat = load(path)
+    return [f"The one nearest of few vectors (k = 1), as in k-means and coarse "
+            f"quantizers ({when(meta)}):", "", *nearest_lines(flat), ""]
 
 
 def kmeans_section(path):
@@ -201,7 +199,7 @@ def section(folder):
         "",
         *flat_lines(flat),
         "",
-        *nearest_section(flat),
+        *nearest_section(folder / "flat_few_vectors.json"),
         *kmeans_section(folder / "kmeans.json"),
         f"k-selection of float rows (`runSelect`; the best of "
         f"{rival_names(select)} in the same run; FAISS is the faster of "

@@ -32,7 +32,7 @@ TEST_F(DropinSearchSmall, EveryPath) {
 TEST_F(DropinSearch, BothSidesOfTheLeastNumberOfVectors) {
     for (bool isL2 : {true, false}) {
         for (int64_t q : {16, 128}) {
-            for (int k : {1, 10, 512, 513, 1000, 2048}) {
+            for (int k : {2, 10, 512, 513, 1000, 2048}) {
                 SearchCase c;
                 c.isL2 = isL2;
                 c.q = q;
