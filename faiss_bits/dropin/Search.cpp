@@ -24,6 +24,19 @@ constexpr idx_t kLeastQueriesWithCopy = 128;
 /// Beyond so many dimensions the scan of few queries wants rows.
 constexpr int kMostColumnDims = 16;
 
+/// Components of all pairs from which on no device computes all distances.
+constexpr double kTooManyPairs = 0x1p28;
+
+/// So many queries that the vectors would be read several times, and so few
+/// that a copy of them is not worth its making; empty if they are not.
+std::string leftByQueries(const SearchRequest& r) {
+    return r.queries.count > kFewQueries &&
+                    r.queries.count < kLeastQueriesWithCopy
+            ? "searches of " + std::to_string(kFewQueries + 1) + " to " +
+                    std::to_string(kLeastQueriesWithCopy - 1) + " queries"
+            : "";
+}
+
 /// What of the shape is better left to FAISS, whatever the plan.
 std::string leftByShape(const SearchRequest& r) {
     if (!r.vectors.isDense || !r.queries.isDense || !r.outputsAreDense) {
@@ -33,7 +46,8 @@ std::string leftByShape(const SearchRequest& r) {
         return "searches of column-major vectors of more than " +
                 std::to_string(kMostColumnDims) + " dimensions";
     }
-    return "";
+    const double pairs = double(r.queries.count) * double(r.vectors.count);
+    return pairs * double(r.vectors.d) >= kTooManyPairs ? leftByQueries(r) : "";
 }
 
 FlatKnnProblem makeProblem(const SearchRequest& r, const Device& device) {
@@ -102,14 +116,12 @@ std::string search(
     if (plan.method) {
         return few;
     }
-    if (!plan.direct && r.queries.count > kFewQueries &&
-        r.queries.count < kLeastQueriesWithCopy) {
-        return "searches of " + std::to_string(kFewQueries + 1) + " to " +
-                std::to_string(kLeastQueriesWithCopy - 1) + " queries";
+    const std::string leftOfPlan = plan.direct ? "" : leftByQueries(r);
+    if (!leftOfPlan.empty()) {
+        return leftOfPlan;
     }
-    cublasHandle_t handle = plan.fused && plan.fused->sampling
-            ? cublasLtOf(original)
-            : nullptr;
+    cublasHandle_t handle =
+            plan.fused && plan.fused->sampling ? cublasLtOf(original) : nullptr;
     const Scratch scratch(device, plan.bytes, stream);
     runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
     dropWorst(r, stream);

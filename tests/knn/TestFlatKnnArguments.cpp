@@ -30,7 +30,7 @@ class FlatKnnArguments : public ::testing::Test {
         good.numQueries = 100;
         good.d = 32;
         good.k = 10;
-        good.device.singleToDouble = 32; // of others nothing is multiplied
+        good.device.singleToDouble = 32; // else few pairs need no handle
         good.vectors = nowhere();
         good.queries = nowhere();
         good.outDistances = nowhere<float>();
