@@ -320,6 +320,18 @@ FlatKnnPlan planTiles(
     }
 }
 
+/// A certified search that needs no matrix, and what plans it.
+template <class Part>
+FlatKnnPlan withoutTiles(
+        std::optional<Part> FlatKnnPlan::*member,
+        std::optional<Part> part) {
+    FlatKnnPlan plan;
+    plan.certified = true;
+    plan.bytes = part->bytes;
+    plan.*member = std::move(part);
+    return plan;
+}
+
 } // namespace
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
@@ -328,27 +340,15 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     if (directPays(p, p.searchImage)) {
-        if (std::optional<DirectPlan> direct = planDirect(p, maxBytes)) {
-            FlatKnnPlan plan;
-            plan.certified = true;
-            plan.bytes = direct->bytes;
-            plan.direct = std::move(direct);
-            return plan;
+        if (std::optional<DirectPlan> part = planDirect(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::direct, std::move(part));
         }
     }
-    if (std::optional<NearestPlan> nearest = planNearest(p, maxBytes)) {
-        FlatKnnPlan plan;
-        plan.certified = true;
-        plan.bytes = nearest->bytes;
-        plan.nearest = std::move(nearest);
-        return plan;
+    if (std::optional<NearestPlan> part = planNearest(p, maxBytes)) {
+        return withoutTiles(&FlatKnnPlan::nearest, std::move(part));
     }
-    if (std::optional<FusedPlan> fused = planFused(p, maxBytes)) {
-        FlatKnnPlan plan;
-        plan.certified = true;
-        plan.bytes = fused->bytes;
-        plan.fused = std::move(fused);
-        return plan;
+    if (std::optional<FusedPlan> part = planFused(p, maxBytes)) {
+        return withoutTiles(&FlatKnnPlan::fused, std::move(part));
     }
     if (listPays(p, distanceMethodFor(p), p.numQueries)) {
         FlatKnnPlan plan = planTiles(p, true, maxBytes);

@@ -74,7 +74,7 @@ struct KnnCase {
         p.queriesRowMajor = queriesRowMajor;
         p.idType = idType;
         p.mode = mode;
-        p.device.singleToDouble = 32; // for TestDirect.cpp is the other
+        p.device.singleToDouble = 32; // few pairs: TestDirect.cpp
         p.device.multiprocessors =
                 multiprocessors ? multiprocessors : multiprocessorCount();
         return p;

@@ -209,21 +209,7 @@ TEST_F(DirectKnn, ManyQueries) {
     EXPECT_FALSE(planOf(of(Metric::L2, 300, 1025, 6, 12)).direct);
 }
 
-/// Small searches, few of a list, and one query in few dimensions.
-TEST_F(DirectKnn, PaysWherePairsAreFew) {
-    const auto pays = [](int64_t n, int64_t q, int d, int k = 10) {
-        CertifiedCase c = of(Metric::L2, n, q, d, k);
-        c.direct = Direct::WhereItPays;
-        return planOf(c).direct.has_value();
-    };
-    EXPECT_TRUE(pays(1 << 20, 1, 16));
-    EXPECT_TRUE(pays(1 << 20, 1, 32, 2048));
-    EXPECT_FALSE(pays(1 << 20, 1, 32, 2049));
-    EXPECT_FALSE(pays(1 << 25, 1, 32));
-    EXPECT_FALSE(pays(1 << 20, 16, 16));
-    EXPECT_TRUE(pays(10000, 16, 128));
-    EXPECT_TRUE(pays(1000, 100, 128));
-    EXPECT_FALSE(pays(10000, 1000, 128));
+TEST_F(DirectKnn, RefusesMetricsOfDearTerms) {
     for (Metric metric : {Metric::Canberra, Metric::Lp}) {
         EXPECT_FALSE(planOf(of(metric, 100, 1, 16, 10)).direct);
     }

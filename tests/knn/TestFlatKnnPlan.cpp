@@ -18,6 +18,8 @@ struct PlanCase {
     int k = 0;
     Metric metric = Metric::L2;
     IdType idType = IdType::Int64;
+    /// Small ones need no candidates (DirectKnn.h), and have no tiles.
+    bool fastDouble = false;
 
     FlatKnnProblem problem() const {
         FlatKnnProblem p;
@@ -27,6 +29,7 @@ struct PlanCase {
         p.d = 16;
         p.k = k;
         p.idType = idType;
+        p.device.singleToDouble = fastDouble ? 2 : 32;
         return p;
     }
 
@@ -34,7 +37,8 @@ struct PlanCase {
         std::ostringstream text;
         text << "n=" << n << " q=" << q << " k=" << k
              << (metric == Metric::L2 ? " L2" : " IP")
-             << (idType == IdType::Int32 ? " ids32" : "");
+             << (idType == IdType::Int32 ? " ids32" : "")
+             << (fastDouble ? " fast double" : "");
         return text.str();
     }
 };
@@ -64,6 +68,9 @@ std::vector<PlanCase> cases() {
                 c.q = q;
                 c.k = int(k);
                 list.push_back(c);
+                c.fastDouble = true;
+                list.push_back(c);
+                c.fastDouble = false;
                 c.metric = Metric::InnerProduct;
                 c.idType = IdType::Int32;
                 list.push_back(c);
@@ -128,6 +135,32 @@ TEST(FlatKnnPlan, TheSizeLeadsToThePlanItCameFrom) {
             ASSERT_EQ(again.slots, plan.slots);
         }
     }
+}
+
+/// Small searches, few of a list, and one query in few dimensions.
+TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
+    const auto isDirect = [](idx_t n, idx_t q, int d, int k = 10) {
+        PlanCase c;
+        c.n = n;
+        c.q = q;
+        c.k = k;
+        c.fastDouble = true;
+        FlatKnnProblem p = c.problem();
+        p.d = d;
+        const bool found = planFlatKnn(p, size_t(1) << 40).direct.has_value();
+        c.fastDouble = false;
+        p.device = c.problem().device;
+        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).direct) << c.describe();
+        return found;
+    };
+    EXPECT_TRUE(isDirect(1 << 20, 1, 16));
+    EXPECT_TRUE(isDirect(1 << 20, 1, 32, 2048));
+    EXPECT_FALSE(isDirect(1 << 20, 1, 32, 2049));
+    EXPECT_FALSE(isDirect(1 << 25, 1, 32));
+    EXPECT_FALSE(isDirect(1 << 20, 16, 16));
+    EXPECT_TRUE(isDirect(10000, 16, 128));
+    EXPECT_TRUE(isDirect(1000, 100, 128));
+    EXPECT_FALSE(isDirect(10000, 1000, 128));
 }
 
 /// Every selection of the run fits the scratch that the plan has set aside.

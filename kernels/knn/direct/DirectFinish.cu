@@ -45,7 +45,7 @@ struct NearEntries {
         __syncthreads();
         const uint64_t* least =
                 params.direct.least + size_t(row) * params.direct.groups;
-        if (params.staged) {
+        if (params.stagesLeast) {
             stage(least, params.direct.groups, stagedLeast);
             least = stagedLeast;
         }
@@ -257,13 +257,13 @@ void launchFinish(
     if (p.direct.groups > kThreads && p.direct.groups <= kMostStagedGroups) {
         const size_t wanted = kBytes + sizeof(uint64_t) * p.direct.groups;
         bytes = allowSharedBytes(kernel, wanted);
-        p.staged = bytes == wanted;
+        p.stagesLeast = bytes == wanted;
     }
     launchAfterPrevious(
             kernel,
             rows,
             kThreads,
-            p.staged ? bytes : allowSharedBytes(kernel, kBytes),
+            p.stagesLeast ? bytes : allowSharedBytes(kernel, kBytes),
             stream,
             p);
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/common/Error.h"
-#include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/fused/FusedKnn.h"

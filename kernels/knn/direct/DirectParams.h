@@ -36,8 +36,8 @@ struct DirectScanParams {
 /// What makes results of them.
 struct DirectFinishParams : FinishParams {
     DirectKeys direct;
-    uint32_t mostNear = 0; // mostNearGroups(k)
-    bool staged = false;   // shared memory has room for all groups' least
+    uint32_t mostNear = 0;    // mostNearGroups(k)
+    bool stagesLeast = false; // shared memory has room for all groups' least
 };
 
 } // namespace faiss_bits

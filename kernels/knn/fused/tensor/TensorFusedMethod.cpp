@@ -237,7 +237,7 @@ bool canUseSearchImage(const FlatKnnProblem& p) {
 }
 
 bool searchImageHelps(const FlatKnnProblem& p) {
-    // On a line and in a plane, neighbours are far closer together than 16 bits
+    // In one to three dimensions neighbours are closer together than 16 bits
     // tell apart: most of what passes would be no neighbour.
     constexpr int kLeastDims = 4;
     constexpr int kLeastDimsOfFew = 48;
