@@ -188,6 +188,11 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
             check(metric, 40, 700, 20, values);
         }
     }
+    for (TensorValues values : {TensorValues::NaNs, TensorValues::Infinities}) {
+        for (int d : {1, 20, 100}) {
+            check(Metric::L2, 40, 700, d, values);
+        }
+    }
     EXPECT_EQ(check(Metric::InnerProduct, 40, 700, 20, TensorValues::NaNs), 0);
     EXPECT_EQ(
             check(Metric::InnerProduct, 40, 700, 20, TensorValues::Infinities),
@@ -261,6 +266,23 @@ TEST_F(NearestKnn, SixteenBits) {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Vectors that float16 makes infinite do not hide those beside them.
+TEST_F(NearestKnn, InfinitiesHideNoOther) {
+    for (Hard kind : {Hard::Infinite, Hard::Mixed}) {
+        for (int d : {3, 40}) {
+            CertifiedCase c = of(Metric::L2, 1140, d);
+            c.q = std::max<int64_t>(c.q, 4000);
+            c.dataType = DataType::Float16;
+            std::vector<float> vectors = makeHard(kind, c.n, c.d, 1);
+            std::vector<float> queries = makeHard(kind, c.q, c.d, 2);
+            roundAllTo(c.dataType, vectors);
+            roundAllTo(c.dataType, queries);
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, c.q);
         }
     }
 }

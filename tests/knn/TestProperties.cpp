@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -84,7 +85,8 @@ class FlatKnnProperties : public FlatKnnCertified {
         return c;
     }
 
-    /// Every query, by all cores. Returns the first failure.
+    /// Every query, by all cores. Returns what is wrong with the first that is,
+    /// and how many are.
     std::string compare(
             const CertifiedCase& c,
             const std::vector<float>& vectors,
@@ -98,7 +100,7 @@ class FlatKnnProperties : public FlatKnnCertified {
         }
         std::atomic<int64_t> next = 0;
         std::mutex mutex;
-        std::string failure;
+        std::map<int64_t, std::string> failures;
         const auto work = [&] {
             for (int64_t row; (row = next++) < c.q;) {
                 const auto same = isCanonical(
@@ -116,8 +118,7 @@ class FlatKnnProperties : public FlatKnnCertified {
                         c.k);
                 if (!same) {
                     const std::lock_guard<std::mutex> lock(mutex);
-                    failure = "query " + std::to_string(row) + ": " +
-                            same.message();
+                    failures[row] = same.message();
                 }
             }
         };
@@ -128,7 +129,12 @@ class FlatKnnProperties : public FlatKnnCertified {
         for (std::thread& thread : threads) {
             thread.join();
         }
-        return failure;
+        if (failures.empty()) {
+            return "";
+        }
+        return "query " + std::to_string(failures.begin()->first) + ": " +
+                failures.begin()->second + ", " +
+                std::to_string(failures.size()) + " queries are wrong";
     }
 
     std::mt19937_64 random_;
@@ -155,7 +161,8 @@ TEST_F(FlatKnnProperties, EveryPlaceOfEveryQuery) {
         const Result result = search(c, vectors, queries);
         const std::string failure = compare(c, vectors, queries, result);
         ASSERT_EQ(failure, "")
-                << c.describe() << " data " << int(kind) << " seed " << seed;
+                << c.describe() << " data " << int(kind) << " seed " << seed
+                << ", " << result.repeated << " repeated";
         queriesChecked += c.q;
         repeated += result.repeated;
         ++searches;

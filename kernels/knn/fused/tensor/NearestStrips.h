@@ -31,9 +31,9 @@ BITS_STRIP constexpr uint32_t nearestColumn(uint32_t first, uint32_t i) {
 struct NearestStrips {
     NearestStrip* strips = nullptr; ///< [rows, perRow]
     /// [rows, perRow]: no other vector of the strip has a larger value;
-    /// infinity where nothing is known. A vector whose value is NaN counts as
-    /// none for L2 (its distance is NaN or infinite), and makes this infinite
-    /// for similarities.
+    /// infinity where nothing is known. A vector whose value is NaN makes this
+    /// infinite for similarities; for L2 it counts as none (its distance is NaN
+    /// or infinite), unless all of a four are NaN or one is infinite.
     float* rests = nullptr;
     uint32_t perRow = 0;
 };

@@ -125,7 +125,9 @@ class NearestTest {
         for (int r = 0; r < kRows; ++r) {
             float most = -kInfinite;
             float second = -kInfinite;
-            float zeros = 0.0f; // NaN if a value is NaN or infinite
+            // NaN if a value, for L2 the greatest of a four, is NaN or
+            // infinite.
+            float zeros = 0.0f;
 #pragma unroll
             for (int group = 0; group < kWidth / 16; ++group) {
                 float greatest = -kInfinite;
@@ -148,13 +150,16 @@ class NearestTest {
                 }
                 greatest = __uint_as_float(
                         (__float_as_uint(greatest) & mask) | uint32_t(group));
-                // Where `greatest` is NaN, for four vectors that are none or
-                // infinite, the second becomes the first: nothing is proved.
+                // Infinity and a number are NaN: the others of the four would
+                // be forgotten.
+                if (kNorms != ScanNorms::None) {
+                    zeros = fmaf(greatest, 0.0f, zeros);
+                }
                 second = fmaxf(second, fminf(most, greatest));
                 most = fmaxf(most, greatest);
             }
             keep(r, most, second, column / kWidth);
-            if (kNorms == ScanNorms::None && zeros != 0.0f) {
+            if (zeros != 0.0f) {
                 rests_[r] = kInfinite;
             }
         }
