@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(kMultiPassThreads)
         state.taken = 0;
         state.source = CandidateSource::Keys;
         state.sourceCount = p.select.cols;
+        state.unused = 0;
         p.states[0][row] = state;
     }
 }

@@ -28,6 +28,7 @@ struct RowState {
     uint32_t taken;  // of the result that are written already (one stage)
     CandidateSource source;
     uint32_t sourceCount; // entries of the source
+    uint32_t unused; // a state is read in words of 8 bytes: no part unwritten
 };
 
 /// What the multi-pass kernels get by value, for one batch of rows.
