@@ -55,6 +55,25 @@ TEST_F(DirectKnn, HardData) {
     }
 }
 
+/// Eight lanes a pair, and on the other side of that a lane.
+TEST_F(DirectKnn, BothSidesOfFewPairs) {
+    for (Metric metric : kDirectMetrics) {
+        for (auto [n, q] : std::vector<std::pair<int64_t, int64_t>>{
+                     {33, 2}, {4096, 8}, {4097, 8}, {32768, 1}, {32769, 1}}) {
+            for (int d : {63, 64, 131}) {
+                expectDirect(of(metric, n, q, d, 10), Hard::Mixed);
+                CertifiedCase c = of(metric, n, q, d, 40);
+                c.allowedOf = 3;
+                c.holes = n % 2 ? 5 : -1;
+                expectDirect(c, Hard::Duplicates);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Units, groups of units, and whole tiles of the finish.
 TEST_F(DirectKnn, BothSidesOfEveryNumberOfVectors) {
     for (int64_t n : {1,    2,    31,    32,    33,     63,    64,   65,

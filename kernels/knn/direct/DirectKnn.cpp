@@ -24,7 +24,12 @@ constexpr uint32_t kMostLogUnits = 5;
 /// That many warps have work, where there are as many units.
 constexpr double kLeastGroups = 8192;
 
-using Launch = void (*)(const DirectScanParams&, bool, int, cudaStream_t);
+/// So few pairs of so many dimensions that eight lanes a pair take less time.
+constexpr idx_t kMostSlotPairs = 32768;
+constexpr int kLeastSlotDims = 64;
+
+using Launch =
+        void (*)(const DirectScanParams&, DirectShape, int, cudaStream_t);
 
 /// nullptr for metrics whose terms cost more than to read a component.
 Launch launchFor(Metric metric) {
@@ -56,6 +61,11 @@ bool takes(const FlatKnnProblem& p) {
             (p.vectorsRowMajor || p.d == 1) && p.k <= kMaxFinishK &&
             p.d <= kMostDims && p.numVectors > 0 &&
             p.numQueries <= kMostQueries && p.device.singleToDouble <= 2;
+}
+
+bool bySlots(const FlatKnnProblem& p) {
+    return p.d >= kLeastSlotDims &&
+            p.numQueries * placesOf(p) <= kMostSlotPairs;
 }
 
 struct DirectScratch {
@@ -100,7 +110,10 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     const double pass = p.numQueries == 1
             ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
             : 2.05e-5 + 1.13e-6 * d;
-    const double latency = (p.numQueries == 1 ? 0.9 : 1.9) * d / 32;
+    const double latency = (bySlots(p)                  ? 0.4
+                                    : p.numQueries == 1 ? 0.9
+                                                        : 1.9) *
+            d / 32;
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
     const double direct = 9.3 + finish +
@@ -130,7 +143,7 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     const double places = double(std::max<idx_t>(placesOf(p), 1));
     const double group = std::sqrt(2 * places / p.k);
     const double most = places / kLeastGroups;
-    while (plan.logUnits < kMostLogUnits &&
+    while (!bySlots(p) && plan.logUnits < kMostLogUnits &&
            (kDirectUnit << plan.logUnits) < std::min(group, most)) {
         ++plan.logUnits;
     }
@@ -139,7 +152,10 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     plan.stride = plan.groups * width;
     plan.capacity = uint32_t(
             std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
-    plan.severalQueries = p.numQueries > 1 && p.d <= kMostDimsOfSeveral;
+    plan.shape = bySlots(p) ? DirectShape::Slots
+            : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
+            ? DirectShape::SeveralQueries
+            : DirectShape::OneQuery;
     WorkspaceSlices slices;
     DirectScratch(p, plan, slices);
     // So that a run with just these bytes finds the same plan.
@@ -178,8 +194,7 @@ void runDirect(
     scan.out.stride = plan.stride;
     scan.out.groups = plan.groups;
     scan.out.logUnits = plan.logUnits;
-    launchFor(p.metric)(
-            scan, plan.severalQueries, p.device.multiprocessors, stream);
+    launchFor(p.metric)(scan, plan.shape, p.device.multiprocessors, stream);
 
     SurvivorOutput output;
     output.k = p.k;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/direct/DirectLaunch.h"
 
 /// Searches of so few pairs that the canonical distances of all cost no more
 /// than to find candidates for them: one query and vectors that are read once,
@@ -21,7 +22,7 @@ struct DirectPlan {
     uint32_t logUnits = 0; // of kDirectUnit vectors each, in a group
     idx_t stride = 0;      // keys of a query
     uint32_t capacity = 0; // entries of a query's list
-    bool severalQueries = false;
+    DirectShape shape = DirectShape::OneQuery;
     size_t bytes = 0;
 
     /// One line.

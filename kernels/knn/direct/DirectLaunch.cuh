@@ -7,6 +7,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/direct/DirectScan.cuh"
+#include "kernels/knn/direct/DirectSlots.cuh"
 
 namespace faiss_bits {
 
@@ -83,15 +84,41 @@ void launchDirectScanOf(
     }
 }
 
+template <Metric kMetric, class T>
+void launchDirectSlotsOf(const DirectScanParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            directSlotsKernel<kMetric, T>,
+            dim3(params.out.groups, params.search.rows),
+            kDirectSlotsThreads,
+            0,
+            stream,
+            params);
+}
+
+template <Metric kMetric>
+void launchDirectSlots(const DirectScanParams& params, cudaStream_t stream) {
+    switch (params.search.vectors.type) {
+        case DataType::Float32:
+            return launchDirectSlotsOf<kMetric, float>(params, stream);
+        case DataType::Float16:
+            return launchDirectSlotsOf<kMetric, __half>(params, stream);
+        case DataType::BFloat16:
+            return launchDirectSlotsOf<kMetric, __nv_bfloat16>(params, stream);
+    }
+}
+
 template <Metric kMetric>
 void launchDirectScan(
         const DirectScanParams& params,
-        bool severalQueries,
+        DirectShape shape,
         int multiprocessors,
         cudaStream_t stream) {
+    if (shape == DirectShape::Slots) {
+        return launchDirectSlots<kMetric>(params, stream);
+    }
     // Three sums of four queries do not fit the registers.
     if constexpr (canonical::Terms<kMetric>::kSums == 1) {
-        if (severalQueries) {
+        if (shape == DirectShape::SeveralQueries) {
             return launchDirectScanOf<kMetric, kDirectQueries>(
                     params, multiprocessors, stream);
         }

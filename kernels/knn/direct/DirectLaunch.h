@@ -6,12 +6,15 @@
 
 namespace faiss_bits {
 
-/// Enqueues the scan: kDirectQueries queries a block if severalQueries, else
-/// one. kernels/CMakeLists.txt lists the instances.
+/// How a scan shares its pairs out: eight lanes a pair, a lane a vector and one
+/// query a block, or kDirectQueries.
+enum class DirectShape { Slots, OneQuery, SeveralQueries };
+
+/// Enqueues the scan. kernels/CMakeLists.txt lists the instances.
 template <Metric kMetric>
 void launchDirectScan(
         const DirectScanParams& params,
-        bool severalQueries,
+        DirectShape shape,
         int multiprocessors,
         cudaStream_t stream);
 

@@ -3,7 +3,7 @@
 
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
-#include "kernels/knn/direct/DirectParams.h"
+#include "kernels/knn/direct/DirectVector.cuh"
 #include "kernels/knn/direct/StagedVectors.cuh"
 
 namespace faiss_bits {
@@ -108,15 +108,7 @@ class DirectScan {
     /// This lane's vector of the unit at a place; -1 if there is none, or it is
     /// not allowed.
     __device__ __forceinline__ int32_t vectorOf(int64_t unit) const {
-        const int64_t place = unit + threadIdx.x % kWarpSize;
-        if (place >= out_.places) {
-            return -1;
-        }
-        const int32_t vector = out_.ids ? out_.ids[place] : int32_t(place);
-        const bool allowed = vector >= 0 &&
-                (!params_.allowedBits || out_.ids ||
-                 (params_.allowedBits[vector / 32] >> (vector % 32) & 1));
-        return allowed ? vector : -1;
+        return directVector(params_, out_, unit + threadIdx.x % kWarpSize);
     }
 
     /// Unit by unit from memory to registers.
