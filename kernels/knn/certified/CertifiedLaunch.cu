@@ -6,7 +6,10 @@
 
 namespace faiss_bits {
 
-int blocksPerMultiprocessor(const void* kernel, int threads) {
+int blocksPerMultiprocessor(
+        const void* kernel,
+        int threads,
+        size_t sharedBytes) {
     int device = 0;
     BITS_CUDA_CHECK(cudaGetDevice(&device));
     // Never destroyed: kernels may be launched while a program ends.
@@ -19,7 +22,7 @@ int blocksPerMultiprocessor(const void* kernel, int threads) {
     }
     int blocks = 0;
     BITS_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &blocks, kernel, threads, 0));
+            &blocks, kernel, threads, sharedBytes));
     return known[{kernel, device}] = blocks;
 }
 

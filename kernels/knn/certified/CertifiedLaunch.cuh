@@ -52,7 +52,10 @@ void launchRescore(const CertifiedParams& params, cudaStream_t stream) {
 
 /// Blocks of a kernel that a multiprocessor of the current device holds. Asks
 /// the runtime once for each kernel and device.
-int blocksPerMultiprocessor(const void* kernel, int threads);
+int blocksPerMultiprocessor(
+        const void* kernel,
+        int threads,
+        size_t sharedBytes);
 
 template <Metric kMetric>
 void launchScanAgain(
@@ -61,14 +64,19 @@ void launchScanAgain(
         cudaStream_t stream) {
     const void* kernel =
             reinterpret_cast<const void*>(&scanAgainKernel<kMetric>);
+    const size_t bytes = allowSharedBytes(
+            scanAgainKernel<kMetric>,
+            sizeof(typename ScanAgain<kMetric>::SharedStorage));
     // All blocks are on the device together: they wait for one another.
-    const int perMultiprocessor = blocksPerMultiprocessor(kernel, kScanThreads);
+    const int perMultiprocessor =
+            blocksPerMultiprocessor(kernel, kScanThreads, bytes);
     cudaLaunchConfig_t config = {};
     // A plan may have been made for another device.
     const int most = deviceTraits().multiprocessors;
     config.gridDim =
             dim3(unsigned(std::min(multiprocessors, most) * perMultiprocessor));
     config.blockDim = dim3(kScanThreads);
+    config.dynamicSmemBytes = bytes;
     config.stream = stream;
     cudaLaunchAttribute attributes[2] = {};
     attributes[0].id = cudaLaunchAttributeCooperative;

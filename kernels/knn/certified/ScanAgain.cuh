@@ -332,11 +332,16 @@ struct ScanAgain {
 };
 
 template <Metric kMetric>
-__global__ __launch_bounds__(kScanThreads, 2) void scanAgainKernel(
-        const ScanParams params) {
-    __shared__ typename ScanAgain<kMetric>::SharedStorage shared;
+__global__ __launch_bounds__(
+        kScanThreads,
+        ScanTile<kMetric>::
+                kBlocks) void scanAgainKernel(const __grid_constant__ ScanParams
+                                                      params) {
+    extern __shared__ __align__(16) uint8_t memory[];
+    using Scan = ScanAgain<kMetric>;
+    auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
     waitForPrevious();
-    ScanAgain<kMetric>{shared, params}.run();
+    Scan{shared, params}.run();
 }
 
 } // namespace faiss_bits

@@ -49,9 +49,14 @@ struct ScanTile {
     static constexpr int kSlots = canonical::kSlots;
     static constexpr int kThreads = 256;
     static constexpr int kWarps = kThreads / kWarpSize;
-    // Pairs of a lane, each way.
-    static constexpr int kQueriesOfLane = kSums <= 2 ? 4 : 2;
+    // Pairs of a lane, each way: the more, the less shared memory is read for
+    // each. Products and squares leave the registers for it.
+    static constexpr bool kIsLarge =
+            kMetric == Metric::L2 || kMetric == Metric::InnerProduct;
+    static constexpr int kQueriesOfLane = kIsLarge ? 8 : kSums <= 2 ? 4 : 2;
     static constexpr int kVectorsOfLane = kSums == 1 ? 8 : 4;
+    /// Blocks of a multiprocessor.
+    static constexpr int kBlocks = kIsLarge ? 1 : 2;
     static constexpr int kPairs = kQueriesOfLane * kVectorsOfLane;
     // Of a warp two groups of lanes each way, of a block 4 x 2 warps.
     static constexpr int kQueries = 8 * kQueriesOfLane;
