@@ -7,7 +7,9 @@
 
 The first form runs bench_select over shapes x k x types on random keys (some
 minutes), keeps what it measured in --json, and writes the table; the
-second writes the table from such a file. The table is C++ rows
+second writes the table from such a file. With --max-cols the first measures
+shorter rows alone, and with --longer TABLE either keeps that table's rows for
+longer ones than were measured. The table is C++ rows
 
     BITS_SELECT_ROW(computeCapability, keyBytes, maxRows, maxCols, maxK, name)
 
@@ -21,6 +23,7 @@ rows for larger k serve k that a smaller row's winner cannot take.
 
 import argparse
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,10 +32,12 @@ import merge
 from result_file import load
 
 #: Auto's candidates; the queue methods are there for comparison.
-ALGORITHMS = ("bits", "sample_threshold", "bits_global", "sample_select",
-              "sample_select_two_stage", "radix_select", "sort")
-ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072)
-COLS = (1 << 10, 1 << 13, 1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
+ALGORITHMS = ("short_rows", "bits", "sample_threshold", "bits_global",
+              "sample_select", "sample_select_two_stage", "radix_select",
+              "sort")
+ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072, 1 << 20)
+COLS = (1 << 5, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13,
+        1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
 KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1 << 20,
       1 << 24)
 MOST_KEYS = 1 << 28  # 1 GiB of floats
@@ -50,7 +55,7 @@ def measure(options):
     parts = Path(options.json).with_suffix(".parts")
     parts.mkdir(parents=True, exist_ok=True)
     paths = []
-    wanted = shapes()
+    wanted = [shape for shape in shapes() if shape[1] <= options.max_cols]
     columns = sorted({cols for _, cols in wanted})
     for cols in columns:
         rows = [r for r, c in wanted if c == cols]
@@ -113,10 +118,12 @@ def k_steps(cells, rows, cols):
     return tuple(by_runs((limits[k], cells[rows, cols, k]) for k in ks))
 
 
-def table_rows(cells):
-    """[(maxRows, maxCols, maxK, algorithm)] of one size of keys."""
+def table_rows(cells, last_limit=None):
+    """[(maxRows, maxCols, maxK, algorithm)] of one size of keys, for columns up
+    to last_limit."""
     measured = {(r, c) for r, c, _ in cells}
     col_limits = bounds({c for _, c in measured})
+    col_limits[max(col_limits)] = last_limit
     by_cols = []
     for cols, col_limit in col_limits.items():
         rows_here = sorted(r for r, c in measured if c == cols)
@@ -140,8 +147,22 @@ def enumerator(name):
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def table_text(data):
-    """The whole file."""
+def longer_rows(text, cols):
+    """Of a table's text: where its rows for more than `cols` columns begin to
+    serve, those rows by size of keys, and its stamp."""
+    rows = re.findall(
+        r"^(BITS_SELECT_ROW\(\d+, (\d), \w+, (\w+), .*\))$", text, re.M)
+    ends = {int(end) for _, _, end in rows if end.isdigit()}
+    begin = min(end for end in ends if end >= cols)
+    kept = {}
+    for line, size, end in rows:
+        if not end.isdigit() or int(end) > begin:
+            kept.setdefault(int(size), []).append(line)
+    return begin, kept, re.findall(r"^// (commit|date): (\S+)", text, re.M)
+
+
+def table_text(data, longer=None):
+    """The whole file; longer: the text of the table that serves longer rows."""
     meta = data["meta"]
     found = winners(data["rows"])
     if not found:
@@ -149,6 +170,10 @@ def table_text(data):
     names = sorted({row["algorithm"] for row in data["rows"]
                     if row.get("forced")})
     count = sum(len(cells) for cells in found.values())
+    begin, kept, stamp = None, {}, []
+    if longer:
+        begin, kept, stamp = longer_rows(
+            longer, max(c for cells in found.values() for _, c, _ in cells))
     lines = [
         "// Written by benchs/tune_select.py; not to be edited.",
         f"// gpu: {meta['gpu']}",
@@ -157,16 +182,20 @@ def table_text(data):
         f"// commit: {meta['commit']}",
         f"// date: {meta['date']}",
         f"// cells: {count}; algorithms: {', '.join(names)}",
+        *(f"// {name} of rows for more than {begin} columns: {value}"
+          for name, value in stamp),
         "// BITS_SELECT_ROW(",
         "//     computeCapability, keyBytes, maxRows, maxCols, maxK, algorithm)",
     ]
     for key_bytes in sorted(found, reverse=True):
-        for max_rows, max_cols, max_k, name in table_rows(found[key_bytes]):
+        for max_rows, max_cols, max_k, name in table_rows(
+                found[key_bytes], begin):
             lines.append(
                 f"BITS_SELECT_ROW({meta['compute_capability']}, {key_bytes}, "
                 f"{limit_text(max_rows, 'Rows')}, "
                 f"{limit_text(max_cols, 'Cols')}, "
                 f"{limit_text(max_k, 'K')}, {enumerator(name)})")
+        lines += kept.get(key_bytes, [])
     return "\n".join(lines) + "\n"
 
 
@@ -185,6 +214,10 @@ def parse(arguments):
                         type=lambda text: tuple(text.split(",")))
     parser.add_argument("--slow-ms", type=float, default=25,
                         help="give up on an algorithm that takes longer")
+    parser.add_argument("--max-cols", type=int, default=max(COLS),
+                        help="measure no longer rows")
+    parser.add_argument("--longer", metavar="TABLE",
+                        help="SelectTable.inc whose rows for longer ones stay")
     parser.add_argument("--out", required=True, help="SelectTable.inc")
     return parser.parse_args(arguments)
 
@@ -195,7 +228,8 @@ def main(arguments=None):
     try:
         if options.bench:
             measure(options)
-        text = table_text(load(options.json_from or options.json))
+        longer = Path(options.longer).read_text() if options.longer else None
+        text = table_text(load(options.json_from or options.json), longer)
     except (RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ struct Algorithm {
 };
 
 const Algorithm kAlgorithms[] = {
+        {SelectAlgorithm::ShortRows, kShortRowsSelect},
         {SelectAlgorithm::Bits, kBitsSelect},
         {SelectAlgorithm::SampleThreshold, kSampleThresholdSelect},
         {SelectAlgorithm::BitsGlobal, kBitsGlobalSelect},

@@ -95,6 +95,7 @@ void runImplementation(
         Workspace workspace,
         cudaStream_t stream);
 
+extern const SelectImplementation kShortRowsSelect;
 extern const SelectImplementation kBitsSelect;
 extern const SelectImplementation kSampleThresholdSelect;
 extern const SelectImplementation kBitsGlobalSelect;

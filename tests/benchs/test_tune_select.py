@@ -2,6 +2,7 @@
 the table that is committed."""
 
 import json
+import math
 import pathlib
 import re
 import sys
@@ -98,7 +99,7 @@ def algorithm_names():
 
 def test_candidates_are_algorithms():
     names = algorithm_names()
-    assert "Auto" in names and len(names) == 8
+    assert "Auto" in names and len(names) == 9
     for name in tune_select.ALGORITHMS:
         assert tune_select.enumerator(name) in names
 
@@ -115,6 +116,23 @@ def test_committed_table_is_whole():
         assert re.search(rf"^// {stamp}: \S", text, re.M), stamp
     for size in (2, 4):
         assert pick(table, size, 1e18, 1e18, 1e18), "nothing for the largest"
+
+
+def test_longer_rows_of_another_table_stay():
+    short = [tuned("bits", rows, cols, 10, 1.0)
+             for rows in (1, 64) for cols in (1 << 10, 1 << 12)]
+    rest = tune_select.table_text({"meta": META, "rows": TUNED + short})
+    new = [tuned("sort", 64, cols, 10, 1.0) for cols in (1 << 8, 1 << 11)]
+    text = tune_select.table_text(
+        {"meta": META | {"commit": "fedcba"}, "rows": new}, rest)
+    table = parse_table(text)
+    limit = math.isqrt(1 << 22)  # between 2^10 and 2^12: the first from 2^11 on
+    assert f"commit of rows for more than {limit} columns: 0123456789ab" in text
+    assert pick(table, 4, 64, limit, 10) == "Sort"
+    for cols in (limit + 1, 1 << 20, 1 << 25):
+        for k in (10, 1 << 19):
+            assert pick(table, 4, 64, cols, k) == pick(
+                parse_table(rest), 4, 64, cols, k)
 
 
 def test_shapes_are_many_and_fit():

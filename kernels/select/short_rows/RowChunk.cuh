@@ -1,0 +1,82 @@
+/// Some columns of a row in the registers of kLanes lanes, kItems keys in each.
+#pragma once
+
+#include "kernels/device/Entry.cuh"
+#include "kernels/select/SelectParams.h"
+#include "kernels/select/short_rows/LaneGroup.cuh"
+
+namespace faiss_bits {
+
+template <class T, bool kHasBias, int kLanes, int kItems>
+struct RowChunk {
+    using Group = LaneGroup<kLanes>;
+    static constexpr uint32_t kColumns = kLanes * kItems;
+
+    uint32_t cols;     // of the row
+    uint32_t base = 0; // the first column
+    uint32_t keys[kItems];
+
+    __device__ __forceinline__ uint32_t columnOf(int i) const {
+        return base + Group::lane() + i * kLanes;
+    }
+    __device__ __forceinline__ uint64_t entryOf(int i) const {
+        return makeEntry(keys[i], columnOf(i));
+    }
+
+    /// Keys behind the row's end are NaN's.
+    __device__ __forceinline__ void load(
+            const SelectParams& params,
+            uint32_t row) {
+        const T* from = static_cast<const T*>(params.keys) +
+                params.rowStride * int64_t(row) + base + Group::lane();
+        if (base + kColumns <= cols) {
+            read<false>(params, row, from);
+        } else {
+            read<true>(params, row, from);
+        }
+    }
+
+    template <bool kCut>
+    __device__ __forceinline__ void read(
+            const SelectParams& params,
+            uint32_t row,
+            const T* from) {
+        const int left = int(cols - base) - Group::lane();
+        float values[kItems];
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            values[i] = !kCut || i * kLanes < left
+                    ? toFloat(from[i * kLanes])
+                    : __uint_as_float(0x7FC00000u);
+        }
+        const float rowBias =
+                kHasBias && params.rowBias ? params.rowBias[row] : 0.0f;
+        const float floor = params.floor;
+        const uint32_t signMask = params.signMask;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            float value = values[i];
+            if (kHasBias) {
+                const float bias = !kCut || i * kLanes < left
+                        ? params.colBias[columnOf(i)]
+                        : 0.0f;
+                value = (value + bias) + rowBias;
+                value = value < floor ? floor : value;
+            } else {
+                value = __uint_as_float(__float_as_uint(value) ^ signMask);
+            }
+            keys[i] = orderedKey(value);
+        }
+    }
+
+    __device__ __forceinline__ uint32_t least() const {
+        uint32_t out = keys[0];
+#pragma unroll
+        for (int i = 1; i < kItems; ++i) {
+            out = min(out, keys[i]);
+        }
+        return out;
+    }
+};
+
+} // namespace faiss_bits

@@ -1,0 +1,28 @@
+/// Rows of up to some thousand columns: several in a block, each in the
+/// registers of 8 to 32 lanes, read once. No sample, no barrier of a block.
+///
+/// Bound by: the read of the keys where there are several hundred and k is
+/// small, else the shuffles of the sort, two for an entry and step.
+#pragma once
+
+#include "kernels/select/short_rows/ShortRow.cuh"
+#include "kernels/select/short_rows/ShortRowsLaunch.h"
+
+namespace faiss_bits {
+
+/// kLanes lanes a row, from select.firstRow on.
+template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
+__global__ void __launch_bounds__(kShortRowsThreads)
+        shortRowsKernel(const __grid_constant__ ShortRowsParams params) {
+    using Row = ShortRow<T, kHasBias, kLanes, kItems, kSorted>;
+    constexpr int kRows = kShortRowsThreads / kLanes;
+    __shared__ uint64_t room[kRows][Row::kRoom];
+    const uint32_t inBlock = threadIdx.x / kLanes;
+    const uint32_t at = blockIdx.x * kRows + inBlock;
+    const bool isThere = at < params.rows;
+    const SelectParams& select = params.select;
+    Row(select, select.firstRow + (isThere ? at : 0), isThere, room[inBlock])
+            .run();
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,167 @@
+/// Short rows: every kernel of kernels/select/short_rows/Policies.inc, at both
+/// sides of what it takes.
+
+#include "tests/common/ExpectError.h"
+#include "tests/select/SelectHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class ShortRows : public GpuTest {
+   protected:
+    static SelectCase of(int64_t rows, int64_t cols) {
+        SelectCase c;
+        c.rows = rows;
+        c.cols = cols;
+        c.algorithm = SelectAlgorithm::ShortRows;
+        return c;
+    }
+
+    /// k around the edges of the policies, up to the row's length or 512.
+    static std::vector<int> ksOf(int64_t cols) {
+        std::vector<int> ks;
+        for (int k : {1,   2,   3,   7,   8,   9,   12,  13,  16,  17,
+                      31,  32,  33,  40,  41,  63,  64,  65,  99,  127,
+                      128, 129, 255, 256, 257, 511, 512, 513, 1023}) {
+            if (k < cols && (cols <= 1024 || k <= 512)) {
+                ks.push_back(k);
+            }
+        }
+        if (cols <= 1024) {
+            ks.push_back(int(cols));
+        }
+        return ks;
+    }
+};
+
+const int64_t kCols[] = {1,   2,    7,    8,    9,    15,   16,   17,
+                         31,  32,   33,   63,   64,   65,   100,  127,
+                         128, 129,  255,  256,  257,  511,  512,  513,
+                         777, 1023, 1024, 1025, 2048, 2049, 5000, 16384};
+
+TEST_F(ShortRows, EveryValueAndLength) {
+    for (Values values : kAllValues) {
+        for (int64_t cols : kCols) {
+            SelectCase c = of(37, cols);
+            c.values = values;
+            expectSelects(c, ksOf(cols));
+            c.largest = true;
+            expectSelects(c, ksOf(cols));
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(ShortRows, EveryType) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (int64_t cols : kCols) {
+            for (bool largest : {false, true}) {
+                SelectCase c = of(19, cols);
+                c.keyType = type;
+                c.largest = largest;
+                c.values = Values::FewDistinct;
+                expectSelects(c, ksOf(cols));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(ShortRows, Biases) {
+    for (int64_t cols : kCols) {
+        for (bool rowBias : {false, true}) {
+            for (bool clamp : {false, true}) {
+                SelectCase c = of(21, cols);
+                c.bias = true;
+                c.rowBias = rowBias;
+                c.clampAtZero = clamp;
+                expectSelects(c, ksOf(cols));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The last block and the last warp have fewer rows.
+TEST_F(ShortRows, EveryNumberOfRows) {
+    for (int64_t rows : {1, 2, 3, 4, 5, 15, 16, 17, 63, 65, 1000, 100003}) {
+        for (int64_t cols : {20, 100, 300, 1000, 3000}) {
+            if (rows * cols < 5000000) {
+                expectSelects(of(rows, cols), {1, 10, 20});
+            }
+        }
+    }
+}
+
+TEST_F(ShortRows, Layouts) {
+    for (int64_t cols : {10, 100, 200, 600, 2500}) {
+        SelectCase c = of(50, cols);
+        c.padding = 3;
+        c.shift = 1;
+        c.outPadding = 5;
+        c.idType = IdType::Int32;
+        expectSelects(c, {1, 7, 10});
+        c.givenIds = true;
+        c.idPadding = 2;
+        expectSelects(c, {1, 7, 10});
+        c.sharedIds = true;
+        c.idPadding = 0;
+        expectSelects(c, {1, 7, 10});
+        c = of(50, cols);
+        c.sorted = false;
+        c.idOffset = 77;
+        expectSelects(c, {1, 7, 10});
+        c.dropNan = true;
+        c.values = Values::SomeNan;
+        expectSelects(c, {1, 7, 10});
+    }
+}
+
+TEST_F(ShortRows, Refusals) {
+    SelectProblem p;
+    p.rows = 3;
+    p.algorithm = SelectAlgorithm::ShortRows;
+    p.cols = 1024;
+    p.k = 1024;
+    EXPECT_NO_THROW(planSelection(p));
+    p.cols = 1025;
+    EXPECT_TRUE(throwsNaming(
+            [&] { planSelection(p); }, "short_rows", "cols = 1025"));
+    p.k = 512;
+    p.cols = 16384;
+    EXPECT_NO_THROW(planSelection(p));
+    p.cols = 16385;
+    EXPECT_TRUE(throwsNaming(
+            [&] { planSelection(p); }, "short_rows", "cols = 16385"));
+    p.cols = 1024;
+    p.k = 1025;
+    EXPECT_TRUE(
+            throwsNaming([&] { planSelection(p); }, "short_rows", "k = 1025"));
+}
+
+TEST_F(ShortRows, SmallOfEveryKernel) {
+    for (auto [cols, k] : std::vector<std::pair<int64_t, int>>{
+                 {5, 3},     {16, 16},   {30, 9},     {60, 20},
+                 {60, 50},   {100, 10},  {100, 99},   {200, 10},
+                 {200, 90},  {250, 200}, {400, 30},   {400, 100},
+                 {400, 300}, {1000, 30}, {1000, 100}, {1000, 999},
+                 {60, 10},   {100, 50},  {250, 60},   {400, 10},
+                 {2100, 10}, {2100, 40}, {1500, 120}, {3000, 200},
+                 {1100, 500}}) {
+        for (bool bias : {false, true}) {
+            SelectCase c = of(11, cols);
+            c.bias = bias;
+            c.values = Values::FewDistinct;
+            expectSelects(c, {1, k});
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
