@@ -30,7 +30,7 @@ TEST(ResearchNames, AreUnknownToRunSelect) {
         EXPECT_TRUE(throwsNaming(
                 [&] { (void)selectAlgorithmOf(name); },
                 "algorithm",
-                "'" + name + "' is none of auto, bits"));
+                "'" + name + "' is none of auto, short_rows"));
     }
 }
 
