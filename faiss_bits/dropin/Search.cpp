@@ -116,7 +116,8 @@ std::string search(
     if (plan.method) {
         return few;
     }
-    const std::string leftOfPlan = plan.direct ? "" : leftByQueries(r);
+    const std::string leftOfPlan =
+            plan.direct || plan.allPairs ? "" : leftByQueries(r);
     if (!leftOfPlan.empty()) {
         return leftOfPlan;
     }

@@ -6,6 +6,7 @@
 #include <faiss/impl/FaissException.h>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -79,7 +80,7 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
         hasImage_ = false;
         image_.release();
     }
-    if (directPays(p, true)) {
+    if (directPays(p, true) || allPairsPays(p)) {
         return;
     }
     if (!hasImage_) {

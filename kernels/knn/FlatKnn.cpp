@@ -277,6 +277,10 @@ void runFlatKnn(
         runDirect(*plan.direct, problem, workspace, stream);
         return;
     }
+    if (plan.allPairs) {
+        runAllPairs(*plan.allPairs, problem, workspace, stream);
+        return;
+    }
     if (plan.nearest) {
         runNearest(*plan.nearest, problem, workspace, stream);
         return;

@@ -224,6 +224,9 @@ std::string FlatKnnPlan::toString() const {
     if (direct) {
         return direct->toString();
     }
+    if (allPairs) {
+        return allPairs->toString();
+    }
     if (nearest) {
         return nearest->toString();
     }
@@ -339,9 +342,16 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return {};
     }
-    if (directPays(p, p.searchImage)) {
+    const bool pairsPay = allPairsPays(p);
+    if (directPays(p, p.searchImage) &&
+        !(pairsPay && allPairsMicroseconds(p) < directMicroseconds(p))) {
         if (std::optional<DirectPlan> part = planDirect(p, maxBytes)) {
             return withoutTiles(&FlatKnnPlan::direct, std::move(part));
+        }
+    }
+    if (pairsPay) {
+        if (std::optional<AllPairsPlan> part = planAllPairs(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::allPairs, std::move(part));
         }
     }
     if (std::optional<NearestPlan> part = planNearest(p, maxBytes)) {

@@ -7,6 +7,7 @@
 
 #include "kernels/knn/DistanceMethod.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
@@ -18,9 +19,10 @@ namespace faiss_bits {
 /// How a search is cut into tiles of the distance matrix, and where its
 /// scratch lies.
 struct FlatKnnPlan {
-    /// Without a matrix of distances, one of these: the rest is not set then,
-    /// but bytes.
+    /// Without tiles of approximate distances, one of these: the rest is not
+    /// set then, but bytes.
     std::optional<DirectPlan> direct;
+    std::optional<AllPairsPlan> allPairs;
     std::optional<NearestPlan> nearest;
     std::optional<FusedPlan> fused;
 

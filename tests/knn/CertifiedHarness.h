@@ -23,7 +23,12 @@ struct CertifiedCase {
     bool keptImage = false;    ///< as an index gives it to every search
     /// Whether it computes the canonical distances of all pairs. Never, so
     /// that other methods are tested on small problems.
-    enum class Direct { Never, WhereItPays, Always } direct = Direct::Never;
+    enum class Direct {
+        Never,
+        WhereItPays,
+        Always,
+        AllPairs, ///< always, by a matrix
+    } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
 
@@ -50,11 +55,16 @@ class FlatKnnCertified : public FlatKnnTest {
     }
 
     static FlatKnnPlan planOf(const CertifiedCase& c, const FlatKnnProblem& p) {
-        if (c.direct != Direct::Always) {
+        if (c.direct <= Direct::WhereItPays) {
             return planFlatKnn(p, c.maxScratch);
         }
         FlatKnnPlan plan;
         plan.certified = true;
+        if (c.direct == Direct::AllPairs) {
+            plan.allPairs = planAllPairs(p, c.maxScratch);
+            plan.bytes = plan.allPairs ? plan.allPairs->bytes : 0;
+            return plan;
+        }
         plan.direct = planDirect(p, c.maxScratch);
         plan.bytes = plan.direct ? plan.direct->bytes : 0;
         return plan;

@@ -159,8 +159,34 @@ TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
     EXPECT_FALSE(isDirect(1 << 25, 1, 32));
     EXPECT_FALSE(isDirect(1 << 20, 16, 16));
     EXPECT_TRUE(isDirect(10000, 16, 128));
-    EXPECT_TRUE(isDirect(1000, 100, 128));
+    EXPECT_FALSE(isDirect(1000, 100, 128)); // a matrix
     EXPECT_FALSE(isDirect(10000, 1000, 128));
+}
+
+/// Many queries of few vectors, in few dimensions or with a large k.
+TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
+    const auto isMatrix = [](idx_t n, idx_t q, int d, int k) {
+        PlanCase c;
+        c.n = n;
+        c.q = q;
+        c.k = k;
+        c.fastDouble = true;
+        FlatKnnProblem p = c.problem();
+        p.d = d;
+        const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 40);
+        p.device.singleToDouble = 32;
+        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).allPairs) << c.describe();
+        return plan.allPairs.has_value();
+    };
+    EXPECT_TRUE(isMatrix(256, 262144, 128, 32));
+    EXPECT_TRUE(isMatrix(2047, 8191, 9, 2014));
+    EXPECT_TRUE(isMatrix(2102, 2580, 65, 430));
+    EXPECT_TRUE(isMatrix(4096, 100, 128, 10));
+    EXPECT_FALSE(isMatrix(2048, 262144, 16, 1)); // the nearest one
+    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10));
+    EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
+    EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
+    EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));
 }
 
 /// Every selection of the run fits the scratch that the plan has set aside.

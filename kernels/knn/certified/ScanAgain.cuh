@@ -8,7 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
-#include "kernels/knn/certified/ScanTile.cuh"
+#include "kernels/knn/certified/ScannedDistance.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 
 namespace faiss_bits {
@@ -129,16 +129,8 @@ struct ScanAgain {
             shared.most[slot]) {
             return;
         }
-        if constexpr (!ScanTerms<kMetric>::kExact) {
-            const double error = distance *
-                    ScanTerms<kMetric>::relativeError(params.search.d);
-            // Rounded to float32 it is as the canonical one, mostly. NaN is.
-            if (canonical::toFloat32(distance - error) !=
-                        canonical::toFloat32(distance + error) &&
-                distance == distance) {
-                distance = canonicalDistance(shared.rows[slot], vector);
-            }
-        }
+        distance = scannedDistance<kMetric>(
+                params.search, shared.rows[slot], vector, distance);
         const uint64_t entry =
                 distanceEntry<kMetric>(distance, uint32_t(vector));
         // kNoEntry is not below the first limit, which is kNoEntry.
@@ -146,43 +138,6 @@ struct ScanAgain {
             const uint32_t place = atomicAdd(params.counts + slot, 1u);
             params.lists[slot * params.capacity + place] = entry;
         }
-    }
-
-    /// Of one thread, for pairs that are seldom.
-    __device__ __noinline__ double canonicalDistance(
-            uint32_t row,
-            int64_t vector) {
-        using Terms = canonical::Terms<kMetric>;
-        const CertifiedParams& search = params.search;
-        const float* q = search.queries + int64_t(row) * search.d;
-        double sums[Terms::kSums][canonical::kSlots] = {};
-        withVectors(search.vectors, [&](const auto* data) {
-            const auto* x = data + vector * search.vectors.rowStride;
-            for (int begin = 0; begin < search.d; begin += canonical::kSlots) {
-#pragma unroll
-                for (int s = 0; s < canonical::kSlots; ++s) {
-                    double slot[Terms::kSums];
-                    const int64_t c = begin + s;
-                    if (c < search.d) {
-#pragma unroll
-                        for (int j = 0; j < Terms::kSums; ++j) {
-                            slot[j] = sums[j][s];
-                        }
-                        Terms::add(
-                                slot,
-                                double(toFloat(
-                                        x[c * search.vectors.columnStride])),
-                                double(q[c]),
-                                search.power);
-#pragma unroll
-                        for (int j = 0; j < Terms::kSums; ++j) {
-                            sums[j][s] = slot[j];
-                        }
-                    }
-                }
-            }
-        });
-        return canonical::joinSlots<Terms>(sums);
     }
 
     __device__ __forceinline__ void scanFew(

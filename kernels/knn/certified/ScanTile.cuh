@@ -66,6 +66,7 @@ struct ScanTile {
     static constexpr int kHeld = kPairs / kSlots; // of a lane, at the end
     static_assert(kVectors % kWarps == 0 && kQueries % kWarps == 0);
     static_assert(kHeld * kSlots == kPairs);
+    static_assert(kVectorsOfLane % kHeld == 0); // those of a lane: one query's
 
     struct SharedStorage {
         // Vectors, then queries. One component more: the groups of lanes that
@@ -75,10 +76,15 @@ struct ScanTile {
 
     /// Where a tile is: its vectors, and the rows of its queries.
     struct Place {
-        int64_t first; // vector
-        int64_t last;  // end of the vectors
-        const uint32_t* rows;
+        int64_t first;        // vector
+        int64_t last;         // end of the vectors
+        const uint32_t* rows; // nullptr: from firstRow on
         uint32_t numRows;
+        uint32_t firstRow = 0;
+
+        __device__ __forceinline__ int64_t row(uint32_t q) const {
+            return rows ? rows[q] : firstRow + q;
+        }
     };
 
     SharedStorage& shared;
@@ -233,7 +239,7 @@ struct ScanTile {
         for (int i = kVectors / kWarps; i < kRows / kWarps; ++i) {
             const uint32_t q = warp + i * kWarps - kVectors;
             next[i] = c < params.d && q < place.numRows
-                    ? params.queries[int64_t(place.rows[q]) * params.d + c]
+                    ? params.queries[place.row(q) * params.d + c]
                     : 0.0f;
         }
     }

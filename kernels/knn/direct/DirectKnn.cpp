@@ -88,25 +88,17 @@ struct DirectScratch {
 
 } // namespace
 
-bool directPays(const FlatKnnProblem& p, bool withImage) {
-    if (!takes(p)) {
-        return false;
-    }
-    // Microseconds, as they were measured on an H200 (docs/design.md). The
-    // launches of others keep the host busy for longer, too.
-    constexpr double kHost = 8;
-    constexpr double kBytes = 4e6; // in one
+// Microseconds here are as they were measured on an H200 (docs/design.md).
+
+double directMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double q = double(p.numQueries);
-    const double n = double(p.numVectors);
     const double d = double(p.d);
-    const double places = double(placesOf(p));
-    const bool isFloat = p.dataType == DataType::Float32;
-    const bool isFew = batchOf(p) <= kFewQueries;
-
     // A read of the vectors and the terms of up to four queries.
     const double reads = std::ceil(q / kDirectQueries);
-    const double slow = isFew ? 1 : 1.45; // queries have smaller blocks
+    // Queries have smaller blocks.
+    const double slow = batchOf(p) <= kFewQueries ? 1 : 1.45;
+    const bool isFloat = p.dataType == DataType::Float32;
     const double pass = p.numQueries == 1
             ? 1e-5 + (isFloat ? 1.03e-6 : 0.78e-6) * d
             : 2.05e-5 + 1.13e-6 * d;
@@ -116,12 +108,24 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
             d / 32;
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
-    const double direct = 9.3 + finish +
-            std::max(reads * slow * places * pass / part, latency);
+    return 9.3 + finish +
+            std::max(reads * slow * double(placesOf(p)) * pass / part, latency);
+}
 
+bool directPays(const FlatKnnProblem& p, bool withImage) {
+    if (!takes(p)) {
+        return false;
+    }
+    // The launches of others keep the host busy for longer, too.
+    constexpr double kHost = 8;
+    constexpr double kBytes = 4e6; // in one
+    const double part = p.device.multiprocessors / 132.0;
+    const double n = double(p.numVectors);
+    const double d = double(p.d);
+    const double places = double(placesOf(p));
     double other = kHost;
-    if (!isFew) {
-        other += 38 + q * places * (2e-6 + d / 100e6) / part;
+    if (batchOf(p) > kFewQueries) {
+        other += 38 + double(p.numQueries) * places * (2e-6 + d / 100e6) / part;
     } else if (
             withImage && canUseSearchImage(p) && searchImageHelps(p) &&
             places > n / 4) {
@@ -131,7 +135,7 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
     } else {
         other += 27 + places * d * sizeOf(p.dataType) / kBytes / part;
     }
-    return direct < other;
+    return directMicroseconds(p) < other;
 }
 
 std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {

@@ -34,6 +34,9 @@ struct DirectPlan {
 /// whether one is or can be kept.
 bool directPays(const FlatKnnProblem& problem, bool withImage);
 
+/// Microseconds that it is expected to take, without the host's time.
+double directMicroseconds(const FlatKnnProblem& problem);
+
 /// The plan, if the problem is one for it, whether it pays or not, and its
 /// scratch takes at most maxBytes.
 std::optional<DirectPlan> planDirect(

@@ -1,0 +1,193 @@
+#include "kernels/knn/all_pairs/AllPairsKnn.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/common/Error.h"
+#include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/nearest/NearestKnn.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// The matrix stays in L2 between its two kernels.
+constexpr size_t kTileBytes = size_t(24) << 20;
+constexpr idx_t kLeastTileQueries = 64;
+/// More are better found by a sample, or by their nearest ones.
+constexpr idx_t kMostVectors = 16384;
+constexpr int kMostDims = 1024;
+constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
+
+using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
+
+/// nullptr for metrics whose terms cost more than two operations.
+Launch launchFor(Metric metric) {
+    switch (metric) {
+        case Metric::L2:
+            return launchAllPairs<Metric::L2>;
+        case Metric::InnerProduct:
+            return launchAllPairs<Metric::InnerProduct>;
+#ifndef FAISS_BITS_PRODUCTS_ONLY
+        case Metric::L1:
+            return launchAllPairs<Metric::L1>;
+        case Metric::Linf:
+            return launchAllPairs<Metric::Linf>;
+        case Metric::Cosine:
+            return launchAllPairs<Metric::Cosine>;
+#endif
+        default:
+            return nullptr;
+    }
+}
+
+bool takes(const FlatKnnProblem& p) {
+    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
+            !p.allowedBits && p.numVectors > 0 &&
+            p.numVectors <= kMostVectors && p.d <= kMostDims &&
+            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
+}
+
+SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
+    SelectProblem select;
+    select.rows = rows;
+    select.cols = p.numVectors;
+    select.rowStride = stride;
+    select.k = p.k;
+    select.largest = isSimilarity(p.metric);
+    select.dropNan = true;
+    select.idType = p.idType;
+    select.device = p.device;
+    return select;
+}
+
+struct AllPairsScratch {
+    CertifiedScratch certified; // the widened queries
+    float* distances = nullptr;
+    Workspace select;
+
+    AllPairsScratch(
+            const FlatKnnProblem& p,
+            const AllPairsPlan& plan,
+            WorkspaceSlices& slices) {
+        certified.take(p, 0, plan.tileQueries, slices);
+        distances = slices.take<float>(size_t(plan.tileQueries) * plan.stride);
+        select.bytes = std::max(
+                plan.selection.workspaceBytes(),
+                plan.lastSelection.workspaceBytes());
+        select.data = slices.take<uint8_t>(select.bytes);
+    }
+};
+
+void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
+    const idx_t tiles = (p.numQueries + most - 1) / most;
+    plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
+    const idx_t last = p.numQueries - (tiles - 1) * plan.tileQueries;
+    plan.selection =
+            planSelection(selectionOf(p, plan.tileQueries, plan.stride));
+    plan.lastSelection = planSelection(selectionOf(p, last, plan.stride));
+    WorkspaceSlices slices;
+    AllPairsScratch(p, plan, slices);
+    // So that a run with just these bytes finds the same plan.
+    plan.bytes = std::max(slices.used(), kLeastUntiledBytes);
+}
+
+} // namespace
+
+// Microseconds here are as they were measured on an H200 (docs/design.md).
+
+double allPairsMicroseconds(const FlatKnnProblem& p) {
+    const double q = double(batchOf(p));
+    const double n = double(p.numVectors);
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double part = p.device.multiprocessors / 132.0;
+    // Of 64 x 32 pairs, one at a time on each multiprocessor.
+    const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
+    const double terms = p.metric == Metric::L1 || p.metric == Metric::Linf
+            ? 1.7
+            : p.metric == Metric::Cosine ? 1.3
+                                         : 1.0;
+    const double tile = terms * std::max(3.3, 2.6 + 0.0605 * p.d);
+    return 5 + std::ceil(tiles / p.device.multiprocessors) * tile +
+            q * (1e-6 * n + 35e-6 * k) / part;
+}
+
+bool allPairsPays(const FlatKnnProblem& p) {
+    if (!takes(p) || (p.k == 1 && planNearest(p, SIZE_MAX))) {
+        return false;
+    }
+    // Of searches by candidates: launches, then for each query its products,
+    // the selection and the canonical distances of its candidates.
+    const double q = double(batchOf(p));
+    const double n = double(p.numVectors);
+    const double d = double(p.d);
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    const double part = p.device.multiprocessors / 132.0;
+    const double query = 11.3e-3 + 3.7e-6 * n + d * (18e-6 + 40e-9 * n) +
+            k * ((k <= 128 ? 0.12e-3 : 0.2e-3) + 1.1e-6 * d);
+    const double other = 24 + 0.09 * d + q * query / part;
+    return allPairsMicroseconds(p) < 0.9 * other;
+}
+
+std::optional<AllPairsPlan> planAllPairs(
+        const FlatKnnProblem& p,
+        size_t maxBytes) {
+    if (!takes(p)) {
+        return {};
+    }
+    AllPairsPlan plan;
+    plan.stride = (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
+    for (idx_t most = std::max<idx_t>(
+                 kTileBytes / (plan.stride * sizeof(float)), kLeastTileQueries);
+         ;
+         most /= 2) {
+        setTiles(plan, p, most);
+        if (plan.bytes <= maxBytes) {
+            return plan;
+        }
+        if (most <= kLeastTileQueries) {
+            return {};
+        }
+    }
+}
+
+std::string AllPairsPlan::toString() const {
+    return formatMessage(
+                   "all pairs: %lld queries at a time, %zu bytes; ",
+                   (long long)tileQueries,
+                   bytes) +
+            selection.toString();
+}
+
+void runAllPairs(
+        const AllPairsPlan& plan,
+        const FlatKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    const AllPairsScratch scratch(p, plan, slices);
+    Certifier certifier(p, 0, ErrorBound(), scratch.certified, stream);
+    for (idx_t q = 0; q < p.numQueries; q += plan.tileQueries) {
+        const idx_t count = std::min(plan.tileQueries, p.numQueries - q);
+        AllPairsParams params;
+        params.search = certifier.enter(q, count);
+        params.distances = scratch.distances;
+        params.stride = plan.stride;
+        launchFor(p.metric)(params, p.device.multiprocessors, stream);
+        SelectProblem select = selectionOf(p, count, plan.stride);
+        select.keys = scratch.distances;
+        select.outKeys = p.outDistances + q * p.k;
+        select.outIds = static_cast<uint8_t*>(p.outIds) +
+                size_t(q) * p.k * sizeOf(p.idType);
+        runSelect(
+                count == plan.tileQueries ? plan.selection : plan.lastSelection,
+                select,
+                scratch.select,
+                stream);
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kernels/knn/FlatKnn.h"
+#include "kernels/select/Select.h"
+
+/// Searches of many queries in few vectors, where candidates cost more than
+/// they save: the canonical distances of all pairs as a matrix, some queries at
+/// a time, and a selection of each of its rows. Nothing is to be proved, and
+/// equal distances cost no more than others.
+namespace faiss_bits {
+
+struct AllPairsPlan {
+    idx_t tileQueries = 0;
+    idx_t stride = 0; // of a row of the matrix
+    /// Of a tile's rows, and of the last one's.
+    SelectPlan selection;
+    SelectPlan lastSelection;
+    size_t bytes = 0;
+
+    /// One line.
+    std::string toString() const;
+};
+
+/// Whether it is expected to take less time than any other certified search of
+/// more than some queries. Reads shape and types alone.
+bool allPairsPays(const FlatKnnProblem& problem);
+
+/// Microseconds that it is expected to take, without the host's time.
+double allPairsMicroseconds(const FlatKnnProblem& problem);
+
+/// The plan, if the problem is one for it, whether it pays or not, and its
+/// scratch takes at most maxBytes.
+std::optional<AllPairsPlan> planAllPairs(
+        const FlatKnnProblem& problem,
+        size_t maxBytes);
+
+void runAllPairs(
+        const AllPairsPlan& plan,
+        const FlatKnnProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

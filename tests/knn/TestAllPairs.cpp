@@ -1,0 +1,128 @@
+/// Searches of few vectors by a matrix of canonical distances.
+
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+const std::vector<Metric> kMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::L1,
+        Metric::Linf,
+        Metric::Cosine};
+
+class AllPairsKnn : public FlatKnnCertified {
+   protected:
+    static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
+        CertifiedCase c;
+        c.metric = metric;
+        c.n = n;
+        c.q = q;
+        c.d = d;
+        c.k = k;
+        c.direct = Direct::AllPairs;
+        return c;
+    }
+
+    void expectAllPairs(const CertifiedCase& c, Hard kind) {
+        ASSERT_TRUE(planOf(c).allPairs) << c.describe();
+        EXPECT_EQ(expectCanonical(c, kind).repeated, 0u);
+    }
+};
+
+TEST_F(AllPairsKnn, HardData) {
+    for (Hard kind : kHard) {
+        for (Metric metric : kMetrics) {
+            for (int d : {1, 7, 8, 33, 130}) {
+                expectAllPairs(of(metric, 1005, 90, d, 10), kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Of queries, vectors and components, and of rows of the matrix.
+TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
+    for (Metric metric : {Metric::L2, Metric::L1, Metric::Cosine}) {
+        for (int64_t n : {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65}) {
+            for (int64_t q : {17, 31, 32, 33, 63, 64, 65, 129}) {
+                for (int d : {3, 32, 65}) {
+                    expectAllPairs(of(metric, n, q, d, 5), Hard::Mixed);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+    expectAllPairs(of(Metric::L2, 16384, 20, 4, 5), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(Metric::L2, 16385, 20, 4, 5)).allPairs);
+    expectAllPairs(of(Metric::L2, 100, 20, 1024, 5), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(Metric::L2, 100, 20, 1025, 5)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::L2, 100, 16, 10, 5)).allPairs);
+    EXPECT_FALSE(planOf(of(Metric::Canberra, 100, 20, 10, 5)).allPairs);
+}
+
+/// Up to all vectors and beyond.
+TEST_F(AllPairsKnn, EveryK) {
+    for (Metric metric : kMetrics) {
+        for (int64_t n : {50, 1000, 3000, 9000}) {
+            for (int k : {1, 2, 10, 49, 50, 51, 500, 1000, 1001, 2999, 3005}) {
+                CertifiedCase c = of(metric, n, 30, 4, k);
+                c.idType = k % 2 ? IdType::Int32 : IdType::Int64;
+                expectAllPairs(c, k % 3 ? Hard::Duplicates : Hard::Infinite);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(AllPairsKnn, SixteenBits) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (bool exactQueries : {false, true}) {
+            for (Hard kind : kHard) {
+                CertifiedCase c = of(Metric::L2, 700, 70, 19, 12);
+                c.dataType = type;
+                c.exactQueries = exactQueries;
+                expectAllPairs(c, kind);
+                c.metric = Metric::InnerProduct;
+                expectAllPairs(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Several tiles of queries, or other methods where there is no room: the same
+/// bits.
+TEST_F(AllPairsKnn, Tiles) {
+    CertifiedCase c = of(Metric::L2, 9001, 2000, 17, 9);
+    const std::vector<float> vectors = makeHard(Hard::Clusters, c.n, c.d, 1);
+    const std::vector<float> queries = makeHard(Hard::Clusters, c.q, c.d, 2);
+    ASSERT_TRUE(planOf(c).allPairs);
+    EXPECT_LT(planOf(c).allPairs->tileQueries, 700);
+    const KnnResult all = search(c, vectors, queries);
+    check(c, vectors, queries, all, 200);
+    c.maxScratch = size_t(31) << 20;
+    EXPECT_FALSE(planOf(c).allPairs);
+    c.maxScratch = CertifiedCase().maxScratch;
+    c.direct = Direct::Never;
+    EXPECT_TRUE(search(c, vectors, queries) == all);
+}
+
+TEST_F(AllPairsKnn, Small) {
+    for (Metric metric : kMetrics) {
+        expectAllPairs(of(metric, 130, 70, 35, 20), Hard::Infinite);
+        expectAllPairs(of(metric, 40, 20, 9, 50), Hard::Duplicates);
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
