@@ -30,11 +30,10 @@ __device__ __forceinline__ void store(
 }
 
 template <Metric kMetric>
-__global__ __launch_bounds__(
+__global__ void __launch_bounds__(
         ScanTile<kMetric>::kThreads,
-        ScanTile<kMetric>::
-                kBlocks) void allPairsKernel(const __grid_constant__
-                                                     AllPairsParams params) {
+        ScanTile<kMetric>::kBlocks)
+        allPairsKernel(const __grid_constant__ AllPairsParams params) {
     using Tile = ScanTile<kMetric>;
     extern __shared__ __align__(16) uint8_t memory[];
     const CertifiedParams& search = params.search;

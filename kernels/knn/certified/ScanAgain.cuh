@@ -287,11 +287,8 @@ struct ScanAgain {
 };
 
 template <Metric kMetric>
-__global__ __launch_bounds__(
-        kScanThreads,
-        ScanTile<kMetric>::
-                kBlocks) void scanAgainKernel(const __grid_constant__ ScanParams
-                                                      params) {
+__global__ void __launch_bounds__(kScanThreads, ScanTile<kMetric>::kBlocks)
+        scanAgainKernel(const __grid_constant__ ScanParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
     using Scan = ScanAgain<kMetric>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
