@@ -84,6 +84,31 @@ TEST_F(SelectPlans, SayWhatTheyAre) {
     EXPECT_EQ(none.workspaceBytes(), 0u);
 }
 
+/// By the tuning table of an H200.
+TEST_F(SelectPlans, OfShortRows) {
+    const auto isShort = [](idx_t rows, idx_t cols, int k) {
+        SelectProblem p = shapeOf(rows, cols, k);
+        p.device.computeCapability = 90;
+        for (DataType type : {DataType::Float32, DataType::Float16}) {
+            p.keyType = type;
+            if (chosenAlgorithm(p) != SelectAlgorithm::ShortRows) {
+                return false;
+            }
+        }
+        return true;
+    };
+    EXPECT_TRUE(isShort(1000000, 100, 1));
+    EXPECT_TRUE(isShort(131072, 100, 100));
+    EXPECT_TRUE(isShort(100000, 1000, 10));
+    EXPECT_TRUE(isShort(100000, 1000, 1000));
+    EXPECT_TRUE(isShort(16384, 2048, 32));
+    EXPECT_TRUE(isShort(1, 30, 10));
+    EXPECT_TRUE(isShort(1, 1000, 10));
+    EXPECT_FALSE(isShort(16384, 2048, 1000));
+    EXPECT_FALSE(isShort(1, 1000, 1000));
+    EXPECT_FALSE(isShort(64, 1 << 20, 10));
+}
+
 TEST_F(SelectPlans, RefuseAnotherShape) {
     SelectProblem p = shapeOf(4, 70000, 100);
     const SelectPlan plan = planSelection(p);
