@@ -152,8 +152,12 @@ def longer_rows(text, cols):
     serve, those rows by size of keys, and its stamp."""
     rows = re.findall(
         r"^(BITS_SELECT_ROW\(\d+, (\d), \w+, (\w+), .*\))$", text, re.M)
-    ends = {int(end) for _, _, end in rows if end.isdigit()}
-    begin = min(end for end in ends if end >= cols)
+    ends = [int(end) for _, _, end in rows
+            if end.isdigit() and int(end) >= cols]
+    if not ends:
+        raise ValueError(f"--longer has no rows that end at {cols} columns or "
+                         "behind")
+    begin = min(ends)
     kept = {}
     for line, size, end in rows:
         if not end.isdigit() or int(end) > begin:
@@ -174,6 +178,9 @@ def table_text(data, longer=None):
     if longer:
         begin, kept, stamp = longer_rows(
             longer, max(c for cells in found.values() for _, c, _ in cells))
+        for key_bytes in sorted(set(kept) - set(found)):
+            raise ValueError(f"--longer has rows of keys of {key_bytes} bytes, "
+                             "of which none were measured")
     lines = [
         "// Written by benchs/tune_select.py; not to be edited.",
         f"// gpu: {meta['gpu']}",

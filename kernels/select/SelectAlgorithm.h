@@ -10,7 +10,7 @@ namespace faiss_bits {
 enum class SelectAlgorithm {
     Auto, ///< from the tuning table
 
-    // One pass, keys in registers; up to 1024 columns.
+    // One read, keys in registers; up to 16384 columns.
     ShortRows, ///< 8 to 32 lanes a row: a bound by bisection, then a sort
 
     // One pass, the best k in shared memory; k <= 2048.

@@ -122,7 +122,8 @@ def test_longer_rows_of_another_table_stay():
     short = [tuned("bits", rows, cols, 10, 1.0)
              for rows in (1, 64) for cols in (1 << 10, 1 << 12)]
     rest = tune_select.table_text({"meta": META, "rows": TUNED + short})
-    new = [tuned("sort", 64, cols, 10, 1.0) for cols in (1 << 8, 1 << 11)]
+    new = [tuned("sort", 64, cols, 10, 1.0, dtype)
+           for cols in (1 << 8, 1 << 11) for dtype in ("float32", "float16")]
     text = tune_select.table_text(
         {"meta": META | {"commit": "fedcba"}, "rows": new}, rest)
     table = parse_table(text)
@@ -133,6 +134,10 @@ def test_longer_rows_of_another_table_stay():
         for k in (10, 1 << 19):
             assert pick(table, 4, 64, cols, k) == pick(
                 parse_table(rest), 4, 64, cols, k)
+    with pytest.raises(ValueError, match="keys of 2 bytes"):
+        tune_select.table_text({"meta": META, "rows": new[::2]}, rest)
+    with pytest.raises(ValueError, match="columns or behind"):
+        tune_select.longer_rows(rest, 1 << 40)
 
 
 def test_shapes_are_many_and_fit():

@@ -44,9 +44,34 @@ struct CertifiedCase {
     }
 };
 
+/// Of searches by the canonical distances of all pairs.
+inline const std::vector<Metric> kDirectMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::L1,
+        Metric::Linf,
+        Metric::Cosine};
+
 class FlatKnnCertified : public FlatKnnTest {
    protected:
     using Direct = CertifiedCase::Direct;
+
+    static CertifiedCase caseOf(
+            Direct direct,
+            Metric metric,
+            int64_t n,
+            int64_t q,
+            int d,
+            int k) {
+        CertifiedCase c;
+        c.metric = metric;
+        c.n = n;
+        c.q = q;
+        c.d = d;
+        c.k = k;
+        c.direct = direct;
+        return c;
+    }
 
     static DeviceTraits traitsOf(const CertifiedCase& c) {
         DeviceTraits traits = deviceTraits();

@@ -5,24 +5,10 @@
 namespace faiss_bits::test {
 namespace {
 
-const std::vector<Metric> kMetrics = {
-        Metric::L2,
-        Metric::InnerProduct,
-        Metric::L1,
-        Metric::Linf,
-        Metric::Cosine};
-
 class AllPairsKnn : public FlatKnnCertified {
    protected:
     static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
-        CertifiedCase c;
-        c.metric = metric;
-        c.n = n;
-        c.q = q;
-        c.d = d;
-        c.k = k;
-        c.direct = Direct::AllPairs;
-        return c;
+        return caseOf(Direct::AllPairs, metric, n, q, d, k);
     }
 
     void expectAllPairs(const CertifiedCase& c, Hard kind) {
@@ -33,7 +19,7 @@ class AllPairsKnn : public FlatKnnCertified {
 
 TEST_F(AllPairsKnn, HardData) {
     for (Hard kind : kHard) {
-        for (Metric metric : kMetrics) {
+        for (Metric metric : kDirectMetrics) {
             for (int d : {1, 7, 8, 33, 130}) {
                 expectAllPairs(of(metric, 1005, 90, d, 10), kind);
                 if (HasFailure()) {
@@ -68,7 +54,7 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
 
 /// Up to all vectors and beyond.
 TEST_F(AllPairsKnn, EveryK) {
-    for (Metric metric : kMetrics) {
+    for (Metric metric : kDirectMetrics) {
         for (int64_t n : {50, 1000, 3000, 9000}) {
             for (int k : {1, 2, 10, 49, 50, 51, 500, 1000, 1001, 2999, 3005}) {
                 CertifiedCase c = of(metric, n, 30, 4, k);
@@ -118,7 +104,7 @@ TEST_F(AllPairsKnn, Tiles) {
 }
 
 TEST_F(AllPairsKnn, Small) {
-    for (Metric metric : kMetrics) {
+    for (Metric metric : kDirectMetrics) {
         expectAllPairs(of(metric, 130, 70, 35, 20), Hard::Infinite);
         expectAllPairs(of(metric, 40, 20, 9, 50), Hard::Duplicates);
     }

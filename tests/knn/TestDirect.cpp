@@ -5,24 +5,10 @@
 namespace faiss_bits::test {
 namespace {
 
-const std::vector<Metric> kDirectMetrics = {
-        Metric::L2,
-        Metric::InnerProduct,
-        Metric::L1,
-        Metric::Linf,
-        Metric::Cosine};
-
 class DirectKnn : public FlatKnnCertified {
    protected:
     static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
-        CertifiedCase c;
-        c.metric = metric;
-        c.n = n;
-        c.q = q;
-        c.d = d;
-        c.k = k;
-        c.direct = Direct::Always;
-        return c;
+        return caseOf(Direct::Always, metric, n, q, d, k);
     }
 
     void expectDirect(const CertifiedCase& c, Hard kind) {

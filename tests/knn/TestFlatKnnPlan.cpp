@@ -137,21 +137,25 @@ TEST(FlatKnnPlan, TheSizeLeadsToThePlanItCameFrom) {
     }
 }
 
-/// Small searches, few of a list, and one query in few dimensions.
+/// With room, on a GPU of fast float64; neither way serves one of slow.
+FlatKnnPlan planOfFastDouble(idx_t n, idx_t q, int d, int k) {
+    PlanCase c;
+    c.n = n;
+    c.q = q;
+    c.k = k;
+    FlatKnnProblem p = c.problem();
+    p.d = d;
+    const FlatKnnPlan slow = planFlatKnn(p, size_t(1) << 40);
+    EXPECT_FALSE(slow.direct || slow.allPairs) << c.describe();
+    c.fastDouble = true;
+    p.device = c.problem().device;
+    return planFlatKnn(p, size_t(1) << 40);
+}
+
+/// Small searches, and one query in few dimensions.
 TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
     const auto isDirect = [](idx_t n, idx_t q, int d, int k = 10) {
-        PlanCase c;
-        c.n = n;
-        c.q = q;
-        c.k = k;
-        c.fastDouble = true;
-        FlatKnnProblem p = c.problem();
-        p.d = d;
-        const bool found = planFlatKnn(p, size_t(1) << 40).direct.has_value();
-        c.fastDouble = false;
-        p.device = c.problem().device;
-        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).direct) << c.describe();
-        return found;
+        return planOfFastDouble(n, q, d, k).direct.has_value();
     };
     EXPECT_TRUE(isDirect(1 << 20, 1, 16));
     EXPECT_TRUE(isDirect(1 << 20, 1, 32, 2048));
@@ -166,17 +170,7 @@ TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
 /// Many queries of few vectors, in few dimensions or with a large k.
 TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     const auto isMatrix = [](idx_t n, idx_t q, int d, int k) {
-        PlanCase c;
-        c.n = n;
-        c.q = q;
-        c.k = k;
-        c.fastDouble = true;
-        FlatKnnProblem p = c.problem();
-        p.d = d;
-        const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 40);
-        p.device.singleToDouble = 32;
-        EXPECT_FALSE(planFlatKnn(p, size_t(1) << 40).allPairs) << c.describe();
-        return plan.allPairs.has_value();
+        return planOfFastDouble(n, q, d, k).allPairs.has_value();
     };
     EXPECT_TRUE(isMatrix(256, 262144, 128, 32));
     EXPECT_TRUE(isMatrix(2047, 8191, 9, 2014));

@@ -24,7 +24,7 @@ constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
 
-/// nullptr for metrics whose terms cost more than two operations.
+/// nullptr for metrics whose terms cost more than sums of products.
 Launch launchFor(Metric metric) {
     switch (metric) {
         case Metric::L2:
@@ -88,7 +88,9 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
     const idx_t last = p.numQueries - (tiles - 1) * plan.tileQueries;
     plan.selection =
             planSelection(selectionOf(p, plan.tileQueries, plan.stride));
-    plan.lastSelection = planSelection(selectionOf(p, last, plan.stride));
+    plan.lastSelection = last == plan.tileQueries
+            ? plan.selection
+            : planSelection(selectionOf(p, last, plan.stride));
     WorkspaceSlices slices;
     AllPairsScratch(p, plan, slices);
     // So that a run with just these bytes finds the same plan.
@@ -100,7 +102,7 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 // Microseconds here are as they were measured on an H200 (docs/design.md).
 
 double allPairsMicroseconds(const FlatKnnProblem& p) {
-    const double q = double(batchOf(p));
+    const double q = double(p.numQueries);
     const double n = double(p.numVectors);
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
     const double part = p.device.multiprocessors / 132.0;
@@ -116,12 +118,12 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
 }
 
 bool allPairsPays(const FlatKnnProblem& p) {
-    if (!takes(p) || (p.k == 1 && planNearest(p, SIZE_MAX))) {
+    if (!takes(p) || takesNearest(p)) {
         return false;
     }
     // Of searches by candidates: launches, then for each query its products,
     // the selection and the canonical distances of its candidates.
-    const double q = double(batchOf(p));
+    const double q = double(p.numQueries);
     const double n = double(p.numVectors);
     const double d = double(p.d);
     const double k = double(std::min<idx_t>(p.k, p.numVectors));

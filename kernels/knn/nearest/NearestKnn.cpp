@@ -60,14 +60,18 @@ size_t measure(const FlatKnnProblem& p, const NearestPlan& plan) {
 
 } // namespace
 
+bool takesNearest(const FlatKnnProblem& p) {
+    const double work = double(batchOf(p)) * p.numVectors * p.d;
+    return p.mode == SearchMode::Certified && p.k == 1 && !p.allowedBits &&
+            p.numVectors >= kLeastVectors && p.numVectors <= kMostVectors &&
+            batchOf(p) > kFewQueries && work >= kLeastWork &&
+            canUseSearchImage(p);
+}
+
 std::optional<NearestPlan> planNearest(
         const FlatKnnProblem& p,
         size_t maxBytes) {
-    const double work = double(batchOf(p)) * p.numVectors * p.d;
-    if (p.mode != SearchMode::Certified || p.k != 1 || p.allowedBits ||
-        p.numVectors < kLeastVectors || p.numVectors > kMostVectors ||
-        batchOf(p) <= kFewQueries || work < kLeastWork ||
-        !canUseSearchImage(p)) {
+    if (!takesNearest(p)) {
         return {};
     }
     NearestPlan plan;

@@ -20,7 +20,10 @@ struct NearestPlan {
     std::string toString() const;
 };
 
-/// The plan, if this is a way for the problem, and maxBytes are enough.
+/// Whether this is a way for the problem, given the scratch.
+bool takesNearest(const FlatKnnProblem& problem);
+
+/// The plan, if it is, and maxBytes are enough.
 std::optional<NearestPlan> planNearest(
         const FlatKnnProblem& problem,
         size_t maxBytes);

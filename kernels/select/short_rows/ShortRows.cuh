@@ -1,8 +1,8 @@
 /// Rows of up to some thousand columns: several in a block, each in the
 /// registers of 8 to 32 lanes, read once. No sample, no barrier of a block.
 ///
-/// Bound by: the read of the keys where there are several hundred and k is
-/// small, else the shuffles of the sort, two for an entry and step.
+/// Bound by: the read of the keys for k = 1 and some hundred columns, else by
+/// instructions (docs/algorithms.md).
 #pragma once
 
 #include "kernels/select/short_rows/ShortRow.cuh"

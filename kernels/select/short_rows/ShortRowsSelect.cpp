@@ -72,13 +72,15 @@ Launch launchOf(const SelectProblem& p, const Policy& policy) {
 }
 
 std::string refusal(const SelectProblem& p) {
-    if (p.cols == 0 || policyFor(p)) {
-        return p.cols == 0 ? "cols = 0" : "";
+    if (p.cols == 0) {
+        return "cols = 0";
+    }
+    if (policyFor(p)) {
+        return "";
     }
     return formatMessage(
-            "cols = %lld and k = %d: short rows have up to 16384 columns, and "
-            "k "
-            "is at most cols, and 512 beyond 1024 columns",
+            "cols = %lld and k = %d: rows have up to 16384 columns, and k is "
+            "up to cols, beyond 1024 columns up to 512",
             (long long)p.cols,
             p.k);
 }
