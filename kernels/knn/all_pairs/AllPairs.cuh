@@ -1,85 +1,114 @@
 /// The matrix of canonical distances, in tiles of some queries and vectors.
 ///
-/// Bound by: float64, two operations a component and pair for L2 and products;
-/// in few dimensions by the shuffles that end a tile.
+/// Bound by: DistanceTile.
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
-#include "kernels/knn/certified/ScannedDistance.cuh"
+#include "kernels/knn/certified/DistanceTile.cuh"
 
 namespace faiss_bits {
 
-/// Rows begin at multiples of kCount, and are padded to such.
-template <int kCount>
-__device__ __forceinline__ void store(
-        float* out,
-        const float (&values)[kCount]) {
-    if constexpr (kCount % 4 == 0) {
-#pragma unroll
-        for (int i = 0; i < kCount; i += 4) {
-            *reinterpret_cast<float4*>(out + i) = make_float4(
-                    values[i], values[i + 1], values[i + 2], values[i + 3]);
-        }
-    } else {
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            out[i] = values[i];
+template <Metric kMetric>
+struct AllPairs {
+    using Tile = DistanceTile<kMetric>;
+
+    struct SharedStorage {
+        typename Tile::SharedStorage tile;
+        // Rows half of the banks apart, as lanes with 16 bytes each write them.
+        alignas(16) float distances[Tile::kQueries][Tile::kVectors + 16];
+    };
+
+    SharedStorage& shared;
+    const AllPairsParams& params;
+
+    __device__ __forceinline__ void run() {
+        const CertifiedParams& search = params.search;
+        const uint32_t rowTiles =
+                (search.rows + Tile::kQueries - 1) / Tile::kQueries;
+        const uint32_t tiles =
+                uint32_t((search.n + Tile::kVectors - 1) / Tile::kVectors) *
+                rowTiles;
+        // Tiles of the same vectors side by side.
+        const auto placeOf = [&](uint32_t number) {
+            const uint32_t tile = min(number, tiles - 1);
+            const uint32_t row = tile % rowTiles * Tile::kQueries;
+            return TilePlace{
+                    int64_t(tile / rowTiles) * Tile::kVectors,
+                    search.n,
+                    nullptr,
+                    search.rows - row,
+                    row};
+        };
+        Tile tile(shared.tile, search);
+        TilePlace place = placeOf(blockIdx.x);
+        tile.begin(place);
+        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+            const TilePlace after = placeOf(t + gridDim.x);
+            tile.run(
+                    place,
+                    after,
+                    [](int, int, float) { return true; },
+                    [&](int q, int v, const auto& distances, uint32_t) {
+                        keep(&shared.distances[q][v], distances);
+                    });
+            __syncthreads();
+            write(place); // kept again behind a barrier of the next tile
+            place = after;
         }
     }
-}
+
+   private:
+    template <int kCount>
+    __device__ __forceinline__ static void keep(
+            float* out,
+            const float (&distances)[kCount]) {
+        if constexpr (kCount % 4 == 0) {
+#pragma unroll
+            for (int i = 0; i < kCount; i += 4) {
+                *reinterpret_cast<float4*>(out + i) = make_float4(
+                        distances[i],
+                        distances[i + 1],
+                        distances[i + 2],
+                        distances[i + 3]);
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                out[i] = distances[i];
+            }
+        }
+    }
+
+    /// In rows, sixteen bytes a lane: rows of the matrix are padded to such.
+    __device__ __forceinline__ void write(const TilePlace& place) const {
+        constexpr int kLanes = Tile::kVectors / 4;
+        const int v = threadIdx.x % kLanes * 4;
+        const int numRows = min(int(place.numRows), Tile::kQueries);
+        if (place.first + v >= place.last) {
+            return;
+        }
+#pragma unroll 4
+        for (int q = threadIdx.x / kLanes; q < numRows;
+             q += Tile::kThreads / kLanes) {
+            *reinterpret_cast<float4*>(
+                    params.distances + (place.firstRow + q) * params.stride +
+                    place.first + v) =
+                    *reinterpret_cast<const float4*>(&shared.distances[q][v]);
+        }
+    }
+};
 
 template <Metric kMetric>
 __global__ void __launch_bounds__(
-        ScanTile<kMetric>::kThreads,
-        ScanTile<kMetric>::kBlocks)
+        DistanceTile<kMetric>::kThreads,
+        DistanceTile<kMetric>::kBlocks)
         allPairsKernel(const __grid_constant__ AllPairsParams params) {
-    using Tile = ScanTile<kMetric>;
     extern __shared__ __align__(16) uint8_t memory[];
-    const CertifiedParams& search = params.search;
-    const uint32_t rowTiles =
-            (search.rows + Tile::kQueries - 1) / Tile::kQueries;
-    const int64_t tiles =
-            (search.n + Tile::kVectors - 1) / Tile::kVectors * rowTiles;
-    // Tiles of the same vectors side by side.
-    const auto placeOf = [&](int64_t tile) {
-        const uint32_t row = uint32_t(tile % rowTiles) * Tile::kQueries;
-        return typename Tile::Place{
-                tile / rowTiles * Tile::kVectors,
-                tile < tiles ? search.n : 0,
-                nullptr,
-                search.rows - row,
-                row};
-    };
+    using Pairs = AllPairs<kMetric>;
     waitForPrevious();
-    Tile tile(*reinterpret_cast<typename Tile::SharedStorage*>(memory), search);
-    typename Tile::Place place = placeOf(blockIdx.x);
-    tile.begin(place);
-    for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const typename Tile::Place after = placeOf(t + gridDim.x);
-        // Of one query and vectors side by side.
-        float held[Tile::kHeld];
-        int count = 0;
-        int64_t first = -1;
-        tile.run(place, after, [&](int q, int v, double distance) {
-            const int64_t vector = place.first + v;
-            const uint32_t row = place.firstRow + q;
-            const bool isThere = q < int(place.numRows) && vector < search.n;
-            if (isThere && first < 0) {
-                first = row * params.stride + vector;
-            }
-            // -0 is +0, as in results of every method.
-            held[count++] = isThere
-                    ? canonical::toFloat32(scannedDistance<kMetric>(
-                              search, row, vector, distance)) +
-                            0.0f
-                    : 0.0f;
-        });
-        if (first >= 0) {
-            store(params.distances + first, held);
-        }
-        place = after;
-    }
+    Pairs{*reinterpret_cast<typename Pairs::SharedStorage*>(memory), params}
+            .run();
 }
 
 } // namespace faiss_bits

@@ -13,7 +13,7 @@ void launchAllPairs(
         const AllPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Tile = ScanTile<kMetric>;
+    using Tile = DistanceTile<kMetric>;
     const int64_t rows = params.search.rows;
     const int64_t tiles = (rows + Tile::kQueries - 1) / Tile::kQueries *
             ((params.search.n + Tile::kVectors - 1) / Tile::kVectors);
@@ -25,7 +25,7 @@ void launchAllPairs(
             Tile::kThreads,
             allowSharedBytes(
                     allPairsKernel<kMetric>,
-                    sizeof(typename Tile::SharedStorage)),
+                    sizeof(typename AllPairs<kMetric>::SharedStorage)),
             stream,
             params);
 }

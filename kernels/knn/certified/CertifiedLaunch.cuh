@@ -67,15 +67,16 @@ void launchScanAgain(
     const size_t bytes = allowSharedBytes(
             scanAgainKernel<kMetric>,
             sizeof(typename ScanAgain<kMetric>::SharedStorage));
+    constexpr int kThreads = ScanAgain<kMetric>::kThreads;
     // All blocks are on the device together: they wait for one another.
     const int perMultiprocessor =
-            blocksPerMultiprocessor(kernel, kScanThreads, bytes);
+            blocksPerMultiprocessor(kernel, kThreads, bytes);
     cudaLaunchConfig_t config = {};
     // A plan may have been made for another device.
     const int most = deviceTraits().multiprocessors;
     config.gridDim =
             dim3(unsigned(std::min(multiprocessors, most) * perMultiprocessor));
-    config.blockDim = dim3(kScanThreads);
+    config.blockDim = dim3(kThreads);
     config.dynamicSmemBytes = bytes;
     config.stream = stream;
     cudaLaunchAttribute attributes[2] = {};

@@ -7,13 +7,12 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
+#include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
-#include "kernels/knn/certified/ScannedDistance.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 
 namespace faiss_bits {
 
-constexpr int kScanThreads = 256;
 /// Up to so many, a vector is read by eight lanes and met with each query;
 /// more make tiles.
 constexpr int kFewSlots = 8;
@@ -24,12 +23,25 @@ constexpr int kSharedSort = 2048;
 /// entries a place pass the limit.
 constexpr int64_t kFirstStep = 8;
 
+/// values[i] of an array in registers.
+template <int kCount>
+__device__ __forceinline__ float elementOf(
+        const float (&values)[kCount],
+        int i) {
+    float value = values[0];
+#pragma unroll
+    for (int j = 1; j < kCount; ++j) {
+        value = i == j ? values[j] : value;
+    }
+    return value;
+}
+
 template <Metric kMetric>
 struct ScanAgain {
-    using Tile = ScanTile<kMetric>;
-    using Narrow = BlockNarrow<kScanThreads>;
-    using Flagged = FlaggedRows<kScanThreads>;
-    static_assert(Tile::kThreads == kScanThreads);
+    using Tile = DistanceTile<kMetric, 6>;
+    static constexpr int kThreads = Tile::kThreads;
+    using Narrow = BlockNarrow<kThreads>;
+    using Flagged = FlaggedRows<kThreads>;
 
     struct SharedStorage {
         union {
@@ -39,7 +51,6 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
-        double most[kMaxScanSlots]; // keys above it are beyond the limit
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
     };
@@ -57,7 +68,7 @@ struct ScanAgain {
                 return;
             }
             if (blockIdx.x == 0) {
-                for (uint32_t s = threadIdx.x; s < used; s += kScanThreads) {
+                for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                     params.counts[s] = 0;
                     params.limits[s] = kNoEntry;
                 }
@@ -101,16 +112,10 @@ struct ScanAgain {
 
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
-        for (uint32_t s = threadIdx.x; s < used; s += kScanThreads) {
-            const uint64_t limit =
+        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+            shared.limits[s] =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
-            shared.limits[s] = limit;
-            // A little above, as distances are rounded after this test.
-            const double key = keyValue(entryKey(limit));
-            shared.most[s] = limit == kNoEntry || !isfinite(key)
-                    ? double(INFINITY)
-                    : key + fabs(key) * 0x1p-20 + 0x1p-140;
         }
         __syncthreads();
     }
@@ -120,17 +125,19 @@ struct ScanAgain {
         return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
     }
 
+    /// A key that is no less than `least` may belong to the result.
+    __device__ __forceinline__ bool concerns(
+            uint32_t slot,
+            int64_t vector,
+            float least) const {
+        return makeEntry(orderedKey(least), uint32_t(vector)) <=
+                shared.limits[slot];
+    }
+
     __device__ __forceinline__ void append(
             uint32_t slot,
             int64_t vector,
-            double distance) {
-        // Most are, and need no more than this. NaN goes on.
-        if ((kIsSimilarity<kMetric> ? -distance : distance) >
-            shared.most[slot]) {
-            return;
-        }
-        distance = scannedDistance<kMetric>(
-                params.search, shared.rows[slot], vector, distance);
+            float distance) {
         const uint64_t entry =
                 distanceEntry<kMetric>(distance, uint32_t(vector));
         // kNoEntry is not below the first limit, which is kNoEntry.
@@ -145,7 +152,7 @@ struct ScanAgain {
             int64_t last,
             uint32_t used) {
         const CertifiedParams& search = params.search;
-        constexpr int kGroups = kScanThreads / kPairLanes;
+        constexpr int kGroups = kThreads / kPairLanes;
         const int group = threadIdx.x / kPairLanes;
         const int64_t step = int64_t(gridDim.x) * kGroups;
         for (int64_t base = first + int64_t(blockIdx.x) * kGroups; base < last;
@@ -164,7 +171,7 @@ struct ScanAgain {
                             search.power);
                 });
                 if (vector < last && threadIdx.x % kPairLanes == 0) {
-                    append(s, vector, distance);
+                    append(s, vector, canonical::toFloat32(distance));
                 }
             }
         }
@@ -176,28 +183,39 @@ struct ScanAgain {
             uint32_t used) {
         const uint32_t queryTiles =
                 (used + Tile::kQueries - 1) / Tile::kQueries;
-        const int64_t tiles = (last - first + Tile::kVectors - 1) /
-                Tile::kVectors * queryTiles;
+        const uint32_t tiles =
+                uint32_t((last - first + Tile::kVectors - 1) / Tile::kVectors) *
+                queryTiles;
         // Tiles of the same vectors side by side.
-        const auto placeOf = [&](int64_t tile) {
-            const uint32_t slot = uint32_t(tile % queryTiles) * Tile::kQueries;
-            return typename Tile::Place{
-                    first + tile / queryTiles * Tile::kVectors,
-                    tile < tiles ? last : 0,
+        const auto placeOf = [&](uint32_t number) {
+            const uint32_t tile = min(number, tiles - 1);
+            const uint32_t slot = tile % queryTiles * Tile::kQueries;
+            return TilePlace{
+                    first + int64_t(tile / queryTiles) * Tile::kVectors,
+                    last,
                     shared.rows + slot,
                     used - slot};
         };
         Tile tile(shared.tile, params.search);
-        typename Tile::Place place = placeOf(blockIdx.x);
+        TilePlace place = placeOf(blockIdx.x);
         tile.begin(place);
-        for (int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-            const typename Tile::Place after = placeOf(t + gridDim.x);
+        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+            const TilePlace after = placeOf(t + gridDim.x);
             const uint32_t slot = uint32_t(place.rows - shared.rows);
-            tile.run(place, after, [&](int q, int v, double distance) {
-                if (slot + q < used && place.first + v < last) {
-                    append(slot + q, place.first + v, distance);
-                }
-            });
+            tile.run(
+                    place,
+                    after,
+                    [&](int q, int v, float least) {
+                        return concerns(slot + q, place.first + v, least);
+                    },
+                    [&](int q, int v, const auto& distances, uint32_t mask) {
+                        for (; mask != 0; mask &= mask - 1) {
+                            const int i = __ffs(mask) - 1;
+                            append(slot + q,
+                                   place.first + v + i,
+                                   elementOf(distances, i));
+                        }
+                    });
             place = after;
         }
     }
@@ -215,12 +233,11 @@ struct ScanAgain {
         const auto forEach = [&](auto take) {
             // Several loads in flight.
             constexpr int kChunk = 8;
-            for (uint32_t i = threadIdx.x; i < count;
-                 i += kChunk * kScanThreads) {
+            for (uint32_t i = threadIdx.x; i < count; i += kChunk * kThreads) {
                 uint64_t chunk[kChunk];
 #pragma unroll
                 for (int j = 0; j < kChunk; ++j) {
-                    const uint32_t at = i + j * kScanThreads;
+                    const uint32_t at = i + j * kThreads;
                     chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
                 }
 #pragma unroll
@@ -238,11 +255,11 @@ struct ScanAgain {
         __syncthreads();
         // Places before those that are still to be read are free.
         constexpr int kChunk = 8;
-        for (uint32_t base = 0; base < count; base += kChunk * kScanThreads) {
+        for (uint32_t base = 0; base < count; base += kChunk * kThreads) {
             uint64_t chunk[kChunk];
 #pragma unroll
             for (int j = 0; j < kChunk; ++j) {
-                const uint32_t at = base + j * kScanThreads + threadIdx.x;
+                const uint32_t at = base + j * kThreads + threadIdx.x;
                 chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
             }
             __syncthreads();
@@ -270,12 +287,12 @@ struct ScanAgain {
         const uint32_t count = min(__ldcg(params.counts + slot), uint32_t(k));
         uint64_t* entries = count <= kSharedSort ? shared.sort : list;
         if (entries != list) {
-            for (uint32_t i = threadIdx.x; i < count; i += kScanThreads) {
+            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
                 entries[i] = list[i];
             }
         }
-        sortAscending<kScanThreads>(entries, count);
-        for (int i = threadIdx.x; i < k; i += kScanThreads) {
+        sortAscending<kThreads>(entries, count);
+        for (int i = threadIdx.x; i < k; i += kThreads) {
             writePlace<kMetric>(
                     params.search,
                     row,
@@ -287,7 +304,9 @@ struct ScanAgain {
 };
 
 template <Metric kMetric>
-__global__ void __launch_bounds__(kScanThreads, ScanTile<kMetric>::kBlocks)
+__global__ void __launch_bounds__(
+        ScanAgain<kMetric>::Tile::kThreads,
+        ScanAgain<kMetric>::Tile::kBlocks)
         scanAgainKernel(const __grid_constant__ ScanParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
     using Scan = ScanAgain<kMetric>;

@@ -1,4 +1,4 @@
-/// A tile of distances in float64: some queries against some vectors, by one
+/// A tile of canonical distances: some queries against some vectors, by one
 /// block, in registers.
 ///
 /// Eight lanes side by side hold the eight slots of the sums: a lane takes
@@ -7,47 +7,41 @@
 /// by shuffles. While a step of components is computed with, the next is on its
 /// way in registers, over the end of a tile too.
 ///
-/// Bound by: float64, two operations a component and pair for L2 (ScanTerms),
-/// and for products by shared memory.
+/// Bound by: float64, of L1 two operations a component and pair.
 #pragma once
 
 #include "kernels/knn/certified/CanonicalPair.cuh"
 
 namespace faiss_bits {
 
-/// The terms of canonical distances, or of distances that nearly are:
-/// relativeError(d) says how near, and 0 that they are.
-template <Metric kMetric>
-struct ScanTerms : canonical::Terms<kMetric> {
-    static constexpr bool kExact = true;
-};
+/// Where a tile is: its vectors, and the rows of its queries.
+struct TilePlace {
+    int64_t first;        // vector
+    int64_t last;         // end of the vectors
+    const uint32_t* rows; // nullptr: from firstRow on
+    uint32_t numRows;
+    uint32_t firstRow = 0;
 
-/// A fused operation in place of two: the square is not rounded. Each of the
-/// d / 8 + 3 sums and, of the canonical distance, the squares is rounded by
-/// 2^-53 at most, in one of the two and in the other.
-template <>
-struct ScanTerms<Metric::L2> : canonical::Terms<Metric::L2> {
-    static constexpr bool kExact = false;
-
-    __device__ __forceinline__ static void add(
-            double* s,
-            double x,
-            double q,
-            const canonical::Power&) {
-        const double t = __dsub_rn(x, q);
-        s[0] = __fma_rn(t, t, s[0]);
+    __device__ __forceinline__ int64_t row(uint32_t q) const {
+        return rows ? rows[q] : firstRow + q;
     }
-    __device__ __forceinline__ static double relativeError(int d) {
-        return (0.25 * d + 16) * 0x1p-53;
+
+    /// Without the first q < numRows queries and v vectors.
+    __device__ __forceinline__ TilePlace from(uint32_t q, int64_t v) const {
+        return {first + v,
+                last,
+                rows ? rows + q : nullptr,
+                numRows - q,
+                firstRow + q};
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, int Threads = 256>
 struct ScanTile {
-    using Terms = ScanTerms<kMetric>;
+    using Terms = canonical::Terms<kMetric>;
     static constexpr int kSums = Terms::kSums;
     static constexpr int kSlots = canonical::kSlots;
-    static constexpr int kThreads = 256;
+    static constexpr int kThreads = Threads;
     static constexpr int kWarps = kThreads / kWarpSize;
     // Pairs of a lane, each way: the more, the less shared memory is read for
     // each. Products and squares leave the registers for it.
@@ -58,8 +52,8 @@ struct ScanTile {
     /// Blocks of a multiprocessor.
     static constexpr int kBlocks = kIsLarge ? 1 : 2;
     static constexpr int kPairs = kQueriesOfLane * kVectorsOfLane;
-    // Of a warp two groups of lanes each way, of a block 4 x 2 warps.
-    static constexpr int kQueries = 8 * kQueriesOfLane;
+    // Of a warp two groups of lanes each way, of a block two warps across.
+    static constexpr int kQueries = kWarps * kQueriesOfLane;
     static constexpr int kVectors = 4 * kVectorsOfLane;
     static constexpr int kRows = kQueries + kVectors;
     static constexpr int kDepth = kWarpSize;      // components at a time
@@ -74,19 +68,6 @@ struct ScanTile {
         double components[2][kRows][kDepth + 1];
     };
 
-    /// Where a tile is: its vectors, and the rows of its queries.
-    struct Place {
-        int64_t first;        // vector
-        int64_t last;         // end of the vectors
-        const uint32_t* rows; // nullptr: from firstRow on
-        uint32_t numRows;
-        uint32_t firstRow = 0;
-
-        __device__ __forceinline__ int64_t row(uint32_t q) const {
-            return rows ? rows[q] : firstRow + q;
-        }
-    };
-
     SharedStorage& shared;
     const CertifiedParams& params;
     float next[kRows / kWarps];
@@ -96,17 +77,20 @@ struct ScanTile {
             : shared(storage), params(parameters) {}
 
     /// Before the first tile.
-    __device__ __forceinline__ void begin(const Place& place) {
+    __device__ __forceinline__ void begin(const TilePlace& place) {
         fetch(place, 0);
     }
 
-    /// visit(query, vector, distance) for the pairs of this thread: numbers
-    /// within the tile. All threads of the block call it. `after` is the place
-    /// of the tile that comes next, or any.
-    template <class Visit>
+    /// visit(query, vector, distances, mask) for some pairs of this thread, of
+    /// a query and vectors side by side, as numbers within the tile: those that
+    /// there are, and of which concerns(query, vector, key) is true, have a
+    /// bit. All threads of the block call it. `after` is the place of the tile
+    /// that comes next, or any.
+    template <class Concerns, class Visit>
     __device__ __forceinline__ void run(
-            const Place& place,
-            const Place& after,
+            const TilePlace& place,
+            const TilePlace& after,
+            const Concerns& concerns,
             const Visit& visit) {
         double sums[kSums][kPairs] = {};
         __syncthreads();
@@ -132,6 +116,10 @@ struct ScanTile {
         for (int j = 0; j < kSums; ++j) {
             meet<kPairs, kSlots / 2>(sums[j]);
         }
+        const int q = query(firstHeld() / kVectorsOfLane);
+        const int v = vector(firstHeld() % kVectorsOfLane);
+        float distances[kHeld];
+        uint32_t mask = 0;
 #pragma unroll
         for (int i = 0; i < kHeld; ++i) {
             double joined[kSums];
@@ -139,10 +127,18 @@ struct ScanTile {
             for (int j = 0; j < kSums; ++j) {
                 joined[j] = sums[j][i];
             }
-            const int pair = firstHeld() + i;
-            visit(query(pair / kVectorsOfLane),
-                  vector(pair % kVectorsOfLane),
-                  Terms::finish(joined));
+            distances[i] = canonical::toFloat32(Terms::finish(joined));
+            if (q < int(place.numRows) && place.first + v + i < place.last &&
+                concerns(
+                        q,
+                        v + i,
+                        kIsSimilarity<kMetric> ? -distances[i]
+                                               : distances[i])) {
+                mask |= 1u << i;
+            }
+        }
+        if (mask != 0) {
+            visit(q, v, distances, mask);
         }
     }
 
@@ -220,7 +216,7 @@ struct ScanTile {
     }
 
     /// Components depth and on of this thread's rows, as store() takes them.
-    __device__ __forceinline__ void fetch(const Place& place, int depth) {
+    __device__ __forceinline__ void fetch(const TilePlace& place, int depth) {
         const int warp = threadIdx.x / kWarpSize;
         const int c = depth + threadIdx.x % kWarpSize;
         const VectorsParams& vectors = params.vectors;

@@ -1,0 +1,19 @@
+/// The tile that computes the canonical distances of a metric.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/knn/certified/ProductTile.cuh"
+
+namespace faiss_bits {
+
+/// Across: the width of a ProductTile, 8 or, where a kernel needs registers
+/// for more than that, 6.
+template <Metric kMetric, int Across = 8>
+using DistanceTile = std::conditional_t<
+        kMetric == Metric::L2 || kMetric == Metric::InnerProduct ||
+                kMetric == Metric::Cosine,
+        ProductTile<kMetric, Across>,
+        ScanTile<kMetric>>;
+
+} // namespace faiss_bits

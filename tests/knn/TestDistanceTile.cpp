@@ -1,0 +1,168 @@
+/// Tiles of canonical distances by float64 products: data whose distances the
+/// products leave open, in the matrix of all pairs and in the search that looks
+/// at all vectors again.
+
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+enum class Open {
+    FarApart,      ///< two clouds 2e6 apart: float64 norms cancel
+    Copies,        ///< queries are copies of vectors, of twelve values
+    FarFirst,      ///< queries and vectors near, but for the first of each
+    Sparse,        ///< most inner products are sums of nothing
+    Zeros,         ///< many vectors are zero
+    LargeIntegers, ///< squared distances halfway between float32 values
+    HalfIntegers,  ///< the same by quarters, which are no integers
+    Infinite,      ///< a third of all have infinities, in the same component
+    InfiniteAndNan ///< the same, of both signs, and NaN
+};
+
+const std::vector<Open> kOpen = {
+        Open::FarApart,
+        Open::Copies,
+        Open::FarFirst,
+        Open::Sparse,
+        Open::Zeros,
+        Open::LargeIntegers,
+        Open::HalfIntegers,
+        Open::Infinite,
+        Open::InfiniteAndNan};
+
+std::vector<float> makeOpen(Open kind, int64_t n, int d, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::mt19937 shared(99);
+    std::normal_distribution<float> normal;
+    std::vector<float> few(12 * d);
+    for (float& one : few) {
+        one = normal(shared);
+    }
+    std::vector<float> values(n * d);
+    for (int64_t i = 0; i < n; ++i) {
+        const uint32_t which = random();
+        for (int j = 0; j < d; ++j) {
+            float& value = values[i * d + j];
+            const float unit = normal(random);
+            switch (kind) {
+                case Open::FarApart:
+                    value = (which % 2 ? 1e6f : -1e6f) + unit;
+                    break;
+                case Open::Copies:
+                    value = few[which % 12 * d + j];
+                    break;
+                case Open::FarFirst:
+                    value = i == 0 ? 1e9f * unit : unit;
+                    break;
+                case Open::Sparse:
+                    value = random() % 32 == 0 ? unit : 0.f;
+                    break;
+                case Open::Zeros:
+                    value = which % 3 == 0 ? 0.f : unit;
+                    break;
+                case Open::LargeIntegers:
+                    value = float(random() % 40000);
+                    break;
+                case Open::HalfIntegers:
+                    value = float(random() % 80001) / 4;
+                    break;
+                case Open::Infinite:
+                case Open::InfiniteAndNan:
+                    value = unit;
+                    break;
+            }
+        }
+        if (kind >= Open::Infinite && which % 3 == 0) {
+            const float odds[] = {HUGE_VALF, -HUGE_VALF, std::nanf("")};
+            const int most = kind == Open::Infinite ? 1 : 3;
+            values[i * d + d / 2] = odds[which / 3 % most];
+        }
+    }
+    return values;
+}
+
+class DistanceTile : public FlatKnnCertified {
+   protected:
+    const std::vector<Metric> metrics = {
+            Metric::L2,
+            Metric::InnerProduct,
+            Metric::Cosine};
+
+    Result expectOpen(const CertifiedCase& c, Open kind) {
+        SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
+        std::vector<float> vectors = makeOpen(kind, c.n, c.d, 1);
+        std::vector<float> queries = makeOpen(kind, c.q, c.d, 2);
+        roundAllTo(c.dataType, vectors);
+        roundAllTo(c.dataType, queries);
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, c.q);
+        return result;
+    }
+};
+
+TEST_F(DistanceTile, AllPairs) {
+    for (Open kind : kOpen) {
+        for (Metric metric : metrics) {
+            for (int d : {1, 7, 8, 9, 40}) {
+                for (int64_t n : {255, 257, 600}) {
+                    const CertifiedCase c =
+                            caseOf(Direct::AllPairs, metric, n, 70, d, 30);
+                    ASSERT_TRUE(planOf(c).allPairs);
+                    expectOpen(c, kind);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// More queries than slots, and more vectors than one step of the scan.
+TEST_F(DistanceTile, ScanAgain) {
+    unsigned long long repeated = 0;
+    for (Open kind : kOpen) {
+        for (Metric metric : metrics) {
+            for (int d : {4, 33}) {
+                const CertifiedCase c =
+                        caseOf(Direct::Never, metric, 20000, 150, d, 40);
+                repeated += expectOpen(c, kind).repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 1500u); // of 8,100 queries
+}
+
+TEST_F(DistanceTile, SixteenBits) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Open kind : kOpen) {
+            for (Metric metric : metrics) {
+                CertifiedCase c =
+                        caseOf(Direct::AllPairs, metric, 400, 70, 12, 30);
+                c.dataType = type;
+                expectOpen(c, kind);
+                c.direct = Direct::Never;
+                c.n = 9000;
+                expectOpen(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DistanceTile, Small) {
+    for (Open kind : {Open::Sparse, Open::InfiniteAndNan, Open::FarApart}) {
+        for (Metric metric : metrics) {
+            expectOpen(caseOf(Direct::AllPairs, metric, 300, 70, 10, 9), kind);
+            expectOpen(caseOf(Direct::Never, metric, 700, 20, 10, 9), kind);
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
