@@ -37,7 +37,7 @@ TEST_F(DropinSearch, BothSidesOfTheLeastNumberOfVectors) {
                 c.isL2 = isL2;
                 c.q = q;
                 // Too many pairs for all distances, or components.
-                c.d = q == 16 ? 800 : 1030;
+                c.d = q == 16 ? 800 : 2050;
                 c.k = k;
                 c.n = std::max(8192, 16 * k);
                 expectSearches(c, Hard::Bytes);

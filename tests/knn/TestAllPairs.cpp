@@ -46,8 +46,8 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
     }
     expectAllPairs(of(Metric::L2, 16384, 20, 4, 5), Hard::Bytes);
     EXPECT_FALSE(planOf(of(Metric::L2, 16385, 20, 4, 5)).allPairs);
-    expectAllPairs(of(Metric::L2, 100, 20, 1024, 5), Hard::Bytes);
-    EXPECT_FALSE(planOf(of(Metric::L2, 100, 20, 1025, 5)).allPairs);
+    expectAllPairs(of(Metric::L2, 100, 20, 2048, 5), Hard::Bytes);
+    EXPECT_FALSE(planOf(of(Metric::L2, 100, 20, 2049, 5)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::L2, 100, 16, 10, 5)).allPairs);
     EXPECT_FALSE(planOf(of(Metric::Canberra, 100, 20, 10, 5)).allPairs);
 }

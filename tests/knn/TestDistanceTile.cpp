@@ -88,14 +88,14 @@ class DistanceTile : public FlatKnnCertified {
             Metric::InnerProduct,
             Metric::Cosine};
 
-    Result expectOpen(const CertifiedCase& c, Open kind) {
+    Result expectOpen(const CertifiedCase& c, Open kind, int64_t most = 400) {
         SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
         std::vector<float> vectors = makeOpen(kind, c.n, c.d, 1);
         std::vector<float> queries = makeOpen(kind, c.q, c.d, 2);
         roundAllTo(c.dataType, vectors);
         roundAllTo(c.dataType, queries);
         const Result result = search(c, vectors, queries);
-        check(c, vectors, queries, result, c.q);
+        check(c, vectors, queries, result, std::min(c.q, most));
         return result;
     }
 };
@@ -112,6 +112,23 @@ TEST_F(DistanceTile, AllPairs) {
                     if (HasFailure()) {
                         return;
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Wide tiles, of which there must be many.
+TEST_F(DistanceTile, ManyPairs) {
+    for (Open kind : kOpen) {
+        for (Metric metric : metrics) {
+            for (int d : {2, 17}) {
+                const CertifiedCase c =
+                        caseOf(Direct::AllPairs, metric, 5003, 390, d, 20);
+                ASSERT_TRUE(planOf(c).allPairs);
+                expectOpen(c, kind);
+                if (HasFailure()) {
+                    return;
                 }
             }
         }
@@ -159,6 +176,7 @@ TEST_F(DistanceTile, Small) {
     for (Open kind : {Open::Sparse, Open::InfiniteAndNan, Open::FarApart}) {
         for (Metric metric : metrics) {
             expectOpen(caseOf(Direct::AllPairs, metric, 300, 70, 10, 9), kind);
+            expectOpen(caseOf(Direct::AllPairs, metric, 16100, 65, 3, 9), kind);
             expectOpen(caseOf(Direct::Never, metric, 700, 20, 10, 9), kind);
         }
     }

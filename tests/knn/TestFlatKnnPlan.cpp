@@ -177,7 +177,8 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(2102, 2580, 65, 430));
     EXPECT_TRUE(isMatrix(4096, 100, 128, 10));
     EXPECT_FALSE(isMatrix(2048, 262144, 16, 1)); // the nearest one
-    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10));
+    EXPECT_TRUE(isMatrix(2048, 10000, 16, 10));
+    EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
     EXPECT_FALSE(isMatrix(1 << 20, 10000, 2, 10));

@@ -9,9 +9,10 @@
 
 namespace faiss_bits {
 
-template <Metric kMetric>
+/// Across: of DistanceTile.
+template <Metric kMetric, int Across>
 struct AllPairs {
-    using Tile = DistanceTile<kMetric>;
+    using Tile = DistanceTile<kMetric, Across>;
 
     struct SharedStorage {
         typename Tile::SharedStorage tile;
@@ -99,13 +100,13 @@ struct AllPairs {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, int Across>
 __global__ void __launch_bounds__(
-        DistanceTile<kMetric>::kThreads,
-        DistanceTile<kMetric>::kBlocks)
+        DistanceTile<kMetric, Across>::kThreads,
+        DistanceTile<kMetric, Across>::kBlocks)
         allPairsKernel(const __grid_constant__ AllPairsParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
-    using Pairs = AllPairs<kMetric>;
+    using Pairs = AllPairs<kMetric, Across>;
     waitForPrevious();
     Pairs{*reinterpret_cast<typename Pairs::SharedStorage*>(memory), params}
             .run();

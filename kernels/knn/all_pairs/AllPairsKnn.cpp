@@ -19,7 +19,7 @@ constexpr size_t kTileBytes = size_t(24) << 20;
 constexpr idx_t kLeastTileQueries = 64;
 /// More are better found by a sample, or by their nearest ones.
 constexpr idx_t kMostVectors = 16384;
-constexpr int kMostDims = 1024;
+constexpr int kMostDims = 2048;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 
 using Launch = void (*)(const AllPairsParams&, int, cudaStream_t);
@@ -49,6 +49,15 @@ bool takes(const FlatKnnProblem& p) {
             !p.allowedBits && p.numVectors > 0 &&
             p.numVectors <= kMostVectors && p.d <= kMostDims &&
             batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
+}
+
+idx_t strideOf(const FlatKnnProblem& p) {
+    return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
+}
+
+idx_t mostTileQueries(idx_t stride) {
+    return std::max<idx_t>(
+            kTileBytes / (stride * sizeof(float)), kLeastTileQueries);
 }
 
 SelectProblem selectionOf(const FlatKnnProblem& p, idx_t rows, idx_t stride) {
@@ -104,17 +113,32 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 double allPairsMicroseconds(const FlatKnnProblem& p) {
     const double q = double(p.numQueries);
     const double n = double(p.numVectors);
+    const double d = double(p.d);
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
-    const double part = p.device.multiprocessors / 132.0;
-    // Of 64 x 32 pairs, one at a time on each multiprocessor.
-    const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
-    const double terms = p.metric == Metric::L1 || p.metric == Metric::Linf
-            ? 1.7
-            : p.metric == Metric::Cosine ? 1.3
-                                         : 1.0;
-    const double tile = terms * std::max(3.3, 2.6 + 0.0605 * p.d);
-    return 5 + std::ceil(tiles / p.device.multiprocessors) * tile +
-            q * (1e-6 * n + 35e-6 * k) / part;
+    const double multiprocessors = double(p.device.multiprocessors);
+    const double part = multiprocessors / 132.0;
+    if (p.metric == Metric::L1 || p.metric == Metric::Linf) {
+        // Of 64 x 32 pairs, one at a time on each multiprocessor.
+        const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
+        const double tile = 1.7 * std::max(3.3, 2.6 + 0.0605 * d);
+        return 5 + std::ceil(tiles / multiprocessors) * tile +
+                q * (1e-6 * n + 35e-6 * k) / part;
+    }
+    const idx_t most = mostTileQueries(strideOf(p));
+    const idx_t launches = (p.numQueries + most - 1) / most;
+    const idx_t rows = (p.numQueries + launches - 1) / launches;
+    const bool isWide =
+            takesWideTiles(rows, p.numVectors, p.device.multiprocessors);
+    const double tiles = double(allPairsTiles(
+            rows,
+            p.numVectors,
+            kProductQueries,
+            isWide ? kWideTile : kNarrowTile));
+    const double steps = double(launches) * std::ceil(tiles / multiprocessors) *
+            std::ceil(d / 8);
+    const double time = 9.9 * double(launches) + (isWide ? 1.02 : 0.4) * steps +
+            2e-6 * n * d + q * (3.06e-6 * n + 24.2e-6 * k) / part;
+    return p.metric == Metric::Cosine ? 1.15 * time : time;
 }
 
 bool allPairsPays(const FlatKnnProblem& p) {
@@ -141,11 +165,8 @@ std::optional<AllPairsPlan> planAllPairs(
         return {};
     }
     AllPairsPlan plan;
-    plan.stride = (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
-    for (idx_t most = std::max<idx_t>(
-                 kTileBytes / (plan.stride * sizeof(float)), kLeastTileQueries);
-         ;
-         most /= 2) {
+    plan.stride = strideOf(p);
+    for (idx_t most = mostTileQueries(plan.stride);; most /= 2) {
         setTiles(plan, p, most);
         if (plan.bytes <= maxBytes) {
             return plan;

@@ -8,26 +8,48 @@
 
 namespace faiss_bits {
 
+template <Metric kMetric, int Across>
+void launchAllPairsTiles(
+        const AllPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    using Pairs = AllPairs<kMetric, Across>;
+    using Tile = typename Pairs::Tile;
+    const int64_t blocks = std::min<int64_t>(
+            allPairsTiles(
+                    params.search.rows,
+                    params.search.n,
+                    Tile::kQueries,
+                    Tile::kVectors),
+            int64_t(multiprocessors) * Tile::kBlocks);
+    launchAfterPrevious(
+            allPairsKernel<kMetric, Across>,
+            dim3(unsigned(blocks)),
+            Tile::kThreads,
+            allowSharedBytes(
+                    allPairsKernel<kMetric, Across>,
+                    sizeof(typename Pairs::SharedStorage)),
+            stream,
+            params);
+}
+
 template <Metric kMetric>
 void launchAllPairs(
         const AllPairsParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Tile = DistanceTile<kMetric>;
-    const int64_t rows = params.search.rows;
-    const int64_t tiles = (rows + Tile::kQueries - 1) / Tile::kQueries *
-            ((params.search.n + Tile::kVectors - 1) / Tile::kVectors);
-    const int64_t blocks =
-            std::min<int64_t>(tiles, int64_t(multiprocessors) * Tile::kBlocks);
-    launchAfterPrevious(
-            allPairsKernel<kMetric>,
-            dim3(unsigned(blocks)),
-            Tile::kThreads,
-            allowSharedBytes(
-                    allPairsKernel<kMetric>,
-                    sizeof(typename AllPairs<kMetric>::SharedStorage)),
-            stream,
-            params);
+    constexpr int kWide = 8;
+    constexpr int kNarrow = 2;
+    using Wide = typename AllPairs<kMetric, kWide>::Tile;
+    if constexpr (Wide::kVectors == kWideTile) {
+        static_assert(Wide::kQueries == kProductQueries);
+        if (!takesWideTiles(
+                    params.search.rows, params.search.n, multiprocessors)) {
+            return launchAllPairsTiles<kMetric, kNarrow>(
+                    params, multiprocessors, stream);
+        }
+    }
+    launchAllPairsTiles<kMetric, kWide>(params, multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -7,8 +7,8 @@
 
 namespace faiss_bits {
 
-/// Across: the width of a ProductTile, 8 or, where a kernel needs registers
-/// for more than that, 6.
+/// Across: the width of a ProductTile. 8 is the fastest, 6 for kernels that need
+/// registers for more than that, 2 where there are few tiles.
 template <Metric kMetric, int Across = 8>
 using DistanceTile = std::conditional_t<
         kMetric == Metric::L2 || kMetric == Metric::InnerProduct ||

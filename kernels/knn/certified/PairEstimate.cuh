@@ -11,18 +11,26 @@ struct EstimateRow {
     double scale;
     double error;
 
-    /// From the square of the norm, and what relativeError() is.
-    __device__ __forceinline__ EstimateRow(double square, double relative) {
+    /// What is kept of a row, from the square of its norm: the square, the
+    /// norm, or for cosine what makes the norm 1; 0 of zeros, whose distance is
+    /// 0.
+    __device__ __forceinline__ static double sizeOf(double square) {
+        return kMetric == Metric::L2              ? square
+                : kMetric == Metric::InnerProduct ? sqrt(square)
+                : square == 0                     ? 0.0
+                                                  : 1 / sqrt(square);
+    }
+
+    /// From that, and what relativeError() is.
+    __device__ __forceinline__ EstimateRow(double size, double relative) {
         if constexpr (kMetric == Metric::L2) {
-            scale = square * (1 - relative); // infinity stays
-            error = square * (1 + relative);
-        } else if constexpr (kMetric == Metric::InnerProduct) {
-            scale = sqrt(square);
-            error = relative * scale;
+            scale = size * (1 - relative); // infinity stays
+            error = size * (1 + relative);
         } else {
-            // Zeros have the distance 0 to all.
-            scale = square == 0 ? 0 : 1 / sqrt(square);
-            error = square == 0 ? 0 : relative;
+            scale = size;
+            error = kMetric == Metric::InnerProduct ? relative * size
+                    : size == 0                     ? 0.0
+                                                    : relative;
         }
     }
 

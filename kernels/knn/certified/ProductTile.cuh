@@ -14,12 +14,11 @@
 #include <climits>
 
 #include "kernels/device/MmaFloat64.cuh"
-#include "kernels/knn/certified/PairEstimate.cuh"
-#include "kernels/knn/certified/ScanTile.cuh"
+#include "kernels/knn/certified/ProductStaging.cuh"
 
 namespace faiss_bits {
 
-/// Tiles of 64 queries and 32 x Across vectors.
+/// Tiles of 64 queries and 32 x Across vectors; Across is even.
 template <Metric kMetric, int Across>
 struct ProductTile {
     using Exact = ScanTile<kMetric, 256>;
@@ -32,13 +31,8 @@ struct ProductTile {
     static_assert(kVectors % Exact::kVectors == 0);
 
    private:
-    using Row = EstimateRow<kMetric>;
-    static constexpr int kRows = kVectors + kQueries;
-    static constexpr int kDepth = 8;      // components at a time
-    static constexpr int kLanes = kDepth; // that stage a row
-    static constexpr int kRowStep = kThreads / kLanes;
-    static constexpr int kStagedVectors = kVectors / kRowStep; // of a lane
-    static constexpr int kStaged = kRows / kRowStep;
+    using Staging = ProductStaging<kMetric, kQueries, kVectors, kThreads>;
+    static constexpr int kDepth = Staging::kDepth;
     // Of a warp: two products of 16 queries by Across of 8 vectors. Of a block:
     // 2 x 4 warps. With as many sums as registers hold shared memory is read
     // the least.
@@ -59,24 +53,14 @@ struct ProductTile {
 
    public:
     union SharedStorage {
-        struct {
-            // Less the center. The lanes of a product read sixteen bytes each,
-            // without conflicts of banks.
-            alignas(16) double vectors[2][kVectors][kDepth];
-            // Queries i and i + 8 of sixteen side by side: queryPlace().
-            alignas(16) double queries[2][kQueries * kDepth];
-            double squares[kRows]; // of their norms
-        } product;
+        typename Staging::SharedStorage staging;
         typename Exact::SharedStorage exact;
     };
 
     SharedStorage& shared;
     const CertifiedParams& params;
     int numExact; // tiles that are left to ScanTile
-    float next[kStaged];
-    float center; // of the components of next
-    double squares[kStaged];
-    bool areIntegers; // those of squares
+    Staging staging;
 
     __device__ __forceinline__
     ProductTile(SharedStorage& storage, const CertifiedParams& parameters)
@@ -86,12 +70,13 @@ struct ProductTile {
                       // Places within a tile have 32 bits.
                       parameters.vectors.rowStride < UINT32_MAX / kVectors
                               ? 0
-                              : INT_MAX) {}
+                              : INT_MAX),
+              staging(storage.staging, parameters) {}
 
     /// Before the first tile.
     __device__ __forceinline__ void begin(const TilePlace& place) {
         withVectors(params.vectors, [&](const auto* data) {
-            fetch(data, place, 0);
+            staging.fetch(data, place, 0);
         });
     }
 
@@ -110,8 +95,8 @@ struct ProductTile {
         }
         double sums[kDown][kAcross][4] = {};
         multiply(place, after, sums);
-        const bool allFinite = !__syncthreads_or(!storeSquares());
-        const bool isExact = __syncthreads_and(areIntegers);
+        const bool allFinite = !__syncthreads_or(!staging.storeSizes());
+        const bool isExact = __syncthreads_and(staging.areIntegers);
         float distances[kDown][kAcross][4];
         uint64_t sure = 0; // bits of sums
         uint64_t unsure = 0;
@@ -191,13 +176,14 @@ struct ProductTile {
             // Components are on their way for the time of a step.
             const auto pass = [&](int step, const TilePlace& from, int depth) {
                 addStep(step % 2, sums);
-                store((step + 1) % 2, (step + 1) * kDepth);
-                fetch(data, from, depth);
+                staging.store((step + 1) % 2, (step + 1) * kDepth);
+                staging.fetch(data, from, depth);
                 __syncthreads();
             };
-            resetSquares();
-            store(0, 0);
-            steps > 1 ? fetch(data, place, kDepth) : fetch(data, after, 0);
+            staging.reset();
+            staging.store(0, 0);
+            steps > 1 ? staging.fetch(data, place, kDepth)
+                      : staging.fetch(data, after, 0);
             __syncthreads();
             for (int step = 0; step + 2 < steps; ++step) {
                 pass(step, place, (step + 2) * kDepth);
@@ -220,30 +206,22 @@ struct ProductTile {
         for (int a = 0; a < kDown; ++a) {
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const auto two = *reinterpret_cast<const double2*>(
-                        &shared.product.queries[buffer][queryPlace(
-                                query(a, 0), pair + i)]);
+                const double2 two =
+                        staging.queryPair(buffer, query(a, 0), pair + i);
                 q[a][2 * i] = two.x;
                 q[a][2 * i + 1] = two.y;
             }
         }
 #pragma unroll
         for (int b = 0; b < kAcross; ++b) {
-            const auto two = *reinterpret_cast<const double2*>(
-                    &shared.product
-                             .vectors[buffer][vectorOf(b, lane() / 4)][pair]);
+            const double2 two =
+                    staging.vectorPair(buffer, vectorOf(b, lane() / 4), pair);
             const double x[2] = {two.x, two.y};
 #pragma unroll
             for (int a = 0; a < kDown; ++a) {
                 mmaFloat64(sums[a][b], q[a], x);
             }
         }
-    }
-
-    /// Where component c of a query lies.
-    __device__ __forceinline__ static int queryPlace(int query, int c) {
-        const int pair = query / 16 * 8 + query % 8;
-        return (pair * kDepth + (c ^ (pair & 1))) * 2 + query / 8 % 2;
     }
 
     /// Sets the bits of pairs that concern the caller, and of those that are
@@ -258,24 +236,25 @@ struct ProductTile {
             uint64_t& sure,
             uint64_t& unsure) {
         using Estimate = PairEstimate<kMetric, AllFinite>;
-        const double* squares = shared.product.squares;
+        using Row = EstimateRow<kMetric>;
+        const double* sizes = shared.staging.sizes;
         const double relative = Row::relativeError(params.d, isExact);
         const int numVectors =
                 int(min(place.last - place.first, int64_t(kVectors)));
 #pragma unroll
         for (int b = 0; b < kAcross; b += 2) {
             const Row xs[kTogether] = {
-                    Row(squares[vector(b, 0)], relative),
-                    Row(squares[vector(b, 1)], relative),
-                    Row(squares[vector(b + 1, 0)], relative),
-                    Row(squares[vector(b + 1, 1)], relative)};
+                    Row(sizes[vector(b, 0)], relative),
+                    Row(sizes[vector(b, 1)], relative),
+                    Row(sizes[vector(b + 1, 0)], relative),
+                    Row(sizes[vector(b + 1, 1)], relative)};
 #pragma unroll
             for (int a = 0; a < kDown; ++a) {
 #pragma unroll
                 for (int r = 0; r < 4; r += 2) {
                     const int q = query(a, r);
                     const int v = vector(b, r);
-                    const Row row(squares[kVectors + q], relative);
+                    const Row row(sizes[kVectors + q], relative);
                     uint32_t wanted = 0;
                     uint32_t proven = 0;
 #pragma unroll
@@ -389,108 +368,6 @@ struct ProductTile {
             }
         }
         __syncthreads();
-    }
-
-    /// Components depth and on of this thread's rows, as store() takes them.
-    /// Rows that there are not are others, and their pairs are not looked at.
-    template <class T>
-    __device__ __forceinline__ void fetch(
-            const T* data,
-            const TilePlace& place,
-            int depth) {
-        const int c = min(depth + int(threadIdx.x % kLanes), params.d - 1);
-        const int row = threadIdx.x / kLanes;
-        const int lastVector =
-                int(min(place.last - place.first, int64_t(kVectors))) - 1;
-        const int lastQuery = min(int(place.numRows), kQueries) - 1;
-        const uint32_t rowStride = uint32_t(params.vectors.rowStride);
-        const T* x = data + place.first * params.vectors.rowStride +
-                c * params.vectors.columnStride;
-        const float* q = params.queries + c;
-#pragma unroll
-        for (int i = 0; i < kStagedVectors; ++i) {
-            const uint32_t at = min(row + i * kRowStep, lastVector);
-            next[i] = toFloat(x[at * rowStride]);
-        }
-#pragma unroll
-        for (int i = kStagedVectors; i < kStaged; ++i) {
-            const int at = min(row + i * kRowStep - kVectors, lastQuery);
-            next[i] = q[place.row(at) * params.d];
-        }
-        // Numbers far from zero lose less when the first query is subtracted.
-        center = kMetric == Metric::L2 ? q[place.row(0) * params.d] : 0.0f;
-    }
-
-    __device__ __forceinline__ void resetSquares() {
-#pragma unroll
-        for (int i = 0; i < kStaged; ++i) {
-            squares[i] = 0;
-        }
-        areIntegers = true;
-    }
-
-    /// What fetch() brought, with zeros behind the last component.
-    __device__ __forceinline__ void store(int buffer, int depth) {
-        const bool isThere = depth + int(threadIdx.x % kLanes) < params.d;
-        const float finite = isThere && isfinite(center) ? center : 0.0f;
-        const double from = finite;
-        areIntegers = areIntegers && isInteger(finite);
-#pragma unroll
-        for (int i = 0; i < kStaged; ++i) {
-            const float component = isThere ? next[i] : 0.0f;
-            areIntegers = areIntegers && isInteger(component);
-            const double value = double(component) - from;
-            squares[i] = __fma_rn(value, value, squares[i]);
-            const int row = threadIdx.x / kLanes + i * kRowStep;
-            const int c = threadIdx.x % kLanes;
-            if (i < kStagedVectors) {
-                shared.product.vectors[buffer][row][c] = value;
-            } else {
-                const int place = queryPlace(row - kVectors, c);
-                shared.product.queries[buffer][place] = value;
-            }
-        }
-    }
-
-    /// Not of large ones.
-    __device__ __forceinline__ static bool isInteger(float value) {
-        constexpr float kInteger = 1.5f * (1 << 23); // its last bit is 1
-        return value + kInteger - kInteger == value;
-    }
-
-    /// The eight lanes of a row each have a part of its square. Whether those
-    /// that this lane stores are finite.
-    __device__ __forceinline__ bool storeSquares() {
-        static_assert(kStaged >= kLanes);
-        // Each step hands half of the first eight rows to the partner.
-        const int at = threadIdx.x % kLanes;
-        const int row = threadIdx.x / kLanes;
-#pragma unroll
-        for (int half = kLanes / 2; half >= 1; half /= 2) {
-            const bool upper = at & half;
-#pragma unroll
-            for (int i = 0; i < half; ++i) {
-                const double keep = upper ? squares[i + half] : squares[i];
-                const double give = upper ? squares[i] : squares[i + half];
-                squares[i] = keep + __shfl_xor_sync(kFullWarp, give, half);
-            }
-#pragma unroll
-            for (int i = kLanes; i < kStaged; ++i) {
-                squares[i] += __shfl_xor_sync(kFullWarp, squares[i], half);
-            }
-        }
-        shared.product.squares[row + at * kRowStep] = squares[0];
-        bool allFinite = isfinite(squares[0]);
-        areIntegers = areIntegers && squares[0] < Row::kExactSquares;
-#pragma unroll
-        for (int i = kLanes; i < kStaged; ++i) {
-            if (at == 0) {
-                shared.product.squares[row + i * kRowStep] = squares[i];
-            }
-            allFinite = allFinite && isfinite(squares[i]);
-            areIntegers = areIntegers && squares[i] < Row::kExactSquares;
-        }
-        return allFinite;
     }
 };
 

@@ -1,0 +1,179 @@
+/// The components of a tile of products on their way to shared memory, in
+/// float64, and what is found of each row meanwhile.
+#pragma once
+
+#include "kernels/knn/certified/PairEstimate.cuh"
+#include "kernels/knn/certified/ScanTile.cuh"
+
+namespace faiss_bits {
+
+/// Eight components of kVectors vectors and kQueries queries at a time, in two
+/// buffers. In L2 the first query is subtracted from all: numbers far from zero
+/// lose less then.
+template <Metric kMetric, int kQueries, int kVectors, int kThreads>
+struct ProductStaging {
+    using Row = EstimateRow<kMetric>;
+    static constexpr int kDepth = 8; // components at a time
+
+   private:
+    static constexpr int kRows = kVectors + kQueries;
+    static constexpr int kLanes = kDepth; // that stage a row
+    static constexpr int kRowStep = kThreads / kLanes;
+    static constexpr int kStagedVectors = kVectors / kRowStep; // of a lane
+    static constexpr int kStaged = kRows / kRowStep;
+    static_assert(kVectors % kRowStep == 0 && kQueries % kRowStep == 0);
+
+   public:
+    struct SharedStorage {
+        // The lanes of a product read sixteen bytes each, without conflicts of
+        // banks.
+        alignas(16) double vectors[2][kVectors][kDepth];
+        // Queries i and i + 8 of sixteen side by side: queryPlace().
+        alignas(16) double queries[2][kQueries * kDepth];
+        double sizes[kRows]; // Row::sizeOf, of vectors, then queries
+    };
+
+    SharedStorage& shared;
+    const CertifiedParams& params;
+    float next[kStaged];
+    float center; // of the components of next
+    double squares[kStaged];
+    bool areIntegers; // those of squares, and the squares small
+
+    __device__ __forceinline__
+    ProductStaging(SharedStorage& storage, const CertifiedParams& parameters)
+            : shared(storage), params(parameters) {}
+
+    /// Components c and c + 1 of a vector.
+    __device__ __forceinline__ double2
+    vectorPair(int buffer, int vector, int c) const {
+        return *reinterpret_cast<const double2*>(
+                &shared.vectors[buffer][vector][c]);
+    }
+
+    /// Component c of a query and of the one eight places behind it.
+    __device__ __forceinline__ double2
+    queryPair(int buffer, int query, int c) const {
+        return *reinterpret_cast<const double2*>(
+                &shared.queries[buffer][queryPlace(query, c)]);
+    }
+
+    /// Components depth and on of this thread's rows, as store() takes them.
+    /// Rows that there are not are others, and their pairs are not looked at.
+    template <class T>
+    __device__ __forceinline__ void fetch(
+            const T* data,
+            const TilePlace& place,
+            int depth) {
+        const int c = min(depth + int(threadIdx.x % kLanes), params.d - 1);
+        const int row = threadIdx.x / kLanes;
+        const int lastVector =
+                int(min(place.last - place.first, int64_t(kVectors))) - 1;
+        const int lastQuery = min(int(place.numRows), kQueries) - 1;
+        const uint32_t rowStride = uint32_t(params.vectors.rowStride);
+        const T* x = data + place.first * params.vectors.rowStride +
+                c * params.vectors.columnStride;
+        const float* q = params.queries + c;
+#pragma unroll
+        for (int i = 0; i < kStagedVectors; ++i) {
+            const uint32_t at = min(row + i * kRowStep, lastVector);
+            next[i] = toFloat(x[at * rowStride]);
+        }
+#pragma unroll
+        for (int i = kStagedVectors; i < kStaged; ++i) {
+            const int at = min(row + i * kRowStep - kVectors, lastQuery);
+            next[i] = q[place.row(at) * params.d];
+        }
+        center = kMetric == Metric::L2 ? q[place.row(0) * params.d] : 0.0f;
+    }
+
+    /// Before the first components of a tile are stored.
+    __device__ __forceinline__ void reset() {
+#pragma unroll
+        for (int i = 0; i < kStaged; ++i) {
+            squares[i] = 0;
+        }
+        areIntegers = true;
+    }
+
+    /// What fetch() brought, with zeros behind the last component.
+    __device__ __forceinline__ void store(int buffer, int depth) {
+        const bool isThere = depth + int(threadIdx.x % kLanes) < params.d;
+        const float finite = isThere && isfinite(center) ? center : 0.0f;
+        const double from = finite;
+        areIntegers = areIntegers && isInteger(finite);
+#pragma unroll
+        for (int i = 0; i < kStaged; ++i) {
+            const float component = isThere ? next[i] : 0.0f;
+            areIntegers = areIntegers && isInteger(component);
+            const double value = double(component) - from;
+            squares[i] = __fma_rn(value, value, squares[i]);
+            const int row = threadIdx.x / kLanes + i * kRowStep;
+            const int c = threadIdx.x % kLanes;
+            if (i < kStagedVectors) {
+                shared.vectors[buffer][row][c] = value;
+            } else {
+                const int place = queryPlace(row - kVectors, c);
+                shared.queries[buffer][place] = value;
+            }
+        }
+    }
+
+    /// Of the rows' squares, of which eight lanes each have a part. After
+    /// the last components. Whether those that this lane stores are finite.
+    __device__ __forceinline__ bool storeSizes() {
+        // Each step hands half of the first rows to the partner, and adds up
+        // what is not divided further.
+        constexpr int kDivided = kStaged >= kLanes ? kLanes : kLanes / 2;
+        static_assert(kStaged >= kDivided);
+        const int lane = threadIdx.x % kLanes;
+        const int row = threadIdx.x / kLanes;
+#pragma unroll
+        for (int distance = kLanes / 2; distance >= 1; distance /= 2) {
+            const bool upper = lane & distance;
+            const int half = distance * kDivided / kLanes;
+#pragma unroll
+            for (int i = 0; i < half; ++i) {
+                const double keep = upper ? squares[i + half] : squares[i];
+                const double give = upper ? squares[i] : squares[i + half];
+                squares[i] = keep + __shfl_xor_sync(kFullWarp, give, distance);
+            }
+#pragma unroll
+            for (int i = half == 0 ? 0 : kDivided; i < kStaged; ++i) {
+                if (i == 0 || i >= kDivided) {
+                    squares[i] +=
+                            __shfl_xor_sync(kFullWarp, squares[i], distance);
+                }
+            }
+        }
+        bool allFinite = true;
+        const auto keep = [&](int i, double square) {
+            shared.sizes[row + i * kRowStep] = Row::sizeOf(square);
+            allFinite = allFinite && isfinite(square);
+            areIntegers = areIntegers && square < Row::kExactSquares;
+        };
+        keep(lane * kDivided / kLanes, squares[0]);
+#pragma unroll
+        for (int i = kDivided; i < kStaged; ++i) {
+            if (lane == 0) {
+                keep(i, squares[i]);
+            }
+        }
+        return allFinite;
+    }
+
+   private:
+    /// Not of large ones.
+    __device__ __forceinline__ static bool isInteger(float value) {
+        constexpr float kInteger = 1.5f * (1 << 23); // its last bit is 1
+        return value + kInteger - kInteger == value;
+    }
+
+    /// Where component c of a query lies.
+    __device__ __forceinline__ static int queryPlace(int query, int c) {
+        const int pair = query / 16 * 8 + query % 8;
+        return (pair * kDepth + (c ^ (pair & 1))) * 2 + query / 8 % 2;
+    }
+};
+
+} // namespace faiss_bits
