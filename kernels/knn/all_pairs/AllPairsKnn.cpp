@@ -136,9 +136,10 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
             isWide ? kWideTile : kNarrowTile));
     const double steps = double(launches) * std::ceil(tiles / multiprocessors) *
             std::ceil(d / 8);
-    const double time = 9.9 * double(launches) + (isWide ? 1.02 : 0.4) * steps +
-            2e-6 * n * d + q * (3.06e-6 * n + 24.2e-6 * k) / part;
-    return p.metric == Metric::Cosine ? 1.15 * time : time;
+    const double time = 8.3 * double(launches) +
+            (isWide ? 1.01 : 0.29) * steps + 2.4e-6 * n * d +
+            q * ((isWide ? 3.45e-6 : 1.62e-6) * n + 25.4e-6 * k) / part;
+    return p.metric == Metric::Cosine ? 1.08 * time : time;
 }
 
 bool allPairsPays(const FlatKnnProblem& p) {

@@ -20,7 +20,7 @@ constexpr int64_t allPairsTiles(
     return (rows + queries - 1) / queries * ((n + vectors - 1) / vectors);
 }
 
-/// Narrow tiles, of which a step takes 0.4 times as long, leave fewer
+/// Narrow tiles, of which a step takes 0.3 times as long, leave fewer
 /// multiprocessors idle where there are few.
 constexpr bool takesWideTiles(int64_t rows, int64_t n, int multiprocessors) {
     return 2 * allPairsTiles(rows, n, kProductQueries, kWideTile) >
