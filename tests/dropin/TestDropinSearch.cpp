@@ -79,7 +79,7 @@ TEST_F(DropinSearch, NearestOfFewVectors) {
             c.q = 2000; // so little work that all distances are computed
             expectSearches(c, kind);
             c.n = 63;
-            c.d = 1100;
+            c.d = 2100;
             expectLeft(c);
         }
     }

@@ -176,7 +176,10 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(2047, 8191, 9, 2014));
     EXPECT_TRUE(isMatrix(2102, 2580, 65, 430));
     EXPECT_TRUE(isMatrix(4096, 100, 128, 10));
-    EXPECT_FALSE(isMatrix(2048, 262144, 16, 1)); // the nearest one
+    EXPECT_TRUE(isMatrix(192, 262144, 128, 1));
+    EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
+    EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
+    EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
     EXPECT_TRUE(isMatrix(2048, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));

@@ -41,6 +41,11 @@ struct AllPairs {
                     search.rows - row,
                     row};
         };
+        if (blockIdx.x == 0 && threadIdx.x == 0 && search.numRescored) {
+            atomicAdd(
+                    search.numRescored,
+                    (unsigned long long)(search.rows) * search.n);
+        }
         Tile tile(shared.tile, search);
         TilePlace place = placeOf(blockIdx.x);
         tile.begin(place);

@@ -44,6 +44,12 @@ Launch launchFor(Metric metric) {
     }
 }
 
+/// Metrics of ProductTile.
+bool isOfProducts(Metric metric) {
+    return metric == Metric::L2 || metric == Metric::InnerProduct ||
+            metric == Metric::Cosine;
+}
+
 bool takes(const FlatKnnProblem& p) {
     return p.mode == SearchMode::Certified && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&
@@ -117,7 +123,7 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
     const double multiprocessors = double(p.device.multiprocessors);
     const double part = multiprocessors / 132.0;
-    if (p.metric == Metric::L1 || p.metric == Metric::Linf) {
+    if (!isOfProducts(p.metric)) {
         // Of 64 x 32 pairs, one at a time on each multiprocessor.
         const double tiles = std::ceil(q / 64) * std::ceil(n / 32);
         const double tile = 1.7 * std::max(3.3, 2.6 + 0.0605 * d);
@@ -143,8 +149,13 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
 }
 
 bool allPairsPays(const FlatKnnProblem& p) {
-    if (!takes(p) || takesNearest(p)) {
+    if (!takes(p)) {
         return false;
+    }
+    if (takesNearest(p)) {
+        // Strips of one tile, whose queries are often searched again.
+        return isOfProducts(p.metric) &&
+                p.numVectors <= (p.d < 512 ? 192 : 256);
     }
     // Of searches by candidates: launches, then for each query its products,
     // the selection and the canonical distances of its candidates.

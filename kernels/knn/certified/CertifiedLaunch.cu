@@ -2,9 +2,18 @@
 
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 namespace faiss_bits {
+
+ScanOrder scatteredOrder(uint32_t chunks) {
+    uint32_t scatter = std::max(1u, uint32_t(0.618 * chunks));
+    while (std::gcd(scatter, chunks) > 1) {
+        ++scatter;
+    }
+    return {chunks, scatter, 1.0 / chunks};
+}
 
 int blocksPerMultiprocessor(
         const void* kernel,

@@ -50,6 +50,9 @@ void launchRescore(const CertifiedParams& params, cudaStream_t stream) {
     launchByRows(rankKernel<kMetric>, params, kRescoreThreads, stream);
 }
 
+/// Neighbours in the order are far apart.
+ScanOrder scatteredOrder(uint32_t chunks);
+
 /// Blocks of a kernel that a multiprocessor of the current device holds. Asks
 /// the runtime once for each kernel and device.
 int blocksPerMultiprocessor(
@@ -86,7 +89,11 @@ void launchScanAgain(
     attributes[1].val.programmaticStreamSerializationAllowed = 1;
     config.attrs = attributes;
     config.numAttrs = canWaitForPrevious(kernel) ? 2 : 1;
-    void* arguments[] = {const_cast<ScanParams*>(&params)};
+    constexpr int kChunk = ScanAgain<kMetric>::kChunk;
+    ScanParams scattered = params;
+    scattered.order =
+            scatteredOrder(uint32_t((params.search.n + kChunk - 1) / kChunk));
+    void* arguments[] = {&scattered};
     BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
 }
 

@@ -70,6 +70,14 @@ struct CertifiedParams {
 /// Queries that are scanned for together, at most.
 constexpr int kMaxScanSlots = 128;
 
+/// The order of the chunks of vectors that a scan takes: the i-th is
+/// i * scatter modulo their number.
+struct ScanOrder {
+    uint32_t chunks = 1;
+    uint32_t scatter = 1; // no divisor in common with chunks
+    double inverse = 1;   // 1 / chunks
+};
+
 /// The scan of all vectors for the rows that are searched again, some of them
 /// ("slots") at a time.
 struct ScanParams {
@@ -80,6 +88,7 @@ struct ScanParams {
     uint32_t slots = 0;
     uint32_t keep = 0;    // entries that a list is cut back to: min(k, n)
     int64_t capacity = 0; // entries of a list, more than `keep`
+    ScanOrder order;
 };
 
 } // namespace faiss_bits

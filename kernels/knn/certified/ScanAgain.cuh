@@ -18,10 +18,13 @@ namespace faiss_bits {
 constexpr int kFewSlots = 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 2048;
-/// Vectors of the first step, for every place of the result; each later step
-/// has as many vectors as all before it and more, so that about this many
-/// entries a place pass the limit.
-constexpr int64_t kFirstStep = 8;
+/// Vectors of the first step, and those for every place of the result: all of
+/// them are entries.
+constexpr int64_t kFirstVectors = 2048;
+constexpr int64_t kFirstPerPlace = 8;
+/// A later step has up to so many times the vectors before it, and about as
+/// many entries for every place pass the limit.
+constexpr int64_t kMostGrowth = 64;
 
 /// values[i] of an array in registers.
 template <int kCount>
@@ -42,6 +45,11 @@ struct ScanAgain {
     static constexpr int kThreads = Tile::kThreads;
     using Narrow = BlockNarrow<kThreads>;
     using Flagged = FlaggedRows<kThreads>;
+    /// Vectors side by side that a step takes. Chunks are taken in a scattered
+    /// order: where neighbours are alike, the first ones say little of others.
+    static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
+    static constexpr int kTilesOfChunk = kChunk / Tile::kVectors;
+    static_assert(kChunk % Tile::kVectors == 0);
 
     struct SharedStorage {
         union {
@@ -51,6 +59,7 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        uint32_t counts[kMaxScanSlots];
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
     };
@@ -77,21 +86,41 @@ struct ScanAgain {
                 }
             }
             grid.sync();
-            const int64_t most = params.capacity - params.keep;
-            for (int64_t first = 0; first < search.n;) {
-                const int64_t step =
-                        max(min(kFirstStep * params.keep + 8192, most),
-                            min(first * kFirstStep, most));
-                const int64_t last = min(search.n, first + step);
+            const uint32_t chunks = params.order.chunks;
+            const int64_t room = params.capacity - params.keep;
+            // Chunks of which all vectors have room.
+            const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
+            const uint32_t growth = uint32_t(
+                    min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
+            uint32_t step = uint32_t(
+                    min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
+                        int64_t(most)));
+            for (uint32_t done = 0; done < chunks;) {
+                step = min(step, chunks - done);
                 readLimits(used);
-                used <= kFewSlots ? scanFew(first, last, used)
-                                  : scanTiles(first, last, used);
+                used <= kFewSlots ? scanFew(done, step, used)
+                                  : scanTiles(done, step, used);
                 grid.sync();
+                if (step > most && isOverfull(used)) {
+                    grid.sync();
+                    if (blockIdx.x == 0) {
+                        for (uint32_t s = threadIdx.x; s < used;
+                             s += kThreads) {
+                            params.counts[s] = shared.counts[s];
+                        }
+                    }
+                    grid.sync();
+                    step = most;
+                    continue;
+                }
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
                     keepNearest(s);
                 }
                 grid.sync();
-                first = last;
+                done += step;
+                step = uint32_t(
+                        min(max(int64_t(most), int64_t(done) * growth),
+                            int64_t(chunks)));
             }
             for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
                 finish(s);
@@ -110,14 +139,37 @@ struct ScanAgain {
                 .take(next, most, shared.rows);
     }
 
+    /// The first vector of the i-th chunk.
+    __device__ __forceinline__ int64_t chunkAt(uint32_t i) const {
+        const ScanOrder& order = params.order;
+        const uint64_t product = uint64_t(i) * order.scatter;
+        // Modulo the number of chunks; the quotient may be off by one.
+        const uint64_t quotient = uint64_t(double(product) * order.inverse);
+        int64_t chunk = int64_t(product - quotient * order.chunks);
+        chunk += chunk < 0 ? order.chunks : 0;
+        chunk -= chunk >= order.chunks ? order.chunks : 0;
+        return chunk * kChunk;
+    }
+
+    /// Limits and counts as they are before a step.
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
             shared.limits[s] =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
+            shared.counts[s] = __ldcg(params.counts + s);
         }
         __syncthreads();
+    }
+
+    /// Whether entries of a list were dropped.
+    __device__ __forceinline__ bool isOverfull(uint32_t used) const {
+        bool found = false;
+        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+            found |= __ldcg(params.counts + s) > params.capacity;
+        }
+        return __syncthreads_or(found);
     }
 
     __device__ __forceinline__ bool isAllowed(int64_t vector) const {
@@ -143,34 +195,38 @@ struct ScanAgain {
         // kNoEntry is not below the first limit, which is kNoEntry.
         if (entry < shared.limits[slot] && isAllowed(vector)) {
             const uint32_t place = atomicAdd(params.counts + slot, 1u);
-            params.lists[slot * params.capacity + place] = entry;
+            if (place < params.capacity) {
+                params.lists[slot * params.capacity + place] = entry;
+            }
         }
     }
 
+    /// Chunks `begin` to begin + count.
     __device__ __forceinline__ void scanFew(
-            int64_t first,
-            int64_t last,
+            uint32_t begin,
+            uint32_t count,
             uint32_t used) {
         const CertifiedParams& search = params.search;
         constexpr int kGroups = kThreads / kPairLanes;
+        constexpr int kParts = (kChunk + kGroups - 1) / kGroups; // of a chunk
         const int group = threadIdx.x / kPairLanes;
-        const int64_t step = int64_t(gridDim.x) * kGroups;
-        for (int64_t base = first + int64_t(blockIdx.x) * kGroups; base < last;
-             base += step) {
-            const int64_t vector = base + group;
+        for (uint32_t i = blockIdx.x; i < count * kParts; i += gridDim.x) {
+            const int within = i % kParts * kGroups + group;
+            const int64_t vector = chunkAt(begin + i / kParts) + within;
+            const bool isThere = within < kChunk && vector < search.n;
             for (uint32_t s = 0; s < used; ++s) {
                 double distance = 0;
                 withVectors(search.vectors, [&](const auto* data) {
                     distance = pairDistance<kMetric>(
                             data +
-                                    min(vector, last - 1) *
+                                    (isThere ? vector : 0) *
                                             search.vectors.rowStride,
                             search.vectors.columnStride,
                             search.queries + int64_t(shared.rows[s]) * search.d,
                             search.d,
                             search.power);
                 });
-                if (vector < last && threadIdx.x % kPairLanes == 0) {
+                if (isThere && threadIdx.x % kPairLanes == 0) {
                     append(s, vector, canonical::toFloat32(distance));
                 }
             }
@@ -178,21 +234,23 @@ struct ScanAgain {
     }
 
     __device__ __forceinline__ void scanTiles(
-            int64_t first,
-            int64_t last,
+            uint32_t begin,
+            uint32_t count,
             uint32_t used) {
         const uint32_t queryTiles =
                 (used + Tile::kQueries - 1) / Tile::kQueries;
-        const uint32_t tiles =
-                uint32_t((last - first + Tile::kVectors - 1) / Tile::kVectors) *
-                queryTiles;
+        const uint32_t tiles = count * kTilesOfChunk * queryTiles;
         // Tiles of the same vectors side by side.
         const auto placeOf = [&](uint32_t number) {
             const uint32_t tile = min(number, tiles - 1);
             const uint32_t slot = tile % queryTiles * Tile::kQueries;
+            const uint32_t part = tile / queryTiles;
+            const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
+                    part % kTilesOfChunk * Tile::kVectors;
             return TilePlace{
-                    first + int64_t(tile / queryTiles) * Tile::kVectors,
-                    last,
+                    min(first, params.search.n - 1),
+                    first < params.search.n ? params.search.n
+                                            : params.search.n - 1,
                     shared.rows + slot,
                     used - slot};
         };
