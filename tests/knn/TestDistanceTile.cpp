@@ -153,6 +153,40 @@ TEST_F(DistanceTile, ScanAgain) {
     EXPECT_GT(repeated, 1500u); // of 8,100 queries
 }
 
+/// Where the first step of the scan finds hardly a vector, more pass in the
+/// next one than a list has room for.
+TEST_F(DistanceTile, ListsOverflow) {
+    unsigned long long repeated = 0;
+    for (size_t scratch : {kLeastScratch, CertifiedCase().maxScratch}) {
+        for (Metric metric : {Metric::L2, Metric::Cosine}) {
+            for (int percent : {1, 3, 10, 30}) {
+                CertifiedCase c =
+                        caseOf(Direct::Never, metric, 300000, 60, 4, 12);
+                c.maxScratch = scratch;
+                SCOPED_TRACE(c.describe());
+                auto vectors = makeOpen(Open::FarApart, c.n, c.d, 1);
+                const auto queries = makeOpen(Open::FarApart, c.q, c.d, 2);
+                std::mt19937 random(percent);
+                for (int64_t i = 0; i < c.n; i += 192) {
+                    if (int(random() % 100) >= percent) {
+                        std::fill_n(
+                                vectors.begin() + i * c.d,
+                                std::min<int64_t>(192, c.n - i) * c.d,
+                                std::nanf(""));
+                    }
+                }
+                const Result result = search(c, vectors, queries);
+                check(c, vectors, queries, result);
+                repeated += result.repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 200u); // of 960
+}
+
 TEST_F(DistanceTile, SixteenBits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Open kind : kOpen) {

@@ -18,12 +18,21 @@ constexpr int kOneBlockCandidates = 256;
 
 /// Entries that a list of the scan gets beside its k, if there is room: the
 /// more, the fewer steps it takes.
-constexpr size_t kWantedListEntries = 65536;
+constexpr size_t kWantedListEntries = 8192;
 constexpr size_t kLeastListEntries = 4096;
 
 size_t wantedEntries(const FlatKnnProblem& p) {
     const size_t n = size_t(p.numVectors);
     return std::min(size_t(p.k), n) + std::min(kWantedListEntries, n);
+}
+
+/// Lists that scratch is asked for: many, so that a scan has enough to do where
+/// vectors are few, in about 64 MiB.
+size_t wantedSlots(const FlatKnnProblem& p) {
+    constexpr size_t kLeastSlots = 128;
+    constexpr size_t kEntries = size_t(1) << 23;
+    return std::clamp(
+            kEntries / wantedEntries(p), kLeastSlots, size_t(kMaxScanSlots));
 }
 
 bool isRowMajor(const FlatKnnProblem& p) {
@@ -90,7 +99,7 @@ size_t leastListEntries(const FlatKnnProblem& p) {
 }
 
 size_t wantedListEntries(const FlatKnnProblem& p, idx_t rows) {
-    return size_t(std::min<idx_t>(rows, kMaxScanSlots)) * wantedEntries(p);
+    return std::min(size_t(rows), wantedSlots(p)) * wantedEntries(p);
 }
 
 void CertifiedScratch::take(

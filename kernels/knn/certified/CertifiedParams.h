@@ -68,7 +68,7 @@ struct CertifiedParams {
 };
 
 /// Queries that are scanned for together, at most.
-constexpr int kMaxScanSlots = 128;
+constexpr int kMaxScanSlots = 1024;
 
 /// The order of the chunks of vectors that a scan takes: the i-th is
 /// i * scatter modulo their number.
