@@ -296,7 +296,7 @@ TEST_F(NearestKnn, LittleScratch) {
     const KnnResult all = search(c, vectors, queries);
     check(c, vectors, queries, all, 200);
     const idx_t roomy = planOf(c).nearest->tileQueries;
-    c.maxScratch = size_t(3) << 20;
+    c.maxScratch = size_t(6) << 20;
     ASSERT_TRUE(planOf(c).nearest);
     EXPECT_LT(planOf(c).nearest->tileQueries, roomy / 4);
     EXPECT_TRUE(search(c, vectors, queries) == all);
