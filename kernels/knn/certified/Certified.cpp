@@ -230,10 +230,12 @@ ScanParams Certifier::scanOf(const CertifiedParams& params) const {
     scan.counts = scratch_.counts;
     scan.limits = scratch_.limits;
     scan.keep = uint32_t(std::min<idx_t>(p_.k, p_.numVectors));
+    // The tiles of a step, of 16 vectors and more, have numbers of 32 bits.
+    const size_t most = p_.numVectors > idx_t(1) << 29 ? 128 : kMaxScanSlots;
     scan.slots = uint32_t(std::clamp<size_t>(
             scratch_.listEntries / wantedEntries(p_),
             1,
-            std::min<size_t>(kMaxScanSlots, params.rows)));
+            std::min<size_t>(most, params.rows)));
     scan.capacity = int64_t(std::min<size_t>(
             scratch_.listEntries / scan.slots,
             size_t(scan.keep) + p_.numVectors));
