@@ -44,12 +44,6 @@ Launch launchFor(Metric metric) {
     }
 }
 
-/// Metrics of ProductTile.
-bool isOfProducts(Metric metric) {
-    return metric == Metric::L2 || metric == Metric::InnerProduct ||
-            metric == Metric::Cosine;
-}
-
 bool takes(const FlatKnnProblem& p) {
     return p.mode == SearchMode::Certified && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&

@@ -40,9 +40,13 @@ void launchAllPairs(
         cudaStream_t stream) {
     constexpr int kWide = 8;
     constexpr int kNarrow = 2;
-    using Wide = typename AllPairs<kMetric, kWide>::Tile;
-    if constexpr (Wide::kVectors == kWideTile) {
+    if constexpr (isOfProducts(kMetric)) {
+        using Wide = DistanceTile<kMetric, kWide>;
+        using Narrow = DistanceTile<kMetric, kNarrow>;
         static_assert(Wide::kQueries == kProductQueries);
+        static_assert(Narrow::kQueries == kProductQueries);
+        static_assert(Wide::kVectors == kWideTile);
+        static_assert(Narrow::kVectors == kNarrowTile);
         if (!takesWideTiles(
                     params.search.rows, params.search.n, multiprocessors)) {
             return launchAllPairsTiles<kMetric, kNarrow>(

@@ -20,6 +20,8 @@ constexpr int kOneBlockCandidates = 256;
 /// more, the fewer steps it takes.
 constexpr size_t kWantedListEntries = 8192;
 constexpr size_t kLeastListEntries = 4096;
+/// Lists that are wanted however long they are.
+constexpr size_t kLeastSlots = 128;
 
 size_t wantedEntries(const FlatKnnProblem& p) {
     const size_t n = size_t(p.numVectors);
@@ -29,7 +31,6 @@ size_t wantedEntries(const FlatKnnProblem& p) {
 /// Lists that scratch is asked for: many, so that a scan has enough to do where
 /// vectors are few, in about 64 MiB.
 size_t wantedSlots(const FlatKnnProblem& p) {
-    constexpr size_t kLeastSlots = 128;
     constexpr size_t kEntries = size_t(1) << 23;
     return std::clamp(
             kEntries / wantedEntries(p), kLeastSlots, size_t(kMaxScanSlots));
@@ -231,7 +232,8 @@ ScanParams Certifier::scanOf(const CertifiedParams& params) const {
     scan.limits = scratch_.limits;
     scan.keep = uint32_t(std::min<idx_t>(p_.k, p_.numVectors));
     // The tiles of a step, of 16 vectors and more, have numbers of 32 bits.
-    const size_t most = p_.numVectors > idx_t(1) << 29 ? 128 : kMaxScanSlots;
+    const size_t most =
+            p_.numVectors > idx_t(1) << 29 ? kLeastSlots : kMaxScanSlots;
     scan.slots = uint32_t(std::clamp<size_t>(
             scratch_.listEntries / wantedEntries(p_),
             1,

@@ -67,6 +67,13 @@ struct CertifiedParams {
     bool ids64 = true;
 };
 
+/// Metrics whose canonical distance sums of products, and norms, tell: those of
+/// ProductTile.
+constexpr bool isOfProducts(Metric metric) {
+    return metric == Metric::L2 || metric == Metric::InnerProduct ||
+            metric == Metric::Cosine;
+}
+
 /// Queries that are scanned for together, at most.
 constexpr int kMaxScanSlots = 1024;
 

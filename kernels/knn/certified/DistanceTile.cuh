@@ -7,12 +7,11 @@
 
 namespace faiss_bits {
 
-/// Across: the width of a ProductTile. 8 is the fastest, 6 for kernels that need
-/// registers for more than that, 2 where there are few tiles.
-template <Metric kMetric, int Across = 8>
+/// Across: the width of a ProductTile. 8 is the fastest, 6 for kernels that
+/// need registers for more than that, 2 where there are few tiles.
+template <Metric kMetric, int Across>
 using DistanceTile = std::conditional_t<
-        kMetric == Metric::L2 || kMetric == Metric::InnerProduct ||
-                kMetric == Metric::Cosine,
+        isOfProducts(kMetric),
         ProductTile<kMetric, Across>,
         ScanTile<kMetric>>;
 

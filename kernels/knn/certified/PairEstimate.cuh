@@ -8,6 +8,8 @@ namespace faiss_bits {
 /// What a row, x or q, brings to the bounds of its pairs.
 template <Metric kMetric>
 struct EstimateRow {
+    // L2: the square of the norm, at least and at most. Else what the product
+    // is multiplied by, of which the norm is a part, and its error.
     double scale;
     double error;
 
@@ -55,9 +57,7 @@ struct EstimateRow {
 /// AllFinite: neither x nor q has an infinity or NaN, and less is to be done.
 template <Metric kMetric, bool AllFinite>
 struct PairEstimate {
-    static_assert(
-            kMetric == Metric::L2 || kMetric == Metric::InnerProduct ||
-            kMetric == Metric::Cosine);
+    static_assert(isOfProducts(kMetric));
 
     double least;
     double most;

@@ -21,7 +21,7 @@ namespace faiss_bits {
 /// Tiles of 64 queries and 32 x Across vectors; Across is even.
 template <Metric kMetric, int Across>
 struct ProductTile {
-    using Exact = ScanTile<kMetric, 256>;
+    using Exact = ScanTile<kMetric>;
     static constexpr int kThreads = 256;
     static constexpr int kBlocks = 1; // of a multiprocessor
     static constexpr int kQueries = 64;
@@ -45,8 +45,8 @@ struct ProductTile {
     static_assert(kWarpQueries * 2 == kQueries && kWarpVectors * 4 == kVectors);
     static constexpr int kTogether = 4; // vectors of a lane side by side
     /// Threads with a pair to compute again, from which on the tile is left to
-    /// ScanTile: that costs six times the tile, a pair by eight lanes four
-    /// times as much as there.
+    /// ScanTile: by arithmetic that costs six times the tile, and a pair by
+    /// eight lanes four times as much as there.
     static constexpr int kManyUnsure = kThreads / 2;
     /// Tiles that are left to ScanTile after one that was.
     static constexpr int kExactTiles = 7;

@@ -36,12 +36,12 @@ struct TilePlace {
     }
 };
 
-template <Metric kMetric, int Threads = 256>
+template <Metric kMetric>
 struct ScanTile {
     using Terms = canonical::Terms<kMetric>;
     static constexpr int kSums = Terms::kSums;
     static constexpr int kSlots = canonical::kSlots;
-    static constexpr int kThreads = Threads;
+    static constexpr int kThreads = 256;
     static constexpr int kWarps = kThreads / kWarpSize;
     // Pairs of a lane, each way: the more, the less shared memory is read for
     // each. Products and squares leave the registers for it.
@@ -52,8 +52,8 @@ struct ScanTile {
     /// Blocks of a multiprocessor.
     static constexpr int kBlocks = kIsLarge ? 1 : 2;
     static constexpr int kPairs = kQueriesOfLane * kVectorsOfLane;
-    // Of a warp two groups of lanes each way, of a block two warps across.
-    static constexpr int kQueries = kWarps * kQueriesOfLane;
+    // Of a warp two groups of lanes each way, of a block 4 x 2 warps.
+    static constexpr int kQueries = 8 * kQueriesOfLane;
     static constexpr int kVectors = 4 * kVectorsOfLane;
     static constexpr int kRows = kQueries + kVectors;
     static constexpr int kDepth = kWarpSize;      // components at a time
