@@ -8,7 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
-#include "kernels/device/Hash.cuh"
+#include "kernels/device/Hash.h"
 #include "kernels/survivors/SurvivorSortParams.h"
 
 namespace faiss_bits {

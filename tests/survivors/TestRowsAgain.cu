@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/device/Hash.cuh"
+#include "kernels/device/Hash.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/FinishRows.cuh"
 #include "kernels/survivors/SurvivorSort.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/device/Hash.cuh"
+#include "kernels/device/Hash.h"
 
 namespace faiss_bits {
 

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
-#include "kernels/device/Hash.cuh"
+#include "kernels/device/Hash.h"
 #include "kernels/select/bits/BitsPolicy.h"
 #include "kernels/select/bits/CandidateTile.cuh"
 #include "kernels/survivors/WriteResult.cuh"

@@ -3,7 +3,6 @@
 /// (Hanak 2023, 3.7.1 takes splitters from a sample in this way).
 #pragma once
 
-#include "kernels/device/Hash.cuh"
 #include "kernels/device/KeyTile.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
@@ -14,7 +13,7 @@ template <class Tile, int Threads>
 struct RowSample {
     using Narrow = BlockNarrow<Threads>;
     using SharedStorage = typename Narrow::SharedStorage;
-    static constexpr int kRunThreads = kSampleRun / kSampleItems;
+    static constexpr int kRunThreads = SamplePlaces::kThreads;
 
     SharedStorage& shared;
 
@@ -67,12 +66,8 @@ struct RowSample {
             uint32_t part,
             uint32_t parts,
             uint64_t (&least)[kSampleItems]) {
-        // One run in each of as many pieces of even length. Neighbours in a
-        // row are drawn by other threads and blocks, into other groups.
-        const float piece = float(params.cols) * kRunThreads /
-                (float(Threads) * params.samplePlaces * parts);
-        const uint32_t last = (params.cols - kSampleRun) & ~(kSampleRun - 1u);
-        const uint32_t seed = row * 0x85EBCA77u + 1;
+        const SamplePlaces places(
+                params.cols, Threads, params.samplePlaces, parts, row);
         for (int s = 0; s < params.samplePlaces; s += Together) {
             uint32_t columns[Together];
             uint32_t turns[Together];
@@ -80,16 +75,10 @@ struct RowSample {
 #pragma unroll
             for (int j = 0; j < Together; ++j) {
                 const uint32_t thread = s * Threads + j * Threads + threadIdx.x;
-                const uint32_t number = thread / kRunThreads * parts + part;
-                const uint32_t hash = mixBits(number * 0x9E3779B1u + seed);
-                const float at = (number + fractionOf(hash)) * piece;
-                const uint32_t run =
-                        min(uint32_t(at) & ~(kSampleRun - 1u), last);
-                // Not the same place of every run: columns that have the same
-                // remainder by 32 would meet in few groups.
-                columns[j] =
-                        run + (threadIdx.x + hash) % kRunThreads * kSampleItems;
-                turns[j] = hash / kRunThreads % kSampleItems;
+                const SamplePlace place = places.at(
+                        thread / kRunThreads * parts + part, threadIdx.x);
+                columns[j] = place.column;
+                turns[j] = place.turn;
                 keys[j] = tile.template fourAt<Vector>(columns[j]);
             }
 #pragma unroll

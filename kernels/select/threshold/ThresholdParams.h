@@ -1,14 +1,10 @@
 #pragma once
 
 #include "kernels/select/SelectParams.h"
+#include "kernels/select/threshold/SamplePlaces.h"
 #include "kernels/survivors/ListParams.h"
 
 namespace faiss_bits {
-
-/// A sample is drawn in runs of 32 neighbouring columns, four a thread: memory
-/// is read in pieces of 128 bytes, so that so many cost what one does.
-constexpr int kSampleItems = 4;
-constexpr int kSampleRun = 32;
 
 /// Threads of the kernels that split rows.
 constexpr int kSplitThreads = 256;
