@@ -171,6 +171,7 @@ struct TensorRows {
     }
 };
 
+/// Of a scan: for cosine 2 - 2 cos.
 inline double exactKey(
         Metric metric,
         const float* x,
@@ -183,7 +184,28 @@ inline double exactKey(
         sum += metric == Metric::L2 ? difference * difference
                                     : -double(x[c]) * double(q[c]);
     }
-    return metric != Metric::Cosine ? sum : lengths == 0 ? 0 : sum / lengths;
+    return metric != Metric::Cosine ? sum
+            : lengths == 0          ? 2
+                                    : 2 + 2 * sum / lengths;
+}
+
+/// The mean of normalised rows that are fit, of those of |x| above 0.
+inline std::vector<float> cosineCenter(const TensorRows& rows, int d) {
+    std::vector<double> sums(d);
+    int64_t count = 1;
+    for (size_t i = 0; i < rows.inverseNorms.size(); ++i) {
+        if (rows.inverseNorms[i] > 0) {
+            ++count;
+            for (int c = 0; c < d; ++c) {
+                sums[c] += double(rows.values[i * d + c]) / rows.lengths[i];
+            }
+        }
+    }
+    std::vector<float> center(d);
+    for (int c = 0; c < d; ++c) {
+        center[c] = float(sums[c] / count);
+    }
+    return center;
 }
 
 } // namespace faiss_bits::test

@@ -17,7 +17,8 @@ class DeviceImage {
             const TensorRows& rows,
             bool areQueries,
             cudaStream_t stream,
-            const TensorImageFacts* vectorFacts = nullptr)
+            const TensorImageFacts* vectorFacts = nullptr,
+            const float* center = nullptr)
             : n_(int64_t(rows.norms.size())),
               memory_(tensorImageBytes(n_, c.d, areQueries), 0x7E),
               rows_(tensorBytes(c.type, rows.values)),
@@ -31,6 +32,10 @@ class DeviceImage {
         problem.areQueries = areQueries;
         problem.greatest = greatest_.data();
         problem.vectorFacts = vectorFacts;
+        problem.center = center;
+        if (areQueries && c.metric == Metric::Cosine) {
+            problem.outNorms = norms_.data();
+        }
         problem.image = image;
         const int64_t later = areQueries ? 0 : c.addedLater;
         for (int64_t first : {int64_t(0), n_ - later}) {
@@ -87,6 +92,65 @@ std::vector<T> downloadFrom(const T* device, size_t count) {
     return out;
 }
 
+/// Images of a scan and its bound; those of cosines less a center.
+struct DeviceScanImages {
+    DeviceScanImages(
+            const TensorCase& c,
+            const TensorRows& vectorRows,
+            const TensorRows& queryRows,
+            cudaStream_t stream)
+            : center(cosineCenter(vectorRows, c.d)),
+              vectors(c, vectorRows, false, stream, nullptr, centerOf(c)),
+              queries(c,
+                      queryRows,
+                      true,
+                      stream,
+                      c.metric == Metric::InnerProduct ? nullptr
+                                                       : vectors.image.facts,
+                      centerOf(c)),
+              facts(downloadFrom(vectors.image.facts, 1)[0]),
+              residuals(downloadFrom(queries.image.residuals, c.numQueries)),
+              norms(downloadFrom(queries.norms(), c.numQueries)) {}
+
+    /// tensorScanError or cosineScanError of a query and a vector.
+    double errorOf(
+            const TensorCase& c,
+            double key,
+            int64_t query,
+            double queryLength,
+            double vectorLength) const {
+        if (c.metric == Metric::Cosine) {
+            return cosineScanError(
+                    c.d,
+                    key,
+                    std::sqrt(double(norms[query])) *
+                            (1 + (c.d + 16) * 0x1p-24),
+                    residuals[query],
+                    facts.residual,
+                    facts.normError);
+        }
+        return tensorScanError(
+                c.metric,
+                c.d,
+                queryLength * (1 + 1e-12),
+                residuals[query],
+                vectorLength * (1 + 1e-12),
+                facts.residual,
+                facts.normError);
+    }
+
+    const float* centerOf(const TensorCase& c) const {
+        return c.metric == Metric::Cosine ? center.data() : nullptr;
+    }
+
+    DeviceBuffer<float> center;
+    DeviceImage vectors;
+    DeviceImage queries;
+    TensorImageFacts facts;
+    std::vector<float> residuals;
+    std::vector<float> norms;
+};
+
 /// How many pairs were tested, and how many of them left no choice.
 struct TensorChecked {
     int64_t pairs = 0;
@@ -101,16 +165,10 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     const TensorRows vectors(tensorRows(c, c.n, random), c.d);
     const TensorRows queries(tensorRows(c, c.numQueries, random), c.d);
     const TestStream stream;
-    const DeviceImage vectorImage(c, vectors, false, stream);
-    const DeviceImage queryImage(
-            c,
-            queries,
-            true,
-            stream,
-            c.metric == Metric::L2 ? vectorImage.image.facts : nullptr);
-    const TensorImageFacts facts = downloadFrom(vectorImage.image.facts, 1)[0];
-    const auto residuals =
-            downloadFrom(queryImage.image.residuals, c.numQueries);
+    const DeviceScanImages images(c, vectors, queries, stream);
+    const DeviceImage& vectorImage = images.vectors;
+    const DeviceImage& queryImage = images.queries;
+    const TensorImageFacts facts = images.facts;
 
     std::vector<uint32_t> allowed((c.n + 31) / 32, ~0u);
     if (c.filtered) {
@@ -132,14 +190,8 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
                     queries.values.data() + q * c.d,
                     c.d,
                     vectors.lengths[v] * queries.lengths[q]);
-            error[v] = tensorScanError(
-                    c.metric,
-                    c.d,
-                    queries.lengths[q] * (1 + 1e-12),
-                    residuals[q],
-                    vectors.lengths[v] * (1 + 1e-12),
-                    facts.residual,
-                    facts.normError);
+            error[v] = images.errorOf(
+                    c, row[v], q, queries.lengths[q], vectors.lengths[v]);
             if (c.metric == Metric::Cosine &&
                 (vectors.inverseNorms[v] < 0 || queries.inverseNorms[q] < 0)) {
                 error[v] = INFINITY;

@@ -44,17 +44,9 @@ class NearestScanTest : public GpuTest,
         const TensorRows vectors(tensorRows(c, n, random), d);
         const TensorRows queries(tensorRows(c, numQueries, random), d);
         const TestStream stream;
-        const DeviceImage vectorImage(c, vectors, false, stream);
-        const DeviceImage queryImage(
-                c,
-                queries,
-                true,
-                stream,
-                metric == Metric::L2 ? vectorImage.image.facts : nullptr);
-        const TensorImageFacts facts =
-                downloadFrom(vectorImage.image.facts, 1)[0];
-        const auto residuals =
-                downloadFrom(queryImage.image.residuals, numQueries);
+        const DeviceScanImages images(c, vectors, queries, stream);
+        const DeviceImage& vectorImage = images.vectors;
+        const DeviceImage& queryImage = images.queries;
 
         TensorScanProblem problem;
         problem.metric = metric;
@@ -80,27 +72,22 @@ class NearestScanTest : public GpuTest,
 
         int64_t known = 0;
         for (int64_t q = 0; q < numQueries; ++q) {
-            const auto valueOf = [&](int64_t v) {
-                const double norm = metric == Metric::L2
-                        ? queries.lengths[q] * queries.lengths[q]
-                        : 0.0;
-                return norm -
-                        exactKey(
-                                metric,
-                                vectors.values.data() + v * d,
-                                queries.values.data() + q * d,
-                                d,
-                                vectors.lengths[v] * queries.lengths[q]);
-            };
-            const auto errorOf = [&](int64_t v) {
-                return tensorScanError(
+            const auto keyOf = [&](int64_t v) {
+                return exactKey(
                         metric,
+                        vectors.values.data() + v * d,
+                        queries.values.data() + q * d,
                         d,
-                        queries.lengths[q] * (1 + 1e-12),
-                        residuals[q],
-                        vectors.lengths[v] * (1 + 1e-12),
-                        facts.residual,
-                        facts.normError);
+                        vectors.lengths[v] * queries.lengths[q]);
+            };
+            const double norm = metric == Metric::L2
+                    ? queries.lengths[q] * queries.lengths[q]
+                    : metric == Metric::Cosine ? double(images.norms[q])
+                                               : 0.0;
+            const auto valueOf = [&](int64_t v) { return norm - keyOf(v); };
+            const auto errorOf = [&](int64_t v) {
+                return images.errorOf(
+                        c, keyOf(v), q, queries.lengths[q], vectors.lengths[v]);
             };
             std::vector<uint8_t> kept(n);
             double most = -INFINITY;

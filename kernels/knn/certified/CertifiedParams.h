@@ -48,8 +48,9 @@ struct CertifiedParams {
     const float* greatestNorm = nullptr; // on the device: of all |x|, squared
     const RowMaxima* maxima = nullptr;   // the same, for metrics that want them
     // Where the candidates were found with images of the vectors less a center,
-    // and of the queries, for L2 less the center too: what images lost, on the
-    // device; |q - q'|; |q|^2 in float32; and for inner products <c, q>.
+    // and of the queries, but for inner products less the center too (cosine:
+    // of normalised rows): what images lost, on the device; |q - q'|; |q|^2 in
+    // float32; and for inner products <c, q>.
     const TensorImageFacts* imageFacts = nullptr;
     const float* queryResiduals = nullptr;         // [rows]
     const float* queryNorms = nullptr;             // [rows]

@@ -30,13 +30,16 @@ struct RowBound {
 
     /// Most that the key of a vector at distance c, rounded to float32, may
     /// differ from its approximate key; infinity where the approximation may
-    /// have overflowed.
+    /// have overflowed, and for cosines of images.
     __device__ __forceinline__ double at(double c) const {
         constexpr double kSafe = 0x1p120;
         const double size = fabs(c);
         // Rounding the canonical distance, and this very computation.
         double error = size * 0x1p-22 + 0x1p-146 + bound.absolute;
         double greatestTerm;
+        if (kMetric == Metric::Cosine && ofImages) {
+            return __longlong_as_double(0x7ff0000000000000ll); // limitOf()
+        }
         if (ofImages) {
             const double x = kMetric == Metric::InnerProduct
                     ? greatest
@@ -74,6 +77,16 @@ struct RowBound {
                 : __longlong_as_double(0x7ff0000000000000ll);
     }
 
+    /// Most that the key of a scan is for a vector whose key, rounded to
+    /// float32, is at most `key`. Scans of images have keys of their own: for
+    /// inner products less <c, q>, for cosines 2 - 2 cos.
+    __device__ __forceinline__ double limitOf(double key) const {
+        if (kMetric == Metric::Cosine && ofImages) {
+            return 2 + 2 * (key + ofCosine(key));
+        }
+        return key + at(key) + centerProduct.value;
+    }
+
     /// No vector whose key is `key` or more has an approximate key below this.
     /// Near zero, c - at(c) does not grow with c: its least value, for L2, is
     /// above -4 at(0), and from c = 2 at(0) on it grows.
@@ -82,6 +95,22 @@ struct RowBound {
         const double atZero = at(0);
         return fabs(key) < 4 * atZero ? -5 * atZero + fmin(key, 0.0) - error
                                       : key - error;
+    }
+
+   private:
+    /// As at(), of images. Cosines near 1 differ by little, so rounding is
+    /// counted closely: 2^-24 of the key, what the canonical cosine and this
+    /// computation are off by, and half of what 2 - 2 cos is.
+    __device__ __forceinline__ double ofCosine(double key) const {
+        return fabs(key) * (0x1p-24 + 0x1p-40) + (d + 64) * 0x1p-51 +
+                0.5 *
+                cosineScanError(
+                        d,
+                        2 + 2 * key,
+                        norm,
+                        residual,
+                        imageResidual,
+                        imageNormError);
     }
 };
 

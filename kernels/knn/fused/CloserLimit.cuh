@@ -60,8 +60,7 @@ __global__ __launch_bounds__(kCloserLimitThreads) void closerLimitKernel(
     const double key = keyValue(entryKey(last));
     const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
     // As SampleLimit has it.
-    const float limit =
-            __double2float_ru(key + bound.at(key) + bound.centerProduct.value);
+    const float limit = __double2float_ru(bound.limitOf(key));
     if (limit < params.limits[row]) {
         params.limits[row] = limit;
         params.complete[row] = float(key);

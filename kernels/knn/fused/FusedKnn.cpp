@@ -66,7 +66,7 @@ class FusedRun {
    private:
     /// Where a selection adds the norms to products, here the limits do.
     bool addsNorms() const {
-        return p_.metric == Metric::L2 && plan_.sampling->addsNorms;
+        return sample_.metric == Metric::L2 && plan_.sampling->addsNorms;
     }
 
     void takeSample() {
@@ -105,7 +105,7 @@ class FusedRun {
         }
         if (scratch_.sampleFacts) {
             runRowFacts(
-                    rowFactsOf(p_.metric),
+                    rowFactsOf(sample_.metric),
                     sample_.vectors,
                     sample_.dataType,
                     true,
@@ -203,7 +203,7 @@ class FusedRun {
         sample.numQueries = count;
         if (scratch_.queryFacts) {
             runRowFacts(
-                    rowFactsOf(p_.metric),
+                    rowFactsOf(sample.metric),
                     sample.queries,
                     sample.dataType,
                     true,
@@ -260,6 +260,9 @@ FlatKnnProblem sampleProblem(
         const FlatKnnProblem& problem,
         const FusedPlan& plan) {
     FlatKnnProblem sample = problem;
+    if (plan.method->normalizes && problem.metric == Metric::Cosine) {
+        sample.metric = Metric::L2;
+    }
     sample.mode = SearchMode::Plain;
     sample.dataType = plan.method->sampleType;
     sample.vectorsRowMajor = true;
@@ -293,7 +296,8 @@ FusedScratch::FusedScratch(
             secondBits = slices.take<uint32_t>((plan.secondSamples + 31) / 32);
         }
     }
-    if (plan.sampling && rowFactsOf(p.metric) != RowFacts::None) {
+    const Metric sampleMetric = sampleProblem(p, plan).metric;
+    if (plan.sampling && rowFactsOf(sampleMetric) != RowFacts::None) {
         sampleFacts = slices.take<float>(plan.samples);
         queryFacts = slices.take<float>(plan.sampleQueries);
     }

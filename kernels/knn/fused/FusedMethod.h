@@ -93,6 +93,10 @@ struct FusedMethod {
             idx_t tileQueries,
             bool meetSample,
             WorkspaceSlices& slices);
+
+    /// Cosine: the sample, and the queries that meet it, are of normalised
+    /// rows, and meet by L2.
+    bool normalizes = false;
 };
 
 extern const FusedMethod kTensorFusedMethod;

@@ -18,6 +18,11 @@ unsigned blocksFor(idx_t elements) {
             (elements + kThreads - 1) / kThreads, 1, 1 << 16));
 }
 
+/// A warp a row.
+unsigned blocksOfWarps(idx_t rows) {
+    return unsigned((rows * kWarpSize + kThreads - 1) / kThreads);
+}
+
 template <class T>
 __global__ void gatherKernel(
         const T* vectors,
@@ -156,6 +161,67 @@ __global__ void subtractKernel(
     }
 }
 
+/// Of the lanes of a warp.
+template <class T>
+__device__ __forceinline__ T sumOfWarp(T value) {
+#pragma unroll
+    for (int distance = kWarpSize / 2; distance >= 1; distance /= 2) {
+        value += __shfl_xor_sync(kFullWarp, value, distance);
+    }
+    return value;
+}
+
+/// A warp a row, in place.
+__global__ __launch_bounds__(
+        kThreads) void normalizeKernel(float* rows, idx_t n, int d) {
+    const int lane = threadIdx.x % kWarpSize;
+    const idx_t row = (idx_t(blockIdx.x) * kThreads + threadIdx.x) / kWarpSize;
+    if (row >= n) {
+        return;
+    }
+    float* x = rows + row * d;
+    double squares = 0; // of float32: they neither overflow nor underflow
+    for (int c = lane; c < d; c += kWarpSize) {
+        squares += double(x[c]) * x[c];
+    }
+    squares = sumOfWarp(squares);
+    const bool isFit = squares > 0 && isfinite(squares);
+    const double factor = isFit ? 1 / sqrt(squares) : 0.0;
+    for (int c = lane; c < d; c += kWarpSize) {
+        x[c] = isFit ? float(x[c] * factor) : 0.0f;
+    }
+}
+
+/// A warp a row.
+__global__ __launch_bounds__(kThreads) void normalizedSampleKernel(
+        const float* rows,
+        idx_t n,
+        int d,
+        const float* center,
+        __nv_bfloat16* out,
+        float* norms) {
+    const int lane = threadIdx.x % kWarpSize;
+    const idx_t row = (idx_t(blockIdx.x) * kThreads + threadIdx.x) / kWarpSize;
+    if (row >= n) {
+        return;
+    }
+    bool isZero = true;
+    float squares = 0;
+    for (int c = lane; c < d; c += kWarpSize) {
+        const float x = rows[row * d + c];
+        const __nv_bfloat16 rounded = __float2bfloat16(x - center[c]);
+        const float value = toFloat(rounded);
+        isZero &= x == 0;
+        squares += value * value;
+        out[row * d + c] = rounded;
+    }
+    squares = sumOfWarp(squares);
+    isZero = __all_sync(kFullWarp, isZero);
+    if (lane == 0) {
+        norms[row] = squares + (isZero ? 1.0f : 0.0f);
+    }
+}
+
 __global__ void toBFloat16Kernel(
         const float* values,
         idx_t count,
@@ -227,6 +293,28 @@ void runSubtract(
     if (n > 0) {
         subtractKernel<<<blocksFor(n * d), kThreads, 0, stream>>>(
                 rows, n * d, d, center, out);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+}
+
+void runNormalize(float* rows, idx_t n, int d, cudaStream_t stream) {
+    if (n > 0) {
+        normalizeKernel<<<blocksOfWarps(n), kThreads, 0, stream>>>(rows, n, d);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+}
+
+void runNormalizedSample(
+        const float* rows,
+        idx_t n,
+        int d,
+        const float* center,
+        void* out,
+        float* norms,
+        cudaStream_t stream) {
+    if (n > 0) {
+        normalizedSampleKernel<<<blocksOfWarps(n), kThreads, 0, stream>>>(
+                rows, n, d, center, static_cast<__nv_bfloat16*>(out), norms);
         BITS_CUDA_CHECK(cudaGetLastError());
     }
 }

@@ -49,6 +49,22 @@ void runSubtract(
         float* out,
         cudaStream_t stream);
 
+/// Enqueues rows [n, d] = rows / their lengths, in place; zeros where a length
+/// is zero or not finite.
+void runNormalize(float* rows, idx_t n, int d, cudaStream_t stream);
+
+/// Enqueues out [n, d] = normalised rows - center, rounded to bfloat16, and
+/// norms [n], their squares in float32 as TensorImageProblem::inverseNorms has
+/// them: 1 more of rows that are zeros.
+void runNormalizedSample(
+        const float* rows,
+        idx_t n,
+        int d,
+        const float* center,
+        void* out,
+        float* norms,
+        cudaStream_t stream);
+
 /// Enqueues out [count] = values, rounded to bfloat16.
 void runToBFloat16(
         const float* values,

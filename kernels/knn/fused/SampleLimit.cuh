@@ -43,27 +43,35 @@ struct SampleLimit {
             double key = ranked == kNone
                     ? __longlong_as_double(0x7ff0000000000000ll)
                     : double(keyValue(ranked));
-            if (kMetric == Metric::L2) {
+            if (areDistances()) {
                 key += params.columnBias ? bound.norm * bound.norm : 0.0;
                 key = fmax(key, 0.0);
+            }
+            if (kMetric == Metric::Cosine && areDistances()) {
+                key = 0.5 * key - 1;
             }
             write(row, key, bound);
         }
     }
 
    private:
+    /// Squared ones: for cosines those of images, 2 - 2 cos.
+    __device__ __forceinline__ bool areDistances() const {
+        return kMetric == Metric::L2 ||
+                (kMetric == Metric::Cosine && params.ofImages);
+    }
+
     __device__ __forceinline__ void write(
             uint32_t row,
             double key,
             const RowBound<kMetric>& bound) const {
-        // What images lack (inner products, whose keys have their signs
-        // turned).
-        const double shift = bound.centerProduct.value;
         if (params.ofImages) {
-            key += sampleError(bound, key) - shift;
+            // What images lack (inner products, whose keys have their signs
+            // turned).
+            key += sampleError(bound, key) - bound.centerProduct.value;
         }
         // Keys of all vectors up to this one are not above the limit.
-        float limit = __double2float_ru(key + bound.at(key) + shift);
+        float limit = __double2float_ru(bound.limitOf(key));
         float complete = __double2float_rd(key);
         if (!(limit < __uint_as_float(0x7f800000u))) {
             limit = complete = __uint_as_float(0x7f800000u);
@@ -83,9 +91,14 @@ struct SampleLimit {
     __device__ __forceinline__ double sampleError(
             const RowBound<kMetric>& bound,
             double key) const {
-        const double x =
-                kMetric == Metric::L2 ? bound.norm + sqrt(key) : bound.greatest;
-        return 0x1p-6 * bound.norm * x * rsqrt(double(params.search.d));
+        const bool isCosine = kMetric == Metric::Cosine;
+        const double distance = isCosine ? 2 + 2 * key : key;
+        const double x = isCosine || kMetric == Metric::L2
+                ? bound.norm + sqrt(distance)
+                : bound.greatest;
+        const double error =
+                0x1p-6 * bound.norm * x * rsqrt(double(params.search.d));
+        return isCosine ? 0.5 * error : error;
     }
 
     __device__ __forceinline__ static uint32_t column(int i) {
@@ -104,8 +117,8 @@ struct SampleLimit {
                      (params.allowedBits[column(i) / 32] >> (column(i) % 32) &
                       1));
             float key = exists ? values[column(i)] : nanf("");
-            key = kIsSimilarity<kMetric> ? -key : key;
-            if (kMetric == Metric::L2 && params.columnBias && exists) {
+            key = kIsSimilarity<kMetric> && !areDistances() ? -key : key;
+            if (areDistances() && params.columnBias && exists) {
                 key += params.columnBias[column(i)];
             }
             keys[i] = key == key ? orderedKey(key) : kNone;

@@ -95,8 +95,8 @@ class NearestOfRow {
         scoreFour(first, best, scored);
         // What has a value below `least` is farther than the best.
         const double key = keyValue(entryKey(best));
-        const double limit = key + bound.at(key) + bound.centerProduct.value;
-        const double norm = kMetric == Metric::L2 && present_
+        const double limit = bound.limitOf(key);
+        const double norm = kMetric != Metric::InnerProduct && present_
                 ? double(params_.queryNorms[row_])
                 : 0.0;
         const double least = norm - limit - (norm + fabs(limit)) * 0x1p-40;

@@ -25,15 +25,15 @@ BITS_STRIP constexpr uint32_t nearestColumn(uint32_t first, uint32_t i) {
 /// Where a scan leaves, for every query and strip, the nearest vectors and a
 /// bound of all others.
 ///
-/// A value is n_q - key for L2, and -key for similarities, so the larger, the
-/// nearer: key as TensorScanBound.h has it, n_q the query's squared norm. It
+/// A value is n_q - key for L2 and cosine, and -key for inner products, so the
+/// larger, the nearer: key as runTensorScan has it, n_q the query's norm. It
 /// may be off by kNearestValueError of itself more than that.
 struct NearestStrips {
     NearestStrip* strips = nullptr; ///< [rows, perRow]
     /// [rows, perRow]: no other vector of the strip has a larger value;
     /// infinity where nothing is known. A vector whose value is NaN makes this
-    /// infinite for similarities; for L2 it counts as none (its distance is NaN
-    /// or infinite), unless all of a four are NaN or one is infinite.
+    /// infinite for inner products; for L2 it counts as none (its distance is
+    /// NaN or infinite), unless all of a four are NaN or one is infinite.
     float* rests = nullptr;
     uint32_t perRow = 0;
 };

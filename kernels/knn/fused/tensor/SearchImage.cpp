@@ -21,12 +21,10 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
     sample = slices.take<uint16_t>(components);
     wide_ = slices.take<float>(components);
     scratch_ = slices.take<float>(2);
-    if (p.metric == Metric::L2) {
+    if (p.metric != Metric::InnerProduct) {
         sampleNorms = slices.take<float>(samples);
     }
-    if (p.metric != Metric::Cosine) {
-        center = slices.take<float>(p.d);
-    }
+    center = slices.take<float>(p.d);
     if (secondSamples > 0) {
         memory = slices.take<uint8_t>(
                 tensorImageBytes(secondSamples, p.d, false));
@@ -53,31 +51,38 @@ void runSearchImage(
         const FlatKnnProblem& p,
         const SearchImage& made,
         cudaStream_t stream) {
-    runGatherSample(p, made.samples, made.wide_, stream);
-    if (made.center) {
-        runCenter(
-                made.wide_,
-                made.samples,
-                p.d,
-                made.scratch_,
-                made.center,
-                stream);
-        runSubtract(
-                made.wide_, made.samples, p.d, made.center, made.wide_, stream);
+    const idx_t samples = made.samples;
+    const bool isCosine = p.metric == Metric::Cosine;
+    runGatherSample(p, samples, made.wide_, stream);
+    if (isCosine) {
+        runNormalize(made.wide_, samples, p.d, stream);
     }
-    runToBFloat16(made.wide_, idx_t(made.samples) * p.d, made.sample, stream);
-    if (made.sampleNorms) {
+    runCenter(made.wide_, samples, p.d, made.scratch_, made.center, stream);
+    if (isCosine) {
+        runNormalizedSample(
+                made.wide_,
+                samples,
+                p.d,
+                made.center,
+                made.sample,
+                made.sampleNorms,
+                stream);
+    } else {
+        runSubtract(made.wide_, samples, p.d, made.center, made.wide_, stream);
+        runToBFloat16(made.wide_, samples * p.d, made.sample, stream);
+    }
+    if (p.metric == Metric::L2) {
         runSquaredNorms(
                 made.sample,
                 DataType::BFloat16,
                 true,
-                made.samples,
+                samples,
                 p.d,
                 made.sampleNorms,
                 stream);
     }
     TensorImageProblem image;
-    if (p.metric == Metric::Cosine) {
+    if (isCosine) {
         image.inverseNorms = p.vectorFacts;
     } else {
         float* greatest = made.scratch_;

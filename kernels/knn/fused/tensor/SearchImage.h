@@ -8,15 +8,14 @@
 
 namespace faiss_bits {
 
-/// What searches on tensor cores make of the vectors: a copy of 16 bits, a
-/// sample, and the center that was subtracted from both (not for cosine, whose
-/// image is of normalised vectors). Made for one search, or kept for many
-/// (FlatKnnProblem::searchImage).
+/// What searches on tensor cores make of the vectors, of normalised ones for
+/// cosine: a copy of 16 bits, a sample, and the center that was subtracted from
+/// both. Made for one search, or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
     TensorImage image;
     void* sample = nullptr;       // [samples, d], bfloat16
-    float* sampleNorms = nullptr; // [samples] squared: L2
-    float* center = nullptr;      // [d], but for cosine
+    float* sampleNorms = nullptr; // [samples] squared: L2 and cosine
+    float* center = nullptr;      // [d]
     uint32_t samples = 0;
     // Another, larger one: a part of the image.
     TensorImage second;
@@ -43,7 +42,7 @@ size_t searchImageBytes(const FlatKnnProblem& problem);
 
 /// Enqueues the making of an image of the problem's vectors; cosine: with its
 /// vectorFacts.
-/// Cost   two reads of the vectors
+/// Cost   two reads of the vectors; cosine: one
 void runSearchImage(
         const FlatKnnProblem& problem,
         const SearchImage& image,

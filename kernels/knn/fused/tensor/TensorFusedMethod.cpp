@@ -77,13 +77,14 @@ class TensorFusedScan : public FusedScan {
         image.n = params.rows;
         image.d = p.d;
         image.areQueries = true;
-        if (p.metric == Metric::L2) {
-            image.center = vectors_.center;
-            image.vectorFacts = vectors_.image.facts;
-        } else if (p.metric == Metric::InnerProduct) {
+        if (p.metric == Metric::InnerProduct) {
             image.productCenter = vectors_.center;
             image.outProducts = centerProducts_;
         } else {
+            image.center = vectors_.center;
+            image.vectorFacts = vectors_.image.facts;
+        }
+        if (p.metric == Metric::Cosine) {
             runRowFacts(
                     RowFacts::InverseNorm,
                     params.queries,
@@ -252,6 +253,7 @@ const FusedMethod kTensorFusedMethod = {
         true,
         secondSamples,
         bound,
-        prepare};
+        prepare,
+        true};
 
 } // namespace faiss_bits

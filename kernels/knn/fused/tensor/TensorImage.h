@@ -100,8 +100,10 @@ struct TensorImageProblem {
     /// those of the differences, and not read. Counts in residuals.
     const float* center = nullptr;
     /// [n] 1 / |x|, 0 of a zero row, below 0 of one that has to pass always
-    /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows;
-    /// nullptr otherwise.
+    /// (RowFacts::InverseNorm): cosine, whose images hold normalised rows, less
+    /// the center if there is one, for scans by L2; nullptr otherwise. Norms
+    /// are then those of what is held, and 1 more of zero rows, so that their
+    /// distance is that of a cosine of 0 (TensorScanBound.h).
     const float* inverseNorms = nullptr;
     /// One float: the greatest finite |component| of the vectors less the
     /// center (runGreatestComponent); read for first = 0. It decides precision,
@@ -109,14 +111,15 @@ struct TensorImageProblem {
     /// largest number, and counts in the residual. Vectors without
     /// inverseNorms.
     const float* greatest = nullptr;
-    /// Of the vectors that the queries will meet, for L2: their scale has to
-    /// suit that of the norms. Queries; nullptr otherwise.
+    /// Of the vectors that the queries will meet, for L2 and cosine: their
+    /// scale has to suit that of the norms. Queries; nullptr otherwise.
     const TensorImageFacts* vectorFacts = nullptr;
     TensorImage image;
 
     /// Queries: what else to write, or nullptr. Their squared norms, [n], in
-    /// float32, and their components in bfloat16, [n, d] row-major, both less
-    /// the center; and their products with `productCenter`, [n].
+    /// float32 (1 more of zero rows for cosine), and their components in
+    /// bfloat16, [n, d] row-major, both less the center; and their products
+    /// with `productCenter`, [n].
     float* outNorms = nullptr;
     void* outRounded = nullptr;
     const float* productCenter = nullptr;
@@ -132,7 +135,9 @@ struct TensorImageProblem {
 ///          0.5 scale scale' / normScale is in [2^-24, 2^15]). Residuals are
 ///          upper bounds, computed from the image as it is; rows with
 ///          components that are not finite have none (vectors), or infinity
-///          (queries). Rows that have to pass always are NaN.
+///          (queries). Rows that have to pass always: vectors are zeros
+///          with a squared norm of -infinity, queries NaN with one of
+///          infinity.
 /// Stream   enqueues, never waits; two kernels, one for queries
 /// Errors   throws Error for a bad argument or a failed launch
 /// Cost     one read of the rows, one write of the image

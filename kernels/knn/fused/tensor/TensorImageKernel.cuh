@@ -145,15 +145,15 @@ struct QueryExtras {
 };
 
 /// Three numbers of 11 bits hold the 24 bits of a float, down to 2^-25. NaN
-/// stays.
+/// stays. isMark: an infinity that is to be one.
 __device__ __forceinline__ void writeNormStep(
         const TensorImage& image,
         idx_t row,
         float norm,
-        bool present) {
+        bool isMark) {
     float rest = norm * image.facts->normScale;
     __half parts[kImagePiece] = {};
-    if (!present) {
+    if (isMark) {
         parts[0] = __float2half_rn(rest);
     } else if (rest > 65504.0f) {
         parts[0] = __float2half_rn(65504.0f);
@@ -169,6 +169,17 @@ __device__ __forceinline__ void writeNormStep(
     const int first = rowInTile / 4 % 2; // 32-byte swizzle
     step[first] = *reinterpret_cast<const uint4*>(parts);
     step[1 - first] = uint4{0, 0, 0, 0};
+}
+
+/// TensorImageProblem::inverseNorms says of what.
+__device__ __forceinline__ float normalizedNorm(
+        float inverse,
+        float norm,
+        bool isQuery) {
+    const float mark = __uint_as_float(kInfinityBits);
+    return inverse < 0.0f     ? (isQuery ? mark : -mark)
+            : inverse == 0.0f ? norm + 1.0f
+                              : norm;
 }
 
 /// *out = the greatest of it and the values of all lanes, none below 0.
@@ -209,8 +220,11 @@ __global__ void __launch_bounds__(kImageThreads)
          i += step) {
         const bool present = i < params.n;
         float factor = 1.0f;
+        bool isHeld = present;
         if (present && params.inverseNorms) {
             factor = params.inverseNorms[i];
+            // Of what always passes: a query is no number, a vector zeros.
+            isHeld = AreQueries || !(factor < 0.0f);
             factor = factor < 0.0f ? __uint_as_float(0x7fc00000u) : factor;
         }
         float scale = sharedScale;
@@ -250,7 +264,7 @@ __global__ void __launch_bounds__(kImageThreads)
         QueryExtras<Lanes> extras;
         for (int p = lane; i < count && p < pieces; p += Lanes) {
             float x[kImagePiece] = {};
-            if (present && p * kImagePiece < params.d) {
+            if (isHeld && p * kImagePiece < params.d) {
                 if (AreQueries && p == lane) {
 #pragma unroll
                     for (int c = 0; c < kImagePiece; ++c) {
@@ -316,13 +330,12 @@ __global__ void __launch_bounds__(kImageThreads)
                 params.image.residuals[row] =
                         finite ? residual : __uint_as_float(kInfinityBits);
             }
-            // A row that has to pass always is no number in the image alone.
-            const bool passes = present && params.inverseNorms &&
-                    params.inverseNorms[i] < 0.0f;
             extras.write(
                     params,
                     i,
-                    passes ? __uint_as_float(kInfinityBits) : norm,
+                    present && params.inverseNorms
+                            ? normalizedNorm(params.inverseNorms[i], norm, true)
+                            : norm,
                     lane == 0 && present);
         } else {
             if (present && finite) {
@@ -334,11 +347,13 @@ __global__ void __launch_bounds__(kImageThreads)
             }
             if (lane == 0 && i < count) {
                 const float written = !present ? __uint_as_float(kInfinityBits)
-                        : params.center        ? norm
-                        : params.norms         ? params.norms[i]
-                                               : 0.0f;
+                        : params.inverseNorms
+                        ? normalizedNorm(params.inverseNorms[i], norm, false)
+                        : params.center ? norm
+                        : params.norms  ? params.norms[i]
+                                        : 0.0f;
                 params.image.norms[row] = written;
-                writeNormStep(params.image, row, written, present);
+                writeNormStep(params.image, row, written, !isHeld);
             }
         }
     }

@@ -13,14 +13,16 @@ unsigned blocksFor(idx_t threads) {
             (threads + kImageThreads - 1) / kImageThreads, 1, idx_t(1) << 20));
 }
 
-/// Normalised rows have components of at most 1, but for roundings.
+/// Without `greatest` rows are normalised, and they and the center no longer
+/// than 1, but for roundings: the difference is of size 2, and so would be its
+/// only component.
 __global__ void startFactsKernel(
         TensorImageFacts* facts,
         const float* greatest,
         int d) {
     const int scale = exponentFor(greatest ? *greatest : 1.0f, -50, 60);
     // d components below 2^(9 - scale): the sum of their squares to 2^15.
-    const int log2d = 32 - __clz(d - 1);
+    const int log2d = greatest ? 32 - __clz(d - 1) : 0;
     const int norm = min(log2d + 2 * (9 - scale) - 15, 110);
     *facts = {
             powerOfTwo(scale),

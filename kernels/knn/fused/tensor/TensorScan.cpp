@@ -11,6 +11,11 @@ namespace faiss_bits {
 
 namespace {
 
+/// Cosines are distances of normalised rows.
+bool isByL2(const TensorScanProblem& problem) {
+    return problem.metric != Metric::InnerProduct;
+}
+
 void check(const TensorScanProblem& problem) {
     BITS_THROW_IF_NOT_FMT(
             problem.metric == Metric::L2 ||
@@ -39,7 +44,7 @@ void check(const TensorScanProblem& problem) {
             problem.queries.inverses, "queries.inverses = nullptr");
     BITS_THROW_IF_NOT_FMT(problem.vectors.pieces, "vectors.pieces = nullptr");
     BITS_THROW_IF_NOT_FMT(problem.vectors.facts, "vectors.facts = nullptr");
-    if (problem.metric == Metric::L2) {
+    if (isByL2(problem)) {
         BITS_THROW_IF_NOT_FMT(problem.vectors.norms, "vectors.norms = nullptr");
         BITS_THROW_IF_NOT_FMT(
                 problem.vectors.normSteps, "vectors.normSteps = nullptr");
@@ -138,7 +143,7 @@ void runTensorScan(
             params,
             scanShapeFor(image, byWgmma),
             blocksOf(image, byWgmma, device));
-    const bool isL2 = problem.metric == Metric::L2;
+    const bool isL2 = isByL2(problem);
 #ifdef FAISS_BITS_WGMMA
     if (byWgmma) {
         return launchWgmmaScan(params, image, isL2, device, stream);
@@ -203,7 +208,7 @@ void runNearestScan(
             params,
             scanShapeFor(image, byWgmma),
             blocksOf(image, byWgmma, device));
-    const bool isL2 = problem.metric == Metric::L2;
+    const bool isL2 = isByL2(problem);
 #ifdef FAISS_BITS_WGMMA
     if (byWgmma) {
         return launchWgmmaNearest(params, image, isL2, device, stream);

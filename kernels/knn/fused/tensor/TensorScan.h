@@ -24,10 +24,11 @@ struct TensorScanProblem {
     idx_t numQueries = 0;
     idx_t numVectors = 0; ///< below 2^32 - 1024
     int d = 0;
-    TensorImage queries; ///< of at least numQueries rows; for L2 made with the
-                         ///< facts of the vectors (else all may pass)
+    TensorImage queries; ///< of at least numQueries rows; for L2 and cosine
+                         ///< made with the facts of the vectors (else all may
+                         ///< pass)
     TensorImage vectors; ///< of at least numVectors rows, written to there
-    /// [numQueries] |q|^2 in float32: L2.
+    /// [numQueries] TensorImageProblem::outNorms: L2 and cosine.
     const float* queryNorms = nullptr;
     /// Bit i % 32 of word i / 32: vector i may pass. nullptr: all may.
     const uint32_t* allowedBits = nullptr;
@@ -40,7 +41,7 @@ struct TensorScanProblem {
 /// Passes   what is allowed and has not key > limit, where
 ///            L2             key = |x|^2 + |q|^2 - 2 <x', q'>
 ///            InnerProduct   key = -<x', q'>
-///            Cosine         the same of images of normalised rows
+///            Cosine         as L2, of images of normalised rows: 2 - 2 cos
 ///          in float32, x' and q' as the images have them; so NaN passes.
 ///          TensorScanBound.h says how far a key is from the exact one.
 /// Result   counts[i] rises by the number that passed; columns in any order,

@@ -49,11 +49,21 @@
 /// that goes to zero, or beyond the range, meets no accumulator that it would
 /// decide otherwise than a limit within 2^-100 |x'| |q'| of it, or 0).
 ///
-/// **Cosine.** Images of rows that were multiplied by float32 inverse norms:
-/// those are off by g(d + 6) relatively (docs/exact.md), the product by u.
-/// Residuals are of the rows after that. So with lengths of at most
-/// 1 + g(d + 8), conversion and product as for inner products, plus
-/// 2 g(d + 8) (1 + g(d + 8)) for the two factors.
+/// **Cosine.** Normalised rows scanned as L2 does, as for unit vectors s and t
+/// C = |s - t|^2 = 2 - 2 cos: neither the center nor an error along a row, such
+/// as that of its norm, counts in full. Rows are multiplied by inverse norms in
+/// float32, off by R = g(d + 8) at most (docs/exact.md), and rounded by u: they
+/// are (1 + m) (s + e), |m| <= R, |e| <= u. Of two such rows, as
+/// <s - t, m s - m' t> = (m + m') C / 2,
+///     | |difference|^2 - C |
+///         <= 2 R C + (2 R + 2 u (1 + R))^2 + 4 u (1 + R) sqrt(C),
+/// of which the code takes more; and the difference is no longer than
+/// sqrt(C) (1 + R) + 2 R + 2 u (1 + R), for the length of x.
+/// Zeros have no direction, and a cosine of 0: C = 2. Their rows are zeros,
+/// which is 1 from a unit vector, 0 from zeros; so 1 is added to the squared
+/// norm of each. That is in the lengths: with x a row of zeros and q none,
+/// |x - c|^2 + 1 <= (|q - c| + 1 + R + 2 u)^2 + 1 <= the square of
+/// |q - c| + sqrt(2) (1 + 2 R); with q zeros |q - c|^2 + 1 is in queryNorm.
 ///
 /// **Range.** The bound is infinite where a term could leave the range of
 /// float32: where (|x| + |q|)^2, or |x| |q|, is above 2^120. L2: if x belongs
@@ -68,6 +78,8 @@
 /// vectors leave such rows out. A query with one has no finite bound.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/knn/ErrorBound.h"
 
 #if defined(__CUDACC__)
@@ -79,14 +91,14 @@
 namespace faiss_bits {
 
 /// |approximate key - exact key| of a query and a vector, at most, for key =
-/// squared distance, -<x, q> or -cosine; infinity where nothing is proved. A
-/// vector of exact key <= limit - error has passed; one that has passed has an
-/// exact key <= limit + error, or components that are not finite.
+/// squared distance or -<x, q>; infinity where nothing is proved. A vector of
+/// exact key <= limit - error has passed; one that has passed has an exact key
+/// <= limit + error, or components that are not finite.
 ///
-/// queryNorm       |q|, at least (of the query as it is, also for cosine)
+/// queryNorm       |q|, at least
 /// queryResidual   TensorImage::residuals
 /// vectorNorm      at least |x|: L2 |q| + sqrt(c) (see Range above), inner
-///                 product the greatest of all; cosine: not read
+///                 product the greatest of all
 /// vectorResidual  TensorImageFacts::residual
 /// normError       TensorImageFacts::normError; L2 alone
 BITS_BOUND double tensorScanError(
@@ -106,11 +118,8 @@ BITS_BOUND double tensorScanError(
     if (!(cut < 0.5) || !(rounding < 0.5)) {
         return bounds::kInfinity;
     }
-    double q = queryNorm;
-    double x = vectorNorm;
-    if (metric == Metric::Cosine) {
-        q = x = 1 + rounding;
-    }
+    const double q = queryNorm;
+    const double x = vectorNorm;
     const double imageQ = q + queryResidual;
     const double imageX = x + vectorResidual;
     const double lengths = (imageQ + imageX) * (imageQ + imageX);
@@ -131,13 +140,39 @@ BITS_BOUND double tensorScanError(
                      0x1p-22 * imageQ * imageX + (double(d) + 4) * 0x1p-147);
         case Metric::InnerProduct:
             return kUp * (product + 0x1p-22 * imageQ * imageX + 0x1p-147);
-        case Metric::Cosine:
-            return kUp *
-                    (product + 2 * rounding * (1 + rounding) +
-                     0x1p-22 * imageQ * imageX);
         default:
             return bounds::kInfinity;
     }
+}
+
+/// The same for cosines: key = 2 - 2 cos, of vectors whose key is at most
+/// `distance`.
+///
+/// queryNorm       at least the root of TensorImageProblem::outNorms
+BITS_BOUND double cosineScanError(
+        int d,
+        double distance,
+        double queryNorm,
+        double queryResidual,
+        double vectorResidual,
+        double normError) {
+    constexpr double kUp = 1 + 0x1p-40;
+    const double rounding = bounds::gamma(double(d) + 8);
+    const double root = sqrt(distance > 0 ? distance : 0.0);
+    const double both = 2 * rounding + 0x1p-22;
+    const double vectorNorm =
+            queryNorm + root * (1 + 2 * rounding) + 3 * rounding;
+    return kUp *
+            (tensorScanError(
+                     Metric::L2,
+                     d,
+                     queryNorm,
+                     queryResidual,
+                     vectorNorm,
+                     vectorResidual,
+                     normError) +
+             2 * rounding * root * root + both * both +
+             0x1p-22 * (1 + rounding) * root);
 }
 
 } // namespace faiss_bits
