@@ -28,27 +28,6 @@ struct SelectOptions {
     double totalMs = TimingMode().totalMs;
 };
 
-SelectMethods makeRivals(const Options& options) {
-    SelectMethods rivals;
-    addFaissRivals(rivals);
-#ifdef FAISS_BITS_BENCH_RAFT
-    addRaftRivals(rivals);
-#endif
-    addCubSort(rivals);
-#ifdef FAISS_BITS_BENCH_CCCL
-    addCubTopK(rivals);
-#endif
-    std::vector<std::string> names;
-    for (const auto& rival : rivals) {
-        names.push_back(rival->name());
-    }
-    options.requireRivals(names);
-    std::erase_if(rivals, [&](const auto& rival) {
-        return !options.wants(rival->name());
-    });
-    return rivals;
-}
-
 /// One method in the race.
 struct Runner {
     std::unique_ptr<SelectMethod> method;
@@ -187,7 +166,7 @@ class SelectBench {
             fastest_[race] = measured;
         }
         addRow(cell, method, measured);
-        method.collect(outKeys_.data());
+        method.collect(outKeys_.data(), outIds_.data());
         compare(cell);
     }
 

@@ -5,8 +5,10 @@
 namespace faiss_bits::bench {
 
 std::string SelectKeys::refusal(const SelectCell& cell) const {
-    return cell.order == Order::Sift ? vectors_.refusal(cell.rows, cell.cols)
-                                     : "";
+    if (cell.order == Order::Sift) {
+        return vectors_.refusal(cell.rows, cell.cols);
+    }
+    return isPlain(cell.order) ? "" : "an order of bench_select_sweep";
 }
 
 void SelectKeys::prepare(const SelectCell& cell) {

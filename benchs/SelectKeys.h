@@ -5,6 +5,7 @@
 
 #include "benchs/SelectCells.h"
 #include "benchs/common/DeviceData.h"
+#include "benchs/common/VectorFile.h"
 
 namespace faiss_bits::bench {
 

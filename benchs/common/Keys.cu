@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <curand_kernel.h>
 
+#include "benchs/common/KeyTypes.cuh"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::bench {
@@ -108,48 +107,17 @@ void fill(T* keys, int64_t rows, int64_t cols, Order order, uint64_t seed) {
         case Order::Nan:
             random(SomeAre{0.1f, std::nanf("")});
             break;
-        case Order::Sift:
-            throw std::invalid_argument("order = sift: not from a formula");
-        default:
+        case Order::Ascending:
+        case Order::Descending:
+        case Order::Equal:
             fillLine(keys, count, cols, order);
+            break;
+        default:
+            throw std::invalid_argument(
+                    "order = " + nameOf(order) + ": not by fillKeys");
     }
     BITS_CUDA_CHECK(cudaGetLastError());
     BITS_CUDA_CHECK(cudaDeviceSynchronize());
-}
-
-/// One thread a key: a block's threads share the query and read neighbouring
-/// vectors, which the L2 holds. Not timed.
-template <class T>
-__global__ void fillDistancesKernel(
-        T* keys,
-        int64_t cols,
-        const float* vectors,
-        const float* queries,
-        int d) {
-    const float* query = queries + int64_t(blockIdx.y) * d;
-    const int64_t step = int64_t(gridDim.x) * blockDim.x;
-    for (int64_t c = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; c < cols;
-         c += step) {
-        float sum = 0;
-        for (int i = 0; i < d; ++i) {
-            const float difference = vectors[c * d + i] - query[i];
-            sum += difference * difference;
-        }
-        keys[int64_t(blockIdx.y) * cols + c] = T(sum);
-    }
-}
-
-/// Calls `use` with `keys` as what `type` says.
-template <class Use>
-void withType(void* keys, DataType type, Use&& use) {
-    switch (type) {
-        case DataType::Float32:
-            return use(static_cast<float*>(keys));
-        case DataType::Float16:
-            return use(static_cast<__half*>(keys));
-        case DataType::BFloat16:
-            return use(static_cast<__nv_bfloat16*>(keys));
-    }
 }
 
 } // namespace
@@ -164,22 +132,6 @@ void fillKeys(
     withType(keys, type, [&](auto* typed) {
         fill(typed, rows, cols, order, seed);
     });
-}
-
-void VectorFile::fill(void* keys, DataType type, int64_t rows, int64_t cols)
-        const {
-    const std::string why = refusal(rows, cols);
-    if (!why.empty()) {
-        throw std::invalid_argument(why);
-    }
-    const float* queries = vectors_ + (count_ - rows) * d_;
-    withType(keys, type, [&](auto* typed) {
-        // The grid has at most 65,535 blocks in y; the shapes have fewer rows.
-        fillDistancesKernel<<<dim3(16, unsigned(rows)), kThreads>>>(
-                typed, cols, vectors_, queries, d_);
-        BITS_CUDA_CHECK(cudaGetLastError());
-    });
-    BITS_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 } // namespace faiss_bits::bench

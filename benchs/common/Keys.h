@@ -17,19 +17,44 @@ enum class Order {
     Few,        ///< 16 distinct values, each as likely
     HalfInf,    ///< +infinity by a coin, else uniform
     Nan,        ///< one in ten is NaN (of positive sign), else uniform
-    Sift        ///< squared L2 distances between vectors of a file
+    Sift,       ///< squared L2 distances between vectors of a file
+
+    // Of bench_select_sweep; StructuredKeys.cu has the formulas. Every row has
+    // periods, places and lengths of its own.
+    Clustered,  ///< runs of random lengths, each around a value of its own
+    RandomWalk, ///< each key is the one before and a random step
+    SawTooth,   ///< a straight line again and again
+    OrganPipe,  ///< from both ends to the middle, or from the middle
+    BestRun,    ///< uniform, and one run of about k columns that are the best
+    Periodic,   ///< the same random keys again and again
+    HeavyTail,  ///< 1 / u^4 of uniform u
+    Exponents,  ///< either sign, and any power of two that the type has
+    MostlyInf,  ///< 999 of 1000 are +infinity, else uniform
+    SiftClustered,  ///< Sift, with the vectors cluster by cluster
+    AdversaryBest,  ///< uniform, the best where the sample looks
+    AdversaryWorst, ///< uniform, the worst where the sample looks
 };
 
 const std::vector<Order>& allOrders();
 std::string nameOf(Order order);
 std::string nameOf(DataType type);
 
+/// True if the keys are distances between vectors of a file (VectorFile.h).
+constexpr bool needsVectors(Order order) {
+    return order == Order::Sift || order == Order::SiftClustered;
+}
+
+/// True for the orders that fillKeys makes.
+constexpr bool isPlain(Order order) {
+    return order < Order::Sift;
+}
+
 /// The reverse of nameOf. Throw std::invalid_argument that lists the names.
 Order orderOf(const std::string& name);
 DataType dataTypeOf(const std::string& name);
 
 /// Fills keys [rows, cols] on the device, and waits. Types of 16 bits have few
-/// values: ordered rows of them have many ties. Not for Order::Sift.
+/// values: ordered rows of them have many ties. For plain orders only.
 void fillKeys(
         void* keys,
         DataType type,
@@ -37,31 +62,5 @@ void fillKeys(
         int64_t cols,
         Order order,
         uint64_t seed);
-
-/// Vectors of a file, on the device, and rows of real distances from them.
-class VectorFile {
-   public:
-    VectorFile() = default;
-    VectorFile(const VectorFile&) = delete;
-    VectorFile& operator=(const VectorFile&) = delete;
-    ~VectorFile();
-
-    /// Reads PATH.fvecs or PATH.bvecs (a vector is its dimension as a 32-bit
-    /// number, then its components), all vectors of one dimension. Throws
-    /// std::runtime_error that names the file.
-    void read(const std::string& path);
-
-    /// Why fill() cannot make rows x cols keys, or an empty string.
-    std::string refusal(int64_t rows, int64_t cols) const;
-
-    /// Squared L2 distances of the last `rows` vectors of the file, the
-    /// queries, to its first `cols`. Waits.
-    void fill(void* keys, DataType type, int64_t rows, int64_t cols) const;
-
-   private:
-    float* vectors_ = nullptr; // [count_, d_], on the device
-    int64_t count_ = 0;
-    int d_ = 0;
-};
 
 } // namespace faiss_bits::bench

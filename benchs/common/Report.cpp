@@ -116,7 +116,8 @@ std::string Row::json() const {
     return "{" + fields_ + "}";
 }
 
-Report::Report(std::string path, const Meta& meta) : path_(std::move(path)) {
+Report::Report(std::string path, const Meta& meta, double saveSeconds)
+        : path_(std::move(path)), saveSeconds_(saveSeconds) {
     Row row;
     row.text("gpu", meta.gpu)
             .integer("compute_capability", meta.computeCapability)
@@ -129,20 +130,25 @@ Report::Report(std::string path, const Meta& meta) : path_(std::move(path)) {
     row.text("commit", meta.commit)
             .text("date", meta.date)
             .number("read_bw_gbps", meta.readBandwidth);
+    if (meta.seed) {
+        row.integer("seed", int64_t(meta.seed));
+    }
     meta_ = row.json();
     const auto folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) {
         std::filesystem::create_directories(folder);
     }
-    write();
+    save();
 }
 
 void Report::add(const Row& row) {
     rows_.push_back(row.json());
-    write();
+    if (std::chrono::steady_clock::now() - saved_ >= saveSeconds_) {
+        save();
+    }
 }
 
-void Report::write() const {
+void Report::save() {
     const std::string part = path_ + ".part";
     {
         std::ofstream file(part);
@@ -156,6 +162,7 @@ void Report::write() const {
         }
     }
     std::filesystem::rename(part, path_);
+    saved_ = std::chrono::steady_clock::now();
 }
 
 } // namespace faiss_bits::bench

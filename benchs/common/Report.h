@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,8 @@ struct Meta {
     double readBandwidth = 0; ///< GB/s, measured in this run
     /// Of other libraries in the race, by name.
     std::map<std::string, std::string> versions;
+    /// Of random cells; 0: the cells are no random ones.
+    uint64_t seed = 0;
 };
 
 /// Release of the FAISS that the bench was built with.
@@ -42,19 +45,21 @@ class Row {
 };
 
 /// {"meta": {...}, "rows": [...]}. The file is replaced as a whole after every
-/// row, so that a run that is cut short leaves all rows it has measured.
+/// row, so that a run that is cut short leaves all rows it has measured; with
+/// `saveSeconds`, no more often than that, and by save().
 class Report {
    public:
-    Report(std::string path, const Meta& meta);
+    Report(std::string path, const Meta& meta, double saveSeconds = 0);
     void add(const Row& row);
+    void save();
     size_t size() const {
         return rows_.size();
     }
 
    private:
-    void write() const;
-
     std::string path_;
+    std::chrono::duration<double> saveSeconds_;
+    std::chrono::steady_clock::time_point saved_;
     std::string meta_;
     std::vector<std::string> rows_;
 };

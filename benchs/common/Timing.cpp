@@ -9,16 +9,18 @@ namespace faiss_bits::bench {
 
 namespace {
 
-constexpr double kSlowMs = 100;
-constexpr double kOnceMs = 300;
-constexpr double kFirstMs = 1000;
+/// Loading code, which the first call may do, takes less than this.
+constexpr double kLoadMs = 1000;
 
-/// Enough repeats for `totalMs` of work, but 7 to 51.
-int repeatsFor(double ms, double totalMs) {
-    if (ms > kOnceMs) {
+int repeatsFor(double ms, const TimingMode& mode) {
+    if (ms > mode.onceMs) {
         return 1;
     }
-    return ms > kSlowMs ? 3 : std::clamp(int(totalMs / ms), 7, 51);
+    return ms > mode.fewMs ? 3
+                           : std::clamp(
+                                     int(mode.totalMs / ms),
+                                     mode.leastRepeats,
+                                     mode.mostRepeats);
 }
 
 class Clock {
@@ -69,11 +71,10 @@ Measured timeCall(
         const TimingMode& mode) {
     Clock clock(mode);
     const double first = clock.time(call, 0);
-    if (first > kFirstMs && first <= mode.maxMs) {
+    if (first > mode.firstMs && first <= mode.maxMs) {
         return {first, 1};
     }
-    // Loading code, which the first call may do, takes less than this.
-    if (first > mode.maxMs + kFirstMs) {
+    if (first > mode.maxMs + kLoadMs) {
         return {first, 0};
     }
     // So the second call tells how long one takes.
@@ -81,7 +82,7 @@ Measured timeCall(
     if (times[0] > mode.maxMs) {
         return {times[0], 0};
     }
-    const int repeats = repeatsFor(times[0], mode.totalMs);
+    const int repeats = repeatsFor(times[0], mode);
     for (int i = repeats - 2; i >= 0; --i) {
         times.push_back(clock.time(call, i));
     }

@@ -21,12 +21,16 @@ struct TimingMode {
     std::function<void()> before; ///< not timed
     /// Gives up where a call takes longer than this, the first one aside.
     double maxMs = 1e300;
-    double totalMs = 60; ///< repeats together, but at least 7 of them
+    double totalMs = 60; ///< repeats together, within their numbers
+    int leastRepeats = 7;
+    int mostRepeats = 51;
+    double fewMs = 100;    ///< above it 3 repeats
+    double onceMs = 300;   ///< above it one, after the warm-up
+    double firstMs = 1000; ///< above it the first call is the measurement
 };
 
-/// Median time of call(i), i = repeats - 1, ..., 0, after one warm-up. At
-/// least 7 repeats, 51 at most; 3 above 100 ms; one above 300 ms; above 1 s the
-/// first call is the measurement, with nothing before it.
+/// Median time of call(i), i = repeats - 1, ..., 0, after one warm-up, with as
+/// many repeats as the mode says.
 Measured timeCall(const std::function<void(int)>& call, const TimingMode& mode);
 
 /// Seconds since the program's start, for --max-seconds.

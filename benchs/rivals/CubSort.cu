@@ -17,6 +17,7 @@ struct Sort {
     virtual ~Sort() = default;
     virtual void run(const void* keys) = 0;
     virtual const void* sortedKeys() const = 0;
+    virtual const void* sortedIds() const = 0;
 };
 
 template <class Key>
@@ -46,6 +47,10 @@ class SortOf : public Sort {
 
     const void* sortedKeys() const override {
         return keys_.data();
+    }
+
+    const void* sortedIds() const override {
+        return ids_.data();
     }
 
    private:
@@ -103,16 +108,13 @@ class CubSort : public SelectMethod {
         sort_->run(keys);
     }
 
-    void collect(void* outKeys) override {
-        const size_t size = sizeOf(shape_.type);
-        BITS_CUDA_CHECK(cudaMemcpy2D(
-                outKeys,
-                shape_.k * size,
-                sort_->sortedKeys(),
-                shape_.cols * size,
-                shape_.k * size,
-                shape_.rows,
-                cudaMemcpyDeviceToDevice));
+    void collect(void* outKeys, void* outIds) override {
+        copyFirst(outKeys, sort_->sortedKeys(), sizeOf(shape_.type));
+        copyFirst(outIds, sort_->sortedIds(), sizeOf(idType()));
+    }
+
+    IdType idType() const override {
+        return IdType::Int32;
     }
 
     void release() override {
@@ -120,6 +122,18 @@ class CubSort : public SelectMethod {
     }
 
    private:
+    /// The first k of every row.
+    void copyFirst(void* to, const void* from, size_t size) const {
+        BITS_CUDA_CHECK(cudaMemcpy2D(
+                to,
+                shape_.k * size,
+                from,
+                shape_.cols * size,
+                shape_.k * size,
+                shape_.rows,
+                cudaMemcpyDeviceToDevice));
+    }
+
     SelectShape shape_;
     std::unique_ptr<Sort> sort_;
 };

@@ -124,6 +124,10 @@ class CubTopK : public SelectMethod {
         topK_.reset();
     }
 
+    IdType idType() const override {
+        return IdType::Int32;
+    }
+
    private:
     static constexpr int64_t kMaxRows = 1024;
     std::unique_ptr<TopK> topK_;

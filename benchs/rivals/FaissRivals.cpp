@@ -41,6 +41,10 @@ class FaissRival : public SelectMethod {
                 nullptr);
     }
 
+    IdType idType() const override {
+        return sizeof(gpu::ImplSize) == 4 ? IdType::Int32 : IdType::Int64;
+    }
+
    private:
     const char* name_;
     Select select_;

@@ -63,6 +63,8 @@ class OurSelect : public SelectMethod {
         p.cols = shape.cols;
         p.k = shape.k;
         p.keyType = shape.type;
+        p.largest = shape.largest;
+        p.rowStride = shape.stride;
         p.algorithm = algorithm_;
         p.device = device_;
         return p;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchs/common/Options.h"
 #include "kernels/common/Types.h"
 #include "kernels/select/SelectAlgorithm.h"
 
@@ -18,6 +19,11 @@ struct SelectShape {
     int64_t cols = 0;
     int k = 0;
     DataType type = DataType::Float32;
+
+    // For ours alone: rivals get rows without gaps, and the smallest keys of
+    // negated ones.
+    int64_t stride = 0; ///< elements from row to row; 0: cols
+    bool largest = false;
 };
 
 /// One method that bench_select times. All work goes to the default stream.
@@ -51,9 +57,14 @@ class SelectMethod {
     /// rows * k ids of 64 bits; narrower ids are written from its start.
     virtual void run(const void* keys, void* outKeys, void* outIds) = 0;
 
-    /// Brings the keys of the last run to outKeys [rows, k], where run() left
-    /// them elsewhere. Not timed.
-    virtual void collect(void* /*outKeys*/) {}
+    /// Brings the results of the last run to outKeys and outIds [rows, k],
+    /// where run() left them elsewhere. Not timed.
+    virtual void collect(void* /*outKeys*/, void* /*outIds*/) {}
+
+    /// Of the ids that run() and collect() leave.
+    virtual IdType idType() const {
+        return IdType::Int64;
+    }
 
     /// True if the time does not depend on k: one k is measured for all.
     virtual bool ignoresK() const {
@@ -65,6 +76,9 @@ class SelectMethod {
 };
 
 using SelectMethods = std::vector<std::unique_ptr<SelectMethod>>;
+
+/// The rivals of this build that the options ask for.
+SelectMethods makeRivals(const Options& options);
 
 /// faiss_bits: our runSelect with `algorithm`.
 std::unique_ptr<SelectMethod> makeOurSelect(SelectAlgorithm algorithm);
