@@ -23,10 +23,10 @@ NUMBER_FIELDS = ("rows", "cols", "k", "n", "d", "q")
 
 def times_by_cell(rows):
     """{cell: {method: ms}}, in file order; of repeated rows the last counts.
-    Rows of a forced algorithm are left out."""
+    Rows of a forced algorithm are left out, and those with wrong answers."""
     cells = {}
     for row in rows:
-        if row.get("forced"):
+        if row.get("forced") or row.get("wrong"):
             continue
         cells.setdefault(cell_of(row), {})[row["method"]] = row["ms"]
     return cells

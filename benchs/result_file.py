@@ -7,6 +7,8 @@ from pathlib import Path
 #: What makes a cell, by bench; the rest of a row is what was measured.
 CELL_FIELDS = {
     "select": ("rows", "cols", "k", "dtype", "order"),
+    "select_sweep": ("rows", "cols", "stride", "k", "largest", "dtype",
+                     "order"),
     "flat": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "flat_sweep": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
@@ -60,4 +62,13 @@ def bytes_of(row):
 def frac_read(row, meta):
     """Share of the read bandwidth of `meta` that a select row reaches."""
     share = bytes_of(row) / (meta["read_bw_gbps"] * 1e6) / row["ms"]
+    return float(f"{share:.5g}")
+
+
+def frac_io(row, meta):
+    """The time to read the keys and to write keys and 64-bit ids of a
+    select_sweep row, over its own."""
+    size = 4 if row["dtype"] == "float32" else 2
+    moved = bytes_of(row) + row["rows"] * row["k"] * (size + 8)
+    share = moved / (meta["read_bw_gbps"] * 1e6) / row["ms"]
     return float(f"{share:.5g}")

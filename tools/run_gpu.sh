@@ -13,6 +13,8 @@
 #   select, flat, filters, metrics, queues
 #               one bench each; select goes on with torch.topk, and says which
 #               targets were reached
+#   select_sweep
+#               bench_select_sweep, and torch.topk in its cells
 #   rivals      flat_rivals.py: adds to OUTDIR/flat.json, which flat has made
 #   sweep       bench_flat_sweep.py
 #   bench       all benches
@@ -29,6 +31,7 @@
 #   FAISS_BITS_BENCH_ARGS     more options for select and flat
 #   FAISS_BITS_RIVALS_ARGS    more options for rivals
 #   FAISS_BITS_SWEEP_ARGS     more options for sweep
+#   FAISS_BITS_SELECT_SWEEP_ARGS  more options for select_sweep
 #   FAISS_BITS_BENCH_SIFT     vectors for the order sift (.fvecs, .bvecs);
 #                             default: written from sift100K.h5 of the data
 #   FAISS_BITS_TEST_WHEEL     folder of the official faiss-gpu wheel, see
@@ -201,6 +204,26 @@ run_select() {
     rm -f "$out/sift.bvecs"
 }
 
+run_select_sweep() {
+    local args sift file=$out/select_sweep.json
+    use_bench_args
+    use_sift
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    record bench_select_sweep "$here/benchs/bin/bench_select_sweep" \
+        --out "$file" "${args[@]}" "${sift[@]}" \
+        ${FAISS_BITS_SELECT_SWEEP_ARGS:-}
+    tail -n 60 "$out/bench_select_sweep.log" || true
+    if ! find_any_python; then
+        add_row torch_topk_sweep "NOT RUN: no Python" 0
+    elif "$python" -c 'import torch' 2>/dev/null; then
+        record torch_topk_sweep "$python" "$here/benchs/torch_topk.py" \
+            "$file" "${args[@]}" "${sift[@]}"
+    else
+        add_row torch_topk_sweep "NOT RUN: no torch" 0
+    fi
+    rm -f "$out/sift.bvecs"
+}
+
 run_flat() {
     local args
     use_bench_args
@@ -263,6 +286,7 @@ run_queues() {
 
 run_bench() {
     run_select
+    run_select_sweep
     run_flat
     run_rivals
     run_sweep
@@ -330,7 +354,8 @@ run_quickstart() {
 run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
-            select | flat | rivals | sweep | filters | metrics | queues)
+            select | select_sweep | flat | rivals | sweep | filters | \
+            metrics | queues)
             "run_$1"
             ;;
         all)

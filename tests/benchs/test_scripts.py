@@ -1,6 +1,7 @@
 """The scripts of benchs/ on results made up for the test."""
 
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -300,8 +301,11 @@ def test_torch_gets_the_cells_that_it_lacks():
         select_row("faiss_bits", 99, 4.0, forced=1, algorithm="sort")]
     cells = [(row["k"], row["order"]) for row in torch_topk.missing_cells(rows)]
     assert cells == [(10, "random"), (10, "descending")]
-    assert [torch_topk.repeats_for(ms) for ms in (0.1, 3, 20, 150, 400)] == \
+    bench = torch_topk.bench_of(rows)
+    assert [bench.repeats(ms) for ms in (0.1, 3, 20, 150, 400)] == \
         [51, 20, 7, 3, 1]
+    assert bench.limit(rows[0], 100) == math.inf
+    assert bench.limit(rows[0] | {"order": "few"}, 100) == 100
 
 
 # ---- the README's table and the vectors -----------------------------------------
