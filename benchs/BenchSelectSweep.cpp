@@ -128,6 +128,7 @@ class SelectSweep {
                 budget_.seconds(),
                 i,
                 cell.describe().c_str());
+        std::fflush(stdout); // should the cell end the program
         const std::string why = keys_.refusal(cell);
         if (!why.empty()) {
             std::printf(" left out: %s\n", why.c_str());
@@ -314,9 +315,13 @@ class SelectSweep {
     }
 
     /// Throws if an error has broken the device for good.
-    static void stillWorks() {
+    void stillWorks() {
         (void)cudaGetLastError();
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        const cudaError_t status = cudaDeviceSynchronize();
+        if (status != cudaSuccess) {
+            report_.save();
+            BITS_CUDA_CHECK(status);
+        }
     }
 
     const SweepOptions& options_;

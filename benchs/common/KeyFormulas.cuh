@@ -37,8 +37,8 @@ __device__ inline uint32_t logUniform(
     return min(max(uint32_t(value), least), most);
 }
 
-/// Every other row has a power of two: what would agree with the strides of a
-/// scan.
+/// Half of the rows have a power of two, which agrees with the strides of
+/// scans.
 __device__ inline uint32_t periodOf(uint64_t row, uint32_t cols) {
     const uint32_t period = logUniform(ofRow(row, 0), 2, cols);
     return ofRow(row, 1) & 1 ? 1u << (31 - __clz(period)) : period;
@@ -55,11 +55,14 @@ struct SawTooth {
     }
 };
 
+/// Down to a place and up again, or the reverse.
 struct OrganPipe {
     uint32_t cols;
     __device__ float operator()(uint64_t row, uint32_t c) const {
-        const float fromEnd = float(min(c, cols - 1 - c)) / float(cols);
-        return ofRow(row, 0) & 1 ? fromEnd : 0.5f - fromEnd;
+        const uint32_t middle = uint32_t(ofRow(row, 0) % cols);
+        const uint32_t distance = c < middle ? middle - c : c - middle;
+        const float part = float(distance) / float(cols);
+        return ofRow(row, 1) & 1 ? part : 1 - part;
     }
 };
 

@@ -24,7 +24,7 @@ enum class Order {
     Clustered,  ///< runs of random lengths, each around a value of its own
     RandomWalk, ///< each key is the one before and a random step
     SawTooth,   ///< a straight line again and again
-    OrganPipe,  ///< from both ends to the middle, or from the middle
+    OrganPipe,  ///< down to a place and up again, or the reverse
     BestRun,    ///< uniform, and one run of about k columns that are the best
     Periodic,   ///< the same random keys again and again
     HeavyTail,  ///< 1 / u^4 of uniform u
