@@ -115,6 +115,8 @@ def k_steps(cells, rows, cols):
     """[(maxK, algorithm)] of one shape."""
     ks = sorted(k for r, c, k in cells if (r, c) == (rows, cols))
     limits = bounds(ks)
+    if len(ks) > 1 and ks[0] == 1:
+        limits[1] = 1  # its kernels keep one key and are no others'
     return tuple(by_runs((limits[k], cells[rows, cols, k]) for k in ks))
 
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/device/SpreadSort.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -35,7 +36,7 @@ struct RowFinish {
             typename Spread::SharedStorage spread;
             typename Select::SharedStorage select;
         };
-        int kept;
+        uint32_t kept;
     };
 
     SharedStorage& shared;
@@ -87,8 +88,12 @@ struct RowFinish {
             };
             limit = Narrow{shared.narrow}.limit(forEach, params.k, Room);
         }
-        keep(entries, count, limit, room);
-        const int kept = shared.kept;
+        if (threadIdx.x == 0) {
+            shared.kept = 0;
+        }
+        __syncthreads();
+        keepEntries<Threads>(entries, count, limit, room, &shared.kept);
+        const int kept = int(shared.kept);
         const auto put = [&](int place, uint64_t entry) {
             if (place < params.k) {
                 writeResult<T>(params, row, place, entry);
@@ -127,43 +132,6 @@ struct RowFinish {
                 }
             }
         }
-    }
-
-    /// Moves what is not above the limit to `room`, chunk by chunk, so that
-    /// nothing is overwritten before it was read.
-    __device__ __forceinline__ void keep(
-            const uint64_t* entries,
-            uint32_t count,
-            uint64_t limit,
-            uint64_t* room) {
-        constexpr int kChunk = 4;
-        if (threadIdx.x == 0) {
-            shared.kept = 0;
-        }
-        for (uint32_t at = 0; at < count; at += Threads * kChunk) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint32_t from = at + i * Threads + threadIdx.x;
-                chunk[i] = from < count ? entries[from] : kNoEntry;
-            }
-            __syncthreads();
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const bool keeps = chunk[i] <= limit && chunk[i] != kNoEntry;
-                const unsigned lanes = __ballot_sync(kFullWarp, keeps);
-                int base = 0;
-                if (lanes != 0 && threadIdx.x % kWarpSize == 0) {
-                    base = atomicAdd(&shared.kept, __popc(lanes));
-                }
-                base = __shfl_sync(kFullWarp, base, 0);
-                if (keeps) {
-                    const unsigned below = (1u << threadIdx.x % kWarpSize) - 1;
-                    room[base + __popc(lanes & below)] = chunk[i];
-                }
-            }
-        }
-        __syncthreads();
     }
 
     template <class Put>

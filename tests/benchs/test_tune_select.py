@@ -145,3 +145,10 @@ def test_shapes_are_many_and_fit():
     assert len(set(shapes)) == len(shapes) >= 20
     assert max(r * c for r, c in shapes) <= 1 << 28
     assert {c for _, c in shapes} == set(tune_select.COLS)
+
+
+def test_one_key_says_nothing_of_two():
+    cells = {(8, 100, k): name for k, name in
+             ((1, "bits"), (10, "short_rows"), (100, "sort"))}
+    assert tune_select.k_steps(cells, 8, 100) == (
+        (1, "bits"), (31, "short_rows"), (None, "sort"))

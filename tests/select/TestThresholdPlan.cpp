@@ -176,6 +176,54 @@ TEST(ThresholdPlans, FitTheDevicesSharedMemory) {
     });
 }
 
+/// Rows more alike get no lower a limit; and a block whose buffer is full can
+/// always go on.
+TEST(ThresholdPlans, RanksGrowWithDispersion) {
+    size_t growing = 0;
+    forEachShape([&](const SelectProblem& p) {
+        const ThresholdPlan plan = planThreshold(p);
+        if (plan.fused) {
+            EXPECT_GE(
+                    plan.capacity,
+                    std::min(p.cols, p.k + idx_t(kLeastFusedRoom)));
+        }
+        if (plan.samplePlaces == 0) {
+            return;
+        }
+        const int groups = plan.sampleParts > 1 ? kSampledGroups
+                : plan.fused                    ? plan.policy.threads * 4
+                                                : kSplitThreads * 4;
+        int before = 1;
+        for (const SampleRank& one : plan.sampleRanks) {
+            EXPECT_GE(one.rank, before) << plan.toString();
+            EXPECT_GE(one.most, one.rank);
+            EXPECT_LT(one.most, groups);
+            before = one.rank;
+        }
+        growing += before > plan.sampleRanks[0].rank;
+    });
+    EXPECT_GT(growing, 1000u);
+}
+
+/// Every shape whose rows a block alone would read for long has another turn
+/// for those that are misled.
+TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
+    size_t with = 0;
+    size_t without = 0;
+    forEachShape([&](const SelectProblem& p) {
+        const ThresholdPlan plan = planThreshold(p);
+        if (plan.fused || plan.samplePlaces == 0) {
+            EXPECT_EQ(plan.againPlaces, 0);
+            return;
+        }
+        EXPECT_TRUE(plan.againPlaces > 0 || p.cols < 1 << 22)
+                << plan.toString();
+        (plan.againPlaces > 0 ? with : without) += 1;
+    });
+    EXPECT_GT(with, 100u);
+    EXPECT_GT(without, 10u);
+}
+
 TEST(BitsPlans, HaveAKernelForEveryK) {
     for (int k = 1; k <= kMaxSelectK; ++k) {
         const int items = bitsItemsFor(k);

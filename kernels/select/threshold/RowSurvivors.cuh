@@ -56,17 +56,23 @@ struct RowSurvivors {
             } else {
                 tile.load(at, end);
             }
-            admit(tile);
+            if (!admit(tile) && overflow.isFull) {
+                return;
+            }
             if constexpr (Ahead) {
                 tile = next;
             }
         }
     }
 
-    /// Appends the survivors of one tile.
+    /// Appends the survivors of one tile; of `among`, whose bits are values.
+    /// True if all had room in the buffer, in every lane of the warp.
     template <class AnyTile>
-    __device__ __forceinline__ void admit(const AnyTile& tile) {
-        append(tile, surviving(tile));
+    __device__ __forceinline__ bool admit(
+            const AnyTile& tile,
+            uint32_t among = ~0u) {
+        const uint32_t pending = surviving(tile) & among;
+        return !__any_sync(kFullWarp, pending != 0) || append(tile, pending);
     }
 
    private:
@@ -96,12 +102,9 @@ struct RowSurvivors {
 
     /// Lanes with survivors are few: each takes its places by itself.
     template <class AnyTile>
-    __device__ __forceinline__ void append(
+    __device__ __forceinline__ bool append(
             const AnyTile& tile,
             uint32_t pending) {
-        if (!__any_sync(kFullWarp, pending != 0)) {
-            return;
-        }
         if (pending != 0) {
             uint32_t slot = atomicAdd(buffered, uint32_t(__popc(pending)));
             while (pending != 0 && slot < capacity) {
@@ -117,48 +120,20 @@ struct RowSurvivors {
                 pending &= pending - 1;
             }
         }
-        if (__any_sync(kFullWarp, pending != 0)) {
+        const bool hadRoom = !__any_sync(kFullWarp, pending != 0);
+        if (!hadRoom) {
             overflow(tile, pending);
         }
         // The next loads are those of a whole warp.
         __syncwarp();
+        return hadRoom;
     }
 };
 
-/// A limit that at least `wanted` and at most `room` of the row's entries are
-/// not above, whatever they are: several readings of the row by one block.
-template <class Tile, int Threads>
-__device__ inline uint64_t exactLimit(
-        typename BlockNarrow<Threads>::SharedStorage& shared,
-        const KeySource& params,
-        uint32_t row,
-        uint32_t wanted,
-        uint32_t room) {
-    const Tile tile(params, row);
-    const auto forEach = [&](auto take) {
-        constexpr int kChunk = 4;
-        for (uint64_t at = threadIdx.x; at < params.cols;
-             at += Threads * kChunk) {
-            uint64_t entries[kChunk];
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                const uint64_t c = at + i * Threads;
-                entries[i] =
-                        c < params.cols ? tile.entryAt(uint32_t(c)) : kNoEntry;
-            }
-#pragma unroll
-            for (int i = 0; i < kChunk; ++i) {
-                if (entries[i] != kNoEntry) {
-                    take(entries[i]);
-                }
-            }
-        }
-    };
-    return BlockNarrow<Threads>{shared}.limit(forEach, wanted, room);
-}
-
 /// For a caller that looks at the count afterwards.
 struct DropOverflow {
+    static constexpr bool isFull = false; // true: no more is of any use
+
     template <class Tile>
     __device__ __forceinline__ void operator()(const Tile&, uint32_t) const {}
 };

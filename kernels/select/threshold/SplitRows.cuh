@@ -7,13 +7,15 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/TileStream.cuh"
+#include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 
 namespace faiss_bits {
 
-/// Clears counts[row], and writes limits[row] or, where several blocks draw the
-/// sample of a row, the least of its groups. params.sampleParts blocks a row.
+/// Clears the counts of a row, and writes limits[row] or, where several blocks
+/// draw the sample of a row, the least of its groups. params.sampleParts blocks
+/// a row.
 template <class Tile, int Threads>
 struct SampleLimitBody {
     using Sample = RowSample<Tile, Threads>;
@@ -32,6 +34,9 @@ struct SampleLimitBody {
         const uint32_t part = block % params.sampleParts;
         if (part == 0 && threadIdx.x == 0) {
             params.counts[row] = 0;
+            if (params.countsAgain) {
+                params.countsAgain[row] = 0;
+            }
         }
         if (params.samplePlaces == 0) {
             if (threadIdx.x == 0) {
@@ -41,15 +46,19 @@ struct SampleLimitBody {
         }
         uint64_t least[kSampleItems];
         Sample::draw(
-                params, params.firstRow + row, part, params.sampleParts, least);
+                params,
+                params.firstRow + row,
+                part,
+                params.sampleParts,
+                false,
+                least);
         // The scan's first reads must not delay those of the sample.
         allowNext();
         if (params.sampleParts > 1) {
             leave(row, part, least);
             return;
         }
-        const uint64_t limit = Sample{shared.sample}.limit(
-                least, params.sampleRank, params.mostSampleRank);
+        const uint64_t limit = Sample{shared.sample}.limit(least, params);
         if (threadIdx.x == 0) {
             params.limits[row] = limit;
         }
@@ -130,17 +139,21 @@ struct SplitRowsBody {
         uint32_t* count;
         uint64_t* survivors;
         uint32_t capacity;
+        // The list is full: the row will be read again, and what is left of
+        // it now is of no use.
+        bool isFull = false;
 
         template <class AnyTile>
         __device__ __forceinline__ void operator()(
                 const AnyTile& tile,
-                uint32_t pending) const {
+                uint32_t pending) {
             const WarpPlaces places(__popc(pending));
             uint32_t base = 0;
             if (threadIdx.x % kWarpSize == 0) {
                 base = atomicAdd(count, places.total);
             }
             base = __shfl_sync(kFullWarp, base, 0);
+            isFull = base >= capacity && places.total > 0;
             uint32_t slot = base + places.below;
             while (pending != 0 && slot < capacity) {
                 survivors[slot++] = tile.entry(__ffs(pending) - 1);
@@ -159,6 +172,14 @@ struct SplitRowsBody {
         const uint32_t end = min(params.cols - begin, params.segment) + begin;
         const uint32_t rowOfKeys = params.firstRow + row;
 
+        Misled misled = Misled::No;
+        if (params.isAgain) {
+            waitForPrevious();
+            misled = misledBy(params, params.counts[row]);
+            if (misled == Misled::No) {
+                return;
+            }
+        }
         const T* keys = static_cast<const T*>(params.keys) +
                 params.rowStride * rowOfKeys;
         const bool streams = kStreams && params.vectorLoads;
@@ -177,7 +198,9 @@ struct SplitRowsBody {
         }
         waitForPrevious();
         allowNext();
-        const uint64_t limit = limitOf(row, split);
+        const uint64_t limit = limitOf(row, split, misled);
+        uint32_t* count =
+                (params.isAgain ? params.countsAgain : params.counts) + row;
         __syncthreads();
         uint64_t* survivors = params.survivors + size_t(row) * params.capacity;
         RowSurvivors<Tile, !kStreams, ToGlobal> kept{
@@ -185,10 +208,11 @@ struct SplitRowsBody {
                 shared.stage,
                 &shared.staged,
                 uint32_t(params.stage),
-                {params.counts + row, survivors, params.capacity}};
+                {count, survivors, params.capacity}};
         if constexpr (kStreams) {
             typename Stream::Tile tile(params, rowOfKeys);
-            for (uint32_t t = 0; t < stream.numTiles; ++t) {
+            for (uint32_t t = 0; t < stream.numTiles && !kept.overflow.isFull;
+                 ++t) {
                 stream.read(t, tile);
                 kept.admit(tile);
                 stream.request(t + kStages);
@@ -196,24 +220,33 @@ struct SplitRowsBody {
         }
         kept.take(params, rowOfKeys, stream.column(stream.numTiles), end);
         __syncthreads();
-        addStaged(params.counts + row, survivors);
+        addStaged(count, survivors);
     }
 
    private:
     /// Where several blocks drew the sample, every block finds the limit: that
-    /// takes less time than to have one find it and the others wait.
-    __device__ __forceinline__ uint64_t limitOf(uint32_t row, uint32_t split) {
-        if (params.sampleParts == 1) {
+    /// takes less time than to have one find it and the others wait. The second
+    /// sample every block draws.
+    __device__ __forceinline__ uint64_t
+    limitOf(uint32_t row, uint32_t split, Misled misled) {
+        if (params.sampleParts == 1 && !params.isAgain) {
             return params.limits[row];
         }
-        const uint64_t* sampled = params.sampled + size_t(row) * kSampledGroups;
         uint64_t least[kSampleItems];
+        uint64_t limit;
+        if (params.isAgain) {
+            Sample::draw(params, params.firstRow + row, 0, 1, true, least);
+            limit = Sample{shared.sample}.limit(
+                    least, params, moreSteps(misled));
+        } else {
+            const uint64_t* sampled =
+                    params.sampled + size_t(row) * kSampledGroups;
 #pragma unroll
-        for (int i = 0; i < kSampleItems; ++i) {
-            least[i] = __ldcg(sampled + i * kSplitThreads + threadIdx.x);
+            for (int i = 0; i < kSampleItems; ++i) {
+                least[i] = __ldcg(sampled + i * kSplitThreads + threadIdx.x);
+            }
+            limit = Sample{shared.sample}.limitOfParts(least, params);
         }
-        const uint64_t limit = Sample{shared.sample}.limit(
-                least, params.sampleRank, params.mostSampleRank);
         if (split == 0 && threadIdx.x == 0) {
             params.limits[row] = limit;
         }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
 #include "kernels/select/threshold/RowsAgain.cuh"
 #include "kernels/select/threshold/SplitRows.cuh"
@@ -31,9 +32,13 @@ void launchWholeRows(
     ThresholdParams p = params;
     const size_t wanted = Body::words(p.stages, p.capacity) * 8;
     const size_t bytes = allowSharedBytes(kernel, wanted);
-    // A device with less shared memory: rows with more survivors are scanned
-    // again.
+    // A device with less shared memory than its traits say.
     p.capacity -= uint32_t((wanted - bytes + 7) / 8);
+    BITS_THROW_IF_NOT_FMT(
+            p.capacity >= std::min(p.cols, uint32_t(p.k) + kLeastFusedRoom),
+            "device.blockSharedBytes promises more shared memory than the "
+            "%zu bytes that a block has",
+            bytes);
     kernel<<<blocks, Threads, bytes, stream>>>(p);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
@@ -72,11 +77,11 @@ void launchRowsAgain(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    using Again = RowsAgainFromKeys<typename Keys::Tile, kSplitThreads>;
+    using Again = RowsAgainFromKeys<typename Keys::Tile, kPartThreads>;
     launchAfterPrevious(
-            rowsAgainKernel<Again, kSplitThreads>,
+            rowsAgainKernel<Again, kPartThreads>,
             blocks,
-            kSplitThreads,
+            kPartThreads,
             0,
             stream,
             params);

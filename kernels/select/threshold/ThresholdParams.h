@@ -6,6 +6,25 @@
 
 namespace faiss_bits {
 
+/// Where neighbours are alike a run of the sample tells hardly more than one
+/// key. How alike they are is the index of dispersion of the runs: variance
+/// over mean of how many keys each has below a limit, 1 in random order and up
+/// to kSampleRun where a run is below as a whole. The limit's rank is chosen by
+/// it: rank i is for dispersions up to 2^i kLeastDispersion, the last for all.
+constexpr float kLeastDispersion = 1.5f;
+constexpr int kSampleRanks = 6;
+
+/// The limit is an entry that `rank` to `most` groups of the sample are not
+/// above: to find an exact rank takes longer.
+struct SampleRank {
+    int rank = 0;
+    int most = 0;
+};
+
+/// A fused block that has seen more survivors than it has room for keeps k and
+/// some more: it has room for so many beyond k, or for the whole row.
+constexpr uint32_t kLeastFusedRoom = 64;
+
 /// Threads of the kernels that split rows.
 constexpr int kSplitThreads = 256;
 constexpr int kSplitBlocks = 4; // of a multiprocessor
@@ -32,10 +51,9 @@ constexpr int wholeRowBlocks(int threads, int room, bool streams) {
 struct ThresholdParams : SelectParams, ListParams {
     // Places of four columns that a thread draws; 0: every column survives.
     int samplePlaces = 0;
-    // The limit of the row is the entry that so many groups of the sample are
-    // not above (each of the four columns of a thread's places is a group).
-    int sampleRank = 0;
-    int mostSampleRank = 0; // that the limit may turn out to have
+    // Of the row's limit, by dispersion; each of the four columns of a thread's
+    // places is a group.
+    SampleRank sampleRanks[kSampleRanks];
 
     // A fused block lowers its limit to the k-th of what has survived when it
     // has read this many of its tiles, and again whenever it has read
@@ -45,6 +63,12 @@ struct ThresholdParams : SelectParams, ListParams {
 
     // Tiles of a block on their way to shared memory: 2 or 3.
     int stages = 2;
+
+    // The second turn of split rows, for those that their sample misled: every
+    // block draws another one, and survivors are counted in countsAgain, which
+    // is nullptr where there is no such turn.
+    bool isAgain = false;
+    uint32_t* countsAgain = nullptr; // [rows]
 
     // Blocks that draw the sample of one row: a power of two.
     uint32_t sampleParts = 1;

@@ -25,6 +25,16 @@ constexpr double kLateSurvivorBytes = 1700;
 /// Survivors in memory at a time, of all rows.
 constexpr idx_t kMostSurvivors = idx_t(1) << 27;
 
+/// Keys of a problem whose misled rows all blocks read again: one launch more.
+constexpr idx_t kLeastAgain = idx_t(1) << 22;
+/// What each block draws of a row that is read again: places of a thread, and
+/// at most this part of the columns that it reads otherwise.
+constexpr int kLeastAgainPlaces = 4;
+constexpr int kAgainPart = 2;
+
+/// Room for the survivors of rows whose neighbours are alike, of all rows.
+constexpr double kMostAlike = 1 << 26;
+
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
 
@@ -32,22 +42,51 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
+/// What is drawn of a row: entries, that are known by the least of their
+/// groups.
+struct Draw {
+    double size = 0;
+    double groups = 0;
+
+    /// Groups that have one of so many entries in random places.
+    double rankOf(double entries) const {
+        const double share = std::min(entries / size, 1.0);
+        return groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
+    }
+    /// The other way round.
+    double entriesOf(double rank) const {
+        return size * (1 - std::pow(1 - rank / groups, groups / size));
+    }
+};
+
 /// A sample of `places` places a thread and what it leads to.
 struct Sample {
     int places = 0;
-    int rank = 0;
-    int mostRank = 0; // that the limit may have: exact ranks take longer
     uint32_t parts = 1;
-    double survivors = 0; // expected, without a lower limit on the way
-    double capacity = 0;
+    Draw draw;
+    double rank = 0;      // of the limit, in random order
+    double survivors = 0; // then, without a lower limit on the way
+    double usual = 0;     // most of them in random order and in sorted rows
+    double alike = 0;     // where neighbours are as alike as can be
     double cost = HUGE_VAL;
 };
 
-/// What a Poisson variable reaches once in three thousand times, within one
-/// of the exact count: this runs on every call, so no sums. A row where it
-/// happens is read again, which costs less than a wider limit for all.
-double rareCount(double mean) {
-    return std::ceil(mean + 3.43 * std::sqrt(mean) + 2);
+/// What the sum of Poisson many numbers of at most `size` reaches once in three
+/// thousand times, within one of the exact count for size = 1: this runs on
+/// every call, so no sums. A row where it happens is read again, which costs
+/// less than a wider limit for all.
+double rareSum(double mean, double size = 1) {
+    return std::ceil(mean + 3.43 * std::sqrt(size * mean) + 2 * size);
+}
+
+/// Part of the rank that the limit's may turn out to be above it.
+double slackOf(int k) {
+    return k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
+}
+
+/// Largest rank: beyond, the groups tell little.
+double mostRank(const Draw& draw, int k) {
+    return draw.groups * 0.8 / (1 + slackOf(k));
 }
 
 /// Survivors if the limit is lowered on the way at the best place: a part f of
@@ -57,7 +96,7 @@ double loweredSurvivors(double survivors, double k) {
 }
 
 /// The limit is the r-th least entry of the sample. Fewer than k entries pass
-/// if r of the sample are among the k best, which is rare (rareCount) for
+/// if r of the sample are among the k best, which is rare (rareSum) for
 /// rows in random order; in rows with runs of neighbouring values, one run of
 /// the sample more than expected must not do it.
 Sample makeSample(
@@ -69,40 +108,44 @@ Sample makeSample(
         bool lowers,
         double survivorBytes) {
     Sample sample;
-    const double drawn = double(threads) * places * parts;
-    const double size = drawn * kSampleItems;
-    const double expected = k * size / cols;
+    Draw& draw = sample.draw;
+    draw.size = double(threads) * places * parts * kSampleItems;
+    draw.groups = parts > 1 ? kSampledGroups : threads * kSampleItems;
+    const double expected = k * draw.size / cols;
     // In a sorted row the best lie in runs of the sample, and no two of them
     // in one group.
     const double least = expected + std::min(k, kSampleRun) + 1;
-    double wanted = std::max(rareCount(expected), least);
-    double share = std::min(wanted / size, 1.0); // of columns below the limit
-    // Entries of the sample are known by the least of their groups only.
-    const double groups = parts > 1 ? kSampledGroups : threads * kSampleItems;
-    double rank = groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
-    if (rank < least && least < groups) {
+    double wanted = std::max(rareSum(expected), least);
+    double rank = draw.rankOf(wanted);
+    if (rank < least && least < draw.groups) {
         rank = least;
-        share = 1 - std::pow(1 - rank / groups, groups / size);
-        wanted = share * size;
+        wanted = draw.entriesOf(rank);
     }
-    const double slack = k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
-    if (size * 2 > cols || share > 0.5 || rank < least ||
-        rank * (1 + slack) > groups * 0.8) {
+    const double share = wanted / draw.size; // of columns below the limit
+    if (draw.size * 2 > cols || share > 0.5 || rank < least ||
+        rank > mostRank(draw, k)) {
         return sample;
     }
     sample.places = places;
     sample.parts = parts;
-    sample.rank = int(rank);
-    sample.mostRank = int(rank * (1 + slack));
+    sample.rank = rank;
+    const double slack = slackOf(k);
     sample.survivors = cols * share * (1 + slack / 2);
-    const double deviation = cols * std::sqrt(share / size);
+    const double deviation = cols * std::sqrt(share / draw.size);
     const double random =
             sample.survivors * (1 + slack / 2) + 5 * deviation + 64;
     // In a sorted row the limit lies up to a run further than the r-th.
-    const double runs = size / kSampleRun;
-    const double sorted = (wanted / kSampleRun + 2) * cols / runs;
-    sample.capacity =
-            std::max(std::min(cols, std::max(random, sorted)), double(k));
+    const double runs = draw.size / kSampleRun;
+    const auto inRuns = [&](double entries) {
+        return (entries / kSampleRun + 2) * cols / runs;
+    };
+    sample.usual = std::max(
+            std::min(cols, std::max(random, inRuns(wanted))), double(k));
+    // Twice: the sample may have too few of the k best, and too few of those
+    // that are not above its limit.
+    const double alike = rareSum(rareSum(expected, kSampleRun), kSampleRun) *
+            cols / draw.size;
+    sample.alike = std::max(sample.usual, std::min(cols, alike));
     const double survivors =
             lowers ? loweredSurvivors(sample.survivors, k) : sample.survivors;
     sample.cost = runs * kRunBytes + survivors * survivorBytes;
@@ -126,7 +169,7 @@ Sample bestSample(
                 parts,
                 lowers,
                 survivorBytes);
-        if (sample.cost < best.cost && sample.capacity <= maxCapacity) {
+        if (sample.cost < best.cost && sample.usual <= maxCapacity) {
             best = sample;
         }
     }
@@ -149,12 +192,37 @@ bool shouldFuse(const SelectProblem& p, int blocks) {
     return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
 }
 
-void setSample(ThresholdPlan& plan, const Sample& sample) {
+/// Ranks of the limit by dispersion; where they may not grow, all are that of
+/// random order.
+std::array<SampleRank, kSampleRanks> ranksOf(
+        const Sample& sample,
+        const SelectProblem& p,
+        bool mayGrow) {
+    std::array<SampleRank, kSampleRanks> ranks;
+    const double most = mayGrow ? mostRank(sample.draw, p.k) : sample.rank;
+    const double expected = p.k * sample.draw.size / p.cols;
+    for (int i = 0; i < kSampleRanks; ++i) {
+        const double alike =
+                std::min<double>(kLeastDispersion * (1 << i), kSampleRun);
+        const double rank = i == 0
+                ? sample.rank
+                : sample.draw.rankOf(rareSum(expected, alike));
+        // Of rows more alike it is no lower.
+        const double taken = std::clamp(rank, sample.rank, most);
+        ranks[i] = {int(taken), int(taken * (1 + slackOf(p.k)))};
+    }
+    return ranks;
+}
+
+void setSample(
+        ThresholdPlan& plan,
+        const Sample& sample,
+        const SelectProblem& p,
+        bool mayGrow) {
     plan.samplePlaces = sample.places;
-    plan.sampleRank = sample.rank;
-    plan.mostSampleRank = sample.mostRank;
     plan.sampleParts = sample.parts;
-    plan.capacity = uint32_t(sample.capacity);
+    plan.sampleRanks = ranksOf(sample, p, mayGrow);
+    plan.capacity = uint32_t(sample.usual);
     plan.expected =
             std::min(plan.capacity, uint32_t(sample.survivors * 1.25 + 64));
 }
@@ -211,7 +279,8 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
         const Sample sample = bestSample(
                 p, threads, 1, true, kSurvivorBytes, fusedCapacity(p, plan, b));
         if (sample.places > 0) {
-            setSample(plan, sample);
+            // It makes room when its buffer is full.
+            setSample(plan, sample, p, true);
             setFirstPart(plan, p, sample.survivors);
             return true;
         }
@@ -219,6 +288,56 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.capacity = uint32_t(
             std::min(double(p.cols), std::floor(fusedCapacity(p, plan, 1))));
     return plan.capacity == p.cols;
+}
+
+/// Columns of a block, if so many rows are split: two rounds of blocks or more,
+/// of a size that hides their beginnings.
+idx_t segmentOf(const SelectProblem& p, idx_t rows) {
+    const idx_t slots = kSplitBlocks * idx_t(p.device.multiprocessors);
+    const idx_t wanted = divUp(2 * slots, rows);
+    return std::clamp<idx_t>(
+            divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
+}
+
+/// Of a row that is read again: the largest that tells something.
+Sample secondSample(const SelectProblem& p) {
+    const idx_t most =
+            segmentOf(p, p.rows) / (kAgainPart * kSampleItems * kSplitThreads);
+    const int places = int(
+            std::bit_floor(uint32_t(std::max<idx_t>(kLeastAgainPlaces, most))));
+    for (int n = places; n >= 1; n /= 2) {
+        const Sample sample =
+                makeSample(double(p.cols), p.k, kSplitThreads, n, 1, false, 0);
+        if (sample.places > 0) {
+            return sample;
+        }
+    }
+    return {};
+}
+
+/// The samples of both turns, and lists with room for either. Rows whose
+/// neighbours are alike get it too, unless they are so many and so short that
+/// it would cost more memory than it saves time.
+void setSplitSamples(
+        ThresholdPlan& plan,
+        const Sample& first,
+        const SelectProblem& p) {
+    const auto fits = [&](double survivors) {
+        return p.rows * survivors <= kMostAlike || 64 * survivors <= p.cols;
+    };
+    const bool mayGrow = fits(first.alike);
+    setSample(plan, first, p, mayGrow);
+    double capacity = mayGrow ? first.alike : first.usual;
+    const Sample second =
+            p.rows * p.cols >= kLeastAgain ? secondSample(p) : Sample();
+    if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
+        const bool mayGrowToo =
+                second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
+        plan.againPlaces = second.places;
+        plan.againRanks = ranksOf(second, p, mayGrowToo);
+        capacity = std::max(capacity, mayGrowToo ? second.alike : second.usual);
+    }
+    plan.capacity = uint32_t(capacity);
 }
 
 void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
@@ -241,25 +360,22 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
             best = sample;
         }
     }
+    uint32_t usual = 0;
     if (best.places > 0 && p.cols > kNoSampleCols) {
-        setSample(plan, best);
+        setSplitSamples(plan, best, p);
+        usual = uint32_t(best.usual);
     } else {
         plan.capacity = uint32_t(std::max<idx_t>(p.cols, 1));
         plan.expected = plan.capacity;
+        usual = plan.capacity;
     }
     // Where many survive, gathering them first is of no use.
     plan.stage =
-            plan.capacity > 16 * 1024 && p.cols < 256 * idx_t(plan.capacity)
-            ? 0
-            : kMaxStage;
+            usual > 16 * 1024 && p.cols < 256 * idx_t(usual) ? 0 : kMaxStage;
     const idx_t most =
             std::clamp<idx_t>(kMostSurvivors / plan.capacity, 1, p.rows);
     plan.batchRows = divUp(p.rows, divUp(p.rows, most));
-    // Two rounds of blocks or more, of a size that hides their beginnings.
-    const idx_t slots = kSplitBlocks * idx_t(p.device.multiprocessors);
-    const idx_t wanted = divUp(2 * slots, plan.batchRows);
-    const idx_t segment = std::clamp<idx_t>(
-            divUp(divUp(p.cols, wanted), kTile) * kTile, kTile, 32 * kTile);
+    const idx_t segment = segmentOf(p, plan.batchRows);
     plan.segment = uint32_t(segment);
     plan.splits = uint32_t(std::max<idx_t>(1, divUp(p.cols, segment)));
 }

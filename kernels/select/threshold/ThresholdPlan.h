@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "kernels/select/Select.h"
+#include "kernels/select/threshold/ThresholdParams.h"
 #include "kernels/select/threshold/ThresholdPolicy.h"
 
 namespace faiss_bits {
@@ -13,11 +15,10 @@ struct ThresholdPlan {
     ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
 
     int samplePlaces = 0; ///< a thread; 0: no sample, every column survives
-    int sampleRank = 0;
-    int mostSampleRank = 0;
+    std::array<SampleRank, kSampleRanks> sampleRanks; ///< by dispersion
     uint32_t sampleParts = 1; ///< blocks that draw the sample of a row
     uint32_t capacity = 0;    ///< survivors that a row may have
-    uint32_t expected = 0;    ///< about so many, a quarter more
+    uint32_t expected = 0;    ///< about so many in random order, a quarter more
 
     uint32_t firstPart = 0; ///< tiles before a fused block lowers its limit
     uint32_t partGrowth = 1;
@@ -27,6 +28,10 @@ struct ThresholdPlan {
     uint32_t splits = 1;
     int stage = 0;       ///< survivors that a block gathers first
     idx_t batchRows = 0; ///< rows at a time
+
+    // Of split rows that the sample misled, which all blocks read again.
+    int againPlaces = 0; ///< of the second sample, a thread; 0: no other turn
+    std::array<SampleRank, kSampleRanks> againRanks;
 
     std::string toString() const;
 };

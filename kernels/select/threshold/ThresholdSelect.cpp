@@ -73,6 +73,7 @@ Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 struct Slices {
     uint64_t* limits = nullptr;
     uint32_t* counts = nullptr;
+    uint32_t* countsAgain = nullptr;
     uint64_t* survivors = nullptr;
     uint64_t* sampled = nullptr;
     Workspace sort;
@@ -86,6 +87,9 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     const size_t rows = plan.batchRows;
     taken.limits = slices.take<uint64_t>(rows);
     taken.counts = slices.take<uint32_t>(rows);
+    if (plan.againPlaces > 0) {
+        taken.countsAgain = slices.take<uint32_t>(rows);
+    }
     taken.survivors = slices.take<uint64_t>(rows * plan.capacity);
     if (plan.sampleParts > 1) {
         taken.sampled = slices.take<uint64_t>(rows * kSampledGroups);
@@ -122,6 +126,14 @@ void gatherSurvivors(
             p, []<class Keys>() -> Launch { return launchSplitRows<Keys>; });
     sample(params, unsigned(rows * plan.sampleParts), stream);
     scan(params, unsigned(rows * plan.splits), stream);
+    if (plan.againPlaces > 0) {
+        ThresholdParams again = params;
+        again.isAgain = true;
+        again.samplePlaces = plan.againPlaces;
+        again.sampleParts = 1;
+        std::ranges::copy(plan.againRanks, again.sampleRanks);
+        scan(again, unsigned(rows * plan.splits), stream);
+    }
 }
 
 void runSplit(
@@ -175,12 +187,12 @@ struct ThresholdFamily {
         ThresholdParams params;
         static_cast<SelectParams&>(params) = makeSelectParams(p);
         params.samplePlaces = plan.samplePlaces;
-        params.sampleRank = plan.sampleRank;
-        params.mostSampleRank = plan.mostSampleRank;
+        std::ranges::copy(plan.sampleRanks, params.sampleRanks);
         params.sampleParts = plan.sampleParts;
         params.sampled = taken.sampled;
         params.limits = taken.limits;
         params.counts = taken.counts;
+        params.countsAgain = taken.countsAgain;
         params.survivors = taken.survivors;
         params.capacity = plan.capacity;
         params.staged = plan.expected;

@@ -4,7 +4,9 @@
 /// different places of their rows, so that one sorts while others read.
 #pragma once
 
+#include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/TileStream.cuh"
+#include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 #include "kernels/survivors/RowFinish.cuh"
@@ -17,7 +19,6 @@ struct WholeRowsBody {
     using Sample = RowSample<Tile, Threads>;
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Scan = RowSurvivors<Tile, false, DropOverflow>;
     using Stream = TileStream<T, Threads>;
     static constexpr bool kStreams = !Tile::kHasBias;
 
@@ -53,16 +54,13 @@ struct WholeRowsBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = params.firstRow + block;
         uint64_t limit = kNoEntry;
-        if (params.samplePlaces > 0) {
-            uint64_t least[kSampleItems];
-            Sample::draw(params, row, 0, 1, least);
-            limit = Sample{shared.sample}.limit(
-                    least, params.sampleRank, params.mostSampleRank);
-        }
-        const uint32_t wanted = min(uint32_t(params.k), params.cols);
-        limit = scan(row, limit, wanted);
-        if (shared.buffered > params.capacity || shared.buffered < wanted) {
-            limit = scanExactly(shared, survivors, params, row, wanted);
+        // Where a sample promised too much (see rareSum in ThresholdPlan.cpp)
+        // another one is drawn, and then none.
+        for (int turn = params.samplePlaces > 0 ? 0 : 2; turn < 3; ++turn) {
+            limit = scan(row, turn < 2 ? sampled(row, turn > 0) : kNoEntry);
+            if (shared.buffered >= wanted()) {
+                break;
+            }
         }
         Finish{shared.finish}.run(
                 params,
@@ -75,117 +73,181 @@ struct WholeRowsBody {
     }
 
    private:
-    /// Returns the limit that it came to. Begins and ends with the block in
-    /// step.
-    __device__ __forceinline__ uint64_t
-    scan(uint32_t row, uint64_t limit, uint32_t wanted) {
+    /// What the buffer had no room for, of the tile that its warp stopped at.
+    struct Stop {
+        uint32_t pending = 0;
+
+        template <class AnyTile>
+        __device__ __forceinline__ void operator()(
+                const AnyTile&,
+                uint32_t left) {
+            pending = left;
+        }
+    };
+    using Scan = RowSurvivors<Tile, false, Stop>;
+
+    /// Tiles that every thread loads when it needs them.
+    struct LoadedTiles {
+        Tile tile;
+        uint32_t begin;
+        uint32_t end;
+
+        __device__ __forceinline__ const Tile& read(uint32_t t) {
+            tile.load(begin + t * Threads * Tile::kItems, end);
+            return tile;
+        }
+        __device__ __forceinline__ void next(uint32_t) const {}
+    };
+
+    struct StreamedTiles {
+        Stream stream;
+        typename Stream::Tile tile;
+
+        __device__ __forceinline__ const typename Stream::Tile& read(
+                uint32_t t) {
+            stream.read(t, tile);
+            return tile;
+        }
+        __device__ __forceinline__ void next(uint32_t t) {
+            stream.request(t + stream.stages);
+        }
+    };
+
+    __device__ __forceinline__ uint32_t wanted() const {
+        return min(uint32_t(params.k), params.cols);
+    }
+
+    __device__ __forceinline__ uint64_t sampled(uint32_t row, bool isAgain) {
+        uint64_t least[kSampleItems];
+        Sample::draw(params, row, 0, 1, isAgain, least);
+        return Sample{shared.sample}.limit(
+                least, params, isAgain ? moreSteps(Misled::TooFew) : 0);
+    }
+
+    __device__ __forceinline__ Scan begin(uint64_t limit) {
         if (threadIdx.x == 0) {
             shared.buffered = 0;
             shared.minusZero = Tile::kHasBias;
         }
         __syncthreads();
-        Scan kept{
-                limit,
+        return {limit,
                 survivors,
                 &shared.buffered,
                 params.capacity,
                 {},
                 &shared.minusZero};
+    }
+
+    /// Returns the limit that it came to. Begins and ends with the block in
+    /// step.
+    __device__ __forceinline__ uint64_t scan(uint32_t row, uint64_t limit) {
+        Scan kept = begin(limit);
+        uint32_t streamed = 0;
         if constexpr (kStreams) {
             if (params.vectorLoads) {
-                scanStream(row, kept, wanted);
-                return kept.limit;
+                const auto* keys = static_cast<const T*>(params.keys) +
+                        params.rowStride * row;
+                StreamedTiles tiles{
+                        {slots,
+                         params.stages,
+                         keys,
+                         0,
+                         params.cols / Stream::kTile},
+                        typename Stream::Tile(params, row)};
+                tiles.stream.begin();
+                takeTiles(kept, tiles, tiles.stream.numTiles, params.firstPart);
+                streamed = tiles.stream.column(tiles.stream.numTiles);
             }
         }
-        scanParts(row, kept, wanted);
+        takeLoaded(kept, row, streamed, streamed > 0 ? 0 : params.firstPart);
         return kept.limit;
     }
 
-    __device__ __forceinline__ void scanParts(
-            uint32_t row,
+    __device__ __forceinline__ void takeLoaded(
             Scan& kept,
-            uint32_t wanted) {
+            uint32_t row,
+            uint32_t from,
+            uint32_t firstPart) {
         constexpr uint32_t kTile = Threads * Tile::kItems;
-        const uint32_t tiles = params.cols / kTile;
-        uint32_t begin = 0;
-        for (uint32_t t = params.firstPart; t != 0 && t < tiles;
-             t *= params.partGrowth) {
-            kept.take(params, row, begin, t * kTile);
-            __syncthreads();
-            kept.limit = lowered(kept.limit, wanted);
-            begin = t * kTile;
-        }
-        kept.take(params, row, begin, params.cols);
-        __syncthreads();
+        LoadedTiles tiles{Tile(params, row), from, params.cols};
+        const uint32_t left = params.cols - from;
+        takeTiles(kept, tiles, left / kTile + (left % kTile != 0), firstPart);
     }
 
-    __device__ __forceinline__ void scanStream(
-            uint32_t row,
+    /// The block meets to lower its limit after `firstPart` tiles (0: never),
+    /// partGrowth times as many, and so on, and whenever the buffer is full: a
+    /// warp with no room for a survivor waits for the others there, so that no
+    /// order of keys takes a second read of the row.
+    template <class Tiles>
+    __device__ __forceinline__ void takeTiles(
             Scan& kept,
-            uint32_t wanted) {
-        const auto* keys =
-                static_cast<const T*>(params.keys) + params.rowStride * row;
-        Stream stream{
-                slots, params.stages, keys, 0, params.cols / Stream::kTile};
-        typename Stream::Tile tile(params, row);
-        stream.begin();
-        uint32_t lowerAt = params.firstPart;
-        for (uint32_t t = 0; t < stream.numTiles; ++t) {
-            if (t == lowerAt && t != 0) {
-                __syncthreads();
-                kept.limit = lowered(kept.limit, wanted);
-                lowerAt *= params.partGrowth;
+            Tiles& tiles,
+            uint32_t numTiles,
+            uint32_t firstPart) {
+        uint32_t part = firstPart == 0 ? numTiles : min(firstPart, numTiles);
+        uint32_t t = 0;
+        bool isStopped = false; // at tile t, the same in all lanes
+        while (true) {
+            if (isStopped && kept.admit(tiles.read(t), kept.overflow.pending)) {
+                tiles.next(t++);
+                isStopped = false;
             }
-            stream.read(t, tile);
-            kept.admit(tile);
-            stream.request(t + params.stages);
+            while (!isStopped && t < part) {
+                if (!kept.admit(tiles.read(t))) {
+                    isStopped = true;
+                    break;
+                }
+                tiles.next(t++);
+            }
+            if (!__syncthreads_or(t < numTiles)) {
+                return;
+            }
+            kept.limit = lowered(kept.limit);
+            part = min(uint64_t(part) * params.partGrowth, uint64_t(numTiles));
         }
-        kept.take(params, row, stream.column(stream.numTiles), params.cols);
-        __syncthreads();
     }
 
-    /// A limit that `wanted` of the survivors so far are not above.
-    __device__ __forceinline__ uint64_t
-    lowered(uint64_t limit, uint32_t wanted) {
+    /// A limit that k of the survivors so far are not above. Makes room in a
+    /// full buffer.
+    __device__ __forceinline__ uint64_t lowered(uint64_t limit) {
         const uint32_t count = shared.buffered;
-        const uint32_t most = wanted + wanted / 8 + 8;
-        if (count > most && count <= params.capacity) {
+        const uint32_t most = wanted() + wanted() / 8 + 8;
+        if (count > params.capacity) {
+            return makeRoom(shared, survivors, params.capacity, wanted());
+        }
+        if (count > most) {
             const auto forEach = [&](auto take) {
                 for (uint32_t i = threadIdx.x; i < count; i += Threads) {
                     take(survivors[i]);
                 }
             };
-            limit = Narrow{shared.sample}.limit(forEach, wanted, most);
+            limit = Narrow{shared.sample.narrow}.limit(forEach, wanted(), most);
         }
         // All have read the count.
         __syncthreads();
         return limit;
     }
 
-    /// The sample promised too much or too little: see rareCount in
-    /// ThresholdPlan.cpp. Out of line and static, so that it costs the others
-    /// no registers.
-    __device__ static __noinline__ uint64_t scanExactly(
+    /// Leaves the `least` least of a full buffer and some more. Out of line and
+    /// static, so that it costs the others no registers.
+    __device__ static __noinline__ uint64_t makeRoom(
             SharedStorage& shared,
             uint64_t* survivors,
-            const ThresholdParams& params,
-            uint32_t row,
-            uint32_t wanted) {
-        __syncthreads();
-        const uint64_t limit = exactLimit<Tile, Threads>(
-                shared.sample, params, row, wanted, params.capacity);
+            uint32_t capacity,
+            uint32_t least) {
+        const auto forEach = [&](auto take) {
+            for (uint32_t i = threadIdx.x; i < capacity; i += Threads) {
+                take(survivors[i]);
+            }
+        };
+        const uint64_t limit = Narrow{shared.sample.narrow}.limit(
+                forEach, least, least + (capacity - least) / 4);
         if (threadIdx.x == 0) {
             shared.buffered = 0;
         }
         __syncthreads();
-        Scan{limit,
-             survivors,
-             &shared.buffered,
-             params.capacity,
-             {},
-             &shared.minusZero}
-                .take(params, row, 0, params.cols);
-        __syncthreads();
+        keepEntries<Threads>(
+                survivors, capacity, limit, survivors, &shared.buffered);
         return limit;
     }
 };

@@ -1,0 +1,241 @@
+/// Rows that their sample misleads: keys laid out against the places where
+/// SamplePlaces looks, and rows whose neighbours are alike.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <span>
+
+#include "kernels/select/threshold/SamplePlaces.h"
+#include "kernels/select/threshold/ThresholdPlan.h"
+#include "tests/common/Compare.h"
+#include "tests/common/DeviceBuffer.h"
+#include "tests/common/GpuTest.h"
+#include "tests/common/HostTypes.h"
+#include "tests/common/Oracle.h"
+
+namespace faiss_bits::test {
+namespace {
+
+enum class Lie {
+    SampleIsBest,     ///< the limit is too low
+    SampleIsWorst,    ///< too high
+    BothAreBest,      ///< the second sample is misled too
+    WorstDescending,  ///< too high, and every key passes on the way down
+    RandomWalk,       ///< how many of the best a run has is all or nothing
+    ClustersInRandom, ///< runs of random lengths
+    EqualButSample    ///< ties, which the sample is not one of
+};
+
+const std::vector<Lie> kLies = {
+        Lie::SampleIsBest,
+        Lie::SampleIsWorst,
+        Lie::BothAreBest,
+        Lie::WorstDescending,
+        Lie::RandomWalk,
+        Lie::ClustersInRandom,
+        Lie::EqualButSample};
+
+SelectProblem problemOf(
+        int64_t rows,
+        int64_t cols,
+        int k,
+        DataType type,
+        bool largest) {
+    SelectProblem p;
+    p.rows = rows;
+    p.cols = cols;
+    p.k = k;
+    p.keyType = type;
+    p.largest = largest;
+    p.algorithm = SelectAlgorithm::SampleThreshold;
+    p.device = deviceTraits();
+    return p;
+}
+
+/// Columns that the sample of a row draws, the first or the second.
+std::vector<uint32_t> sampledColumns(
+        const SelectProblem& p,
+        const ThresholdPlan& plan,
+        uint32_t row,
+        bool isAgain) {
+    const int threads = plan.fused ? plan.policy.threads
+            : plan.sampleParts > 1 ? kPartThreads
+                                   : kSplitThreads;
+    const SamplePlaces places(
+            uint32_t(p.cols),
+            threads,
+            plan.samplePlaces,
+            plan.sampleParts,
+            row,
+            isAgain);
+    const uint32_t runs = uint32_t(threads) * plan.samplePlaces *
+            plan.sampleParts / SamplePlaces::kThreads;
+    std::vector<uint32_t> columns;
+    for (uint32_t run = 0; run < runs; ++run) {
+        for (uint32_t lane = 0; lane < SamplePlaces::kThreads; ++lane) {
+            const uint32_t first = places.at(run, lane).column;
+            for (uint32_t i = 0; i < kSampleItems; ++i) {
+                columns.push_back(first + i);
+            }
+        }
+    }
+    return columns;
+}
+
+/// Keys in [0, 1), smallest first, with what the sample looks at in -1..0 or
+/// 2..3.
+void fillRow(
+        std::span<float> keys,
+        Lie lie,
+        const SelectProblem& p,
+        const ThresholdPlan& plan,
+        uint32_t row) {
+    std::mt19937 random(row * 77 + int(lie));
+    std::uniform_real_distribution<float> uniform(0, 1);
+    for (float& key : keys) {
+        key = uniform(random);
+    }
+    const auto raise = [&](bool isAgain, float by) {
+        for (uint32_t column : sampledColumns(p, plan, row, isAgain)) {
+            keys[column] = uniform(random) + by;
+        }
+    };
+    switch (lie) {
+        case Lie::BothAreBest:
+            raise(true, -1);
+            [[fallthrough]];
+        case Lie::SampleIsBest:
+            return raise(false, -1);
+        case Lie::WorstDescending:
+            std::sort(keys.begin(), keys.end(), std::greater<>());
+            [[fallthrough]];
+        case Lie::SampleIsWorst:
+            return raise(false, 2);
+        case Lie::RandomWalk: {
+            std::normal_distribution<float> step;
+            float at = 0;
+            for (float& key : keys) {
+                key = at += step(random);
+            }
+            return;
+        }
+        case Lie::ClustersInRandom:
+            for (size_t i = 0; i < keys.size();) {
+                const size_t length = 1 + random() % 700;
+                const float center = uniform(random);
+                for (size_t j = 0; j < length && i < keys.size(); ++j, ++i) {
+                    keys[i] = center + 0.001f * uniform(random);
+                }
+            }
+            return;
+        case Lie::EqualButSample:
+            std::fill(keys.begin(), keys.end(), 0.5f);
+            return raise(false, 2);
+    }
+}
+
+class MisledRows : public GpuTest {
+   protected:
+    static void expectSelects(
+            const SelectProblem& shape,
+            Lie lie,
+            bool needsSample = true) {
+        SelectProblem p = shape;
+        const ThresholdPlan plan = planThreshold(p);
+        SCOPED_TRACE(
+                plan.toString() + " k=" + std::to_string(p.k) + " cols=" +
+                std::to_string(p.cols) + " lie=" + std::to_string(int(lie)));
+        ASSERT_TRUE(plan.samplePlaces > 0 || !needsSample);
+        std::vector<float> keys(p.rows * p.cols);
+        for (int64_t r = 0; r < p.rows; ++r) {
+            const std::span<float> row(keys.data() + r * p.cols, p.cols);
+            fillRow(row, lie, p, plan, uint32_t(r));
+            for (float& key : row) {
+                key = roundTo(p.keyType, p.largest ? -key : key);
+            }
+        }
+        const DeviceBuffer<uint8_t> deviceKeys(packAs(p.keyType, keys));
+        DeviceBuffer<uint8_t> outKeys(p.rows * p.k * sizeOf(p.keyType), 0xCD);
+        DeviceBuffer<int64_t> outIds(p.rows * p.k, 0xCD);
+        DeviceBuffer<uint8_t> scratch(selectWorkspaceBytes(p), 0xFF);
+        p.keys = deviceKeys.data();
+        p.outKeys = outKeys.data();
+        p.outIds = outIds.data();
+        runSelect(p, {scratch.data(), scratch.size()}, nullptr);
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        const std::vector<float> found =
+                unpackFrom(p.keyType, outKeys.download());
+        const std::vector<int64_t> ids = outIds.download();
+        for (int64_t r = 0; r < p.rows; ++r) {
+            const RowOfKeys row{keys.data() + r * p.cols, p.cols};
+            ASSERT_TRUE(isTopKOfRow(
+                    row,
+                    topKOfRow(row.keys, p.cols, nullptr, 0, p.k, p.largest),
+                    found.data() + r * p.k,
+                    ids.data() + r * p.k,
+                    p.k,
+                    0))
+                    << "row " << r;
+        }
+    }
+
+    static void expectAllLies(
+            int64_t rows,
+            int64_t cols,
+            const std::vector<int>& ks) {
+        for (const Lie lie : kLies) {
+            for (const int k : ks) {
+                for (const DataType type :
+                     {DataType::Float32, DataType::Float16}) {
+                    const bool largest = type == DataType::Float16;
+                    expectSelects(problemOf(rows, cols, k, type, largest), lie);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+};
+
+TEST_F(MisledRows, OneBlockARow) {
+    ASSERT_TRUE(
+            planThreshold(problemOf(50, 16000, 100, DataType::Float32, false))
+                    .fused);
+    expectAllLies(50, 16000, {1, 10, 100, 600, 1500});
+    expectAllLies(20, 12347, {40, 1000});
+}
+
+TEST_F(MisledRows, ReadAgainByAllBlocks) {
+    const ThresholdPlan plan =
+            planThreshold(problemOf(11, 400000, 100, DataType::Float32, false));
+    ASSERT_FALSE(plan.fused);
+    ASSERT_GT(plan.againPlaces, 0);
+    expectAllLies(11, 400000, {1, 10, 100, 2048, 5000, 30000});
+    expectAllLies(1, 4300003, {100, 2048, 70000});
+}
+
+/// Too few keys for another turn.
+TEST_F(MisledRows, ReadAgainByABlock) {
+    const SelectProblem shape =
+            problemOf(2, 200001, 100, DataType::Float32, false);
+    ASSERT_EQ(planThreshold(shape).againPlaces, 0);
+    expectAllLies(2, 200001, {10, 100, 2048, 5000});
+    expectAllLies(1, 1000000, {100, 3000});
+}
+
+TEST_F(MisledRows, Small) {
+    for (const Lie lie :
+         {Lie::BothAreBest, Lie::WorstDescending, Lie::RandomWalk}) {
+        for (const int k : {40, 3000}) {
+            expectSelects(
+                    problemOf(1, 4200000, k, DataType::Float32, false), lie);
+        }
+        expectSelects(problemOf(3, 9000, 40, DataType::Float32, false), lie);
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
