@@ -4,8 +4,10 @@
 Writes NAME.png and NAME.svg next to each NAME.json. Select: share of the read
 bandwidth by k, one panel a shape and type of keys; then our time on keys in
 another order over that on random keys, one panel a shape. Flat: speed-up over
-FAISS by d and q, one panel a k, and distances per second by q below. Missing
-rows leave gaps. Rows of a forced algorithm are not drawn.
+FAISS by d and q, one panel a k, and distances per second by q below. Select
+sweep: speed-up over the fastest rival, a mark a cell, and our time in each
+order over that of random keys. Missing rows leave gaps. Rows of a forced
+algorithm are not drawn.
 """
 
 import collections
@@ -18,6 +20,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
+
+from plot_sweep import draw_sweep  # noqa: E402
 
 LABELS = {
     "faiss_bits": "faiss_bits",
@@ -233,7 +237,8 @@ def draw(path):
     data = json.loads(path.read_text())
     rows = [row for row in data["rows"]
             if row.get("ms") is not None and not row.get("forced")]
-    drawers = {"select": draw_select, "flat": draw_flat}
+    drawers = {"select": draw_select, "flat": draw_flat,
+               "select_sweep": draw_sweep}
     if not rows or rows[0]["bench"] not in drawers:
         return []
     figure = drawers[rows[0]["bench"]](rows)

@@ -119,3 +119,15 @@ def test_torch_on_the_cpu_is_checked(monkeypatch):
     monkeypatch.setattr(torch, "topk", lambda keys, k, out, **o: [
         out[0].copy_(topk(keys, k, **o).values.roll(1)), out])
     assert torch_topk.time_topk(torch, Keys, 4, float("inf"))[2] == 2
+
+
+def test_the_figure_is_of_right_rivals_and_long_cells():
+    pytest.importorskip("matplotlib").use("Agg")
+    import plot_sweep
+    other = {"k": 7}
+    rows = [OURS, row("cub_sort", 5.0), row("cub_topk", 1.0, wrong=2),
+            OURS | other | {"ms": 0.02, "random_ms": 0.01},
+            row("cub_sort", 0.01, **other)]
+    assert [ratio for _, ratio in plot_sweep.races(rows)] == [2.5, 0.5]
+    assert plot_sweep.order_ratios(rows) == {"adversary_best": [2.0]}
+    assert len(plot_sweep.draw_sweep(rows).axes) == 2
