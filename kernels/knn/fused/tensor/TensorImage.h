@@ -131,7 +131,8 @@ struct TensorImageProblem {
 /// Result   image = float16(x scale), to nearest even, at most 65504; NaN and
 ///          infinite components stay. The scale is a power of two that brings
 ///          the greatest component, of the vectors or of each query, to
-///          [2^8, 2^9), within 2^-50 to 2^60 (queries: 2^-60, and so that
+///          [2^8, 2^9), or is 2^8 for vectors that are normalised, within
+///          2^-50 to 2^60 (queries: 2^-60, and so that
 ///          0.5 scale scale' / normScale is in [2^-24, 2^15]). Residuals are
 ///          upper bounds, computed from the image as it is; rows with
 ///          components that are not finite have none (vectors), or infinity

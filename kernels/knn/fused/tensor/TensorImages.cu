@@ -13,9 +13,9 @@ unsigned blocksFor(idx_t threads) {
             (threads + kImageThreads - 1) / kImageThreads, 1, idx_t(1) << 20));
 }
 
-/// Without `greatest` rows are normalised, and they and the center no longer
-/// than 1, but for roundings: the difference is of size 2, and so would be its
-/// only component.
+/// Without `greatest` rows are normalised, and the center, a mean that was
+/// rounded, is no longer than 1.12: differences and their components are below
+/// 2.2.
 __global__ void startFactsKernel(
         TensorImageFacts* facts,
         const float* greatest,
