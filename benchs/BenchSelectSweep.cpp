@@ -383,10 +383,6 @@ int runMain(int argc, char** argv) {
 } // namespace faiss_bits::bench
 
 int main(int argc, char** argv) {
-    try {
-        return faiss_bits::bench::runMain(argc, argv);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        return 1;
-    }
+    using namespace faiss_bits::bench;
+    return runProgram(argc, argv, runMain);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/select/Select.h"
-#include "kernels/select/threshold/ThresholdParams.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
 namespace faiss_bits::bench {
@@ -40,11 +39,7 @@ SampleLayout sampleOf(const SweepCell& cell) {
         return {};
     }
     const ThresholdPlan plan = planThreshold(p);
-    // As launchWholeRows and launchSampleLimit choose them.
-    const int threads = plan.fused ? plan.policy.threads
-            : plan.sampleParts > 1 ? kPartThreads
-                                   : kSplitThreads;
-    return {threads, plan.samplePlaces, plan.sampleParts};
+    return {plan.sampleThreads(), plan.samplePlaces, plan.sampleParts};
 }
 
 SweepKeys::SweepKeys(

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 
 namespace faiss_bits::bench {
 
@@ -88,6 +89,15 @@ std::vector<int64_t> parseNumbers(const std::string& list) {
         numbers.push_back(parseNumber(part));
     }
     return numbers;
+}
+
+int runProgram(int argc, char** argv, int (*run)(int, char**)) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
 }
 
 Options parseOptions(

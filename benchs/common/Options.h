@@ -7,7 +7,7 @@
 
 namespace faiss_bits::bench {
 
-/// What both benches take on the command line.
+/// What all benches take on the command line.
 struct Options {
     std::string out;            ///< JSON file; required
     std::string commit;         ///< default: $FAISS_BITS_COMMIT, else "unknown"
@@ -33,6 +33,9 @@ Options parseOptions(
         int argc,
         char** argv,
         const std::vector<ExtraOption>& extra);
+
+/// What `run` returns; 1, and the reason on stderr, if it throws.
+int runProgram(int argc, char** argv, int (*run)(int, char**));
 
 /// "1,10,2^20" to numbers. Exits with 2 on anything else.
 std::vector<int64_t> parseNumbers(const std::string& list);

@@ -190,9 +190,9 @@ TEST(ThresholdPlans, RanksGrowWithDispersion) {
         if (plan.samplePlaces == 0) {
             return;
         }
-        const int groups = plan.sampleParts > 1 ? kSampledGroups
-                : plan.fused                    ? plan.policy.threads * 4
-                                                : kSplitThreads * 4;
+        const int groups = plan.sampleParts > 1
+                ? kSampledGroups
+                : plan.sampleThreads() * kSampleItems;
         int before = 1;
         for (const SampleRank& one : plan.sampleRanks) {
             EXPECT_GE(one.rank, before) << plan.toString();

@@ -76,8 +76,7 @@ struct RowSample {
     /// are the places of a set of runs.
     __device__ __forceinline__ uint64_t limitOfParts(
             const uint64_t (&entries)[kSampleItems],
-            const ThresholdParams& params,
-            int more = 0) {
+            const ThresholdParams& params) {
         static_assert(Threads * kSampleItems == kSampledGroups);
         const auto countHits = [&](uint64_t limit) {
 #pragma unroll
@@ -91,7 +90,7 @@ struct RowSample {
                         hits;
             }
         };
-        return limitOf(entries, params, more, countHits);
+        return limitOf(entries, params, 0, countHits);
     }
 
    private:

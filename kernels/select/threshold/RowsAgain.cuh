@@ -41,7 +41,7 @@ __device__ inline uint64_t exactLimit(
 
 /// The policy of kernels/survivors/FinishRows.cuh where the keys are in memory.
 /// The second turn has most likely found what the sample missed (see rareSum in
-/// ThresholdPlan.cpp); if not, or if there was none as the rows are short, one
+/// SampleChoice.cpp); if not, or if there was none as the rows are short, one
 /// block reads the row several times.
 template <class Tile, int Threads>
 struct RowsAgainFromKeys {

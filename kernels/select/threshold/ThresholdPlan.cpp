@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
 namespace faiss_bits {
@@ -14,9 +15,8 @@ namespace {
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
 constexpr idx_t kTile = 4096;
 
-/// A run of the sample costs as much memory traffic as this many bytes read in
-/// a row, and a survivor about as much time (measured, H200).
-constexpr double kRunBytes = 128;
+/// A survivor takes about as much time as this many bytes read in a row
+/// (measured, H200).
 constexpr double kSurvivorBytes = 50;
 /// A survivor of a row that one block finishes while the others wait, in bytes
 /// that the device could have read.
@@ -42,140 +42,6 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
-/// What is drawn of a row: entries, that are known by the least of their
-/// groups.
-struct Draw {
-    double size = 0;
-    double groups = 0;
-
-    /// Groups that have one of so many entries in random places.
-    double rankOf(double entries) const {
-        const double share = std::min(entries / size, 1.0);
-        return groups * (1 - std::pow(1 - share, size / groups)) + 0.5;
-    }
-    /// The other way round.
-    double entriesOf(double rank) const {
-        return size * (1 - std::pow(1 - rank / groups, groups / size));
-    }
-};
-
-/// A sample of `places` places a thread and what it leads to.
-struct Sample {
-    int places = 0;
-    uint32_t parts = 1;
-    Draw draw;
-    double rank = 0;      // of the limit, in random order
-    double survivors = 0; // then, without a lower limit on the way
-    double usual = 0;     // most of them in random order and in sorted rows
-    double alike = 0;     // where neighbours are as alike as can be
-    double cost = HUGE_VAL;
-};
-
-/// What the sum of Poisson many numbers of at most `size` reaches once in three
-/// thousand times, within one of the exact count for size = 1: this runs on
-/// every call, so no sums. A row where it happens is read again, which costs
-/// less than a wider limit for all.
-double rareSum(double mean, double size = 1) {
-    return std::ceil(mean + 3.43 * std::sqrt(size * mean) + 2 * size);
-}
-
-/// Part of the rank that the limit's may turn out to be above it.
-double slackOf(int k) {
-    return k <= kMaxSelectK ? 1.0 / 8 : 1.0 / 64;
-}
-
-/// Largest rank: beyond, the groups tell little.
-double mostRank(const Draw& draw, int k) {
-    return draw.groups * 0.8 / (1 + slackOf(k));
-}
-
-/// Survivors if the limit is lowered on the way at the best place: a part f of
-/// the row leaves S f, the rest k / f - k.
-double loweredSurvivors(double survivors, double k) {
-    return survivors <= 1.5 * k ? survivors : 2 * std::sqrt(k * survivors) - k;
-}
-
-/// The limit is the r-th least entry of the sample. Fewer than k entries pass
-/// if r of the sample are among the k best, which is rare (rareSum) for
-/// rows in random order; in rows with runs of neighbouring values, one run of
-/// the sample more than expected must not do it.
-Sample makeSample(
-        double cols,
-        int k,
-        int threads,
-        int places,
-        uint32_t parts,
-        bool lowers,
-        double survivorBytes) {
-    Sample sample;
-    Draw& draw = sample.draw;
-    draw.size = double(threads) * places * parts * kSampleItems;
-    draw.groups = parts > 1 ? kSampledGroups : threads * kSampleItems;
-    const double expected = k * draw.size / cols;
-    // In a sorted row the best lie in runs of the sample, and no two of them
-    // in one group.
-    const double least = expected + std::min(k, kSampleRun) + 1;
-    double wanted = std::max(rareSum(expected), least);
-    double rank = draw.rankOf(wanted);
-    if (rank < least && least < draw.groups) {
-        rank = least;
-        wanted = draw.entriesOf(rank);
-    }
-    const double share = wanted / draw.size; // of columns below the limit
-    if (draw.size * 2 > cols || share > 0.5 || rank < least ||
-        rank > mostRank(draw, k)) {
-        return sample;
-    }
-    sample.places = places;
-    sample.parts = parts;
-    sample.rank = rank;
-    const double slack = slackOf(k);
-    sample.survivors = cols * share * (1 + slack / 2);
-    const double deviation = cols * std::sqrt(share / draw.size);
-    const double random =
-            sample.survivors * (1 + slack / 2) + 5 * deviation + 64;
-    // In a sorted row the limit lies up to a run further than the r-th.
-    const double runs = draw.size / kSampleRun;
-    const auto inRuns = [&](double entries) {
-        return (entries / kSampleRun + 2) * cols / runs;
-    };
-    sample.usual = std::max(
-            std::min(cols, std::max(random, inRuns(wanted))), double(k));
-    // Twice: the sample may have too few of the k best, and too few of those
-    // that are not above its limit.
-    const double alike = rareSum(rareSum(expected, kSampleRun), kSampleRun) *
-            cols / draw.size;
-    sample.alike = std::max(sample.usual, std::min(cols, alike));
-    const double survivors =
-            lowers ? loweredSurvivors(sample.survivors, k) : sample.survivors;
-    sample.cost = runs * kRunBytes + survivors * survivorBytes;
-    return sample;
-}
-
-Sample bestSample(
-        const SelectProblem& p,
-        int threads,
-        uint32_t parts,
-        bool lowers,
-        double survivorBytes,
-        double maxCapacity) {
-    Sample best;
-    for (int places = 1; places <= 16; places *= 2) {
-        const Sample sample = makeSample(
-                double(p.cols),
-                p.k,
-                threads,
-                places,
-                parts,
-                lowers,
-                survivorBytes);
-        if (sample.cost < best.cost && sample.usual <= maxCapacity) {
-            best = sample;
-        }
-    }
-    return best;
-}
-
 /// Few long rows keep few blocks busy for long: large blocks. Many short rows
 /// have much to do beside reading: small blocks, so that others read then.
 int fusedThreads(const SelectProblem& p) {
@@ -192,36 +58,14 @@ bool shouldFuse(const SelectProblem& p, int blocks) {
     return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
 }
 
-/// Ranks of the limit by dispersion; where they may not grow, all are that of
-/// random order.
-std::array<SampleRank, kSampleRanks> ranksOf(
-        const Sample& sample,
-        const SelectProblem& p,
-        bool mayGrow) {
-    std::array<SampleRank, kSampleRanks> ranks;
-    const double most = mayGrow ? mostRank(sample.draw, p.k) : sample.rank;
-    const double expected = p.k * sample.draw.size / p.cols;
-    for (int i = 0; i < kSampleRanks; ++i) {
-        const double alike =
-                std::min<double>(kLeastDispersion * (1 << i), kSampleRun);
-        const double rank = i == 0
-                ? sample.rank
-                : sample.draw.rankOf(rareSum(expected, alike));
-        // Of rows more alike it is no lower.
-        const double taken = std::clamp(rank, sample.rank, most);
-        ranks[i] = {int(taken), int(taken * (1 + slackOf(p.k)))};
-    }
-    return ranks;
-}
-
 void setSample(
         ThresholdPlan& plan,
-        const Sample& sample,
+        const SampleChoice& sample,
         const SelectProblem& p,
         bool mayGrow) {
     plan.samplePlaces = sample.places;
     plan.sampleParts = sample.parts;
-    plan.sampleRanks = ranksOf(sample, p, mayGrow);
+    plan.sampleRanks = sampleRanks(sample, p, mayGrow);
     plan.capacity = uint32_t(sample.usual);
     plan.expected =
             std::min(plan.capacity, uint32_t(sample.survivors * 1.25 + 64));
@@ -276,7 +120,7 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.stages = threads == 256 && p.cols >= idx_t(1) << 17 ? 3 : 2;
     // So many blocks that some sort while others read.
     for (int b = threads == 128 ? 5 : 2; b >= 1; --b) {
-        const Sample sample = bestSample(
+        const SampleChoice sample = bestSample(
                 p, threads, 1, true, kSurvivorBytes, fusedCapacity(p, plan, b));
         if (sample.places > 0) {
             // It makes room when its buffer is full.
@@ -300,13 +144,13 @@ idx_t segmentOf(const SelectProblem& p, idx_t rows) {
 }
 
 /// Of a row that is read again: the largest that tells something.
-Sample secondSample(const SelectProblem& p) {
+SampleChoice secondSample(const SelectProblem& p) {
     const idx_t most =
             segmentOf(p, p.rows) / (kAgainPart * kSampleItems * kSplitThreads);
     const int places = int(
             std::bit_floor(uint32_t(std::max<idx_t>(kLeastAgainPlaces, most))));
     for (int n = places; n >= 1; n /= 2) {
-        const Sample sample =
+        const SampleChoice sample =
                 makeSample(double(p.cols), p.k, kSplitThreads, n, 1, false, 0);
         if (sample.places > 0) {
             return sample;
@@ -320,7 +164,7 @@ Sample secondSample(const SelectProblem& p) {
 /// it would cost more memory than it saves time.
 void setSplitSamples(
         ThresholdPlan& plan,
-        const Sample& first,
+        const SampleChoice& first,
         const SelectProblem& p) {
     const auto fits = [&](double survivors) {
         return p.rows * survivors <= kMostAlike || 64 * survivors <= p.cols;
@@ -328,13 +172,13 @@ void setSplitSamples(
     const bool mayGrow = fits(first.alike);
     setSample(plan, first, p, mayGrow);
     double capacity = mayGrow ? first.alike : first.usual;
-    const Sample second =
-            p.rows * p.cols >= kLeastAgain ? secondSample(p) : Sample();
+    const SampleChoice second =
+            p.rows * p.cols >= kLeastAgain ? secondSample(p) : SampleChoice();
     if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
         const bool mayGrowToo =
                 second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
         plan.againPlaces = second.places;
-        plan.againRanks = ranksOf(second, p, mayGrowToo);
+        plan.againRanks = sampleRanks(second, p, mayGrowToo);
         capacity = std::max(capacity, mayGrowToo ? second.alike : second.usual);
     }
     plan.capacity = uint32_t(capacity);
@@ -345,11 +189,11 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
     const bool few = p.rows <= p.device.multiprocessors;
     plan.policy = policyFor(kFinishRowsPolicies, few ? 1024 : 512, p.k);
     const double weight = kSurvivorBytes + kLateSurvivorBytes / p.rows;
-    Sample best;
+    SampleChoice best;
     const idx_t parts = std::clamp<idx_t>(512 / p.rows, 1, kMaxSampleParts);
     // Not every number of parts: this runs on every call.
     for (const uint32_t n : {std::bit_floor(uint32_t(parts)), 1u}) {
-        const Sample sample = bestSample(
+        const SampleChoice sample = bestSample(
                 p,
                 n > 1 ? kPartThreads : kSplitThreads,
                 n,
@@ -381,6 +225,12 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 } // namespace
+
+int ThresholdPlan::sampleThreads() const {
+    return fused              ? policy.threads
+            : sampleParts > 1 ? kPartThreads
+                              : kSplitThreads;
+}
 
 std::string ThresholdPlan::toString() const {
     const std::string sample = ", sample of " + std::to_string(samplePlaces) +

@@ -33,6 +33,9 @@ struct ThresholdPlan {
     int againPlaces = 0; ///< of the second sample, a thread; 0: no other turn
     std::array<SampleRank, kSampleRanks> againRanks;
 
+    /// Of a block that draws the first sample.
+    int sampleThreads() const;
+
     std::string toString() const;
 };
 

@@ -54,7 +54,7 @@ struct WholeRowsBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = params.firstRow + block;
         uint64_t limit = kNoEntry;
-        // Where a sample promised too much (see rareSum in ThresholdPlan.cpp)
+        // Where a sample promised too much (see rareSum in SampleChoice.cpp)
         // another one is drawn, and then none.
         for (int turn = params.samplePlaces > 0 ? 0 : 2; turn < 3; ++turn) {
             limit = scan(row, turn < 2 ? sampled(row, turn > 0) : kNoEntry);
