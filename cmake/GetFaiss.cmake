@@ -3,11 +3,12 @@
 # Tried in this order:
 #   1. FETCHCONTENT_SOURCE_DIR_FAISS  a source tree of the user's
 #   2. FAISS_BITS_FAISS_TAG           a tag of FAISS's public repository
-#   3. find_package(faiss)            Debian, conda, tools/setup.sh, own builds
+#   3. the wheel in this Python       under pip (PythonFaiss.cmake)
+#   4. find_package(faiss)            Debian, conda, tools/setup.sh, own builds
 #
 # in   FAISS_BITS_CUDA_COMPILER; the variables above
 # out  target faiss
-#      FAISS_BITS_FAISS_VERSION   as the headers say, e.g. 1.7.3
+#      FAISS_BITS_FAISS_VERSION   e.g. 1.7.3: of the wheel, or of the headers
 #      FAISS_BITS_FAISS_HAS_GPU   TRUE where FAISS's GPU part is there
 
 function(faiss_bits_faiss_include_dirs out)
@@ -80,11 +81,22 @@ endfunction()
 if(FAISS_BITS_CUDA_COMPILER)
   faiss_bits_enable_cuda()
 endif()
+include(PythonFaiss)
+if(FAISS_BITS_PYTHON_FAISS_OPENMP AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # The wheel's own, in place of this system's.
+  set(OpenMP_gomp_LIBRARY "${FAISS_BITS_PYTHON_FAISS_OPENMP}" CACHE FILEPATH
+    "OpenMP runtime to link")
+endif()
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 set(FAISS_BITS_FAISS_HAS_GPU FALSE)
 if(TARGET faiss)
   set(faiss_bits_faiss_origin "the enclosing project")
+elseif(FAISS_BITS_PYTHON_FAISS_LIBRARY)
+  faiss_bits_use_wheel()
+  set(FAISS_BITS_FAISS_HAS_GPU ${FAISS_BITS_PYTHON_FAISS_HAS_GPU})
+  set(faiss_bits_faiss_origin "wheel ${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION}, \
+${FAISS_BITS_PYTHON_FAISS_FOLDER}")
 elseif(FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG)
   set(FAISS_BITS_FAISS_HAS_GPU ${FAISS_BITS_CUDA_COMPILER})
   faiss_bits_build_faiss()
@@ -105,7 +117,7 @@ else()
   set(faiss_bits_faiss_origin "${faiss_DIR}")
 endif()
 
-if(NOT FAISS_BITS_FAISS_HAS_GPU)
+if(NOT FAISS_BITS_FAISS_HAS_GPU AND NOT FAISS_BITS_PYTHON_FAISS_LIBRARY)
   # An installed FAISS has its GPU headers only if it was built with them.
   faiss_bits_faiss_include_dirs(faiss_bits_dirs)
   find_file(faiss_bits_gpu_header faiss/gpu/GpuIndexFlat.h
@@ -115,6 +127,10 @@ if(NOT FAISS_BITS_FAISS_HAS_GPU)
   endif()
 endif()
 
-faiss_bits_read_faiss_version(FAISS_BITS_FAISS_VERSION)
+if(FAISS_BITS_PYTHON_FAISS_LIBRARY)
+  set(FAISS_BITS_FAISS_VERSION ${FAISS_BITS_PYTHON_FAISS_VERSION})
+else()
+  faiss_bits_read_faiss_version(FAISS_BITS_FAISS_VERSION)
+endif()
 message(STATUS "FAISS_BITS_FAISS_VERSION ${FAISS_BITS_FAISS_VERSION} "
   "(${faiss_bits_faiss_origin}; GPU part: ${FAISS_BITS_FAISS_HAS_GPU})")

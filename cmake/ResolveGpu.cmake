@@ -10,7 +10,7 @@ if(NOT FAISS_BITS_CUDA_COMPILER)
 endif()
 if(NOT FAISS_BITS_FAISS_HAS_GPU)
   list(APPEND faiss_bits_missing
-    "a FAISS with GPU support (the one found has no faiss/gpu/GpuIndexFlat.h)")
+    "a FAISS with GPU support (${faiss_bits_faiss_origin} has none)")
 endif()
 list(JOIN faiss_bits_missing " and " faiss_bits_missing)
 

@@ -1,0 +1,94 @@
+# The `faiss` package of the Python that we build for, where that matters: under
+# pip, or with FAISS_BITS_FAISS_PACKAGE. Other builds leave it alone.
+#
+# The official wheels (faiss-cpu, faiss-gpu) hold their libfaiss.so and no
+# headers. We link that very library, so that there is one FAISS in a program,
+# and take the headers from a source tree of the same release.
+#
+# in   FAISS_BITS_FAISS_PACKAGE  folder of a `faiss` package, or off. Under pip
+#                                the default is the one that `import faiss` finds
+#      FAISS_BITS_FAISS_HEADERS  FAISS's source tree of the wheel's release;
+#                                default: its tag of the public repository
+#      Both may be variables of the environment.
+# out  FAISS_BITS_PYTHON_FAISS_{FOLDER,DISTRIBUTION,VERSION,LIBRARY,OPENMP,
+#      SWIG_RUNTIME,HAS_GPU}      as tools/pip/python_faiss.py says; all empty
+#                                where there is none
+#      faiss_bits_use_wheel()    makes target faiss from them
+
+foreach(name FAISS_PACKAGE FAISS_HEADERS)
+  set(FAISS_BITS_${name} "$ENV{FAISS_BITS_${name}}" CACHE PATH
+    "cmake/PythonFaiss.cmake says what it is")
+endforeach()
+
+set(faiss_bits_package_fields
+  FOLDER DISTRIBUTION VERSION LIBRARY OPENMP SWIG_RUNTIME HAS_GPU)
+foreach(field IN LISTS faiss_bits_package_fields)
+  set(FAISS_BITS_PYTHON_FAISS_${field} "")
+endforeach()
+
+if(SKBUILD OR FAISS_BITS_FAISS_PACKAGE)
+  find_package(Python 3.8 REQUIRED COMPONENTS Interpreter)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -E env
+      "FAISS_BITS_FAISS_PACKAGE=${FAISS_BITS_FAISS_PACKAGE}"
+      "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/pip/python_faiss.py"
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE error)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "The FAISS of ${Python_EXECUTABLE}: ${error}")
+  endif()
+  foreach(field IN LISTS faiss_bits_package_fields)
+    string(TOLOWER ${field} name)
+    if(output MATCHES "(^|\n)${name}=([^\n]*)")
+      set(FAISS_BITS_PYTHON_FAISS_${field} "${CMAKE_MATCH_2}")
+    endif()
+  endforeach()
+endif()
+
+function(faiss_bits_wheel_headers out)
+  set(headers "${FAISS_BITS_FAISS_HEADERS}")
+  if(NOT headers)
+    set(tag "v${FAISS_BITS_PYTHON_FAISS_VERSION}")
+    message(STATUS "FAISS_BITS_FAISS_HEADERS is not set: fetching FAISS ${tag}")
+    include(FetchContent)
+    FetchContent_Declare(faiss_headers
+      GIT_REPOSITORY https://github.com/facebookresearch/faiss.git
+      GIT_TAG "${tag}"
+      GIT_SHALLOW ON
+      GIT_PROGRESS ON
+      SOURCE_SUBDIR no-project)  # fetched, not built
+    FetchContent_MakeAvailable(faiss_headers)
+    set(headers "${faiss_headers_SOURCE_DIR}")
+  endif()
+  if(NOT EXISTS "${headers}/faiss/Index.h")
+    message(FATAL_ERROR "FAISS_BITS_FAISS_HEADERS = '${headers}' is no source "
+      "tree of FAISS (it has no faiss/Index.h).")
+  endif()
+  set(${out} "${headers}" PARENT_SCOPE)
+endfunction()
+
+function(faiss_bits_use_wheel)
+  set(package "${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION}")
+  set(wheel "${package} ${FAISS_BITS_PYTHON_FAISS_VERSION}")
+  if(faiss_DIR OR FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG)
+    message(FATAL_ERROR "This Python has the wheel ${wheel} "
+      "(${FAISS_BITS_PYTHON_FAISS_FOLDER}), and another FAISS was named too. "
+      "Set FAISS_BITS_FAISS_PACKAGE=off to build for the other one.")
+  endif()
+  faiss_bits_wheel_headers(headers)
+  add_library(faiss SHARED IMPORTED GLOBAL)
+  set_target_properties(faiss PROPERTIES
+    IMPORTED_LOCATION "${FAISS_BITS_PYTHON_FAISS_LIBRARY}"
+    IMPORTED_SONAME libfaiss.so
+    INTERFACE_INCLUDE_DIRECTORIES "${headers}")
+
+  faiss_bits_read_faiss_version(version)
+  string(REGEX REPLACE "[.][0-9]+$" "" series "${version}")
+  if(NOT FAISS_BITS_PYTHON_FAISS_VERSION MATCHES "^${series}[.]")
+    message(FATAL_ERROR "The headers of ${headers} are FAISS ${version}, the "
+      "wheel is ${wheel}: FAISS_BITS_FAISS_HEADERS must name the same release.")
+  elseif(NOT version VERSION_EQUAL FAISS_BITS_PYTHON_FAISS_VERSION)
+    message(WARNING "The headers of ${headers} are FAISS ${version}, the wheel "
+      "is ${wheel}. Those of its own tag, v${FAISS_BITS_PYTHON_FAISS_VERSION}, "
+      "are the right ones.")
+  endif()
+endfunction()
