@@ -292,6 +292,17 @@ def notes(rows):
     )
 
 
+def draw(rows, drawn, picture):
+    try:
+        from faiss_bits.contrib import quickstart_plot
+    except ImportError as error:
+        say(f"no picture: {error}")
+        return
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    quickstart_plot.draw(rows, drawn, picture)
+    print(f"picture: {picture}")
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(
         prog="quickstart",
@@ -368,12 +379,7 @@ def main(arguments=None):
             Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
             say(f"rows: {args.json}")
     if rows and not stopped:
-        from faiss_bits.contrib import quickstart_plot
-
-        picture = Path(args.out) / "quickstart_neighbours.png"
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        quickstart_plot.draw(rows, drawn, picture)
-        print(f"picture: {picture}")
+        draw(rows, drawn, Path(args.out) / "quickstart_neighbours.png")
     if missing:
         say(f"{missing} of {len(loaders)} data sets left out, see above")
     return 130 if stopped else 1 if missing else 0

@@ -56,7 +56,7 @@ install_tools() {
         python3-numpy python3-h5py python3-matplotlib python3-tqdm)
     if [[ $purpose == test ]]; then
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
-            python3-hypothesis)
+            python3-hypothesis python3-venv ccache)
     fi
     install_packages "${packages[@]}"
 }
@@ -86,6 +86,22 @@ choose_faiss() {
     fi
 }
 
+# The tests build the library twice, with CMake and with pip: ccache makes the
+# second time short. CMake reads the launchers when it first configures a folder.
+write_ccache() {
+    if [[ $purpose != test ]] || ! have ccache; then
+        return
+    fi
+    local language
+    for language in C CXX CUDA; do
+        echo "export CMAKE_${language}_COMPILER_LAUNCHER=ccache"
+    done
+    # Objects of two build folders are the same: paths count from the root.
+    printf 'export CCACHE_DIR=${CCACHE_DIR:-%q}\n' "$BITS_CACHE/ccache"
+    printf 'export CCACHE_BASEDIR=${CCACHE_BASEDIR:-%q}\n' "$BITS_ROOT"
+    echo 'export CCACHE_NOHASHDIR=1'
+}
+
 write_env() {
     local path=$BITS_BUILD/python
     if [[ -n $BITS_FAISS_PYTHON ]]; then
@@ -100,6 +116,7 @@ write_env() {
         printf 'export FAISS_BITS_DATA=%q\n' "$BITS_DATA"
         # shellcheck disable=SC2016  # expands when env.sh is read
         printf 'export PYTHONPATH=%q${PYTHONPATH:+:$PYTHONPATH}\n' "$path"
+        write_ccache
         if [[ -n $BITS_WHEEL ]]; then
             printf 'export FAISS_BITS_TEST_WHEEL=%q\n' "$BITS_WHEEL"
         else

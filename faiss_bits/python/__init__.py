@@ -97,9 +97,9 @@ def __getattr__(name):
             "faiss_bits with a CUDA compiler and a FAISS that has its GPU part "
             "(FAISS_BITS_GPU=ON)"
         )
+    # It looks at FAISS; the others take for granted that it did.
+    importlib.import_module(".compiled", __name__)
     if name in _MODULES:
-        if name == "swigfaiss_bits":  # which does not look at FAISS itself
-            importlib.import_module(".compiled", __name__)
         return importlib.import_module(f".{name}", __name__)
     module = _PYTHON_CLASSES.get(
         name, "functions" if name in _FUNCTIONS else "classes"

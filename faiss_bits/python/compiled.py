@@ -2,9 +2,35 @@
 imports it from here, so that it is never used unchecked. Its classes get their
 Python manners in classes.py."""
 
-import faiss
-
 from . import _build_info
+
+#: What pip is asked for, where we are linked with a wheel: "faiss-cpu==1.15.1".
+_WHEEL = _build_info.FAISS_WHEEL and (
+    f"{_build_info.FAISS_WHEEL}=={_build_info.FAISS_VERSION}"
+)
+
+
+def _what_to_do():
+    if _WHEEL:
+        return (
+            f"pip install {_WHEEL}, or build faiss_bits for the FAISS that you "
+            "have: pip install . in its source tree"
+        )
+    return (
+        "put the one that it was built with first on PYTHONPATH, or build "
+        "faiss_bits for the FAISS that you have: pip install . in its source tree"
+    )
+
+
+try:
+    import faiss
+except ModuleNotFoundError as error:
+    if error.name != "faiss":
+        raise
+    raise ImportError(
+        f"faiss_bits was built for FAISS {_build_info.FAISS_VERSION}, but this "
+        f"Python has no module faiss: {_what_to_do()}"
+    ) from error
 
 
 def _check_faiss():
@@ -12,27 +38,33 @@ def _check_faiss():
     if faiss.__version__ != _build_info.FAISS_VERSION:
         raise ImportError(
             f"faiss_bits was built for FAISS {_build_info.FAISS_VERSION}, but "
-            f"'import faiss' found {faiss.__version__} in {faiss.__file__}; "
-            "put the matching one first on PYTHONPATH, or build faiss_bits anew"
+            f"'import faiss' found {faiss.__version__} in {faiss.__file__}: "
+            + _what_to_do()
         )
     if _build_info.HAS_GPU and not hasattr(faiss, "GpuIndexFlat"):
         raise ImportError(
             "faiss_bits was built with its GPU part, but 'import faiss' found "
-            f"a FAISS without one in {faiss.__file__}; put the one that it was "
-            "built with first on PYTHONPATH"
+            f"a FAISS without one in {faiss.__file__}: {_what_to_do()}"
         )
 
 
 _check_faiss()
 
-from . import swigfaiss_bits  # noqa: E402
+try:
+    from . import swigfaiss_bits
+except ImportError as error:  # the same version, with other libraries inside
+    raise ImportError(
+        f"faiss_bits does not load beside {faiss.__file__} ({error}): "
+        + _what_to_do()
+    ) from error
 
 if not isinstance(
     swigfaiss_bits.best_flat_index(1, faiss.METRIC_L2), faiss.Index
 ):
     raise ImportError(
         "faiss_bits and faiss were made by SWIG versions that do not share "
-        f"their types; build faiss_bits with the SWIG that made {faiss.__file__}"
+        f"their types; build faiss_bits with the SWIG that made {faiss.__file__} "
+        "(pip install . in its source tree finds it)"
     )
 
 # Where the two modules hold a copy of FAISS each, Ctrl-C is known in the other.

@@ -144,6 +144,21 @@ def test_bad_arguments(capsys, arguments, words):
     assert words in capsys.readouterr().err
 
 
+def test_without_matplotlib(data, capsys, monkeypatch):
+    """pip brings none: the table is there, and what is missing is said."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(
+        sys.modules, "faiss_bits.contrib.quickstart_plot", raising=False
+    )
+    monkeypatch.delattr(
+        "faiss_bits.contrib.quickstart_plot", raising=False
+    )
+    assert quickstart.main(["--only", "sift"]) == 0
+    out, err = capsys.readouterr()
+    assert "SIFT" in out and "picture:" not in out
+    assert "no picture" in err and "matplotlib" in err
+
+
 def test_interrupt_keeps_what_is_finished(data, capsys, monkeypatch):
     search = quickstart.search
 
