@@ -1,0 +1,1 @@
+"""The interface of ann-benchmarks, and no more of it."""
