@@ -56,7 +56,7 @@ install_tools() {
         python3-numpy python3-h5py python3-matplotlib python3-tqdm)
     if [[ $purpose == test ]]; then
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
-            python3-hypothesis python3-venv ccache)
+            python3-hypothesis python3-scipy python3-venv python3-yaml ccache)
     fi
     install_packages "${packages[@]}"
 }
@@ -97,7 +97,9 @@ write_ccache() {
         echo "export CMAKE_${language}_COMPILER_LAUNCHER=ccache"
     done
     # Objects of two build folders are the same: paths count from the root.
+    # shellcheck disable=SC2016  # expands when env.sh is read
     printf 'export CCACHE_DIR=${CCACHE_DIR:-%q}\n' "$BITS_CACHE/ccache"
+    # shellcheck disable=SC2016
     printf 'export CCACHE_BASEDIR=${CCACHE_BASEDIR:-%q}\n' "$BITS_ROOT"
     echo 'export CCACHE_NOHASHDIR=1'
 }

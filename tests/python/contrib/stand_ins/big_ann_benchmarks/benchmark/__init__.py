@@ -1,0 +1,1 @@
+"""The interface of big-ann-benchmarks, and no more of it."""

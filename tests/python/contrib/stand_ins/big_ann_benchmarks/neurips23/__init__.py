@@ -1,0 +1,1 @@
+"""The tracks of big-ann-benchmarks, as far as the adapters know them."""

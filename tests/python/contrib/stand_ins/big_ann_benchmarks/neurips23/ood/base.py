@@ -1,0 +1,6 @@
+from benchmark.algorithms.base import BaseANN
+
+
+class BaseOODANN(BaseANN):
+    def track(self):
+        return "ood"

@@ -1,0 +1,1 @@
+"""Stands for the program that a container runs."""
