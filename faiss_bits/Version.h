@@ -1,7 +1,10 @@
 #pragma once
 
+/// Of the headers; releases of one minor version are compatible.
 #define FAISS_BITS_VERSION_MAJOR 0
+/// Likewise.
 #define FAISS_BITS_VERSION_MINOR 1
+/// Likewise.
 #define FAISS_BITS_VERSION_PATCH 0
 
 namespace faiss_bits {

@@ -11,6 +11,7 @@ namespace faiss_bits {
 /// quantizer of an IndexIVF, or inside an IndexIDMap, IndexPreTransform or
 /// whatever else FAISS clones by its parts. Others are cloned as FAISS does.
 struct FusedCloner : faiss::Cloner {
+    /// A copy of one index; FAISS calls it for its parts too.
     faiss::Index* clone_Index(const faiss::Index* index) override;
 };
 

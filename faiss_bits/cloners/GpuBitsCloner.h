@@ -18,6 +18,7 @@ struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     /// storage: an index that it would have to clone is a FaissException.
     bool useBFloat16 = false;
 
+    /// A copy of one index; FAISS calls it for its parts too.
     faiss::Index* clone_Index(const faiss::Index* index) override;
 };
 

@@ -53,8 +53,8 @@ class GpuBitsClustering : public faiss::ClusteringParameters {
                     faiss::ClusteringParameters(),
             int device = -1);
 
-    const int d;
-    const int k;
+    const int d; ///< dimensions of the vectors
+    const int k; ///< clusters
 
     /// [k, d], as faiss::Clustering: what is there when train() is called are
     /// the first centroids, and the rest is drawn.

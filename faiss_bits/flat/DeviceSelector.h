@@ -20,9 +20,8 @@ namespace faiss_bits::gpu {
 ///          GPU; of any other, is_member is asked once for every id, by the
 ///          calling thread. It is read here and not needed later: what changes
 ///          in it after that changes nothing
-/// n        vectors of the indexes that it is for, 0 .. 2^31 - 1: searches of
-/// an
-///          index that holds another number of vectors throw
+/// n        vectors of the indexes that it is for, 0 .. 2^31 - 1: searches
+///          of an index that holds another number of vectors throw
 /// device   the GPU of these indexes; -1: the current one
 /// Memory   n / 8 bytes on the GPU and on the host; and on the GPU 4 bytes for
 ///          every id that is selected, where these are at most 3/4 of n
@@ -32,6 +31,7 @@ namespace faiss_bits::gpu {
 ///          selector; what is_member throws; and when memory is short
 class DeviceSelector : public faiss::IDSelector {
    public:
+    /// Evaluates sel for the ids 0 .. n - 1 and waits until that is done.
     DeviceSelector(const faiss::IDSelector* sel, idx_t n, int device = -1);
 
     ~DeviceSelector() override;

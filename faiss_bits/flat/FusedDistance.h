@@ -27,10 +27,12 @@ Metric fusedMetricOf(faiss::MetricType metric, double metricArg);
 ///            problem brings its own `interrupt`; FaissException if it says so,
 ///            with the outputs undefined
 void bfKnnFused(cpu::KnnProblem<float> problem);
+/// The same in float64.
 void bfKnnFused(cpu::KnnProblem<double> problem);
 
 /// All vectors nearer than a radius: cpu::runRange, with the same manners.
 cpu::RangeResult<float> bfRangeFused(cpu::Problem<float> problem, float radius);
+/// The same in float64.
 cpu::RangeResult<double> bfRangeFused(
         cpu::Problem<double> problem,
         double radius);
@@ -38,6 +40,7 @@ cpu::RangeResult<double> bfRangeFused(
 /// What bfKnnFused would do, in one line: variant, blocks, instruction set,
 /// threads and the predicted time. Pointers are not read.
 std::string fusedPlanText(const cpu::KnnProblem<float>& problem);
+/// The same in float64.
 std::string fusedPlanText(const cpu::KnnProblem<double>& problem);
 
 } // namespace faiss_bits

@@ -43,11 +43,12 @@ class VectorFacts;
 /// classes in place of FAISS's need not change its configs.
 struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
     GpuIndexBitsFlatConfig() = default;
+    /// FAISS's options, with the defaults of ours.
     GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
             : faiss::gpu::GpuIndexFlatConfig(config) {}
 
-    bool useBFloat16 = false;
-    bool keepSearchImage = true;
+    bool useBFloat16 = false;    ///< not with useFloat16
+    bool keepSearchImage = true; ///< false: less memory, slower searches
 };
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
@@ -123,6 +124,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const faiss::IndexFlat* index,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlat(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             const faiss::IndexFlat* index,
@@ -135,6 +137,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             faiss::MetricType metric,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlat(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int dims,
@@ -201,14 +204,16 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const override;
 
 #if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
-    /// As add and search. Only NumericType::Float32 is supported.
+    /// As add. Only NumericType::Float32 is supported, here and below.
     void add_ex(idx_t n, const void* x, faiss::NumericType numericType)
             override;
+    /// As add_with_ids.
     void add_with_ids_ex(
             idx_t n,
             const void* x,
             faiss::NumericType numericType,
             const idx_t* ids) override;
+    /// As search.
     void search_ex(
             idx_t n,
             const void* x,
@@ -220,8 +225,9 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
 #endif
 
     /// What certified searches did since the index was made, or since
-    /// reset_stats(). Both wait for the index's work on the device.
+    /// reset_stats(). Waits for the index's work on the device.
     SearchStats stats() const;
+    /// stats() begins at zero again. Waits likewise.
     void reset_stats();
 
     /// Vector `key`, 0 <= key < ntotal, to out [d].
@@ -296,21 +302,25 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
 /// GpuIndexBitsFlat of METRIC_L2; distances are squared.
 class GpuIndexBitsFlatL2 : public GpuIndexBitsFlat {
    public:
+    /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.
     GpuIndexBitsFlatL2(
             faiss::gpu::GpuResourcesProvider* provider,
             const faiss::IndexFlatL2* index,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlatL2(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             const faiss::IndexFlatL2* index,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// An empty index for vectors of dims >= 1 dimensions.
     GpuIndexBitsFlatL2(
             faiss::gpu::GpuResourcesProvider* provider,
             int dims,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlatL2(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int dims,
@@ -318,27 +328,32 @@ class GpuIndexBitsFlatL2 : public GpuIndexBitsFlat {
 
     /// As GpuIndexBitsFlat; `index` must have METRIC_L2.
     void copyFrom(const faiss::IndexFlat* index);
+    /// As GpuIndexBitsFlat.
     void copyTo(faiss::IndexFlat* index) const;
 };
 
 /// GpuIndexBitsFlat of METRIC_INNER_PRODUCT; the largest products come first.
 class GpuIndexBitsFlatIP : public GpuIndexBitsFlat {
    public:
+    /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.
     GpuIndexBitsFlatIP(
             faiss::gpu::GpuResourcesProvider* provider,
             const faiss::IndexFlatIP* index,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlatIP(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             const faiss::IndexFlatIP* index,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// An empty index for vectors of dims >= 1 dimensions.
     GpuIndexBitsFlatIP(
             faiss::gpu::GpuResourcesProvider* provider,
             int dims,
             GpuIndexBitsFlatConfig config = GpuIndexBitsFlatConfig());
 
+    /// The same with resources that are shared.
     GpuIndexBitsFlatIP(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int dims,
@@ -346,6 +361,7 @@ class GpuIndexBitsFlatIP : public GpuIndexBitsFlat {
 
     /// As GpuIndexBitsFlat; `index` must have METRIC_INNER_PRODUCT.
     void copyFrom(const faiss::IndexFlat* index);
+    /// As GpuIndexBitsFlat.
     void copyTo(faiss::IndexFlat* index) const;
 };
 

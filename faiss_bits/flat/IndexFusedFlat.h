@@ -64,6 +64,7 @@ class IndexFusedFlat : public faiss::IndexFlat {
     /// What the certified searches did since the index was made, or since
     /// reset_stats(). A copy begins at zero.
     SearchStats stats() const;
+    /// stats() begins at zero again.
     void reset_stats();
 
     /// An empty index for vectors of d >= 1 dimensions.

@@ -10,8 +10,8 @@ namespace faiss_bits::gpu {
 
 /// One k-selection: the k best keys of every row of a matrix.
 struct GpuSelectParams {
-    idx_t rows = 0;
-    idx_t cols = 0;
+    idx_t rows = 0;       ///< 0 or more
+    idx_t cols = 0;       ///< keys of a row, 0 or more
     int k = 0;            ///< 1 or more; may exceed cols
     bool largest = false; ///< default: the smallest keys
     bool sorted = true;   ///< best first; false: the same k in any order
@@ -35,9 +35,8 @@ struct GpuSelectParams {
 /// Selects the k smallest (or largest) keys of every row.
 ///
 /// Result   best first; equal keys: lower column first; NaN behind every
-/// number;
-///          fewer than k columns: id -1 with the largest (for smallest) or
-///          lowest (for largest) finite value of keyType
+///          number; fewer than k columns: id -1 with the largest (for
+///          smallest) or lowest (for largest) finite value of keyType
 /// Pointers each on the host or on the device that runs, in any mix; host
 ///          rows go through the GPU in pages
 /// Stream   ordered on the resources' default stream of the device. With

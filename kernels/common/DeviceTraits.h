@@ -9,10 +9,10 @@ namespace faiss_bits {
 /// decide speed and scratch, never a result.
 struct DeviceTraits {
     int computeCapability = 90; ///< 90 = 9.0
-    int multiprocessors = 132;
-    /// Shared memory of a multiprocessor that blocks may use, and the most
-    /// that one block may ask for.
+    int multiprocessors = 132;  ///< of the whole device
+    /// Shared memory of a multiprocessor that blocks may use.
     size_t sharedBytes = 228 * 1024;
+    /// The most of it that one block may ask for.
     size_t blockSharedBytes = 227 * 1024;
     /// Operations in float32 for one in float64: 2, or 32 and 64 where float64
     /// is only there to be complete.

@@ -14,6 +14,7 @@ class Error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// A text as printf writes it; cut off after 511 characters.
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif

@@ -6,6 +6,7 @@
 /// Plain types shared by every kernel family. No CUDA and no FAISS header.
 namespace faiss_bits {
 
+/// Ids and counts, as in FAISS.
 using idx_t = int64_t;
 
 /// Scalar type of keys and vectors in memory.
@@ -36,10 +37,12 @@ constexpr bool isSimilarity(Metric metric) {
             metric == Metric::Jaccard;
 }
 
+/// Bytes of a number.
 constexpr size_t sizeOf(DataType type) {
     return type == DataType::Float32 ? 4 : 2;
 }
 
+/// Bytes of an id.
 constexpr size_t sizeOf(IdType type) {
     return type == IdType::Int32 ? 4 : 8;
 }

@@ -10,8 +10,8 @@ namespace faiss_bits {
 /// Scratch memory on the device, owned by the caller. It may hold anything on
 /// entry, and is free again in stream order.
 struct Workspace {
-    void* data = nullptr;
-    size_t bytes = 0;
+    void* data = nullptr; ///< aligned as cudaMalloc does; null if bytes is 0
+    size_t bytes = 0;     ///< those of the size query, or more
 };
 
 /// Hands out aligned slices of a workspace. With no memory behind it
@@ -19,12 +19,16 @@ struct Workspace {
 /// run of a family share one layout.
 class WorkspaceSlices {
    public:
+    /// Slices begin at multiples of it.
     static constexpr size_t kAlignment = 256;
 
     WorkspaceSlices() = default;
+    /// For a run; without an argument it measures.
     explicit WorkspaceSlices(Workspace workspace)
             : workspace_(workspace), measuring_(false) {}
 
+    /// The next `count` values; nullptr when measuring. Throws Error if the
+    /// workspace is too small.
     template <class T>
     T* take(size_t count) {
         const size_t bytes = roundUp(count * sizeof(T));
@@ -44,10 +48,12 @@ class WorkspaceSlices {
                 static_cast<uint8_t*>(workspace_.data) + begin);
     }
 
+    /// Bytes of all slices so far.
     size_t used() const {
         return used_;
     }
 
+    /// Bytes that a slice of so many takes.
     static size_t roundUp(size_t bytes) {
         return (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }

@@ -24,15 +24,16 @@ enum class Variant : uint8_t {
 };
 
 /// A name as in plans and benches: "auto", "buffered", "var1", "var5", "var6",
-/// "direct". variantOf throws Error for a name that it does not know.
+/// "direct".
 const char* nameOf(Variant variant);
+/// The reverse of nameOf. Throws Error for a name that it does not know.
 Variant variantOf(const std::string& name);
 
 /// What a caller may force; zeros and empty: the cost model's choice. Blocks
 /// are rounded up to whole tiles. A range search takes Buffered (candidates
 /// under the radius are appended) and Direct.
 struct Choice {
-    Variant variant = Variant::Auto;
+    Variant variant = Variant::Auto; ///< where to select
     int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
     int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads
     int depthBlock = 0;  ///< d_c: components packed at a time

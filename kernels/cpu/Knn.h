@@ -10,7 +10,7 @@ namespace faiss_bits::cpu {
 /// k nearest of every query.
 template <class T>
 struct KnnProblem : Problem<T> {
-    idx_t k = 0;
+    idx_t k = 0;               ///< neighbours of a query, 1 or more
     T* outDistances = nullptr; ///< [numQueries, k]
     idx_t* outIds = nullptr;   ///< [numQueries, k], -1 = none
 };
@@ -29,12 +29,11 @@ struct KnnProblem : Problem<T> {
 ///          and so is the order: the same bits for every target, variant,
 ///          batch and number of threads. docs/exact.md has the proof and what
 ///          it assumes of the C library's pow. Plain: as below
-/// Arith.   of candidates, and of Plain: products and sums in T. L2 is |q|^2 -
-/// 2<q, x> + |x|^2, never below
-///          zero, or sum((q - x)^2) where queries are few
-///          (Variant::Direct); the former is NaN (no result), the latter
-///          infinity, where |x|^2 leaves the range of T. Lengths for Cosine:
-///          their squares must not leave the range of T
+/// Arith.   of candidates, and of Plain: products and sums in T. L2 is
+///          |q|^2 - 2<q, x> + |x|^2, never below zero, or sum((q - x)^2)
+///          where queries are few (Variant::Direct); the former is NaN (no
+///          result), the latter infinity, where |x|^2 leaves the range of T.
+///          Lengths for Cosine: their squares must not leave the range of T
 /// Limits   k >= 1, below, at or above n; d >= 1; numVectors < 2^31
 /// Threads  OpenMP over blocks of queries; over vectors, with merged results,
 ///          where queries are few. Every loop asks for all `threads`, so that

@@ -18,6 +18,7 @@ struct Machine {
     int lanes = 1;               ///< floats in the vectors of tau_f
 };
 
+/// Those of this machine; measures them if that has not been done.
 const Machine& thisMachine();
 /// Has this process measured them yet?
 bool isMachineMeasured();

@@ -12,9 +12,12 @@ namespace faiss_bits::cpu {
 
 /// How one search runs.
 struct Plan {
-    Variant variant = Variant::Auto;
-    int queryBlock = 0, vectorBlock = 0, depthBlock = 0;
-    int tileQueries = 0, tileVectors = 0; ///< m_r, n_r of the micro-kernel
+    Variant variant = Variant::Auto; ///< never Auto when planned
+    int queryBlock = 0,              ///< m_c, as in Choice
+            vectorBlock = 0,         ///< n_c
+            depthBlock = 0;          ///< d_c
+    int tileQueries = 0,             ///< m_r of the micro-kernel
+            tileVectors = 0;         ///< n_r
     bool acrossVectors = false; ///< threads share the vectors, not the queries
     /// Every block of queries has its own selection, which its thread finishes:
     /// where the packed vectors are one block.
@@ -23,13 +26,13 @@ struct Plan {
     int64_t bufferCapacity = 0; ///< candidates of a query before a cut
     int64_t firstCapacity = 0;  ///< candidates before the first cut
     int64_t batchQueries =
-            0; ///< queries worked off at a time: bounds the memory
-    int threads = 1;
-    std::string target;
-    double predictedSeconds = 0;
+            0;          ///< queries worked off at a time: bounds the memory
+    int threads = 1;    ///< that the loops ask OpenMP for
+    std::string target; ///< instruction set, one of targetNames()
+    double predictedSeconds = 0; ///< by the cost model
     /// Predictions of every variant that can run, in the order of the enum.
     std::vector<std::pair<Variant, double>> predictions;
-    size_t scratchBytes = 0;
+    size_t scratchBytes = 0; ///< that the search allocates
 };
 
 /// One line: variant, blocks, target, threads and what the model predicts.

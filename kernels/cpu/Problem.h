@@ -11,12 +11,12 @@ namespace faiss_bits::cpu {
 /// What the searches of this family share: the vectors, the queries, and how.
 template <class T> // float or double
 struct Problem {
-    Metric metric = Metric::L2;
-    T metricArg = 2; ///< p of Lp, > 0; not read for other metrics
+    Metric metric = Metric::L2; ///< up to Cosine
+    T metricArg = 2;            ///< p of Lp, > 0; not read for other metrics
 
-    idx_t numQueries = 0;
+    idx_t numQueries = 0; ///< rows to search for, after queryIds
     idx_t numVectors = 0; ///< n: references searched, after vectorIds
-    int d = 0;
+    int d = 0;            ///< components of a row, 1 or more
 
     const T* queries = nullptr; ///< row-major, rows queryStride apart
     idx_t queryStride = 0;      ///< elements, >= d; 0: d

@@ -11,8 +11,8 @@ template <class T>
 struct RangeResult {
     std::vector<idx_t>
             limits; ///< [numQueries + 1]; query i: limits[i] .. limits[i + 1]
-    std::vector<T> distances;
-    std::vector<idx_t> ids; ///< ascending within a query
+    std::vector<T> distances; ///< [limits.back()]
+    std::vector<idx_t> ids;   ///< ascending within a query
 };
 
 /// All vectors with distance < radius (similarity > radius), as FAISS's

@@ -14,6 +14,7 @@ std::vector<std::string> targetNames();
 /// environment's FAISS_BITS_CPU_TARGET names, or else the best of this machine.
 /// Throws Error with the list for a name that is not on it.
 int64_t targetOf(const std::string& name);
+/// The reverse of targetOf.
 std::string nameOfTarget(int64_t target);
 
 } // namespace faiss_bits::cpu

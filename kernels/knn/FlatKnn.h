@@ -19,27 +19,28 @@ struct FlatKnnProblem {
     DataType dataType = DataType::Float32; ///< of vectors and queries
 
     idx_t numVectors = 0; ///< n
-    idx_t numQueries = 0;
+    idx_t numQueries = 0; ///< 0 or more
     /// Queries of the caller's whole batch, of which these are some; chooses
     /// the arithmetic. 0 = numQueries. A batch that is searched page by page
     /// has the same bits as in one piece, if every page says so.
     idx_t batchQueries = 0;
-    int d = 0;
-    int k = 0;
+    int d = 0; ///< dimensions, 1 or more
+    int k = 0; ///< neighbours of a query; may exceed n
 
-    const void* vectors = nullptr; ///< [n, d], or [d, n] if column-major
-    bool vectorsRowMajor = true;
-    const void* queries = nullptr; ///< [numQueries, d] or [d, numQueries]
-    bool queriesRowMajor = true;
+    const void* vectors = nullptr; ///< [n, d], on the device as all below
+    bool vectorsRowMajor = true;   ///< false: [d, n]
+    const void* queries = nullptr; ///< [numQueries, d]
+    bool queriesRowMajor = true;   ///< false: [d, numQueries]
 
     /// Squared L2 norms of the vectors, [n], sums in fp32 or better. nullptr:
     /// L2 searches that need them compute them into scratch.
     const float* vectorNorms = nullptr;
 
-    /// Metrics with RowFacts: those of the vectors (runRowFacts), [n], and what
-    /// runRowMaxima says of them, for callers that search the same vectors many
-    /// times. Either may be nullptr: computed into scratch.
+    /// Metrics with RowFacts: those of the vectors (runRowFacts), [n], for
+    /// callers that search the same vectors many times. nullptr: computed into
+    /// scratch.
     const float* vectorFacts = nullptr;
+    /// Likewise, what runRowMaxima says of them.
     const RowMaxima* rowMaxima = nullptr;
 
     /// A filter: vectors whose bit is 0 take no part. Bit i % 32 of word i / 32
@@ -53,7 +54,7 @@ struct FlatKnnProblem {
     const int32_t* allowedIds = nullptr;
     idx_t numAllowed = 0; ///< of the list; not read without it
 
-    SearchMode mode = SearchMode::Certified;
+    SearchMode mode = SearchMode::Certified; ///< what is promised
     /// Certified: the queries before they were rounded to dataType, row-major
     /// [numQueries, d]; the distances are theirs. nullptr: `queries` are exact.
     const float* exactQueries = nullptr;
@@ -65,15 +66,15 @@ struct FlatKnnProblem {
     /// (kernels/knn/fused/tensor/SearchImage.h); on the device, aligned to 16
     /// bytes. nullptr: they make it in their scratch.
     const void* searchImage = nullptr;
-    /// Certified: the numbers of queries that were repeated, and of candidates
-    /// that were scored (SearchStats), are added to these, on the device.
-    /// nullptr: not counted.
+    /// Certified: the number of queries that were repeated (SearchStats) is
+    /// added to it, on the device. nullptr: not counted.
     unsigned long long* numRepeated = nullptr;
+    /// Likewise, the number of candidates that were scored.
     unsigned long long* numRescored = nullptr;
 
     float* outDistances = nullptr; ///< [numQueries, k]
     void* outIds = nullptr;        ///< [numQueries, k] of idType
-    IdType idType = IdType::Int64;
+    IdType idType = IdType::Int64; ///< of outIds
 
     DeviceTraits device; ///< never changes the result
 };
@@ -128,9 +129,9 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          no matrix of distances: it takes up to 1 GiB for lists and a
 ///          sample, and for more than 16 queries without a searchImage
 ///          n (2.1 d + 38) bytes; for k = 1 and few vectors 2.1 d + 100 bytes
-///          for each of up to 131,072 queries; and for a list that is searched by its part
-///          of the image numAllowed (2 d + 36);
-///          for few pairs up to 64 MiB for their keys
+///          for each of up to 131,072 queries; and for a list that is searched
+///          by its part of the image numAllowed (2 d + 36); for few pairs up to
+///          64 MiB for their keys
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few pairs, and on GPUs of fast float64 one query in few dimensions:
 ///          one read of the vectors and three operations of float64 for each
@@ -157,10 +158,12 @@ void runFlatKnn(
         cublasHandle_t handle,
         cudaStream_t stream);
 
+/// Least scratch bytes of runAllDistances. Host only.
+size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem);
+
 /// All distances of [numQueries, n], in the arithmetic of runFlatKnn's large
 /// batches. outDistances is [numQueries, n]; k, outIds, idType and the filter
 /// are not read. Scratch: allDistancesWorkspaceBytes(problem).
-size_t allDistancesWorkspaceBytes(const FlatKnnProblem& problem);
 void runAllDistances(
         const FlatKnnProblem& problem,
         Workspace workspace,

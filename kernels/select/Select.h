@@ -15,15 +15,16 @@ namespace faiss_bits {
 /// Largest k of the algorithms that keep the best k in shared memory; the
 /// others take any.
 constexpr int kMaxSelectK = 2048;
-/// Most columns and rows of one call.
+/// Most columns of one call.
 constexpr idx_t kMaxSelectCols = (idx_t(1) << 32) - (idx_t(1) << 16);
+/// Most rows of one call.
 constexpr idx_t kMaxSelectRows = (idx_t(1) << 32) - 1;
 
 /// One k-selection: the k best keys of every row.
 struct SelectProblem {
-    idx_t rows = 0;
-    idx_t cols = 0;
-    int k = 0;
+    idx_t rows = 0; ///< 0 .. kMaxSelectRows
+    idx_t cols = 0; ///< 0 .. kMaxSelectCols
+    int k = 0;      ///< 1 or more; may exceed cols
 
     DataType keyType = DataType::Float32; ///< any
     bool largest = false;                 ///< default: the smallest keys
@@ -48,7 +49,7 @@ struct SelectProblem {
     const void* ids = nullptr;
     idx_t idStride = 0; ///< elements from row to row of ids; 0 = that of keys
     bool sharedIds = false; ///< ids is [cols], the same for every row
-    idx_t idOffset = 0;
+    idx_t idOffset = 0;     ///< added to the columns where ids is nullptr
     IdType idType = IdType::Int64; ///< of ids and of outIds
 
     /// Float32 keys, smallest only. The key that is compared and
@@ -64,17 +65,19 @@ struct SelectProblem {
     /// with the sign turned back, and zeros are +0.
     bool negated = false;
 
-    /// For a plan, or a size query: the pointer will be set at the run.
-    bool idsGiven = false;
-    bool colBiasGiven = false;
-    bool rowBiasGiven = false;
+    bool idsGiven = false;     ///< for a plan: ids will be set at the run
+    bool colBiasGiven = false; ///< likewise colBias
+    bool rowBiasGiven = false; ///< likewise rowBias
 
+    /// Are there ids, now or at the run?
     bool hasIds() const {
         return ids || idsGiven;
     }
+    /// Likewise colBias.
     bool hasColBias() const {
         return colBias || colBiasGiven;
     }
+    /// Likewise rowBias.
     bool hasRowBias() const {
         return rowBias || rowBiasGiven;
     }
@@ -99,6 +102,7 @@ class SelectPlan {
     SelectAlgorithm algorithm() const {
         return algorithm_;
     }
+    /// Least scratch bytes of a run.
     size_t workspaceBytes() const {
         return workspaceBytes_;
     }
@@ -148,10 +152,9 @@ SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 ///          is the lower id where ids are implicit or ascend in a row; NaN
 ///          sorts behind every number, or with dropNan is no candidate; fewer
 ///          than k candidates: the rest of the row is (+max, -1) for smallest
-///          and
-///          (-max, -1) for largest, where max is the largest finite value of
-///          keyType. Same input, same bits; with
-///          sorted = false the same k in any order
+///          and (-max, -1) for largest, where max is the largest finite value
+///          of keyType. Same input, same bits; with sorted = false the same k
+///          in any order
 /// Limits   k >= 1, 0 <= rows <= kMaxSelectRows, 0 <= cols <= kMaxSelectCols,
 ///          rowStride >= cols; any alignment that suits the type, fastest when
 ///          rows start at multiples of 16 bytes. The outputs do not
