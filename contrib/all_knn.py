@@ -148,6 +148,8 @@ def all_knn(
     I : numpy.ndarray
         Ids, shape (n, k), int64; -1 where there are fewer than k
 
+    Notes
+    -----
     Ctrl-C is heard between two leaves. Use refine() to keep what was found by
     then.
     """
@@ -204,9 +206,11 @@ class GatheredLeaves:
         self.ntotal, self.d = self.x.shape
 
     def vectors(self):
+        """The vectors, [n, d]."""
         return self.x
 
     def knn_subset(self, query_ids, reference_ids, k):
+        """As IndexFusedFlat.knn_subset, by a copy of both lists' vectors."""
         D, I = faiss.knn(
             self.x[query_ids], self.x[reference_ids], min(k, len(reference_ids))
         )

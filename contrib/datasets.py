@@ -30,6 +30,7 @@ __all__ = [
     "sift",
 ]
 
+#: What the labels 0 .. 9 stand for.
 FASHION_MNIST_LABELS = (
     "T-shirt",
     "trouser",
@@ -52,18 +53,18 @@ H5_TRUTH_NAMES = ("match", "neighbors", "indices", "groundtruth")
 class FashionMnist(NamedTuple):
     """60,000 training and 10,000 test images of 28 x 28 pixels, in rows."""
 
-    train: np.ndarray  # [60000, 784] float32, 0..255
-    train_labels: np.ndarray  # [60000] uint8, 0..9
-    test: np.ndarray  # [10000, 784] float32
-    test_labels: np.ndarray  # [10000] uint8
+    train: np.ndarray  #: [60000, 784] float32, 0..255
+    train_labels: np.ndarray  #: [60000] uint8, 0..9
+    test: np.ndarray  #: [10000, 784] float32
+    test_labels: np.ndarray  #: [10000] uint8
 
 
 class Sift(NamedTuple):
     """99,000 SIFT descriptors, 1,000 queries and their true neighbours."""
 
-    base: np.ndarray  # [99000, 128] float32, whole numbers 0..255
-    queries: np.ndarray  # [1000, 128] float32
-    truth: np.ndarray  # [1000, t] int32, ids of the t nearest (squared L2)
+    base: np.ndarray  #: [99000, 128] float32, whole numbers 0..255
+    queries: np.ndarray  #: [1000, 128] float32
+    truth: np.ndarray  #: [1000, t] int32, ids of the t nearest (squared L2)
 
 
 def _existing(path):

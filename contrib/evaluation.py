@@ -15,8 +15,8 @@ __all__ = ["Agreement", "compare_ids", "first_hit_recall", "true_distances"]
 class Agreement(NamedTuple):
     """Shares of the n x k places of two answers, 0..1."""
 
-    same: float  # the same id in the same place
-    same_or_tied: float  # or ids whose true distances are tied
+    same: float  #: the same id in the same place
+    same_or_tied: float  #: or ids whose true distances are tied
 
 
 def true_distances(queries, vectors, ids, inner_product=False):

@@ -62,6 +62,8 @@ def knn_graph(
         the rest is as FAISS has it: id -1. With `path` the memory map of
         open_graph() instead
 
+    Notes
+    -----
     Memory: the vectors, on the GPU too, with their copy of 16 bits. Cost: an
     exact search of n queries (docs/exact.md). An interrupted call leaves the
     rows of the file that it had not reached as -1.

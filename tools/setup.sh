@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fetches what the project needs and this machine lacks, and writes what it
-# found to <build>/env.sh. quickstart.sh and test.sh call it; a second run
-# takes about a second and needs no network.
+# found to <build>/env.sh. quickstart.sh, test.sh and docs.sh call it; a second
+# run takes about a second and needs no network.
 #
-#   tools/setup.sh [quickstart|test]     what for (test needs more packages)
+#   tools/setup.sh [quickstart|test|docs]    what for (test needs more packages)
 #
 # Read from the environment:
 #   FAISS_BITS_GPU           auto (default), on or off: the GPU part. auto is
@@ -42,8 +42,8 @@ done
 
 purpose=${1:-test}
 case $purpose in
-    quickstart | test) ;;
-    *) die "what for? quickstart or test, not '$purpose'" ;;
+    quickstart | test | docs) ;;
+    *) die "what for? quickstart, test or docs, not '$purpose'" ;;
 esac
 
 BITS_CMAKE_ARGS=(-G Ninja "-DPython_EXECUTABLE=$BITS_PYTHON")
@@ -57,6 +57,9 @@ install_tools() {
     if [[ $purpose == test ]]; then
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
             python3-hypothesis python3-scipy python3-venv python3-yaml ccache)
+    fi
+    if [[ $purpose != quickstart ]]; then
+        packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo)
     fi
     install_packages "${packages[@]}"
 }
@@ -132,7 +135,9 @@ main() {
     install_tools
     choose_gpu
     choose_faiss
-    fetch_data
+    if [[ $purpose != docs ]]; then
+        fetch_data
+    fi
     if [[ $purpose == test && $BITS_GPU == ON ]]; then
         fetch_wheel
     fi

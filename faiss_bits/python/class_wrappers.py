@@ -4,6 +4,7 @@ fused_wrappers.py adds what the classes of the CPU part have of their own."""
 
 import contextlib
 import functools
+import inspect
 
 import faiss
 import numpy as np
@@ -141,7 +142,10 @@ def _search_doc(the_class):
     """FAISS's text on arguments, then what the header promises."""
     promise = getattr(getattr(the_class, "search_c", None), "__doc__", "") or ""
     own = the_class.search.__doc__ or ""
-    return own if promise.strip() in own else f"{own}\n\n{promise}"
+    if promise.strip() in own:
+        return own
+    own, promise = inspect.cleandoc(own), inspect.cleandoc(promise)
+    return f"{own}\n\nNotes\n-----\n{promise}\n"
 
 
 def _either(numpy_method, torch_method):

@@ -187,6 +187,8 @@ def knn(
     ValueError, TypeError
         An argument is wrong, or is none that the wanted backend takes
 
+    Notes
+    -----
     Equal distances come lower id first; a vector at a distance of NaN is no
     result. On the GPU work on torch tensors is ordered on torch's current
     stream: nothing waits.
@@ -352,6 +354,8 @@ def select_k(
         Their ids, shape (rows, k), of the type of `ids`, else int64; -1 where
         a row is short
 
+    Notes
+    -----
     Equal keys come lower column first, NaN comes last. There are no kernels of
     it for the CPU: without a GPU it raises RuntimeError.
     """

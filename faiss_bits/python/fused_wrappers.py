@@ -81,11 +81,21 @@ def wrap_fused_index(the_class):
     """IndexFusedFlat with numpy arrays and, for what FAISS's flat indexes take
     them for, torch tensors on the CPU."""
     wrap_index(the_class)
+    the_class.__init__.__doc__ = _CONSTRUCTOR_DOC
     the_class.knn_subset_c = the_class.knn_subset
     the_class.knn_subset = _knn_subset
     the_class.search_mode = by_name(the_class.search_mode)
     the_class.__getstate__ = _getstate
     the_class.__setstate__ = _setstate
+
+
+_CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
+        An empty index for vectors of d >= 1 dimensions.
+    IndexFusedFlat(index)
+        The vectors and the metric of another flat index, copied.
+
+    metricArg  p of METRIC_Lp, above 0
+    """
 
 
 def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):
