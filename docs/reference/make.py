@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
+_ENTRY = re.compile(r"^```\{doxygenfile\} (\S+)$", re.M)
 
 
 def headers(root):
@@ -24,7 +25,7 @@ def headers(root):
     return [
         name
         for page in pages
-        for name in re.findall(r"^```\{doxygenfile\} (\S+)$", page.read_text(), re.M)
+        for name in _ENTRY.findall(page.read_text())
     ]
 
 
@@ -65,8 +66,11 @@ def run_sphinx(root, out, xml, builder):
     """OUT/<builder>. Everything is read anew: Sphinx does not know when a
     docstring or a header has changed."""
     subprocess.run(
-        [sys.executable, "-m", "sphinx", "-b", builder, "-c", _HERE,
-         "-d", out / "doctrees", "-E", "-W", "--keep-going", "-q", root, out / builder],
+        [
+            *(sys.executable, "-m", "sphinx", "-E", "-W", "--keep-going", "-q"),
+            *("-b", builder, "-c", _HERE, "-d", out / "doctrees"),
+            *(root, out / builder),
+        ],
         env={**os.environ, "FAISS_BITS_DOXYGEN_XML": str(xml)},
         cwd=out,  # not where the folder faiss_bits is
         check=True,
@@ -76,9 +80,10 @@ def run_sphinx(root, out, xml, builder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=lambda text: Path(text).resolve())
-    parser.add_argument("--root", type=lambda text: Path(text).resolve(), default=_HERE.parents[1])
+    parser.add_argument("--root", type=Path, default=_HERE.parents[1])
     parser.add_argument("--linkcheck", action="store_true")
     args = parser.parse_args()
+    args.root = args.root.resolve()
     try:
         xml = run_doxygen(args.root, args.out)
         run_sphinx(args.root, args.out, xml, "html")

@@ -168,7 +168,8 @@ def test_every_link_of_the_site_leads_somewhere(site):
             checked += 1
             path = page
             if url.path:
-                path = Path(os.path.normpath(page.parent / urllib.parse.unquote(url.path)))
+                name = urllib.parse.unquote(url.path)
+                path = Path(os.path.normpath(page.parent / name))
             anchor = urllib.parse.unquote(url.fragment)
             if not path.is_file() or (
                 anchor and path in pages and anchor not in pages[path].anchors
@@ -186,9 +187,12 @@ def test_comments_name_files_that_exist():
         *(ROOT / "contrib").glob("*.py"),
     ]
     pattern = re.compile(
-        r"\b((?:benchs|docs|faiss_bits|kernels|research|tools)/[\w/.-]*\w\.(?:cuh|h|inc|json|md|py|sh)\b)"
+        r"\b(?:benchs|docs|faiss_bits|kernels|research|tools)/[\w/.-]*"
+        r"\w\.(?:cuh|h|inc|json|md|py|sh)\b"
     )
-    named = [(path, name) for path in sources for name in pattern.findall(path.read_text())]
+    named = [
+        (path, name) for path in sources for name in pattern.findall(path.read_text())
+    ]
     assert len(named) > 100
     wrong = [
         f"{path.relative_to(ROOT)}: {name}"
@@ -228,9 +232,22 @@ def documented(the_class):
 GOOD = {
     "README.md": "# Read me\n\n[A page](docs/page.md#one-part), [a folder](docs/).\n",
     "docs/page.md": "# Page\n\n## One part\n\nText.\n",
-    "docs/reference/index.md": "# Reference\n\n```{toctree}\n../../README\n../page\ncpp/all\npython\n```\n",
+    "docs/reference/index.md": """# Reference
+
+```{toctree}
+../../README
+../page
+cpp/all
+python
+```
+""",
     "docs/reference/cpp/all.md": "# All\n\n```{doxygenfile} kernels/Some.h\n```\n",
-    "docs/reference/python.md": "# Python\n\n```{eval-rst}\n.. automodule:: reference_example\n```\n",
+    "docs/reference/python.md": """# Python
+
+```{eval-rst}
+.. automodule:: reference_example
+```
+""",
     "docs/reference/namespaces.dox": "/// @namespace some\n/// Some.\n",
     "kernels/Some.h": """#pragma once
 namespace some {
@@ -246,10 +263,22 @@ struct Wrapped; ///< One.
 
 } // namespace some
 """,
-    "reference_example.py": '"""Example."""\n\n\ndef f(x):\n    """Returns x.\n\n'
-    "    Parameters\n    ----------\n    x : int\n        Any\n"
-    '    """\n    return x\n',
+    "reference_example.py": '''"""Example."""
+
+
+def f(x):
+    """Returns x.
+
+    Parameters
+    ----------
+    x : int
+        Any
+    """
+    return x
+''',
 }
+HEADER, MODULE = "kernels/Some.h", "reference_example.py"
+PYTHON = "docs/reference/python.md"
 
 # file, what is in it, what is there instead, what is said of it
 MISTAKES = {
@@ -258,19 +287,24 @@ MISTAKES = {
     "link to a folder": ("README.md", "(docs/)", "(none/)", "none/"),
     "picture": ("README.md", "[A page](docs/page.md#one-part)", "![](no.png)", "no.png"),
     "page nobody links to": ("docs/reference/index.md", "../page\n", "", "toctree"),
-    "header that is gone": ("docs/reference/cpp/all.md", "Some.h", "None.h", "None.h"),
-    "name of an argument": ("kernels/Some.h", "right   [n]", "write   [n]", "write"),
-    "command in a comment": ("kernels/Some.h", "/// Adds.", "/// @param none .", "none"),
-    "function without a comment": ("kernels/Some.h", "struct Wrapped; ///< One.", "int g();", "g()"),
+    "reference in a page": (PYTHON, ".. auto", ":py:func:`none`\n\n.. auto", "none"),
+    "header that is gone": (
+        "docs/reference/cpp/all.md", "Some.h", "None.h", "kernels/None.h"
+    ),
+    "argument in a table": (HEADER, "right   [n]", "write   [n]", "'write'"),
+    "argument in a command": (HEADER, "/// Adds.", "/// @param none .", "'none'"),
+    "function without a comment": (
+        HEADER, "struct Wrapped; ///< One.", "int g();", "Member g() (function)"
+    ),
     "field without a comment": (
-        "kernels/Some.h", "Wrapped; ///< One.", "Wrapped { int x; }; ///< One.", "Member x",
+        HEADER, "Wrapped; ///< One.", "Wrapped { int x; }; ///< One.", "Member x"
     ),
-    "name in a comment": ("kernels/Some.h", "/// Adds.", "/// Adds. @ref none", "none"),
-    "docstring": ("reference_example.py", "def f(x)", "def g():\n    pass\n\n\ndef f(x)", "g has no docstring"),
+    "function without a docstring": (
+        MODULE, "def f(x)", "def g():\n    pass\n\n\ndef f(x)", "g has no docstring"
+    ),
     "text among arguments": (
-        "reference_example.py", "        Any\n", "        Any\n\n    Any other text.\n", "no entry of Parameters",
+        MODULE, "    Any\n", "    Any\n\n    More text.\n", "no entry of Parameters"
     ),
-    "reference in a page": ("docs/reference/python.md", ".. auto", ":py:func:`none`\n\n.. auto", "none"),
 }
 
 
