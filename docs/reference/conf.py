@@ -18,6 +18,7 @@ project = "faiss_bits"
 html_title = "faiss_bits"
 root_doc = "docs/reference/index"
 include_patterns = ["*.md", "docs/**.md", "benchs/README.md", "research/README.md"]
+exclude_patterns = ["build*", "out", "dist", ".*"]  # not searched at all
 extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 # ---- links ------------------------------------------------------------------
