@@ -10,7 +10,7 @@ namespace faiss_bits {
 /// Scratch memory on the device, owned by the caller. It may hold anything on
 /// entry, and is free again in stream order.
 struct Workspace {
-    void* data = nullptr; ///< aligned as cudaMalloc does; null if bytes is 0
+    void* data = nullptr; ///< on the device, aligned as by cudaMalloc
     size_t bytes = 0;     ///< those of the size query, or more
 };
 
