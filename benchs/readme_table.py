@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the speed section of README.md from measured results.
+"""Writes the tables of README.md from measured results.
 
     benchs/readme_table.py benchs/results/h200 [--readme README.md]
 
-Reads select.json and flat.json of that folder, and flat_few_vectors.json and
-kmeans.json where they are there, and replaces what stands between the two
-`speed:` marks. No figure of that section is typed by hand.
+Reads the results of that folder, and replaces what stands between the marks:
+`first:`, the first screen, from flat_rivals.json and dropin_searches.json, and
+`speed:`, from select.json and flat.json, and flat_few_vectors.json and kmeans.json
+where they are there. No figure of these parts is typed by hand.
 """
 
 import argparse
@@ -15,8 +16,15 @@ import result_file
 
 #: Vectors of the table of flat search.
 MANY = 1 << 20
-BEGIN = "<!-- speed: begin"
-END = "<!-- speed: end -->"
+#: Of the first screen: methods of flat_rivals.json with a column of their own,
+#: and those of which the fastest is named.
+COLUMNS = {"faiss_flat": "FAISS {faiss}", "cuvs": "cuVS {cuvs}"}
+OTHERS = {
+    "torch_fp32": "torch",
+    "torch_tf32": "torch TF32",
+    "flashlib_fp32": "FlashLib",
+    "flashlib_bf16": "FlashLib bf16",
+}
 
 
 def load(path):
@@ -118,6 +126,54 @@ def flat_lines(rows):
             yield f"| {d} | {q} | " + " | ".join(columns) + " |"
 
 
+def faster(theirs, ours):
+    return f"{theirs:.3g} ms, **{theirs / ours:.1f}**"
+
+
+def first_section(folder):
+    """The table of the first screen."""
+    meta, rows = load(folder / "flat_rivals.json")
+    dropin = result_file.load(folder / "dropin_searches.json")
+    versions = {name: str(value).split("+")[0] for name, value in meta.items()}
+    heads = [text.format_map(versions) for text in COLUMNS.values()]
+    heads += [
+        f"the fastest of torch {versions['torch']} and FlashLib {versions['flashlib']}",
+        f"FAISS {dropin['meta']['faiss']} on NumPy arrays, alone and with our drop-in library",
+    ]
+    yield (f"Exact search of {MANY:,} vectors, d = 128, by L2 in float32 on an "
+           f"{meta['gpu']}: times of a call, and in bold how many times as long "
+           "as ours.")
+    yield ""
+    yield "| queries | k | faiss_bits | " + " | ".join(heads) + " |"
+    yield "|---|---|---|" + "---|" * len(heads)
+    shape = {"metric": "L2", "dtype": "float32", "n": MANY, "d": 128}
+    cells = {
+        (dict(key)["q"], dict(key)["k"]): {name: r["ms"] for name, r in ms.items()}
+        for key, ms in rows.items()
+        if shape.items() <= dict(key).items()
+    }
+    with_dropin = {
+        (row["q"], row["k"]): f"{row['ms_stock']:.3g} ms, {row['ms_dropin']:.3g} "
+        f"ms, **{row['ms_stock'] / row['ms_dropin']:.1f}**"
+        for row in dropin["rows"]
+        if (row["index"], row["n"], row["d"]) == ("flat_l2", MANY, 128)
+    }
+    for q in (1, 1024, 10240):
+        for k in (10, 100):
+            ms = cells[q, k]
+            ours = ms["faiss_bits"]
+            best = min(OTHERS, key=ms.get)
+            columns = [faster(ms[name], ours) for name in COLUMNS]
+            columns.append(f"{OTHERS[best]}, {faster(ms[best], ours)}")
+            columns.append(with_dropin[q, k])
+            yield f"| {q:,} | {k} | {ours:.3g} ms | " + " | ".join(columns) + " |"
+    yield ""
+    yield (f"Uniform vectors on the device, in one run ({when(meta)}); the last "
+           f"column is of another run, of the official wheel and whole calls, "
+           f"copies included ({when(dropin['meta'])}). TF32 and bf16 round, so their "
+           "neighbours need not be the nearest. [More figures](#how-fast), [slow cases](#limits).")
+
+
 def nearest_lines(rows):
     """Markdown rows: many queries for the nearest of few vectors."""
     cells = {}
@@ -211,18 +267,26 @@ def section(folder):
     return "\n".join(lines)
 
 
+def replaced(text, name, content):
+    """The text with that content between its two marks."""
+    head, rest = text.split(f"<!-- {name}: begin", 1)
+    mark, rest = rest.split("\n", 1)
+    end = f"<!-- {name}: end -->"
+    tail = rest.split(end, 1)[1]
+    return (
+        f"{head}<!-- {name}: begin{mark}\n\n{content}\n\n{end}{tail}"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--readme", type=Path, default=Path("README.md"))
     args = parser.parse_args()
     text = args.readme.read_text()
-    head, rest = text.split(BEGIN, 1)
-    mark, rest = rest.split("\n", 1)
-    tail = rest.split(END, 1)[1]
-    args.readme.write_text(
-        f"{head}{BEGIN}{mark}\n\n{section(args.folder)}\n\n{END}{tail}"
-    )
+    text = replaced(text, "first", "\n".join(first_section(args.folder)))
+    text = replaced(text, "speed", section(args.folder))
+    args.readme.write_text(text)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 #                                default: its tag of the public repository
 #      Both may be variables of the environment.
 # out  FAISS_BITS_PYTHON_FAISS_{FOLDER,DISTRIBUTION,VERSION,LIBRARY,OPENMP,
-#      SWIG_RUNTIME,HAS_GPU}      as tools/pip/python_faiss.py says; all empty
+#      SWIG_RUNTIME,HAS_GPU,CUDA} as tools/pip/python_faiss.py says; all empty
 #                                where there is none
 #      faiss_bits_use_wheel()    makes target faiss from them
 
@@ -21,7 +21,7 @@ foreach(name FAISS_PACKAGE FAISS_HEADERS)
 endforeach()
 
 set(faiss_bits_package_fields
-  FOLDER DISTRIBUTION VERSION LIBRARY OPENMP SWIG_RUNTIME HAS_GPU)
+  FOLDER DISTRIBUTION VERSION LIBRARY OPENMP SWIG_RUNTIME HAS_GPU CUDA)
 foreach(field IN LISTS faiss_bits_package_fields)
   set(FAISS_BITS_PYTHON_FAISS_${field} "")
 endforeach()

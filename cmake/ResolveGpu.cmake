@@ -1,6 +1,7 @@
 # Decides whether the GPU part is built.
 #
-# in   FAISS_BITS_GPU, FAISS_BITS_CUDA_COMPILER, FAISS_BITS_FAISS_HAS_GPU
+# in   FAISS_BITS_GPU, FAISS_BITS_CUDA_COMPILER, FAISS_BITS_FAISS_HAS_GPU,
+#      FAISS_BITS_PYTHON_FAISS_CUDA (PythonFaiss.cmake)
 # out  FAISS_BITS_ENABLE_GPU (ON or OFF)
 
 set(faiss_bits_missing "")
@@ -11,6 +12,13 @@ endif()
 if(NOT FAISS_BITS_FAISS_HAS_GPU)
   list(APPEND faiss_bits_missing
     "a FAISS with GPU support (${faiss_bits_faiss_origin} has none)")
+endif()
+if(FAISS_BITS_CUDA_COMPILER AND FAISS_BITS_PYTHON_FAISS_CUDA AND NOT
+    FAISS_BITS_PYTHON_FAISS_CUDA EQUAL CUDAToolkit_VERSION_MAJOR)
+  # Its handles of cuBLAS and its streams go to our calls.
+  list(APPEND faiss_bits_missing "CUDA ${FAISS_BITS_PYTHON_FAISS_CUDA}, which the \
+wheel ${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION} is linked with \
+(${CMAKE_CUDA_COMPILER} is ${CUDAToolkit_VERSION})")
 endif()
 list(JOIN faiss_bits_missing " and " faiss_bits_missing)
 

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = " ".join((ROOT / "README.md").read_text().split())
@@ -92,3 +94,18 @@ def test_cpu_cells_on_sixteen_cores():
         f"{1 / ratio:.2f} times as long as the wheel in one (n = 100,000, "
         "d = 16, one query, k = 100)"
     ) in README
+
+
+def test_tables_are_written_by_the_script(tmp_path):
+    copy = tmp_path / "README.md"
+    text = (ROOT / "README.md").read_text()
+    copy.write_text(text)
+    script = ROOT / "benchs" / "readme_table.py"
+    for name in ("first", "speed"):
+        begin = text.index(f"<!-- {name}: begin")
+        end = text.index(f"<!-- {name}: end -->")
+        assert "ms, **" in text[begin:end], name
+    subprocess.run(
+        [sys.executable, script, RESULTS / "h200", "--readme", copy], check=True
+    )
+    assert copy.read_text() == text

@@ -27,7 +27,8 @@ def make_package(site, wheel="", version="1.15.1", runtime=5, gpu=False, openmp=
         b"\0\1swig_runtime_data%d\0" % runtime
     )
     if wheel:
-        (package / "libfaiss.so").write_bytes(b"")
+        needed = b"\0libcudart.so.12\0" if gpu else b"\0libgomp.so.1\0"
+        (package / "libfaiss.so").write_bytes(needed)
         notes = site / f"{wheel.replace('-', '_')}-{version}.dist-info"
         notes.mkdir()
         (notes / "RECORD").write_text("faiss/__init__.py,sha256=x,0\n")
@@ -55,6 +56,7 @@ def test_a_wheel(tmp_path, wheel, gpu):
     assert found.library == str(package / "libfaiss.so")
     assert found.openmp.endswith(".libs/libgomp-0.so.1")
     assert (found.swig_runtime, found.has_gpu) == ("5", gpu)
+    assert found.cuda == ("12" if gpu else "")
 
 
 def test_two_openmp_runtimes_are_not_chosen_from(tmp_path):

@@ -36,6 +36,8 @@ class PythonFaiss:
     swig_runtime  which table of types SWIG gave its module, such as "4";
                   modules share types only within one
     has_gpu
+    cuda          major version of the CUDA runtime that the library is linked
+                  with, such as "12", or ""
     """
 
     folder: str
@@ -45,6 +47,7 @@ class PythonFaiss:
     openmp: str
     swig_runtime: str
     has_gpu: bool
+    cuda: str
 
     @property
     def is_wheel(self):
@@ -81,6 +84,7 @@ def find(environ=os.environ, python=sys.executable):
         openmp=_openmp(folder) if is_wheel else "",
         swig_runtime=_swig_runtime(folder),
         has_gpu=_has_gpu(folder),
+        cuda=_number_in(library, rb"libcudart\.so\.(\d+)") if is_wheel else "",
     )
 
 
@@ -124,10 +128,15 @@ def _openmp(folder):
 
 def _swig_runtime(folder):
     for module in sorted(folder.glob("_swigfaiss*.so")):
-        found = re.search(rb"swig_runtime_data(\d+)", module.read_bytes())
+        found = _number_in(module, rb"swig_runtime_data(\d+)")
         if found:
-            return found.group(1).decode()
+            return found
     return ""
+
+
+def _number_in(path, pattern):
+    found = re.search(pattern, path.read_bytes())
+    return found.group(1).decode() if found else ""
 
 
 def _has_gpu(folder):
