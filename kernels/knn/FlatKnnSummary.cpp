@@ -1,0 +1,45 @@
+#include "kernels/knn/FlatKnnSummary.h"
+
+#include "kernels/knn/FlatKnnCost.h"
+
+namespace faiss_bits {
+
+FlatKnnSummary summaryOf(
+        const FlatKnnPlan& plan,
+        const FlatKnnProblem& problem,
+        const DeviceSpeed& speed) {
+    FlatKnnSummary summary;
+    summary.scratchBytes = plan.bytes;
+    summary.microseconds = flatKnnMicroseconds(plan, problem, speed);
+    summary.details = plan.toString();
+    summary.tileVectors = problem.numVectors;
+    if (plan.direct) {
+        summary.method = "direct";
+        summary.tileQueries = problem.numQueries;
+        summary.candidates =
+                problem.allowedIds ? problem.numAllowed : problem.numVectors;
+    } else if (plan.allPairs) {
+        summary.method = "all_pairs";
+        summary.tileQueries = plan.allPairs->tileQueries;
+        summary.candidates = problem.numVectors;
+        summary.selection = plan.allPairs->selection.toString();
+    } else if (plan.nearest) {
+        summary.method = "nearest";
+        summary.tileQueries = plan.nearest->tileQueries;
+    } else if (plan.fused) {
+        summary.method = std::string("fused_") + plan.fused->method->name;
+        summary.tileQueries = plan.fused->tileQueries;
+        summary.candidates = plan.fused->capacity;
+    } else if (plan.method) {
+        summary.method = plan.method->name;
+        summary.tileQueries = plan.tileQueries;
+        summary.tileVectors = plan.tileVectors;
+        summary.candidates = plan.certified ? plan.places : 0;
+        summary.selection = plan.selections.front().plan.toString();
+    } else {
+        summary.tileVectors = 0;
+    }
+    return summary;
+}
+
+} // namespace faiss_bits

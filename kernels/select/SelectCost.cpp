@@ -1,0 +1,156 @@
+#include "kernels/select/SelectCost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/threshold/ThresholdPlan.h"
+
+namespace faiss_bits {
+
+namespace {
+
+// The constants below are microseconds on an H200, fitted to the median times
+// of select.json, select_orders.json and select_sweep.json in
+// benchs/results/h200, and to those of the paper's algorithms in papers.json.
+
+/// What every term is made of.
+struct Shape {
+    double rows = 0;
+    double cols = 0;
+    double k = 0; // that there are keys for
+    bool isAligned = true;
+    double read = 0; // microseconds of all keys
+    double arithmetic = 1;
+
+    Shape(const SelectProblem& p, const DeviceSpeed& speed)
+            : rows(double(p.rows)),
+              cols(double(p.cols)),
+              k(double(std::min<idx_t>(p.k, std::max<idx_t>(p.cols, 1)))),
+              arithmetic(speed.arithmetic) {
+        const double size = double(sizeOf(p.keyType));
+        const idx_t stride = p.rowStride ? p.rowStride : p.cols;
+        // Other rows are loaded key by key.
+        isAligned = p.rows == 1 || stride * idx_t(size) % 16 == 0;
+        read = readMicroseconds(rows * cols * size, speed);
+    }
+};
+
+/// One block a row, all in one kernel.
+double wholeRows(const Shape& s, const ThresholdPlan& plan, double survivors) {
+    const int blocks = 1024 / plan.policy.threads;
+    const double rounds = std::max(1.0, s.rows / (132 * s.arithmetic * blocks));
+    const double sorts = s.rows * (4.7e-6 * survivors + 5.1e-6 * s.k);
+    return (plan.samplePlaces > 0 ? 10.7 : 4.9) +
+            (s.isAligned ? 0.99 : 1.85) * s.read +
+            rounds * (5.9 + 4.4e-3 * s.k) + sorts / s.arithmetic;
+}
+
+/// Several blocks a row, and one that sorts up to 2048 in shared memory.
+double splitRows(const Shape& s, double survivors) {
+    return 22.6 + (s.isAligned ? 0.99 : 1.68) * s.read +
+            66e-6 * s.rows * survivors / s.arithmetic;
+}
+
+/// The same with survivors that are sorted in memory.
+double splitRowsSortedInMemory(const Shape& s, double survivors) {
+    const double work = 5.1 * std::log2(s.k / 2048 + 1) +
+            30.5e-6 * s.rows * survivors + 10.3e-6 * s.rows * s.k +
+            15.4e-3 * std::sqrt(s.rows * survivors);
+    return 26 + (s.isAligned ? 1.36 : 2.55) * s.read + work / s.arithmetic;
+}
+
+double sampleThreshold(const SelectProblem& p, const Shape& s) {
+    const ThresholdPlan plan = planThreshold(p);
+    // `expected` is a quarter more.
+    const double survivors = std::min(plan.expected / 1.25, s.cols);
+    if (plan.fused) {
+        return wholeRows(s, plan, survivors);
+    }
+    return plan.policy.room > 0 ? splitRows(s, survivors)
+                                : splitRowsSortedInMemory(s, survivors);
+}
+
+double bits(const SelectProblem& p, const Shape& s) {
+    return 6.2 + 7.6 * std::min(1, planBits(p).numPasses - 1) +
+            (s.isAligned ? 1.01 : 1.49) * s.read +
+            2.1 * std::log2(s.k + 1) / s.arithmetic;
+}
+
+struct ShortRowsPolicy {
+    int lanes;
+    int items;
+    int sorted;
+    int mostCols;
+    int mostK;
+};
+
+constexpr ShortRowsPolicy kShortRows[] = {
+#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
+    {lanes, items, sorted, mostCols, mostK},
+#include "kernels/select/short_rows/Policies.inc"
+#undef BITS_SHORT_ROWS
+};
+
+/// Keys in registers: loads, a bisection, a sort of what is left.
+double shortRows(const SelectProblem& p, const Shape& s) {
+    const auto takes = [&](const ShortRowsPolicy& one) {
+        return p.cols <= one.mostCols && p.k <= one.mostK &&
+                (one.sorted == one.items || p.k <= p.cols);
+    };
+    const ShortRowsPolicy& policy = *std::find_if(
+            std::begin(kShortRows), std::end(kShortRows) - 1, takes);
+    const double step = double(policy.lanes) * policy.items;
+    const double steps = std::ceil(std::max(1.0, s.cols) / step);
+    const double sorted = double(policy.lanes) * policy.sorted;
+    const double levels = std::log2(std::max(2.0, sorted));
+    double row = 3.3e-6 * policy.lanes + 5.3e-6 * s.k;
+    if (p.k == 1) {
+        row += 0.61e-6 * steps * step;
+    } else {
+        row += (sizeOf(p.keyType) == 2 ? 1.61e-6 : 1.4e-6) * steps * step +
+                0.114e-6 * sorted * levels * levels;
+    }
+    return 8.5 + 0.26 * steps + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
+/// Several passes, or a sort of all.
+double severalPasses(
+        const SelectPlan& plan,
+        const SelectProblem& p,
+        const Shape& s) {
+    const bool isSort = plan.algorithm() == SelectAlgorithm::Sort;
+    const bool sortsAll = isSort || p.k >= p.cols;
+    const double keys = s.rows * s.cols;
+    const double work = (isSort             ? 42e-6
+                                 : sortsAll ? 0
+                                            : 8.9e-6) *
+                    keys +
+            (p.sorted ? 58e-6 : 0) * s.rows * s.k +
+            (s.cols < 1e5 ? 2.8e-3 * s.cols : 0);
+    return 34 + std::max(s.read, work / s.arithmetic);
+}
+
+} // namespace
+
+double selectMicroseconds(
+        const SelectPlan& plan,
+        const SelectProblem& shape,
+        const DeviceSpeed& speed) {
+    if (shape.rows == 0) {
+        return 0;
+    }
+    const Shape s(shape, speed);
+    switch (plan.algorithm()) {
+        case SelectAlgorithm::ShortRows:
+            return shortRows(shape, s);
+        case SelectAlgorithm::Bits:
+            return bits(shape, s);
+        case SelectAlgorithm::SampleThreshold:
+            return sampleThreshold(shape, s);
+        default:
+            return severalPasses(plan, shape, s);
+    }
+}
+
+} // namespace faiss_bits
