@@ -97,14 +97,24 @@ float requireMetricArg(Metric metric, const char* name, float value) {
     return value;
 }
 
-size_t scratchBudget(const GpuContext& context) {
-    const size_t left =
-            context.resources->getTempMemoryAvailable(context.device);
+ExpectedMemory::ExpectedMemory(const GpuContext& context)
+        : left_(context.resources->getTempMemoryAvailable(context.device)) {}
+
+void ExpectedMemory::take(size_t bytes) {
+    const size_t rounded = WorkspaceSlices::roundUp(bytes);
+    left_ -= rounded <= left_ ? rounded : 0;
+}
+
+size_t ExpectedMemory::scratchBudget() const {
     // FAISS rounds every request up to this: a request for all that is left
     // would otherwise miss the stack and go to cudaMalloc, which waits.
     const size_t fits =
-            left / WorkspaceSlices::kAlignment * WorkspaceSlices::kAlignment;
+            left_ / WorkspaceSlices::kAlignment * WorkspaceSlices::kAlignment;
     return std::max(fits, kLeastScratch);
+}
+
+size_t scratchBudget(const GpuContext& context) {
+    return ExpectedMemory(context).scratchBudget();
 }
 
 faiss::gpu::GpuMemoryReservation allocTemporary(

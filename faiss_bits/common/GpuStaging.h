@@ -41,6 +41,25 @@ struct GpuContext {
     cudaStream_t stream = nullptr;
 };
 
+/// What a call will find of the resources' temporary memory, after what it will
+/// take before: for plans. Takes nothing.
+class ExpectedMemory {
+   public:
+    explicit ExpectedMemory(size_t left) : left_(left) {}
+
+    /// Of what is there now.
+    explicit ExpectedMemory(const GpuContext& context);
+
+    /// As allocTemporary: what does not fit comes from elsewhere.
+    void take(size_t bytes);
+
+    /// scratchBudget, then.
+    size_t scratchBudget() const;
+
+   private:
+    size_t left_;
+};
+
 /// Scratch that a kernel may use: what is left of the resources' temporary
 /// memory, and at least 32 MiB, which then come from cudaMalloc: that and its
 /// release wait for the device.

@@ -106,11 +106,28 @@ int PagedCall::output(
     return number;
 }
 
-void PagedCall::run(const PageLimits& limits, const Compute& compute) {
+void PagedCall::expect_(Place place, size_t rowBytes, bool isOutput) {
+    static char nowhere; // not null, and never read
+    Array array;
+    array.data = &nowhere;
+    array.rowBytes = rowBytes;
+    array.isOutput = isOutput;
+    array.onHost = place.onHost;
+    array.pageable = place.pageable;
+    arrays_.push_back(array);
+    isExpected_ = true;
+}
+
+void PagedCall::expectInput(Place place, size_t rowBytes) {
+    expect_(place, rowBytes, false);
+}
+
+void PagedCall::expectOutput(Place place, size_t rowBytes) {
+    expect_(place, rowBytes, true);
+}
+
+const PagePlan& PagedCall::plan(const PageLimits& limits) {
     rows_ = limits.rows;
-    if (rows_ == 0) {
-        return;
-    }
     PageMemory memory;
     PageLimits all = limits;
     for (const Array& array : arrays_) {
@@ -124,14 +141,30 @@ void PagedCall::run(const PageLimits& limits, const Compute& compute) {
             memory.pinnedBytesPerRow += array.rowBytes;
         }
     }
-    memory.pinnedBytes = context_.resources->getPinnedMemory().second;
+    if (context_.resources) {
+        memory.pinnedBytes = context_.resources->getPinnedMemory().second;
+    }
     plan_ = planPages(all, memory);
     for (Array& array : arrays_) {
         array.staged = array.onHost || !array.data ||
                 (array.elementBytes && plan_.pages > 1);
     }
+    return plan_;
+}
+
+void PagedCall::run(const PageLimits& limits, const Compute& compute) {
+    FAISS_THROW_IF_NOT_MSG(
+            !isExpected_, "arrays that are not there yet cannot be used");
+    if (limits.rows == 0) {
+        return;
+    }
+    plan(limits);
     allocate_();
-    if (!memory.hostArrays) {
+    const bool hostArrays =
+            std::any_of(arrays_.begin(), arrays_.end(), [](const Array& array) {
+                return array.onHost;
+            });
+    if (!hostArrays) {
         runOnDevice_(compute);
     } else if (plan_.pages == 1) {
         runOnePage_(compute);
@@ -146,20 +179,26 @@ bool PagedCall::anyReturns_() const {
     });
 }
 
-/// All staging in one piece, as FAISS's allocator is a stack.
-void PagedCall::allocate_() {
-    const auto bytesOf = [&](const Array& array) {
-        return WorkspaceSlices::roundUp(
-                size_t(plan_.rowsPerPage) * array.rowBytes);
-    };
+size_t PagedCall::bytesOf_(const Array& array) const {
+    return WorkspaceSlices::roundUp(size_t(plan_.rowsPerPage) * array.rowBytes);
+}
+
+int PagedCall::slotsOf_(const Array& array) const {
     // What is thrown away needs no second place.
-    const auto slotsOf = [&](const Array& array) {
-        return plan_.pages > 1 && array.data ? 2 : 1;
-    };
+    return plan_.pages > 1 && array.data ? 2 : 1;
+}
+
+size_t PagedCall::stagingBytes() const {
     size_t bytes = 0;
     for (const Array& array : arrays_) {
-        bytes += array.staged ? slotsOf(array) * bytesOf(array) : 0;
+        bytes += array.staged ? slotsOf_(array) * bytesOf_(array) : 0;
     }
+    return bytes;
+}
+
+/// All staging in one piece, as FAISS's allocator is a stack.
+void PagedCall::allocate_() {
+    const size_t bytes = stagingBytes();
     if (bytes == 0) {
         return;
     }
@@ -168,8 +207,8 @@ void PagedCall::allocate_() {
     for (Array& array : arrays_) {
         if (array.staged) {
             array.device[0] = next;
-            array.device[1] = next + (slotsOf(array) - 1) * bytesOf(array);
-            next += slotsOf(array) * bytesOf(array);
+            array.device[1] = next + (slotsOf_(array) - 1) * bytesOf_(array);
+            next += slotsOf_(array) * bytesOf_(array);
         }
     }
 }

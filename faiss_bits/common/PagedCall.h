@@ -75,6 +75,23 @@ class PagedCall {
             size_t rowBytes,
             bool ignored = false);
 
+    /// Rows that are not there yet, of an input or an output that will lie at
+    /// `place`: for plan() alone.
+    void expectInput(Place place, size_t rowBytes);
+    void expectOutput(Place place, size_t rowBytes);
+
+    /// How run() cuts the call; it takes no memory. The resources may be null:
+    /// there is no pinned memory then.
+    const PagePlan& plan(const PageLimits& limits);
+
+    /// That of run(), from its first page on.
+    const PagePlan& plan() const {
+        return plan_;
+    }
+
+    /// Temporary memory that run() takes, after plan().
+    size_t stagingBytes() const;
+
     bool isOnHost(int array) const {
         return arrays_[array].onHost;
     }
@@ -101,6 +118,9 @@ class PagedCall {
     };
 
     int add_(const char* name, Array array);
+    void expect_(Place place, size_t rowBytes, bool isOutput);
+    size_t bytesOf_(const Array& array) const;
+    int slotsOf_(const Array& array) const;
     bool anyReturns_() const;
     void allocate_();
     void placePinned_();
@@ -113,6 +133,7 @@ class PagedCall {
 
     const GpuContext& context_;
     std::vector<Array> arrays_;
+    bool isExpected_ = false; // there are arrays that are not there yet
     idx_t rows_ = 0;
     PagePlan plan_;
     faiss::gpu::GpuMemoryReservation staging_;

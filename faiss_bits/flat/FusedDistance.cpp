@@ -6,6 +6,8 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/PlanLog.h"
+#include "faiss_bits/common/PlanText.h"
 
 namespace faiss_bits {
 
@@ -26,9 +28,28 @@ void askForInterrupts(Problem& problem) {
 }
 
 template <class T>
+void logKnn(const cpu::KnnProblem<T>& problem) {
+    const auto shape = [&] {
+        return detail::searchShapeText(
+                "CPU search",
+                problem.numQueries,
+                problem.numVectors,
+                problem.d,
+                problem.k,
+                problem.metric,
+                sizeof(T) == sizeof(float) ? "float32" : "float64",
+                problem.mode);
+    };
+    detail::logPlan(shape, [&] { return toString(cpu::planKnn(problem)); });
+}
+
+template <class T>
 void knn(cpu::KnnProblem<T>& problem) {
     askForInterrupts(problem);
-    detail::withFaissErrors([&] { cpu::runKnn(problem); });
+    detail::withFaissErrors([&] {
+        logKnn(problem);
+        cpu::runKnn(problem);
+    });
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/SearchReport.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
 
@@ -151,11 +152,23 @@ void runAllPage(
             context.stream);
 }
 
+/// `pages` is given for the first page alone, whose plan goes to the log.
 void runKnnPage(
         const detail::GpuContext& context,
-        const FlatKnnProblem& problem) {
+        const FlatKnnProblem& problem,
+        const detail::PagePlan* pages) {
     const FlatKnnPlan plan =
             planFlatKnn(problem, detail::scratchBudget(context));
+    if (pages) {
+        detail::logSearch(
+                "bfKnnBits",
+                plan,
+                problem,
+                *pages,
+                problem.batchQueries,
+                detail::ImageUse::None,
+                context.device);
+    }
     auto scratch = allocTemporary(context, plan.bytes);
     runFlatKnn(
             plan,
@@ -208,7 +221,11 @@ void runPages(
         problem.queries = page.as<const void>(queries);
         problem.outDistances = page.as<float>(distances);
         problem.outIds = all ? nullptr : page.as<void>(ids);
-        all ? runAllPage(context, problem) : runKnnPage(context, problem);
+        all ? runAllPage(context, problem)
+            : runKnnPage(
+                      context,
+                      problem,
+                      page.first == 0 ? &call.plan() : nullptr);
     });
 }
 

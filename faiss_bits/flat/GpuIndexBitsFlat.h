@@ -6,14 +6,21 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/flat/GpuSearchPlan.h"
 #include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
+
+namespace faiss_bits {
+struct FlatKnnProblem;
+}
 
 namespace faiss_bits::gpu {
 
 namespace detail {
 class SearchFilter;
-}
+struct PageLimits;
+struct PagePlan;
+} // namespace detail
 
 /// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
 /// above it. FAISS's own limit of 2048 does not apply.
@@ -199,6 +206,22 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// What search(n, x, k, ..., params) would do on this index now; nothing
+    /// runs. Memory that another call takes meanwhile, or that is too short for
+    /// the 16-bit copy of the vectors, can change it.
+    ///
+    /// hostArrays  the arrays of the search lie in pageable memory of the host
+    ///             (default), or on the device
+    ///
+    /// Cost   up to 0.1 ms of the host; a selector is read as search() does,
+    ///        which asks one that is not FAISS's for every id
+    /// Errors FaissException, as search()
+    GpuSearchPlan plan(
+            idx_t n,
+            idx_t k,
+            const faiss::SearchParameters* params = nullptr,
+            bool hostArrays = true) const;
+
     /// search() without the distances; labels is [n, k].
     void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
             const override;
@@ -274,9 +297,21 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// reconstruct_batch, or compute_residual_n if xs is given.
     void gather_(idx_t n, const float* xs, const idx_t* keys, float* out) const;
 
+    static void requireSearchArguments_(
+            idx_t n,
+            idx_t k,
+            const faiss::SearchParameters* params);
+
+    /// search() of n queries of a batch of `batch` in all, but for pointers
+    /// that it brings: how search and plan begin.
+    FlatKnnProblem problemOf_(idx_t batch, idx_t n, int k) const;
+    detail::PageLimits pageLimits_(idx_t n, int k) const;
+
     /// search() of n queries on our device, of a batch of `batch` in all. How
-    /// a batch is cut changes no bit of the results.
+    /// a batch is cut changes no bit of the results. `pages` is given for the
+    /// first page alone, whose plan goes to the log.
     void searchPage_(
+            const detail::PagePlan* pages,
             idx_t batch,
             idx_t n,
             const float* x,

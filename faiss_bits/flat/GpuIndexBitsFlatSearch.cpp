@@ -1,7 +1,6 @@
 // Search, assign and reconstruction of GpuIndexBitsFlat.
 
 #include <limits>
-#include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
@@ -12,6 +11,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/SearchFilter.h"
+#include "faiss_bits/flat/SearchReport.h"
 #include "faiss_bits/flat/VectorFacts.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/knn/FlatKnn.h"
@@ -25,34 +25,11 @@ using detail::GpuContext;
 using detail::Page;
 using detail::PagedCall;
 using detail::PageLimits;
+using detail::PagePlan;
 using detail::requireNotNull;
 using detail::SearchFilter;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
-
-namespace {
-
-void requireSearchArguments(
-        idx_t n,
-        idx_t k,
-        const faiss::SearchParameters* params) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1 && k <= kMaxK,
-            "k = %lld is outside 1..%d",
-            (long long)k,
-            kMaxK);
-    if (!params) {
-        return;
-    }
-    FAISS_THROW_IF_NOT_FMT(
-            typeid(*params) == typeid(faiss::SearchParameters),
-            "params is a %s: a flat index would have to ignore what it asks "
-            "for; only a plain SearchParameters is taken",
-            typeid(*params).name());
-}
-
-} // namespace
 
 void GpuIndexBitsFlat::search(
         idx_t n,
@@ -61,7 +38,7 @@ void GpuIndexBitsFlat::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    requireSearchArguments(n, k, params);
+    requireSearchArguments_(n, k, params);
     if (n == 0) {
         return;
     }
@@ -73,7 +50,7 @@ void GpuIndexBitsFlat::search(
 
 void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
         const {
-    requireSearchArguments(n, k, nullptr);
+    requireSearchArguments_(n, k, nullptr);
     if (n == 0) {
         return;
     }
@@ -102,15 +79,9 @@ void GpuIndexBitsFlat::searchPaged_(
                 call.output("distances", distances, sizeof(float) * k);
         const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
 
-        PageLimits limits;
-        limits.rows = n;
-        limits.workPerRow = detail::searchWork(ntotal, d, k);
-        limits.pageBytes = minPagedSize_;
-        if (storageType_() != DataType::Float32) {
-            limits.scratchBytesPerRow = sizeOf(storageType_()) * d;
-        }
-        call.run(limits, [&](const Page& page) {
+        call.run(pageLimits_(n, k), [&](const Page& page) {
             searchPage_(
+                    page.first == 0 ? &call.plan() : nullptr,
                     n,
                     page.rows,
                     page.as<const float>(queries),
@@ -129,18 +100,22 @@ void GpuIndexBitsFlat::searchImpl_(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    requireSearchArguments(n, k, params);
+    requireSearchArguments_(n, k, params);
     const GpuContext context{
             resources_.get(),
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);
-        searchPage_(n, n, x, k, distances, labels, filter);
+        PagePlan pages;
+        pages.pages = 1;
+        pages.rowsPerPage = n;
+        searchPage_(&pages, n, n, x, k, distances, labels, filter);
     });
 }
 
 void GpuIndexBitsFlat::searchPage_(
+        const PagePlan* pages,
         idx_t batch,
         idx_t n,
         const float* x,
@@ -153,34 +128,18 @@ void GpuIndexBitsFlat::searchPage_(
             config_.device,
             resources_->getDefaultStream(config_.device)};
     withFaissErrors([&] {
-        const FlatView view = detail::viewOf(*data_, storageType_());
-
-        FlatKnnProblem problem;
-        problem.metric = detail::requireMetric(metric_type);
-        problem.metricArg = detail::requireMetricArg(
-                problem.metric, "metric_arg", metric_arg);
-        problem.dataType = view.dataType;
-        problem.numVectors = view.n;
-        problem.numQueries = n;
-        problem.batchQueries = batch;
-        problem.d = d;
-        problem.k = k;
-        problem.vectors = view.vectors;
+        FlatKnnProblem problem = problemOf_(batch, n, k);
         problem.queries = x;
-        problem.vectorNorms = view.norms;
-        problem.greatestNorm = view.greatestNorm;
-        problem.mode = search_mode;
         problem.numRepeated = counters_->repeated();
         problem.numRescored = counters_->rescored();
         problem.outDistances = distances;
         problem.outIds = labels;
-        problem.idType = IdType::Int64;
-        problem.device = deviceTraits(context.device);
         filter.apply(problem);
         // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
         // leaves other norms than ours.
-        if (view.greatestNorm) {
-            facts_->giveTo(problem, context);
+        detail::ImageUse image = detail::ImageUse::None;
+        if (problem.greatestNorm) {
+            image = facts_->giveTo(problem, context);
         } else {
             facts_->forget();
         }
@@ -188,11 +147,11 @@ void GpuIndexBitsFlat::searchPage_(
         // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
         // distances are those of the queries as they came.
         faiss::gpu::GpuMemoryReservation rounded;
-        if (view.dataType != DataType::Float32) {
+        if (problem.dataType != DataType::Float32) {
             rounded = allocTemporary(
-                    context, size_t(n) * d * sizeOf(view.dataType));
+                    context, size_t(n) * d * sizeOf(problem.dataType));
             detail::runFromFloat(
-                    view.dataType,
+                    problem.dataType,
                     x,
                     rounded.get(),
                     idx_t(n) * d,
@@ -204,6 +163,16 @@ void GpuIndexBitsFlat::searchPage_(
 
         const FlatKnnPlan plan =
                 planFlatKnn(problem, detail::scratchBudget(context));
+        if (pages) {
+            detail::logSearch(
+                    "GpuIndexBitsFlat",
+                    plan,
+                    problem,
+                    *pages,
+                    batch,
+                    image,
+                    context.device);
+        }
         auto scratch = allocTemporary(context, plan.bytes);
         runFlatKnn(
                 plan,

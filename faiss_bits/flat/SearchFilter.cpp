@@ -18,7 +18,44 @@ bool listIsWorthMaking(idx_t n, idx_t most, idx_t queries) {
             most <= (queries > kManyQueries ? mostListed(n) : n / 4);
 }
 
+FilterShape shapeOf(const SelectorTree& tree, idx_t n, idx_t queries) {
+    FilterShape shape;
+    if (tree.kind == SelectorTree::Kind::Prepared) {
+        shape.hasBits = tree.prepared->bits();
+        shape.hasIds = tree.prepared->ids();
+        shape.numIds = shape.hasIds ? tree.prepared->numSelected() : 0;
+        return shape;
+    }
+    shape.hasBits = true;
+    shape.bitBytes = std::max<size_t>(filterWords(n), 1) * sizeof(uint32_t);
+    if (listIsWorthMaking(n, tree.most, queries)) {
+        shape.hasIds = true;
+        shape.numIds = tree.most;
+        shape.listBytes = std::max<size_t>(tree.most, 1) * sizeof(int32_t);
+    }
+    return shape;
+}
+
 } // namespace
+
+void FilterShape::expectFor(FlatKnnProblem& p) const {
+    const uintptr_t nowhere = WorkspaceSlices::kAlignment;
+    p.allowedBits =
+            hasBits ? reinterpret_cast<const uint32_t*>(nowhere) : nullptr;
+    p.allowedIds = hasIds ? reinterpret_cast<const int32_t*>(nowhere) : nullptr;
+    p.numAllowed = numIds;
+}
+
+FilterShape filterShapeOf(
+        const faiss::SearchParameters* params,
+        idx_t n,
+        idx_t queries,
+        int device) {
+    if (!params || !params->sel) {
+        return {};
+    }
+    return shapeOf(readSelector(*params->sel, n, device), n, queries);
+}
 
 SearchFilter::SearchFilter(
         const GpuContext& context,
@@ -29,20 +66,21 @@ SearchFilter::SearchFilter(
         return;
     }
     const SelectorTree tree = readSelector(*params->sel, n, context.device);
+    const FilterShape shape = shapeOf(tree, n, queries);
     if (tree.kind == SelectorTree::Kind::Prepared) {
         bits_ = tree.prepared->bits();
         ids_ = tree.prepared->ids();
-        numIds_ = ids_ ? tree.prepared->numSelected() : 0;
+        numIds_ = shape.numIds;
         return;
     }
-    evaluate_(context, tree, n, queries);
+    evaluate_(context, tree, shape, n);
 }
 
 void SearchFilter::evaluate_(
         const GpuContext& context,
         const SelectorTree& tree,
-        idx_t n,
-        idx_t queries) {
+        const FilterShape& shape,
+        idx_t n) {
     using faiss::gpu::GpuMemoryReservation;
     const auto allocate = [&](size_t bytes) -> std::shared_ptr<void> {
         auto held = std::make_shared<GpuMemoryReservation>(
@@ -51,18 +89,16 @@ void SearchFilter::evaluate_(
     };
     const SelectorPlace place{context.device, context.stream, allocate};
 
-    ownBits_ = allocTemporary(
-            context, std::max<size_t>(filterWords(n), 1) * sizeof(uint32_t));
+    ownBits_ = allocTemporary(context, shape.bitBytes);
     auto* bits = static_cast<uint32_t*>(ownBits_.get());
     runSelectorBits(tree, n, bits, place);
     bits_ = bits;
-    if (listIsWorthMaking(n, tree.most, queries)) {
-        ownIds_ = allocTemporary(
-                context, std::max<size_t>(tree.most, 1) * sizeof(int32_t));
+    if (shape.hasIds) {
+        ownIds_ = allocTemporary(context, shape.listBytes);
         auto* ids = static_cast<int32_t*>(ownIds_.get());
-        runSelectorIds(bits, n, ids, tree.most, place);
+        runSelectorIds(bits, n, ids, shape.numIds, place);
         ids_ = ids;
-        numIds_ = tree.most;
+        numIds_ = shape.numIds;
     }
 }
 

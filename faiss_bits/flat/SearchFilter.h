@@ -14,6 +14,27 @@ constexpr idx_t mostListed(idx_t n) {
     return n / 4 * 3 + n % 4;
 }
 
+/// What a filter will be, before it is evaluated.
+struct FilterShape {
+    bool hasBits = false;
+    bool hasIds = false;
+    idx_t numIds = 0;     ///< of the list
+    size_t bitBytes = 0;  ///< temporary memory that the call takes for bits
+    size_t listBytes = 0; ///< and then for the list
+
+    /// Sets in the problem what the filter would, for a plan: addresses that
+    /// must not be read.
+    void expectFor(FlatKnnProblem& problem) const;
+};
+
+/// For a search of `queries` queries among n vectors on `device`. Host only;
+/// reads the selector as the search does (readSelector has errors and cost).
+FilterShape filterShapeOf(
+        const faiss::SearchParameters* params,
+        idx_t n,
+        idx_t queries,
+        int device);
+
 /// The filter of one call, on the device: SearchParameters::sel evaluated, or
 /// what a DeviceSelector holds. Without `sel` it is empty.
 ///
@@ -43,8 +64,8 @@ class SearchFilter {
     void evaluate_(
             const GpuContext& context,
             const SelectorTree& tree,
-            idx_t n,
-            idx_t queries);
+            const FilterShape& shape,
+            idx_t n);
 
     const uint32_t* bits_ = nullptr;
     const int32_t* ids_ = nullptr;

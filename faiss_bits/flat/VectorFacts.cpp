@@ -1,6 +1,6 @@
 #include "faiss_bits/flat/VectorFacts.h"
 
-#include <algorithm>
+#include <cstdint>
 
 #include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/FaissException.h>
@@ -25,15 +25,15 @@ bool isCaptured(cudaStream_t stream) {
 
 } // namespace
 
-void VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
-    giveImage(p, context);
+ImageUse VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
+    const ImageUse image = giveImage(p, context);
     const RowFacts kind = rowFactsOf(p.metric);
     if (kind == RowFacts::None || p.numVectors == 0) {
-        return;
+        return image;
     }
     if (kind != kind_) {
         if (isCaptured(context.stream)) {
-            return;
+            return image;
         }
         forget();
         memory_ = context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
@@ -68,34 +68,65 @@ void VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
     }
     p.vectorFacts = facts;
     p.rowMaxima = maxima;
+    return image;
 }
 
-void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
+bool VectorFacts::mayUseImage(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
-    if (!keepsImages_ || imageIsShort_ || p.metric == Metric::Cosine ||
-        !canUseSearchImage(p) || p.mode != SearchMode::Certified) {
-        return;
+    return keepsImages_ && !imageIsShort_ && p.metric != Metric::Cosine &&
+            canUseSearchImage(p) && p.mode == SearchMode::Certified;
+}
+
+ImageUse VectorFacts::imageUse(const FlatKnnProblem& p) const {
+    if (!mayUseImage(p) || directPays(p, true) || allPairsPays(p)) {
+        return ImageUse::None;
     }
-    if (hasImage_ && imageMetric_ != p.metric) {
+    if (hasImage_ && imageMetric_ == p.metric) {
+        return ImageUse::Kept;
+    }
+    // A plan takes the host some time: last of what small searches ask.
+    const bool isSmall = batchOf(p) <= kFewQueries;
+    const bool helps = searchImageHelps(p);
+    if (isSmall && !helps) {
+        return ImageUse::None;
+    }
+    if (!planNearest(p, SIZE_MAX) && !(helps && planFused(p, SIZE_MAX))) {
+        return ImageUse::None;
+    }
+    return isSmall && smallSearches_ + 1 < kWorthAnImage ? ImageUse::NotYet
+                                                         : ImageUse::Make;
+}
+
+ImageUse VectorFacts::expectFor(FlatKnnProblem& p) const {
+    const auto* nowhere = reinterpret_cast<const float*>(
+            uintptr_t(WorkspaceSlices::kAlignment));
+    const ImageUse use = imageUse(p);
+    if (use == ImageUse::Make || use == ImageUse::Kept) {
+        p.searchImage = nowhere;
+    }
+    if (rowFactsOf(p.metric) != RowFacts::None && p.numVectors > 0) {
+        p.vectorFacts = nowhere;
+        p.rowMaxima = reinterpret_cast<const RowMaxima*>(nowhere);
+    }
+    return use;
+}
+
+ImageUse VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
+    if (mayUseImage(p) && hasImage_ && imageMetric_ != p.metric) {
         hasImage_ = false;
         image_.release();
     }
-    if (directPays(p, true) || allPairsPays(p)) {
-        return;
+    const ImageUse use = imageUse(p);
+    if (use == ImageUse::None) {
+        return use;
     }
     if (!hasImage_) {
-        // A plan takes the host some time: last of what small searches ask.
-        const bool isSmall = batchOf(p) <= kFewQueries;
-        const bool helps = searchImageHelps(p);
-        if (isSmall && !helps) {
-            return;
-        }
-        if ((!planNearest(p, SIZE_MAX) && !(helps && planFused(p, SIZE_MAX))) ||
-            (isSmall && ++smallSearches_ < kWorthAnImage)) {
-            return;
+        smallSearches_ += batchOf(p) <= kFewQueries;
+        if (use == ImageUse::NotYet) {
+            return use;
         }
         if (isCaptured(context.stream)) {
-            return;
+            return ImageUse::None;
         }
         const size_t bytes = searchImageBytes(p);
         try {
@@ -109,7 +140,7 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
                             bytes));
         } catch (const faiss::FaissException&) {
             imageIsShort_ = true;
-            return;
+            return ImageUse::None;
         }
         WorkspaceSlices slices(Workspace{image_.get(), bytes});
         runSearchImage(p, SearchImage(p, slices), context.stream);
@@ -117,6 +148,7 @@ void VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
         imageMetric_ = p.metric;
     }
     p.searchImage = image_.get();
+    return use;
 }
 
 void VectorFacts::forget() {

@@ -6,6 +6,14 @@
 
 namespace faiss_bits::gpu::detail {
 
+/// What a search does about an image that is kept.
+enum class ImageUse {
+    None,
+    NotYet, ///< searches of few queries: another of a few that go without
+    Make,   ///< made by this search, and used
+    Kept,   ///< there, and used
+};
+
 /// What searches by some metrics must know of every vector (RowFacts, and
 /// RowMaxima), kept from one search to the next: to find it is two reads of all
 /// vectors, where the search of a query may be one.
@@ -25,13 +33,23 @@ class VectorFacts {
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
     ///          image n (2.1 d + 38), or none where that is more than there is:
     ///          the search then makes one for itself, or goes without
+    /// Result   what was done about an image
     /// Errors   FaissException when memory is short for the facts
-    void giveTo(FlatKnnProblem& problem, const GpuContext& context);
+    ImageUse giveTo(FlatKnnProblem& problem, const GpuContext& context);
+
+    /// What giveTo would do about an image now, if there is memory for one and
+    /// the stream is not being captured. Host only, no CUDA call.
+    ImageUse imageUse(const FlatKnnProblem& problem) const;
+
+    /// Sets in the problem what giveTo would, for a plan: addresses that must
+    /// not be read. Returns imageUse(problem).
+    ImageUse expectFor(FlatKnnProblem& problem) const;
 
     void forget();
 
    private:
-    void giveImage(FlatKnnProblem& problem, const GpuContext& context);
+    ImageUse giveImage(FlatKnnProblem& problem, const GpuContext& context);
+    bool mayUseImage(const FlatKnnProblem& problem) const;
 
     const bool keepsImages_;
     RowFacts kind_ = RowFacts::None;

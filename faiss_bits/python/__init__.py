@@ -39,6 +39,7 @@ _FUNCTIONS = (
     "knn",
     "knn_subset",
     "select_k",
+    "select_plan",
 )
 _CPU_CLASSES = ("FusedChoice", "IndexFusedFlat")
 _PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
@@ -60,6 +61,7 @@ _MODULES = (
     "fused",
     "fused_wrappers",
     "kmeans",
+    "plans",
     "swigfaiss_bits",
     "torch_interop",
 )

@@ -98,3 +98,15 @@ def whole_number(value, name, least=None):
     if least is not None and number < least:
         raise ValueError(f"{name} = {number} is less than {least}")
     return number
+
+
+_MOST_K = 2**31 - 1
+
+
+def neighbours(k):
+    """k as an int; ValueError where the library could not take it, before
+    results of that size are allocated."""
+    k = whole_number(k, "k", 1)
+    if k > _MOST_K:
+        raise ValueError(f"k = {k} is more than {_MOST_K}")
+    return k

@@ -23,6 +23,8 @@ def wrap_gpu_index(the_class):
     _guard_constructor(the_class)
     if "search_mode" in vars(the_class):
         the_class.search_mode = by_name(the_class.search_mode)
+        the_class.plan_c = the_class.plan
+        the_class.plan = _plan
 
 
 def wrap_index(the_class):
@@ -68,6 +70,31 @@ def refuse_lost_options(options, name, instead):
                 f"{name} is a {type(options).__name__}, which has no {field}; "
                 f"pass {instead}"
             )
+
+
+def _plan(self, nq, k, params=None, on_device=False):
+    """What search() of nq queries would do on this index now; nothing runs.
+
+    Parameters
+    ----------
+    nq, k : int
+        Numbers of queries and of neighbours
+    params : faiss.SearchParameters, optional
+        As for search(). A selector of a class of your own is asked for every id
+    on_device : bool, optional
+        Queries and results are tensors on the GPU; False: numpy arrays, which
+        go through the GPU in pages
+
+    Returns
+    -------
+    plan : GpuSearchPlan
+        method, pages, queriesPerPage, tileQueries, tileVectors, candidates,
+        selection, searchImage, scratchBytes, expectedMs (copies from and to the
+        host are not in it) and details; str(plan) is one line
+    """
+    return self.plan_c(
+        whole_number(nq, "nq", 0), whole_number(k, "k", 1), params, not on_device
+    )
 
 
 def _constructor_doc(name):

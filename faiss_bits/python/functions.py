@@ -5,7 +5,14 @@ import numpy as np
 
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .class_wrappers import refuse_lost_options
-from .arrays import as_matrix, check_same_kind, output, pointer, whole_number
+from .arrays import (
+    as_matrix,
+    check_same_kind,
+    neighbours,
+    output,
+    pointer,
+    whole_number,
+)
 from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
 from .compiled import swigfaiss_bits
 from .devices import (
@@ -15,6 +22,7 @@ from .devices import (
     require_gpu,
 )
 from .fused import cpu_plan, knn_subset  # noqa: F401
+from .plans import KEY_TYPES, select_algorithm, select_plan  # noqa: F401
 from .search_modes import mode_of
 from .torch_interop import is_tensor
 
@@ -87,20 +95,6 @@ def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     )
     result.referenced_objects = [res]
     return result
-
-
-# ---- what the searches share --------------------------------------------------
-
-_MOST_K = 2**31 - 1
-
-
-def _count(k):
-    """k as an int; ValueError where the library could not take it, before
-    results of that size are allocated."""
-    k = whole_number(k, "k", 1)
-    if k > _MOST_K:
-        raise ValueError(f"k = {k} is more than {_MOST_K}")
-    return k
 
 
 # ---- k nearest neighbours -----------------------------------------------------
@@ -203,7 +197,7 @@ def knn(
         raise ValueError(f"xq has dimension {d}, xb {d2}")
     if queries.dtype != vectors.dtype:
         raise TypeError(f"xq is {queries.dtype}, xb is {vectors.dtype}")
-    k = _count(k)
+    k = neighbours(k)
     mode = mode_of(search_mode)
     metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)
@@ -307,16 +301,6 @@ def _key_types(keys):
     return ("float32", "float16")
 
 
-def _select_algorithm(name):
-    """The number of an algorithm; ValueError that lists the names."""
-    if not isinstance(name, str):
-        raise TypeError(f"algorithm is a {type(name).__name__}, expected a name")
-    try:
-        return swigfaiss_bits.selectAlgorithmOf(name)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None
-
-
 def select_k(
     keys, k, largest=False, ids=None, res=None, algorithm="auto", sorted=True
 ):
@@ -367,7 +351,7 @@ def select_k(
             raise ValueError("keys is not contiguous; pass keys.contiguous()")
         keys = np.ascontiguousarray(keys.T)
     rows, cols = keys.shape
-    k = _count(k)
+    k = neighbours(k)
     id_type = "int64"
     if ids is not None:
         if not is_tensor(ids):
@@ -381,12 +365,8 @@ def select_k(
     params.rows, params.cols, params.k = rows, cols, k
     params.largest = bool(largest)
     params.sorted = bool(sorted)
-    params.algorithm = _select_algorithm(algorithm)
-    params.keyType = {
-        "float32": swigfaiss_bits.DataType_Float32,
-        "float16": swigfaiss_bits.DataType_Float16,
-        "bfloat16": swigfaiss_bits.DataType_BFloat16,
-    }[kind]
+    params.algorithm = select_algorithm(algorithm)
+    params.keyType = KEY_TYPES[kind]
     params.idType = (
         swigfaiss_bits.IdType_Int64
         if id_type == "int64"

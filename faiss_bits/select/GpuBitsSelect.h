@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <faiss/gpu/GpuResources.h>
 
 #include "faiss_bits/common/FaissCompat.h"
@@ -55,5 +57,43 @@ struct GpuSelectParams {
 void selectK(
         faiss::gpu::GpuResourcesProvider* provider,
         const GpuSelectParams& params);
+
+/// How a selection goes. docs/plans.md says what to make of it.
+struct GpuSelectPlan {
+    /// Its name as in SelectAlgorithm.h; "none" without rows.
+    std::string algorithm = "none";
+    /// Rows go through the GPU page by page, and a page in batches whose
+    /// scratch fits.
+    idx_t pages = 0;
+    idx_t rowsPerPage = 0;
+    idx_t rowsPerBatch = 0;
+    size_t scratchBytes = 0; ///< of a batch
+    /// Of all rows, in random order, with arrays on the device: copies from and
+    /// to the host are not in it. Measured on an H200 and scaled by clocks for
+    /// other GPUs (docs/plans.md: how near it is).
+    double expectedMs = 0;
+    /// The plan of a batch in the kernels' own words.
+    std::string details;
+
+    /// One line.
+    std::string toString() const;
+};
+
+/// What selectK(provider, params) would do now; nothing runs. Pointers in
+/// `params` are not read, but `ids` says by not being null that there are ids.
+///
+/// hostArrays  the arrays will lie in pageable memory of the host (default), or
+///             on the device
+/// Errors      FaissException, as selectK
+GpuSelectPlan planSelectK(
+        faiss::gpu::GpuResourcesProvider* provider,
+        const GpuSelectParams& params,
+        bool hostArrays = true);
+
+/// The same for an H200 with FAISS's default temporary memory, which need not
+/// be there: host only, no CUDA call. params.device is not read.
+GpuSelectPlan planSelectKForH200(
+        const GpuSelectParams& params,
+        bool hostArrays = true);
 
 } // namespace faiss_bits::gpu

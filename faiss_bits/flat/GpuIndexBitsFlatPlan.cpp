@@ -1,0 +1,126 @@
+// What a search of GpuIndexBitsFlat is before it runs: its arguments, its
+// problem, and the plan of both.
+
+#include <typeinfo>
+
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/FlatStorage.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/flat/SearchFilter.h"
+#include "faiss_bits/flat/SearchReport.h"
+#include "faiss_bits/flat/VectorFacts.h"
+#include "kernels/knn/FlatKnnPlan.h"
+
+namespace faiss_bits::gpu {
+
+using detail::FlatView;
+using detail::GpuContext;
+using detail::PagedCall;
+using detail::PageLimits;
+using detail::PagePlan;
+using detail::withFaissErrors;
+using faiss::gpu::DeviceScope;
+
+void GpuIndexBitsFlat::requireSearchArguments_(
+        idx_t n,
+        idx_t k,
+        const faiss::SearchParameters* params) {
+    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    FAISS_THROW_IF_NOT_FMT(
+            k >= 1 && k <= kMaxK,
+            "k = %lld is outside 1..%d",
+            (long long)k,
+            kMaxK);
+    if (!params) {
+        return;
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            typeid(*params) == typeid(faiss::SearchParameters),
+            "params is a %s: a flat index would have to ignore what it asks "
+            "for; only a plain SearchParameters is taken",
+            typeid(*params).name());
+}
+
+PageLimits GpuIndexBitsFlat::pageLimits_(idx_t n, int k) const {
+    PageLimits limits;
+    limits.rows = n;
+    limits.workPerRow = detail::searchWork(ntotal, d, k);
+    limits.pageBytes = minPagedSize_;
+    if (storageType_() != DataType::Float32) {
+        limits.scratchBytesPerRow = sizeOf(storageType_()) * d;
+    }
+    return limits;
+}
+
+FlatKnnProblem GpuIndexBitsFlat::problemOf_(idx_t batch, idx_t n, int k) const {
+    const FlatView view = detail::viewOf(*data_, storageType_());
+    FlatKnnProblem problem;
+    problem.metric = detail::requireMetric(metric_type);
+    problem.metricArg =
+            detail::requireMetricArg(problem.metric, "metric_arg", metric_arg);
+    problem.dataType = view.dataType;
+    problem.numVectors = view.n;
+    problem.numQueries = n;
+    problem.batchQueries = batch;
+    problem.d = d;
+    problem.k = k;
+    problem.vectors = view.vectors;
+    problem.vectorNorms = view.norms;
+    problem.greatestNorm = view.greatestNorm;
+    problem.mode = search_mode;
+    problem.idType = IdType::Int64;
+    problem.device = deviceTraits(config_.device);
+    return problem;
+}
+
+GpuSearchPlan GpuIndexBitsFlat::plan(
+        idx_t n,
+        idx_t k,
+        const faiss::SearchParameters* params,
+        bool hostArrays) const {
+    requireSearchArguments_(n, k, params);
+    if (n == 0) {
+        return {};
+    }
+    DeviceScope scope(config_.device);
+    const GpuContext context{
+            resources_.get(),
+            config_.device,
+            resources_->getDefaultStream(config_.device)};
+    return withFaissErrors([&] {
+        // As searchPaged_ and searchPage_ take memory, in their order.
+        detail::ExpectedMemory memory(context);
+        const detail::FilterShape filter =
+                detail::filterShapeOf(params, ntotal, n, config_.device);
+        memory.take(filter.bitBytes);
+        memory.take(filter.listBytes);
+        PagedCall call(context);
+        const detail::Place place{hostArrays, hostArrays};
+        call.expectInput(place, sizeof(float) * d);
+        call.expectOutput(place, sizeof(float) * k);
+        call.expectOutput(place, sizeof(idx_t) * k);
+        const PagePlan pages = call.plan(pageLimits_(n, int(k)));
+        memory.take(call.stagingBytes());
+
+        FlatKnnProblem page = problemOf_(n, pages.rowsPerPage, int(k));
+        filter.expectFor(page);
+        const detail::ImageUse image = page.greatestNorm
+                ? facts_->expectFor(page)
+                : detail::ImageUse::None;
+        if (page.dataType != DataType::Float32) {
+            memory.take(size_t(pages.rowsPerPage) * d * sizeOf(page.dataType));
+            // Not null, and never read.
+            page.exactQueries = search_mode == SearchMode::Certified
+                    ? reinterpret_cast<const float*>(&page)
+                    : nullptr;
+        }
+        const FlatKnnPlan plan = planFlatKnn(page, memory.scratchBudget());
+        return detail::reportOf(plan, page, pages, n, image, config_.device);
+    });
+}
+
+} // namespace faiss_bits::gpu
