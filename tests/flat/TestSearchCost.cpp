@@ -1,0 +1,295 @@
+/// The expected times of flat searches against those that were measured on an
+/// H200, and what they must be anywhere.
+
+#include "faiss_bits/flat/VectorFacts.h"
+#include "kernels/knn/FlatKnnCost.h"
+#include "kernels/knn/FlatKnnSummary.h"
+#include "tests/common/BenchResults.h"
+
+namespace faiss_bits::test {
+namespace {
+
+using gpu::detail::ImageUse;
+using gpu::detail::VectorFacts;
+
+const char* const kFlat =
+#include "flat.json.inc"
+        ;
+const char* const kFewVectors =
+#include "flat_few_vectors.json.inc"
+        ;
+const char* const kSweep =
+#include "flat_sweep.json.inc"
+        ;
+const char* const kMetrics =
+#include "metrics.json.inc"
+        ;
+const char* const kMetrics128 =
+#include "metrics_d128.json.inc"
+        ;
+
+const float kAnything = 0;
+/// FAISS's temporary memory.
+constexpr size_t kBudget = size_t(1536) << 20;
+
+Metric metricOf(const std::string& name) {
+    return name == "L2"            ? Metric::L2
+            : name == "IP"         ? Metric::InnerProduct
+            : name == "cosine"     ? Metric::Cosine
+            : name == "L1"         ? Metric::L1
+            : name == "Linf"       ? Metric::Linf
+            : name == "Lp"         ? Metric::Lp
+            : name == "Canberra"   ? Metric::Canberra
+            : name == "BrayCurtis" ? Metric::BrayCurtis
+                                   : Metric::JensenShannon;
+}
+
+/// What the bench has searched: an index after some searches, or for cosines
+/// two arrays.
+FlatKnnProblem problemOf(const ResultRow& row) {
+    FlatKnnProblem p;
+    p.metric = metricOf(row.text("metric"));
+    p.metricArg = float(row.number("p"));
+    p.numVectors = idx_t(row.number("n"));
+    p.numQueries = idx_t(row.number("q"));
+    p.d = int(row.number("d"));
+    p.k = int(row.number("k"));
+    p.dataType = row.text("dtype") == "float16" ? DataType::Float16
+            : row.text("dtype") == "bfloat16"   ? DataType::BFloat16
+                                                : DataType::Float32;
+    p.mode = row.text("method") == "faiss_bits" ? SearchMode::Certified
+                                                : SearchMode::Plain;
+    if (p.metric == Metric::Cosine) {
+        return p;
+    }
+    p.vectorNorms = p.greatestNorm = &kAnything;
+    const VectorFacts facts(true);
+    FlatKnnProblem expected = p;
+    if (facts.expectFor(expected) == ImageUse::NotYet) {
+        expected.searchImage = &kAnything; // by now it is there
+    }
+    return expected;
+}
+
+double expectedMs(const FlatKnnProblem& p, const DeviceSpeed& speed = {}) {
+    return flatKnnMicroseconds(planFlatKnn(p, kBudget), p, speed) / 1e3;
+}
+
+template <class Takes>
+Fit fitOf(const char* json, const Takes& takes) {
+    Fit fit;
+    for (const char* method : {"faiss_bits", "faiss_bits_plain"}) {
+        for (const ResultRow& row : rowsOf(json, method)) {
+            if (takes(row)) {
+                fit.add(expectedMs(problemOf(row)),
+                        row.number("ms"),
+                        row.line());
+            }
+        }
+    }
+    return fit;
+}
+
+bool all(const ResultRow&) {
+    return true;
+}
+
+TEST(SearchCost, UniformVectors) {
+    const auto isUniform = [](const ResultRow& row) {
+        return !row.has("data");
+    };
+    expectFit(fitOf(kFlat, isUniform), 300, 0.98, 2);
+    expectFit(fitOf(kFewVectors, all), 70, 0.97, 2);
+    expectFit(fitOf(kMetrics, all), 100, 0.94, 2);
+    expectFit(fitOf(kMetrics128, all), 40, 0.97, 2);
+}
+
+/// Of odd sizes and of data from elsewhere, but none that is made to be hard;
+/// cells of all data are for the record.
+TEST(SearchCost, OtherData) {
+    const auto isUsual = [](const ResultRow& row) {
+        const std::string data = row.text("data");
+        return (data == "uniform" || data == "gaussian" || data == "sift" ||
+                data == "fashion_mnist") &&
+                row.number("repeated") < 0.01;
+    };
+    expectFit(fitOf(kSweep, isUsual), 60, 0.8, 3);
+    EXPECT_GE(fitOf(kSweep, all).shareWithin(1.5), 0.7);
+}
+
+/// The fit is a test: a model that is half or twice as much fails it.
+TEST(SearchCost, AnotherModelFails) {
+    for (double factor : {0.5, 2.0}) {
+        Fit fit;
+        for (const ResultRow& row : rowsOf(kFlat, "faiss_bits")) {
+            fit.add(factor * expectedMs(problemOf(row)),
+                    row.number("ms"),
+                    row.line());
+        }
+        EXPECT_LT(fit.shareWithin(1.5), 0.2) << fit;
+    }
+}
+
+FlatKnnProblem shapeOf(idx_t n, idx_t q, int d, int k) {
+    FlatKnnProblem p;
+    p.numVectors = n;
+    p.numQueries = q;
+    p.d = d;
+    p.k = k;
+    return p;
+}
+
+TEST(SearchCost, IsFiniteForEveryShape) {
+    EXPECT_EQ(expectedMs(shapeOf(1000, 0, 16, 5)), 0);
+    for (idx_t n : {0, 1, 1000, 100000, 1 << 25}) {
+        for (idx_t q : {1, 17, 10000, 1000000}) {
+            for (int k : {1, 100, 5000, 100000}) {
+                for (int metric = 0; metric <= int(Metric::Jaccard); ++metric) {
+                    for (size_t budget : {size_t(0), kBudget}) {
+                        FlatKnnProblem p = shapeOf(n, q, 33, k);
+                        p.metric = Metric(metric);
+                        p.metricArg = 3;
+                        const double time =
+                                flatKnnMicroseconds(planFlatKnn(p, budget), p);
+                        ASSERT_TRUE(std::isfinite(time) && time > 1)
+                                << "n " << n << " q " << q << " k " << k
+                                << " metric " << metric << ": " << time;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(SearchCost, ScalesWithTheDevice) {
+    // Bound by products, and by the read.
+    FlatKnnProblem many = shapeOf(1 << 20, 10000, 256, 10);
+    FlatKnnProblem one = shapeOf(1 << 20, 1, 256, 10);
+    many.searchImage = one.searchImage = &kAnything;
+    DeviceSpeed half;
+    half.arithmetic = 0.5;
+    EXPECT_NEAR(expectedMs(many, half) / expectedMs(many), 2, 0.1);
+    EXPECT_NEAR(expectedMs(one, half) / expectedMs(one), 1, 0.1);
+    half = {};
+    half.bytesPerSecond /= 2;
+    EXPECT_NEAR(expectedMs(many, half) / expectedMs(many), 1, 0.1);
+    EXPECT_GT(expectedMs(one, half) / expectedMs(one), 1.6);
+    // An image that has to be made costs some reads.
+    FlatKnnProblem without = many;
+    without.searchImage = nullptr;
+    EXPECT_NEAR(
+            expectedMs(without) - expectedMs(many),
+            searchImageMicroseconds(many) / 1e3,
+            1e-3);
+}
+
+/// Filters that leave few vectors make it cheaper, or cost nothing.
+TEST(SearchCost, OfAListCountsItsVectors) {
+    const uint32_t bits = 0;
+    const int32_t ids = 0;
+    for (idx_t q : {1, 1000}) {
+        FlatKnnProblem p = shapeOf(1 << 20, q, 128, 10);
+        p.searchImage = &kAnything;
+        const double whole = expectedMs(p);
+        p.allowedBits = &bits;
+        p.allowedIds = &ids;
+        p.numAllowed = 50000;
+        EXPECT_LT(expectedMs(p), 0.7 * whole) << q;
+    }
+}
+
+/// Every method by its name, with the numbers of its plan.
+TEST(FlatKnnSummary, OfEveryMethod) {
+    const auto summary = [](FlatKnnProblem p, size_t budget = kBudget) {
+        const FlatKnnPlan plan = planFlatKnn(p, budget);
+        const FlatKnnSummary found = summaryOf(plan, p);
+        EXPECT_EQ(found.scratchBytes, plan.bytes);
+        EXPECT_EQ(found.details, plan.toString());
+        EXPECT_EQ(found.microseconds, flatKnnMicroseconds(plan, p));
+        EXPECT_LE(found.tileQueries, p.numQueries);
+        EXPECT_LE(found.tileVectors, p.numVectors);
+        return found;
+    };
+    EXPECT_EQ(summary(shapeOf(100, 0, 4, 1)).method, "none");
+
+    FlatKnnSummary s = summary(shapeOf(10000, 1, 128, 10));
+    EXPECT_EQ(s.method, "direct");
+    EXPECT_EQ(s.candidates, 10000);
+    EXPECT_EQ(s.selection, "");
+
+    s = summary(shapeOf(2047, 8191, 9, 2014));
+    EXPECT_EQ(s.method, "all_pairs");
+    EXPECT_NE(s.selection, "");
+    EXPECT_NE(s.details.find(s.selection), std::string::npos);
+
+    s = summary(shapeOf(4096, 262144, 128, 1));
+    EXPECT_EQ(s.method, "nearest");
+    EXPECT_EQ(s.tileQueries, 131072);
+
+    s = summary(shapeOf(1 << 20, 10000, 128, 10));
+    EXPECT_EQ(s.method, "fused_tensor");
+    EXPECT_EQ(s.tileQueries, 10000);
+    EXPECT_GT(s.candidates, 1000);
+
+    FlatKnnProblem p = shapeOf(1 << 20, 1000, 32, 10);
+    p.metric = Metric::L1;
+    EXPECT_EQ(summary(p).method, "fused_pairwise");
+    p.mode = SearchMode::Plain;
+    s = summary(p);
+    EXPECT_EQ(s.method, "pairwise");
+    EXPECT_EQ(s.candidates, 0);
+    EXPECT_NE(s.selection, "");
+    p.metric = Metric::Cosine;
+    EXPECT_EQ(summary(p).method, "cosine");
+    p.metric = Metric::L2;
+    EXPECT_EQ(summary(p).method, "gemm");
+    p.mode = SearchMode::Certified;
+    s = summary(p, 0); // the least scratch: tiles
+    EXPECT_EQ(s.method, "gemm");
+    EXPECT_GT(s.candidates, 10);
+    EXPECT_LT(s.tileVectors, 1 << 20);
+    p.mode = SearchMode::Plain;
+    p.numQueries = 5;
+    EXPECT_EQ(summary(p).method, "few_queries");
+}
+
+/// What is expected of an image is what happens: small searches are counted
+/// until one is worth it. Those before it make no CUDA call.
+TEST(VectorFacts, ImageUseIsWhatGiveToDoes) {
+    VectorFacts facts(true);
+    const gpu::detail::GpuContext nowhere;
+    const FlatKnnProblem small = shapeOf(1 << 20, 10, 128, 10);
+    for (int search = 1; search <= 4; ++search) {
+        FlatKnnProblem p = small;
+        EXPECT_EQ(facts.imageUse(p), ImageUse::NotYet) << search;
+        EXPECT_EQ(facts.imageUse(p), ImageUse::NotYet) << "asked twice";
+        EXPECT_EQ(facts.giveTo(p, nowhere), ImageUse::NotYet) << search;
+        EXPECT_FALSE(p.searchImage);
+    }
+    FlatKnnProblem p = small;
+    EXPECT_EQ(facts.expectFor(p), ImageUse::Make);
+    EXPECT_TRUE(p.searchImage);
+    facts.forget();
+    EXPECT_EQ(facts.imageUse(small), ImageUse::NotYet);
+    EXPECT_EQ(facts.imageUse(shapeOf(1 << 20, 1000, 128, 10)), ImageUse::Make);
+
+    p = shapeOf(10000, 1, 128, 10); // all distances
+    EXPECT_EQ(facts.imageUse(p), ImageUse::None);
+    EXPECT_EQ(facts.giveTo(p, nowhere), ImageUse::None);
+    p = shapeOf(1 << 20, 10, 2, 10); // too short for 16 bits
+    EXPECT_EQ(facts.giveTo(p, nowhere), ImageUse::None);
+    p = small;
+    p.mode = SearchMode::Plain;
+    EXPECT_EQ(facts.giveTo(p, nowhere), ImageUse::None);
+    const VectorFacts never(false);
+    EXPECT_EQ(never.imageUse(small), ImageUse::None);
+
+    // Facts of rows are expected too.
+    p = shapeOf(1 << 20, 10, 32, 10);
+    p.metric = Metric::Canberra;
+    EXPECT_EQ(facts.expectFor(p), ImageUse::None);
+    EXPECT_TRUE(p.vectorFacts && p.rowMaxima);
+}
+
+} // namespace
+} // namespace faiss_bits::test

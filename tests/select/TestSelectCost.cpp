@@ -1,0 +1,130 @@
+/// The expected times of selections against those that were measured on an
+/// H200, and what they must be anywhere.
+
+#include "kernels/select/SelectCost.h"
+#include "tests/common/BenchResults.h"
+
+namespace faiss_bits::test {
+namespace {
+
+const char* const kSelect =
+#include "select.json.inc"
+        ;
+const char* const kOrders =
+#include "select_orders.json.inc"
+        ;
+const char* const kSweep =
+#include "select_sweep.json.inc"
+        ;
+
+SelectProblem problemOf(const ResultRow& row) {
+    SelectProblem p;
+    p.rows = idx_t(row.number("rows"));
+    p.cols = idx_t(row.number("cols"));
+    p.k = int(row.number("k"));
+    p.rowStride = idx_t(row.number("stride"));
+    p.largest = row.number("largest") > 0;
+    p.keyType = row.text("dtype") == "float32" ? DataType::Float32
+            : row.text("dtype") == "float16"   ? DataType::Float16
+                                               : DataType::BFloat16;
+    return p;
+}
+
+double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
+    return selectMicroseconds(planSelection(p), p, speed) / 1e3;
+}
+
+/// Of rows that `takes` says; `field` has the measured time.
+template <class Takes>
+Fit fitOf(const char* json, const char* field, const Takes& takes) {
+    Fit fit;
+    for (const ResultRow& row : rowsOf(json, "faiss_bits")) {
+        if (takes(row)) {
+            fit.add(expectedMs(problemOf(row)), row.number(field), row.line());
+        }
+    }
+    return fit;
+}
+
+bool all(const ResultRow&) {
+    return true;
+}
+
+bool isRandom(const ResultRow& row) {
+    return row.text("order") == "random";
+}
+
+TEST(SelectCost, KeysInRandomOrder) {
+    expectFit(fitOf(kSelect, "ms", isRandom), 60, 0.98, 1.5);
+    expectFit(fitOf(kOrders, "ms", isRandom), 60, 0.94, 2.5);
+    // The same cells with random keys.
+    expectFit(fitOf(kSweep, "random_ms", all), 600, 0.95, 3);
+}
+
+/// Orders that do not mislead the sample take about as long.
+TEST(SelectCost, OtherOrders) {
+    expectFit(fitOf(kSelect, "ms", all), 180, 0.97, 2);
+    expectFit(fitOf(kOrders, "ms", all), 500, 0.95, 2.5);
+    // Adversaries that know the sample are among these: no bound for all.
+    EXPECT_GE(fitOf(kSweep, "ms", all).shareWithin(1.5), 0.84);
+}
+
+/// The fit is a test: a model that is half or twice as much fails it.
+TEST(SelectCost, AnotherModelFails) {
+    for (double factor : {0.5, 2.0}) {
+        Fit fit;
+        for (const ResultRow& row : rowsOf(kSweep, "faiss_bits")) {
+            fit.add(factor * expectedMs(problemOf(row)),
+                    row.number("random_ms"),
+                    row.line());
+        }
+        EXPECT_LT(fit.shareWithin(1.5), 0.5) << fit;
+    }
+}
+
+SelectProblem shapeOf(idx_t rows, idx_t cols, int k) {
+    SelectProblem p;
+    p.rows = rows;
+    p.cols = cols;
+    p.k = k;
+    return p;
+}
+
+TEST(SelectCost, IsFiniteForEveryAlgorithmAndShape) {
+    EXPECT_EQ(expectedMs(shapeOf(0, 100, 10)), 0);
+    for (SelectAlgorithm algorithm : selectAlgorithms()) {
+        for (idx_t rows : {1, 77, 100000}) {
+            for (idx_t cols : {1, 100, 5000, 1 << 20}) {
+                for (int k : {1, 100, 2048, 100000}) {
+                    SelectProblem p = shapeOf(rows, cols, k);
+                    p.algorithm = algorithm;
+                    SelectPlan plan;
+                    try {
+                        plan = planSelection(p);
+                    } catch (const Error&) {
+                        continue; // that it cannot take
+                    }
+                    const double time = selectMicroseconds(plan, p);
+                    EXPECT_TRUE(std::isfinite(time) && time > 1)
+                            << nameOf(algorithm) << " " << rows << " x " << cols
+                            << ", k = " << k << ": " << time;
+                }
+            }
+        }
+    }
+    EXPECT_GT(expectedMs(shapeOf(10, 0, 5)), 0);
+}
+
+TEST(SelectCost, ScalesWithTheDevice) {
+    const SelectProblem p = shapeOf(1024, 1 << 20, 10);
+    DeviceSpeed slow;
+    slow.bytesPerSecond /= 4;
+    EXPECT_NEAR(expectedMs(p, slow) / expectedMs(p), 4, 0.4);
+    slow = {};
+    slow.arithmetic = 0.25;
+    EXPECT_GT(expectedMs(p, slow), expectedMs(p));
+    EXPECT_LT(expectedMs(p, slow), 2 * expectedMs(p));
+}
+
+} // namespace
+} // namespace faiss_bits::test
