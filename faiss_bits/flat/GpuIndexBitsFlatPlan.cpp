@@ -13,15 +13,12 @@
 #include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/SearchReport.h"
 #include "faiss_bits/flat/VectorFacts.h"
-#include "kernels/knn/FlatKnnPlan.h"
 
 namespace faiss_bits::gpu {
 
 using detail::FlatView;
 using detail::GpuContext;
-using detail::PagedCall;
 using detail::PageLimits;
-using detail::PagePlan;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 
@@ -92,34 +89,15 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
             config_.device,
             resources_->getDefaultStream(config_.device)};
     return withFaissErrors([&] {
-        // As searchPaged_ and searchPage_ take memory, in their order.
-        detail::ExpectedMemory memory(context);
-        const detail::FilterShape filter =
+        detail::ExpectedSearch search;
+        search.problem = problemOf_(n, n, int(k));
+        search.limits = pageLimits_(n, int(k));
+        search.filter =
                 detail::filterShapeOf(params, ntotal, n, config_.device);
-        memory.take(filter.bitBytes);
-        memory.take(filter.listBytes);
-        PagedCall call(context);
-        const detail::Place place{hostArrays, hostArrays};
-        call.expectInput(place, sizeof(float) * d);
-        call.expectOutput(place, sizeof(float) * k);
-        call.expectOutput(place, sizeof(idx_t) * k);
-        const PagePlan pages = call.plan(pageLimits_(n, int(k)));
-        memory.take(call.stagingBytes());
-
-        FlatKnnProblem page = problemOf_(n, pages.rowsPerPage, int(k));
-        filter.expectFor(page);
-        const detail::ImageUse image = page.greatestNorm
-                ? facts_->expectFor(page)
-                : detail::ImageUse::None;
-        if (page.dataType != DataType::Float32) {
-            memory.take(size_t(pages.rowsPerPage) * d * sizeOf(page.dataType));
-            // Not null, and never read.
-            page.exactQueries = search_mode == SearchMode::Certified
-                    ? reinterpret_cast<const float*>(&page)
-                    : nullptr;
-        }
-        const FlatKnnPlan plan = planFlatKnn(page, memory.scratchBudget());
-        return detail::reportOf(plan, page, pages, n, image, config_.device);
+        // As searchPage_ does where the norms are not ours.
+        search.facts = search.problem.greatestNorm ? facts_.get() : nullptr;
+        search.hostArrays = hostArrays;
+        return detail::planSearch(context, search, deviceSpeed(config_.device));
     });
 }
 

@@ -1,5 +1,8 @@
 #include "faiss_bits/flat/SearchReport.h"
 
+#include <algorithm>
+
+#include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/common/PlanLog.h"
 #include "faiss_bits/common/PlanText.h"
 #include "kernels/knn/FlatKnnCost.h"
@@ -50,8 +53,7 @@ GpuSearchPlan reportOf(
         const PagePlan& pages,
         idx_t queries,
         ImageUse image,
-        int device) {
-    const DeviceSpeed speed = deviceSpeed(device);
+        const DeviceSpeed& speed) {
     const FlatKnnSummary summary = summaryOf(plan, page, speed);
     GpuSearchPlan report;
     report.method = summary.method;
@@ -71,6 +73,40 @@ GpuSearchPlan reportOf(
     }
     report.expectedMs = time / 1e3;
     return report;
+}
+
+GpuSearchPlan planSearch(
+        const GpuContext& context,
+        const ExpectedSearch& search,
+        const DeviceSpeed& speed) {
+    FlatKnnProblem page = search.problem;
+    const idx_t queries = page.numQueries;
+    ExpectedMemory memory(context);
+    memory.take(search.filter.bitBytes);
+    memory.take(search.filter.listBytes);
+
+    PagedCall call(context);
+    const Place place{search.hostArrays, search.hostArrays};
+    call.expectInput(place, sizeof(float) * page.d);
+    call.expectOutput(place, sizeof(float) * page.k);
+    call.expectOutput(place, sizeof(idx_t) * page.k);
+    const PagePlan pages = call.plan(search.limits);
+    memory.take(call.stagingBytes());
+
+    page.batchQueries = queries;
+    page.numQueries = pages.rowsPerPage;
+    search.filter.expectFor(page);
+    const ImageUse image =
+            search.facts ? search.facts->expectFor(page) : ImageUse::None;
+    if (page.dataType != DataType::Float32) {
+        memory.take(size_t(page.numQueries) * page.d * sizeOf(page.dataType));
+        // Not null, and never read.
+        page.exactQueries = page.mode == SearchMode::Certified
+                ? reinterpret_cast<const float*>(&page)
+                : nullptr;
+    }
+    const FlatKnnPlan plan = planFlatKnn(page, memory.scratchBudget());
+    return reportOf(plan, page, pages, queries, image, speed);
 }
 
 void logSearch(
@@ -100,7 +136,8 @@ void logSearch(
         return text;
     };
     faiss_bits::detail::logPlan(shape, [&] {
-        return reportOf(plan, page, pages, queries, image, device).toString();
+        return reportOf(plan, page, pages, queries, image, deviceSpeed(device))
+                .toString();
     });
 }
 

@@ -3,7 +3,9 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagePlan.h"
 #include "faiss_bits/flat/GpuSearchPlan.h"
+#include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/VectorFacts.h"
+#include "kernels/common/DeviceSpeed.h"
 #include "kernels/knn/FlatKnnPlan.h"
 
 /// What searches say of their plans: the one that runs, in the log, and the one
@@ -17,7 +19,23 @@ GpuSearchPlan reportOf(
         const PagePlan& pages,
         idx_t queries,
         ImageUse image,
-        int device);
+        const DeviceSpeed& speed);
+
+/// What a search of an index would do, as it takes memory in its order.
+struct ExpectedSearch {
+    /// Of all queries; pointers that the search brings are not set.
+    FlatKnnProblem problem;
+    PageLimits limits;
+    FilterShape filter;
+    /// Of the index. nullptr: they cannot be used now.
+    const VectorFacts* facts = nullptr;
+    bool hostArrays = true;
+};
+
+GpuSearchPlan planSearch(
+        const GpuContext& context,
+        const ExpectedSearch& search,
+        const DeviceSpeed& speed);
 
 /// Prints that to the log, once a shape (PlanLog.h). `what` names the call.
 void logSearch(
