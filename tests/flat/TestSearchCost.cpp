@@ -21,6 +21,9 @@ const char* const kFewVectors =
 const char* const kSweep =
 #include "flat_sweep.json.inc"
         ;
+const char* const kFilters =
+#include "filters.json.inc"
+        ;
 const char* const kMetrics =
 #include "metrics.json.inc"
         ;
@@ -115,6 +118,24 @@ TEST(SearchCost, OtherData) {
     };
     expectFit(fitOf(kSweep, isUsual), 60, 0.8, 3);
     EXPECT_GE(fitOf(kSweep, all).shareWithin(1.5), 0.7);
+}
+
+/// With a DeviceSelector; these cells had no part in the fit.
+TEST(SearchCost, Filters) {
+    Fit fit;
+    const uint32_t bits = 0;
+    const int32_t ids = 0;
+    for (const ResultRow& row : rowsOf(kFilters, "faiss_bits")) {
+        FlatKnnProblem p = problemOf(row);
+        const double allowed = row.number("allowed");
+        p.allowedBits = allowed < 1 ? &bits : nullptr;
+        if (allowed <= 0.75) {
+            p.allowedIds = &ids;
+            p.numAllowed = idx_t(allowed * double(p.numVectors));
+        }
+        fit.add(expectedMs(p), row.number("ms"), row.line());
+    }
+    expectFit(fit, 120, 0.75, 3);
 }
 
 /// The fit is a test: a model that is half or twice as much fails it.
