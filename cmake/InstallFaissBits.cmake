@@ -41,7 +41,8 @@ set(faiss_bits_excluded "")
 foreach(pattern python dropin ClusteringRun.h EmptyClusters.h RandomRows.h
     SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h Waiting.h
     FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
-    SelectorTree.h VectorFacts.h VectorKernels.h)
+    SelectorTree.h VectorFacts.h VectorKernels.h
+    PlanLog.h PlanText.h SearchReport.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/threshold/ThresholdPlan.h"

@@ -1,5 +1,7 @@
 /// What is read of selectors before the device is asked.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "faiss_bits/flat/SearchFilter.h"
@@ -147,6 +149,43 @@ TEST(SelectorTree, ListsOfAtMostThreeQuarters) {
     EXPECT_EQ(gpu::detail::mostListed(0), 0);
     EXPECT_EQ(gpu::detail::mostListed(100), 75);
     EXPECT_EQ(gpu::detail::mostListed(1 << 20), 3 << 18);
+}
+
+/// What a search is told to expect of its filter, by which it then goes.
+TEST(FilterShape, BitsAndAListWhereItIsWorthIt) {
+    using gpu::detail::FilterShape;
+    const auto shapeOf = [](idx_t n, idx_t selected, idx_t queries) {
+        faiss::IDSelectorRange range(0, selected);
+        faiss::SearchParameters params;
+        params.sel = &range;
+        return gpu::detail::filterShapeOf(&params, n, queries, 0);
+    };
+    const auto expectList = [](const FilterShape& shape, idx_t n, idx_t ids) {
+        EXPECT_TRUE(shape.hasBits);
+        EXPECT_EQ(shape.bitBytes, size_t((n + 31) / 32 * 4));
+        EXPECT_EQ(shape.hasIds, ids >= 0);
+        EXPECT_EQ(shape.numIds, std::max<idx_t>(ids, 0));
+        EXPECT_EQ(shape.listBytes, size_t(std::max<idx_t>(ids, 0) * 4));
+        FlatKnnProblem p;
+        shape.expectFor(p);
+        EXPECT_TRUE(p.allowedBits);
+        EXPECT_EQ(p.allowedIds != nullptr, ids >= 0);
+        EXPECT_EQ(p.numAllowed, std::max<idx_t>(ids, 0));
+    };
+    expectList(shapeOf(100000, 1000, 5), 100000, 1000);
+    expectList(shapeOf(100000, 25000, 5), 100000, 25000);
+    expectList(shapeOf(100000, 25001, 5), 100000, -1);
+    expectList(shapeOf(100000, 25001, 17), 100000, 25001);
+    expectList(shapeOf(100000, 75001, 17), 100000, -1);
+    expectList(shapeOf(16383, 10, 17), 16383, -1);
+
+    const FilterShape none = gpu::detail::filterShapeOf(nullptr, 100, 5, 0);
+    FlatKnnProblem p;
+    none.expectFor(p);
+    EXPECT_FALSE(p.allowedBits || p.allowedIds);
+    EXPECT_EQ(none.bitBytes + none.listBytes, 0);
+    const faiss::SearchParameters empty;
+    EXPECT_FALSE(gpu::detail::filterShapeOf(&empty, 100, 5, 0).hasBits);
 }
 
 } // namespace
