@@ -30,6 +30,31 @@ def as_matrix(x, name, dtypes):
     return np.ascontiguousarray(x), True
 
 
+def in_one_type(a, b):
+    """Two arrays, or two tensors, in one floating-point type: the wider one, so
+    that no number changes. Whole numbers become float32, as in FAISS. What is
+    none of these, and what needs no copy, comes back as it is."""
+    if is_tensor(a):
+        promoted = sys.modules["torch"].promote_types
+        a, b = (x if x.is_floating_point() else _tensor_of_floats(x) for x in (a, b))
+        if a.dtype != b.dtype and a.is_floating_point() and b.is_floating_point():
+            wide = promoted(a.dtype, b.dtype)
+            a, b = a.to(wide), b.to(wide)
+        return a, b
+    a, b = (
+        x.astype(np.float32) if x.dtype.kind in "iu" else x
+        for x in map(np.asarray, (a, b))
+    )
+    if a.dtype != b.dtype and a.dtype.kind == b.dtype.kind == "f":
+        wide = np.result_type(a, b)
+        a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
+    return a, b
+
+
+def _tensor_of_floats(x):
+    return x if x.is_complex() or str(x.dtype) == "torch.bool" else x.float()
+
+
 def output(x, name, like, shape, dtypes):
     """The caller's checked output array, or a new one like the input."""
     if is_tensor(like):

@@ -8,6 +8,7 @@ from .class_wrappers import refuse_lost_options
 from .arrays import (
     as_matrix,
     check_same_kind,
+    in_one_type,
     neighbours,
     output,
     pointer,
@@ -131,11 +132,13 @@ def knn(
         torch tensors. Tensors on a GPU are used in place and searched there:
         what the GPU has no kernel for is an error, not a copy to the CPU
     xb : array_like
-        Vectors, shape (nb, d), of the same kind and type as xq
+        Vectors, shape (nb, d), of the same kind as xq. Where the types differ,
+        both are searched in the wider one, and whole numbers as float32
     k : int
         Number of neighbours, 1 or more; may exceed nb
     D : array_like, optional
-        Array for the distances, shape (nq, k), float32 (float64 for float64)
+        Array for the distances, shape (nq, k), float32 (float64 where xq or
+        xb is float64)
     I : array_like, optional
         Array for the ids, shape (nq, k), int64 or int32
     metric : MetricType, optional
@@ -189,7 +192,8 @@ def knn(
     """
     check_backend(backend)
     check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
-    shape = (tuple(np.shape(xq)), tuple(np.shape(xb)))
+    xq, xb = in_one_type(xq, xb)
+    shape = (tuple(xq.shape), tuple(xb.shape))
     queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
     vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
     (nq, d), (nb, d2) = shape
