@@ -20,7 +20,7 @@ import faiss_bits
 from faiss_bits.contrib import datasets
 from faiss_bits.contrib.progress import bar
 
-__all__ = ["main", "search"]
+__all__ = ["search"]
 
 METRICS = {
     "L2": faiss.METRIC_L2,

@@ -12,13 +12,10 @@ struct GpuSearchPlan {
     /// "direct", "all_pairs", "nearest", "fused_tensor", "fused_pairwise",
     /// "few_queries", "gemm", "cosine" or "pairwise"; "none" without queries.
     std::string method = "none";
-    /// Queries go through the GPU page by page.
-    idx_t pages = 0;
-    idx_t queriesPerPage = 0;
-    /// Of a page: queries that are searched for together, and vectors that they
-    /// meet at a time.
-    idx_t tileQueries = 0;
-    idx_t tileVectors = 0;
+    idx_t pages = 0;          ///< queries go through the GPU page by page
+    idx_t queriesPerPage = 0; ///< of all pages but the last
+    idx_t tileQueries = 0;    ///< of a page, that are searched for together
+    idx_t tileVectors = 0;    ///< that a tile of queries meets at a time
     /// Vectors that a query's exact distances are computed of, at most where
     /// they lie in lists; 0 in plain searches.
     idx_t candidates = 0;

@@ -58,8 +58,11 @@ def select_plan(
         (of keys in random order; copies from and to the host are not in it) and
         details; str(plan) is one line
 
-    Without a GPU it raises RuntimeError, unless device = "h200", for which a
-    build with the GPU part is enough.
+    Raises
+    ------
+    RuntimeError
+        There is no GPU, and device is not "h200", for which a build with the
+        GPU part is enough
     """
     for_h200 = device == "h200"
     if isinstance(device, str) and not for_h200:

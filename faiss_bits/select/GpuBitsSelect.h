@@ -62,11 +62,9 @@ void selectK(
 struct GpuSelectPlan {
     /// Its name as in SelectAlgorithm.h; "none" without rows.
     std::string algorithm = "none";
-    /// Rows go through the GPU page by page, and a page in batches whose
-    /// scratch fits.
-    idx_t pages = 0;
-    idx_t rowsPerPage = 0;
-    idx_t rowsPerBatch = 0;
+    idx_t pages = 0;         ///< rows go through the GPU page by page
+    idx_t rowsPerPage = 0;   ///< of all pages but the last
+    idx_t rowsPerBatch = 0;  ///< of a page: as many as their scratch fits
     size_t scratchBytes = 0; ///< of a batch
     /// Of all rows, in random order, with arrays on the device: copies from and
     /// to the host are not in it. Measured on an H200 and scaled by clocks for

@@ -21,7 +21,7 @@ struct FlatKnnSummary {
     /// How the rows of a matrix are selected from (SelectPlan::toString); empty
     /// where there is none.
     std::string selection;
-    size_t scratchBytes = 0;
+    size_t scratchBytes = 0; ///< device memory: FlatKnnPlan::bytes
     double microseconds = 0; ///< flatKnnMicroseconds
     std::string details;     ///< FlatKnnPlan::toString
 };
