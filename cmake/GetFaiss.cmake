@@ -8,7 +8,7 @@
 #
 # in   FAISS_BITS_CUDA_COMPILER; the variables above
 # out  target faiss
-#      FAISS_BITS_FAISS_VERSION   e.g. 1.7.3: of the wheel, or of the headers
+#      FAISS_BITS_FAISS_VERSION   e.g. 1.7.3: as faiss.__version__ says it
 #      FAISS_BITS_FAISS_HAS_GPU   TRUE where FAISS's GPU part is there
 
 function(faiss_bits_faiss_include_dirs out)
@@ -108,8 +108,14 @@ elseif(FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG)
 else()
   find_package(faiss QUIET)
   if(NOT faiss_FOUND)
+    set(faiss_bits_why "")
+    if(FAISS_BITS_PYTHON_FAISS_DISTRIBUTION)
+      set(faiss_bits_why " (${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION} \
+${FAISS_BITS_PYTHON_FAISS_VERSION} in this Python has no libfaiss.so to link; \
+newer wheels have)")
+    endif()
     message(FATAL_ERROR
-      "No FAISS found. Give one of: -Dfaiss_DIR=<folder of faiss-config.cmake>, "
+      "No FAISS found${faiss_bits_why}. Give one of: -Dfaiss_DIR=<folder of faiss-config.cmake>, "
       "-DFETCHCONTENT_SOURCE_DIR_FAISS=<source tree>, "
       "-DFAISS_BITS_FAISS_TAG=<tag, such as v1.15.0>; or let tools/setup.sh "
       "install one (CONTRIBUTING.md).")
@@ -128,9 +134,19 @@ if(NOT FAISS_BITS_FAISS_HAS_GPU AND NOT FAISS_BITS_PYTHON_FAISS_LIBRARY)
 endif()
 
 if(FAISS_BITS_PYTHON_FAISS_LIBRARY)
-  set(FAISS_BITS_FAISS_VERSION ${FAISS_BITS_PYTHON_FAISS_VERSION})
+  set(FAISS_BITS_FAISS_VERSION ${FAISS_BITS_PYTHON_FAISS_RELEASE})
 else()
   faiss_bits_read_faiss_version(FAISS_BITS_FAISS_VERSION)
+  if(FAISS_BITS_PYTHON_FAISS_RELEASE AND NOT
+      FAISS_BITS_PYTHON_FAISS_RELEASE VERSION_EQUAL FAISS_BITS_FAISS_VERSION)
+    message(FATAL_ERROR "This Python imports "
+      "${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION} "
+      "${FAISS_BITS_PYTHON_FAISS_VERSION} "
+      "(${FAISS_BITS_PYTHON_FAISS_FOLDER}), which has no libfaiss.so to link, "
+      "and CMake found FAISS ${FAISS_BITS_FAISS_VERSION} "
+      "(${faiss_bits_faiss_origin}). Name a FAISS of the same version, or set "
+      "FAISS_BITS_FAISS_PACKAGE=off to build for the one found.")
+  endif()
 endif()
 message(STATUS "FAISS_BITS_FAISS_VERSION ${FAISS_BITS_FAISS_VERSION} "
   "(${faiss_bits_faiss_origin}; GPU part: ${FAISS_BITS_FAISS_HAS_GPU})")

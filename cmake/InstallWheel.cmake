@@ -4,9 +4,12 @@
 set(faiss_bits_rpath "$ORIGIN")
 if(FAISS_BITS_PYTHON_FAISS_LIBRARY)
   # A wheel beside a wheel: no path of this machine.
-  get_filename_component(folder "${FAISS_BITS_PYTHON_FAISS_OPENMP}" DIRECTORY)
-  get_filename_component(folder "${folder}" NAME)
-  list(APPEND faiss_bits_rpath "$ORIGIN/../faiss" "$ORIGIN/../${folder}")
+  list(APPEND faiss_bits_rpath "$ORIGIN/../faiss")
+  if(FAISS_BITS_PYTHON_FAISS_OPENMP)
+    get_filename_component(folder "${FAISS_BITS_PYTHON_FAISS_OPENMP}" DIRECTORY)
+    get_filename_component(folder "${folder}" NAME)
+    list(APPEND faiss_bits_rpath "$ORIGIN/../${folder}")
+  endif()
 endif()
 
 foreach(library bits_kernels faiss_bits swigfaiss_bits)

@@ -9,16 +9,26 @@
 #                                the default is the one that `import faiss` finds
 #      FAISS_BITS_FAISS_HEADERS  FAISS's source tree of the wheel's release;
 #                                default: its tag of the public repository
-#      Both may be variables of the environment.
+#      Both may be variables of the environment; under pip the first must be,
+#      as metadata.py reads it too.
 # out  FAISS_BITS_PYTHON_FAISS_{FOLDER,DISTRIBUTION,VERSION,LIBRARY,OPENMP,
 #      SWIG_RUNTIME,HAS_GPU,CUDA} as tools/pip/python_faiss.py says; all empty
 #                                where there is none
+#      FAISS_BITS_PYTHON_FAISS_RELEASE  1.15.1 of the version 1.15.1.post2
 #      faiss_bits_use_wheel()    makes target faiss from them
 
-foreach(name FAISS_PACKAGE FAISS_HEADERS)
-  set(FAISS_BITS_${name} "$ENV{FAISS_BITS_${name}}" CACHE PATH
-    "cmake/PythonFaiss.cmake says what it is")
-endforeach()
+# Not a PATH: CMake would make -DFAISS_BITS_FAISS_PACKAGE=off a folder.
+set(FAISS_BITS_FAISS_PACKAGE "$ENV{FAISS_BITS_FAISS_PACKAGE}" CACHE STRING
+  "cmake/PythonFaiss.cmake says what it is")
+set(FAISS_BITS_FAISS_HEADERS "$ENV{FAISS_BITS_FAISS_HEADERS}" CACHE PATH
+  "cmake/PythonFaiss.cmake says what it is")
+if(SKBUILD AND
+    NOT FAISS_BITS_FAISS_PACKAGE STREQUAL "$ENV{FAISS_BITS_FAISS_PACKAGE}")
+  message(FATAL_ERROR "FAISS_BITS_FAISS_PACKAGE is "
+    "'${FAISS_BITS_FAISS_PACKAGE}' for CMake and "
+    "'$ENV{FAISS_BITS_FAISS_PACKAGE}' in the environment, where pip reads it: "
+    "set it there.")
+endif()
 
 set(faiss_bits_package_fields
   FOLDER DISTRIBUTION VERSION LIBRARY OPENMP SWIG_RUNTIME HAS_GPU CUDA)
@@ -32,6 +42,7 @@ if(SKBUILD OR FAISS_BITS_FAISS_PACKAGE)
     COMMAND "${CMAKE_COMMAND}" -E env
       "FAISS_BITS_FAISS_PACKAGE=${FAISS_BITS_FAISS_PACKAGE}"
       "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/tools/pip/python_faiss.py"
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"  # as pip runs metadata.py
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE error)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "The FAISS of ${Python_EXECUTABLE}: ${error}")
@@ -43,11 +54,25 @@ if(SKBUILD OR FAISS_BITS_FAISS_PACKAGE)
     endif()
   endforeach()
 endif()
+string(REGEX MATCH "^[0-9]+[.][0-9]+[.][0-9]+" FAISS_BITS_PYTHON_FAISS_RELEASE
+  "${FAISS_BITS_PYTHON_FAISS_VERSION}")
+
+# uv and `python -m build` build with a Python that sees no package. Any other
+# FAISS of this machine would be built for, and never be the one imported.
+if(SKBUILD AND NOT FAISS_BITS_PYTHON_FAISS_FOLDER AND NOT
+    (FAISS_BITS_FAISS_PACKAGE OR faiss_DIR OR DEFINED ENV{CMAKE_PREFIX_PATH} OR
+      FETCHCONTENT_SOURCE_DIR_FAISS OR FAISS_BITS_FAISS_TAG))
+  message(FATAL_ERROR "${Python_EXECUTABLE} has no module faiss. Install FAISS "
+    "into this Python first. If it is there and this build does not see it "
+    "(uv, python -m build, PYTHONPATH), set FAISS_BITS_FAISS_PACKAGE in the "
+    "environment to the folder of the package. FAISS_BITS_FAISS_PACKAGE=off "
+    "builds for the FAISS that CMake finds.")
+endif()
 
 function(faiss_bits_wheel_headers out)
   set(headers "${FAISS_BITS_FAISS_HEADERS}")
   if(NOT headers)
-    set(tag "v${FAISS_BITS_PYTHON_FAISS_VERSION}")
+    set(tag "v${FAISS_BITS_PYTHON_FAISS_RELEASE}")
     message(STATUS "FAISS_BITS_FAISS_HEADERS is not set: fetching FAISS ${tag}")
     include(FetchContent)
     FetchContent_Declare(faiss_headers
@@ -59,6 +84,8 @@ function(faiss_bits_wheel_headers out)
     FetchContent_MakeAvailable(faiss_headers)
     set(headers "${faiss_headers_SOURCE_DIR}")
   endif()
+  get_filename_component(headers "${headers}" ABSOLUTE
+    BASE_DIR "${PROJECT_SOURCE_DIR}")
   if(NOT EXISTS "${headers}/faiss/Index.h")
     message(FATAL_ERROR "FAISS_BITS_FAISS_HEADERS = '${headers}' is no source "
       "tree of FAISS (it has no faiss/Index.h).")
@@ -83,12 +110,12 @@ function(faiss_bits_use_wheel)
 
   faiss_bits_read_faiss_version(version)
   string(REGEX REPLACE "[.][0-9]+$" "" series "${version}")
-  if(NOT FAISS_BITS_PYTHON_FAISS_VERSION MATCHES "^${series}[.]")
+  if(NOT FAISS_BITS_PYTHON_FAISS_RELEASE MATCHES "^${series}[.]")
     message(FATAL_ERROR "The headers of ${headers} are FAISS ${version}, the "
       "wheel is ${wheel}: FAISS_BITS_FAISS_HEADERS must name the same release.")
-  elseif(NOT version VERSION_EQUAL FAISS_BITS_PYTHON_FAISS_VERSION)
+  elseif(NOT version VERSION_EQUAL FAISS_BITS_PYTHON_FAISS_RELEASE)
     message(WARNING "The headers of ${headers} are FAISS ${version}, the wheel "
-      "is ${wheel}. Those of its own tag, v${FAISS_BITS_PYTHON_FAISS_VERSION}, "
+      "is ${wheel}. Those of its own tag, v${FAISS_BITS_PYTHON_FAISS_RELEASE}, "
       "are the right ones.")
   endif()
 endfunction()

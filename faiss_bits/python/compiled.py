@@ -4,17 +4,12 @@ Python manners in classes.py."""
 
 from . import _build_info
 
-#: What pip is asked for, where we are linked with a wheel: "faiss-cpu==1.15.1".
-_WHEEL = _build_info.FAISS_WHEEL and (
-    f"{_build_info.FAISS_WHEEL}=={_build_info.FAISS_VERSION}"
-)
-
 
 def _what_to_do():
-    if _WHEEL:
+    if _build_info.FAISS_WHEEL:
         return (
-            f"pip install {_WHEEL}, or build faiss_bits for the FAISS that you "
-            "have: pip install . in its source tree"
+            f"pip install {_build_info.FAISS_WHEEL}, or build faiss_bits for the "
+            "FAISS that you have: pip install . in its source tree"
         )
     return (
         "put the one that it was built with first on PYTHONPATH, or build "

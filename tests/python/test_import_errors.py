@@ -60,7 +60,7 @@ def test_another_version(tmp_path, use):
     assert f"built for FAISS {VERSION}, but 'import faiss' found 0.9.9" in line
     assert str(tmp_path / "faiss") in line
     assert "pip install ." in line
-    assert (f"pip install {WHEEL}=={VERSION}" in line) == bool(WHEEL)
+    assert (f"pip install {WHEEL}," in line) == bool(WHEEL)
 
 
 def test_a_broken_library(tmp_path):

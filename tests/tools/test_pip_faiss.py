@@ -4,6 +4,7 @@ CMake answers to a FAISS that does not fit. The packages are made up here."""
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_a_build_that_is_no_wheel(tmp_path):
     found = python_faiss.find(environ(package))
     assert not found.is_wheel and found.library == found.version == ""
     assert found.swig_runtime == "4"
+
+
+def test_a_site_hook_that_prints(tmp_path):
+    package = make_package(tmp_path / "site", "faiss-cpu")
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho hello\necho {package}/__init__.py\n")
+    python.chmod(0o755)
+    assert python_faiss.find({}, python=str(python)).folder == str(package)
 
 
 def test_off():
@@ -185,6 +194,48 @@ def test_cmake_two_faiss(tmp_path):
     package = make_package(tmp_path / "site", "faiss-cpu")
     said = configure(tmp_path, package, FAISS_BITS_FAISS_TAG="v1.15.0")
     assert "another FAISS was named too" in said
+
+
+def test_cmake_off_is_no_folder(tmp_path):
+    said = configure(tmp_path, "off", faiss_DIR=tmp_path, FAISS_BITS_PYTHON="no",
+                     FETCHCONTENT_SOURCE_DIR_FAISS=tmp_path / "nothing")
+    assert "Python package" not in said and "nothing" in said
+
+
+def test_cmake_version_after_the_release(tmp_path):
+    """1.15.1.post2 is packed anew, from the sources of 1.15.1."""
+    package = make_package(
+        tmp_path / "site", "faiss-cpu", version="1.15.1.post2", runtime=9
+    )
+    said = configure(
+        tmp_path, package,
+        FAISS_BITS_FAISS_HEADERS=make_headers(tmp_path / "tree", "1.15.1"),
+    )
+    assert "The headers of" not in said
+    assert "was made by a SWIG" in said
+
+
+def test_cmake_wheel_without_a_library(tmp_path):
+    """As older wheels are, which have FAISS inside their module."""
+    package = make_package(tmp_path / "site", "faiss-cpu", version="0.9.9")
+    (package / "libfaiss.so").unlink()
+    said = configure(tmp_path, package)
+    assert "faiss-cpu 0.9.9" in said and "has no libfaiss.so to link" in said
+
+
+def test_cmake_pip_sees_no_faiss(tmp_path, monkeypatch):
+    for name in ("CMAKE_PREFIX_PATH", "FAISS_BITS_FAISS_PACKAGE"):
+        monkeypatch.delenv(name, raising=False)
+    venv.create(tmp_path / "empty", with_pip=False)
+    python = tmp_path / "empty" / "bin" / "python"
+    said = configure(tmp_path, "", SKBUILD=2, Python_EXECUTABLE=python)
+    assert "has no module faiss" in said and "FAISS_BITS_FAISS_PACKAGE" in said
+
+
+def test_cmake_pip_is_told_by_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAISS_BITS_FAISS_PACKAGE", "elsewhere")
+    said = configure(tmp_path, "off", SKBUILD=2)
+    assert "'off' for CMake and 'elsewhere' in the environment" in said
 
 
 def test_cmake_another_swig(tmp_path):

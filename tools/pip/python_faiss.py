@@ -103,7 +103,8 @@ def _imported_folder(environ, python):
         text=True,
         check=True,
     )
-    origin = answer.stdout.strip()
+    # The last line: site hooks of the user's may print others.
+    origin = answer.stdout.rstrip("\n").rpartition("\n")[2].strip()
     return pathlib.Path(origin).parent if origin else None
 
 
