@@ -12,11 +12,13 @@ searched for, itself included. The result is a NumPy archive: D, the distances
 import argparse
 import sys
 import time
+from pathlib import Path
 
 import faiss
 import numpy as np
 
 import faiss_bits
+from faiss_bits.arrays import neighbours, whole_number
 from faiss_bits.contrib import datasets
 from faiss_bits.contrib.progress import bar
 
@@ -52,6 +54,8 @@ def search(xq, xb, k, metric=faiss.METRIC_L2, block=16384, progress=True):
     D, I : numpy.ndarray
         Shape (nq, k), as index.search returns them
     """
+    k = neighbours(k)
+    block = whole_number(block, "block", 1)
     d = xb.shape[1]
     if xq.shape[1] != d:
         raise ValueError(
@@ -81,6 +85,14 @@ def _read(path):
     return datasets.as_float32(datasets.read_vectors(path), path)
 
 
+def _check_out(path):
+    """What a long search should not end with."""
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"--out {path}: is a folder")
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"--out {path}: there is no such folder")
+
+
 def _parse(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m faiss_bits.contrib.search",
@@ -103,23 +115,27 @@ def _parse(arguments):
 
 def main(arguments=None):
     args = _parse(arguments)
+    metric = METRICS[args.metric]
     try:
+        _check_out(args.out)
         xb = _read(args.vectors)
         xq = _read(args.queries) if args.queries else xb
         begin = time.perf_counter()
-        D, I = search(xq, xb, args.k, METRICS[args.metric])
+        D, I = search(xq, xb, args.k, metric)
         seconds = time.perf_counter() - begin
         with open(args.out, "wb") as file:  # the name as given
             np.savez(file, D=D, I=I)
-    except (OSError, ValueError, ImportError) as error:
-        print(error, file=sys.stderr)
+    except (
+        OSError, ValueError, ImportError, MemoryError, RuntimeError
+    ) as error:  # the last: FAISS's
+        print(str(error) or type(error).__name__, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"stopped; {args.out} was not written", file=sys.stderr)
         return 130
     print(
         f"{len(xq):,} queries, {len(xb):,} vectors of dimension {xb.shape[1]}, "
-        f"k = {args.k}, {args.metric}, on the {faiss_bits.backend().upper()}: "
+        f"k = {args.k}, {args.metric}, on the {faiss_bits.backend(metric).upper()}: "
         f"{seconds:.2f} s"
     )
     for row in range(min(3, len(xq))):

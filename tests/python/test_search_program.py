@@ -46,10 +46,15 @@ def test_blocks_change_nothing(folder, block):
         (["none.npy"], "none.npy"),
         (["bad.npy"], "bad.npy"),
         (["own.npy", "--queries", "wide.npy"], "dimension 6, vectors 7"),
+        (["own.npy", "--out", "none/near.npz"], "--out none/near.npz"),
+        (["own.npy", "--out", "."], "--out .: is a folder"),
+        (["own.npy", "-k", "3000000000"], "k = 3000000000 is more than"),
+        (["flat.npy"], "d = 0"),
     ],
 )
 def test_bad_files(folder, capsys, arguments, words):
     np.save("wide.npy", np.eye(6))
+    np.save("flat.npy", np.zeros((3, 0)))
     (folder / "bad.npy").write_text("bad")
     assert program.main(arguments) == 1
     assert words in capsys.readouterr().err
@@ -60,6 +65,16 @@ def test_bad_arguments(folder, capsys):
     with pytest.raises(SystemExit):
         program.main(["own.npy", "-k", "0"])
     assert "-k 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("no device memory")])
+def test_failures_of_the_search_are_one_line(folder, capsys, monkeypatch, error):
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(program, "search", failing)
+    assert program.main(["own.npy"]) == 1
+    assert capsys.readouterr().err.strip() in ("MemoryError", "no device memory")
 
 
 def test_interrupt(folder, capsys, monkeypatch):
