@@ -25,6 +25,7 @@ def as_matrix(x, name, dtypes):
         raise TypeError(
             f"{name} is {x.dtype.name}, expected {' or '.join(dtypes)}"
         )
+    x = x.astype(x.dtype.newbyteorder("="), copy=False)
     if x.flags.f_contiguous and not x.flags.c_contiguous:
         return x.T, False
     return np.ascontiguousarray(x), True
@@ -68,6 +69,10 @@ def output(x, name, like, shape, dtypes):
     if not isinstance(x, np.ndarray) or x.dtype.name not in dtypes:
         kind = getattr(x, "dtype", type(x).__name__)
         raise TypeError(f"{name} is {kind}, expected {' or '.join(dtypes)}")
+    if not x.dtype.isnative:
+        raise TypeError(
+            f"{name} is {x.dtype.str}, not of this machine's byte order"
+        )
     if x.shape != shape:
         raise ValueError(f"{name} has shape {x.shape}, expected {shape}")
     if not x.flags.c_contiguous:

@@ -119,6 +119,15 @@ def test_types_that_differ(of_queries, of_vectors, layout):
     assert D.tobytes() == D2.tobytes() and I.tobytes() == I2.tobytes()
 
 
+def test_byte_order_of_another_machine():
+    xq, xb = make("normal", 3, 4, 1), make("normal", 20, 4, 2)
+    D, I = faiss_bits.knn(xq, xb, 3)
+    D2, I2 = faiss_bits.knn(xq.astype(">f4"), xb.astype(">f4"), 3)
+    assert (D == D2).all() and (I == I2).all()
+    with pytest.raises(TypeError, match="D is >f4"):
+        faiss_bits.knn(xq, xb, 3, D=np.empty((3, 3), ">f4"))
+
+
 def test_lists():
     xq, xb = make("normal", 3, 4, 1), make("normal", 20, 4, 2)
     D, I = faiss_bits.knn(xq.tolist(), xb.tolist(), 3)
