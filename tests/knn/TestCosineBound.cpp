@@ -146,6 +146,44 @@ Bounds boundsOf(
     return out;
 }
 
+/// Of all pairs, by how much at most the scan's key is above the limit that its
+/// own canonical key makes; 0 where all pass.
+double passed(
+        const Rows& vectors,
+        const Rows& queries,
+        const std::vector<float>& center) {
+    const int d = int(center.size());
+    std::vector<HeldRow> held;
+    double residual = 0;
+    for (size_t i = 0; i < vectors.size(); ++i) {
+        held.emplace_back(vectors[i].data(), center, i % 2, false);
+        residual = std::max(residual, held.back().residual);
+    }
+    double worst = 0;
+    for (size_t i = 0; i < queries.size(); ++i) {
+        const HeldRow q(queries[i].data(), center, i % 3 == 0, true);
+        for (size_t v = 0; v < vectors.size(); ++v) {
+            double product = 0;
+            for (int c = 0; c < d; ++c) {
+                product += held[v].values[c] * q.values[c];
+            }
+            const double scanned = held[v].norm + q.norm - 2 * product;
+            const double exact =
+                    exactKey(vectors[v].data(), queries[i].data(), d);
+            const float key = float(exact / 2 - 1);
+            const double limit = cosineScanLimit(
+                    d,
+                    key,
+                    std::sqrt(q.norm) * (1 + (d + 16) * 0x1p-24),
+                    q.residual,
+                    residual,
+                    kNormError);
+            worst = std::max(worst, scanned - limit);
+        }
+    }
+    return worst;
+}
+
 Rows rowsOf(int n, int d, double offset, double spread, unsigned seed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> unit(-1, 1);
@@ -207,6 +245,67 @@ TEST(CosineBound, IsSmallForFarRows) {
     const Rows vectors = rowsOf(100, 64, 0.5, 0.5, 1);
     const Rows queries = rowsOf(10, 64, 0.5, 0.5, 2);
     EXPECT_LE(boundsOf(vectors, queries, centerOf(vectors)).greatest, 0x1p-10);
+}
+
+/// What runs on the device: the limit that the k-th canonical key makes.
+TEST(CosineBound, LimitPassesWhatIsAsNear) {
+    for (int d : {17, 32, 128, 768}) {
+        for (double offset : {0.0, 0.5, 10.0, 100.0, 1e3, 1e5}) {
+            const Rows vectors = rowsOf(60, d, offset, 0.5, 1);
+            Rows queries = rowsOf(10, d, offset, 0.5, 2);
+            // Equal ones and opposite ones: keys of -1 and 1.
+            queries.push_back(vectors[7]);
+            queries.push_back(vectors[8]);
+            for (float& x : queries.back()) {
+                x = -2 * x;
+            }
+            EXPECT_LE(passed(vectors, queries, centerOf(vectors)), 0)
+                    << "d=" << d << " offset=" << offset;
+        }
+    }
+}
+
+/// By arithmetic alone: the limit leaves room for the error at the greatest
+/// distance that a vector of that key may have.
+TEST(CosineBound, LimitCountsTheRoundingOfTheKey) {
+    for (int d : {17, 128, 4096}) {
+        for (float key : {-1.0f, std::nextafter(-1.0f, 0.0f), -0.75f, -1e-3f,
+                          0.0f, 0.5f, 1.0f}) {
+            for (double norm : {0x1p-20, 1e-3, 0.5, 2.0}) {
+                const double up = std::nextafter(key, 2.0f);
+                // Cosines up to half a unit below round to this key.
+                const double farthest = 2 + key + up;
+                const double limit =
+                        cosineScanLimit(d, key, norm, 1e-5, 1e-5, kNormError);
+                const double error = cosineScanError(
+                        d, farthest, norm, 1e-5, 1e-5, kNormError);
+                EXPECT_GE(limit, farthest + error)
+                        << "d=" << d << " key=" << key << " norm=" << norm;
+            }
+        }
+    }
+}
+
+/// The terms of docs/exact.md, with R and u as it says, counted once more: data
+/// alone would not notice the small ones.
+TEST(CosineBound, HasEveryTerm) {
+    constexpr double u = 0x1p-24;
+    for (int d : {17, 128, 4096}) {
+        const double R = (d + 8) * u / (1 - (d + 8) * u);
+        for (double C : {0.0, 1e-14, 1e-9, 1e-3, 0.5, 2.0, 4.0}) {
+            for (double q : {0x1p-30, 1e-3, 0.5, 2.0}) {
+                const double root = std::sqrt(C);
+                const double x = q + root * (1 + R) + 2 * R + 2 * u * (1 + R);
+                const double scan = tensorScanError(
+                        Metric::L2, d, q, 1e-6, x, 1e-6, kNormError);
+                const double held = 2 * R + 2 * u * (1 + R);
+                EXPECT_GE(
+                        cosineScanError(d, C, q, 1e-6, 1e-6, kNormError),
+                        scan + 2 * R * C + held * held + 4 * u * (1 + R) * root)
+                        << "d=" << d << " C=" << C << " q=" << q;
+            }
+        }
+    }
 }
 
 TEST(CosineBound, GrowsWithTheDistance) {

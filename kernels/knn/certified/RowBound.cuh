@@ -82,7 +82,8 @@ struct RowBound {
     /// inner products less <c, q>, for cosines 2 - 2 cos.
     __device__ __forceinline__ double limitOf(double key) const {
         if (kMetric == Metric::Cosine && ofImages) {
-            return 2 + 2 * (key + ofCosine(key));
+            return cosineScanLimit(
+                    d, key, norm, residual, imageResidual, imageNormError);
         }
         return key + at(key) + centerProduct.value;
     }
@@ -95,22 +96,6 @@ struct RowBound {
         const double atZero = at(0);
         return fabs(key) < 4 * atZero ? -5 * atZero + fmin(key, 0.0) - error
                                       : key - error;
-    }
-
-   private:
-    /// As at(), of images. Cosines near 1 differ by little, so rounding is
-    /// counted closely: 2^-24 of the key, what the canonical cosine and this
-    /// computation are off by, and half of what 2 - 2 cos is.
-    __device__ __forceinline__ double ofCosine(double key) const {
-        return fabs(key) * (0x1p-24 + 0x1p-40) + (d + 64) * 0x1p-51 +
-                0.5 *
-                cosineScanError(
-                        d,
-                        2 + 2 * key,
-                        norm,
-                        residual,
-                        imageResidual,
-                        imageNormError);
     }
 };
 

@@ -175,6 +175,32 @@ BITS_BOUND double cosineScanError(
              0x1p-22 * (1 + rounding) * root);
 }
 
+/// Most that the key of a scan is, 2 - 2 cos, for a vector whose canonical key,
+/// -cos rounded to float32, is at most `key`. That rounding is 2^-24 of the
+/// key; 2^-40 of it, and (d + 64) 2^-51, are what the canonical cosine in
+/// float64 and this very computation are off by. The vector's own distance may
+/// be greater than 2 + 2 key by twice as much, and the error is that of its
+/// distance.
+BITS_BOUND double cosineScanLimit(
+        int d,
+        double key,
+        double queryNorm,
+        double queryResidual,
+        double vectorResidual,
+        double normError) {
+    const double off =
+            fabs(key) * (0x1p-24 + 0x1p-40) + (double(d) + 64) * 0x1p-51;
+    const double distance = 2 + 2 * (key + off);
+    return distance +
+            cosineScanError(
+                    d,
+                    distance,
+                    queryNorm,
+                    queryResidual,
+                    vectorResidual,
+                    normError);
+}
+
 } // namespace faiss_bits
 
 #undef BITS_BOUND
