@@ -15,6 +15,7 @@ CELL_FIELDS = {
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
     "dropin": ("index", "n", "d", "q", "k"),
+    "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),
 }
 

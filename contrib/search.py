@@ -61,6 +61,8 @@ def search(xq, xb, k, metric=faiss.METRIC_L2, block=16384, progress=True):
         raise ValueError(
             f"queries have dimension {xq.shape[1]}, vectors {d}"
         )
+    if d == 0:
+        raise ValueError("vectors have dimension d = 0")
     if faiss_bits.backend(metric) == "gpu":
         index = faiss_bits.GpuIndexBitsFlat(
             faiss.StandardGpuResources(), d, metric

@@ -143,10 +143,7 @@ void GpuBitsClustering::train(idx_t n, const float* x, const float* x_weights) {
 
     detail::withFaissErrors([&] {
         faiss::gpu::DeviceScope scope(device_);
-        const GpuContext context{
-                resources_.get(),
-                device_,
-                resources_->getDefaultStream(device_)};
+        const GpuContext context = detail::contextOf(*resources_, device_);
         const auto start = std::chrono::steady_clock::now();
         const int64_t actualSeed = seedOf(seed, later);
         // Host memory of the caller and of the run is read by copies.

@@ -7,6 +7,7 @@
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/CallStream.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Workspace.h"
 
@@ -97,6 +98,13 @@ float requireMetricArg(Metric metric, const char* name, float value) {
     return value;
 }
 
+GpuContext contextOf(faiss::gpu::GpuResources& resources, int device) {
+    return {&resources,
+            device,
+            streamOf(resources, device),
+            resources.getDefaultStream(device)};
+}
+
 ExpectedMemory::ExpectedMemory(const GpuContext& context)
         : left_(context.resources->getTempMemoryAvailable(context.device)) {}
 
@@ -124,7 +132,7 @@ faiss::gpu::GpuMemoryReservation allocTemporary(
             faiss::gpu::AllocType::Other,
             context.device,
             faiss::gpu::MemorySpace::Temporary,
-            context.stream,
+            context.memoryStream,
             bytes));
 }
 
@@ -190,7 +198,7 @@ OwnedContext::OwnedContext(
     }
     requireDevice(device);
     resources->initializeForDevice(device);
-    context = {resources.get(), device, resources->getDefaultStream(device)};
+    context = contextOf(*resources, device);
 }
 
 void copyOut(

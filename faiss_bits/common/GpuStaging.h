@@ -39,7 +39,12 @@ struct GpuContext {
     faiss::gpu::GpuResources* resources = nullptr;
     int device = 0;
     cudaStream_t stream = nullptr;
+    /// Whose order temporary memory is taken and released in (CallStream.h).
+    cudaStream_t memoryStream = nullptr;
 };
+
+/// Of a call of this thread: the resources' default stream, or CallStream's.
+GpuContext contextOf(faiss::gpu::GpuResources& resources, int device);
 
 /// What a call will find of the resources' temporary memory, after what it will
 /// take before: for plans. Takes nothing.

@@ -78,17 +78,13 @@ faiss::MetricType checked(faiss::MetricType metric) {
     return metric;
 }
 
-GpuContext contextOf(GpuResources& resources, int device) {
-    return {&resources, device, resources.getDefaultStream(device)};
-}
-
 std::unique_ptr<detail::GpuSearchCounters> makeCounters(
         GpuResources& resources,
         int device) {
     DeviceScope scope(device);
     return withFaissErrors([&] {
         return std::make_unique<detail::GpuSearchCounters>(
-                contextOf(resources, device));
+                detail::contextOf(resources, device));
     });
 }
 
@@ -161,7 +157,7 @@ void GpuIndexBitsFlat::reset() {
     }
     // FAISS's copyFrom may have put a FlatIndex of its own there.
     DeviceScope scope(config_.device);
-    const GpuContext context = contextOf(*resources_, config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         detail::rebuild(
                 context,
@@ -186,7 +182,7 @@ faiss::gpu::FlatIndex* GpuIndexBitsFlat::getGpuData() {
 void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
     checked(index);
     DeviceScope scope(config_.device);
-    const GpuContext context = contextOf(*resources_, config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     facts_->forget();
     withFaissErrors([&] {
         detail::rebuild(
@@ -233,7 +229,7 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
             (long long)kMaxVectors);
     detail::requireMetric(metric_type);
     DeviceScope scope(config_.device);
-    const GpuContext context = contextOf(*resources_, config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         detail::viewOf(*data_, storageType_()); // or throws
         facts_->forget();
@@ -245,14 +241,15 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
 SearchStats GpuIndexBitsFlat::stats() const {
     DeviceScope scope(config_.device);
     return withFaissErrors([&] {
-        return counters_->read(contextOf(*resources_, config_.device));
+        return counters_->read(detail::contextOf(*resources_, config_.device));
     });
 }
 
 void GpuIndexBitsFlat::reset_stats() {
     DeviceScope scope(config_.device);
-    withFaissErrors(
-            [&] { counters_->reset(contextOf(*resources_, config_.device)); });
+    withFaissErrors([&] {
+        counters_->reset(detail::contextOf(*resources_, config_.device));
+    });
 }
 
 void GpuIndexBitsFlat::add_with_ids(idx_t n, const float* x, const idx_t* ids) {

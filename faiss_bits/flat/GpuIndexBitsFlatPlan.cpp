@@ -84,10 +84,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
         return {};
     }
     DeviceScope scope(config_.device);
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     return withFaissErrors([&] {
         detail::ExpectedSearch search;
         search.problem = problemOf_(n, n, int(k));

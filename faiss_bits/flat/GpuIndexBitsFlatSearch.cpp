@@ -67,10 +67,7 @@ void GpuIndexBitsFlat::searchPaged_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     DeviceScope scope(config_.device);
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);
         PagedCall call(context);
@@ -101,10 +98,7 @@ void GpuIndexBitsFlat::searchImpl_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     requireSearchArguments_(n, k, params);
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);
         PagePlan pages;
@@ -123,10 +117,7 @@ void GpuIndexBitsFlat::searchPage_(
         float* distances,
         idx_t* labels,
         const SearchFilter& filter) const {
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         FlatKnnProblem problem = problemOf_(batch, n, k);
         problem.queries = x;
@@ -215,10 +206,7 @@ void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
     requireNotNull(out, "out");
 
     DeviceScope scope(config_.device);
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         const FlatView view = detail::viewOf(*data_, storageType_());
         const size_t rowBytes = sizeOf(view.dataType) * d;
@@ -281,10 +269,7 @@ void GpuIndexBitsFlat::gather_(
     requireNotNull(out, xs ? "residuals" : "out");
 
     DeviceScope scope(config_.device);
-    const GpuContext context{
-            resources_.get(),
-            config_.device,
-            resources_->getDefaultStream(config_.device)};
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         const FlatView view = detail::viewOf(*data_, storageType_());
         const size_t rowBytes = sizeof(float) * d;

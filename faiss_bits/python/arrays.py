@@ -13,11 +13,12 @@ from .torch_interop import check_tensor, is_tensor
 def as_matrix(x, name, dtypes):
     """A numpy array or tensor as a matrix: (array, row_major). Matrices that
     are stored by column are given to FAISS as their transpose."""
-    if not is_tensor(x):
+    of_torch = is_tensor(x)
+    if not of_torch:
         x = np.asarray(x)
     if len(x.shape) != 2:
         raise ValueError(f"{name} has shape {tuple(x.shape)}, expected two sizes")
-    if is_tensor(x):
+    if of_torch:
         by_column = not x.is_contiguous() and x.t().is_contiguous()
         check_tensor(x.t() if by_column else x, name, (None, None), dtypes)
         return (x.t(), False) if by_column else (x, True)
@@ -31,15 +32,44 @@ def as_matrix(x, name, dtypes):
     return np.ascontiguousarray(x), True
 
 
+def as_rows(x, name, dtypes):
+    """A matrix of adjacent elements in each row: (matrix, elements from row to
+    row). A tensor on a GPU stays where it is; others may be copied."""
+    if not is_tensor(x):
+        matrix, by_row = as_matrix(x, name, dtypes)
+        matrix = matrix if by_row else np.ascontiguousarray(matrix.T)
+        return matrix, matrix.shape[1]
+    if not x.is_cuda:
+        x = x.contiguous()
+    if x.is_contiguous():
+        check_tensor(x, name, (None, None), dtypes)
+        return x, x.shape[1]
+    if len(x.shape) == 2 and x.stride(1) == 1 and x.stride(0) >= x.shape[1]:
+        check_tensor(x[:1], name, (None, None), dtypes)
+        return x, x.stride(0)
+    raise ValueError(
+        f"{name} has strides {tuple(x.stride())}, expected rows of adjacent "
+        f"elements; pass {name}.contiguous()"
+    )
+
+
+def address(x):
+    """Of the first element of a checked array."""
+    if type(x) is np.ndarray:
+        return x.__array_interface__["data"][0]
+    return x.data_ptr()
+
+
 def in_one_type(a, b):
     """Two arrays, or two tensors, in one floating-point type: the wider one, so
     that no number changes. Whole numbers become float32, as in FAISS. What is
     none of these, and what needs no copy, comes back as it is."""
     if is_tensor(a):
-        promoted = sys.modules["torch"].promote_types
-        a, b = (x if x.is_floating_point() else _tensor_of_floats(x) for x in (a, b))
+        if a.dtype == b.dtype and a.is_floating_point():
+            return a, b
+        a, b = _tensor_of_floats(a), _tensor_of_floats(b)
         if a.dtype != b.dtype and a.is_floating_point() and b.is_floating_point():
-            wide = promoted(a.dtype, b.dtype)
+            wide = sys.modules["torch"].promote_types(a.dtype, b.dtype)
             a, b = a.to(wide), b.to(wide)
         return a, b
     a, b = (
@@ -53,7 +83,9 @@ def in_one_type(a, b):
 
 
 def _tensor_of_floats(x):
-    return x if x.is_complex() or str(x.dtype) == "torch.bool" else x.float()
+    if x.is_floating_point() or x.is_complex() or str(x.dtype) == "torch.bool":
+        return x
+    return x.float()
 
 
 def output(x, name, like, shape, dtypes):
@@ -105,15 +137,16 @@ def id_list(ids, name, rows):
 
 def check_same_kind(first, first_name, *others):
     """Raises unless all are numpy arrays, or all tensors on one device."""
+    of_torch = is_tensor(first)
     for x, name in others:
         if x is None:
             continue
-        if is_tensor(x) != is_tensor(first):
+        if is_tensor(x) != of_torch:
             raise TypeError(
                 f"{first_name} and {name} must both be numpy arrays or both be "
                 "torch tensors"
             )
-        if is_tensor(x) and x.device != first.device:
+        if of_torch and x.device != first.device:
             raise ValueError(
                 f"{name} is on {x.device}, {first_name} on {first.device}"
             )

@@ -14,7 +14,15 @@ from . import torch_interop
 from .arrays import output, whole_number
 from .devices import require_gpu
 from .search_modes import by_name
-from .torch_interop import check_tensor, device_of, is_tensor, pointer
+from .compiled import swigfaiss_bits
+from .torch_interop import (
+    check_tensor,
+    device_of,
+    has_tensor,
+    is_tensor,
+    pointer,
+    type_name,
+)
 
 
 def wrap_gpu_index(the_class):
@@ -182,7 +190,7 @@ def _either(numpy_method, torch_method):
 
     @functools.wraps(numpy_method)
     def replacement(self, *args, **kwargs):
-        if any(map(is_tensor, args)) or any(map(is_tensor, kwargs.values())):
+        if has_tensor(args, kwargs):
             return torch_method(self, *args, **kwargs)
         if name in _TAKE_VECTORS:
             _check_numpy(name, self, *args, **kwargs)
@@ -251,7 +259,7 @@ def _ordered(index, x):
 def _torch_add(self, x, numeric_type=None):
     n = _vectors(self, x, numeric_type=numeric_type)
     with _ordered(self, x):
-        if str(x.dtype) == "torch.float16":
+        if type_name(x.dtype) == "float16":
             self.add_ex(n, pointer(x), numeric_type)
         else:
             self.add_c(n, pointer(x))
@@ -268,13 +276,24 @@ def _torch_search(self, x, k, *, params=None, D=None, I=None, numeric_type=None)
     k = whole_number(k, "k", 1)
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
-    with _ordered(self, x):
-        if str(x.dtype) == "torch.float16":
+    if type_name(x.dtype) == "float16":
+        with _ordered(self, x):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
-        else:
-            self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
+    elif x.is_cuda:
+        swigfaiss_bits.searchOnStream(
+            self,
+            torch_interop.current_stream(x.get_device()),
+            n,
+            x.data_ptr(),
+            k,
+            D.data_ptr(),
+            I.data_ptr(),
+            params,
+        )
+    else:
+        self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
     return D, I
 
 

@@ -8,12 +8,19 @@ import faiss
 from . import _build_info, torch_interop
 from .arrays import whole_number
 from .compiled import swigfaiss_bits
+from .torch_interop import is_tensor
+
+
+_num_gpus = 0  # once there are some, that stays so
 
 
 def get_num_gpus():
     """Number of GPUs that faiss_bits can use: 0 in a build of the CPU part
     alone, and 0 where there is no driver or no device. Never raises."""
-    return swigfaiss_bits.get_num_gpus() if _build_info.HAS_GPU else 0
+    global _num_gpus
+    if _num_gpus == 0 and _build_info.HAS_GPU:
+        _num_gpus = swigfaiss_bits.get_num_gpus()
+    return _num_gpus
 
 
 def require_gpu(what):
@@ -39,19 +46,35 @@ class _SharedResources:
         self._lock = threading.RLock()
         self._resources = None
 
-    @contextlib.contextmanager
-    def __call__(self):
-        with self._lock:
-            if self._resources is None:
+    def __enter__(self):
+        self._lock.acquire()
+        if self._resources is None:
+            try:
                 self._resources = faiss.StandardGpuResources()
-            yield self._resources
+            except BaseException:
+                self._lock.release()
+                raise
+        return self._resources
+
+    def __exit__(self, *_):
+        self._lock.release()
 
 
 _shared_resources = _SharedResources()
 
 
-def _resources(res):
-    return _shared_resources() if res is None else contextlib.nullcontext(res)
+def resources_of(res):
+    """A context with the caller's resources, or the shared ones, locked."""
+    return _shared_resources if res is None else contextlib.nullcontext(res)
+
+
+def place_of(tensor, device):
+    """(device, stream) for the calls of TensorCalls.h: of a tensor on a GPU, and
+    torch's current stream there, else the device and the resources' stream."""
+    if is_tensor(tensor) and tensor.is_cuda:
+        number = tensor.get_device()
+        return number, torch_interop.current_stream(number)
+    return device, swigfaiss_bits.kResourcesStream
 
 
 @contextlib.contextmanager
@@ -75,7 +98,7 @@ def check_device(device):
 @contextlib.contextmanager
 def placed(res, tensor, device):
     """Resources to use, with device and stream set for one call."""
-    with _resources(res) as resources:
+    with resources_of(res) as resources:
         if tensor is not None and tensor.is_cuda:
             with torch_interop.on_current_stream(resources, tensor.device):
                 yield resources

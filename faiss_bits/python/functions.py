@@ -6,12 +6,13 @@ import numpy as np
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .class_wrappers import refuse_lost_options
 from .arrays import (
+    address,
     as_matrix,
+    as_rows,
     check_same_kind,
     in_one_type,
     neighbours,
     output,
-    pointer,
     whole_number,
 )
 from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
@@ -19,13 +20,19 @@ from .compiled import swigfaiss_bits
 from .devices import (
     check_device,
     get_num_gpus,  # noqa: F401
-    placed,
+    place_of,
     require_gpu,
+    resources_of,
 )
 from .fused import cpu_plan, knn_subset  # noqa: F401
-from .plans import KEY_TYPES, select_algorithm, select_plan  # noqa: F401
+from .plans import (  # noqa: F401
+    ID_TYPES,
+    KEY_TYPES,
+    select_algorithm,
+    select_plan,
+)
 from .search_modes import mode_of
-from .torch_interop import is_tensor
+from .torch_interop import is_tensor, type_name
 
 
 def best_flat_index(d, metric=faiss.METRIC_L2):
@@ -193,10 +200,9 @@ def knn(
     check_backend(backend)
     check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
     xq, xb = in_one_type(xq, xb)
-    shape = (tuple(xq.shape), tuple(xb.shape))
     queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
     vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
-    (nq, d), (nb, d2) = shape
+    (nq, d), (nb, d2) = xq.shape, xb.shape
     if d != d2:
         raise ValueError(f"xq has dimension {d}, xb {d2}")
     if queries.dtype != vectors.dtype:
@@ -205,7 +211,7 @@ def knn(
     mode = mode_of(search_mode)
     metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)
-    kind = str(queries.dtype).rpartition(".")[2]
+    kind = type_name(queries.dtype)
     gpu_argument = _gpu_argument(xq, device, vectorNorms, res)
     why_not = why_not_gpu(metric, kind, nb, choice)
     on_cpu = choose(backend, gpu_argument, why_not) == "cpu"
@@ -224,18 +230,18 @@ def knn(
         )
     if on_cpu:
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
-    with placed(res, queries if is_tensor(queries) else None, device) as owner:
-        _knn_on_gpu(
-            owner,
-            (queries, queries_by_row, nq),
-            (vectors, vectors_by_row, nb),
-            d,
-            (metric, metric_arg),
-            vectorNorms,
-            mode,
-            D,
-            I,
-        )
+    _knn_on_gpu(
+        res,
+        device,
+        (queries, queries_by_row, nq),
+        (vectors, vectors_by_row, nb),
+        d,
+        (metric, metric_arg),
+        vectorNorms,
+        mode,
+        D,
+        I,
+    )
     return D, I
 
 
@@ -246,42 +252,44 @@ _OUR_METRICS = {
 }
 
 
-def _knn_on_gpu(res, queries, vectors, d, metric, norms, mode, D, I):
+def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
     """Fills D and I. Matrices are (array, by row, number of rows), metric is
     (metric, metric_arg)."""
-    args = faiss.GpuDistanceParams()
-    args.k, args.dims = D.shape[1], d
-    metric, args.metricArg = metric
-    ours = _OUR_METRICS.get(metric)
-    if ours is None:
-        args.metric = metric
-    queries, args.queriesRowMajor, args.numQueries = queries
-    vectors, args.vectorsRowMajor, args.numVectors = vectors
-    data_type = (
-        faiss.DistanceDataType_F32
-        if str(queries.dtype).endswith("float32")
-        else faiss.DistanceDataType_F16
-    )
-    args.vectors, args.vectorType = pointer(vectors), data_type
-    args.queries, args.queryType = pointer(queries), data_type
-    if norms is not None:
-        args.vectorNorms = pointer(norms)
-    args.outDistances, args.outIndices = pointer(D), pointer(I)
-    args.outIndicesType = (
-        faiss.IndicesDataType_I64
-        if str(I.dtype).endswith("int64")
-        else faiss.IndicesDataType_I32
-    )
-    if ours is None:
-        swigfaiss_bits.bfKnnBits(res, args, mode)
-    else:
-        swigfaiss_bits.bfKnnBitsOfMetric(res, args, ours, mode)
+    queries, queries_by_row, nq = queries
+    vectors, vectors_by_row, nb = vectors
+    metric, metric_arg = metric
+    ours = _OUR_METRICS.get(metric, -1)
+    device, stream = place_of(queries, device)
+    with resources_of(res) as owner:
+        swigfaiss_bits.knnOnStream(
+            owner,
+            device,
+            stream,
+            nq,
+            nb,
+            d,
+            D.shape[1],
+            address(queries),
+            queries_by_row,
+            address(vectors),
+            vectors_by_row,
+            type_name(queries.dtype) == "float16",
+            0 if norms is None else address(norms),
+            address(D),
+            address(I),
+            type_name(I.dtype) == "int64",
+            metric if ours < 0 else 0,
+            metric_arg,
+            ours,
+            mode,
+        )
 
 
 def _gpu_argument(xq, device, vectorNorms, res):
     """The argument of knn() that only a GPU has a use for, as text, or None."""
     if is_tensor(xq) and xq.is_cuda:
-        return f"xq on {xq.device} (xq.cpu(), xb.cpu() go to the CPU)"
+        # Its device as a number: torch takes its time to print one.
+        return f"xq on cuda:{xq.get_device()} (xq.cpu(), xb.cpu() go to the CPU)"
     if device >= 0:
         return f"device = {device}"
     if vectorNorms is not None:
@@ -313,9 +321,9 @@ def select_k(
     Parameters
     ----------
     keys : array_like
-        Keys, shape (rows, cols), float32 or float16; a numpy array, or a
-        contiguous torch tensor (used in place if it is on a GPU), which may
-        also be bfloat16
+        Keys, shape (rows, cols), float32 or float16; a numpy array, or a torch
+        tensor, which may also be bfloat16. Tensors on a GPU are used in place,
+        and may have gaps between their rows (a slice of columns)
     k : int
         Number of keys to select, 1 or more; may exceed cols
     largest : bool, optional
@@ -349,37 +357,40 @@ def select_k(
     """
     require_gpu("select_k")
     check_same_kind(keys, "keys", (ids, "ids"))
-    keys, by_row = as_matrix(keys, "keys", _key_types(keys))
-    if not by_row:
-        if is_tensor(keys):
-            raise ValueError("keys is not contiguous; pass keys.contiguous()")
-        keys = np.ascontiguousarray(keys.T)
+    keys, row_stride = as_rows(keys, "keys", _key_types(keys))
     rows, cols = keys.shape
     k = neighbours(k)
-    id_type = "int64"
+    id_type, id_stride = "int64", 0
     if ids is not None:
-        if not is_tensor(ids):
-            ids = np.ascontiguousarray(ids)
-        id_type = str(ids.dtype).rpartition(".")[2]
-        ids = output(ids, "ids", keys, (rows, cols), ("int64", "int32"))
-    kind = str(keys.dtype).rpartition(".")[2]
+        ids, id_stride = as_rows(ids, "ids", ("int64", "int32"))
+        if tuple(ids.shape) != (rows, cols):
+            raise ValueError(
+                f"ids has shape {tuple(ids.shape)}, expected {(rows, cols)}"
+            )
+        id_type = type_name(ids.dtype)
+    kind = type_name(keys.dtype)
     out_keys = output(None, "keys", keys, (rows, k), (kind,))
     out_ids = output(None, "ids", keys, (rows, k), (id_type,))
-    params = swigfaiss_bits.GpuSelectParams()
-    params.rows, params.cols, params.k = rows, cols, k
-    params.largest = bool(largest)
-    params.sorted = bool(sorted)
-    params.algorithm = select_algorithm(algorithm)
-    params.keyType = KEY_TYPES[kind]
-    params.idType = (
-        swigfaiss_bits.IdType_Int64
-        if id_type == "int64"
-        else swigfaiss_bits.IdType_Int32
-    )
-    params.keys = pointer(keys)
-    if ids is not None:
-        params.ids = pointer(ids)
-    params.outKeys, params.outIds = pointer(out_keys), pointer(out_ids)
-    with placed(res, keys if is_tensor(keys) else None, -1) as owner:
-        swigfaiss_bits.selectK(owner, params)
+    algorithm = select_algorithm(algorithm)
+    device, stream = place_of(keys, -1)
+    with resources_of(res) as owner:
+        swigfaiss_bits.selectOnStream(
+            owner,
+            device,
+            stream,
+            rows,
+            cols,
+            k,
+            bool(largest),
+            bool(sorted),
+            algorithm,
+            KEY_TYPES[kind],
+            address(keys),
+            row_stride,
+            ID_TYPES[id_type],
+            0 if ids is None else address(ids),
+            id_stride,
+            address(out_keys),
+            address(out_ids),
+        )
     return out_keys, out_ids

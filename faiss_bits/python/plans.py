@@ -10,16 +10,25 @@ KEY_TYPES = {
     "float16": swigfaiss_bits.DataType_Float16,
     "bfloat16": swigfaiss_bits.DataType_BFloat16,
 }
+ID_TYPES = {
+    "int64": swigfaiss_bits.IdType_Int64,
+    "int32": swigfaiss_bits.IdType_Int32,
+}
+_algorithms = {}  # those asked for, by name
 
 
 def select_algorithm(name):
     """The number of an algorithm; ValueError that lists the names."""
     if not isinstance(name, str):
         raise TypeError(f"algorithm is a {type(name).__name__}, expected a name")
-    try:
-        return swigfaiss_bits.selectAlgorithmOf(name)
-    except RuntimeError as error:
-        raise ValueError(str(error)) from None
+    number = _algorithms.get(name)
+    if number is None:
+        try:
+            number = swigfaiss_bits.selectAlgorithmOf(name)
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+        _algorithms[name] = number
+    return number
 
 
 def select_plan(

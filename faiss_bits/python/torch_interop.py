@@ -16,6 +16,42 @@ def is_tensor(x):
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def has_tensor(args, kwargs):
+    """True if an argument is a tensor."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    for x in args:
+        if isinstance(x, torch.Tensor):
+            return True
+    for x in kwargs.values():
+        if isinstance(x, torch.Tensor):
+            return True
+    return False
+
+
+#: dtype to its name: the text of a dtype takes longer than a look here.
+_names = {}
+
+
+def type_name(dtype):
+    """A torch dtype's name without "torch.", or that of a numpy one."""
+    name = _names.get(dtype)
+    if name is None:
+        name = _names[dtype] = str(dtype).rpartition(".")[2]
+    return name
+
+
+def current_stream(device):
+    """The number of torch's current stream of a device, given by its number."""
+    torch = sys.modules["torch"]
+    # What torch's own compiler calls; the public way makes an object.
+    number = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if number is not None:
+        return number(device)
+    return torch.cuda.current_stream(device).cuda_stream
+
+
 def check_tensor(x, name, shape, dtypes, device=None):
     """Raises an exception that names the argument unless `x` is a contiguous
     tensor of that shape (None: any size), one of the dtypes (by name), and on
@@ -25,12 +61,10 @@ def check_tensor(x, name, shape, dtypes, device=None):
             f"{name} is a {type(x).__name__}; pass torch tensors only, or numpy "
             "arrays only"
         )
-    kind = str(x.dtype).rpartition(".")[2]
+    kind = type_name(x.dtype)
     if kind not in dtypes:
         raise TypeError(f"{name} is {kind}, expected {' or '.join(dtypes)}")
-    if len(x.shape) != len(shape) or any(
-        want is not None and want != got for want, got in zip(shape, x.shape)
-    ):
+    if not _fits(x.shape, shape):
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ValueError(
             f"{name} has shape {tuple(x.shape)}, expected ({wanted})"
@@ -39,6 +73,15 @@ def check_tensor(x, name, shape, dtypes, device=None):
         raise ValueError(f"{name} is on {x.device}, expected {device}")
     if not x.is_contiguous():
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
+
+
+def _fits(shape, wanted):
+    if len(shape) != len(wanted):
+        return False
+    for got, want in zip(shape, wanted):
+        if want is not None and want != got:
+            return False
+    return True
 
 
 def pointer(x):
@@ -50,7 +93,7 @@ def pointer(x):
         "int64": faiss.cast_integer_to_idx_t_ptr,
         "int32": faiss.cast_integer_to_int_ptr,
     }
-    return cast[str(x.dtype).rpartition(".")[2]](x.data_ptr())
+    return cast[type_name(x.dtype)](x.data_ptr())
 
 
 def device_of(index_or_number):

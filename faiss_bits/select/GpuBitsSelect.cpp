@@ -18,6 +18,23 @@ using detail::requireNotNull;
 
 namespace {
 
+/// Elements from row to row.
+idx_t keyStride(const GpuSelectParams& params) {
+    return params.rowStride ? params.rowStride : params.cols;
+}
+idx_t idStride(const GpuSelectParams& params) {
+    return params.idStride ? params.idStride : params.cols;
+}
+
+void requireStride(const char* name, idx_t stride, idx_t cols) {
+    FAISS_THROW_IF_NOT_FMT(
+            stride == 0 || stride >= cols,
+            "%s = %lld is less than cols = %lld",
+            name,
+            (long long)stride,
+            (long long)cols);
+}
+
 void requireArguments(const GpuSelectParams& params) {
     FAISS_THROW_IF_NOT_FMT(
             params.rows >= 0,
@@ -27,6 +44,8 @@ void requireArguments(const GpuSelectParams& params) {
             params.cols >= 0,
             "cols = %lld is negative",
             (long long)params.cols);
+    requireStride("rowStride", params.rowStride, params.cols);
+    requireStride("idStride", params.idStride, params.cols);
     FAISS_THROW_IF_NOT_FMT(params.k >= 1, "k = %d is less than 1", params.k);
     FAISS_THROW_IF_NOT_FMT(
             params.keyType == DataType::Float32 ||
@@ -83,6 +102,8 @@ SelectProblem problemOf(
     problem.algorithm = params.algorithm;
     problem.idType = params.idType;
     problem.idsGiven = params.ids && params.cols > 0;
+    problem.rowStride = keyStride(params);
+    problem.idStride = idStride(params);
     problem.device = device;
     // One algorithm for all pages and batches: it decides the order of an
     // unsorted result.
@@ -193,8 +214,8 @@ void runBatches(
             planned(plan, batch);
         }
         const size_t bytes = plan.workspaceBytes();
-        batch.keys = at(page.keys, first * page.cols, keyBytes);
-        batch.ids = at(page.ids, first * page.cols, idBytes);
+        batch.keys = at(page.keys, first * page.rowStride, keyBytes);
+        batch.ids = at(page.ids, first * page.idStride, idBytes);
         batch.outKeys =
                 const_cast<char*>(at(page.outKeys, first * page.k, keyBytes));
         batch.outIds =
@@ -202,6 +223,21 @@ void runBatches(
         auto scratch = detail::allocTemporary(context, bytes);
         runSelect(plan, batch, Workspace{scratch.get(), bytes}, context.stream);
     }
+}
+
+/// Rows with gaps are not copied: what is behind the last may be anybody's.
+void requireNear(
+        const detail::PagedCall& call,
+        int array,
+        const char* name,
+        idx_t stride,
+        idx_t cols) {
+    FAISS_THROW_IF_NOT_FMT(
+            !call.isOnHost(array) || stride == 0 || stride == cols,
+            "%s = %lld: on the host it must be cols = %lld",
+            name,
+            (long long)stride,
+            (long long)cols);
 }
 
 void runPages(
@@ -214,9 +250,11 @@ void runPages(
     int keys = -1;
     int ids = -1;
     if (params.cols > 0) {
-        keys = call.input("keys", params.keys, keyBytes * params.cols);
+        keys = call.input("keys", params.keys, keyBytes * keyStride(params));
+        requireNear(call, keys, "rowStride", params.rowStride, params.cols);
         if (params.ids) {
-            ids = call.input("ids", params.ids, idBytes * params.cols);
+            ids = call.input("ids", params.ids, idBytes * idStride(params));
+            requireNear(call, ids, "idStride", params.idStride, params.cols);
         }
     }
     const int outKeys =

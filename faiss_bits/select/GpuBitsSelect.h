@@ -23,9 +23,14 @@ struct GpuSelectParams {
 
     DataType keyType = DataType::Float32; ///< any of DataType
     const void* keys = nullptr;           ///< [rows, cols] of keyType
+    /// Elements from row to row of keys; 0 = cols. Other than cols for keys on
+    /// the device alone.
+    idx_t rowStride = 0;
 
     /// [rows, cols] of idType; null: the id of a key is its column number
     const void* ids = nullptr;
+    /// Elements from row to row of ids; 0 = cols. As rowStride.
+    idx_t idStride = 0;
     IdType idType = IdType::Int64; ///< of ids and outIds
 
     void* outKeys = nullptr; ///< [rows, k] of keyType

@@ -17,6 +17,7 @@ using Work = std::function<bool()>;
 
 struct Stream {
     std::deque<Work> work;
+    bool isCaptured = false;
 };
 
 struct Event {
@@ -125,6 +126,10 @@ cudaStream_t makeStream() {
     return reinterpret_cast<cudaStream_t>(world().streams.back().get());
 }
 
+void capture(cudaStream_t stream) {
+    of(stream).isCaptured = true;
+}
+
 void enqueue(cudaStream_t stream, std::function<void()> work) {
     push(stream, [work = std::move(work)] {
         work();
@@ -224,7 +229,18 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(
+        cudaStream_t stream,
+        cudaStreamCaptureStatus* status) {
+    *status = of(stream).isCaptured ? cudaStreamCaptureStatusActive
+                                    : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    if (of(stream).isCaptured) {
+        return cudaErrorStreamCaptureUnsupported;
+    }
     // Time passes while somebody asks.
     stepAny();
     return answer(of(stream).work.empty());
@@ -241,6 +257,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    if (of(stream).isCaptured) {
+        return cudaErrorStreamCaptureIsolation;
+    }
     const auto done = std::make_shared<bool>(false);
     reinterpret_cast<Event*>(event)->done = done;
     push(stream, [done] { return *done = true; });
@@ -251,6 +270,9 @@ cudaError_t cudaStreamWaitEvent(
         cudaStream_t stream,
         cudaEvent_t event,
         unsigned) {
+    if (of(stream).isCaptured) {
+        return cudaErrorStreamCaptureIsolation;
+    }
     push(stream,
          [done = reinterpret_cast<Event*>(event)->done] { return *done; });
     return cudaSuccess;

@@ -21,6 +21,9 @@ void reset(Schedule schedule, unsigned seed);
 
 cudaStream_t makeStream();
 
+/// The stream is being captured; no call may then wait for it or record on it.
+void capture(cudaStream_t stream);
+
 /// Work in the order of a stream, as a kernel.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 

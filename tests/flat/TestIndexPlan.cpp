@@ -104,8 +104,9 @@ TEST_F(IndexPlan, OnTheDevice) {
 }
 
 TEST_F(IndexPlan, RunsNothing) {
+    const int n = 1 << 18;
     GpuIndexBitsFlatL2 index(sharedResources(), 64);
-    index.add(20000, makeVectors(20000, 64, 1).data());
+    index.add(n, makeVectors(n, 64, 1).data());
     for (int i = 0; i < 20; ++i) { // which a search would count
         EXPECT_EQ(index.plan(10, 5).searchImage, "not_yet");
     }

@@ -3,8 +3,6 @@
 Without a GPU the package is made to believe that there is one, and the call of
 the GPU kernels is replaced; with one, the same tests run on it."""
 
-import contextlib
-
 import faiss
 import numpy as np
 import oracle
@@ -115,9 +113,6 @@ def test_where_it_runs(a_gpu, monkeypatch, more, ran):
         called.append("cpu")
         raise RuntimeError("far enough")
 
-    monkeypatch.setattr(
-        faiss_bits.functions, "placed", lambda *args: contextlib.nullcontext()
-    )
     monkeypatch.setattr(faiss_bits.functions, "_knn_on_gpu", on_gpu)
     monkeypatch.setattr(faiss_bits.functions.fused, "knn", on_cpu)
     with pytest.raises(RuntimeError, match="far enough"):
@@ -130,12 +125,9 @@ def test_the_mode_gets_there(a_gpu, monkeypatch, where):
     modes = []
 
     def run(*args):
-        modes.append(args[6] if where == "gpu" else args[0].mode)
+        modes.append(args[7] if where == "gpu" else args[0].mode)
 
     functions = faiss_bits.functions
-    monkeypatch.setattr(
-        functions, "placed", lambda *args: contextlib.nullcontext()
-    )
     monkeypatch.setattr(functions, "_knn_on_gpu", run)
     monkeypatch.setattr(functions.fused, "_run", run)
     for more in ({}, {"search_mode": "plain"}, {"search_mode": "certified"}):

@@ -1,0 +1,99 @@
+#include "faiss_bits/common/CallStream.h"
+
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+thread_local const CallStream* current = nullptr;
+
+/// Events of past calls: making one takes as long as the rest. An event may be
+/// recorded anew while a stream still waits for what it recorded before.
+class EventPool {
+   public:
+    std::unique_ptr<CudaEvent> take(int device) {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            auto& events = events_[device];
+            if (!events.empty()) {
+                auto event = std::move(events.back());
+                events.pop_back();
+                return event;
+            }
+        }
+        return std::make_unique<CudaEvent>();
+    }
+
+    void giveBack(int device, std::unique_ptr<CudaEvent> event) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        events_[device].push_back(std::move(event));
+    }
+
+    static EventPool& instance() {
+        // Never destroyed: the CUDA driver may be gone by then.
+        static auto& pool = *new EventPool;
+        return pool;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::map<int, std::vector<std::unique_ptr<CudaEvent>>> events_;
+};
+
+bool isCaptured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    BITS_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
+} // namespace
+
+CallStream::CallStream(
+        std::shared_ptr<faiss::gpu::GpuResources> resources,
+        int device,
+        cudaStream_t stream)
+        : resources_(std::move(resources)),
+          device_(device),
+          stream_(stream),
+          defaultStream_(resources_->getDefaultStream(device)),
+          outer_(current) {
+    if (stream_ != defaultStream_ && !isCaptured(stream_)) {
+        event_ = EventPool::instance().take(device_);
+        if (!isIdle(defaultStream_)) {
+            event_->record(defaultStream_);
+            event_->holdUp(stream_);
+        }
+    }
+    current = this;
+}
+
+CallStream::~CallStream() {
+    current = outer_;
+    if (!event_) {
+        return;
+    }
+    try {
+        event_->record(stream_);
+        event_->holdUp(defaultStream_);
+        EventPool::instance().giveBack(device_, std::move(event_));
+    } catch (...) {
+        // A device that has failed says so at the next call.
+    }
+}
+
+cudaStream_t streamOf(faiss::gpu::GpuResources& resources, int device) {
+    for (const CallStream* call = current; call; call = call->outer_) {
+        if (call->resources_.get() == &resources && call->device_ == device) {
+            return call->stream_;
+        }
+    }
+    return resources.getDefaultStream(device);
+}
+
+} // namespace faiss_bits::gpu::detail
