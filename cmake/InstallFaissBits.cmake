@@ -38,7 +38,7 @@ endforeach()
 # What nobody includes: inner parts; the drop-in library, which is linked or
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
-foreach(pattern python dropin ClusteringRun.h EmptyClusters.h RandomRows.h
+foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h RandomRows.h
     SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h Waiting.h
     FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
