@@ -19,6 +19,7 @@ _INTERFACE = """
 typedef uint64_t size_t;
 namespace faiss_bits { typedef int64_t idx_t; }
 %include "kernels/common/SearchMode.h"
+%include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;

@@ -5,16 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/common/CudaCheck.h"
-
 namespace faiss_bits::gpu::detail {
 
 namespace {
 
 thread_local const CallStream* current = nullptr;
 
-/// Events of past calls: making one takes as long as the rest. An event may be
-/// recorded anew while a stream still waits for what it recorded before.
+/// Events of past calls, so that a call makes none. An event may be recorded
+/// anew while a stream still waits for what it recorded before.
 class EventPool {
    public:
     std::unique_ptr<CudaEvent> take(int device) {
@@ -45,12 +43,6 @@ class EventPool {
     std::mutex mutex_;
     std::map<int, std::vector<std::unique_ptr<CudaEvent>>> events_;
 };
-
-bool isCaptured(cudaStream_t stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    BITS_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
-    return status != cudaStreamCaptureStatusNone;
-}
 
 } // namespace
 

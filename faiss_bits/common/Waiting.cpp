@@ -39,6 +39,12 @@ bool isIdle(cudaStream_t stream) {
     return isReady(cudaStreamQuery(stream));
 }
 
+bool isCaptured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    BITS_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
 void throwIfInterrupted() {
     if (faiss::InterruptCallback::is_interrupted()) {
         FAISS_THROW_MSG("computation interrupted");

@@ -13,6 +13,10 @@ void waitFor(cudaStream_t stream);
 /// True if nothing is left to do on the stream.
 bool isIdle(cudaStream_t stream);
 
+/// True while work on the stream goes into a graph and is not run. Nothing may
+/// wait for the stream then, and no memory can be taken.
+bool isCaptured(cudaStream_t stream);
+
 /// Throws FaissException "computation interrupted" if faiss::InterruptCallback
 /// wants the call to end.
 void throwIfInterrupted();

@@ -6,6 +6,7 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 #include "faiss_bits/flat/GpuSearchPlan.h"
 #include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
@@ -16,47 +17,17 @@ struct FlatKnnProblem;
 
 namespace faiss_bits::gpu {
 
-namespace detail {
-class SearchFilter;
-struct PageLimits;
-struct PagePlan;
-} // namespace detail
-
 /// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
 /// above it. FAISS's own limit of 2048 does not apply.
 constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
 class GpuSearchCounters;
+class SearchFilter;
 class VectorFacts;
+struct PageLimits;
+struct PagePlan;
 } // namespace detail
-
-/// Options of GpuIndexBitsFlat: FAISS's own, and bfloat16.
-///
-/// device       GPU that holds the vectors and runs the searches, default 0
-/// useFloat16   store vectors as float16 (half the memory; in plain searches
-///              queries are rounded to float16 too), default false
-/// useBFloat16  the same with bfloat16, which has the range of float32 and 8
-///              bits of precision; not both of them
-/// memorySpace  Device (default) or Unified
-/// keepSearchImage  keep the 16-bit copy of the vectors that certified searches
-///              use (2.1 d + 38 bytes a vector), until the vectors change.
-///              Made by the first search of more than 16 queries, or by the
-///              fifth of fewer, if they are 4 or more or d >= 48. false:
-///              searches of more than 16 queries make it anew, in temporary
-///              memory, and others go without. Default true
-///
-/// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
-/// classes in place of FAISS's need not change its configs.
-struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
-    GpuIndexBitsFlatConfig() = default;
-    /// FAISS's options, with the defaults of ours.
-    GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
-            : faiss::gpu::GpuIndexFlatConfig(config) {}
-
-    bool useBFloat16 = false;    ///< not with useFloat16
-    bool keepSearchImage = true; ///< false: less memory, slower searches
-};
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
 /// its search replaced. It can stand wherever FAISS takes a GpuIndexFlat,

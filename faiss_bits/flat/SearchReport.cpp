@@ -117,7 +117,6 @@ void logSearch(
         idx_t queries,
         ImageUse image,
         int device) {
-    using faiss_bits::detail::textOf;
     const auto shape = [&] {
         std::string text = faiss_bits::detail::searchShapeText(
                 what,
@@ -126,12 +125,16 @@ void logSearch(
                 page.d,
                 page.k,
                 page.metric,
-                textOf(page.dataType),
+                faiss_bits::detail::textOf(page.dataType),
                 page.mode);
         if (page.allowedIds) {
             text += ", filter by a list of " + std::to_string(page.numAllowed);
         } else if (page.allowedBits) {
             text += ", filter by bits";
+        }
+        // It is another plan where the image is kept.
+        if (image != ImageUse::None) {
+            text += std::string(", search image ") + textOf(image);
         }
         return text;
     };

@@ -5,7 +5,7 @@
 #include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/FaissException.h>
 
-#include "kernels/common/CudaCheck.h"
+#include "faiss_bits/common/Waiting.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
@@ -14,16 +14,6 @@
 #include "kernels/knn/nearest/NearestKnn.h"
 
 namespace faiss_bits::gpu::detail {
-
-namespace {
-
-bool isCaptured(cudaStream_t stream) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    BITS_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
-    return status != cudaStreamCaptureStatusNone;
-}
-
-} // namespace
 
 ImageUse VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
     const ImageUse image = giveImage(p, context);

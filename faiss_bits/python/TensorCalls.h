@@ -17,8 +17,7 @@
 
 /// Calls of the Python module with arrays by their addresses, as NumPy and
 /// torch know them, and with the stream they are ordered on. One call of Python
-/// does what would take a dozen: a search of few vectors takes less time than
-/// these.
+/// does what would take a dozen.
 namespace faiss_bits::python {
 
 /// Stream of a call that goes where the resources say.

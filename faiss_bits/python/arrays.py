@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 
 from . import torch_interop
-from .torch_interop import check_tensor, is_tensor
+from .torch_interop import check_tensor, is_tensor, type_name
 
 
 def as_matrix(x, name, dtypes):
@@ -88,6 +88,20 @@ def _tensor_of_floats(x):
     return x.float()
 
 
+def as_floats(x, name, size):
+    """A numpy array, list or tensor of numbers as float32, [size], as FAISS takes
+    its inputs: other types are converted."""
+    of_torch = is_tensor(x)
+    if not of_torch:
+        x = np.asarray(x)
+    kind = type_name(x.dtype) if of_torch else x.dtype.name
+    if not kind.startswith(("float", "bfloat", "int", "uint")):
+        raise TypeError(f"{name} is {kind}, expected numbers")
+    if tuple(x.shape) != (size,):
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, expected ({size},)")
+    return x.float().contiguous() if of_torch else np.ascontiguousarray(x, "f4")
+
+
 def output(x, name, like, shape, dtypes):
     """The caller's checked output array, or a new one like the input."""
     if is_tensor(like):
@@ -109,6 +123,8 @@ def output(x, name, like, shape, dtypes):
         raise ValueError(f"{name} has shape {x.shape}, expected {shape}")
     if not x.flags.c_contiguous:
         raise ValueError(f"{name} is not C-contiguous")
+    if not x.flags.writeable:
+        raise ValueError(f"{name} is read-only, and results are written to it")
     return x
 
 

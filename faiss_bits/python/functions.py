@@ -7,6 +7,7 @@ from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .class_wrappers import refuse_lost_options
 from .arrays import (
     address,
+    as_floats,
     as_matrix,
     as_rows,
     check_same_kind,
@@ -158,8 +159,8 @@ def knn(
         Number of the GPU, which is then the one that runs; -1: the thread's
         current one, or the tensors'
     vectorNorms : array_like, optional
-        Squared L2 norms of xb, shape (nb,), float32, if they are known; for the
-        GPU, which then runs
+        Squared L2 norms of xb, shape (nb,), if they are known; for the GPU, which
+        then runs. Other numbers than float32 are converted
     res : faiss.StandardGpuResources, optional
         Resources of the GPU, which then runs; None uses one object that is made
         once. A call without `res` waits for other threads' calls without `res`
@@ -225,9 +226,7 @@ def knn(
     D = output(D, "D", queries, (nq, k), (wide,))
     I = output(I, "I", queries, (nq, k), ("int64", "int32"))
     if vectorNorms is not None:
-        vectorNorms = output(
-            vectorNorms, "vectorNorms", queries, (nb,), ("float32",)
-        )
+        vectorNorms = as_floats(vectorNorms, "vectorNorms", nb)
     if on_cpu:
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
     _knn_on_gpu(

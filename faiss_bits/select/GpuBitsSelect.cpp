@@ -35,6 +35,16 @@ void requireStride(const char* name, idx_t stride, idx_t cols) {
             (long long)cols);
 }
 
+/// Rows with gaps are not copied: what is behind the last may be anybody's.
+void requireNear(bool onHost, const char* name, idx_t stride, idx_t cols) {
+    FAISS_THROW_IF_NOT_FMT(
+            !onHost || stride == 0 || stride == cols,
+            "%s = %lld: on the host it must be cols = %lld",
+            name,
+            (long long)stride,
+            (long long)cols);
+}
+
 void requireArguments(const GpuSelectParams& params) {
     FAISS_THROW_IF_NOT_FMT(
             params.rows >= 0,
@@ -151,9 +161,11 @@ GpuSelectPlan planCall(
     const detail::Place place{hostArrays, hostArrays};
     detail::PagedCall call(context);
     if (params.cols > 0) {
-        call.expectInput(place, keyBytes * params.cols);
+        requireNear(hostArrays, "rowStride", params.rowStride, params.cols);
+        call.expectInput(place, keyBytes * keyStride(params));
         if (params.ids) {
-            call.expectInput(place, idBytes * params.cols);
+            requireNear(hostArrays, "idStride", params.idStride, params.cols);
+            call.expectInput(place, idBytes * idStride(params));
         }
     }
     call.expectOutput(place, keyBytes * params.k);
@@ -225,21 +237,6 @@ void runBatches(
     }
 }
 
-/// Rows with gaps are not copied: what is behind the last may be anybody's.
-void requireNear(
-        const detail::PagedCall& call,
-        int array,
-        const char* name,
-        idx_t stride,
-        idx_t cols) {
-    FAISS_THROW_IF_NOT_FMT(
-            !call.isOnHost(array) || stride == 0 || stride == cols,
-            "%s = %lld: on the host it must be cols = %lld",
-            name,
-            (long long)stride,
-            (long long)cols);
-}
-
 void runPages(
         const detail::GpuContext& context,
         const GpuSelectParams& params) {
@@ -251,10 +248,18 @@ void runPages(
     int ids = -1;
     if (params.cols > 0) {
         keys = call.input("keys", params.keys, keyBytes * keyStride(params));
-        requireNear(call, keys, "rowStride", params.rowStride, params.cols);
+        requireNear(
+                call.isOnHost(keys),
+                "rowStride",
+                params.rowStride,
+                params.cols);
         if (params.ids) {
             ids = call.input("ids", params.ids, idBytes * idStride(params));
-            requireNear(call, ids, "idStride", params.idStride, params.cols);
+            requireNear(
+                    call.isOnHost(ids),
+                    "idStride",
+                    params.idStride,
+                    params.cols);
         }
     }
     const int outKeys =

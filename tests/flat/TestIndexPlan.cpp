@@ -83,6 +83,38 @@ TEST_F(IndexPlan, IsWhatTheSearchDid) {
     }
 }
 
+/// One shape by its sizes, and another plan in each of the states.
+TEST_F(IndexPlan, LogSaysWhenTheImageIsKept) {
+    const int64_t n = 1 << 18;
+    const int d = 64, k = 21;
+    GpuIndexBitsFlatL2 index(sharedResources(), d);
+    index.add(n, makeVectors(n, d, 1).data());
+    const auto queries = makeVectors(10, d, 2);
+    std::vector<std::string> lines;
+    for (int i = 0; i < 9; ++i) {
+        ::testing::internal::CaptureStderr();
+        searchOnHost(index, queries, k);
+        const std::string text = ::testing::internal::GetCapturedStderr();
+        if (!text.empty()) {
+            lines.push_back(text);
+        }
+    }
+    ASSERT_EQ(lines.size(), 3u);
+    const char* states[] = {"not_yet", "make", "kept"};
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_NE(
+                lines[i].find(
+                        "k = 21, L2, float32, certified, search image " +
+                        std::string(states[i]) + ": "),
+                std::string::npos)
+                << lines[i];
+        EXPECT_NE(
+                lines[i].find(", search image: " + std::string(states[i])),
+                std::string::npos)
+                << lines[i];
+    }
+}
+
 TEST_F(IndexPlan, OnTheDevice) {
     const int d = 32;
     GpuIndexBitsFlatL2 index(sharedResources(), d);

@@ -96,5 +96,31 @@ TEST(SelectKPlan, Arguments) {
             [&] { planSelectKForH200(params); }, "algorithm", "bits"));
 }
 
+/// As selectK: rows with gaps lie on the device.
+TEST(SelectKPlan, RowsWithGaps) {
+    GpuSelectParams params = paramsOf(20, 100000, 10);
+    const GpuSelectPlan whole = planSelectKForH200(params, false);
+    params.rowStride = 100001;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { planSelectKForH200(params); }, "rowStride", "100001"));
+    const GpuSelectPlan plan = planSelectKForH200(params, false);
+    EXPECT_EQ(plan.algorithm, whole.algorithm);
+    EXPECT_EQ(plan.pages, 1);
+
+    params.rowStride = params.cols; // no gaps
+    EXPECT_EQ(planSelectKForH200(params).rowsPerPage, 20);
+    params.idStride = 100002; // of ids that are not there
+    EXPECT_EQ(planSelectKForH200(params).rowsPerPage, 20);
+    int64_t someId = 0;
+    params.ids = &someId;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { planSelectKForH200(params); }, "idStride", "100002"));
+    EXPECT_EQ(planSelectKForH200(params, false).pages, 1);
+
+    params.rowStride = 99999;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { planSelectKForH200(params, false); }, "rowStride", "99999"));
+}
+
 } // namespace
 } // namespace faiss_bits::test

@@ -104,10 +104,13 @@ std::vector<float> centerOf(const Rows& rows) {
     return center;
 }
 
-/// Of all pairs: the greatest |key - exact| / bound, and the greatest bound.
+/// Of all pairs: the greatest |key - exact| / bound, the greatest bound, and by
+/// how much at most the scan's key is above the limit that the pair's own
+/// canonical key makes (0 where all pass).
 struct Bounds {
     double ratio = 0;
     double greatest = 0;
+    double above = 0;
 };
 
 Bounds boundsOf(
@@ -132,56 +135,22 @@ Bounds boundsOf(
             const double key = held[v].norm + q.norm - 2 * product;
             const double exact =
                     exactKey(vectors[v].data(), queries[i].data(), d);
+            const double norm = std::sqrt(q.norm) * (1 + (d + 16) * 0x1p-24);
             const double bound = cosineScanError(
+                    d, exact, norm, q.residual, residual, kNormError);
+            const double limit = cosineScanLimit(
                     d,
-                    exact,
-                    std::sqrt(q.norm) * (1 + (d + 16) * 0x1p-24),
+                    float(exact / 2 - 1),
+                    norm,
                     q.residual,
                     residual,
                     kNormError);
+            out.above = std::max(out.above, key - limit);
             out.ratio = std::max(out.ratio, std::abs(key - exact) / bound);
             out.greatest = std::max(out.greatest, bound);
         }
     }
     return out;
-}
-
-/// Of all pairs, by how much at most the scan's key is above the limit that its
-/// own canonical key makes; 0 where all pass.
-double passed(
-        const Rows& vectors,
-        const Rows& queries,
-        const std::vector<float>& center) {
-    const int d = int(center.size());
-    std::vector<HeldRow> held;
-    double residual = 0;
-    for (size_t i = 0; i < vectors.size(); ++i) {
-        held.emplace_back(vectors[i].data(), center, i % 2, false);
-        residual = std::max(residual, held.back().residual);
-    }
-    double worst = 0;
-    for (size_t i = 0; i < queries.size(); ++i) {
-        const HeldRow q(queries[i].data(), center, i % 3 == 0, true);
-        for (size_t v = 0; v < vectors.size(); ++v) {
-            double product = 0;
-            for (int c = 0; c < d; ++c) {
-                product += held[v].values[c] * q.values[c];
-            }
-            const double scanned = held[v].norm + q.norm - 2 * product;
-            const double exact =
-                    exactKey(vectors[v].data(), queries[i].data(), d);
-            const float key = float(exact / 2 - 1);
-            const double limit = cosineScanLimit(
-                    d,
-                    key,
-                    std::sqrt(q.norm) * (1 + (d + 16) * 0x1p-24),
-                    q.residual,
-                    residual,
-                    kNormError);
-            worst = std::max(worst, scanned - limit);
-        }
-    }
-    return worst;
 }
 
 Rows rowsOf(int n, int d, double offset, double spread, unsigned seed) {
@@ -259,7 +228,7 @@ TEST(CosineBound, LimitPassesWhatIsAsNear) {
             for (float& x : queries.back()) {
                 x = -2 * x;
             }
-            EXPECT_LE(passed(vectors, queries, centerOf(vectors)), 0)
+            EXPECT_LE(boundsOf(vectors, queries, centerOf(vectors)).above, 0)
                     << "d=" << d << " offset=" << offset;
         }
     }

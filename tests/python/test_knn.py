@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import faiss_bits
+from faiss_bits import arrays
 
 IP = faiss.METRIC_INNER_PRODUCT
 
@@ -139,6 +140,41 @@ def test_lists():
 X = np.zeros((4, 3), np.float32)
 
 
+def read_only(shape, dtype):
+    x = np.zeros(shape, dtype)
+    x.flags.writeable = False
+    return x
+
+
+def test_read_only_inputs():
+    """They are not written to, so they are taken."""
+    xq, xb = make("normal", 3, 4, 1), make("normal", 20, 4, 2)
+    D, I = faiss_bits.knn(xq, xb, 3)
+    xq.flags.writeable = xb.flags.writeable = False
+    D2, I2 = faiss_bits.knn(xq, xb, 3)
+    assert (D == D2).all() and (I == I2).all()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", ">f4", "f8", "i4", "u1", "i8"])
+def test_norms_are_converted(dtype):
+    """As FAISS converts what it reads; what is converted is not written to."""
+    norms = read_only(5, dtype)
+    for x in (norms, norms.tolist(), np.repeat(norms, 2)[::2]):
+        found = arrays.as_floats(x, "norms", 5)
+        assert found.dtype == np.float32 and found.dtype.isnative
+        assert found.flags.c_contiguous and (found == norms).all()
+    for wrong, error, words in (
+        (np.zeros(5, "c8"), TypeError, "norms is complex64"),
+        (np.zeros(5, "?"), TypeError, "norms is bool"),
+        (["a"] * 5, TypeError, "norms is str"),
+        (np.zeros(4, "f4"), ValueError, r"norms has shape \(4,\), expected \(5,\)"),
+        (np.zeros((5, 1), "f4"), ValueError, r"norms has shape \(5, 1\)"),
+        (3.5, ValueError, r"norms has shape \(\)"),
+    ):
+        with pytest.raises(error, match=words):
+            arrays.as_floats(wrong, "norms", 5)
+
+
 @pytest.mark.parametrize(
     "change, error, words",
     [
@@ -167,6 +203,8 @@ X = np.zeros((4, 3), np.float32)
         ({"D": np.zeros((4, 2), "f8")}, TypeError, ["D", "float64"]),
         ({"I": np.zeros((4, 2), "u4")}, TypeError, ["I", "uint32"]),
         ({"I": np.zeros((2, 4), "i8").T}, ValueError, ["I", "contiguous"]),
+        ({"D": read_only((4, 2), "f4")}, ValueError, ["D is read-only"]),
+        ({"I": read_only((4, 2), "i8")}, ValueError, ["I is read-only"]),
         ({"device": 10_000}, (ValueError, RuntimeError), ["device", "10000"]),
         ({"device": -2}, ValueError, ["device = -2"]),
         ({"backend": "GPU"}, ValueError, ["backend = 'GPU'", "'auto'"]),
@@ -323,6 +361,8 @@ def test_norms_device_and_resources(metric, res):
     D, I = check(xq, xb, 30, metric)
     for more in (
         {"vectorNorms": np.square(xb).sum(1)},
+        {"vectorNorms": np.square(xb).sum(1).astype("i8")},
+        {"vectorNorms": np.square(xb).sum(1).astype("f8").tolist()},
         {"device": 0},
         {"res": res},
         {"res": res, "device": 0},

@@ -87,7 +87,8 @@ def test_knn(torch, metric, half):
     oracle.check_knn(xq, xb, 9, D.cpu().numpy(), I.cpu().numpy(), metric == IP)
     by_column = b.t().contiguous().t()
     norms = b.float().square().sum(1)
-    for more in ({}, {"vectorNorms": norms}, {"device": 0}):
+    of_doubles = {"vectorNorms": norms.double()}
+    for more in ({}, {"vectorNorms": norms}, of_doubles, {"device": 0}):
         D2, I2 = faiss_bits.knn(q, by_column, 9, metric=metric, **more)
         assert torch.equal(D, D2) and torch.equal(I, I2)
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <faiss/gpu/GpuIndexFlat.h>
+
+namespace faiss_bits::gpu {
+
+/// Options of GpuIndexBitsFlat: FAISS's own, and bfloat16.
+///
+/// device       GPU that holds the vectors and runs the searches, default 0
+/// useFloat16   store vectors as float16 (half the memory; in plain searches
+///              queries are rounded to float16 too), default false
+/// useBFloat16  the same with bfloat16, which has the range of float32 and 8
+///              bits of precision; not both of them
+/// memorySpace  Device (default) or Unified
+/// keepSearchImage  keep the 16-bit copy of the vectors that certified searches
+///              use (2.1 d + 38 bytes a vector), until the vectors change.
+///              Made by the first search of more than 16 queries, or by the
+///              fifth of fewer, if they are 4 or more or d >= 48. false:
+///              searches of more than 16 queries make it anew, in temporary
+///              memory, and others go without. Default true
+///
+/// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
+/// classes in place of FAISS's need not change its configs.
+struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {
+    GpuIndexBitsFlatConfig() = default;
+    /// FAISS's options, with the defaults of ours.
+    GpuIndexBitsFlatConfig(const faiss::gpu::GpuIndexFlatConfig& config)
+            : faiss::gpu::GpuIndexFlatConfig(config) {}
+
+    bool useBFloat16 = false;    ///< not with useFloat16
+    bool keepSearchImage = true; ///< false: less memory, slower searches
+};
+
+} // namespace faiss_bits::gpu
