@@ -47,7 +47,8 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
   list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE
-    PATTERN DeviceSelector.h EXCLUDE)
+    PATTERN DeviceSelector.h EXCLUDE
+    PATTERN SearchParametersBitsFlat.h EXCLUDE)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
   DESTINATION ${faiss_bits_include_dir}

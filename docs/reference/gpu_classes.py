@@ -20,6 +20,8 @@ typedef uint64_t size_t;
 namespace faiss_bits { typedef int64_t idx_t; }
 %include "kernels/common/SearchMode.h"
 %include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
+%ignore faiss_bits::gpu::detail::resourcesOf;
+%include "faiss_bits/flat/SearchParametersBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;
@@ -63,7 +65,7 @@ def stand_ins(root=_ROOT):
     """{name: class} of the GPU classes."""
     import faiss
 
-    from faiss_bits import class_wrappers
+    from faiss_bits import class_wrappers, search_parameters
 
     module = _proxies(root)
     index = _on(faiss.IndexFlat, module.GpuIndexBitsFlat)
@@ -75,8 +77,10 @@ def stand_ins(root=_ROOT):
     ]
     for the_class in classes:
         class_wrappers.wrap_gpu_index(the_class)
-    class_wrappers.wrap_device_selector(selector)
-    classes += [selector, module.GpuIndexBitsFlatConfig]
+    search_parameters.wrap_device_selector(selector)
+    params = _on(faiss.SearchParameters, module.SearchParametersBitsFlat)
+    search_parameters.wrap_search_parameters(params)
+    classes += [selector, params, module.GpuIndexBitsFlatConfig]
     return {the_class.__name__: the_class for the_class in classes}
 
 

@@ -136,6 +136,21 @@ faiss::gpu::GpuMemoryReservation allocTemporary(
             bytes));
 }
 
+std::shared_ptr<void> allocateOnDevice(size_t bytes) {
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, std::max<size_t>(bytes, 1));
+    if (status != cudaSuccess) {
+        (void)cudaGetLastError();
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            status == cudaSuccess,
+            "cudaMalloc of %zu bytes failed (%s: %s)",
+            bytes,
+            cudaGetErrorName(status),
+            cudaGetErrorString(status));
+    return {memory, [](void* p) { (void)cudaFree(p); }};
+}
+
 Place placeOf(const GpuContext& context, const char* name, const void* data) {
     cudaPointerAttributes attributes;
     const cudaError_t status = cudaPointerGetAttributes(&attributes, data);

@@ -77,6 +77,12 @@ faiss::gpu::GpuMemoryReservation allocTemporary(
         const GpuContext& context,
         size_t bytes);
 
+/// Memory of the current device from CUDA itself, for what may outlive the
+/// resources of the call that makes it, or be released by another thread.
+/// Throws FaissException when there is none left. The release waits for the
+/// device.
+std::shared_ptr<void> allocateOnDevice(size_t bytes);
+
 /// Where an array lies. Managed memory counts as the host's, as in FAISS.
 struct Place {
     bool onHost = true;

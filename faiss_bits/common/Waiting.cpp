@@ -91,6 +91,34 @@ void CudaEvent::wait() const {
     BITS_CUDA_CHECK(cudaEventSynchronize(event_));
 }
 
+void WorkMark::set(cudaStream_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!event_) {
+        event_ = std::make_unique<CudaEvent>();
+    }
+    event_->record(stream);
+    isDone_ = false;
+}
+
+void WorkMark::holdUp(cudaStream_t stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (isDone_ || isCaptured(stream)) {
+        return;
+    }
+    isDone_ = event_->isDone();
+    if (!isDone_) {
+        event_->holdUp(stream);
+    }
+}
+
+ScopedMark::~ScopedMark() {
+    try {
+        mark_.set(stream_);
+    } catch (...) {
+        // A device that has failed says so at the next call.
+    }
+}
+
 ScopedWait::ScopedWait(std::vector<cudaStream_t> streams)
         : streams_(std::move(streams)) {}
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -42,6 +44,38 @@ class CudaEvent {
 
    private:
     cudaEvent_t event_ = nullptr;
+};
+
+/// Says when work on one stream is done, to calls on others and in any thread.
+class WorkMark {
+   public:
+    /// The work is what is on the stream now; the current device is the
+    /// stream's.
+    void set(cudaStream_t stream);
+
+    /// The stream goes on when the work is done. A stream that is being
+    /// captured is left alone: what a graph reads is complete when it is
+    /// launched. Once the work is known to be done this makes no call of CUDA.
+    void holdUp(cudaStream_t stream);
+
+   private:
+    std::mutex mutex_;
+    bool isDone_ = true; // known to be
+    std::unique_ptr<CudaEvent> event_;
+};
+
+/// Sets the mark when it goes, also where something throws.
+class ScopedMark {
+   public:
+    ScopedMark(WorkMark& mark, cudaStream_t stream)
+            : mark_(mark), stream_(stream) {}
+    ~ScopedMark();
+    ScopedMark(const ScopedMark&) = delete;
+    ScopedMark& operator=(const ScopedMark&) = delete;
+
+   private:
+    WorkMark& mark_;
+    cudaStream_t stream_;
 };
 
 /// Waits for its streams when it goes, unless it was dismissed: copies to and

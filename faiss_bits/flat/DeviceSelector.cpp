@@ -1,6 +1,5 @@
 #include "faiss_bits/flat/DeviceSelector.h"
 
-#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -15,13 +14,6 @@
 namespace faiss_bits::gpu {
 
 namespace {
-
-std::shared_ptr<void> allocateOnDevice(size_t bytes) {
-    void* memory = nullptr;
-    BITS_CUDA_CHECK(cudaMalloc(&memory, std::max<size_t>(bytes, 1)));
-    // It waits for work that may still read the memory.
-    return {memory, [](void* p) { (void)cudaFree(p); }};
-}
 
 class OwnStream {
    public:
@@ -70,11 +62,12 @@ DeviceSelector::DeviceSelector(
         const detail::SelectorTree tree =
                 detail::readSelector(*sel, n, device_);
         const OwnStream stream;
-        const detail::SelectorPlace place{device_, stream, allocateOnDevice};
+        const detail::SelectorPlace place{
+                device_, stream, detail::allocateOnDevice};
 
         hostBits_.resize(filterWords(n));
         const size_t bytes = hostBits_.size() * sizeof(uint32_t);
-        bits_ = allocateOnDevice(bytes);
+        bits_ = detail::allocateOnDevice(bytes);
         auto* bits = static_cast<uint32_t*>(bits_.get());
         detail::runSelectorBits(tree, n, bits, place);
         if (bytes > 0) {
@@ -90,7 +83,7 @@ DeviceSelector::DeviceSelector(
             numSelected_ += std::popcount(word);
         }
         if (numSelected_ <= detail::mostListed(n)) {
-            ids_ = allocateOnDevice(numSelected_ * sizeof(int32_t));
+            ids_ = detail::allocateOnDevice(numSelected_ * sizeof(int32_t));
             detail::runSelectorIds(
                     bits,
                     n,

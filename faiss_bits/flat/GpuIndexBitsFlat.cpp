@@ -106,7 +106,9 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(index)->metric_type,
                   checked(config)),
           useBFloat16_(config.useBFloat16),
-          facts_(std::make_unique<detail::VectorFacts>(config.keepSearchImage)),
+          facts_(std::make_unique<detail::VectorFacts>(
+                  config.keepSearchImage,
+                  resources_.get())),
           counters_(makeCounters(*resources_, config_.device)) {
     copyFrom(index);
 }
@@ -133,7 +135,9 @@ GpuIndexBitsFlat::GpuIndexBitsFlat(
                   checked(metric),
                   checked(config)),
           useBFloat16_(config.useBFloat16),
-          facts_(std::make_unique<detail::VectorFacts>(config.keepSearchImage)),
+          facts_(std::make_unique<detail::VectorFacts>(
+                  config.keepSearchImage,
+                  resources_.get())),
           counters_(makeCounters(*resources_, config_.device)) {
     if (useBFloat16_) {
         reset(); // in place of FAISS's storage
@@ -184,6 +188,7 @@ void GpuIndexBitsFlat::copyFrom(const faiss::IndexFlat* index) {
     DeviceScope scope(config_.device);
     const GpuContext context = detail::contextOf(*resources_, config_.device);
     facts_->forget();
+    const detail::ScopedMark mark(facts_->changes(), context.stream);
     withFaissErrors([&] {
         detail::rebuild(
                 context,
@@ -210,8 +215,9 @@ void GpuIndexBitsFlat::reserve(idx_t numVecs) {
             (long long)kMaxVectors);
     DeviceScope scope(config_.device);
     detail::viewOf(*data_, storageType_());
-    detail::reserveVectors(
-            *data_, d, numVecs, resources_->getDefaultStream(config_.device));
+    const cudaStream_t stream = resources_->getDefaultStream(config_.device);
+    const detail::ScopedMark mark(facts_->changes(), stream);
+    detail::reserveVectors(*data_, d, numVecs, stream);
 }
 
 void GpuIndexBitsFlat::add(idx_t n, const float* x) {
@@ -233,6 +239,7 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     withFaissErrors([&] {
         detail::viewOf(*data_, storageType_()); // or throws
         facts_->forget();
+        const detail::ScopedMark mark(facts_->changes(), context.stream);
         detail::appendVectors(context, config_.memorySpace, *data_, d, x, n);
         ntotal += n;
     });

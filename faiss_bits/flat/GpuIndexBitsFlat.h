@@ -8,6 +8,7 @@
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 #include "faiss_bits/flat/GpuSearchPlan.h"
+#include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
 
@@ -25,6 +26,7 @@ namespace detail {
 class GpuSearchCounters;
 class SearchFilter;
 class VectorFacts;
+struct GpuContext;
 struct PageLimits;
 struct PagePlan;
 } // namespace detail
@@ -74,7 +76,9 @@ struct PagePlan;
 ///          a null pointer, memory of another device, an unsupported metric, a
 ///          SearchParameters that would have to be ignored, no CUDA device; and
 ///          when memory is short. The index then is what it was before
-/// Threads  one call at a time per GpuResources, as in FAISS
+/// Threads  one call at a time per GpuResources, as in FAISS: the index's, and
+///          those that a SearchParametersBitsFlat brings, with which threads
+///          search at the same time. Changes of the index come alone
 /// Source   Hanak 2023, 3.3, 4.1 and 5.4; Johnson et al. 2017, 5.1
 ///
 /// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base
@@ -157,7 +161,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// params     null or a plain SearchParameters, whose `sel` filters: the
     ///            result is that of an index of the selected vectors alone,
     ///            with their ids here; the same distances, bit for bit, as
-    ///            without
+    ///            without; or a SearchParametersBitsFlat (Threads, above)
     ///
     /// Every IDSelector is evaluated at the call, on the GPU where it is
     /// FAISS's own, and nothing of it is kept. A DeviceSelector is evaluated
@@ -175,6 +179,17 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t k,
             float* distances,
             idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search(), and the vectors that it found to recons [n, k, d]: zeros where
+    /// the label is -1. `params` as there.
+    void search_and_reconstruct(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            float* recons,
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// What search(n, x, k, ..., params) would do on this index now; nothing
@@ -219,7 +234,8 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
 #endif
 
     /// What certified searches did since the index was made, or since
-    /// reset_stats(). Waits for the index's work on the device.
+    /// reset_stats(). Waits for the index's work on the device, and for all of
+    /// the device's where searches were on other resources than the index's.
     SearchStats stats() const;
     /// stats() begins at zero again. Waits likewise.
     void reset_stats();
@@ -265,8 +281,16 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    private:
     DataType storageType_() const;
 
+    /// Where a search with these parameters, which may be null, runs.
+    detail::GpuContext contextOf_(const faiss::SearchParameters* params) const;
+
     /// reconstruct_batch, or compute_residual_n if xs is given.
-    void gather_(idx_t n, const float* xs, const idx_t* keys, float* out) const;
+    void gather_(
+            const detail::GpuContext& context,
+            idx_t n,
+            const float* xs,
+            const idx_t* keys,
+            float* out) const;
 
     static void requireSearchArguments_(
             idx_t n,
@@ -282,6 +306,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// a batch is cut changes no bit of the results. `pages` is given for the
     /// first page alone, whose plan goes to the log.
     void searchPage_(
+            const detail::GpuContext& context,
             const detail::PagePlan* pages,
             idx_t batch,
             idx_t n,

@@ -36,10 +36,22 @@ void GpuIndexBitsFlat::requireSearchArguments_(
         return;
     }
     FAISS_THROW_IF_NOT_FMT(
-            typeid(*params) == typeid(faiss::SearchParameters),
+            typeid(*params) == typeid(faiss::SearchParameters) ||
+                    typeid(*params) == typeid(SearchParametersBitsFlat),
             "params is a %s: a flat index would have to ignore what it asks "
-            "for; only a plain SearchParameters is taken",
+            "for; only a plain SearchParameters and a SearchParametersBitsFlat "
+            "are taken",
             typeid(*params).name());
+}
+
+GpuContext GpuIndexBitsFlat::contextOf_(
+        const faiss::SearchParameters* params) const {
+    faiss::gpu::GpuResources& resources =
+            *detail::resourcesOf(params, resources_);
+    if (&resources != resources_.get()) {
+        resources.initializeForDevice(config_.device);
+    }
+    return detail::contextOf(resources, config_.device);
 }
 
 PageLimits GpuIndexBitsFlat::pageLimits_(idx_t n, int k) const {
@@ -84,7 +96,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
         return {};
     }
     DeviceScope scope(config_.device);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    const GpuContext context = contextOf_(params);
     return withFaissErrors([&] {
         detail::ExpectedSearch search;
         search.problem = problemOf_(n, n, int(k));

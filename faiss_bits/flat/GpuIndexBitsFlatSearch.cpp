@@ -67,7 +67,7 @@ void GpuIndexBitsFlat::searchPaged_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     DeviceScope scope(config_.device);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    const GpuContext context = contextOf_(params);
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);
         PagedCall call(context);
@@ -78,6 +78,7 @@ void GpuIndexBitsFlat::searchPaged_(
 
         call.run(pageLimits_(n, k), [&](const Page& page) {
             searchPage_(
+                    context,
                     page.first == 0 ? &call.plan() : nullptr,
                     n,
                     page.rows,
@@ -90,6 +91,22 @@ void GpuIndexBitsFlat::searchPaged_(
     });
 }
 
+void GpuIndexBitsFlat::search_and_reconstruct(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) const {
+    if (n > 0) {
+        requireNotNull(recons, "recons");
+    }
+    search(n, x, k, distances, labels, params);
+    // FAISS's goes to the index's own resources.
+    gather_(contextOf_(params), n * k, nullptr, labels, recons);
+}
+
 void GpuIndexBitsFlat::searchImpl_(
         ImplSize n,
         const float* x,
@@ -98,17 +115,18 @@ void GpuIndexBitsFlat::searchImpl_(
         idx_t* labels,
         const faiss::SearchParameters* params) const {
     requireSearchArguments_(n, k, params);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    const GpuContext context = contextOf_(params);
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);
         PagePlan pages;
         pages.pages = 1;
         pages.rowsPerPage = n;
-        searchPage_(&pages, n, n, x, k, distances, labels, filter);
+        searchPage_(context, &pages, n, n, x, k, distances, labels, filter);
     });
 }
 
 void GpuIndexBitsFlat::searchPage_(
+        const GpuContext& context,
         const PagePlan* pages,
         idx_t batch,
         idx_t n,
@@ -117,7 +135,6 @@ void GpuIndexBitsFlat::searchPage_(
         float* distances,
         idx_t* labels,
         const SearchFilter& filter) const {
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         FlatKnnProblem problem = problemOf_(batch, n, k);
         problem.queries = x;
@@ -128,11 +145,16 @@ void GpuIndexBitsFlat::searchPage_(
         filter.apply(problem);
         // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
         // leaves other norms than ours.
+        const bool areOurs = problem.greatestNorm;
+        facts_->awaitChanges(context, areOurs || problem.numVectors == 0);
         detail::ImageUse image = detail::ImageUse::None;
-        if (problem.greatestNorm) {
+        if (areOurs) {
             image = facts_->giveTo(problem, context);
-        } else {
+        } else if (facts_->isOwn(context)) {
             facts_->forget();
+        }
+        if (!facts_->isOwn(context)) {
+            counters_->useOtherStreams();
         }
 
         // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
@@ -169,7 +191,7 @@ void GpuIndexBitsFlat::searchPage_(
                 plan,
                 problem,
                 Workspace{scratch.get(), plan.bytes},
-                resources_->getBlasHandle(context.device),
+                context.resources->getBlasHandle(context.device),
                 context.stream);
         if (plan.certified) {
             // Else the kernels count.
@@ -235,7 +257,7 @@ void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
 
 void GpuIndexBitsFlat::reconstruct_batch(idx_t n, const idx_t* keys, float* out)
         const {
-    gather_(n, nullptr, keys, out);
+    gather_(contextOf_(nullptr), n, nullptr, keys, out);
 }
 
 void GpuIndexBitsFlat::compute_residual(
@@ -253,10 +275,11 @@ void GpuIndexBitsFlat::compute_residual_n(
     if (n > 0) {
         requireNotNull(xs, "xs");
     }
-    gather_(n, xs, keys, residuals);
+    gather_(contextOf_(nullptr), n, xs, keys, residuals);
 }
 
 void GpuIndexBitsFlat::gather_(
+        const GpuContext& context,
         idx_t n,
         const float* xs,
         const idx_t* keys,
@@ -269,7 +292,6 @@ void GpuIndexBitsFlat::gather_(
     requireNotNull(out, xs ? "residuals" : "out");
 
     DeviceScope scope(config_.device);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         const FlatView view = detail::viewOf(*data_, storageType_());
         const size_t rowBytes = sizeof(float) * d;

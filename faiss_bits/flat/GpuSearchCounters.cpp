@@ -19,6 +19,7 @@ GpuSearchCounters::GpuSearchCounters(const GpuContext& context)
 }
 
 SearchStats GpuSearchCounters::read(const GpuContext& context) const {
+    waitForOthers_();
     unsigned long long counts[2] = {};
     BITS_CUDA_CHECK(cudaMemcpyAsync(
             counts,
@@ -34,7 +35,14 @@ SearchStats GpuSearchCounters::read(const GpuContext& context) const {
     return stats;
 }
 
+void GpuSearchCounters::waitForOthers_() const {
+    if (usesOtherStreams_) {
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    }
+}
+
 void GpuSearchCounters::reset(const GpuContext& context) {
+    waitForOthers_();
     BITS_CUDA_CHECK(cudaMemsetAsync(
             repeated_, 0, 2 * sizeof(unsigned long long), context.stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));

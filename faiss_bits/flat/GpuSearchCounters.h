@@ -28,15 +28,24 @@ class GpuSearchCounters {
         rescored_ += rescored;
     }
 
-    /// Both wait for the stream.
+    /// There are searches on other streams than read() and reset() are for.
+    void useOtherStreams() {
+        usesOtherStreams_ = true;
+    }
+
+    /// Both wait for the stream, or for the device where other streams are
+    /// used.
     SearchStats read(const GpuContext& context) const;
     void reset(const GpuContext& context);
 
    private:
+    void waitForOthers_() const;
+
     faiss::gpu::GpuMemoryReservation memory_;
     unsigned long long* repeated_;
     std::atomic<int64_t> queries_ = 0;
     std::atomic<int64_t> rescored_ = 0;
+    std::atomic<bool> usesOtherStreams_ = false;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -96,8 +96,9 @@ GpuSearchPlan planSearch(
     page.batchQueries = queries;
     page.numQueries = pages.rowsPerPage;
     search.filter.expectFor(page);
-    const ImageUse image =
-            search.facts ? search.facts->expectFor(page) : ImageUse::None;
+    const ImageUse image = search.facts
+            ? search.facts->expectFor(page, search.facts->isOwn(context))
+            : ImageUse::None;
     if (page.dataType != DataType::Float32) {
         memory.take(size_t(page.numQueries) * page.d * sizeOf(page.dataType));
         // Not null, and never read.

@@ -5,7 +5,7 @@
 #include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/FaissException.h>
 
-#include "faiss_bits/common/Waiting.h"
+#include "kernels/common/CudaCheck.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
@@ -15,64 +15,98 @@
 
 namespace faiss_bits::gpu::detail {
 
+std::shared_ptr<void> VectorFacts::allocate_(
+        const GpuContext& context,
+        size_t bytes) const {
+    if (!isOwn(context)) {
+        // Other threads use the index's resources, and these may go before it.
+        return allocateOnDevice(bytes);
+    }
+    using faiss::gpu::GpuMemoryReservation;
+    auto held = std::make_shared<GpuMemoryReservation>(
+            context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
+                    faiss::gpu::AllocInfo(
+                            faiss::gpu::AllocType::FlatData,
+                            context.device,
+                            faiss::gpu::MemorySpace::Device,
+                            context.stream),
+                    bytes)));
+    return {held, held->get()};
+}
+
 ImageUse VectorFacts::giveTo(FlatKnnProblem& p, const GpuContext& context) {
-    const ImageUse image = giveImage(p, context);
-    const RowFacts kind = rowFactsOf(p.metric);
-    if (kind == RowFacts::None || p.numVectors == 0) {
-        return image;
-    }
-    if (kind != kind_) {
-        if (isCaptured(context.stream)) {
-            return image;
-        }
-        forget();
-        memory_ = context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
-                faiss::gpu::AllocInfo(
-                        faiss::gpu::AllocType::FlatData,
-                        context.device,
-                        faiss::gpu::MemorySpace::Device,
-                        context.stream),
-                sizeof(float) * p.numVectors + sizeof(RowMaxima)));
-    }
-    auto* facts = static_cast<float*>(memory_.get());
-    auto* maxima = reinterpret_cast<RowMaxima*>(facts + p.numVectors);
-    if (kind != kind_) {
-        runRowMaxima(
-                p.vectors,
-                p.dataType,
-                p.vectorsRowMajor,
-                p.numVectors,
-                p.d,
-                maxima,
-                context.stream);
-        runRowFacts(
-                kind,
-                p.vectors,
-                p.dataType,
-                p.vectorsRowMajor,
-                p.numVectors,
-                p.d,
-                facts,
-                context.stream);
-        kind_ = kind;
-    }
-    p.vectorFacts = facts;
-    p.rowMaxima = maxima;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const ImageUse image = giveImage_(p, context);
+    giveFacts_(p, context);
     return image;
 }
 
-bool VectorFacts::mayUseImage(const FlatKnnProblem& p) const {
+void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
+    const RowFacts kind = rowFactsOf(p.metric);
+    if (kind == RowFacts::None || p.numVectors == 0) {
+        return;
+    }
+    const auto give = [&](void* memory) {
+        auto* facts = static_cast<float*>(memory);
+        p.vectorFacts = facts;
+        p.rowMaxima = reinterpret_cast<RowMaxima*>(facts + p.numVectors);
+    };
+    if (kind == kind_) {
+        facts_.isMade.holdUp(context.stream);
+        give(facts_.memory.get());
+        return;
+    }
+    const bool isEmpty = !facts_.memory && !image_.memory;
+    if (isCaptured(context.stream) || !(isEmpty || isOwn(context))) {
+        return;
+    }
+    forget_();
+    const auto memory = allocate_(
+            context, sizeof(float) * p.numVectors + sizeof(RowMaxima));
+    auto* facts = static_cast<float*>(memory.get());
+    runRowMaxima(
+            p.vectors,
+            p.dataType,
+            p.vectorsRowMajor,
+            p.numVectors,
+            p.d,
+            reinterpret_cast<RowMaxima*>(facts + p.numVectors),
+            context.stream);
+    runRowFacts(
+            kind,
+            p.vectors,
+            p.dataType,
+            p.vectorsRowMajor,
+            p.numVectors,
+            p.d,
+            facts,
+            context.stream);
+    facts_.isMade.set(context.stream);
+    facts_.memory = memory;
+    kind_ = kind;
+    give(facts);
+}
+
+bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
     return keepsImages_ && !imageIsShort_ && p.metric != Metric::Cosine &&
             canUseSearchImage(p) && p.mode == SearchMode::Certified;
 }
 
-ImageUse VectorFacts::imageUse(const FlatKnnProblem& p) const {
-    if (!mayUseImage(p) || directPays(p, true) || allPairsPays(p)) {
+ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return imageUse_(p, isOwn);
+}
+
+ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
+    if (!mayUseImage_(p) || directPays(p, true) || allPairsPays(p)) {
         return ImageUse::None;
     }
     if (hasImage_ && imageMetric_ == p.metric) {
         return ImageUse::Kept;
+    }
+    if (hasImage_ && !isOwn) {
+        return ImageUse::None;
     }
     // A plan takes the host some time: last of what small searches ask.
     const bool isSmall = batchOf(p) <= kFewQueries;
@@ -87,30 +121,37 @@ ImageUse VectorFacts::imageUse(const FlatKnnProblem& p) const {
                                                          : ImageUse::Make;
 }
 
-ImageUse VectorFacts::expectFor(FlatKnnProblem& p) const {
+ImageUse VectorFacts::expectFor(FlatKnnProblem& p, bool isOwn) const {
     const auto* nowhere = reinterpret_cast<const float*>(
             uintptr_t(WorkspaceSlices::kAlignment));
-    const ImageUse use = imageUse(p);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const ImageUse use = imageUse_(p, isOwn);
     if (use == ImageUse::Make || use == ImageUse::Kept) {
         p.searchImage = nowhere;
     }
-    if (rowFactsOf(p.metric) != RowFacts::None && p.numVectors > 0) {
+    const RowFacts kind = rowFactsOf(p.metric);
+    const bool isEmpty = !facts_.memory && !image_.memory;
+    if (kind != RowFacts::None && p.numVectors > 0 &&
+        (isOwn || isEmpty || kind == kind_)) {
         p.vectorFacts = nowhere;
         p.rowMaxima = reinterpret_cast<const RowMaxima*>(nowhere);
     }
     return use;
 }
 
-ImageUse VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
-    if (mayUseImage(p) && hasImage_ && imageMetric_ != p.metric) {
+ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
+    if (mayUseImage_(p) && hasImage_ && imageMetric_ != p.metric &&
+        isOwn(context)) {
         hasImage_ = false;
-        image_.release();
+        image_.memory.reset();
     }
-    const ImageUse use = imageUse(p);
+    const ImageUse use = imageUse_(p, isOwn(context));
     if (use == ImageUse::None) {
         return use;
     }
-    if (!hasImage_) {
+    if (hasImage_) {
+        image_.isMade.holdUp(context.stream);
+    } else {
         smallSearches_ += batchOf(p) <= kFewQueries;
         if (use == ImageUse::NotYet) {
             return use;
@@ -119,34 +160,46 @@ ImageUse VectorFacts::giveImage(FlatKnnProblem& p, const GpuContext& context) {
             return ImageUse::None;
         }
         const size_t bytes = searchImageBytes(p);
+        std::shared_ptr<void> memory;
         try {
-            image_ = context.resources->allocMemoryHandle(
-                    faiss::gpu::AllocRequest(
-                            faiss::gpu::AllocInfo(
-                                    faiss::gpu::AllocType::FlatData,
-                                    context.device,
-                                    faiss::gpu::MemorySpace::Device,
-                                    context.stream),
-                            bytes));
+            memory = allocate_(context, bytes);
         } catch (const faiss::FaissException&) {
             imageIsShort_ = true;
             return ImageUse::None;
         }
-        WorkspaceSlices slices(Workspace{image_.get(), bytes});
+        WorkspaceSlices slices(Workspace{memory.get(), bytes});
         runSearchImage(p, SearchImage(p, slices), context.stream);
+        image_.isMade.set(context.stream);
+        image_.memory = memory;
         hasImage_ = true;
         imageMetric_ = p.metric;
     }
-    p.searchImage = image_.get();
+    p.searchImage = image_.memory.get();
     return use;
 }
 
 void VectorFacts::forget() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    forget_();
+}
+
+void VectorFacts::forget_() {
     kind_ = RowFacts::None;
-    memory_.release();
+    facts_.memory.reset();
     hasImage_ = imageIsShort_ = false;
     smallSearches_ = 0;
-    image_.release();
+    image_.memory.reset();
+}
+
+void VectorFacts::awaitChanges(const GpuContext& context, bool areKnown) {
+    if (isOwn(context)) {
+        return;
+    }
+    if (areKnown) {
+        changes_.holdUp(context.stream);
+    } else if (!isCaptured(context.stream)) {
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    }
 }
 
 } // namespace faiss_bits::gpu::detail

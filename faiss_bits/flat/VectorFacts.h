@@ -1,6 +1,10 @@
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/Waiting.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/RowFacts.h"
 
@@ -22,38 +26,80 @@ enum class ImageUse {
 ///
 /// And, if `keepsImages`, the copy of 16 bits that searches on tensor cores
 /// make of the vectors (SearchImage).
+///
+/// Threads  searches on the index's resources and on others may use it at the
+///          same time. What is made by one, once, is waited for by the streams
+///          of the others. forget() comes alone, as what changes the vectors
 class VectorFacts {
    public:
-    explicit VectorFacts(bool keepsImages) : keepsImages_(keepsImages) {}
+    /// resources: of the index; null: whatever a search is on.
+    explicit VectorFacts(
+            bool keepsImages,
+            const faiss::gpu::GpuResources* resources = nullptr)
+            : keepsImages_(keepsImages), resources_(resources) {}
+
+    /// True for a search on the index's resources.
+    bool isOwn(const GpuContext& context) const {
+        return !resources_ || context.resources == resources_;
+    }
 
     /// Gives the problem what its metric wants, found now if it is not there.
     /// While the stream is being captured into a graph nothing is found: no
-    /// memory can be taken then, and the search finds it for itself.
+    /// memory can be taken then, and the search finds it for itself. A search
+    /// on other resources than the index's finds nothing anew where something
+    /// of another metric is there, as that may be released on the index's
+    /// alone.
     ///
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
     ///          image n (2.1 d + 38), or none where that is more than there is:
-    ///          the search then makes one for itself, or goes without
+    ///          the search then makes one for itself, or goes without. From the
+    ///          index's resources, or CUDA itself for a search on others
     /// Result   what was done about an image
     /// Errors   FaissException when memory is short for the facts
     ImageUse giveTo(FlatKnnProblem& problem, const GpuContext& context);
 
     /// What giveTo would do about an image now, if there is memory for one and
-    /// the stream is not being captured. Host only, no CUDA call.
-    ImageUse imageUse(const FlatKnnProblem& problem) const;
+    /// the stream is not being captured. Host only, no CUDA call. isOwn: as
+    /// isOwn() of the search's context.
+    ImageUse imageUse(const FlatKnnProblem& problem, bool isOwn = true) const;
 
     /// Sets in the problem what giveTo would, for a plan: addresses that must
-    /// not be read. Returns imageUse(problem).
-    ImageUse expectFor(FlatKnnProblem& problem) const;
+    /// not be read. Returns imageUse(problem, isOwn).
+    ImageUse expectFor(FlatKnnProblem& problem, bool isOwn = true) const;
 
     void forget();
 
+    /// To be set on the stream where the vectors have changed.
+    WorkMark& changes() {
+        return changes_;
+    }
+
+    /// Before a search reads the vectors: on other resources than the index's
+    /// it comes after their changes. If these are not known (FAISS made them),
+    /// this waits for the device, save where the stream is being captured.
+    void awaitChanges(const GpuContext& context, bool areKnown);
+
    private:
-    ImageUse giveImage(FlatKnnProblem& problem, const GpuContext& context);
-    bool mayUseImage(const FlatKnnProblem& problem) const;
+    /// Memory of the device, and when it is filled.
+    struct Kept {
+        std::shared_ptr<void> memory;
+        WorkMark isMade;
+    };
+
+    void forget_();
+    void giveFacts_(FlatKnnProblem& problem, const GpuContext& context);
+    ImageUse giveImage_(FlatKnnProblem& problem, const GpuContext& context);
+    bool mayUseImage_(const FlatKnnProblem& problem) const;
+    ImageUse imageUse_(const FlatKnnProblem& problem, bool isOwn) const;
+    std::shared_ptr<void> allocate_(const GpuContext& context, size_t bytes)
+            const;
 
     const bool keepsImages_;
+    const faiss::gpu::GpuResources* const resources_;
+    WorkMark changes_;
+    mutable std::mutex mutex_; // of all below
     RowFacts kind_ = RowFacts::None;
-    faiss::gpu::GpuMemoryReservation memory_; // [n], then RowMaxima
+    Kept facts_; // [n], then RowMaxima
     bool hasImage_ = false;
     Metric imageMetric_ = Metric::L2;
     bool imageIsShort_ = false; // of memory: not asked for again
@@ -62,7 +108,7 @@ class VectorFacts {
     /// 2^20, d = 768 and 128: 3.3 and 0.8 ms).
     int smallSearches_ = 0;
     static constexpr int kWorthAnImage = 5;
-    faiss::gpu::GpuMemoryReservation image_;
+    Kept image_;
 };
 
 } // namespace faiss_bits::gpu::detail

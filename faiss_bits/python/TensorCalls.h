@@ -13,6 +13,7 @@
 
 #include "faiss_bits/common/CallStream.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
+#include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
 
 /// Calls of the Python module with arrays by their addresses, as NumPy and
@@ -63,7 +64,10 @@ inline void searchOnStream(
         size_t distances,
         size_t labels,
         const faiss::SearchParameters* params) {
-    const OnStream scope(index->getResources(), index->getDevice(), stream);
+    const OnStream scope(
+            gpu::detail::resourcesOf(params, index->getResources()),
+            index->getDevice(),
+            stream);
     index->search(
             n,
             at<const float>(x),

@@ -49,6 +49,7 @@ _GPU_CLASSES = (
     "GpuIndexBitsFlatL2",
     "GpuIndexBitsFlatIP",
     "GpuIndexBitsFlatConfig",
+    "SearchParametersBitsFlat",
 )
 _MODULES = (
     "arrays",
@@ -62,6 +63,7 @@ _MODULES = (
     "fused_wrappers",
     "kmeans",
     "plans",
+    "search_parameters",
     "swigfaiss_bits",
     "torch_interop",
 )

@@ -12,7 +12,7 @@ from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_interop
 from .arrays import output, whole_number
-from .devices import require_gpu
+from .devices import is_provider, require_gpu
 from .search_modes import by_name
 from .compiled import swigfaiss_bits
 from .torch_interop import (
@@ -120,59 +120,6 @@ def _constructor_doc(name):
     """
 
 
-def wrap_device_selector(the_class):
-    """DeviceSelector with keyword arguments and checks of its own."""
-    original_init = the_class.__init__
-
-    def __init__(self, sel, n, device=-1):
-        require_gpu("DeviceSelector")
-        if not isinstance(sel, faiss.IDSelector):
-            raise TypeError(
-                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
-            )
-        # It is read here and not kept.
-        original_init(
-            self,
-            sel,
-            whole_number(n, "n", 0),
-            whole_number(device, "device", -1),
-        )
-
-    def __repr__(self):
-        return (
-            f"<DeviceSelector of {self.numSelected()} of {self.numVectors()} "
-            f"ids, device {self.device()}>"
-        )
-
-    __init__.__doc__ = _SELECTOR_DOC
-    the_class.__init__ = __init__
-    the_class.__repr__ = __repr__
-
-
-_SELECTOR_DOC = """DeviceSelector(sel, n, device=-1)
-
-    What `sel` selects of the ids 0 .. n - 1, made ready on a GPU for many
-    searches:
-
-        chosen = faiss_bits.DeviceSelector(faiss.IDSelectorBatch(ids), index.ntotal)
-        D, I = index.search(xq, k, params=faiss.SearchParameters(sel=chosen))
-
-    sel     any faiss.IDSelector; it is read here and not needed later
-    n       ntotal of the indexes that it is for
-    device  GPU of these indexes; -1: the current one
-
-    Keep it in a variable while it is in use: SearchParameters of FAISS 1.7.3
-    does not keep its selector alive.
-
-    Raises RuntimeError where there is no GPU, or naming a bad argument.
-    """
-
-
-def is_provider(x):
-    provider = getattr(faiss, "GpuResourcesProvider", None)
-    return provider is not None and isinstance(x, provider)
-
-
 def _search_doc(the_class):
     """FAISS's text on arguments, then what the header promises."""
     promise = getattr(getattr(the_class, "search_c", None), "__doc__", "") or ""
@@ -249,10 +196,12 @@ def _vectors(index, x, name="x", numeric_type=None):
     return x.shape[0]
 
 
-def _ordered(index, x):
+def _ordered(index, x, params=None):
     """Stream order for tensors on the GPU; FAISS waits by itself for others."""
     if x.is_cuda:
-        return torch_interop.on_current_stream(index.getResources(), x.device)
+        # Of SearchParametersBitsFlat.
+        resources = getattr(params, "resources", None) or index.getResources()
+        return torch_interop.on_current_stream(resources, x.device)
     return contextlib.nullcontext()
 
 
@@ -277,7 +226,7 @@ def _torch_search(self, x, k, *, params=None, D=None, I=None, numeric_type=None)
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
     if type_name(x.dtype) == "float16":
-        with _ordered(self, x):
+        with _ordered(self, x, params):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
@@ -314,7 +263,7 @@ def _torch_search_and_reconstruct(
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
     R = output(R, "R", x, (n, k, self.d), ("float32",))
-    with _ordered(self, x):
+    with _ordered(self, x, params):
         self.search_and_reconstruct_c(
             n, pointer(x), k, pointer(D), pointer(I), pointer(R), params
         )

@@ -2,9 +2,10 @@
 returns an object of theirs imports this, so that none is seen unwrapped."""
 
 from . import _build_info
-from .class_wrappers import wrap_device_selector, wrap_gpu_index
+from .class_wrappers import wrap_gpu_index
 from .compiled import swigfaiss_bits
 from .fused_wrappers import wrap_choice, wrap_fused_index
+from .search_parameters import wrap_device_selector, wrap_search_parameters
 
 FusedChoice = swigfaiss_bits.FusedChoice
 IndexFusedFlat = swigfaiss_bits.IndexFusedFlat
@@ -18,8 +19,10 @@ if _build_info.HAS_GPU:
     GpuIndexBitsFlatL2 = swigfaiss_bits.GpuIndexBitsFlatL2
     GpuIndexBitsFlatIP = swigfaiss_bits.GpuIndexBitsFlatIP
     GpuIndexBitsFlatConfig = swigfaiss_bits.GpuIndexBitsFlatConfig
+    SearchParametersBitsFlat = swigfaiss_bits.SearchParametersBitsFlat
 
     # Base before derived: a derived class looks at what its base has got.
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
         wrap_gpu_index(_the_class)
     wrap_device_selector(DeviceSelector)
+    wrap_search_parameters(SearchParametersBitsFlat)

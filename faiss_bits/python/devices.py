@@ -38,6 +38,12 @@ def require_gpu(what):
         )
 
 
+def is_provider(x):
+    """True for what brings resources, as faiss.StandardGpuResources."""
+    provider = getattr(faiss, "GpuResourcesProvider", None)
+    return provider is not None and isinstance(x, provider)
+
+
 class _SharedResources:
     """One StandardGpuResources for all calls that bring none, made when it is
     first needed. Resources serve one thread at a time, hence the lock."""

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct World {
     int hostCopies = 0;
     cudaError_t lastError = cudaSuccess;
 };
+
+/// Of the world: threads of the host call at the same time. What waits does the
+/// work itself, so that it needs nobody else.
+std::recursive_mutex mutex;
+using Lock = std::lock_guard<std::recursive_mutex>;
 
 World& world() {
     static World one;
@@ -116,12 +122,14 @@ cudaError_t answer(bool ready) {
 } // namespace
 
 void reset(Schedule schedule, unsigned seed) {
+    const Lock lock(mutex);
     world() = World();
     world().schedule = schedule;
     world().random.seed(seed);
 }
 
 cudaStream_t makeStream() {
+    const Lock lock(mutex);
     world().streams.push_back(std::make_unique<Stream>());
     return reinterpret_cast<cudaStream_t>(world().streams.back().get());
 }
@@ -131,6 +139,7 @@ void capture(cudaStream_t stream) {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
+    const Lock lock(mutex);
     push(stream, [work = std::move(work)] {
         work();
         return true;
@@ -151,16 +160,19 @@ int hostCopies() {
 }
 
 void finishAll() {
+    const Lock lock(mutex);
     for (const auto& stream : world().streams) {
         drain(*stream);
     }
 }
 
 void markDevice(const void* data, size_t bytes) {
+    const Lock lock(mutex);
     mark(data, bytes, cudaMemoryTypeDevice);
 }
 
 void markPinned(const void* data, size_t bytes) {
+    const Lock lock(mutex);
     mark(data, bytes, cudaMemoryTypeHost);
 }
 
@@ -171,14 +183,37 @@ using namespace faiss_bits::test::fake;
 extern "C" {
 
 cudaError_t cudaGetLastError() {
+    const Lock lock(mutex);
     const cudaError_t error = world().lastError;
     world().lastError = cudaSuccess;
     return error;
 }
 
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+    const Lock lock(mutex);
+    *memory = std::malloc(bytes);
+    markDevice(*memory, bytes);
+    return cudaSuccess;
+}
+
+/// Waits, as the real one.
+cudaError_t cudaFree(void* memory) {
+    const Lock lock(mutex);
+    finishAll();
+    std::free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+    const Lock lock(mutex);
+    finishAll();
+    return cudaSuccess;
+}
+
 cudaError_t cudaPointerGetAttributes(
         cudaPointerAttributes* attributes,
         const void* data) {
+    const Lock lock(mutex);
     *attributes = {};
     attributes->type = typeOf(data);
     return cudaSuccess;
@@ -190,6 +225,7 @@ cudaError_t cudaMemcpyAsync(
         size_t bytes,
         cudaMemcpyKind,
         cudaStream_t stream) {
+    const Lock lock(mutex);
     return cudaMemcpy2DAsync(
             to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, stream);
 }
@@ -203,6 +239,7 @@ cudaError_t cudaMemcpy2DAsync(
         size_t height,
         cudaMemcpyKind,
         cudaStream_t stream) {
+    const Lock lock(mutex);
     const bool ofHost = typeOf(to) != cudaMemoryTypeDevice ||
             typeOf(from) != cudaMemoryTypeDevice;
     world().hostCopies += ofHost;
@@ -225,6 +262,7 @@ cudaError_t cudaMemcpy2DAsync(
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    const Lock lock(mutex);
     drain(of(stream));
     return cudaSuccess;
 }
@@ -232,12 +270,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamIsCapturing(
         cudaStream_t stream,
         cudaStreamCaptureStatus* status) {
+    const Lock lock(mutex);
     *status = of(stream).isCaptured ? cudaStreamCaptureStatusActive
                                     : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    const Lock lock(mutex);
     if (of(stream).isCaptured) {
         return cudaErrorStreamCaptureUnsupported;
     }
@@ -247,16 +287,19 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    const Lock lock(mutex);
     *event = reinterpret_cast<cudaEvent_t>(new Event);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    const Lock lock(mutex);
     delete reinterpret_cast<Event*>(event);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    const Lock lock(mutex);
     if (of(stream).isCaptured) {
         return cudaErrorStreamCaptureIsolation;
     }
@@ -270,6 +313,7 @@ cudaError_t cudaStreamWaitEvent(
         cudaStream_t stream,
         cudaEvent_t event,
         unsigned) {
+    const Lock lock(mutex);
     if (of(stream).isCaptured) {
         return cudaErrorStreamCaptureIsolation;
     }
@@ -279,11 +323,13 @@ cudaError_t cudaStreamWaitEvent(
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    const Lock lock(mutex);
     stepAny();
     return answer(*reinterpret_cast<Event*>(event)->done);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    const Lock lock(mutex);
     while (!*reinterpret_cast<Event*>(event)->done) {
         if (!stepAny()) {
             std::abort();

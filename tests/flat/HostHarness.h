@@ -82,12 +82,19 @@ inline ::testing::AssertionResult sameOutput(
 inline SearchOutput searchOnHost(
         const faiss::Index& index,
         const std::vector<float>& queries,
-        int64_t k) {
+        int64_t k,
+        const faiss::SearchParameters* params = nullptr) {
     const int64_t q = int64_t(queries.size()) / index.d;
     SearchOutput out;
     out.distances.assign(q * k, -123.f);
     out.labels.assign(q * k, -123);
-    index.search(q, queries.data(), k, out.distances.data(), out.labels.data());
+    index.search(
+            q,
+            queries.data(),
+            k,
+            out.distances.data(),
+            out.labels.data(),
+            params);
     return out;
 }
 

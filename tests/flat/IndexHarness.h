@@ -37,6 +37,14 @@ inline faiss::gpu::StandardGpuResources* sharedResources() {
     return resources;
 }
 
+/// Resources of a test's own, small.
+struct OwnResources : faiss::gpu::StandardGpuResources {
+    OwnResources() {
+        setPinnedMemory(0);
+        setTempMemory(size_t(256) << 20);
+    }
+};
+
 /// Resources of the usual kind whose allocations can be made to fail.
 class FailingResources : public faiss::gpu::StandardGpuResourcesImpl {
    public:

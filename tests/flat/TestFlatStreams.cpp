@@ -11,14 +11,6 @@ namespace {
 
 class FlatStreams : public GpuTest {};
 
-/// Resources of a test's own, small.
-struct OwnResources : faiss::gpu::StandardGpuResources {
-    OwnResources() {
-        setPinnedMemory(0);
-        setTempMemory(size_t(256) << 20);
-    }
-};
-
 /// Host and device memory of one search whose pointers are all on the device.
 struct DeviceSearch {
     DeviceSearch(const FlatData& data, int k)

@@ -1,0 +1,123 @@
+"""What goes into index.search(params=...), in Python's manners: SearchParameters
+and selectors of ours."""
+
+import faiss
+
+from .arrays import whole_number
+from .devices import is_provider, require_gpu
+
+
+def wrap_search_parameters(the_class):
+    """SearchParametersBitsFlat with keyword arguments, which takes resources as
+    the constructor of an index does and keeps its selector alive."""
+    original_init = the_class.__init__
+    selector, resources = the_class.sel, the_class.resources
+
+    def __init__(self, *, sel=None, resources=None):
+        original_init(self)
+        if sel is not None:
+            self.sel = sel
+        if resources is not None:
+            self.resources = resources
+
+    def set_sel(self, sel):
+        if sel is None:
+            selector.fset(self, None)
+        elif isinstance(sel, faiss.IDSelector):
+            owned = sel.thisown
+            selector.fset(self, sel)
+            sel.thisown = owned  # a pointer alone is stored
+        else:
+            raise TypeError(
+                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
+            )
+        self.__dict__["_selector"] = sel
+
+    def set_resources(self, given):
+        if is_provider(given):
+            given = given.getResources()
+        kind = getattr(faiss, "GpuResources", ())
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(
+                f"resources is a {type(given).__name__}, expected "
+                "faiss.StandardGpuResources or the getResources() of an index"
+            )
+        resources.fset(self, given)
+
+    __init__.__doc__ = _PARAMETERS_DOC
+    the_class.__init__ = __init__
+    the_class.sel = property(
+        selector.fget, set_sel, doc="The ids to search among; None: all."
+    )
+    the_class.resources = property(
+        resources.fget,
+        set_resources,
+        doc="What the search runs on; None: the resources of the index.",
+    )
+
+
+_PARAMETERS_DOC = """SearchParametersBitsFlat(sel=None, resources=None)
+
+    Parameters of one search of a GpuIndexBitsFlat, with resources of its own. So
+    threads search one index at the same time:
+
+        res = faiss.StandardGpuResources()  # one a thread
+        params = faiss_bits.SearchParametersBitsFlat(resources=res)
+        D, I = index.search(xq, k, params=params)
+
+    sel        a faiss.IDSelector: the ids to search among; None: all
+    resources  faiss.StandardGpuResources, or the getResources() of an index; None:
+               those of the index, which one thread at a time may use
+
+    It keeps both alive. Nothing else may use the same resources meanwhile, and no
+    call may change the index. The first search on a resources object makes its
+    temporary memory, 1.5 GiB unless setTempMemory() says otherwise.
+    """
+
+
+def wrap_device_selector(the_class):
+    """DeviceSelector with keyword arguments and checks of its own."""
+    original_init = the_class.__init__
+
+    def __init__(self, sel, n, device=-1):
+        require_gpu("DeviceSelector")
+        if not isinstance(sel, faiss.IDSelector):
+            raise TypeError(
+                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
+            )
+        # It is read here and not kept.
+        original_init(
+            self,
+            sel,
+            whole_number(n, "n", 0),
+            whole_number(device, "device", -1),
+        )
+
+    def __repr__(self):
+        return (
+            f"<DeviceSelector of {self.numSelected()} of {self.numVectors()} "
+            f"ids, device {self.device()}>"
+        )
+
+    __init__.__doc__ = _SELECTOR_DOC
+    the_class.__init__ = __init__
+    the_class.__repr__ = __repr__
+
+
+_SELECTOR_DOC = """DeviceSelector(sel, n, device=-1)
+
+    What `sel` selects of the ids 0 .. n - 1, made ready on a GPU for many
+    searches:
+
+        chosen = faiss_bits.DeviceSelector(faiss.IDSelectorBatch(ids), index.ntotal)
+        D, I = index.search(xq, k, params=faiss.SearchParameters(sel=chosen))
+
+    sel     any faiss.IDSelector; it is read here and not needed later
+    n       ntotal of the indexes that it is for
+    device  GPU of these indexes; -1: the current one
+
+    Keep it in a variable while it is in use: SearchParameters of FAISS 1.7.3
+    does not keep its selector alive.
+
+    Raises RuntimeError where there is no GPU, or naming a bad argument.
+    """
