@@ -32,6 +32,24 @@ def as_matrix(x, name, dtypes):
     return np.ascontiguousarray(x), True
 
 
+def are_ready(a, b, dtypes):
+    """True for two matrices on one GPU that kernels take as they are: contiguous
+    tensors of one type, which is one of the dtypes. A look that most calls with
+    tensors need no more of than this; what is wrong with others it does not say."""
+    return (
+        is_tensor(a)
+        and is_tensor(b)
+        and a.is_cuda
+        and b.is_cuda
+        and a.get_device() == b.get_device()
+        and a.dtype == b.dtype
+        and type_name(a.dtype) in dtypes
+        and a.dim() == 2 == b.dim()
+        and a.is_contiguous()
+        and b.is_contiguous()
+    )
+
+
 def as_rows(x, name, dtypes):
     """A matrix of adjacent elements in each row: (matrix, elements from row to
     row). A tensor on a GPU stays where it is; others may be copied."""
@@ -42,7 +60,8 @@ def as_rows(x, name, dtypes):
     if not x.is_cuda:
         x = x.contiguous()
     if x.is_contiguous():
-        check_tensor(x, name, (None, None), dtypes)
+        if x.dim() != 2 or type_name(x.dtype) not in dtypes:
+            check_tensor(x, name, (None, None), dtypes)  # which says so
         return x, x.shape[1]
     if len(x.shape) == 2 and x.stride(1) == 1 and x.stride(0) >= x.shape[1]:
         check_tensor(x[:1], name, (None, None), dtypes)
@@ -106,8 +125,9 @@ def output(x, name, like, shape, dtypes):
     """The caller's checked output array, or a new one like the input."""
     if is_tensor(like):
         if x is None:
-            dtype = getattr(sys.modules["torch"], dtypes[0])
-            return like.new_empty(shape, dtype=dtype)
+            torch = sys.modules["torch"]
+            dtype = getattr(torch, dtypes[0])
+            return torch.empty(shape, dtype=dtype, device=like.device)
         check_tensor(x, name, shape, dtypes, like.device)
         return x
     if x is None:

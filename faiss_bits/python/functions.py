@@ -7,6 +7,7 @@ from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .class_wrappers import refuse_lost_options
 from .arrays import (
     address,
+    are_ready,
     as_floats,
     as_matrix,
     as_rows,
@@ -199,10 +200,14 @@ def knn(
     stream: nothing waits.
     """
     check_backend(backend)
-    check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
-    xq, xb = in_one_type(xq, xb)
-    queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
-    vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
+    if vectorNorms is None and are_ready(xq, xb, fused.TYPES):
+        queries, vectors = xq, xb
+        queries_by_row = vectors_by_row = True
+    else:
+        check_same_kind(xq, "xq", (xb, "xb"), (vectorNorms, "vectorNorms"))
+        xq, xb = in_one_type(xq, xb)
+        queries, queries_by_row = as_matrix(xq, "xq", fused.TYPES)
+        vectors, vectors_by_row = as_matrix(xb, "xb", fused.TYPES)
     (nq, d), (nb, d2) = xq.shape, xb.shape
     if d != d2:
         raise ValueError(f"xq has dimension {d}, xb {d2}")
