@@ -1,10 +1,6 @@
-/// The cuBLASLt that FAISS has loaded, whatever its version.
-///
-/// kernels/knn/gemm calls a few functions of cuBLASLt. This library defines
-/// them (CublasLt.cpp), hidden, and hands each call on: to be linked with one
-/// version would load a second one beside FAISS's. Every structure that is
-/// passed is either filled by that version, which is told how large it is, or
-/// of the same layout from CUDA 12 on.
+/// The cuBLASLt that FAISS has loaded, whatever its version: products of this
+/// library go to it (kernels/common/CublasLtCalls.h), as to be linked with one
+/// version would load a second one beside FAISS's.
 #pragma once
 
 #include <cublas_v2.h>

@@ -103,7 +103,7 @@ def test_faiss_defines_what_it_calls(faiss):
     assert "SYMBOLIC" not in readelf("-d", faiss), "it would keep its calls"
 
 
-#: Sizes of the structures that CublasLt.cpp has FAISS's cuBLASLt fill.
+#: Sizes of the structures that products have FAISS's cuBLASLt fill.
 FILL = """
 import ctypes, glob, os, sys
 for path in sys.argv[2:]:

@@ -1,5 +1,6 @@
 #include "kernels/knn/gemm/Product.h"
 
+#include "kernels/common/CublasLtCalls.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/gemm/ProductAlgorithm.h"
 
@@ -67,7 +68,7 @@ void Product::run(
     const bool negated = p.metric == Metric::InnerProduct && p.allowedBits;
     const float alpha = p.metric == Metric::L2 ? -2.0f : negated ? -1.0f : 1.0f;
     const float beta = 0.0f;
-    BITS_CUBLAS_CHECK(cublasLtMatmul(
+    BITS_CUBLAS_CHECK(cublasLtCalls().matmul(
             handle_,
             &call.operation,
             &alpha,

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kernels/common/CublasLtCalls.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/gemm/Product.h"
 
@@ -37,8 +38,8 @@ void setTransposed(
         cublasLtMatmulDescAttributes_t which,
         bool transposed) {
     const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    BITS_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(
-            &operation, which, &value, sizeof(value)));
+    BITS_CUBLAS_CHECK(
+            cublasLtCalls().descSet(&operation, which, &value, sizeof(value)));
 }
 
 } // namespace
@@ -80,8 +81,9 @@ ProductCall::ProductCall(
         idx_t numQueries,
         idx_t queryStride,
         idx_t outStride) {
-    BITS_CUBLAS_CHECK(
-            cublasLtMatmulDescInit(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    const CublasLtCalls& lt = cublasLtCalls();
+    BITS_CUBLAS_CHECK(lt.descInit(
+            &operation, sizeof(operation), CUBLAS_COMPUTE_32F, CUDA_R_32F));
     setTransposed(operation, CUBLASLT_MATMUL_DESC_TRANSA, kind.vectorsRowMajor);
     setTransposed(
             operation, CUBLASLT_MATMUL_DESC_TRANSB, !kind.queriesRowMajor);
@@ -89,20 +91,22 @@ ProductCall::ProductCall(
     const uint64_t n = numVectors;
     const uint64_t q = numQueries;
     const uint64_t d = kind.d;
-    BITS_CUBLAS_CHECK(cublasLtMatrixLayoutInit(
+    BITS_CUBLAS_CHECK(lt.layoutInit(
             &vectors,
+            sizeof(vectors),
             type,
             kind.vectorsRowMajor ? d : n,
             kind.vectorsRowMajor ? n : d,
             kind.vectorStride));
-    BITS_CUBLAS_CHECK(cublasLtMatrixLayoutInit(
+    BITS_CUBLAS_CHECK(lt.layoutInit(
             &queries,
+            sizeof(queries),
             type,
             kind.queriesRowMajor ? d : q,
             kind.queriesRowMajor ? q : d,
             queryStride));
     BITS_CUBLAS_CHECK(
-            cublasLtMatrixLayoutInit(&out, CUDA_R_32F, n, q, outStride));
+            lt.layoutInit(&out, sizeof(out), CUDA_R_32F, n, q, outStride));
 }
 
 namespace {
@@ -114,7 +118,7 @@ bool fits(
         ProductCall call,
         const cublasLtMatmulAlgo_t& algorithm) {
     cublasLtMatmulHeuristicResult_t result = {};
-    return cublasLtMatmulAlgoCheck(
+    return cublasLtCalls().algoCheck(
                    handle,
                    &call.operation,
                    &call.vectors,
@@ -149,12 +153,13 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
         const ProductKind& kind,
         idx_t numVectors,
         idx_t numQueries) {
+    const CublasLtCalls& lt = cublasLtCalls();
     cublasLtMatmulPreferenceOpaque_t preference;
-    BITS_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+    BITS_CUBLAS_CHECK(lt.preferenceInit(&preference, sizeof(preference)));
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t which,
                          auto value) {
-        BITS_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(
-                &preference, which, &value, sizeof(value)));
+        BITS_CUBLAS_CHECK(
+                lt.preferenceSet(&preference, which, &value, sizeof(value)));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
         uint64_t(kind.type == DataType::Float32 ? 0 : Product::kWorkspace));
@@ -167,7 +172,7 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
     ProductCall call = callFor(kind, numVectors, numQueries);
     std::array<cublasLtMatmulHeuristicResult_t, 16> results;
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+    const cublasStatus_t status = lt.heuristic(
             handle,
             &call.operation,
             &call.vectors,
@@ -185,7 +190,7 @@ std::vector<cublasLtMatmulAlgo_t> proposals(
     std::vector<cublasLtMatmulAlgo_t> list;
     for (int i = 0; i < found; ++i) {
         int32_t splits = 1;
-        (void)cublasLtMatmulAlgoConfigGetAttribute(
+        (void)lt.algoGet(
                 &results[i].algo,
                 CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
                 &splits,
@@ -234,7 +239,7 @@ cublasLtMatmulAlgo_t withTilesFor(
                                  : CUBLASLT_MATMUL_TILE_128x128;
     cublasLtMatmulAlgo_t changed = proposed;
     const uint32_t value = tile;
-    const bool set = cublasLtMatmulAlgoConfigSetAttribute(
+    const bool set = cublasLtCalls().algoSet(
                              &changed,
                              CUBLASLT_ALGO_CONFIG_TILE_ID,
                              &value,
