@@ -14,8 +14,9 @@ if(NOT FAISS_BITS_FAISS_HAS_GPU)
     "a FAISS with GPU support (${faiss_bits_faiss_origin} has none)")
 endif()
 if(FAISS_BITS_CUDA_COMPILER AND FAISS_BITS_PYTHON_FAISS_CUDA AND NOT
-    FAISS_BITS_PYTHON_FAISS_CUDA EQUAL CUDAToolkit_VERSION_MAJOR)
-  # Its handles of cuBLAS and its streams go to our calls.
+    FAISS_BITS_PYTHON_FAISS_CUDA EQUAL CUDAToolkit_VERSION_MAJOR AND NOT
+    FAISS_BITS_OWN_CUDA_RUNTIME)
+  # FAISS_BITS_OTHER_CUDA=OFF: we would be linked with two versions of each.
   list(APPEND faiss_bits_missing "CUDA ${FAISS_BITS_PYTHON_FAISS_CUDA}, which the \
 wheel ${FAISS_BITS_PYTHON_FAISS_DISTRIBUTION} is linked with \
 (${CMAKE_CUDA_COMPILER} is ${CUDAToolkit_VERSION})")

@@ -48,11 +48,11 @@ class Installed:
         )
 
 
-def options():
+def options(build, faiss_dir):
     """What the build that holds this test was told, as pip's user says it."""
     defines = {"FAISS_BITS_WERROR": os.environ["FAISS_BITS_PIP_WERROR"]}
-    if os.environ["FAISS_BITS_PIP_FAISS_DIR"]:
-        defines["faiss_DIR"] = os.environ["FAISS_BITS_PIP_FAISS_DIR"]
+    if faiss_dir:
+        defines["faiss_DIR"] = faiss_dir
     launcher = os.environ["FAISS_BITS_PIP_LAUNCHER"]
     if launcher:
         defines["CMAKE_CXX_COMPILER_LAUNCHER"] = launcher
@@ -60,36 +60,49 @@ def options():
         defines["CMAKE_CUDA_ARCHITECTURES"] = os.environ["FAISS_BITS_PIP_ARCHS"]
         if launcher:
             defines["CMAKE_CUDA_COMPILER_LAUNCHER"] = launcher
-    settings = [f"build-dir={BUILD}"]
+    settings = [f"build-dir={build}"]
     settings += [f"cmake.define.{k}={v}" for k, v in defines.items()]
     return [part for text in settings for part in ("--config-settings", text)]
 
 
+def make_environment(folder):
+    venv.create(folder, system_site_packages=True, with_pip=True)
+    return Installed(folder)
+
+
+def fetch_tools(environment, folder, swig):
+    """What pip builds with, which it cannot always fetch."""
+    fetched = environment.pip(
+        "download", "-q", "-d", folder, "scikit-build-core>=1.0", swig
+    )
+    if fetched.returncode != 0:
+        pytest.skip(f"scikit-build-core cannot be fetched: {fetched.stdout[-300:]}")
+    return folder
+
+
+def install(environment, tools, name, *arguments, faiss_dir, **more):
+    """pip install . in a build folder of this name."""
+    build = BUILD / name if name else BUILD
+    # Objects stay, choices of an earlier environment do not.
+    (build / "CMakeCache.txt").unlink(missing_ok=True)
+    if HAS_GPU:
+        more["CUDACXX"] = os.environ["FAISS_BITS_PIP_CUDA"]
+    done = environment.pip(
+        "install", "--find-links", tools, *arguments,
+        *options(build, faiss_dir), ROOT, **more
+    )
+    assert done.returncode == 0, done.stdout[-8000:]
+
+
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("venv")
-    venv.create(folder, system_site_packages=True, with_pip=True)
-    result = Installed(folder)
+    result = make_environment(tmp_path_factory.mktemp("venv"))
     # A FAISS on our PYTHONPATH is one that the user has put into the
     # environment; Debian's is there as it is.
     faiss = Path(importlib.util.find_spec("faiss").origin).parents[1]
     if str(faiss) in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         (result.site / "faiss.pth").write_text(f"{faiss}\n")
-
-    tools = tmp_path_factory.mktemp("tools")
-    fetched = result.pip(
-        "download", "-q", "-d", tools, "scikit-build-core>=1.0", "swig<4.4"
-    )
-    if fetched.returncode != 0:
-        pytest.skip(f"scikit-build-core cannot be fetched: {fetched.stdout[-300:]}")
-
-    # Objects stay, choices of an earlier environment do not.
-    (BUILD / "CMakeCache.txt").unlink(missing_ok=True)
-    environ = {}
-    if HAS_GPU:
-        environ["CUDACXX"] = os.environ["FAISS_BITS_PIP_CUDA"]
-    done = result.pip(
-        "install", "--find-links", tools, *options(), ROOT, **environ
-    )
-    assert done.returncode == 0, done.stdout[-8000:]
+    tools = fetch_tools(result, tmp_path_factory.mktemp("tools"), "swig<4.4")
+    install(result, tools, "",
+            faiss_dir=os.environ["FAISS_BITS_PIP_FAISS_DIR"])
     return result

@@ -245,3 +245,103 @@ def test_cmake_another_swig(tmp_path):
         FAISS_BITS_FAISS_HEADERS=make_headers(tmp_path / "tree", "1.15.1"),
     )
     assert "was made by a SWIG" in said and "Install one that fits" in said
+
+
+# ---- the wheel's CUDA and the compiler's ------------------------------------
+
+
+def choose(folder, **given):
+    """What cmake/ makes of a wheel's CUDA and a compiler's: the variables that
+    it sets, and what it says."""
+    script = folder / "choose.cmake"
+    script.write_text(
+        f"include({ROOT}/cmake/CudaLibraries.cmake)\n"
+        f"include({ROOT}/cmake/ResolveGpu.cmake)\n"
+        "foreach(name FAISS_BITS_OWN_CUDA_RUNTIME FAISS_BITS_CUBLASLT\n"
+        "    CMAKE_CUDA_RUNTIME_LIBRARY FAISS_BITS_ENABLE_GPU)\n"
+        '  message("${name}=${${name}}")\n'
+        "endforeach()\n"
+    )
+    defines = {
+        "FAISS_BITS_GPU": "AUTO",
+        "FAISS_BITS_CUDA_COMPILER": "TRUE",
+        "FAISS_BITS_FAISS_HAS_GPU": "TRUE",
+        "CUDAToolkit_VERSION_MAJOR": "13",
+        "CUDAToolkit_VERSION": "13.0.88",
+        "CMAKE_CUDA_COMPILER": "nvcc",
+        "CMAKE_CUDA_RUNTIME_LIBRARY": "Shared",
+        "FAISS_BITS_PYTHON_FAISS_DISTRIBUTION": "faiss-gpu",
+        **given,
+    }
+    done = subprocess.run(
+        ["cmake", *(f"-D{name}={value}" for name, value in defines.items()),
+         "-P", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    found = dict(
+        line.split("=", 1)
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAISS_BITS_", "CMAKE_"))
+    )
+    return found, " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "wheel, compiler, asked, own, cublaslt",
+    [
+        ("12", "13", "AUTO", True, "libcublasLt.so.12"),
+        ("13", "12", "AUTO", True, "libcublasLt.so.13"),
+        ("12", "12", "AUTO", False, ""),
+        ("", "13", "AUTO", False, ""),  # no wheel: the FAISS of this system
+        ("", "13", "ON", True, "libcublasLt.so.13"),
+        ("13", "13", "ON", True, "libcublasLt.so.13"),
+    ],
+)
+def test_cuda_of_the_wheel(tmp_path, wheel, compiler, asked, own, cublaslt):
+    found, said = choose(
+        tmp_path,
+        FAISS_BITS_PYTHON_FAISS_CUDA=wheel,
+        CUDAToolkit_VERSION_MAJOR=compiler,
+        FAISS_BITS_OTHER_CUDA=asked,
+    )
+    assert found == {
+        "FAISS_BITS_OWN_CUDA_RUNTIME": str(own).upper(),
+        "FAISS_BITS_CUBLASLT": cublaslt,
+        "CMAKE_CUDA_RUNTIME_LIBRARY": "Static" if own else "Shared",
+        "FAISS_BITS_ENABLE_GPU": "ON",
+    }
+    assert ("hold a runtime of their own" in said) == own
+
+
+def test_cuda_of_the_wheel_refused(tmp_path):
+    """Asked to share the CUDA libraries where that cannot be."""
+    given = {"FAISS_BITS_PYTHON_FAISS_CUDA": "12", "FAISS_BITS_OTHER_CUDA": "OFF"}
+    found, said = choose(tmp_path, **given)
+    assert found["FAISS_BITS_ENABLE_GPU"] == "OFF"
+    assert found["FAISS_BITS_OWN_CUDA_RUNTIME"] == "FALSE"
+    assert "CPU part alone; the GPU part needs CUDA 12, which the wheel" in said
+    found, said = choose(tmp_path, FAISS_BITS_GPU="ON", **given)
+    assert not found and "FAISS_BITS_GPU=ON needs CUDA 12" in said
+
+
+def test_a_wheel_without_a_compiler(tmp_path):
+    found, said = choose(
+        tmp_path,
+        FAISS_BITS_PYTHON_FAISS_CUDA="12",
+        FAISS_BITS_CUDA_COMPILER="FALSE",
+    )
+    assert found["FAISS_BITS_ENABLE_GPU"] == "OFF"
+    assert found["FAISS_BITS_OWN_CUDA_RUNTIME"] == "FALSE"
+    assert "needs a CUDA compiler" in said
+
+
+def test_a_cpu_wheel_beside_a_compiler(tmp_path):
+    found, said = choose(
+        tmp_path,
+        FAISS_BITS_FAISS_HAS_GPU="FALSE",
+        faiss_bits_faiss_origin="wheel faiss-cpu",
+    )
+    assert found["FAISS_BITS_ENABLE_GPU"] == "OFF"
+    assert "a FAISS with GPU support (wheel faiss-cpu has none)" in said
