@@ -50,5 +50,8 @@ function(faiss_bits_link_cuda target)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   # FAISS and torch must never find this runtime in place of their own.
   target_link_options(${target} PRIVATE
-    LINKER:--exclude-libs,libcudart_static.a)
+    LINKER:--exclude-libs,libcudart_static.a
+    # An inline function that several libraries have makes its CUDA calls, and
+    # takes their errors back, in the runtime of the library that called it.
+    LINKER:-Bsymbolic-functions)
 endfunction()

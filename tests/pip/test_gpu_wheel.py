@@ -72,6 +72,22 @@ def test_cuda_stays_inside(beside, name):
     assert not re.search(r"NEEDED.*lib(cuda|cublas)", needed), needed
 
 
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_runtimes_do_not_mix(beside, name):
+    """A library calls its own copies of inline functions, which check CUDA calls
+    of its own runtime, and hands no kernel to another one."""
+    text = subprocess.run(
+        ["readelf", "-rW", beside.package / name],
+        check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout
+    jumps = [line.split() for line in text.splitlines() if "JUMP_SLO" in line]
+    assert len(jumps) > 10
+    # Offset, info, type, value here (0 where it is another library's), name.
+    assert not [x for x in jumps if len(x) > 5 and int(x[3], 16) != 0]
+    if name != "libbits_kernels.so":
+        assert "canWaitForPrevious" not in text
+
+
 def test_what_it_says_of_itself(beside):
     shown = beside.pip("show", "faiss-bits").stdout
     assert re.search(r"^Version: \S+\+faiss\.gpu\.1\.15\.", shown, re.M), shown
