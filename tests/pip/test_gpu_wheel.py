@@ -47,6 +47,11 @@ def beside(tmp_path_factory):
     return result
 
 
+def program(environment, code):
+    # The wheel's loader asks newer NumPys for the processor; any will do.
+    return environment.run("-c", code, FAISS_OPT_LEVEL="generic")
+
+
 def symbols(library):
     """(defined, undefined) names in the table that the loader reads."""
     text = subprocess.run(
@@ -107,7 +112,7 @@ assert issubclass(faiss_bits.GpuIndexBitsFlatL2, faiss.GpuIndexFlat)
 
 
 def test_search(beside):
-    done = beside.run("-c", SEARCH)
+    done = program(beside, SEARCH)
     assert done.returncode == 0, done.stdout
 
 
@@ -136,6 +141,6 @@ print("searched")
 
 
 def test_gpu(beside):
-    done = beside.run("-c", GPU)
+    done = program(beside, GPU)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.split() in (["refused"], ["searched"])
+    assert done.stdout.split()[-1:] in (["refused"], ["searched"])
