@@ -33,7 +33,6 @@ if(FAISS_BITS_CUDA_COMPILER)
   endif()
   if(FAISS_BITS_OWN_CUDA_RUNTIME)
     set(FAISS_BITS_CUBLASLT "libcublasLt.so.${faiss_bits_cuda}")
-    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     message(STATUS "FAISS has CUDA ${faiss_bits_cuda}, the compiler "
       "${CUDAToolkit_VERSION}: our libraries hold a runtime of their own and "
       "look for ${FAISS_BITS_CUBLASLT}")
@@ -47,6 +46,7 @@ function(faiss_bits_link_cuda target)
   endif()
   # Of cuBLAS the headers alone, which those of FAISS include.
   target_include_directories(${target} SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY Static)
   target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   # FAISS and torch must never find this runtime in place of their own.
   target_link_options(${target} PRIVATE

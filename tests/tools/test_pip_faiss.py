@@ -258,7 +258,7 @@ def choose(folder, **given):
         f"include({ROOT}/cmake/CudaLibraries.cmake)\n"
         f"include({ROOT}/cmake/ResolveGpu.cmake)\n"
         "foreach(name FAISS_BITS_OWN_CUDA_RUNTIME FAISS_BITS_CUBLASLT\n"
-        "    CMAKE_CUDA_RUNTIME_LIBRARY FAISS_BITS_ENABLE_GPU)\n"
+        "    FAISS_BITS_ENABLE_GPU)\n"
         '  message("${name}=${${name}}")\n'
         "endforeach()\n"
     )
@@ -269,7 +269,6 @@ def choose(folder, **given):
         "CUDAToolkit_VERSION_MAJOR": "13",
         "CUDAToolkit_VERSION": "13.0.88",
         "CMAKE_CUDA_COMPILER": "nvcc",
-        "CMAKE_CUDA_RUNTIME_LIBRARY": "Shared",
         "FAISS_BITS_PYTHON_FAISS_DISTRIBUTION": "faiss-gpu",
         **given,
     }
@@ -283,7 +282,7 @@ def choose(folder, **given):
     found = dict(
         line.split("=", 1)
         for line in done.stdout.splitlines()
-        if line.startswith(("FAISS_BITS_", "CMAKE_"))
+        if line.startswith("FAISS_BITS_")
     )
     return found, " ".join(done.stdout.split())
 
@@ -309,7 +308,6 @@ def test_cuda_of_the_wheel(tmp_path, wheel, compiler, asked, own, cublaslt):
     assert found == {
         "FAISS_BITS_OWN_CUDA_RUNTIME": str(own).upper(),
         "FAISS_BITS_CUBLASLT": cublaslt,
-        "CMAKE_CUDA_RUNTIME_LIBRARY": "Static" if own else "Shared",
         "FAISS_BITS_ENABLE_GPU": "ON",
     }
     assert ("hold a runtime of their own" in said) == own
