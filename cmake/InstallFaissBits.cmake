@@ -58,6 +58,8 @@ if(FAISS_BITS_ENABLE_GPU)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/kernels"
     DESTINATION ${faiss_bits_include_dir}
     FILES_MATCHING PATTERN "*.h"
+    # Which cuBLASLt is called: sources alone ask.
+    PATTERN "*CublasLt*.h" EXCLUDE
     # Inner headers that read a list in a file beside them, and who names them.
     PATTERN SelectTable.h EXCLUDE
     PATTERN "*Policy.h" EXCLUDE

@@ -4,8 +4,7 @@
 ///
 ///   LinkedCublasLt.cpp          the one that this library is linked with
 ///   LoadedCublasLt.cpp          that of the process, beside a FAISS with
-///   another
-///                               CUDA (cmake/CudaLibraries.cmake)
+///                               another CUDA (cmake/CudaLibraries.cmake)
 ///   faiss_bits/dropin/CublasLt  the one of the FAISS whose calls it replaces
 #pragma once
 
