@@ -10,7 +10,7 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, filters, metrics, queues
+#   select, flat, filters, ivf, metrics, queues
 #               one bench each; select goes on with torch.topk, and says which
 #               targets were reached
 #   select_sweep
@@ -277,6 +277,16 @@ run_metrics() {
         --out "$out/metrics.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
 }
 
+# Uniform and clustered vectors, each with a file of its own.
+run_ivf() {
+    local args data
+    use_bench_args
+    for data in uniform clustered; do
+        record "bench_ivf_$data" "$here/benchs/bin/bench_ivf" --data "$data" \
+            --out "$out/ivf_$data.json" "${args[@]}"
+    done
+}
+
 run_queues() {
     local args
     use_bench_args
@@ -291,6 +301,7 @@ run_bench() {
     run_rivals
     run_sweep
     run_filters
+    run_ivf
     run_metrics
     run_queues
 }
@@ -355,7 +366,7 @@ run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
             select | select_sweep | flat | rivals | sweep | filters | \
-            metrics | queues)
+            ivf | metrics | queues)
             "run_$1"
             ;;
         all)

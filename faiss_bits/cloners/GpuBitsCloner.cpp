@@ -3,6 +3,7 @@
 #include <typeinfo>
 
 #include <faiss/IndexFlat.h>
+#include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/MetaIndexes.h>
 #include <faiss/impl/FaissAssert.h>
@@ -10,6 +11,7 @@
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 
 namespace faiss_bits::gpu {
 
@@ -25,6 +27,13 @@ faiss::Index* cloneFlat(
     auto clone = std::make_unique<GpuIndex>(provider, index->d, config);
     clone->copyFrom(index);
     return clone.release();
+}
+
+/// Whether it is one of ours: FAISS's cloner knows what to say of others.
+bool hasIvf(const faiss::IndexIVFFlat& index) {
+    return (index.metric_type == faiss::METRIC_L2 ||
+            index.metric_type == faiss::METRIC_INNER_PRODUCT) &&
+            dynamic_cast<const faiss::IndexFlat*>(index.quantizer);
 }
 
 /// The containers that FAISS's cloner copies part by part.
@@ -54,6 +63,26 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
             return std::make_unique<GpuIndexBitsFlat>(provider, flat, config)
                     .release();
         }
+    }
+    const auto* ivfFlat = dynamic_cast<const faiss::IndexIVFFlat*>(index);
+    if (ivfFlat && !useBFloat16 && hasIvf(*ivfFlat)) {
+        faiss::gpu::GpuIndexIVFFlatConfig config;
+        config.device = device;
+        config.indicesOptions = indicesOptions;
+        config.flatConfig.useFloat16 = useFloat16CoarseQuantizer;
+        config.flatConfig.storeTransposed = storeTransposed;
+        copyCuvsChoice(config, static_cast<const GpuClonerOptions&>(*this));
+        auto clone = std::make_unique<GpuIndexBitsIVFFlat>(
+                provider,
+                int(ivfFlat->d),
+                int(ivfFlat->nlist),
+                ivfFlat->metric_type,
+                config);
+        if (reserveVecs > 0 && index->ntotal == 0) {
+            clone->reserveMemory(reserveVecs);
+        }
+        clone->copyFrom(ivfFlat);
+        return clone.release();
     }
     // What holds other indexes comes back here with each of them.
     FAISS_THROW_IF_NOT_FMT(

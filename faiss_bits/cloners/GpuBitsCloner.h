@@ -10,7 +10,9 @@ namespace faiss_bits::gpu {
 /// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP, one of another metric that we
 /// have a GpuIndexBitsFlat (useFloat16 or useBFloat16 chooses the storage);
 /// also where it is the inner index of an IndexIDMap or IndexPreTransform.
-/// Other metrics and other index types go to FAISS's cloner.
+/// An IndexIVFFlat of L2 or inner product over an IndexFlat becomes a
+/// GpuIndexBitsIVFFlat. Other metrics and other index types go to FAISS's
+/// cloner.
 struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     using faiss::gpu::ToGpuCloner::ToGpuCloner;
 

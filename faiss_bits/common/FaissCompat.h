@@ -24,6 +24,10 @@
 #define FAISS_BITS_FAISS_HAS_LOGICAL_SELECTORS \
     (FAISS_BITS_FAISS_VERSION >= 10704)
 
+/// Since 1.7.4, GpuIndexIVF is an IndexIVFInterface, whose search_preassigned is
+/// virtual and has IndexIVFStats.
+#define FAISS_BITS_FAISS_HAS_IVF_INTERFACE (FAISS_BITS_FAISS_VERSION >= 10704)
+
 namespace faiss_bits {
 
 /// FAISS's id type, which has moved from faiss::Index to faiss.
@@ -135,6 +139,14 @@ struct HasDevice<T, std::void_t<decltype(std::declval<T&>().device)>>
         : std::true_type {};
 
 template <class T, class = void>
+struct HasMaxListsNum : std::false_type {};
+template <class T>
+struct HasMaxListsNum<
+        T,
+        std::void_t<decltype(std::declval<T&>().max_lists_num)>>
+        : std::true_type {};
+
+template <class T, class = void>
 struct HasUseCuvs : std::false_type {};
 template <class T>
 struct HasUseCuvs<T, std::void_t<decltype(std::declval<T&>().use_cuvs)>>
@@ -197,6 +209,16 @@ constexpr bool asksForMissingCuvs(const Params& params) {
         return params.use_cuvs;
     }
 #endif
+    (void)params;
+    return false;
+}
+
+/// Whether the parameters of an IVF search have a max_lists_num other than 0.
+template <class Params>
+bool limitsLists(const Params& params) {
+    if constexpr (detail::HasMaxListsNum<Params>::value) {
+        return params.max_lists_num != 0;
+    }
     (void)params;
     return false;
 }

@@ -49,6 +49,7 @@ _GPU_CLASSES = (
     "GpuIndexBitsFlatL2",
     "GpuIndexBitsFlatIP",
     "GpuIndexBitsFlatConfig",
+    "GpuIndexBitsIVFFlat",
     "SearchParametersBitsFlat",
 )
 _MODULES = (

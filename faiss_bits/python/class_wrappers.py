@@ -35,8 +35,17 @@ def wrap_gpu_index(the_class):
         the_class.plan = _plan
 
 
+def wrap_gpu_ivf_index(the_class):
+    """Wraps one of our GPU classes of inverted lists; base classes first."""
+    wrap_index(the_class)
+    the_class.add_with_ids = _either(
+        the_class.add_with_ids, _torch_add_with_ids
+    )
+    _guard_constructor(the_class, _IVF_CONSTRUCTOR_DOC)
+
+
 def wrap_index(the_class):
-    """Wraps the methods of one of our flat index classes; base classes first."""
+    """Wraps the methods of one of our index classes; base classes first."""
     # The proxies declare overridden methods anew, with C++ signatures.
     faiss_wrappers.handle_Index(the_class)
     base = the_class.__mro__[1]
@@ -52,7 +61,7 @@ def wrap_index(the_class):
     the_class.search.__doc__ = _search_doc(the_class)
 
 
-def _guard_constructor(the_class):
+def _guard_constructor(the_class, doc=None):
     original_init = the_class.__init__
 
     def __init__(self, *args):
@@ -60,12 +69,17 @@ def _guard_constructor(the_class):
         for arg in args:
             refuse_lost_options(arg, "config", "GpuIndexBitsFlatConfig")
         original_init(self, *args)
-        # A resources object belongs to Python; the index needs it.
+        # A resources object or a quantizer belongs to Python; the index needs
+        # it. An index that it is a copy of it does not.
         self.referenced_objects = [
-            a for a in args if hasattr(a, "getDefaultStream") or is_provider(a)
+            a
+            for i, a in enumerate(args)
+            if hasattr(a, "getDefaultStream")
+            or is_provider(a)
+            or (i == 1 and len(args) > 3 and isinstance(a, faiss.Index))
         ]
 
-    __init__.__doc__ = _constructor_doc(the_class.__name__)
+    __init__.__doc__ = doc or _constructor_doc(the_class.__name__)
     the_class.__init__ = __init__
 
 
@@ -115,6 +129,22 @@ def _constructor_doc(name):
     res     faiss.StandardGpuResources, or the getResources() of an index
     config  GpuIndexBitsFlatConfig or faiss.GpuIndexFlatConfig: device,
             useFloat16, memorySpace; of ours useBFloat16, keepSearchImage
+
+    Raises RuntimeError where there is no GPU, or naming a bad argument.
+    """
+
+
+_IVF_CONSTRUCTOR_DOC = """GpuIndexBitsIVFFlat(res, d, nlist[, metric[, config]])
+        An empty index for vectors of d dimensions in nlist lists, to be
+        trained.
+    GpuIndexBitsIVFFlat(res, quantizer, d, nlist[, metric[, config]])
+        The same with a quantizer of your own, on the CPU or on the same GPU.
+    GpuIndexBitsIVFFlat(res, cpu_index[, config])
+        A copy of a faiss.IndexIVFFlat.
+
+    res     faiss.StandardGpuResources, or the getResources() of an index
+    metric  faiss.METRIC_L2 (default) or faiss.METRIC_INNER_PRODUCT
+    config  faiss.GpuIndexIVFFlatConfig
 
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """
@@ -212,6 +242,13 @@ def _torch_add(self, x, numeric_type=None):
             self.add_ex(n, pointer(x), numeric_type)
         else:
             self.add_c(n, pointer(x))
+
+
+def _torch_add_with_ids(self, x, ids):
+    n = _vectors(self, x)
+    check_tensor(ids, "ids", (n,), ("int64",), x.device)
+    with _ordered(self, x):
+        self.add_with_ids_c(n, pointer(x), pointer(ids))
 
 
 def _torch_train(self, x, **kwargs):

@@ -2,7 +2,7 @@
 returns an object of theirs imports this, so that none is seen unwrapped."""
 
 from . import _build_info
-from .class_wrappers import wrap_gpu_index
+from .class_wrappers import wrap_gpu_index, wrap_gpu_ivf_index
 from .compiled import swigfaiss_bits
 from .fused_wrappers import wrap_choice, wrap_fused_index
 from .search_parameters import wrap_device_selector, wrap_search_parameters
@@ -24,5 +24,7 @@ if _build_info.HAS_GPU:
     # Base before derived: a derived class looks at what its base has got.
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
         wrap_gpu_index(_the_class)
+    GpuIndexBitsIVFFlat = swigfaiss_bits.GpuIndexBitsIVFFlat
+    wrap_gpu_ivf_index(GpuIndexBitsIVFFlat)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)

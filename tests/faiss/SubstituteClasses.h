@@ -8,17 +8,21 @@
 #include <faiss/gpu/GpuCloner.h>
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/GpuIndexIVF.h>
+#include <faiss/gpu/GpuIndexIVFFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 
 namespace faiss::gpu {
 using faiss_bits::gpu::GpuIndexBitsFlat;
 using faiss_bits::gpu::GpuIndexBitsFlatIP;
 using faiss_bits::gpu::GpuIndexBitsFlatL2;
+using faiss_bits::gpu::GpuIndexBitsIVFFlat;
 } // namespace faiss::gpu
 
 // GpuIndexFlatConfig stays FAISS's: our constructors take it.
 #define GpuIndexFlat GpuIndexBitsFlat
 #define GpuIndexFlatIP GpuIndexBitsFlatIP
 #define GpuIndexFlatL2 GpuIndexBitsFlatL2
+#define GpuIndexIVFFlat GpuIndexBitsIVFFlat

@@ -93,6 +93,7 @@ def test_every_python_name_has_an_entry(site):
 INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
+    kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfParams.h kernels/ivf/IvfScratch.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h

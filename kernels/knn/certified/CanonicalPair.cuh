@@ -15,12 +15,12 @@ constexpr int kPairLanes = canonical::kSlots;
 template <Metric kMetric>
 constexpr bool kIsSimilarity = isSimilarity(kMetric);
 
-/// The distance of vector x and query q; the eight lanes of a group get it. A
-/// group with d = 0 takes part without a pair. All lanes of the warp call it.
-template <Metric kMetric, class T>
+/// The distance of query q and the vector whose component c is x(c); the eight
+/// lanes of a group get it. A group with d = 0 takes part without a pair. All
+/// lanes of the warp call it.
+template <Metric kMetric, class Vector>
 __device__ __forceinline__ double pairDistance(
-        const T* x,
-        int64_t columnStride,
+        const Vector& x,
         const float* q,
         int d,
         const canonical::Power& power) {
@@ -34,7 +34,7 @@ __device__ __forceinline__ double pairDistance(
 #pragma unroll
         for (int i = 0; i < kAhead; ++i) {
             const int c = begin + i * kPairLanes;
-            xs[i] = c < d ? toFloat(x[c * columnStride]) : 0.0f;
+            xs[i] = c < d ? x(c) : 0.0f;
             qs[i] = c < d ? q[c] : 0.0f;
         }
         // Components beyond d are zeros, which no sum notices.
@@ -53,6 +53,18 @@ __device__ __forceinline__ double pairDistance(
         }
     }
     return Terms::finish(sums);
+}
+
+/// The same of a vector x in memory.
+template <Metric kMetric, class T>
+__device__ __forceinline__ double pairDistance(
+        const T* x,
+        int64_t columnStride,
+        const float* q,
+        int d,
+        const canonical::Power& power) {
+    return pairDistance<kMetric>(
+            [&](int c) { return toFloat(x[c * columnStride]); }, q, d, power);
 }
 
 /// Calls body(vectors) with the vectors as an array of their type.

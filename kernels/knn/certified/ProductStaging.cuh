@@ -10,7 +10,12 @@ namespace faiss_bits {
 /// Eight components of kVectors vectors and kQueries queries at a time, in two
 /// buffers. In L2 the first query is subtracted from all: numbers far from zero
 /// lose less then.
-template <Metric kMetric, int kQueries, int kVectors, int kThreads>
+template <
+        Metric kMetric,
+        int kQueries,
+        int kVectors,
+        int kThreads,
+        class Params>
 struct ProductStaging {
     using Row = EstimateRow<kMetric>;
     static constexpr int kDepth = 8; // components at a time
@@ -34,14 +39,14 @@ struct ProductStaging {
     };
 
     SharedStorage& shared;
-    const CertifiedParams& params;
+    const Params& params;
     float next[kStaged];
     float center; // of the components of next
     double squares[kStaged];
     bool areIntegers; // those of squares, and the squares small
 
     __device__ __forceinline__
-    ProductStaging(SharedStorage& storage, const CertifiedParams& parameters)
+    ProductStaging(SharedStorage& storage, const Params& parameters)
             : shared(storage), params(parameters) {}
 
     /// Components c and c + 1 of a vector.
@@ -60,9 +65,9 @@ struct ProductStaging {
 
     /// Components depth and on of this thread's rows, as store() takes them.
     /// Rows that there are not are others, and their pairs are not looked at.
-    template <class T>
+    template <class Vectors>
     __device__ __forceinline__ void fetch(
-            const T* data,
+            const Vectors& vectors,
             const TilePlace& place,
             int depth) {
         const int c = min(depth + int(threadIdx.x % kLanes), params.d - 1);
@@ -70,14 +75,12 @@ struct ProductStaging {
         const int lastVector =
                 int(min(place.last - place.first, int64_t(kVectors))) - 1;
         const int lastQuery = min(int(place.numRows), kQueries) - 1;
-        const uint32_t rowStride = uint32_t(params.vectors.rowStride);
-        const T* x = data + place.first * params.vectors.rowStride +
-                c * params.vectors.columnStride;
+        const auto column = vectors.column(place, c);
         const float* q = params.queries + c;
 #pragma unroll
         for (int i = 0; i < kStagedVectors; ++i) {
             const uint32_t at = min(row + i * kRowStep, lastVector);
-            next[i] = toFloat(x[at * rowStride]);
+            next[i] = column.near(at);
         }
 #pragma unroll
         for (int i = kStagedVectors; i < kStaged; ++i) {

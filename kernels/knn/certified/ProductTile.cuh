@@ -18,10 +18,12 @@
 
 namespace faiss_bits {
 
-/// Tiles of 64 queries and 32 x Across vectors; Across is even.
-template <Metric kMetric, int Across>
+/// Tiles of 64 queries and 32 x Across vectors; Across is even. Vectors: where
+/// they are found (TileVectors.cuh).
+template <Metric kMetric, int Across, class Vectors = MatrixOfVectors>
 struct ProductTile {
-    using Exact = ScanTile<kMetric>;
+    using Params = typename Vectors::Params;
+    using Exact = ScanTile<kMetric, Vectors>;
     static constexpr int kThreads = 256;
     static constexpr int kBlocks = 1; // of a multiprocessor
     static constexpr int kQueries = 64;
@@ -31,7 +33,8 @@ struct ProductTile {
     static_assert(kVectors % Exact::kVectors == 0);
 
    private:
-    using Staging = ProductStaging<kMetric, kQueries, kVectors, kThreads>;
+    using Staging =
+            ProductStaging<kMetric, kQueries, kVectors, kThreads, Params>;
     static constexpr int kDepth = Staging::kDepth;
     // Of a warp: two products of 16 queries by Across of 8 vectors. Of a block:
     // 2 x 4 warps. With as many sums as registers hold shared memory is read
@@ -58,25 +61,23 @@ struct ProductTile {
     };
 
     SharedStorage& shared;
-    const CertifiedParams& params;
+    const Params& params;
     int numExact; // tiles that are left to ScanTile
     Staging staging;
 
     __device__ __forceinline__
-    ProductTile(SharedStorage& storage, const CertifiedParams& parameters)
+    ProductTile(SharedStorage& storage, const Params& parameters)
             : shared(storage),
               params(parameters),
               numExact(
                       // Places within a tile have 32 bits.
-                      parameters.vectors.rowStride < UINT32_MAX / kVectors
-                              ? 0
-                              : INT_MAX),
+                      Vectors::areNear(parameters, kVectors) ? 0 : INT_MAX),
               staging(storage.staging, parameters) {}
 
     /// Before the first tile.
     __device__ __forceinline__ void begin(const TilePlace& place) {
-        withVectors(params.vectors, [&](const auto* data) {
-            staging.fetch(data, place, 0);
+        Vectors::with(params, [&](const auto& vectors) {
+            staging.fetch(vectors, place, 0);
         });
     }
 
@@ -172,18 +173,18 @@ struct ProductTile {
         // One block of instructions a step, so that they fill the time that
         // those of matrices take.
         const int steps = (params.d + kDepth - 1) / kDepth;
-        withVectors(params.vectors, [&](const auto* data) {
+        Vectors::with(params, [&](const auto& vectors) {
             // Components are on their way for the time of a step.
             const auto pass = [&](int step, const TilePlace& from, int depth) {
                 addStep(step % 2, sums);
                 staging.store((step + 1) % 2, (step + 1) * kDepth);
-                staging.fetch(data, from, depth);
+                staging.fetch(vectors, from, depth);
                 __syncthreads();
             };
             staging.reset();
             staging.store(0, 0);
-            steps > 1 ? staging.fetch(data, place, kDepth)
-                      : staging.fetch(data, after, 0);
+            steps > 1 ? staging.fetch(vectors, place, kDepth)
+                      : staging.fetch(vectors, after, 0);
             __syncthreads();
             for (int step = 0; step + 2 < steps; ++step) {
                 pass(step, place, (step + 2) * kDepth);
@@ -319,15 +320,14 @@ struct ProductTile {
                     __shfl_sync(kFullWarp, max(__ffsll(unsure) - 1, 0), owner);
             const Pair pair = pairAt(bit, owner);
             double distance = 0;
-            withVectors(params.vectors, [&](const auto* data) {
+            Vectors::with(params, [&](const auto& vectors) {
                 // A group without a pair has those of lane 0.
                 const int64_t at =
-                        min(place.first + pair.vector, place.last - 1);
+                        min(int64_t(pair.vector), place.last - place.first - 1);
                 const int64_t row =
                         place.row(min(pair.query, int(place.numRows) - 1));
                 distance = pairDistance<kMetric>(
-                        data + at * params.vectors.rowStride,
-                        params.vectors.columnStride,
+                        vectors.vector(place, at),
                         params.queries + row * params.d,
                         params.d,
                         params.power);

@@ -10,34 +10,14 @@
 /// Bound by: float64, of L1 two operations a component and pair.
 #pragma once
 
-#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/certified/TileVectors.cuh"
 
 namespace faiss_bits {
 
-/// Where a tile is: its vectors, and the rows of its queries.
-struct TilePlace {
-    int64_t first;        // vector
-    int64_t last;         // end of the vectors
-    const uint32_t* rows; // nullptr: from firstRow on
-    uint32_t numRows;
-    uint32_t firstRow = 0;
-
-    __device__ __forceinline__ int64_t row(uint32_t q) const {
-        return rows ? rows[q] : firstRow + q;
-    }
-
-    /// Without the first q < numRows queries and v vectors.
-    __device__ __forceinline__ TilePlace from(uint32_t q, int64_t v) const {
-        return {first + v,
-                last,
-                rows ? rows + q : nullptr,
-                numRows - q,
-                firstRow + q};
-    }
-};
-
-template <Metric kMetric>
+/// Vectors: where they are found (TileVectors.cuh).
+template <Metric kMetric, class Vectors = MatrixOfVectors>
 struct ScanTile {
+    using Params = typename Vectors::Params;
     using Terms = canonical::Terms<kMetric>;
     static constexpr int kSums = Terms::kSums;
     static constexpr int kSlots = canonical::kSlots;
@@ -69,11 +49,11 @@ struct ScanTile {
     };
 
     SharedStorage& shared;
-    const CertifiedParams& params;
+    const Params& params;
     float next[kRows / kWarps];
 
     __device__ __forceinline__
-    ScanTile(SharedStorage& storage, const CertifiedParams& parameters)
+    ScanTile(SharedStorage& storage, const Params& parameters)
             : shared(storage), params(parameters) {}
 
     /// Before the first tile.
@@ -219,15 +199,13 @@ struct ScanTile {
     __device__ __forceinline__ void fetch(const TilePlace& place, int depth) {
         const int warp = threadIdx.x / kWarpSize;
         const int c = depth + threadIdx.x % kWarpSize;
-        const VectorsParams& vectors = params.vectors;
-        withVectors(vectors, [&](const auto* data) {
+        Vectors::with(params, [&](const auto& vectors) {
+            const auto column = vectors.column(place, c);
 #pragma unroll
             for (int i = 0; i < kVectors / kWarps; ++i) {
-                const int64_t vector = place.first + warp + i * kWarps;
-                next[i] = c < params.d && vector < place.last
-                        ? toFloat(
-                                  data[vector * vectors.rowStride +
-                                       c * vectors.columnStride])
+                const int64_t vector = warp + i * kWarps;
+                next[i] = c < params.d && place.first + vector < place.last
+                        ? column.at(vector)
                         : 0.0f;
             }
         });

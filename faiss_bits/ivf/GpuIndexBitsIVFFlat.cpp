@@ -1,0 +1,199 @@
+#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+
+#include <utility>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/cloners/GpuBitsCloner.h"
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+
+namespace faiss_bits::gpu {
+
+using detail::requireNotNull;
+using faiss::gpu::DeviceScope;
+using faiss::gpu::GpuIndexIVFFlatConfig;
+using faiss::gpu::GpuResourcesProvider;
+
+namespace {
+
+/// GpuIndexIVF::copyFrom takes no more.
+constexpr size_t kMostFaissProbes = 2048;
+
+// As in GpuIndexBitsFlat.cpp these run while the base class's arguments are
+// made, since FAISS's constructors end the process on some of these mistakes.
+
+GpuResourcesProvider* checked(GpuResourcesProvider* provider) {
+    requireNotNull(provider, "provider");
+    return provider;
+}
+
+GpuIndexIVFFlatConfig checked(GpuIndexIVFFlatConfig config) {
+    detail::requireDevice(config.device);
+    FAISS_THROW_IF_NOT_MSG(
+            !asksForMissingCuvs(config),
+            "config.use_cuvs = true, but this FAISS has no cuVS");
+    turnOffCuvs(config);
+    turnOffCuvs(config.flatConfig);
+    return config;
+}
+
+int checkedDims(int dims) {
+    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
+    return dims;
+}
+
+int checkedLists(int nlist) {
+    FAISS_THROW_IF_NOT_FMT(
+            nlist >= 1, "nlist = %d, at least 1 is needed", nlist);
+    return nlist;
+}
+
+faiss::MetricType checked(faiss::MetricType metric) {
+    FAISS_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric = %d: inverted lists on the GPU have METRIC_L2 (%d) and "
+            "METRIC_INNER_PRODUCT (%d)",
+            int(metric),
+            int(faiss::METRIC_L2),
+            int(faiss::METRIC_INNER_PRODUCT));
+    return metric;
+}
+
+const faiss::IndexIVFFlat* checked(const faiss::IndexIVFFlat* index) {
+    requireNotNull(index, "index");
+    checked(index->metric_type);
+    FAISS_THROW_IF_NOT_FMT(
+            index->d >= 1,
+            "index->d = %lld, at least 1 is needed",
+            (long long)index->d);
+    FAISS_THROW_IF_NOT_FMT(
+            index->nprobe >= 1, "index->nprobe = %zu", size_t(index->nprobe));
+    requireNotNull(index->quantizer, "index->quantizer");
+    FAISS_THROW_IF_NOT_MSG(
+            !dynamic_cast<const faiss::gpu::GpuIndex*>(index->quantizer),
+            "index->quantizer is on a GPU: an index on the CPU is needed");
+    return index;
+}
+
+std::unique_ptr<faiss::Index> makeQuantizer(
+        GpuResourcesProvider* provider,
+        int dims,
+        faiss::MetricType metric,
+        const GpuIndexIVFFlatConfig& config) {
+    checked(provider);
+    checkedDims(dims);
+    checked(metric);
+    GpuIndexBitsFlatConfig flat(checked(config).flatConfig);
+    flat.device = config.device;
+    if (metric == faiss::METRIC_L2) {
+        return std::make_unique<GpuIndexBitsFlatL2>(provider, dims, flat);
+    }
+    return std::make_unique<GpuIndexBitsFlatIP>(provider, dims, flat);
+}
+
+} // namespace
+
+GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
+        GpuResourcesProvider* provider,
+        std::unique_ptr<faiss::Index> ownQuantizer,
+        int dims,
+        int nlist,
+        faiss::MetricType metric,
+        GpuIndexIVFFlatConfig config)
+        : GpuIndexIVFFlat(
+                  provider,
+                  ownQuantizer.get(),
+                  dims,
+                  checkedLists(nlist),
+                  metric,
+                  checked(config)) {
+    own_fields = true;
+    ownQuantizer.release();
+}
+
+GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
+        GpuResourcesProvider* provider,
+        int dims,
+        int nlist,
+        faiss::MetricType metric,
+        GpuIndexIVFFlatConfig config)
+        : GpuIndexBitsIVFFlat(
+                  provider,
+                  makeQuantizer(provider, dims, metric, config),
+                  dims,
+                  nlist,
+                  metric,
+                  config) {}
+
+GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
+        GpuResourcesProvider* provider,
+        const faiss::IndexIVFFlat* index,
+        GpuIndexIVFFlatConfig config)
+        : GpuIndexBitsIVFFlat(
+                  provider,
+                  int(checked(index)->d),
+                  int(index->nlist),
+                  index->metric_type,
+                  config) {
+    copyFrom(index);
+}
+
+GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
+        GpuResourcesProvider* provider,
+        faiss::Index* coarseQuantizer,
+        int dims,
+        int nlist,
+        faiss::MetricType metric,
+        GpuIndexIVFFlatConfig config)
+        : GpuIndexIVFFlat(
+                  checked(provider),
+                  coarseQuantizer,
+                  checkedDims(dims),
+                  checkedLists(nlist),
+                  checked(metric),
+                  checked(config)) {}
+
+void GpuIndexBitsIVFFlat::copyFrom(const faiss::IndexIVFFlat* index) {
+    checked(index);
+    DeviceScope scope(config_.device);
+    // Their quantizer, before anything changes.
+    faiss::gpu::GpuResourcesProviderFromInstance provider(resources_);
+    faiss::gpu::GpuClonerOptions options;
+    options.useFloat16 = ivfConfig_.flatConfig.useFloat16;
+    std::unique_ptr<faiss::Index> ours;
+    if (dynamic_cast<const faiss::IndexFlat*>(index->quantizer)) {
+        ours.reset(faiss_bits::gpu::index_cpu_to_gpu(
+                &provider, config_.device, index->quantizer, &options));
+    }
+    if (index->nprobe <= kMostFaissProbes) {
+        GpuIndexIVFFlat::copyFrom(index);
+    } else {
+        // FAISS refuses such a number. A copy shares what it does not own.
+        faiss::IndexIVFFlat copy(*index);
+        copy.own_fields = false;
+        copy.own_invlists = false;
+        copy.nprobe = 1;
+        GpuIndexIVFFlat::copyFrom(&copy);
+        nprobe = decltype(nprobe)(index->nprobe);
+    }
+    if (ours) {
+        if (own_fields) {
+            delete quantizer;
+        }
+        quantizer = ours.release();
+        own_fields = true;
+        updateQuantizer();
+    }
+}
+
+void GpuIndexBitsIVFFlat::setNumProbes(int numProbes) {
+    FAISS_THROW_IF_NOT_FMT(
+            numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
+    nprobe = numProbes;
+}
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <memory>
+
+#include <faiss/gpu/GpuIndexIVFFlat.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+
+namespace faiss {
+struct IndexIVFStats;
+struct SearchParametersIVF;
+} // namespace faiss
+
+namespace faiss_bits::gpu {
+
+namespace detail {
+struct GpuContext;
+struct IvfSearch;
+} // namespace detail
+
+/// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
+/// with its search replaced. Lists, training, adding and copying are FAISS's,
+/// and it can stand wherever FAISS takes a GpuIndexIVFFlat, index_gpu_to_cpu
+/// included.
+///
+/// Metrics  METRIC_L2 (squared) and METRIC_INNER_PRODUCT; cosines by the latter
+///          of unit vectors
+/// Result   of the vectors in the nprobe lists whose centroids are nearest:
+///          best first; equal distances: lower id first (with INDICES_CPU and
+///          INDICES_IVF, which keep no ids on the GPU, lower list and place). A
+///          distance that is NaN is never returned. Where there are fewer than
+///          k vectors the rest is id -1 with distance FLT_MAX, or -FLT_MAX for
+///          inner products. Same input, same output bits, whatever the batch
+/// Distance computed in float64 by a formula that is written down, and rounded
+///          once; the order is theirs. docs/exact.md
+/// Lists    those that the quantizer finds. Where none is given that is a
+///          GpuIndexBitsFlat, so that they are exact as well
+/// Limits   1 <= k < 2^31 - 1, 1 <= nprobe, of which no more than nlist count;
+///          no FAISS limit of 2048 applies. The lists that a query probes have
+///          fewer than 2^31 vectors together
+/// Pointers x, distances and labels may each lie on the host or on the index's
+///          device, in any mix; pages, streams and interrupts as of
+///          GpuIndexBitsFlat. With INDICES_CPU or a quantizer on the CPU a
+///          search waits for the device
+/// Params   SearchParametersIVF: nprobe and quantizer_params; a plain
+///          SearchParameters as none at all. FaissException for what is set
+///          besides (sel, max_codes)
+/// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
+///          that cannot give comes from cudaMalloc
+/// Errors   FaissException naming the argument and its value
+/// Threads  one call at a time per GpuResources, as in FAISS
+/// Source   Johnson et al. 2017, 5.2; docs/design.md
+///
+/// copyFrom, setNumProbes and search_preassigned are not virtual in every
+/// FAISS: called through a pointer to the base class they are FAISS's own, with
+/// its limits.
+class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
+   public:
+    /// Copies a CPU index (not null) to the GPU, with its quantizer.
+    GpuIndexBitsIVFFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            const faiss::IndexIVFFlat* index,
+            faiss::gpu::GpuIndexIVFFlatConfig config =
+                    faiss::gpu::GpuIndexIVFFlatConfig());
+
+    /// An empty index for vectors of dims >= 1 dimensions in nlist >= 1 lists,
+    /// to be trained. Its quantizer is a GpuIndexBitsFlat.
+    GpuIndexBitsIVFFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            int dims,
+            int nlist,
+            faiss::MetricType metric = faiss::METRIC_L2,
+            faiss::gpu::GpuIndexIVFFlatConfig config =
+                    faiss::gpu::GpuIndexIVFFlatConfig());
+
+    /// The same with a quantizer of the caller's (not null), on the CPU or on
+    /// the same GPU, which outlives the index.
+    GpuIndexBitsIVFFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            faiss::Index* coarseQuantizer,
+            int dims,
+            int nlist,
+            faiss::MetricType metric = faiss::METRIC_L2,
+            faiss::gpu::GpuIndexIVFFlatConfig config =
+                    faiss::gpu::GpuIndexIVFFlatConfig());
+
+    /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
+    void copyFrom(const faiss::IndexIVFFlat* index);
+
+    /// Lists that a search looks at, 1 or more.
+    void setNumProbes(int nprobe);
+
+    /// Finds the k nearest vectors of each of n queries in nprobe lists each.
+    ///
+    /// x [n, d], distances [n, k], labels [n, k]; params as above
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search() without the distances; labels is [n, k].
+    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
+            const override;
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+    /// As search. Only NumericType::Float32 is supported.
+    void search_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType numericType,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+#endif
+
+    /// search() in given lists.
+    ///
+    /// assign         [n, nprobe]: numbers of lists; others, such as -1: none
+    /// centroid_dis   not read, may be null
+    /// store_pairs    labels are list << 32 | place in the list
+    ///
+    /// The last argument, which FAISS has since 1.7.4, must be null.
+    void search_preassigned(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            const idx_t* assign,
+            const float* centroid_dis,
+            float* distances,
+            idx_t* labels,
+            bool store_pairs,
+            const faiss::SearchParametersIVF* params = nullptr
+#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
+            ,
+            faiss::IndexIVFStats* stats = nullptr) const override;
+#else
+    ) const;
+#endif
+
+   protected:
+    /// x, distances and labels on our device.
+    void searchImpl_(
+            ImplSize n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+
+   private:
+    GpuIndexBitsIVFFlat(
+            faiss::gpu::GpuResourcesProvider* provider,
+            std::unique_ptr<faiss::Index> ownQuantizer,
+            int dims,
+            int nlist,
+            faiss::MetricType metric,
+            faiss::gpu::GpuIndexIVFFlatConfig config);
+
+    /// What a search is asked for, checked.
+    detail::IvfSearch searchOf_(
+            idx_t n,
+            idx_t k,
+            const faiss::SearchParameters* params) const;
+
+    /// search() of checked arguments; `search` may have lists.
+    void searchPaged_(
+            const detail::IvfSearch& search,
+            const float* x,
+            const idx_t* assign,
+            float* distances,
+            idx_t* labels) const;
+
+    /// The same of arrays on our device.
+    void searchPage_(
+            const detail::IvfSearch& search,
+            idx_t n,
+            const float* x,
+            const idx_t* assign,
+            float* distances,
+            idx_t* labels) const;
+
+    /// In given lists.
+    void searchLists_(
+            const detail::GpuContext& context,
+            const detail::IvfSearch& search,
+            idx_t n,
+            const float* x,
+            const idx_t* assign,
+            float* distances,
+            idx_t* labels) const;
+};
+
+} // namespace faiss_bits::gpu

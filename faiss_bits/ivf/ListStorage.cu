@@ -1,0 +1,96 @@
+#include "faiss_bits/ivf/ListStorage.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include <faiss/gpu/impl/IVFFlat.cuh>
+
+namespace faiss_bits::gpu::detail {
+
+using faiss::gpu::IVFBase;
+using faiss::gpu::IVFFlat;
+
+namespace {
+
+/// Members of IVFBase that a class derived from it may name, read where they
+/// are: whatever FAISS does to its lists is served.
+struct Peek : IVFBase {
+    static auto vectors() {
+        return &Peek::deviceListDataPointers_;
+    }
+    static auto ids() {
+        return &Peek::deviceListIndexPointers_;
+    }
+    static auto lengths() {
+        return &Peek::deviceListLengths_;
+    }
+    static auto longest() {
+        return &Peek::maxListLength_;
+    }
+    static auto isInterleaved() {
+        return &Peek::interleavedLayout_;
+    }
+    static auto idsOnHost() {
+        return &Peek::listOffsetToUserIndex_;
+    }
+};
+
+} // namespace
+
+IvfLists floatListsOf(
+        const IVFFlat& index,
+        faiss::gpu::IndicesOptions options) {
+    const auto& lengths = index.*Peek::lengths();
+    IvfLists lists;
+    lists.numLists = idx_t(index.getNumLists());
+    lists.d = int(index.getDim());
+    lists.layout = index.*Peek::isInterleaved() ? ListLayout::Interleaved
+                                                : ListLayout::Rows;
+    lists.vectors = (index.*Peek::vectors()).data();
+    lists.lengths = lengths.data();
+    lists.lengths64 = sizeof(*lengths.data()) == sizeof(int64_t);
+    lists.idKind = options == faiss::gpu::INDICES_64_BIT ? ListIds::Given64
+            : options == faiss::gpu::INDICES_32_BIT      ? ListIds::Given32
+                                                         : ListIds::Places;
+    lists.ids = (index.*Peek::ids()).data();
+    return lists;
+}
+
+idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
+    const idx_t numLists = idx_t(index.getNumLists());
+    nprobe = std::min(nprobe, numLists);
+    if (!exact) {
+        return nprobe * longestOf(index);
+    }
+    std::vector<idx_t> lengths(numLists);
+    for (idx_t l = 0; l < numLists; ++l) {
+        lengths[l] = idx_t(index.getListLength(int(l)));
+    }
+    std::nth_element(
+            lengths.begin(),
+            lengths.begin() + (nprobe - 1),
+            lengths.end(),
+            std::greater<>());
+    idx_t sum = 0;
+    for (idx_t l = 0; l < nprobe; ++l) {
+        sum += lengths[l];
+    }
+    return sum;
+}
+
+idx_t longestOf(const IVFBase& index) {
+    return idx_t(index.*Peek::longest());
+}
+
+void replacePlaces(const IVFBase& index, idx_t n, idx_t* labels) {
+    const auto& ids = index.*Peek::idsOnHost();
+    for (idx_t i = 0; i < n; ++i) {
+        if (labels[i] >= 0) {
+            labels[i] = ids.at(size_t(labels[i] >> 32))
+                                .at(size_t(labels[i] & 0xffffffff));
+        }
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

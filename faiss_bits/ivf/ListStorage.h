@@ -1,0 +1,34 @@
+#pragma once
+
+#include <faiss/gpu/GpuIndicesOptions.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+#include "kernels/ivf/IvfLists.h"
+
+namespace faiss {
+namespace gpu {
+class IVFBase;
+class IVFFlat;
+} // namespace gpu
+} // namespace faiss
+
+/// The inverted lists that FAISS's GPU indexes hold. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// The lists of float32 vectors as they lie now, until the next change.
+IvfLists floatListsOf(
+        const faiss::gpu::IVFFlat& index,
+        faiss::gpu::IndicesOptions options);
+
+/// No `nprobe` lists have more vectors together. `exact`: as few as that can
+/// be, at the cost of looking at every list on the host.
+idx_t mostVectorsOf(const faiss::gpu::IVFBase& index, idx_t nprobe, bool exact);
+
+/// Vectors of the longest list, or more.
+idx_t longestOf(const faiss::gpu::IVFBase& index);
+
+/// INDICES_CPU: replaces list << 32 | place by the id, in place; -1 stays.
+/// labels [n] on the host.
+void replacePlaces(const faiss::gpu::IVFBase& index, idx_t n, idx_t* labels);
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,239 @@
+#include "kernels/ivf/IvfKnn.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
+#include "kernels/ivf/IvfScratch.h"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kPartFloats = 4; // of sixteen bytes
+
+void checkPointers(const IvfKnnProblem& p) {
+    const auto require = [](bool isThere, const char* name) {
+        BITS_THROW_IF_NOT_FMT(isThere, "%s = nullptr", name);
+    };
+    require(p.lists.vectors, "lists.vectors");
+    require(p.lists.lengths, "lists.lengths");
+    require(p.lists.ids || p.lists.idKind == ListIds::Places, "lists.ids");
+    require(p.queries, "queries");
+    require(p.probes, "probes");
+    require(p.outDistances, "outDistances");
+    require(p.outIds, "outIds");
+}
+
+/// Some queries of a search.
+class IvfRows {
+   public:
+    IvfRows(const IvfKnnPlan& plan,
+            const IvfKnnProblem& problem,
+            const IvfScratch& scratch,
+            cudaStream_t stream)
+            : plan_(plan), p_(problem), scratch_(scratch), stream_(stream) {}
+
+    void run(idx_t first, idx_t rows, const IvfAgainScratch& again) const {
+        IvfParams params = scratch_.params;
+        params.lists = p_.lists;
+        params.d = p_.lists.d;
+        params.queries = p_.queries + first * p_.lists.d;
+        params.probes = p_.probes + first * p_.nprobe;
+        params.rows = uint32_t(rows);
+        params.nprobe = uint32_t(p_.nprobe);
+        params.nearest = scratch_.keys;
+        params.nearestPlaces = scratch_.places;
+        params.k = p_.k;
+        launchIvfColumns(params, stream_);
+        IvfResultParams result;
+        if (p_.mostVectors > 0) {
+            if (p_.metric == Metric::L2) {
+                findDistances<Metric::L2>(params, result);
+            } else {
+                findDistances<Metric::InnerProduct>(params, result);
+            }
+        }
+        select(rows == plan_.rowsAtATime ? plan_.selection
+                                         : plan_.lastSelection,
+               ivfSelection(p_, plan_, rows),
+               result.isRescored ? result.rescored.distances : params.distances,
+               scratch_.keys,
+               scratch_.places);
+        result.search = params;
+        result.keys = scratch_.keys;
+        result.places = scratch_.places;
+        result.largest = isSimilarity(p_.metric);
+        result.outDistances = p_.outDistances + first * p_.k;
+        result.outIds = p_.outIds + first * p_.k;
+        result.lostRows = again.rows;
+        result.numLost = again.count;
+        result.firstRow = uint32_t(first);
+        launchIvfResults(result, stream_);
+    }
+
+   private:
+    template <Metric kMetric>
+    void findDistances(IvfParams params, IvfResultParams& result) const {
+        const int multiprocessors = p_.device.multiprocessors;
+        if (plan_.byEstimates()) {
+            return findCandidates<kMetric>(params, result);
+        }
+        if (!plan_.listMajor) {
+            launchIvfStreams<kMetric>(params, ivfLongestList(p_), stream_);
+            return;
+        }
+        params.lastProbe = params.nprobe;
+        launchIvfPairs(
+                params,
+                plan_.wideTiles ? kIvfWideTile : kIvfNarrowTile,
+                stream_);
+        launchIvfTiles<kMetric>(
+                params, plan_.wideTiles, multiprocessors, stream_);
+    }
+
+    /// A limit from near lists, then all lists, then what is best of those.
+    template <Metric kMetric>
+    void findCandidates(IvfParams params, IvfResultParams& result) const {
+        const int multiprocessors = p_.device.multiprocessors;
+        const idx_t rows = params.rows;
+        const bool isWhole = rows == plan_.rowsAtATime;
+        params.wholeParts = params.d % kPartFloats == 0 &&
+                reinterpret_cast<uintptr_t>(params.queries) %
+                                (kPartFloats * sizeof(float)) ==
+                        0;
+        params.lastProbe = params.nearProbes;
+        launchIvfPairs(params, kIvfWideTile, stream_);
+        launchIvfEstimates<kMetric>(params, false, multiprocessors, stream_);
+        select(isWhole ? plan_.limits : plan_.lastLimits,
+               ivfLimits(p_, plan_, rows),
+               params.distances,
+               scratch_.keys,
+               scratch_.places);
+        params.lastProbe = params.nprobe;
+        launchIvfPairs(params, kIvfWideTile, stream_);
+        launchIvfEstimates<kMetric>(params, true, multiprocessors, stream_);
+        select(isWhole ? plan_.choice : plan_.lastChoice,
+               ivfChoice(p_, plan_, rows),
+               params.foundKeys,
+               scratch_.lowerBounds,
+               scratch_.chosen);
+        result.isRescored = true;
+        result.lowerBounds = scratch_.lowerBounds;
+        result.rescored = scratch_.rescored;
+        result.rescored.search = params;
+        result.rescored.chosen = scratch_.chosen;
+        launchIvfGroups(result.rescored, stream_);
+        launchIvfCandidates(result.rescored, stream_);
+        launchIvfRescore<kMetric>(
+                result.rescored,
+                p_.device.blockSharedBytes,
+                multiprocessors,
+                stream_);
+    }
+
+    void select(
+            const SelectPlan& plan,
+            SelectProblem problem,
+            const float* keys,
+            float* outKeys,
+            int32_t* outPlaces) const {
+        problem.keys = keys;
+        problem.outKeys = outKeys;
+        problem.outIds = outPlaces;
+        runSelect(plan, problem, scratch_.select, stream_);
+    }
+
+    const IvfKnnPlan& plan_;
+    const IvfKnnProblem& p_;
+    const IvfScratch& scratch_;
+    cudaStream_t stream_;
+};
+
+/// The queries for which there was too little room, with all distances kept.
+void searchAgain(
+        const IvfKnnProblem& p,
+        const IvfAgainScratch& again,
+        Workspace workspace,
+        cudaStream_t stream) {
+    uint32_t count = 0;
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            &count,
+            again.count,
+            sizeof(count),
+            cudaMemcpyDeviceToHost,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    // As many at a time as leave three quarters of the scratch to the search.
+    const auto bytesOf = [&](idx_t rows) {
+        WorkspaceSlices slices;
+        IvfSomeRows(p, rows, slices);
+        return slices.used();
+    };
+    idx_t most = count;
+    while (most > 1 && bytesOf(most) > workspace.bytes / 4) {
+        most = (most + 1) / 2;
+    }
+    for (idx_t first = 0; first < count; first += most) {
+        const idx_t rows = std::min<idx_t>(most, count - first);
+        WorkspaceSlices slices(workspace);
+        IvfAgainParams params = IvfSomeRows(p, rows, slices).params;
+        params.rows = again.rows + first;
+        params.count = uint32_t(rows);
+        params.d = p.lists.d;
+        params.nprobe = p.nprobe;
+        params.k = p.k;
+        params.queries = p.queries;
+        params.probes = p.probes;
+        params.outDistances = p.outDistances;
+        params.outIds = p.outIds;
+        launchIvfGather(params, stream);
+        IvfKnnProblem some = ivfProblemOfSome(p, rows);
+        some.queries = params.someQueries;
+        some.probes = params.someProbes;
+        some.outDistances = params.someDistances;
+        some.outIds = params.someIds;
+        Workspace left;
+        left.bytes = workspace.bytes - slices.used();
+        left.data = slices.take<uint8_t>(left.bytes);
+        runIvfKnn(planIvfKnn(some, left.bytes), some, left, stream);
+        launchIvfScatter(params, stream);
+    }
+}
+
+} // namespace
+
+void runIvfKnn(
+        const IvfKnnPlan& plan,
+        const IvfKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    checkIvf(p);
+    if (p.numQueries == 0) {
+        return;
+    }
+    checkPointers(p);
+    WorkspaceSlices slices(workspace);
+    const IvfAgainScratch again(p, plan, slices);
+    Workspace shared;
+    shared.bytes = workspace.bytes - slices.used();
+    shared.data = slices.take<uint8_t>(
+            shared.bytes / WorkspaceSlices::kAlignment *
+            WorkspaceSlices::kAlignment);
+    WorkspaceSlices ofSearch(shared);
+    const IvfScratch scratch(p, plan, ofSearch);
+    if (plan.byEstimates()) {
+        BITS_CUDA_CHECK(
+                cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream));
+    }
+    const IvfRows search(plan, p, scratch, stream);
+    for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
+        search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);
+    }
+    if (plan.byEstimates()) {
+        searchAgain(p, again, shared, stream);
+    }
+}
+
+} // namespace faiss_bits

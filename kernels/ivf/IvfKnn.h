@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "kernels/common/DeviceTraits.h"
+#include "kernels/common/Types.h"
+#include "kernels/common/Workspace.h"
+#include "kernels/ivf/IvfLists.h"
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+/// One search of the lists that each query is given.
+struct IvfKnnProblem {
+    Metric metric = Metric::L2; ///< L2 or InnerProduct
+    IvfLists lists;             ///< on the device
+
+    idx_t numQueries = 0; ///< 0 or more
+    int nprobe = 0;       ///< lists of a query, 1 or more
+    int k = 0;            ///< neighbours of a query, 1 or more
+    /// No query's lists have more vectors together; below 2^31. A greater
+    /// number than need be costs time and scratch, a smaller one is undefined.
+    idx_t mostVectors = 0;
+    /// Likewise, of one list; 0: it is not known.
+    idx_t longestList = 0;
+
+    const float* queries = nullptr; ///< [numQueries, d], on the device
+    /// [numQueries, nprobe]; numbers outside 0..numLists-1: no list. A list
+    /// that a query names twice is searched twice.
+    const idx_t* probes = nullptr;
+
+    /// Whether the run may wait for the device, which a capture of the stream
+    /// forbids. Many queries take less time where it may.
+    bool mayWait = true;
+
+    float* outDistances = nullptr; ///< [numQueries, k]
+    idx_t* outIds = nullptr;       ///< [numQueries, k]
+
+    DeviceTraits device; ///< never changes the result
+};
+
+/// How a search goes: made once from its shape.
+struct IvfKnnPlan {
+    /// Queries and vectors of a list meet in tiles; else every query reads its
+    /// lists by itself.
+    bool listMajor = false;
+    bool wideTiles = false; ///< of 256 vectors, else 64
+    /// Lists of a query whose distances are all kept: all nprobe, or in a
+    /// search by estimates the nearest ones, whose k-th sets a limit.
+    int nearProbes = 0;
+    idx_t room = 0;        ///< by estimates: for what is within it, a query
+    int candidates = 0;    ///< by estimates: whose distances are found, a query
+    idx_t rowsAtATime = 0; ///< queries
+    idx_t stride = 0;      ///< of a row of the matrix of distances
+    SelectPlan selection;  ///< of rowsAtATime rows
+    SelectPlan lastSelection; ///< of the last rows, as the next ones
+    SelectPlan limits;        ///< by estimates: of near lists
+    SelectPlan lastLimits;    ///< of the last rows
+    SelectPlan choice;        ///< by estimates: of candidates
+    SelectPlan lastChoice;    ///< of the last rows
+    size_t bytes = 0;         ///< of scratch
+
+    /// Estimates by tensor cores say which distances matter; the run waits for
+    /// the device.
+    bool byEstimates() const {
+        return room > 0;
+    }
+
+    /// One line.
+    std::string toString() const;
+};
+
+/// The plan whose scratch takes at most maxBytes, or that with the least. Host
+/// only, no CUDA call. Throws what runIvfKnn throws for a bad shape.
+IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
+
+/// Finds the k nearest vectors of every query among those of its lists.
+///
+/// Result   distances are canonical (kernels/canonical/Distance.h), best first;
+///          equal distances: lower id first; never NaN. Fewer than k vectors:
+///          the rest is (+FLT_MAX, -1), for inner products (-FLT_MAX, -1). The
+///          same bits whatever the scratch, the batch and the device
+/// Stream   enqueues on `stream`; a search by estimates waits, to see which
+///          queries are not proved: those are searched again, with all
+///          distances kept
+/// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
+///          near lists, 12 for each place of the room, 20 for each candidate,
+///          8 (k + 1) bytes and 12 a list; 12 bytes a list of the index; and 4
+///          bytes a query
+/// Errors   throws Error on a bad argument (named) or a failed launch
+/// Cost     by estimates: 2 d operations of TF32 matrix instructions a pair.
+///          Else, where some queries meet in a list, as many of float64, and
+///          the distances written and read. Else every query reads its lists,
+///          and a pair takes 3 d operations of float64
+/// Source   Johnson et al. 2017, 5.2 (IVF); tiles as kernels/knn/all_pairs
+void runIvfKnn(
+        const IvfKnnPlan& plan,
+        const IvfKnnProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

@@ -1,0 +1,198 @@
+// Columns of the rows of an IVF search, and its pairs by list.
+
+#include <cub/block/block_scan.cuh>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kScanThreads = 1024;
+constexpr int kScanItems = 4;
+
+/// A block a row.
+__global__ __launch_bounds__(kThreads) void columnsKernel(
+        const __grid_constant__ IvfParams params) {
+    using Scan = cub::BlockScan<uint32_t, kThreads>;
+    __shared__ typename Scan::TempStorage storage;
+    allowNext();
+    waitForPrevious();
+    const uint32_t row = blockIdx.x;
+    uint32_t* columns = params.columns + int64_t(row) * (params.nearProbes + 1);
+    uint32_t total = 0;
+    for (uint32_t first = 0; first < params.nearProbes; first += kThreads) {
+        const uint32_t probe = first + threadIdx.x;
+        uint32_t length = 0;
+        if (probe < params.nearProbes) {
+            const uint32_t list = probedList(params, row, probe);
+            if (list < params.lists.numLists) {
+                length = listLength(params.lists, list);
+            }
+        }
+        uint32_t before = 0;
+        uint32_t sum = 0;
+        Scan(storage).ExclusiveSum(length, before, sum);
+        if (probe < params.nearProbes) {
+            columns[probe] = total + before;
+        }
+        total += sum;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        columns[params.nearProbes] = total;
+    }
+    float* distances = params.distances + int64_t(row) * params.stride;
+    for (int64_t c = int64_t(total) + threadIdx.x; c < params.stride;
+         c += kThreads) {
+        distances[c] = NAN;
+    }
+    if (params.room > 0) {
+        if (threadIdx.x == 0) {
+            params.numFound[row] = 0;
+        }
+        float* found = params.foundKeys + int64_t(row) * params.room;
+        for (uint32_t i = threadIdx.x; i < params.room; i += kThreads) {
+            found[i] = NAN;
+        }
+    }
+}
+
+struct PairsParams {
+    IvfParams search;
+    int tileVectors = 0;
+};
+
+/// A pair's row and list, of the probes that are asked for.
+struct Pair {
+    uint32_t row;
+    uint32_t probe;
+    uint32_t list; // numLists: there is no such pair
+
+    __device__ Pair(const IvfParams& search, uint32_t number) {
+        const uint32_t probes = search.lastProbe - search.firstProbe;
+        row = number / probes;
+        probe = search.firstProbe + number % probes;
+        list = row < search.rows ? probedList(search, row, probe)
+                                 : uint32_t(search.lists.numLists);
+        if (list < search.lists.numLists &&
+            listLength(search.lists, list) == 0) {
+            list = uint32_t(search.lists.numLists);
+        }
+    }
+};
+
+/// A thread a pair.
+__global__ __launch_bounds__(kThreads) void countPairsKernel(
+        const __grid_constant__ PairsParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const Pair pair(search, blockIdx.x * kThreads + threadIdx.x);
+    if (pair.list < search.lists.numLists) {
+        atomicAdd(&search.counts[pair.list], 1u);
+    }
+}
+
+/// Sums of the lists before: pairs, and tiles. One block.
+__global__ __launch_bounds__(kScanThreads) void firstPairsKernel(
+        const __grid_constant__ PairsParams params) {
+    using Scan = cub::BlockScan<uint32_t, kScanThreads>;
+    __shared__ typename Scan::TempStorage storage;
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const uint32_t numLists = uint32_t(search.lists.numLists);
+    uint32_t pairsBefore = 0;
+    uint32_t tilesBefore = 0;
+    for (uint32_t first = 0; first < numLists;
+         first += kScanThreads * kScanItems) {
+        uint32_t pairs[kScanItems];
+        uint32_t tiles[kScanItems];
+#pragma unroll
+        for (int i = 0; i < kScanItems; ++i) {
+            const uint32_t list = first + threadIdx.x * kScanItems + i;
+            pairs[i] = list < numLists ? search.counts[list] : 0;
+            const uint32_t down =
+                    (pairs[i] + kIvfTileQueries - 1) / kIvfTileQueries;
+            tiles[i] = down == 0 ? 0
+                                 : down *
+                            ((listLength(search.lists, list) +
+                              params.tileVectors - 1) /
+                             params.tileVectors);
+        }
+        uint32_t sum = 0;
+        Scan(storage).ExclusiveSum(pairs, pairs, sum);
+        __syncthreads();
+        uint32_t sumOfTiles = 0;
+        Scan(storage).ExclusiveSum(tiles, tiles, sumOfTiles);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < kScanItems; ++i) {
+            const uint32_t list = first + threadIdx.x * kScanItems + i;
+            if (list < numLists) {
+                search.endPairs[list] = pairsBefore + pairs[i];
+                search.firstTiles[list] = tilesBefore + tiles[i];
+            }
+        }
+        pairsBefore += sum;
+        tilesBefore += sumOfTiles;
+    }
+    if (threadIdx.x == 0) {
+        search.firstTiles[numLists] = tilesBefore;
+    }
+}
+
+/// A thread a pair. Pairs of a list lie in any order, which no result shows:
+/// each of them has its own part of the matrix. endPairs are their
+/// firsts before.
+__global__ __launch_bounds__(kThreads) void scatterPairsKernel(
+        const __grid_constant__ PairsParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const Pair pair(search, blockIdx.x * kThreads + threadIdx.x);
+    if (pair.list == search.lists.numLists) {
+        return;
+    }
+    const uint32_t at = atomicAdd(&search.endPairs[pair.list], 1u);
+    search.pairRows[at] = pair.row;
+    if (pair.probe < search.nearProbes) {
+        search.pairColumns[at] =
+                search.columns
+                        [int64_t(pair.row) * (search.nearProbes + 1) +
+                         pair.probe];
+    }
+}
+
+} // namespace
+
+void launchIvfColumns(const IvfParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            columnsKernel, dim3(params.rows), kThreads, 0, stream, params);
+}
+
+void launchIvfPairs(
+        const IvfParams& search,
+        int tileVectors,
+        cudaStream_t stream) {
+    PairsParams params;
+    params.search = search;
+    params.tileVectors = tileVectors;
+    const uint32_t pairs = search.rows * (search.lastProbe - search.firstProbe);
+    const dim3 blocks((pairs + kThreads - 1) / kThreads);
+    BITS_CUDA_CHECK(cudaMemsetAsync(
+            search.counts,
+            0,
+            size_t(search.lists.numLists) * sizeof(uint32_t),
+            stream));
+    launchAfterPrevious(countPairsKernel, blocks, kThreads, 0, stream, params);
+    launchAfterPrevious(
+            firstPairsKernel, dim3(1), kScanThreads, 0, stream, params);
+    launchAfterPrevious(
+            scatterPairsKernel, blocks, kThreads, 0, stream, params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/canonical/Power.h"
+#include "kernels/common/Types.h"
+#include "kernels/ivf/IvfLists.h"
+
+namespace faiss_bits {
+
+/// What the kernels of an IVF search get: some queries ("rows"), the pairs of a
+/// row and one of its lists, and a matrix of distances, or of upper bounds of
+/// keys. The columns of a row are the vectors of its first list, then those of
+/// its second and so on, of the first nearProbes ones, and NaN to the end.
+struct IvfParams {
+    IvfLists lists;
+    int d = 0;
+    canonical::Power power; // not used: tiles of all metrics have it
+
+    const float* queries = nullptr; // [rows, d]
+    const idx_t* probes = nullptr;  // [rows, nprobe]
+    uint32_t rows = 0;
+    uint32_t nprobe = 0;
+    uint32_t nearProbes = 0;
+
+    uint32_t* columns = nullptr; // [rows, nearProbes + 1]: where lists begin,
+                                 // and end
+    float* distances = nullptr;  // [rows, stride]
+    int64_t stride = 0;
+
+    // Pairs by list, of the probes firstProbe to lastProbe - 1.
+    uint32_t firstProbe = 0;
+    uint32_t lastProbe = 0;
+    uint32_t* counts = nullptr;      // [numLists]
+    uint32_t* endPairs = nullptr;    // [numLists]: behind the last of a list
+    uint32_t* firstTiles = nullptr;  // [numLists + 1]
+    uint32_t* pairRows = nullptr;    // [pairs]
+    uint32_t* pairColumns = nullptr; // [pairs], of near probes
+
+    // Of a search by estimates: a scan takes what may be no farther than the
+    // k-th of the upper bounds of near lists.
+    bool wholeParts = false;        // rows are read sixteen bytes at a time
+    const float* nearest = nullptr; // [rows, k]
+    const int32_t* nearestPlaces = nullptr; // [rows, k]; -1: there is none
+    int k = 0;
+    uint32_t room = 0;            // for what a scan finds; 0: there is no scan
+    float* foundKeys = nullptr;   // [rows, room]: lower bounds, then NaN
+    uint64_t* found = nullptr;    // [rows, room]: list << 32 | vector
+    uint32_t* numFound = nullptr; // [rows]; more than there is room for: lost
+};
+
+/// Canonical distances of what a scan has found, the most promising.
+struct IvfRescoreParams {
+    IvfParams search;
+    const int32_t* chosen = nullptr; // [rows, candidates + 1]; -1: no more
+    int candidates = 0;
+    float* distances = nullptr; // [rows, candidates]; NaN: none
+    uint64_t* places = nullptr; // [rows, candidates]: list << 32 | vector
+
+    // Groups of 32 vectors of a list, and the candidates of each.
+    uint32_t mostGroups = 0;         // no list, or lists together, have more
+    uint32_t* firstGroups = nullptr; // [numLists + 1]
+    uint32_t* groupCounts = nullptr; // [mostGroups]
+    uint32_t* groupEnds = nullptr;   // [mostGroups]: behind the last
+    uint32_t* numPlaced = nullptr;
+    uint32_t* grouped = nullptr; // [rows * candidates]: row and number in one
+    bool stagesVectors = false;  // through shared memory
+};
+
+/// What results are made of: a selection of k + 1 of each row of a matrix.
+struct IvfResultParams {
+    IvfParams search;
+    const float* keys = nullptr;     // [rows, k + 1]
+    const int32_t* places = nullptr; // [rows, k + 1]: columns, or -1
+    bool largest = false;
+    float* outDistances = nullptr; // [rows, k]
+    idx_t* outIds = nullptr;       // [rows, k]
+
+    /// After rescoring the matrix is that of the candidates; else that of the
+    /// search.
+    bool isRescored = false;
+    IvfRescoreParams rescored;
+    const float* lowerBounds =
+            nullptr; // [rows, candidates + 1], what is chosen
+    /// Rows that found more than there was room for, or of which something that
+    /// was not chosen may be as near, have no result; they are listed here,
+    /// counted from firstRow.
+    uint32_t* lostRows = nullptr;
+    uint32_t* numLost = nullptr;
+    uint32_t firstRow = 0;
+};
+
+/// Rows of a search that are searched again, and where they come from.
+struct IvfAgainParams {
+    const uint32_t* rows = nullptr; // [count]
+    uint32_t count = 0;
+    int d = 0;
+    int nprobe = 0;
+    int k = 0;
+    const float* queries = nullptr; // of all rows, as all below
+    const idx_t* probes = nullptr;
+    float* outDistances = nullptr;
+    idx_t* outIds = nullptr;
+    float* someQueries = nullptr; // of these rows, [count, ...]
+    idx_t* someProbes = nullptr;
+    float* someDistances = nullptr;
+    idx_t* someIds = nullptr;
+};
+
+// Of a tile, in queries and in vectors.
+constexpr int kIvfTileQueries = 64;
+constexpr int kIvfWideTile = 256;
+constexpr int kIvfNarrowTile = 64;
+/// Vectors of a list that are scored together.
+constexpr int kIvfGroup = 32;
+
+/// Columns of every row, NaN behind them; for a search by estimates nothing
+/// found.
+void launchIvfColumns(const IvfParams& params, cudaStream_t stream);
+
+/// After it: pairs by list, and tiles of so many vectors.
+void launchIvfPairs(
+        const IvfParams& params,
+        int tileVectors,
+        cudaStream_t stream);
+
+/// The distances of near probes, in tiles of queries and vectors of a list.
+template <Metric kMetric>
+void launchIvfTiles(
+        const IvfParams& params,
+        bool wide,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// Likewise upper bounds of keys; or, to append, what else may be near enough.
+template <Metric kMetric>
+void launchIvfEstimates(
+        const IvfParams& params,
+        bool append,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// Groups of the lists.
+void launchIvfGroups(const IvfRescoreParams& params, cudaStream_t stream);
+
+/// After it: candidates by group.
+void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);
+
+/// After it: canonical distances of candidates. sharedBytes: that a block may
+/// take.
+template <Metric kMetric>
+void launchIvfRescore(
+        IvfRescoreParams params,
+        size_t sharedBytes,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// The distances of near probes, every pair by itself. longestList: in vectors.
+template <Metric kMetric>
+void launchIvfStreams(
+        const IvfParams& params,
+        idx_t longestList,
+        cudaStream_t stream);
+
+/// Ids of what was selected; among equal distances the lowest ones, ascending.
+void launchIvfResults(const IvfResultParams& params, cudaStream_t stream);
+
+/// Queries and probes of some rows, side by side.
+void launchIvfGather(const IvfAgainParams& params, cudaStream_t stream);
+
+/// Their results, to where they belong.
+void launchIvfScatter(const IvfAgainParams& params, cudaStream_t stream);
+
+} // namespace faiss_bits

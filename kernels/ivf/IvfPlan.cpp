@@ -1,0 +1,327 @@
+#include "kernels/ivf/IvfKnn.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+
+#include "kernels/common/Error.h"
+#include "kernels/ivf/IvfScratch.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Queries that probe a list, on average, from which on they meet its vectors
+/// in tiles: a tile of 64 queries takes as long however few they are.
+constexpr idx_t kTilePairs = 16;
+constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
+constexpr idx_t kMostElements = idx_t(1)
+        << 32; // of a matrix: tiles are counted
+constexpr idx_t kMostPairs = INT_MAX;
+/// Vectors of near lists, for each that is wanted: their k-th is a limit that
+/// few others pass.
+constexpr idx_t kNearVectors = 4;
+
+/// Candidates beyond k, whose lower bounds may come before the k-th distance:
+/// some, and a part of k.
+constexpr int kMoreCandidates = 16;
+constexpr int kMoreCandidatesPart = 2;
+
+idx_t roundUp(idx_t value, idx_t step) {
+    return (value + step - 1) / step * step;
+}
+
+/// For so many queries at a time, or some fewer.
+void setRows(IvfKnnPlan& plan, const IvfKnnProblem& p, idx_t most) {
+    const idx_t turns = (p.numQueries + most - 1) / most;
+    plan.rowsAtATime = (p.numQueries + turns - 1) / turns;
+    const idx_t last = p.numQueries - (turns - 1) * plan.rowsAtATime;
+    const bool isSame = last == plan.rowsAtATime;
+    plan.selection = planSelection(ivfSelection(p, plan, plan.rowsAtATime));
+    plan.lastSelection = isSame ? plan.selection
+                                : planSelection(ivfSelection(p, plan, last));
+    if (plan.byEstimates()) {
+        plan.limits = planSelection(ivfLimits(p, plan, plan.rowsAtATime));
+        plan.lastLimits =
+                isSame ? plan.limits : planSelection(ivfLimits(p, plan, last));
+        plan.choice = planSelection(ivfChoice(p, plan, plan.rowsAtATime));
+        plan.lastChoice =
+                isSame ? plan.choice : planSelection(ivfChoice(p, plan, last));
+    }
+    WorkspaceSlices slices;
+    const IvfAgainScratch again(p, plan, slices);
+    WorkspaceSlices ofSearch;
+    IvfScratch(p, plan, ofSearch);
+    size_t shared = ofSearch.used();
+    if (plan.byEstimates()) {
+        // One query that is searched again has room in any case.
+        WorkspaceSlices ofOne;
+        IvfSomeRows(p, 1, ofOne);
+        shared = std::max(
+                shared,
+                ofOne.used() + planIvfKnn(ivfProblemOfSome(p, 1), 0).bytes);
+    }
+    plan.bytes = slices.used() + shared;
+}
+
+/// A step of a wide tile takes 3.5 times as long as one of a narrow tile
+/// (kernels/knn/all_pairs/AllPairsLaunch.h).
+bool takesWideTiles(const IvfKnnProblem& p, idx_t rows) {
+    const double lists = double(std::min(p.lists.numLists, rows * p.nprobe));
+    const double pairs = double(rows) * p.nprobe / lists;
+    const double vectors = double(p.mostVectors) / p.nprobe;
+    const auto turns = [&](int width) {
+        const double tiles = lists * std::ceil(pairs / kIvfTileQueries) *
+                std::ceil(vectors / width);
+        return std::ceil(tiles / p.device.multiprocessors);
+    };
+    return 7 * turns(kIvfWideTile) <= 2 * turns(kIvfNarrowTile);
+}
+
+/// All distances are kept.
+void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    plan.nearProbes = p.nprobe;
+    plan.stride = std::max<idx_t>(roundUp(p.mostVectors, kRowStep), kRowStep);
+}
+
+/// Near lists and room that take the least memory; false if that is not much
+/// less than all distances would.
+bool keepNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double k = double(p.k);
+    const double vectors = double(p.mostVectors) / p.nprobe; // of a list
+    const double longest = double(ivfLongestList(p));
+    // Of lists no nearer than the near ones k of nprobe / near would pass; and
+    // as that is by chance, more. Real lists are farther, and have fewer.
+    const auto roomOf = [&](double near) {
+        return k * (p.nprobe / near) * (2 + 6 / std::sqrt(k)) + 64;
+    };
+    const double least = std::max(1.0, kNearVectors * k / vectors);
+    const double near = std::max(
+            least,
+            std::sqrt(
+                    3 * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
+                    std::max(vectors, 1.0)));
+    const double bytes = 4 * near * longest + 12 * roomOf(near);
+    if (near > 0.5 * p.nprobe || bytes > 0.5 * 4 * double(p.mostVectors)) {
+        return false;
+    }
+    plan.nearProbes = int(std::ceil(near));
+    plan.stride = roundUp(
+            std::min(plan.nearProbes * ivfLongestList(p), p.mostVectors),
+            kRowStep);
+    plan.room = roundUp(idx_t(roomOf(plan.nearProbes)), kRowStep);
+    plan.candidates = int(std::min<idx_t>(
+            p.k + kMoreCandidates + p.k / kMoreCandidatesPart, plan.room));
+    return true;
+}
+
+/// As many queries at a time as fit, or one.
+void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
+    idx_t most = std::min(
+            p.numQueries,
+            std::min(
+                    std::max<idx_t>(kMostPairs / p.nprobe, 1),
+                    std::max<idx_t>(kMostElements / plan.stride, 1)));
+    for (;; most = (most + 1) / 2) {
+        setRows(plan, p, most);
+        if (plan.bytes <= maxBytes || most == 1) {
+            break;
+        }
+    }
+    plan.wideTiles = takesWideTiles(p, plan.rowsAtATime);
+}
+
+} // namespace
+
+void checkIvf(const IvfKnnProblem& p) {
+    BITS_THROW_IF_NOT_FMT(
+            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
+            "metric = %d is neither L2 nor InnerProduct",
+            int(p.metric));
+    BITS_THROW_IF_NOT_FMT(
+            p.lists.d >= 1, "lists.d = %d, at least 1 is needed", p.lists.d);
+    BITS_THROW_IF_NOT_FMT(
+            p.lists.numLists >= 1 && p.lists.numLists <= INT_MAX,
+            "lists.numLists = %lld is outside 1..%d",
+            (long long)p.lists.numLists,
+            INT_MAX);
+    BITS_THROW_IF_NOT_FMT(
+            p.numQueries >= 0,
+            "numQueries = %lld is negative",
+            (long long)p.numQueries);
+    BITS_THROW_IF_NOT_FMT(
+            p.nprobe >= 1, "nprobe = %d, at least 1 is needed", p.nprobe);
+    BITS_THROW_IF_NOT_FMT(
+            p.k >= 1 && p.k < INT_MAX,
+            "k = %d is outside 1..%d",
+            p.k,
+            INT_MAX - 1);
+    BITS_THROW_IF_NOT_FMT(
+            p.mostVectors >= 0 && p.mostVectors < INT_MAX - kRowStep,
+            "mostVectors = %lld is outside 0..%lld",
+            (long long)p.mostVectors,
+            (long long)(INT_MAX - kRowStep - 1));
+}
+
+IvfScratch::IvfScratch(
+        const IvfKnnProblem& p,
+        const IvfKnnPlan& plan,
+        WorkspaceSlices& slices) {
+    const size_t rows = size_t(plan.rowsAtATime);
+    params.nearProbes = uint32_t(plan.nearProbes);
+    params.stride = plan.stride;
+    params.room = uint32_t(plan.room);
+    params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
+    params.distances = slices.take<float>(rows * size_t(plan.stride));
+    if (plan.listMajor) {
+        const size_t numLists = size_t(p.lists.numLists);
+        const size_t pairs = rows * size_t(p.nprobe);
+        params.counts = slices.take<uint32_t>(numLists);
+        params.endPairs = slices.take<uint32_t>(numLists);
+        params.firstTiles = slices.take<uint32_t>(numLists + 1);
+        params.pairRows = slices.take<uint32_t>(pairs);
+        params.pairColumns = slices.take<uint32_t>(pairs);
+    }
+    if (plan.byEstimates()) {
+        const size_t room = rows * size_t(plan.room);
+        const size_t candidates = rows * size_t(plan.candidates);
+        params.foundKeys = slices.take<float>(room);
+        params.found = slices.take<uint64_t>(room);
+        params.numFound = slices.take<uint32_t>(rows);
+        lowerBounds = slices.take<float>(candidates + rows);
+        chosen = slices.take<int32_t>(candidates + rows);
+        rescored.candidates = plan.candidates;
+        rescored.distances = slices.take<float>(candidates);
+        rescored.places = slices.take<uint64_t>(candidates);
+        rescored.mostGroups =
+                uint32_t(p.lists.numVectors / kIvfGroup + p.lists.numLists);
+        rescored.firstGroups =
+                slices.take<uint32_t>(size_t(p.lists.numLists) + 1);
+        rescored.groupCounts = slices.take<uint32_t>(rescored.mostGroups);
+        rescored.groupEnds = slices.take<uint32_t>(rescored.mostGroups);
+        rescored.numPlaced = slices.take<uint32_t>(1);
+        rescored.grouped = slices.take<uint32_t>(candidates);
+    }
+    keys = slices.take<float>(rows * (size_t(p.k) + 1));
+    places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
+    for (const SelectPlan* used :
+         {&plan.selection,
+          &plan.lastSelection,
+          &plan.limits,
+          &plan.lastLimits,
+          &plan.choice,
+          &plan.lastChoice}) {
+        select.bytes = std::max(select.bytes, used->workspaceBytes());
+    }
+    select.data = slices.take<uint8_t>(select.bytes);
+}
+
+IvfAgainScratch::IvfAgainScratch(
+        const IvfKnnProblem& p,
+        const IvfKnnPlan& plan,
+        WorkspaceSlices& slices) {
+    if (plan.byEstimates()) {
+        rows = slices.take<uint32_t>(size_t(p.numQueries));
+        count = slices.take<uint32_t>(1);
+    }
+}
+
+IvfSomeRows::IvfSomeRows(
+        const IvfKnnProblem& p,
+        idx_t count,
+        WorkspaceSlices& slices) {
+    params.someQueries = slices.take<float>(size_t(count) * p.lists.d);
+    params.someProbes = slices.take<idx_t>(size_t(count) * p.nprobe);
+    params.someDistances = slices.take<float>(size_t(count) * p.k);
+    params.someIds = slices.take<idx_t>(size_t(count) * p.k);
+}
+
+idx_t ivfLongestList(const IvfKnnProblem& p) {
+    return p.longestList > 0 ? std::min(p.longestList, p.mostVectors)
+                             : p.mostVectors;
+}
+
+IvfKnnProblem ivfProblemOfSome(const IvfKnnProblem& p, idx_t count) {
+    IvfKnnProblem some = p;
+    some.numQueries = count;
+    some.mayWait = false;
+    return some;
+}
+
+SelectProblem ivfSelection(
+        const IvfKnnProblem& p,
+        const IvfKnnPlan& plan,
+        idx_t rows) {
+    SelectProblem select;
+    select.rows = rows;
+    select.cols = plan.byEstimates() ? plan.candidates : plan.stride;
+    select.k = p.k + 1; // one more shows what the last place is tied with
+    select.largest = isSimilarity(p.metric);
+    select.dropNan = true;
+    select.idType = IdType::Int32;
+    select.device = p.device;
+    return select;
+}
+
+SelectProblem ivfLimits(
+        const IvfKnnProblem& p,
+        const IvfKnnPlan& plan,
+        idx_t rows) {
+    SelectProblem select = ivfSelection(p, plan, rows);
+    select.cols = plan.stride;
+    select.k = p.k;
+    select.largest = false; // keys
+    return select;
+}
+
+SelectProblem ivfChoice(
+        const IvfKnnProblem& p,
+        const IvfKnnPlan& plan,
+        idx_t rows) {
+    SelectProblem select = ivfLimits(p, plan, rows);
+    select.cols = plan.room;
+    select.k = plan.candidates + 1; // one more is the next bound
+    return select;
+}
+
+IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
+    checkIvf(p);
+    IvfKnnPlan all;
+    keepAll(all, p);
+    if (p.numQueries == 0) {
+        return all;
+    }
+    all.listMajor = p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists &&
+            p.device.singleToDouble <= 2;
+    if (p.mayWait && p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists) {
+        IvfKnnPlan near = all;
+        near.listMajor = true;
+        if (keepNear(near, p)) {
+            fit(near, p, maxBytes);
+            return near;
+        }
+    }
+    fit(all, p, maxBytes);
+    return all;
+}
+
+std::string IvfKnnPlan::toString() const {
+    std::string text = formatMessage(
+            "IVF: %s, %lld queries at a time, %zu bytes; ",
+            !listMajor          ? "list by list of every query"
+                    : wideTiles ? "lists meet queries in wide tiles"
+                                : "lists meet queries in tiles",
+            (long long)rowsAtATime,
+            bytes);
+    if (byEstimates()) {
+        text += formatMessage(
+                "estimates, limits from %d lists, room for %lld, %d "
+                "candidates; ",
+                nearProbes,
+                (long long)room,
+                candidates);
+    }
+    return text + selection.toString();
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,267 @@
+// Results of an IVF search: ids in place of columns. The selection has put
+// equal distances in the order of their columns, and has cut them so; their
+// order is that of the ids.
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kDigitBits = 8;
+constexpr int kDigits = 1 << kDigitBits;
+constexpr int kIdBits = 64;
+
+struct RowResult {
+    const IvfResultParams& params;
+    uint32_t row;
+    const float* keys;
+    const int32_t* places;
+    float* distances;
+    idx_t* ids;
+    const uint32_t* columns;
+
+    __device__ RowResult(const IvfResultParams& parameters, uint32_t number)
+            : params(parameters),
+              row(number),
+              keys(params.keys + int64_t(row) * (params.search.k + 1)),
+              places(params.places + int64_t(row) * (params.search.k + 1)),
+              distances(params.outDistances + int64_t(row) * params.search.k),
+              ids(params.outIds + int64_t(row) * params.search.k),
+              columns(params.search.columns +
+                      int64_t(row) * (params.search.nearProbes + 1)) {}
+
+    /// The id of a column of the matrix.
+    __device__ int64_t idOf(uint32_t column) const {
+        const IvfParams& search = params.search;
+        if (params.isRescored) {
+            const int64_t at =
+                    int64_t(row) * params.rescored.candidates + column;
+            const uint64_t place = params.rescored.places[at];
+            return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
+        }
+        // The last probe that begins no later; empty ones before it begin
+        // there too.
+        uint32_t low = 0;
+        uint32_t high = search.nearProbes;
+        while (high - low > 1) {
+            const uint32_t middle = (low + high) / 2;
+            (columns[middle] <= column ? low : high) = middle;
+        }
+        const uint32_t list = probedList(search, row, low);
+        return listId(search.lists, list, column - columns[low]);
+    }
+
+    /// The matrix that the selection was made of.
+    __device__ const float* distancesOfRow() const {
+        return params.isRescored
+                ? params.rescored.distances +
+                        int64_t(row) * params.rescored.candidates
+                : params.search.distances + int64_t(row) * params.search.stride;
+    }
+    __device__ uint32_t numColumns() const {
+        return params.isRescored ? uint32_t(params.rescored.candidates)
+                                 : columns[params.search.nearProbes];
+    }
+
+    /// Rescored: whether what was not scored may belong to the result.
+    __device__ bool isLost() const {
+        const IvfParams& search = params.search;
+        const int64_t next =
+                int64_t(row + 1) * (params.rescored.candidates + 1) - 1;
+        if (search.numFound[row] > search.room) {
+            return true;
+        }
+        if (params.rescored.chosen[next] < 0) {
+            return false; // all were scored
+        }
+        const float last =
+                params.largest ? -keys[search.k - 1] : keys[search.k - 1];
+        return places[search.k - 1] < 0 || !(last < params.lowerBounds[next]);
+    }
+
+    /// Whether the place `i + 1` has the distance of place i.
+    __device__ bool isTied(int i) const {
+        return places[i + 1] >= 0 && keys[i + 1] == keys[i];
+    }
+};
+
+/// Unsigned order is that of the ids.
+__device__ uint64_t orderedId(int64_t id) {
+    return uint64_t(id) ^ uint64_t(1) << (kIdBits - 1);
+}
+
+/// Puts the `count` lowest ids of the columns with distance `key` at places
+/// first and on, in any order.
+__device__ void keepLowestIds(
+        const RowResult& result,
+        float key,
+        int first,
+        uint32_t count) {
+    __shared__ uint32_t histogram[kDigits];
+    __shared__ uint64_t prefix;
+    __shared__ uint32_t wanted;
+    __shared__ uint32_t numKept;
+    const float* row = result.distancesOfRow();
+    const uint32_t numColumns = result.numColumns();
+    const auto forTies = [&](const auto& body) {
+        for (uint32_t c = threadIdx.x; c < numColumns; c += kThreads) {
+            if (row[c] == key) {
+                body(orderedId(result.idOf(c)));
+            }
+        }
+    };
+    if (threadIdx.x == 0) {
+        prefix = 0;
+        wanted = count;
+        numKept = 0;
+    }
+    for (int shift = kIdBits - kDigitBits; shift >= 0; shift -= kDigitBits) {
+        for (int i = threadIdx.x; i < kDigits; i += kThreads) {
+            histogram[i] = 0;
+        }
+        __syncthreads();
+        const uint64_t above = shift + kDigitBits == kIdBits
+                ? 0
+                : ~uint64_t(0) << (shift + kDigitBits);
+        forTies([&](uint64_t id) {
+            if ((id & above) == prefix) {
+                atomicAdd(&histogram[id >> shift & (kDigits - 1)], 1u);
+            }
+        });
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            uint32_t digit = 0;
+            while (histogram[digit] < wanted) {
+                wanted -= histogram[digit];
+                ++digit;
+            }
+            prefix |= uint64_t(digit) << shift;
+        }
+        __syncthreads();
+    }
+    // All below the last one, and of that as many as are wanted.
+    const uint64_t last = prefix;
+    const uint32_t ofLast = wanted;
+    forTies([&](uint64_t id) {
+        if (id < last) {
+            result.ids[first + atomicAdd(&numKept, 1u)] =
+                    int64_t(id ^ uint64_t(1) << (kIdBits - 1));
+        }
+    });
+    for (uint32_t i = threadIdx.x; i < ofLast; i += kThreads) {
+        result.ids[first + count - 1 - i] =
+                int64_t(last ^ uint64_t(1) << (kIdBits - 1));
+    }
+    __syncthreads();
+}
+
+/// Sorts the first n places, ascending: a bitonic network whose steps begin
+/// with a mirrored one, so that places behind the last count as the greatest.
+__device__ void sortPlaces(const RowResult& result, int n) {
+    const auto compareAndSwap = [&](int a, int b) {
+        if (b >= n) {
+            return;
+        }
+        const float x = result.distances[a];
+        const float y = result.distances[b];
+        const bool isBehind = result.params.largest ? x < y : x > y;
+        if (isBehind || (x == y && result.ids[a] > result.ids[b])) {
+            result.distances[a] = y;
+            result.distances[b] = x;
+            const int64_t id = result.ids[a];
+            result.ids[a] = result.ids[b];
+            result.ids[b] = id;
+        }
+    };
+    for (int64_t size = 2; size < 2 * int64_t(n); size *= 2) {
+        const int half = int(size / 2);
+        for (int i = threadIdx.x; i / half * size < n; i += kThreads) {
+            const int64_t block = i / half * size;
+            compareAndSwap(
+                    int(block + i % half),
+                    int(min(block + size - 1 - i % half, int64_t(INT_MAX))));
+        }
+        __syncthreads();
+        for (int distance = half / 2; distance >= 1; distance /= 2) {
+            for (int i = threadIdx.x; int64_t(i / distance) * 2 * distance < n;
+                 i += kThreads) {
+                const int64_t a =
+                        int64_t(i / distance) * 2 * distance + i % distance;
+                if (a + distance < n) {
+                    compareAndSwap(int(a), int(a + distance));
+                }
+            }
+            __syncthreads();
+        }
+    }
+}
+
+/// A block a row.
+__global__ __launch_bounds__(kThreads) void resultsKernel(
+        const __grid_constant__ IvfResultParams params) {
+    __shared__ int firstOfLast; // place with the distance of the last
+    allowNext();
+    waitForPrevious();
+    const RowResult result(params, blockIdx.x);
+    const int k = params.search.k;
+    if (params.isRescored && result.isLost()) {
+        if (threadIdx.x == 0) {
+            params.lostRows[atomicAdd(params.numLost, 1u)] =
+                    params.firstRow + blockIdx.x;
+        }
+        return;
+    }
+    if (threadIdx.x == 0) {
+        firstOfLast = k - 1;
+    }
+    __syncthreads();
+    bool anyTied = false;
+    int numFound = 0;
+    for (int i = threadIdx.x; i < k; i += kThreads) {
+        const int32_t column = result.places[i];
+        const bool isThere = column >= 0;
+        result.distances[i] = result.keys[i];
+        result.ids[i] = isThere ? result.idOf(uint32_t(column)) : -1;
+        numFound += isThere;
+        anyTied |= isThere && result.isTied(i);
+    }
+    if (!__syncthreads_or(anyTied)) {
+        return;
+    }
+    __shared__ int found;
+    if (threadIdx.x == 0) {
+        found = 0;
+    }
+    __syncthreads();
+    atomicAdd(&found, numFound);
+    __syncthreads();
+    if (result.places[k - 1] >= 0 && result.isTied(k - 1)) {
+        // Some with this distance were cut off, perhaps those of lower ids.
+        const float key = result.keys[k - 1];
+        for (int i = threadIdx.x; i < k; i += kThreads) {
+            if (result.keys[i] == key) {
+                atomicMin(&firstOfLast, i);
+            }
+        }
+        __syncthreads();
+        keepLowestIds(result, key, firstOfLast, uint32_t(k - firstOfLast));
+    }
+    sortPlaces(result, found);
+}
+
+} // namespace
+
+void launchIvfResults(const IvfResultParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            resultsKernel,
+            dim3(params.search.rows),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfParams.h"
+
+namespace faiss_bits {
+
+/// The scratch of an IVF search, as plan and run lay it out.
+struct IvfScratch {
+    IvfParams params;      // what lies in scratch, and its sizes
+    float* keys = nullptr; // of selections
+    int32_t* places = nullptr;
+    // Of a search by estimates: what was chosen, and its distances.
+    float* lowerBounds = nullptr;
+    int32_t* chosen = nullptr;
+    IvfRescoreParams rescored;
+    Workspace select;
+
+    IvfScratch(
+            const IvfKnnProblem& problem,
+            const IvfKnnPlan& plan,
+            WorkspaceSlices& slices);
+};
+
+/// The queries that are searched again: their list comes before all other
+/// scratch, which they then share.
+struct IvfAgainScratch {
+    uint32_t* rows = nullptr;
+    uint32_t* count = nullptr;
+
+    IvfAgainScratch(
+            const IvfKnnProblem& problem,
+            const IvfKnnPlan& plan,
+            WorkspaceSlices& slices);
+};
+
+/// Arrays of `count` queries that are searched again.
+struct IvfSomeRows {
+    IvfAgainParams params;
+
+    IvfSomeRows(
+            const IvfKnnProblem& problem,
+            idx_t count,
+            WorkspaceSlices& slices);
+};
+
+/// A search of `count` of the queries with all distances kept.
+IvfKnnProblem ivfProblemOfSome(const IvfKnnProblem& problem, idx_t count);
+
+/// Of some rows: the final selection, and for a search by estimates those of
+/// the k-th of near lists and of candidates.
+SelectProblem ivfSelection(
+        const IvfKnnProblem& problem,
+        const IvfKnnPlan& plan,
+        idx_t rows);
+SelectProblem ivfLimits(
+        const IvfKnnProblem& problem,
+        const IvfKnnPlan& plan,
+        idx_t rows);
+SelectProblem ivfChoice(
+        const IvfKnnProblem& problem,
+        const IvfKnnPlan& plan,
+        idx_t rows);
+
+/// Vectors of the longest list, or more.
+idx_t ivfLongestList(const IvfKnnProblem& problem);
+
+/// Throws Error that names what is wrong with a shape.
+void checkIvf(const IvfKnnProblem& problem);
+
+} // namespace faiss_bits

@@ -1,0 +1,65 @@
+/// Tiles of queries that probe a list and vectors of the list.
+#pragma once
+
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+/// A tile, and the columns of its pairs.
+struct IvfWork {
+    TilePlace place;
+    const uint32_t* columns;
+};
+
+/// What numbers tiles, of so many queries and vectors.
+template <int kQueries, int kVectors>
+struct IvfTileOrder {
+    const IvfParams& params;
+
+    __device__ __forceinline__ uint32_t numTiles() const {
+        return params.firstTiles[params.lists.numLists];
+    }
+
+    /// Tiles of the same vectors side by side; behind the last, that again.
+    __device__ __forceinline__ IvfWork
+    workOf(uint64_t number, uint32_t tiles) const {
+        const uint32_t tile = uint32_t(min(number, uint64_t(tiles - 1)));
+        const uint32_t list = listOf(tile);
+        const uint32_t length = listLength(params.lists, list);
+        const uint32_t pairs = params.counts[list];
+        const uint32_t down = (pairs + kQueries - 1) / kQueries;
+        const uint32_t inList = tile - params.firstTiles[list];
+        const uint32_t pair = inList % down * kQueries;
+        const uint32_t at = params.endPairs[list] - pairs + pair;
+        TilePlace place;
+        place.first = int64_t(inList / down) * kVectors;
+        place.last = length;
+        place.rows = params.pairRows + at;
+        place.numRows = pairs - pair;
+        place.list = params.lists.vectors[list];
+        place.listNumber = list;
+        return {place, params.pairColumns + at};
+    }
+
+   private:
+    /// The last list whose first tile is no later; by a warp, which divides
+    /// what is left by 32 in a step.
+    __device__ __forceinline__ uint32_t listOf(uint32_t tile) const {
+        uint32_t low = 0;
+        uint32_t size = uint32_t(params.lists.numLists);
+        while (size > 1) {
+            const uint32_t step = (size + kWarpSize - 1) / kWarpSize;
+            const uint32_t offset = threadIdx.x % kWarpSize * step;
+            const bool isNoLater =
+                    offset < size && params.firstTiles[low + offset] <= tile;
+            const uint32_t numNoLater =
+                    __popc(__ballot_sync(kFullWarp, isNoLater));
+            const uint32_t begin = (numNoLater - 1) * step;
+            low += begin;
+            size = min(step, size - begin);
+        }
+        return low;
+    }
+};
+
+} // namespace faiss_bits

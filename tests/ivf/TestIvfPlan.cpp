@@ -1,0 +1,105 @@
+/// Plans of searches of inverted lists, which need no device.
+
+#include <gtest/gtest.h>
+
+#include "kernels/common/Error.h"
+#include "kernels/ivf/IvfKnn.h"
+#include "tests/common/ExpectError.h"
+
+namespace faiss_bits::test {
+namespace {
+
+IvfKnnProblem someProblem() {
+    IvfKnnProblem p;
+    p.lists.numLists = 1024;
+    p.lists.d = 128;
+    p.lists.numVectors = 1 << 20;
+    p.numQueries = 10240;
+    p.nprobe = 32;
+    p.k = 10;
+    p.mostVectors = 40000;
+    return p;
+}
+
+TEST(IvfPlan, QueriesThatMeetInListsGoListByList) {
+    IvfKnnProblem p = someProblem();
+    EXPECT_TRUE(planIvfKnn(p, size_t(448) << 20).listMajor);
+    p.numQueries = 16;
+    EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).listMajor);
+    p.numQueries = 10240;
+    p.device.singleToDouble = 64;
+    EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).listMajor);
+}
+
+TEST(IvfPlan, ScratchIsBounded) {
+    IvfKnnProblem p = someProblem();
+    for (int nprobe : {1, 32, 1024}) {
+        for (int k : {1, 100, 5000}) {
+            p.nprobe = nprobe;
+            p.k = k;
+            p.mostVectors = 1200 * nprobe;
+            for (size_t most : {size_t(64) << 20, size_t(448) << 20}) {
+                p.longestList = 1200;
+                const IvfKnnPlan plan = planIvfKnn(p, most);
+                EXPECT_LE(plan.bytes, most) << nprobe << " " << k;
+                EXPECT_GE(plan.rowsAtATime, 1);
+                if (!plan.byEstimates()) {
+                    EXPECT_GE(plan.stride, p.mostVectors);
+                }
+                // Half as many again would not fit, but for even parts.
+                if (plan.rowsAtATime < p.numQueries) {
+                    EXPECT_GE(plan.bytes, most / 4) << nprobe << " " << k;
+                }
+            }
+            EXPECT_EQ(planIvfKnn(p, 0).rowsAtATime, 1); // the least
+        }
+    }
+}
+
+TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    const IvfKnnPlan near = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_LT(near.nearProbes, p.nprobe);
+    EXPECT_GT(near.room, 10 * p.k);
+    EXPECT_GT(near.candidates, p.k);
+    EXPECT_GE(near.stride, near.nearProbes * p.longestList);
+    EXPECT_EQ(near.rowsAtATime, p.numQueries); // in one piece
+    p.mayWait = false;
+    const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_EQ(all.nearProbes, p.nprobe);
+    EXPECT_EQ(all.room, 0);
+    p.mayWait = true;
+    p.k = 20000; // half of all
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, RefusesBadShapes) {
+    const auto throwsFor = [](const IvfKnnProblem& p, const char* name) {
+        return throwsNaming([&] { planIvfKnn(p, 1 << 30); }, name);
+    };
+    IvfKnnProblem p = someProblem();
+    p.metric = Metric::L1;
+    EXPECT_TRUE(throwsFor(p, "metric"));
+    p = someProblem();
+    p.k = 0;
+    EXPECT_TRUE(throwsFor(p, "k"));
+    p = someProblem();
+    p.nprobe = 0;
+    EXPECT_TRUE(throwsFor(p, "nprobe"));
+    p = someProblem();
+    p.lists.d = 0;
+    EXPECT_TRUE(throwsFor(p, "lists.d"));
+    p = someProblem();
+    p.lists.numLists = 0;
+    EXPECT_TRUE(throwsFor(p, "lists.numLists"));
+    p = someProblem();
+    p.numQueries = -1;
+    EXPECT_TRUE(throwsFor(p, "numQueries"));
+    p = someProblem();
+    p.mostVectors = idx_t(1) << 31;
+    EXPECT_TRUE(throwsFor(p, "mostVectors"));
+}
+
+} // namespace
+} // namespace faiss_bits::test

@@ -1,0 +1,131 @@
+"""GpuIndexBitsIVFFlat from Python: numpy and torch, parameters, copies."""
+
+import faiss
+import numpy as np
+import oracle
+import pytest
+
+import faiss_bits
+
+pytestmark = pytest.mark.gpu
+N, D, NLIST, Q, K = 3000, 24, 20, 50, 10
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    xb = rng.random((N, D), dtype="float32")
+    xq = rng.random((Q, D), dtype="float32")
+    ids = rng.permutation(N).astype("int64") * 7 + 5
+    return xb, xq, ids
+
+
+@pytest.fixture
+def index(res, data):
+    xb, _, ids = data
+    made = faiss_bits.GpuIndexBitsIVFFlat(res, D, NLIST)
+    made.train(xb)
+    made.add_with_ids(xb, ids)
+    return made
+
+
+def expect_in_lists(data, centroids, found, nprobe, k=K):
+    """The k nearest of the vectors whose list is among the nearest nprobe."""
+    xb, xq, ids = data
+    lists = oracle.distances(xb, centroids).argmin(1)
+    near = oracle.distances(xq, centroids).argsort(1)[:, :nprobe]
+    d = oracle.distances(xq, xb)
+    for i, (distances, labels) in enumerate(zip(*found)):
+        there = np.isin(lists, near[i])
+        order = np.argsort(np.where(there, d[i], np.inf), kind="stable")[:k]
+        np.testing.assert_allclose(distances, d[i][order], rtol=1e-6)
+        np.testing.assert_array_equal(labels, ids[order])
+
+
+def centroids_of(index):
+    return index.quantizer.reconstruct_n(0, index.nlist)
+
+
+def test_is_faiss_own(index):
+    assert isinstance(index, faiss.GpuIndexIVFFlat)
+    assert index.ntotal == N
+
+
+@pytest.mark.parametrize("nprobe", [1, 5, NLIST])
+def test_search(index, data, nprobe):
+    index.nprobe = nprobe
+    expect_in_lists(
+        data, centroids_of(index), index.search(data[1], K), nprobe
+    )
+
+
+def test_more_than_faiss_takes(index, data):
+    index.nprobe = NLIST
+    D_, I = index.search(data[1], N + 1)
+    assert (I[:, -1] == -1).all() and (I[:, :-1] >= 0).all()
+    by_id = np.argsort(data[2])
+    vectors = by_id[np.searchsorted(data[2][by_id], I[:, :-1])]
+    oracle.check_knn(data[1], data[0], N, D_[:, :-1], vectors)
+
+
+def test_params(index, data):
+    index.nprobe = 1
+    params = faiss.SearchParametersIVF()
+    params.nprobe = 7
+    found = index.search(data[1], K, params=params)
+    expect_in_lists(data, centroids_of(index), found, 7)
+    params.max_codes = 3
+    with pytest.raises(RuntimeError, match="max_codes = 3"):
+        index.search(data[1], K, params=params)
+
+
+def test_copies_both_ways(res, data, index):
+    cpu = faiss.index_gpu_to_cpu(index)
+    assert isinstance(cpu, faiss.IndexIVFFlat) and cpu.ntotal == N
+    cpu.nprobe = 3
+    clone = faiss_bits.index_cpu_to_gpu(res, 0, cpu)
+    assert type(clone) is faiss_bits.GpuIndexBitsIVFFlat
+    assert clone.nprobe == 3
+    expect_in_lists(data, centroids_of(clone), clone.search(data[1], K), 3)
+    copy = faiss_bits.GpuIndexBitsIVFFlat(res, cpu)
+    expect_in_lists(data, centroids_of(copy), copy.search(data[1], K), 3)
+
+
+def test_own_quantizer_stays_alive(res, data):
+    xb, xq, ids = data
+    quantizer = faiss.IndexFlatL2(D)
+    quantizer.add(xb[:NLIST])
+    made = faiss_bits.GpuIndexBitsIVFFlat(res, quantizer, D, NLIST)
+    del quantizer
+    made.add_with_ids(xb, ids)
+    made.nprobe = 4
+    expect_in_lists(data, xb[:NLIST], made.search(xq, K), 4)
+
+
+def test_torch(torch, res, data, index):
+    xb, xq, ids = data
+    index.nprobe = 5
+    D_, I = index.search(xq, K)
+    tensor = torch.from_numpy(xq).cuda()
+    Dt, It = index.search(tensor, K)
+    assert Dt.is_cuda and It.is_cuda
+    np.testing.assert_array_equal(Dt.cpu().numpy(), D_)
+    np.testing.assert_array_equal(It.cpu().numpy(), I)
+    index.reset()
+    index.add_with_ids(
+        torch.from_numpy(xb).cuda(), torch.from_numpy(ids).cuda()
+    )
+    np.testing.assert_array_equal(index.search(tensor, K)[1].cpu().numpy(), I)
+    with pytest.raises(ValueError, match="ids has shape"):
+        index.add_with_ids(
+            torch.from_numpy(xb).cuda(), torch.from_numpy(ids[1:]).cuda()
+        )
+
+
+def test_bad_arguments(res, index, data):
+    with pytest.raises(ValueError, match=r"x has shape \(50, 3\)"):
+        index.search(data[1][:, :3], K)
+    with pytest.raises(ValueError, match="k = 0"):
+        index.search(data[1], 0)
+    with pytest.raises(RuntimeError, match="nlist = 0"):
+        faiss_bits.GpuIndexBitsIVFFlat(res, D, 0)
