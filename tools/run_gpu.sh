@@ -279,12 +279,12 @@ run_metrics() {
 
 # Uniform and clustered vectors, each with a file of its own.
 run_ivf() {
-    local args data
+    local args
     use_bench_args
-    for data in uniform clustered; do
-        record "bench_ivf_$data" "$here/benchs/bin/bench_ivf" --data "$data" \
-            --out "$out/ivf_$data.json" "${args[@]}"
-    done
+    record bench_ivf "$here/benchs/bin/bench_ivf" \
+        --out "$out/ivf.json" "${args[@]}"
+    record bench_ivf_clustered "$here/benchs/bin/bench_ivf" --data clustered \
+        --out "$out/ivf_clustered.json" "${args[@]}"
 }
 
 run_queues() {
