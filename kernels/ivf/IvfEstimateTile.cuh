@@ -1,9 +1,8 @@
 /// Products in TF32 of 64 queries that probe a list and 256 of its vectors, and
 /// the squares of both.
 ///
-/// Bound by (H200): the instructions around the products. A product of 16 x 8 x
-/// 8 takes 16 instructions in all, where three words are read and rounded for
-/// it.
+/// Bound by (H200): the instructions around the products, about 16 for each of
+/// 16 x 8 x 8 with what becomes of it.
 #pragma once
 
 #include <cfloat>

@@ -15,8 +15,8 @@ namespace {
 /// in tiles: a tile of 64 queries takes as long however few they are.
 constexpr idx_t kTilePairs = 16;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
-constexpr idx_t kMostElements = idx_t(1)
-        << 32; // of a matrix: tiles are counted
+/// Of a matrix, so that 32 bits count its tiles.
+constexpr idx_t kMostElements = idx_t(1) << 32;
 constexpr idx_t kMostPairs = INT_MAX;
 /// Vectors of near lists, for each that is wanted: their k-th is a limit that
 /// few others pass.
