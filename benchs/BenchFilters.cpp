@@ -10,6 +10,7 @@
 
 #include "benchs/FilterSelectors.h"
 #include "benchs/common/DeviceData.h"
+#include "benchs/common/Labels.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
@@ -235,15 +236,7 @@ class FiltersBench {
     }
 
     std::vector<idx_t> firstLabels(int64_t q, int64_t k) const {
-        std::vector<idx_t> labels(std::min<int64_t>(q, 64) * k);
-        // Searches of device arrays enqueue on a stream of their own.
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        BITS_CUDA_CHECK(cudaMemcpy(
-                labels.data(),
-                labels_.data(),
-                labels.size() * sizeof(idx_t),
-                cudaMemcpyDeviceToHost));
-        return labels;
+        return downloadLabels(labels_, std::min<int64_t>(q, 64) * k);
     }
 
     const Options& options_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "benchs/common/DeviceData.h"
+#include "benchs/common/Labels.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
@@ -224,23 +224,6 @@ class FlatBench {
         }
     }
 
-    /// Labels that both have for the same query, as a share: places swap, and
-    /// the last ones change, where distances differ by less than rounding.
-    static double shareInBoth(
-            std::vector<idx_t> ours,
-            std::vector<idx_t> theirs,
-            int k) {
-        std::vector<idx_t> both;
-        for (size_t at = 0; at < ours.size(); at += k) {
-            const auto a = ours.begin() + at;
-            const auto b = theirs.begin() + at;
-            std::sort(a, a + k);
-            std::sort(b, b + k);
-            std::set_intersection(a, a + k, b, b + k, std::back_inserter(both));
-        }
-        return double(both.size()) / double(ours.size());
-    }
-
     void measure(
             const Cell& cell,
             const std::string& method,
@@ -287,13 +270,7 @@ class FlatBench {
     }
 
     std::vector<idx_t> firstLabels(const Cell& cell) const {
-        std::vector<idx_t> labels(std::min<int64_t>(cell.q, 16) * cell.k);
-        BITS_CUDA_CHECK(cudaMemcpy(
-                labels.data(),
-                labels_.data(),
-                labels.size() * sizeof(idx_t),
-                cudaMemcpyDeviceToHost));
-        return labels;
+        return downloadLabels(labels_, std::min<int64_t>(cell.q, 16) * cell.k);
     }
 
     const Options& options_;

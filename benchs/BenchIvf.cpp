@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "benchs/common/DeviceData.h"
+#include "benchs/common/Labels.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
@@ -151,12 +151,13 @@ class IvfBench {
         if (!indexes_->faiss || k > 2048 || nprobe > kMostFaissProbes) {
             return;
         }
-        const auto found = labels(q, k);
+        const auto found = downloadLabels(labels_, q * k);
         indexes_->faiss->nprobe = nprobe;
         const Measured theirs =
                 measure("faiss", *indexes_->faiss, nprobe, q, k, pairs);
         std::printf("%64s %.2f times\n", "", theirs.ms / ours.ms);
-        const double share = shareInBoth(found, labels(q, k), k);
+        const double share =
+                shareInBoth(found, downloadLabels(labels_, q * k), k);
         if (share < 0.99) {
             std::printf("WRONG: only %.4f of the labels in both\n", share);
             ++wrong_;
@@ -169,19 +170,12 @@ class IvfBench {
         DeviceArray<idx_t> lists(q * nprobe);
         indexes_->ours.quantizer->search(
                 q, queries_.data(), nprobe, toLists.data(), lists.data());
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        std::vector<idx_t> host(q * nprobe);
-        BITS_CUDA_CHECK(cudaMemcpy(
-                host.data(),
-                lists.data(),
-                host.size() * sizeof(idx_t),
-                cudaMemcpyDeviceToHost));
         std::vector<int64_t> lengths(indexes_->ours.nlist);
         for (size_t l = 0; l < lengths.size(); ++l) {
             lengths[l] = indexes_->ours.getListLength(l);
         }
         int64_t pairs = 0;
-        for (idx_t list : host) {
+        for (idx_t list : downloadLabels(lists, q * nprobe)) {
             pairs += list < 0 ? 0 : lengths[list];
         }
         return pairs;
@@ -235,33 +229,6 @@ class IvfBench {
                 time.repeats);
         std::fflush(stdout);
         return time;
-    }
-
-    std::vector<idx_t> labels(int64_t q, int k) const {
-        std::vector<idx_t> found(q * k);
-        BITS_CUDA_CHECK(cudaMemcpy(
-                found.data(),
-                labels_.data(),
-                found.size() * sizeof(idx_t),
-                cudaMemcpyDeviceToHost));
-        return found;
-    }
-
-    /// Labels that both have for the same query, as a share: places swap, and
-    /// the last ones change, where distances differ by less than rounding.
-    static double shareInBoth(
-            std::vector<idx_t> ours,
-            std::vector<idx_t> theirs,
-            int k) {
-        std::vector<idx_t> both;
-        for (size_t at = 0; at < ours.size(); at += k) {
-            const auto a = ours.begin() + at;
-            const auto b = theirs.begin() + at;
-            std::sort(a, a + k);
-            std::sort(b, b + k);
-            std::set_intersection(a, a + k, b, b + k, std::back_inserter(both));
-        }
-        return double(both.size()) / double(ours.size());
     }
 
     const Options& options_;

@@ -1,5 +1,6 @@
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 
+#include <climits>
 #include <utility>
 
 #include <faiss/IndexFlat.h>
@@ -71,12 +72,25 @@ const faiss::IndexIVFFlat* checked(const faiss::IndexIVFFlat* index) {
             "index->d = %lld, at least 1 is needed",
             (long long)index->d);
     FAISS_THROW_IF_NOT_FMT(
-            index->nprobe >= 1, "index->nprobe = %zu", size_t(index->nprobe));
+            index->nlist >= 1 && index->nlist <= size_t(INT_MAX),
+            "index->nlist = %zu is outside 1..%d",
+            size_t(index->nlist),
+            INT_MAX);
+    FAISS_THROW_IF_NOT_FMT(
+            index->nprobe >= 1 && index->nprobe <= size_t(INT_MAX),
+            "index->nprobe = %zu is outside 1..%d",
+            size_t(index->nprobe),
+            INT_MAX);
     requireNotNull(index->quantizer, "index->quantizer");
     FAISS_THROW_IF_NOT_MSG(
             !dynamic_cast<const faiss::gpu::GpuIndex*>(index->quantizer),
             "index->quantizer is on a GPU: an index on the CPU is needed");
     return index;
+}
+
+faiss::Index* checked(faiss::Index* coarseQuantizer) {
+    requireNotNull(coarseQuantizer, "coarseQuantizer");
+    return coarseQuantizer;
 }
 
 std::unique_ptr<faiss::Index> makeQuantizer(
@@ -151,7 +165,7 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
         GpuIndexIVFFlatConfig config)
         : GpuIndexIVFFlat(
                   checked(provider),
-                  coarseQuantizer,
+                  checked(coarseQuantizer),
                   checkedDims(dims),
                   checkedLists(nlist),
                   checked(metric),

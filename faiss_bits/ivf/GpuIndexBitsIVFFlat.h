@@ -40,8 +40,9 @@ struct IvfSearch;
 ///          fewer than 2^31 vectors together
 /// Pointers x, distances and labels may each lie on the host or on the index's
 ///          device, in any mix; pages, streams and interrupts as of
-///          GpuIndexBitsFlat. With INDICES_CPU or a quantizer on the CPU a
-///          search waits for the device
+///          GpuIndexBitsFlat. A search waits for the device where many queries
+///          share lists (kernels/ivf/IvfKnn.h; not while its stream is being
+///          captured), with INDICES_CPU, and with a quantizer on the CPU
 /// Params   SearchParametersIVF: nprobe and quantizer_params; a plain
 ///          SearchParameters as none at all. FaissException for what is set
 ///          besides (sel, max_codes)

@@ -151,7 +151,7 @@ class IvfRows {
     cudaStream_t stream_;
 };
 
-/// The queries for which there was too little room, with all distances kept.
+/// The queries that are not proved, with all distances kept.
 void searchAgain(
         const IvfKnnProblem& p,
         const IvfAgainScratch& again,
@@ -217,10 +217,10 @@ void runIvfKnn(
     WorkspaceSlices slices(workspace);
     const IvfAgainScratch again(p, plan, slices);
     Workspace shared;
-    shared.bytes = workspace.bytes - slices.used();
-    shared.data = slices.take<uint8_t>(
-            shared.bytes / WorkspaceSlices::kAlignment *
-            WorkspaceSlices::kAlignment);
+    // Whole slices: searchAgain takes all that is left of them.
+    shared.bytes = (workspace.bytes - slices.used()) /
+            WorkspaceSlices::kAlignment * WorkspaceSlices::kAlignment;
+    shared.data = slices.take<uint8_t>(shared.bytes);
     WorkspaceSlices ofSearch(shared);
     const IvfScratch scratch(p, plan, ofSearch);
     if (plan.byEstimates()) {

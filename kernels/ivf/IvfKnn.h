@@ -87,8 +87,8 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
 ///          distances kept
 /// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
 ///          near lists, 12 for each place of the room, 20 for each candidate,
-///          8 (k + 1) bytes and 12 a list; 12 bytes a list of the index; and 4
-///          bytes a query
+///          8 (k + 1) bytes and 12 a list; of the index 16 bytes a list, and by
+///          estimates 8 for 32 vectors; and 4 bytes a query
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     by estimates: 2 d operations of TF32 matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and

@@ -248,6 +248,10 @@ TEST_F(IvfFlatCalls, SmallBadArguments) {
             "metric"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { GpuIndexBitsIVFFlat(nullptr, 4, 5); }, "provider"));
+    faiss::Index* noQuantizer = nullptr;
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { GpuIndexBitsIVFFlat(resources, noQuantizer, 4, 5); },
+            "coarseQuantizer"));
     GpuIndexBitsIVFFlat untrained(resources, 4, 5);
     EXPECT_THROW(
             untrained.search(1, x, 1, distances.data(), labels.data()),
