@@ -52,15 +52,9 @@ __global__ __launch_bounds__(kScanThreads) void firstGroupsKernel(
     }
 }
 
-/// Where the candidates of a group begin: in any order of the groups, which no
-/// result shows. A thread a group.
-__global__ __launch_bounds__(kThreads) void placeGroupsKernel(
-        const __grid_constant__ IvfRescoreParams params) {
-    allowNext();
-    waitForPrevious();
-    const uint32_t numGroups = params.firstGroups[params.search.lists.numLists];
-    const uint32_t group = blockIdx.x * kThreads + threadIdx.x;
-    const uint32_t count = group < numGroups ? params.groupCounts[group] : 0;
+/// The place of this lane among `count` of the lanes' numbers, in a sum that
+/// all warps share. All lanes of the warp call it.
+__device__ uint32_t placeFor(uint32_t* sum, uint32_t count) {
     const int lane = threadIdx.x % kWarpSize;
     uint32_t until = count; // sum of the lanes up to this one
 #pragma unroll
@@ -70,17 +64,53 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     }
     uint32_t first = 0;
     if (lane == kWarpSize - 1 && until > 0) {
-        first = atomicAdd(params.numPlaced, until);
+        first = atomicAdd(sum, until);
     }
-    first = __shfl_sync(kFullWarp, first, kWarpSize - 1);
-    if (group < numGroups) {
-        params.groupEnds[group] = first + until - count;
+    return __shfl_sync(kFullWarp, first, kWarpSize - 1) + until - count;
+}
+
+/// The last list whose first group is no later.
+__device__ uint32_t
+listOfGroup(const IvfRescoreParams& params, uint32_t group) {
+    uint32_t low = 0;
+    uint32_t high = uint32_t(params.search.lists.numLists);
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        (params.firstGroups[middle] <= group ? low : high) = middle;
+    }
+    return low;
+}
+
+/// Where the candidates of a group begin, and which groups have any: in any
+/// order of the groups, which no result shows. A thread a group.
+__global__ __launch_bounds__(kThreads) void placeGroupsKernel(
+        const __grid_constant__ IvfRescoreParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfLists& lists = params.search.lists;
+    const uint32_t numGroups = params.firstGroups[lists.numLists];
+    const uint32_t group = blockIdx.x * kThreads + threadIdx.x;
+    const uint32_t count = group < numGroups ? params.groupCounts[group] : 0;
+    const uint32_t begin = placeFor(&params.numPlaced[0], count);
+    const uint32_t at = placeFor(&params.numPlaced[1], count > 0 ? 1 : 0);
+    if (count > 0) {
+        params.groupEnds[group] = begin;
+        IvfGroup one;
+        one.list = listOfGroup(params, group);
+        one.vectors = lists.vectors[one.list];
+        one.first = (group - params.firstGroups[one.list]) * kListGroup;
+        one.last = listLength(lists, one.list);
+        one.begin = begin;
+        one.count = count;
+        one.unused = 0;
+        params.groups[at] = one;
     }
 }
 
 /// The place of a candidate, and its group.
 struct Candidate {
     bool isThere = false;
+    uint32_t row = 0;
     uint64_t place = 0;
     uint32_t group = 0;
 
@@ -89,7 +119,7 @@ struct Candidate {
         if (number >= uint64_t(search.rows) * params.candidates) {
             return;
         }
-        const uint32_t row = uint32_t(number / params.candidates);
+        row = uint32_t(number / params.candidates);
         const int i = int(number % params.candidates);
         const int32_t at =
                 params.chosen[int64_t(row) * (params.candidates + 1) + i];
@@ -97,7 +127,8 @@ struct Candidate {
             return;
         }
         isThere = true;
-        place = search.found[int64_t(row) * search.room + at];
+        place = search.isLower ? placeOfColumn(search, row, uint32_t(at))
+                               : search.found[int64_t(row) * search.room + at];
         group = params.firstGroups[place >> 32] + uint32_t(place) / kListGroup;
     }
 };
@@ -127,7 +158,10 @@ __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
     const Candidate candidate(params, number);
     if (candidate.isThere) {
         const uint32_t at = atomicAdd(&params.groupEnds[candidate.group], 1u);
-        params.grouped[at] = uint32_t(number);
+        params.grouped[at] = {
+                uint32_t(number),
+                candidate.row * kListGroup +
+                        uint32_t(candidate.place) % kListGroup};
     }
 }
 
@@ -151,7 +185,7 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             size_t(params.mostGroups) * sizeof(uint32_t),
             stream));
     BITS_CUDA_CHECK(
-            cudaMemsetAsync(params.numPlaced, 0, sizeof(uint32_t), stream));
+            cudaMemsetAsync(params.numPlaced, 0, 2 * sizeof(uint32_t), stream));
     launchAfterPrevious(
             countCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
     launchAfterPrevious(

@@ -1,211 +1,335 @@
 /// Bounds of keys, L2 or minus the inner product, from products by tensor
 /// cores: the canonical key is no less, or no more (IvfEstimateBound.h).
 ///
-/// Bound by: IvfEstimateTile.
+/// A block takes 256 vectors of a list, 32 a warp, and up to 512 of the queries
+/// that probe it in tiles of 64.
+///
+/// Bound by (H200): instructions, of which a tile of a warp takes about 350
+/// with d = 128: a third to convert the queries, a third to multiply, a third
+/// to compare.
 #pragma once
+
+#include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/ivf/IvfEstimateBound.h"
-#include "kernels/ivf/IvfEstimateTile.cuh"
-#include "kernels/ivf/IvfTileOrder.cuh"
+#include "kernels/device/RegisterArray.cuh"
+#include "kernels/ivf/IvfFoundBuffer.cuh"
+#include "kernels/ivf/IvfQueryTiles.cuh"
+#include "kernels/ivf/IvfVectorFragments.cuh"
 
 namespace faiss_bits {
 
 /// kAppend: lower bounds that are no greater than a row's limit are appended to
-/// what the row has found; else upper bounds go to the row's columns.
-template <Metric kMetric, ListLayout kLayout, bool kAppend>
+/// what the row has found; else bounds go to the row's columns.
+template <Metric kMetric, class Vectors, class Shape, bool kAppend>
 struct IvfEstimates {
-    using Tile = IvfEstimateTile<kMetric, kLayout>;
-    using Order = IvfTileOrder<Tile::kQueries, Tile::kVectors>;
-    using SharedStorage = typename Tile::SharedStorage;
+    using Queries = IvfQueryTiles<kMetric, Shape, kAppend>;
+    using Fragments = IvfVectorFragments<kMetric, Vectors, Shape::kDepth>;
+    using Order = IvfTileOrder<kIvfItemQueries, Shape::kVectors>;
+    static constexpr int kAcross = Shape::kAtATime / 8; // products of 8 queries
+
+    struct SharedStorage {
+        typename Queries::SharedStorage queries;
+        IvfFoundBuffer::Storage found[Shape::kThreads / kWarpSize];
+        alignas(16) float center[Shape::kDepth];
+    };
 
     SharedStorage& shared;
     const IvfParams& params;
+    Queries queries{shared.queries, params};
+    IvfFoundBuffer found{shared.found[threadIdx.x / kWarpSize], params};
+    Fragments fragments;
+    float sums[2][kAcross][4];
+    uint32_t number = 0; // of tiles, as they come
 
     __device__ __forceinline__ void run() {
         const Order order{params};
-        const uint32_t tiles = order.numTiles();
-        if (blockIdx.x >= tiles) {
+        const uint32_t items = order.numTiles();
+        if (blockIdx.x >= items) {
             return;
         }
-        Tile tile(shared, params);
-        IvfWork work = order.workOf(blockIdx.x, tiles);
-        tile.begin(work.place);
-        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-            tile.multiply(*this);
-            __syncthreads();
-            // The next tile is on its way meanwhile.
-            IvfWork after = work;
-            if (t + gridDim.x < tiles) {
-                after = order.workOf(t + gridDim.x, tiles);
-                tile.begin(after.place);
+        IvfWork work = order.workOf(blockIdx.x, items);
+        queries.look(work, 0);
+        queries.begin(work, 0);
+        for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
+            runItem(work);
+            if (items - item > gridDim.x) {
+                work = order.workOf(item + gridDim.x, items);
+                queries.look(work, 0);
+                queries.begin(work, 0);
             }
-            kAppend ? append(tile, work.place) : write(tile, work);
-            work = after;
         }
-    }
-
-    /// What the bound of a key has of a vector's square: for L2 a term, else a
-    /// length; NaN: there is no bound.
-    __device__ __forceinline__ float ofVector(float square) const {
-        if (!(square <= ivf_estimate::kGreatest)) {
-            return NAN;
+        if constexpr (kAppend) {
+            found.finish();
         }
-        return kMetric == Metric::L2 ? termOfSquare(square)
-                                     : __fsqrt_ru(square);
-    }
-
-    /// Of a query the term, and for inner products the factor of the length.
-    __device__ __forceinline__ float ofQuery(
-            const typename Tile::QuerySums& sums,
-            float& factor) const {
-        factor = 0;
-        if (!(sums.squares <= ivf_estimate::kGreatest &&
-              sums.centerSize <= ivf_estimate::kGreatest)) {
-            return NAN;
-        }
-        if constexpr (kMetric == Metric::L2) {
-            return termOfSquare(sums.squares);
-        }
-        const float length = __fmul_ru(
-                ivf_estimate::ofProduct(params.d), __fsqrt_ru(sums.squares));
-        const float slack = __fmaf_ru(
-                ivf_estimate::ofCenter(params.d),
-                sums.centerSize,
-                ivf_estimate::kLeast);
-        factor = kAppend ? -length : length;
-        return kAppend ? __fsub_rd(-sums.center, slack)
-                       : __fadd_ru(-sums.center, slack);
     }
 
    private:
-    static constexpr int kPairs = 2 * Tile::kAcross; // of a row and lane
-
-    __device__ __forceinline__ float termOfSquare(float square) const {
-        const float slack = __fmaf_ru(
-                ivf_estimate::ofSquares(params.d),
-                square,
-                0.5f * ivf_estimate::kLeast);
-        return kAppend ? __fsub_rd(square, slack) : __fadd_ru(square, slack);
-    }
-
-    /// The bound of a pair's key.
-    __device__ __forceinline__ static float bound(
-            float product,
-            float ofVector,
-            float ofQuery,
-            float factor) {
-        return kMetric == Metric::L2
-                ? __fmaf_rn(-2.0f, product, ofVector + ofQuery)
-                : __fmaf_rn(factor, ofVector, ofQuery - product);
-    }
-
-    __device__ __forceinline__ void append(Tile& tile, const TilePlace& place)
-            const {
-        const int numRows = min(int(place.numRows), Tile::kQueries);
-        const int numVectors =
-                int(min(place.last - place.first, int64_t(Tile::kVectors)));
-        const bool isFull = numVectors == Tile::kVectors;
-        uint32_t row = 0;
-        float ofRow = 0;
-        float factor = 0;
-        float limit = 0;
-        uint32_t passed = 0;
-        float keys[kPairs];
-        tile.forRows(
-                [&](int q) {
-                    passed = 0;
-                    if (q < numRows) {
-                        row = place.rows[q];
-                        ofRow = shared.ofQueries[q];
-                        factor = shared.factors[q];
-                        limit = limitOf(row);
-                    }
-                },
-                [&](int i, int v, float product) {
-                    keys[i] =
-                            bound(product, shared.ofVectors[v], ofRow, factor);
-                    // Without a bound, of itself or for the row, it passes.
-                    if ((isFull || v < numVectors) && !(keys[i] > limit)) {
-                        passed |= 1u << i;
-                    }
-                },
-                [&](int q) {
-                    if (q < numRows && passed != 0) {
-                        appendRow(place, row, passed, keys);
-                    }
-                });
-    }
-
-    /// NaN: none.
-    __device__ __forceinline__ float limitOf(uint32_t row) const {
-        const int64_t last = int64_t(row + 1) * params.k - 1;
-        return params.nearestPlaces[last] < 0 ? float(NAN)
-                                              : params.nearest[last];
-    }
-
-    __device__ __forceinline__ void appendRow(
-            const TilePlace& place,
-            uint32_t row,
-            uint32_t passed,
-            const float (&keys)[kPairs]) const {
-        uint32_t at =
-                atomicAdd(&params.numFound[row], uint32_t(__popc(passed)));
-        float* foundKeys = params.foundKeys + int64_t(row) * params.room;
-        uint64_t* found = params.found + int64_t(row) * params.room;
-        const int firstVector = threadIdx.x / kWarpSize / 2 * 64 +
-                threadIdx.x % kWarpSize % 4 * 2;
-#pragma unroll
-        for (int i = 0; i < kPairs; ++i) {
-            if (passed >> i & 1) {
-                if (at < params.room) {
-                    const int v = firstVector + i / 2 * 8 + i % 2;
-                    // What has no bound may be the nearest.
-                    foundKeys[at] = keys[i] == keys[i] ? keys[i] : -INFINITY;
-                    found[at] = uint64_t(place.listNumber) << 32 |
-                            uint32_t(place.first + v);
+    /// Its first tile of queries is on its way.
+    __device__ __forceinline__ void runItem(const IvfWork& work) {
+        const Vectors vectors = Vectors::of(params);
+        TilePlace place = work.place;
+        place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
+        const int numVectors = int(
+                min(place.last - place.first, int64_t(Shape::kWarpVectors)));
+        TilePlace centerPlace = place;
+        centerPlace.first = 0;
+        // A component that is not finite is no help.
+        const auto readCenter = [&](int c) {
+            const float value =
+                    c < params.d ? vectors.vector(centerPlace, 0)(c) : 0.0f;
+            return fabsf(value) <= FLT_MAX ? value : 0.0f;
+        };
+        if constexpr (Shape::kIsWhole) {
+            __syncthreads(); // that of the item before is read
+            if (threadIdx.x < Shape::kDepth) {
+                shared.center[threadIdx.x] = readCenter(int(threadIdx.x));
+            }
+            __syncthreads();
+        }
+        const auto centerAt = [&](int c) {
+            if constexpr (Shape::kIsWhole) {
+                return shared.center[c];
+            } else {
+                return readCenter(c);
+            }
+        };
+        const bool isLower = kAppend || params.isLower;
+        if constexpr (Shape::kIsWhole) {
+            fragments.loadWhole(
+                    vectors, place, numVectors, params, isLower, centerAt);
+        } else {
+            fragments.measure(
+                    vectors, place, numVectors, params, isLower, centerAt);
+        }
+        const int numRows =
+                int(min(work.place.numRows, uint32_t(kIvfItemQueries)));
+        const int tiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
+        int slot = 0;
+        for (int tile = 0; tile < tiles; ++tile, ++number) {
+            const bool hasNext = tile + 1 < tiles;
+            const int rowsOfTile = numRows - tile * Shape::kQueries;
+            if (hasNext) {
+                queries.look(work, tile + 1);
+            }
+            if constexpr (Shape::kIsWhole) {
+                slot = number % 2;
+                queries.convert(slot, slot, 0, centerAt);
+                if (hasNext) {
+                    queries.begin(work, tile + 1);
                 }
-                ++at;
+                __syncthreads();
+#pragma unroll 1
+                for (int first = 0;
+                     first < min(rowsOfTile, Shape::kQueries) && numVectors > 0;
+                     first += Shape::kAtATime) {
+                    clear();
+                    multiply(slot, first);
+                    finish(slot, first, work, place, numVectors, rowsOfTile);
+                }
+            } else {
+                const int facts = number % 2;
+                clear();
+                for (int begin = 0; begin < params.d; begin += Shape::kDepth) {
+                    slot ^= 1;
+                    queries.convert(slot, facts, begin, centerAt);
+                    if (begin + Shape::kDepth < params.d) {
+                        queries.copy(begin + Shape::kDepth);
+                    } else if (hasNext) {
+                        queries.begin(work, tile + 1);
+                    }
+                    __syncthreads();
+                    if (begin == 0) {
+                    }
+                    fragments.load(
+                            vectors,
+                            place,
+                            numVectors,
+                            begin,
+                            params.d,
+                            centerAt);
+                    multiply(slot, 0);
+                }
+                finish(facts, 0, work, place, numVectors, rowsOfTile);
             }
         }
     }
 
-    __device__ __forceinline__ void write(Tile& tile, const IvfWork& work)
-            const {
-        const TilePlace& place = work.place;
-        const int numRows = min(int(place.numRows), Tile::kQueries);
-        const int numVectors =
-                int(min(place.last - place.first, int64_t(Tile::kVectors)));
-        float ofRow = 0;
-        float factor = 0;
-        float* out = nullptr;
-        tile.forRows(
-                [&](int q) {
-                    out = nullptr;
-                    if (q < numRows) {
-                        ofRow = shared.ofQueries[q];
-                        factor = shared.factors[q];
-                        out = params.distances +
-                                int64_t(place.rows[q]) * params.stride +
-                                work.columns[q] + place.first;
-                    }
-                },
-                [&](int, int v, float product) {
-                    if (out && v < numVectors) {
-                        out[v] = bound(
-                                product, shared.ofVectors[v], ofRow, factor);
-                    }
-                },
-                [](int) {});
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (int a = 0; a < 2; ++a) {
+#pragma unroll
+            for (int b = 0; b < kAcross; ++b) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    sums[a][b][i] = 0;
+                }
+            }
+        }
+    }
+
+    /// Queries `first` and on of the tile of `slot`.
+    __device__ __forceinline__ void multiply(int slot, int first) {
+#pragma unroll
+        for (int step = 0; step < Fragments::kSteps; ++step) {
+#pragma unroll
+            for (int b = 0; b < kAcross; b += 2) {
+                uint32_t q[4];
+                queries.load(q, slot, first + b * 8, step);
+#pragma unroll
+                for (int a = 0; a < 2; ++a) {
+                    mmaFloat16(sums[a][b], fragments.values[a][step], q);
+                    mmaFloat16(
+                            sums[a][b + 1], fragments.values[a][step], q + 2);
+                }
+            }
+        }
+    }
+
+    /// Of queries `first` and on of a tile with numRows, in this lane's
+    /// products: two of every eight, and four vectors.
+    __device__ __forceinline__ void finish(
+            int slot,
+            int first,
+            const IvfWork& work,
+            const TilePlace& place,
+            int numVectors,
+            int numRows) {
+        const auto& facts = shared.queries.facts[slot];
+        const int q = first + int(threadIdx.x) % 4 * 2;
+        const auto vector =
+                uint32_t(place.first) + uint32_t(Fragments::firstVector());
+        const int count = numVectors - Fragments::firstVector();
+#pragma unroll
+        for (int b = 0; b < kAcross; b += 2) {
+            if constexpr (kAppend) {
+                append(facts, b, q + b * 8, work, vector, count, numRows);
+            } else {
+                write(facts, b, q + b * 8, vector, count, numRows);
+                write(facts, b + 1, q + b * 8 + 8, vector, count, numRows);
+            }
+        }
+    }
+
+    /// Products b and b + 1; `count` of the vectors from `vector` on are there.
+    __device__ __forceinline__ void append(
+            const typename Queries::Facts& facts,
+            int b,
+            int q,
+            const IvfWork& work,
+            uint32_t vector,
+            int count,
+            int numRows) {
+        uint32_t mask = 0;
+        float values[16];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const float4 tests =
+                    *reinterpret_cast<const float4*>(facts.tests[q + i * 8]);
+            const float rest[2] = {
+                    tests.y * fragments.scale, tests.w * fragments.scale};
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const float term = fragments.terms[j] * fragments.scale;
+                const int bit = i * 8 + j * 2;
+                values[bit] = product(b + i, j, 0);
+                values[bit + 1] = product(b + i, j, 1);
+                // Without a bound, of itself or for the row, it passes.
+                if (!(values[bit] < __fmaf_rn(tests.x, term, rest[0]))) {
+                    mask |= 1u << bit;
+                }
+                if (!(values[bit + 1] < __fmaf_rn(tests.z, term, rest[1]))) {
+                    mask |= 2u << bit;
+                }
+            }
+        }
+        if (count < 4 || q + 9 >= numRows) {
+            mask &= present(count, numRows - q);
+        }
+        found.append(mask, [&](int bit) {
+            const int row = q + bit / 8 * 8 + bit % 2;
+            const int j = bit / 2 % 4;
+            const float terms[4] = {
+                    fragments.terms[0],
+                    fragments.terms[1],
+                    fragments.terms[2],
+                    fragments.terms[3]};
+            const float key = ivf_estimate::boundOf<kMetric>(
+                    selected(values, bit),
+                    selected(terms, j),
+                    fragments.inverse * facts.inverses[row],
+                    facts.terms[row],
+                    facts.factors[row]);
+            // What has no bound may be the nearest.
+            return IvfFoundBuffer::Entry{
+                    facts.rows[row],
+                    work.place.listNumber,
+                    vector + j,
+                    key == key ? key : -INFINITY};
+        });
+    }
+
+    /// Bits of append(), of so many vectors and rows.
+    __device__ __forceinline__ static uint32_t present(int count, int rows) {
+        uint32_t mask = 0;
+#pragma unroll
+        for (int bit = 0; bit < 16; ++bit) {
+            if (bit / 2 % 4 < count && bit / 8 * 8 + bit % 2 < rows) {
+                mask |= 1u << bit;
+            }
+        }
+        return mask;
+    }
+
+    __device__ __forceinline__ void write(
+            const typename Queries::Facts& facts,
+            int b,
+            int q,
+            uint32_t vector,
+            int count,
+            int numRows) const {
+        // What may be the nearest, as it has no bound.
+        const float none = params.isLower ? -INFINITY : float(NAN);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            if (q + i >= numRows || count <= 0) {
+                continue;
+            }
+            const float inverse = fragments.inverse * facts.inverses[q + i];
+            float keys[4];
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const float key = ivf_estimate::boundOf<kMetric>(
+                        product(b, j, i),
+                        fragments.terms[j],
+                        inverse,
+                        facts.terms[q + i],
+                        facts.factors[q + i]);
+                keys[j] = key == key ? key : none;
+            }
+            // Columns of a list begin on sixteen bytes, and what is behind its
+            // last one is NaN.
+#pragma unroll
+            for (int j = 1; j < 4; ++j) {
+                keys[j] = j < count ? keys[j] : float(NAN);
+            }
+            *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
+                    keys[0], keys[1], keys[2], keys[3]};
+        }
+    }
+
+    /// Of the lane's vector j and query i of two.
+    __device__ __forceinline__ float product(int b, int j, int i) const {
+        return sums[j / 2][b][j % 2 * 2 + i];
     }
 };
 
-template <Metric kMetric, ListLayout kLayout, bool kAppend>
-__global__ void __launch_bounds__(256, 2)
+template <Metric kMetric, class Vectors, class Shape, bool kAppend>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         ivfEstimatesKernel(const __grid_constant__ IvfParams params) {
-    extern __shared__ __align__(16) uint8_t memory[];
-    using Estimates = IvfEstimates<kMetric, kLayout, kAppend>;
+    extern __shared__ __align__(128) uint8_t memory[];
+    using Estimates = IvfEstimates<kMetric, Vectors, Shape, kAppend>;
     allowNext();
     waitForPrevious();
     Estimates{
@@ -214,30 +338,51 @@ __global__ void __launch_bounds__(256, 2)
             .run();
 }
 
+/// Vectors: those of a list, such as FloatList.
+template <Metric kMetric, class Vectors>
+void launchIvfEstimatesOf(
+        const IvfParams& params,
+        bool append,
+        int multiprocessors,
+        cudaStream_t stream) {
+    const auto launch = [&]<class Shape, bool kAppend>() {
+        const auto kernel =
+                ivfEstimatesKernel<kMetric, Vectors, Shape, kAppend>;
+        launchAfterPrevious(
+                kernel,
+                dim3(unsigned(Shape::kBlocks * multiprocessors)),
+                Shape::kThreads,
+                allowSharedBytes(
+                        kernel,
+                        sizeof(typename IvfEstimates<
+                                kMetric,
+                                Vectors,
+                                Shape,
+                                kAppend>::SharedStorage)),
+                stream,
+                params);
+    };
+    const auto ofShape = [&]<bool kWhole>() {
+        using Shape = IvfEstimateShape<kWhole>;
+        append ? launch.template operator()<Shape, true>()
+               : launch.template operator()<Shape, false>();
+    };
+    params.d <= IvfEstimateShape<true>::kDepth
+            ? ofShape.template operator()<true>()
+            : ofShape.template operator()<false>();
+}
+
 template <Metric kMetric>
 void launchIvfEstimates(
         const IvfParams& params,
         bool append,
         int multiprocessors,
         cudaStream_t stream) {
-    const auto launch = [&](auto kernel, size_t bytes) {
-        launchAfterPrevious(
-                kernel,
-                dim3(unsigned(2 * multiprocessors)),
-                256,
-                allowSharedBytes(kernel, bytes),
-                stream,
-                params);
-    };
-    const auto ofLayout = [&]<ListLayout kLayout>() {
-        using Tile = IvfEstimateTile<kMetric, kLayout>;
-        const size_t bytes = sizeof(typename Tile::SharedStorage);
-        append ? launch(ivfEstimatesKernel<kMetric, kLayout, true>, bytes)
-               : launch(ivfEstimatesKernel<kMetric, kLayout, false>, bytes);
-    };
     params.lists.layout == ListLayout::Rows
-            ? ofLayout.template operator()<ListLayout::Rows>()
-            : ofLayout.template operator()<ListLayout::Interleaved>();
+            ? launchIvfEstimatesOf<kMetric, FloatList<ListLayout::Rows>>(
+                      params, append, multiprocessors, stream)
+            : launchIvfEstimatesOf<kMetric, FloatList<ListLayout::Interleaved>>(
+                      params, append, multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -87,13 +87,15 @@ class IvfRows {
         params.lastProbe = params.nprobe;
         launchIvfPairs(
                 params,
+                kIvfTileQueries,
                 plan_.wideTiles ? kIvfWideTile : kIvfNarrowTile,
                 stream_);
         launchIvfTiles<kMetric>(
                 params, plan_.wideTiles, multiprocessors, stream_);
     }
 
-    /// A limit from near lists, then all lists, then what is best of those.
+    /// Bounds of all lists; or a limit from near lists, and then what is within
+    /// it of all. Then what is best of those.
     template <Metric kMetric>
     void findCandidates(IvfParams params, IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
@@ -103,20 +105,30 @@ class IvfRows {
                 reinterpret_cast<uintptr_t>(params.queries) %
                                 (kPartFloats * sizeof(float)) ==
                         0;
+        params.bound = ivf_estimate::factorsOf(p_.metric, params.d);
         params.lastProbe = params.nearProbes;
-        launchIvfPairs(params, kIvfWideTile, stream_);
+        launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
         launchIvfEstimates<kMetric>(params, false, multiprocessors, stream_);
-        select(isWhole ? plan_.limits : plan_.lastLimits,
-               ivfLimits(p_, plan_, rows),
-               params.distances,
-               scratch_.keys,
-               scratch_.places);
-        params.lastProbe = params.nprobe;
-        launchIvfPairs(params, kIvfWideTile, stream_);
-        launchIvfEstimates<kMetric>(params, true, multiprocessors, stream_);
+        if (!params.isLower) {
+            select(isWhole ? plan_.limits : plan_.lastLimits,
+                   ivfLimits(p_, plan_, rows),
+                   params.distances,
+                   scratch_.keys,
+                   scratch_.places);
+            // Nothing is found yet; the matrix was there.
+            const size_t room = size_t(rows) * params.room;
+            BITS_CUDA_CHECK(cudaMemsetAsync(
+                    params.foundKeys, 0xff, room * sizeof(float), stream_));
+            BITS_CUDA_CHECK(cudaMemsetAsync(
+                    params.numFound, 0, rows * sizeof(uint32_t), stream_));
+            params.lastProbe = params.nprobe;
+            launchIvfPairs(
+                    params, kIvfItemQueries, kIvfEstimateVectors, stream_);
+            launchIvfEstimates<kMetric>(params, true, multiprocessors, stream_);
+        }
         select(isWhole ? plan_.choice : plan_.lastChoice,
                ivfChoice(p_, plan_, rows),
-               params.foundKeys,
+               params.isLower ? params.distances : params.foundKeys,
                scratch_.lowerBounds,
                scratch_.chosen);
         result.isRescored = true;

@@ -47,10 +47,10 @@ struct IvfKnnPlan {
     /// lists by itself.
     bool listMajor = false;
     bool wideTiles = false; ///< of 256 vectors, else 64
-    /// Lists of a query whose distances are all kept: all nprobe, or in a
-    /// search by estimates the nearest ones, whose k-th sets a limit.
+    /// Lists of a query of which a matrix holds all distances, or estimates:
+    /// all nprobe, or the nearest ones, whose k-th estimate sets a limit.
     int nearProbes = 0;
-    idx_t room = 0;        ///< by estimates: for what is within it, a query
+    idx_t room = 0;        ///< with a limit: for what is within it, a query
     int candidates = 0;    ///< by estimates: whose distances are found, a query
     idx_t rowsAtATime = 0; ///< queries
     idx_t stride = 0;      ///< of a row of the matrix of distances
@@ -65,7 +65,7 @@ struct IvfKnnPlan {
     /// Estimates by tensor cores say which distances matter; the run waits for
     /// the device.
     bool byEstimates() const {
-        return room > 0;
+        return candidates > 0;
     }
 
     /// One line.
@@ -86,11 +86,12 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
 ///          queries are not proved: those are searched again, with all
 ///          distances kept
 /// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
-///          near lists, 12 for each place of the room, 20 for each candidate,
-///          8 (k + 1) bytes and 12 a list; of the index 16 bytes a list, and by
-///          estimates 8 for 32 vectors; and 4 bytes a query
+///          near lists, or 12 for each place of the room if that is more, 24
+///          for each candidate, 8 (k + 1) bytes and 12 a list; of the index 16
+///          bytes a list, and by estimates 40 for 32 vectors; and 4 bytes a
+///          query
 /// Errors   throws Error on a bad argument (named) or a failed launch
-/// Cost     by estimates: 2 d operations of TF32 matrix instructions a pair.
+/// Cost     by estimates: 2 d operations of float16 matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,
 ///          and a pair takes 3 d operations of float64

@@ -30,6 +30,8 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
             const uint32_t list = probedList(params, row, probe);
             if (list < params.lists.numLists) {
                 length = listLength(params.lists, list);
+                length += params.columnStep - 1;
+                length -= length % params.columnStep;
             }
         }
         uint32_t before = 0;
@@ -49,19 +51,11 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
          c += kThreads) {
         distances[c] = NAN;
     }
-    if (params.room > 0) {
-        if (threadIdx.x == 0) {
-            params.numFound[row] = 0;
-        }
-        float* found = params.foundKeys + int64_t(row) * params.room;
-        for (uint32_t i = threadIdx.x; i < params.room; i += kThreads) {
-            found[i] = NAN;
-        }
-    }
 }
 
 struct PairsParams {
     IvfParams search;
+    int tileQueries = 0;
     int tileVectors = 0;
 };
 
@@ -72,9 +66,8 @@ struct Pair {
     uint32_t list; // numLists: there is no such pair
 
     __device__ Pair(const IvfParams& search, uint32_t number) {
-        const uint32_t probes = search.lastProbe - search.firstProbe;
-        row = number / probes;
-        probe = search.firstProbe + number % probes;
+        row = number / search.lastProbe;
+        probe = number % search.lastProbe;
         list = row < search.rows ? probedList(search, row, probe)
                                  : uint32_t(search.lists.numLists);
         if (list < search.lists.numLists &&
@@ -116,7 +109,7 @@ __global__ __launch_bounds__(kScanThreads) void firstPairsKernel(
             const uint32_t list = first + threadIdx.x * kScanItems + i;
             pairs[i] = list < numLists ? search.counts[list] : 0;
             const uint32_t down =
-                    (pairs[i] + kIvfTileQueries - 1) / kIvfTileQueries;
+                    (pairs[i] + params.tileQueries - 1) / params.tileQueries;
             tiles[i] = down == 0 ? 0
                                  : down *
                             ((listLength(search.lists, list) +
@@ -176,12 +169,14 @@ void launchIvfColumns(const IvfParams& params, cudaStream_t stream) {
 
 void launchIvfPairs(
         const IvfParams& search,
+        int tileQueries,
         int tileVectors,
         cudaStream_t stream) {
     PairsParams params;
     params.search = search;
+    params.tileQueries = tileQueries;
     params.tileVectors = tileVectors;
-    const uint32_t pairs = search.rows * (search.lastProbe - search.firstProbe);
+    const uint32_t pairs = search.rows * search.lastProbe;
     const dim3 blocks((pairs + kThreads - 1) / kThreads);
     BITS_CUDA_CHECK(cudaMemsetAsync(
             search.counts,

@@ -6,9 +6,24 @@
 
 #include "kernels/canonical/Power.h"
 #include "kernels/common/Types.h"
+#include "kernels/ivf/IvfEstimateBound.h"
 #include "kernels/ivf/IvfLists.h"
 
 namespace faiss_bits {
+
+// Of a tile, in queries and in vectors.
+constexpr int kIvfTileQueries = 64;
+constexpr int kIvfWideTile = 256;
+// Of an item of estimates: what a block reads once.
+constexpr int kIvfItemQueries = 512;
+constexpr int kIvfEstimateVectors = 256;
+constexpr int kIvfNarrowTile = 64;
+/// Of estimates: lists begin on sixteen bytes.
+constexpr int kIvfColumnStep = 4;
+/// Vectors of a list that are scored together.
+constexpr int kIvfGroup = 32;
+/// Rows of a search, so that one and a place in a group take 32 bits.
+constexpr idx_t kIvfMostRows = idx_t(1) << 27;
 
 /// What the kernels of an IVF search get: some queries ("rows"), the pairs of a
 /// row and one of its lists, and a matrix of distances, or of upper bounds of
@@ -27,11 +42,11 @@ struct IvfParams {
 
     uint32_t* columns = nullptr; // [rows, nearProbes + 1]: where lists begin,
                                  // and end
+    uint32_t columnStep = 1;     // lists begin at multiples of it
     float* distances = nullptr;  // [rows, stride]
     int64_t stride = 0;
 
-    // Pairs by list, of the probes firstProbe to lastProbe - 1.
-    uint32_t firstProbe = 0;
+    // Pairs by list, of the first lastProbe probes.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
     uint32_t* endPairs = nullptr;    // [numLists]: behind the last of a list
@@ -39,22 +54,47 @@ struct IvfParams {
     uint32_t* pairRows = nullptr;    // [pairs]
     uint32_t* pairColumns = nullptr; // [pairs], of near probes
 
-    // Of a search by estimates: a scan takes what may be no farther than the
-    // k-th of the upper bounds of near lists.
+    // Of a search by estimates. The matrix has lower bounds of all lists; or
+    // upper bounds of near lists, and then a scan of all takes what may be no
+    // farther than the k-th of these.
+    bool isLower = false;
+    ivf_estimate::Factors bound;
     bool wholeParts = false;        // rows are read sixteen bytes at a time
     const float* nearest = nullptr; // [rows, k]
     const int32_t* nearestPlaces = nullptr; // [rows, k]; -1: there is none
     int k = 0;
-    uint32_t room = 0;            // for what a scan finds; 0: there is no scan
+    uint32_t room = 0; // for what a scan finds; 0: there is no scan
+    // What is found takes the place of the matrix.
     float* foundKeys = nullptr;   // [rows, room]: lower bounds, then NaN
     uint64_t* found = nullptr;    // [rows, room]: list << 32 | vector
     uint32_t* numFound = nullptr; // [rows]; more than there is room for: lost
 };
 
-/// Canonical distances of what a scan has found, the most promising.
+/// 32 vectors of a list of which some are candidates.
+struct alignas(16) IvfGroup {
+    const void* vectors; // of the list
+    uint32_t list;
+    uint32_t first; // vector of the list
+    uint32_t last;  // end of the list
+    uint32_t begin; // candidate of those in grouped
+    uint32_t count;
+    uint32_t unused;
+};
+
+/// A candidate among those of its group.
+struct IvfCandidate {
+    uint32_t number;      // row * candidates + number of the row
+    uint32_t rowAndPlace; // row << 5 | vector of the group
+
+    static_assert(kIvfGroup == 32);
+};
+
+/// Canonical distances of the most promising of what a scan has found, or of
+/// all.
 struct IvfRescoreParams {
     IvfParams search;
-    const int32_t* chosen = nullptr; // [rows, candidates + 1]; -1: no more
+    /// [rows, candidates + 1]: of what was found, or columns; -1: no more.
+    const int32_t* chosen = nullptr;
     int candidates = 0;
     float* distances = nullptr; // [rows, candidates]; NaN: none
     uint64_t* places = nullptr; // [rows, candidates]: list << 32 | vector
@@ -64,9 +104,10 @@ struct IvfRescoreParams {
     uint32_t* firstGroups = nullptr; // [numLists + 1]
     uint32_t* groupCounts = nullptr; // [mostGroups]
     uint32_t* groupEnds = nullptr;   // [mostGroups]: behind the last
-    uint32_t* numPlaced = nullptr;
-    uint32_t* grouped = nullptr; // [rows * candidates]: row and number in one
-    bool stagesVectors = false;  // through shared memory
+    uint32_t* numPlaced = nullptr;   // candidates, and groups
+    IvfGroup* groups = nullptr;      // [mostGroups], those with candidates
+    IvfCandidate* grouped = nullptr; // [rows * candidates]
+    bool stagesVectors = false;      // through shared memory
 };
 
 /// What results are made of: a selection of k + 1 of each row of a matrix.
@@ -109,20 +150,13 @@ struct IvfAgainParams {
     idx_t* someIds = nullptr;
 };
 
-// Of a tile, in queries and in vectors.
-constexpr int kIvfTileQueries = 64;
-constexpr int kIvfWideTile = 256;
-constexpr int kIvfNarrowTile = 64;
-/// Vectors of a list that are scored together.
-constexpr int kIvfGroup = 32;
-
-/// Columns of every row, NaN behind them; for a search by estimates nothing
-/// found.
+/// Columns of every row, NaN behind them.
 void launchIvfColumns(const IvfParams& params, cudaStream_t stream);
 
-/// After it: pairs by list, and tiles of so many vectors.
+/// After it: pairs by list, and tiles of so many queries and vectors.
 void launchIvfPairs(
         const IvfParams& params,
+        int tileQueries,
         int tileVectors,
         cudaStream_t stream);
 
@@ -134,7 +168,8 @@ void launchIvfTiles(
         int multiprocessors,
         cudaStream_t stream);
 
-/// Likewise upper bounds of keys; or, to append, what else may be near enough.
+/// Likewise bounds of keys, with columnStep 4; or, to append, what else may be
+/// near enough. Tiles are of kIvfItemQueries and kIvfEstimateVectors.
 template <Metric kMetric>
 void launchIvfEstimates(
         const IvfParams& params,

@@ -22,6 +22,17 @@ constexpr idx_t kMostPairs = INT_MAX;
 /// few others pass.
 constexpr idx_t kNearVectors = 4;
 
+// What decides between the ways (H200): seconds to write a bound and to select
+// from it, to multiply, for the distance of a candidate, and for that of a pair
+// in tiles; bytes a second to read lists.
+constexpr double kKeepTime = 2.3e-12;
+constexpr double kKeepManyTime = 10e-12; // where more than kMany are selected
+constexpr int kMany = 512;
+constexpr double kScanTime = 1.5e-12;
+constexpr double kCandidateTime = 300e-12;
+constexpr double kDistanceTime = 20e-12;
+constexpr double kReadSpeed = 2.5e12;
+
 /// Candidates beyond k, whose lower bounds may come before the k-th distance:
 /// some, and a part of k.
 constexpr int kMoreCandidates = 16;
@@ -40,10 +51,12 @@ void setRows(IvfKnnPlan& plan, const IvfKnnProblem& p, idx_t most) {
     plan.selection = planSelection(ivfSelection(p, plan, plan.rowsAtATime));
     plan.lastSelection = isSame ? plan.selection
                                 : planSelection(ivfSelection(p, plan, last));
-    if (plan.byEstimates()) {
+    if (plan.room > 0) {
         plan.limits = planSelection(ivfLimits(p, plan, plan.rowsAtATime));
         plan.lastLimits =
                 isSame ? plan.limits : planSelection(ivfLimits(p, plan, last));
+    }
+    if (plan.byEstimates()) {
         plan.choice = planSelection(ivfChoice(p, plan, plan.rowsAtATime));
         plan.lastChoice =
                 isSame ? plan.choice : planSelection(ivfChoice(p, plan, last));
@@ -84,9 +97,30 @@ void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.stride = std::max<idx_t>(roundUp(p.mostVectors, kRowStep), kRowStep);
 }
 
+int candidatesOf(const IvfKnnProblem& p) {
+    return int(std::min<int64_t>(
+            int64_t(p.k) + kMoreCandidates + p.k / kMoreCandidatesPart,
+            INT_MAX - 1));
+}
+
+/// Of a matrix of bounds of so many lists.
+idx_t estimatesStride(const IvfKnnProblem& p, idx_t lists) {
+    const idx_t vectors = std::min(lists * ivfLongestList(p), p.mostVectors);
+    return roundUp(vectors + lists * (kIvfColumnStep - 1), kRowStep);
+}
+
+/// Lower bounds of all lists; false if there is little to leave out.
+bool estimateAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    plan.nearProbes = p.nprobe;
+    plan.stride = estimatesStride(p, p.nprobe);
+    plan.candidates = candidatesOf(p);
+    return 2.0 * plan.candidates < double(p.mostVectors) &&
+            plan.stride < INT_MAX;
+}
+
 /// Near lists and room that take the least memory; false if that is not much
 /// less than all distances would.
-bool keepNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
+bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double k = double(p.k);
     const double vectors = double(p.mostVectors) / p.nprobe; // of a list
     const double longest = double(ivfLongestList(p));
@@ -96,29 +130,58 @@ bool keepNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
         return k * (p.nprobe / near) * (2 + 6 / std::sqrt(k)) + 64;
     };
     const double least = std::max(1.0, kNearVectors * k / vectors);
+    // Both take the same memory, one after the other.
     const double near = std::max(
             least,
             std::sqrt(
                     3 * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
                     std::max(vectors, 1.0)));
-    const double bytes = 4 * near * longest + 12 * roomOf(near);
+    const double bytes = std::max(4 * near * longest, 12 * roomOf(near));
     if (near > 0.5 * p.nprobe || bytes > 0.5 * 4 * double(p.mostVectors)) {
         return false;
     }
     plan.nearProbes = int(std::ceil(near));
-    plan.stride = roundUp(
-            std::min(plan.nearProbes * ivfLongestList(p), p.mostVectors),
-            kRowStep);
+    plan.stride = estimatesStride(p, plan.nearProbes);
     plan.room = roundUp(idx_t(roomOf(plan.nearProbes)), kRowStep);
-    plan.candidates = int(std::min<idx_t>(
-            p.k + kMoreCandidates + p.k / kMoreCandidatesPart, plan.room));
+    plan.candidates = int(std::min<idx_t>(candidatesOf(p), plan.room));
     return true;
+}
+
+/// To read the lists once for each part of the queries.
+double readTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double parts =
+            std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
+    return parts * double(p.lists.numVectors) * p.lists.d * sizeof(float) /
+            kReadSpeed;
+}
+
+// Seconds, roughly: what tells the ways apart.
+
+double distancesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    // A tile takes as long however few queries it has.
+    const double queries = double(p.numQueries);
+    const double ofList = queries * p.nprobe / double(p.lists.numLists);
+    const double inTiles =
+            std::ceil(ofList / kIvfTileQueries) * kIvfTileQueries / ofList;
+    return readTime(plan, p) +
+            queries * double(p.mostVectors) * inTiles * kDistanceTime;
+}
+
+double estimatesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double queries = double(p.numQueries);
+    const double pairs = queries * double(p.mostVectors);
+    const double kept = queries * double(plan.stride);
+    const bool isNear = plan.room > 0;
+    return (isNear ? 3 : 2) * readTime(plan, p) +
+            kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
+            (isNear ? pairs + kept : pairs) * kScanTime +
+            queries * plan.candidates * kCandidateTime;
 }
 
 /// As many queries at a time as fit, or one.
 void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
     idx_t most = std::min(
-            p.numQueries,
+            std::min(p.numQueries, kIvfMostRows),
             std::min(
                     std::max<idx_t>(kMostPairs / p.nprobe, 1),
                     std::max<idx_t>(kMostElements / plan.stride, 1)));
@@ -161,79 +224,6 @@ void checkIvf(const IvfKnnProblem& p) {
             "mostVectors = %lld is outside 0..%lld",
             (long long)p.mostVectors,
             (long long)(INT_MAX - kRowStep - 1));
-}
-
-IvfScratch::IvfScratch(
-        const IvfKnnProblem& p,
-        const IvfKnnPlan& plan,
-        WorkspaceSlices& slices) {
-    const size_t rows = size_t(plan.rowsAtATime);
-    params.nearProbes = uint32_t(plan.nearProbes);
-    params.stride = plan.stride;
-    params.room = uint32_t(plan.room);
-    params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
-    params.distances = slices.take<float>(rows * size_t(plan.stride));
-    if (plan.listMajor) {
-        const size_t numLists = size_t(p.lists.numLists);
-        const size_t pairs = rows * size_t(p.nprobe);
-        params.counts = slices.take<uint32_t>(numLists);
-        params.endPairs = slices.take<uint32_t>(numLists);
-        params.firstTiles = slices.take<uint32_t>(numLists + 1);
-        params.pairRows = slices.take<uint32_t>(pairs);
-        params.pairColumns = slices.take<uint32_t>(pairs);
-    }
-    if (plan.byEstimates()) {
-        const size_t room = rows * size_t(plan.room);
-        const size_t candidates = rows * size_t(plan.candidates);
-        params.foundKeys = slices.take<float>(room);
-        params.found = slices.take<uint64_t>(room);
-        params.numFound = slices.take<uint32_t>(rows);
-        lowerBounds = slices.take<float>(candidates + rows);
-        chosen = slices.take<int32_t>(candidates + rows);
-        rescored.candidates = plan.candidates;
-        rescored.distances = slices.take<float>(candidates);
-        rescored.places = slices.take<uint64_t>(candidates);
-        rescored.mostGroups =
-                uint32_t(p.lists.numVectors / kIvfGroup + p.lists.numLists);
-        rescored.firstGroups =
-                slices.take<uint32_t>(size_t(p.lists.numLists) + 1);
-        rescored.groupCounts = slices.take<uint32_t>(rescored.mostGroups);
-        rescored.groupEnds = slices.take<uint32_t>(rescored.mostGroups);
-        rescored.numPlaced = slices.take<uint32_t>(1);
-        rescored.grouped = slices.take<uint32_t>(candidates);
-    }
-    keys = slices.take<float>(rows * (size_t(p.k) + 1));
-    places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
-    for (const SelectPlan* used :
-         {&plan.selection,
-          &plan.lastSelection,
-          &plan.limits,
-          &plan.lastLimits,
-          &plan.choice,
-          &plan.lastChoice}) {
-        select.bytes = std::max(select.bytes, used->workspaceBytes());
-    }
-    select.data = slices.take<uint8_t>(select.bytes);
-}
-
-IvfAgainScratch::IvfAgainScratch(
-        const IvfKnnProblem& p,
-        const IvfKnnPlan& plan,
-        WorkspaceSlices& slices) {
-    if (plan.byEstimates()) {
-        rows = slices.take<uint32_t>(size_t(p.numQueries));
-        count = slices.take<uint32_t>(1);
-    }
-}
-
-IvfSomeRows::IvfSomeRows(
-        const IvfKnnProblem& p,
-        idx_t count,
-        WorkspaceSlices& slices) {
-    params.someQueries = slices.take<float>(size_t(count) * p.lists.d);
-    params.someProbes = slices.take<idx_t>(size_t(count) * p.nprobe);
-    params.someDistances = slices.take<float>(size_t(count) * p.k);
-    params.someIds = slices.take<idx_t>(size_t(count) * p.k);
 }
 
 idx_t ivfLongestList(const IvfKnnProblem& p) {
@@ -279,7 +269,7 @@ SelectProblem ivfChoice(
         const IvfKnnPlan& plan,
         idx_t rows) {
     SelectProblem select = ivfLimits(p, plan, rows);
-    select.cols = plan.room;
+    select.cols = plan.room > 0 ? plan.room : plan.stride;
     select.k = plan.candidates + 1; // one more is the next bound
     return select;
 }
@@ -293,16 +283,26 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     }
     all.listMajor = p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists &&
             p.device.singleToDouble <= 2;
-    if (p.mayWait && p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists) {
-        IvfKnnPlan near = all;
-        near.listMajor = true;
-        if (keepNear(near, p)) {
-            fit(near, p, maxBytes);
-            return near;
+    fit(all, p, maxBytes);
+    if (!p.mayWait || p.numQueries * p.nprobe < kTilePairs * p.lists.numLists) {
+        return all;
+    }
+    IvfKnnPlan best = all;
+    double least = all.listMajor ? distancesTime(all, p) : INFINITY;
+    for (bool (*estimate)(IvfKnnPlan&, const IvfKnnProblem&) :
+         {estimateAll, estimateNear}) {
+        IvfKnnPlan plan;
+        plan.listMajor = true;
+        if (estimate(plan, p)) {
+            fit(plan, p, maxBytes);
+            const double time = estimatesTime(plan, p);
+            if (time < least) {
+                least = time;
+                best = plan;
+            }
         }
     }
-    fit(all, p, maxBytes);
-    return all;
+    return best;
 }
 
 std::string IvfKnnPlan::toString() const {
@@ -314,12 +314,13 @@ std::string IvfKnnPlan::toString() const {
             (long long)rowsAtATime,
             bytes);
     if (byEstimates()) {
-        text += formatMessage(
-                "estimates, limits from %d lists, room for %lld, %d "
-                "candidates; ",
-                nearProbes,
-                (long long)room,
-                candidates);
+        text += room > 0
+                ? formatMessage(
+                          "estimates, limits from %d lists, room for %lld, ",
+                          nearProbes,
+                          (long long)room)
+                : std::string("estimates, ");
+        text += formatMessage("%d candidates; ", candidates);
     }
     return text + selection.toString();
 }

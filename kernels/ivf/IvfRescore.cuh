@@ -13,7 +13,7 @@
 
 namespace faiss_bits {
 
-constexpr int kIvfRescoreThreads = 256;
+constexpr int kIvfRescoreThreads = 128;
 
 template <Metric kMetric>
 struct IvfRescore {
@@ -26,43 +26,34 @@ struct IvfRescore {
     float* vectors; // [d, kPitch]; nullptr: there is no room for them
 
     __device__ __forceinline__ void run() {
-        const IvfLists& lists = params.search.lists;
-        const uint32_t numGroups = params.firstGroups[lists.numLists];
-        for (uint32_t group = blockIdx.x; group < numGroups;
-             group += gridDim.x) {
-            const uint32_t count = params.groupCounts[group];
-            if (count == 0) {
-                continue;
-            }
-            const uint32_t list = listOf(group);
-            const uint32_t first =
-                    (group - params.firstGroups[list]) * kListGroup;
+        const uint32_t numGroups = params.numPlaced[1];
+        if (blockIdx.x >= numGroups) {
+            return;
+        }
+        IvfGroup next = params.groups[blockIdx.x];
+        for (uint32_t i = blockIdx.x; i < numGroups; i += gridDim.x) {
+            const IvfGroup group = next;
+            next = params.groups[min(i + gridDim.x, numGroups - 1)];
             TilePlace place = {};
-            place.list = lists.vectors[list];
-            place.listNumber = list;
-            place.last = listLength(lists, list);
-            place.first = first;
+            place.list = group.vectors;
+            place.listNumber = group.list;
+            place.last = group.last;
+            place.first = group.first;
+            // Known before it is needed.
+            const IvfCandidate first =
+                    params.grouped
+                            [group.begin +
+                             min(threadIdx.x / kPairLanes, group.count - 1)];
             if (vectors) {
                 __syncthreads(); // those of the group before are read
                 stage(place);
                 __syncthreads();
             }
-            score(place, params.groupEnds[group] - count, count);
+            score(place, group.begin, group.count, first);
         }
     }
 
    private:
-    /// The last list whose first group is no later.
-    __device__ __forceinline__ uint32_t listOf(uint32_t group) const {
-        uint32_t low = 0;
-        uint32_t high = uint32_t(params.search.lists.numLists);
-        while (high - low > 1) {
-            const uint32_t middle = (low + high) / 2;
-            (params.firstGroups[middle] <= group ? low : high) = middle;
-        }
-        return low;
-    }
-
     __device__ __forceinline__ void stage(const TilePlace& place) const {
         const int d = params.search.d;
         const int numVectors =
@@ -74,11 +65,17 @@ struct IvfRescore {
                 vectors[i % d * kPitch + i / d] = from[i];
             }
         } else {
-            const float* from = list + place.first * d;
-            for (int i = threadIdx.x; i < kListGroup * d; i += kThreads) {
-                if (i % kListGroup < numVectors) {
-                    vectors[i / kListGroup * kPitch + i % kListGroup] = from[i];
-                }
+            constexpr int kFours = kListGroup / 4;
+            const auto* from =
+                    reinterpret_cast<const float4*>(list + place.first * d);
+#pragma unroll 8
+            for (int i = threadIdx.x; i < kFours * d; i += kThreads) {
+                const float4 x = from[i];
+                float* to = vectors + i / kFours * kPitch + i % kFours * 4;
+                to[0] = x.x;
+                to[1] = x.y;
+                to[2] = x.z;
+                to[3] = x.w;
             }
         }
     }
@@ -86,18 +83,21 @@ struct IvfRescore {
     __device__ __forceinline__ void score(
             const TilePlace& place,
             uint32_t begin,
-            uint32_t count) const {
+            uint32_t count,
+            IvfCandidate candidate) const {
         const IvfParams& search = params.search;
         constexpr uint32_t kAtATime = kThreads / kPairLanes;
         for (uint32_t first = 0; first < count; first += kAtATime) {
             const uint32_t i = first + threadIdx.x / kPairLanes;
             const bool isThere = i < count;
-            const uint32_t candidate =
-                    params.grouped[begin + min(i, count - 1)];
-            const int v = int(
-                    uint32_t(params.places[candidate]) - uint32_t(place.first));
+            const IvfCandidate now = candidate;
+            if (first + kAtATime < count) {
+                candidate =
+                        params.grouped[begin + min(i + kAtATime, count - 1)];
+            }
+            const int v = int(now.rowAndPlace % kListGroup);
             const float* query = search.queries +
-                    int64_t(candidate / params.candidates) * search.d;
+                    int64_t(now.rowAndPlace / kListGroup) * search.d;
             const int d = isThere ? search.d : 0;
             double distance = 0;
             if (vectors) {
@@ -115,7 +115,7 @@ struct IvfRescore {
             }
             if (isThere && threadIdx.x % kPairLanes == 0) {
                 // -0 counts as +0.
-                params.distances[candidate] =
+                params.distances[now.number] =
                         canonical::toFloat32(distance) + 0.0f;
             }
         }
@@ -143,7 +143,7 @@ void launchIvfRescore(
             sizeof(float) * IvfRescore<kMetric>::kPitch * params.search.d;
     params.stagesVectors = wanted <= sharedBytes;
     const size_t bytes = params.stagesVectors ? wanted : 0;
-    constexpr int64_t kMostBlocks = 8; // of a multiprocessor
+    constexpr int64_t kMostBlocks = 16; // of a multiprocessor
     const int64_t blocks = std::max<int64_t>(
             1,
             std::min<int64_t>(

@@ -42,16 +42,8 @@ struct RowResult {
             const uint64_t place = params.rescored.places[at];
             return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
         }
-        // The last probe that begins no later; empty ones before it begin
-        // there too.
-        uint32_t low = 0;
-        uint32_t high = search.nearProbes;
-        while (high - low > 1) {
-            const uint32_t middle = (low + high) / 2;
-            (columns[middle] <= column ? low : high) = middle;
-        }
-        const uint32_t list = probedList(search, row, low);
-        return listId(search.lists, list, column - columns[low]);
+        const uint64_t place = placeOfColumn(search, row, column);
+        return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
     }
 
     /// The matrix that the selection was made of.
@@ -71,7 +63,7 @@ struct RowResult {
         const IvfParams& search = params.search;
         const int64_t next =
                 int64_t(row + 1) * (params.rescored.candidates + 1) - 1;
-        if (search.numFound[row] > search.room) {
+        if (!search.isLower && search.numFound[row] > search.room) {
             return true;
         }
         if (params.rescored.chosen[next] < 0) {

@@ -39,6 +39,23 @@ listId(const IvfLists& lists, uint32_t list, uint32_t vector) {
     }
 }
 
+/// A column of the matrix as list << 32 | place in the list.
+__device__ __forceinline__ uint64_t
+placeOfColumn(const IvfParams& params, uint32_t row, uint32_t column) {
+    const uint32_t* columns =
+            params.columns + int64_t(row) * (params.nearProbes + 1);
+    // The last probe that begins no later; empty ones before it begin there
+    // too.
+    uint32_t low = 0;
+    uint32_t high = params.nearProbes;
+    while (high - low > 1) {
+        const uint32_t middle = (low + high) / 2;
+        (columns[middle] <= column ? low : high) = middle;
+    }
+    return uint64_t(probedList(params, row, low)) << 32 |
+            (column - columns[low]);
+}
+
 /// Where component c of vector v of a list is.
 template <ListLayout kLayout>
 __device__ __forceinline__ int64_t listPlace(int64_t v, int c, int d) {
@@ -91,7 +108,52 @@ struct FloatList {
     vector(const TilePlace& place, int64_t i) const {
         return {static_cast<const float*>(place.list), place.first + i, d};
     }
+
+    __device__ __forceinline__ static FloatList of(const IvfParams& params) {
+        return {params.d};
+    }
+
+    /// Vectors i to i + 3 of a group of 32 that begins at place.first, i a
+    /// multiple of 4: component c + offset of all, side by side.
+    struct Fours {
+        const float* from;
+
+        __device__ __forceinline__ float4 operator()(int offset) const {
+            return __ldg(reinterpret_cast<const float4*>(
+                    from + offset * kListGroup));
+        }
+    };
+
+    __device__ __forceinline__ Fours
+    fours(const TilePlace& place, int i, int c) const
+            requires(kLayout == ListLayout::Interleaved) {
+        return {static_cast<const float*>(place.list) +
+                listPlace<kLayout>(place.first + i, c, d)};
+    }
 };
+
+/// Vectors i to i + 3 from place.first on, of which numVectors are there:
+/// component c + offset; zeros, or what pads a group, for others.
+template <class Vectors>
+__device__ __forceinline__ auto foursOf(
+        const Vectors& vectors,
+        const TilePlace& place,
+        int i,
+        int numVectors,
+        int c) {
+    if constexpr (requires { vectors.fours(place, i, c); }) {
+        return vectors.fours(place, i, c);
+    } else {
+        return [=](int offset) -> float4 {
+            const auto at = [&](int j) {
+                return i + j < numVectors
+                        ? vectors.vector(place, i + j)(c + offset)
+                        : 0.0f;
+            };
+            return {at(0), at(1), at(2), at(3)};
+        };
+    }
+}
 
 /// The vectors of IvfParams.
 struct VectorsOfLists {
