@@ -25,8 +25,11 @@ constexpr double kOperationsPerBlock = 2e10;
 constexpr idx_t kBytesPerThread = 16 << 20;
 constexpr idx_t kMostRows = 1024;
 
-/// With fewer queries a thread, all go through the lists of the same ones.
+/// All threads go through the lists of the same queries where these are fewer a
+/// thread, or their candidates in all parts no more than that: a list is packed
+/// once, and met by more queries.
 constexpr idx_t kRowsPerThread = 32;
+constexpr idx_t kSharedBytes = 8 << 20;
 
 /// Rows that a thread finishes at a time where all share a block.
 constexpr idx_t kRowsPerJob = 8;
@@ -34,6 +37,51 @@ constexpr idx_t kRowsPerJob = 8;
 idx_t partsOf(idx_t count, idx_t most) {
     return (count + most - 1) / most;
 }
+
+/// Some items for the threads: each begins with lists of its own, the same in
+/// every search, which its cache may hold still, and helps the others then.
+class ItemShares {
+   public:
+    ItemShares(
+            const std::vector<IvfItem>& items,
+            idx_t begin,
+            idx_t end,
+            idx_t numLists,
+            int threads)
+            : ends_(threads), next_(threads) {
+        idx_t from = begin;
+        for (int i = 0; i < threads; ++i) {
+            next_[i] = from;
+            const idx_t mostList = idx_t(
+                    double(numLists) * (i + 1) / threads); // of the next
+            while (from < end &&
+                   (i + 1 == threads || items[from].list < mostList)) {
+                ++from;
+            }
+            ends_[i] = from;
+        }
+    }
+
+    /// The next item of a thread; -1: none is left.
+    idx_t next(int thread) {
+        const int threads = int(ends_.size());
+        for (int i = 0; i < threads; ++i) {
+            const int share = (thread + i) % threads;
+            if (next_[share].load(std::memory_order_relaxed) < ends_[share]) {
+                const idx_t item =
+                        next_[share].fetch_add(1, std::memory_order_relaxed);
+                if (item < ends_[share]) {
+                    return item;
+                }
+            }
+        }
+        return -1;
+    }
+
+   private:
+    std::vector<idx_t> ends_;
+    std::vector<std::atomic<idx_t>> next_;
+};
 
 } // namespace
 
@@ -114,6 +162,7 @@ void IvfSearch::sweep(KernelMetric metric) {
             : mostRows;
     const bool byQueries = problem_.choice.sharing == IvfSharing::Auto
             ? rows >= kRowsPerThread * threads_ &&
+                    rows * threads_ * bytes > kSharedBytes &&
                     std::min(mostRows, uninterrupted) >= kRowsPerThread
             : problem_.choice.sharing == IvfSharing::Queries;
     if (byQueries) {
@@ -223,14 +272,17 @@ void IvfSearch::sweepByLists(
                 : idx_t(items.size());
         for (idx_t begin = 0; begin < idx_t(items.size());
              begin += perRegion) {
-            parallelFor(
-                    team_,
-                    threads_,
-                    std::min(perRegion, idx_t(items.size()) - begin),
-                    [&](idx_t i, int thread) {
-                        selection.scan(
-                                items[begin + i], thread, scanners[thread]);
-                    });
+            ItemShares shares(
+                    items,
+                    begin,
+                    std::min(begin + perRegion, idx_t(items.size())),
+                    problem_.numLists,
+                    threads_);
+            parallelFor(team_, threads_, threads_, [&](idx_t, int thread) {
+                for (idx_t i; (i = shares.next(thread)) >= 0;) {
+                    selection.scan(items[i], thread, scanners[thread]);
+                }
+            });
             setup.search.callInterrupt();
         }
         parallelFor(
