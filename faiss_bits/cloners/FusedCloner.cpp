@@ -23,14 +23,21 @@ faiss::Index* FusedCloner::clone_Index(const faiss::Index* index) {
         return new IndexFusedIVFFlat(*ivf);
     }
     // Not every FAISS can clone it.
-    if (index && typeid(*index) == typeid(faiss::IndexRefineFlat)) {
-        return cloneRefine(static_cast<const faiss::IndexRefineFlat&>(*index));
+    if (const auto* refine = dynamic_cast<const faiss::IndexRefine*>(index)) {
+        if (typeid(*refine) == typeid(faiss::IndexRefineFlat)) {
+            return cloneRefine(
+                    *refine, std::make_unique<faiss::IndexRefineFlat>());
+        }
+        if (typeid(*refine) == typeid(faiss::IndexRefine)) {
+            return cloneRefine(*refine, std::make_unique<faiss::IndexRefine>());
+        }
     }
     return Cloner::clone_Index(index);
 }
 
-faiss::Index* FusedCloner::cloneRefine(const faiss::IndexRefineFlat& index) {
-    auto clone = std::make_unique<faiss::IndexRefineFlat>();
+faiss::Index* FusedCloner::cloneRefine(
+        const faiss::IndexRefine& index,
+        std::unique_ptr<faiss::IndexRefine> clone) {
     clone->d = index.d;
     clone->ntotal = index.ntotal;
     clone->verbose = index.verbose;

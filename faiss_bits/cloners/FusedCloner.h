@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
+
 #include <faiss/clone_index.h>
 
 namespace faiss {
-struct IndexRefineFlat;
+struct IndexRefine;
 }
 
 namespace faiss_bits {
@@ -13,7 +15,7 @@ namespace faiss_bits {
 /// An IndexFlat, IndexFlatL2 or IndexFlatIP of a metric that we have becomes an
 /// IndexFusedFlat, and an IndexFusedFlat stays one; also where it is the
 /// quantizer of an IndexIVF, or inside an IndexIDMap, IndexPreTransform,
-/// IndexRefineFlat or whatever else FAISS clones by its parts. An IndexIVFFlat
+/// IndexRefine or whatever else FAISS clones by its parts. An IndexIVFFlat
 /// of L2 or inner product becomes an IndexFusedIVFFlat in the same places.
 /// Others are cloned as FAISS does.
 struct FusedCloner : faiss::Cloner {
@@ -21,7 +23,10 @@ struct FusedCloner : faiss::Cloner {
     faiss::Index* clone_Index(const faiss::Index* index) override;
 
    private:
-    faiss::Index* cloneRefine(const faiss::IndexRefineFlat& index);
+    /// `clone` is empty, of the same class.
+    faiss::Index* cloneRefine(
+            const faiss::IndexRefine& index,
+            std::unique_ptr<faiss::IndexRefine> clone);
 };
 
 /// A copy of an index that searches with our indexes wherever FAISS's were in

@@ -24,8 +24,8 @@
 #define FAISS_BITS_FAISS_HAS_LOGICAL_SELECTORS \
     (FAISS_BITS_FAISS_VERSION >= 10704)
 
-/// Since 1.7.4, GpuIndexIVF is an IndexIVFInterface, whose search_preassigned is
-/// virtual and has IndexIVFStats.
+/// Since 1.7.4, GpuIndexIVF is an IndexIVFInterface, whose search_preassigned
+/// is virtual and has IndexIVFStats.
 #define FAISS_BITS_FAISS_HAS_IVF_INTERFACE (FAISS_BITS_FAISS_VERSION >= 10704)
 
 namespace faiss_bits {

@@ -18,8 +18,7 @@ namespace {
 
 faiss::MetricType checkedMetric(faiss::MetricType metric) {
     FAISS_THROW_IF_NOT_FMT(
-            metric == faiss::METRIC_L2 ||
-                    metric == faiss::METRIC_INNER_PRODUCT,
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
             "metric = %d is not supported: METRIC_INNER_PRODUCT (%d) and "
             "METRIC_L2 (%d) are",
             int(metric),

@@ -35,7 +35,8 @@ struct FusedIvfSearch;
 /// Filters  SearchParameters.sel, any IDSelector, as an index of the selected
 ///          vectors alone in the same lists: one is_member call for each vector
 ///          in the lists that are probed, on the calling thread
-/// Limits   k >= 1 and nprobe >= 1, of which no more than nlist count; the lists
+/// Limits   k >= 1 and nprobe >= 1, of which no more than nlist count; the
+/// lists
 ///          that some thousand queries probe have fewer than 2^31 vectors
 ///          together
 /// Threads  as many as OpenMP would use (omp_set_num_threads). Calls that do

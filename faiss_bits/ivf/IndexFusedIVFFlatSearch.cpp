@@ -188,8 +188,8 @@ FusedIvfSearch IndexFusedIVFFlat::searchOf_(
     FAISS_THROW_IF_NOT_FMT(
             probes >= 1, "nprobe = %zu, at least 1 is needed", probes);
     search.nprobe = idx_t(std::min(probes, size_t(nlist)));
-    search.mostCodes = idx_t(std::min(
-            codes, size_t(std::numeric_limits<idx_t>::max())));
+    search.mostCodes =
+            idx_t(std::min(codes, size_t(std::numeric_limits<idx_t>::max())));
     return search;
 }
 
@@ -277,8 +277,7 @@ void IndexFusedIVFFlat::search_preassigned(
                 (long long)assign[i],
                 size_t(nlist));
     }
-    searchLists_(
-            search, n, x, assign, distances, labels, store_pairs, stats);
+    searchLists_(search, n, x, assign, distances, labels, store_pairs, stats);
 }
 
 void IndexFusedIVFFlat::searchLists_(

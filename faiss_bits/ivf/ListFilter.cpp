@@ -12,9 +12,9 @@ namespace {
 /// is_member of any selector; an array's is a search from its begin to its end.
 class Members {
    public:
-    explicit Members(const faiss::IDSelector& selector)
-            : selector_(&selector) {
-        while (auto* no = dynamic_cast<const faiss::IDSelectorNot*>(selector_)) {
+    explicit Members(const faiss::IDSelector& selector) : selector_(&selector) {
+        while (auto* no =
+                       dynamic_cast<const faiss::IDSelectorNot*>(selector_)) {
             requireNotNull(no->sel, "sel of an IDSelectorNot");
             selector_ = no->sel;
             isNot_ = !isNot_;

@@ -320,8 +320,7 @@ void rescore(const RescoreJob<T>& job) {
         group.queryAhead = from.query.components;
         if (from.rows) {
             for (int r = 0; r < kSideBySide; ++r) {
-                group.ahead[r] =
-                        from.rows[std::min(first + r, from.count - 1)];
+                group.ahead[r] = from.rows[std::min(first + r, from.count - 1)];
             }
             return;
         }

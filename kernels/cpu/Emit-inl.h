@@ -204,7 +204,7 @@ void emitToBuffer(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
                 queryTerm,
                 sink.clampAtZero);
         auto mask = sink.state[place] == RowState::Below ? hn::Lt(key, limit)
-                                                       : hn::Eq(key, key);
+                                                         : hn::Eq(key, key);
         if (left < kLanes) {
             mask = hn::And(mask, hn::FirstN(d, size_t(left)));
         }

@@ -79,9 +79,9 @@ inline std::ostream& operator<<(std::ostream& out, const IvfCpuCase& c) {
     return out << (c.metric == Metric::L2 ? "L2" : "IP") << " n=" << c.n
                << " d=" << c.d << " lists=" << c.numLists << " q=" << c.q
                << " nprobe=" << c.nprobe << " k=" << c.k
-               << " mostVectors=" << c.mostVectors
-               << " filtered=" << c.filtered << " kept=" << c.kept
-               << " givePlaces=" << c.givePlaces << " seed=" << c.seed;
+               << " mostVectors=" << c.mostVectors << " filtered=" << c.filtered
+               << " kept=" << c.kept << " givePlaces=" << c.givePlaces
+               << " seed=" << c.seed;
 }
 
 /// Vectors at random in lists of uneven length, some empty; ids are numbers
@@ -194,9 +194,7 @@ class IvfCpuData {
     }
 
     /// Runs a problem of ours and compares every place with the oracle.
-    void expectExact(
-            cpu::IvfKnnProblem p,
-            SearchStats* stats = nullptr) const {
+    void expectExact(cpu::IvfKnnProblem p, SearchStats* stats = nullptr) const {
         std::vector<float> distances(c.q * c.k, -7.f);
         std::vector<idx_t> ids(c.q * c.k, -7);
         p.outDistances = distances.data();
@@ -211,10 +209,9 @@ class IvfCpuData {
                     ids.data() + query * c.k,
                     c.k))
                     << "query " << query << " of " << c << " way "
-                    << int(p.choice.way) << " sharing "
-                    << int(p.choice.sharing) << " rows " << p.choice.queryBlock
-                    << " target " << p.choice.target << " threads "
-                    << p.threads;
+                    << int(p.choice.way) << " sharing " << int(p.choice.sharing)
+                    << " rows " << p.choice.queryBlock << " target "
+                    << p.choice.target << " threads " << p.threads;
         }
         EXPECT_EQ(0, lists.numOpen.load());
     }
@@ -238,7 +235,9 @@ inline std::vector<float> uniformRows(idx_t n, int d, uint32_t seed) {
 
 inline IvfCpuData uniformData(const IvfCpuCase& c) {
     return IvfCpuData(
-            c, uniformRows(c.n, c.d, c.seed), uniformRows(c.q, c.d, c.seed + 9));
+            c,
+            uniformRows(c.n, c.d, c.seed),
+            uniformRows(c.q, c.d, c.seed + 9));
 }
 
 } // namespace faiss_bits::test

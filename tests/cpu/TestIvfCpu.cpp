@@ -218,9 +218,7 @@ TEST(TestIvfCpu, StatsSayWhichWayQueriesWent) {
         EXPECT_GE(stats.rescored, c.k * stats.certified / 2);
     }
     const IvfCpuData same(
-            c,
-            std::vector<float>(c.n * c.d, 2.f),
-            uniformRows(c.q, c.d, 1));
+            c, std::vector<float>(c.n * c.d, 2.f), uniformRows(c.q, c.d, 1));
     SearchStats stats;
     same.expectExact(same.problem(), &stats);
     EXPECT_GT(stats.repeated, c.q / 2);

@@ -100,11 +100,10 @@ void IvfBlock::addItems(
         idx_t numPairs) {
     const idx_t pieces = (columns + mostColumns - 1) / mostColumns;
     for (idx_t i = 0; i < pieces; ++i) {
-        const idx_t begin = columns / pieces * i +
-                std::min(i, columns % pieces);
+        const idx_t begin =
+                columns / pieces * i + std::min(i, columns % pieces);
         const idx_t count = columns / pieces + (i < columns % pieces);
-        items_.push_back(
-                {list, begin, count, numSlots_, firstPair, numPairs});
+        items_.push_back({list, begin, count, numSlots_, firstPair, numPairs});
         numSlots_ += count;
     }
 }
@@ -113,9 +112,7 @@ void IvfBlock::sortPairs(const IvfSetup& setup) {
     const idx_t numLists = setup.problem.numLists;
     if (idx_t(pairs_.size()) < numLists / 8) {
         std::sort(
-                pairs_.begin(),
-                pairs_.end(),
-                [](const Pair& a, const Pair& b) {
+                pairs_.begin(), pairs_.end(), [](const Pair& a, const Pair& b) {
                     return a.list != b.list ? a.list < b.list : a.row < b.row;
                 });
         return;

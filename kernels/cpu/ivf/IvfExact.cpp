@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-
 namespace faiss_bits::cpu {
 
 namespace {
@@ -49,8 +48,7 @@ void IvfExactSearch::run(idx_t row) {
         const bool isThere = i < idx_t(entries_.size());
         const float key = isThere ? entries_[i].key : kMax;
         problem.outDistances[at] = similarity ? 0.f - key : key;
-        problem.outIds[at] = 
-                isThere ? ivfLabelOf(problem, entries_[i].at) : -1;
+        problem.outIds[at] = isThere ? ivfLabelOf(problem, entries_[i].at) : -1;
     }
 }
 

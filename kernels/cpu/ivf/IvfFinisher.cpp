@@ -153,7 +153,11 @@ void IvfFinisher::rescore(
         }
         if (each->count > 0) {
             lists_.push_back(
-                    {each->query, nullptr, each->count, each->keys, each->rows});
+                    {each->query,
+                     nullptr,
+                     each->count,
+                     each->keys,
+                     each->rows});
         }
         rescored_ += each->count;
     }
@@ -263,8 +267,8 @@ Outcome IvfFinisher::prove(const IvfBlock& block, Attempt& attempt) {
         job.outKeys = extraKeys_.get();
         job.outIds = attempt.slots + attempt.count;
         const idx_t from = attempt.count;
-        attempt.count += setup_.search.common.keepBetween(
-                job, attempt.pivot, within);
+        attempt.count +=
+                setup_.search.common.keepBetween(job, attempt.pivot, within);
         rescoreFrom(block, attempt, from);
     } else if (attempt.count < all.count) {
         const idx_t chosen = attempt.count;

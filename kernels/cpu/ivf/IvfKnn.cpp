@@ -22,8 +22,7 @@ IvfSize checkIvf(const IvfKnnProblem& p) {
             "product",
             int(p.metric));
     BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
-    BITS_THROW_IF_NOT_FMT(
-            p.k >= 1, "k = %lld is below 1", (long long)p.k);
+    BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %lld is below 1", (long long)p.k);
     BITS_THROW_IF_NOT_FMT(
             p.numQueries >= 0,
             "numQueries = %lld is negative",

@@ -26,9 +26,9 @@ inline idx_t ivfLabelOf(const IvfKnnProblem& problem, IvfPlace at) {
                               : problem.lists->id(at.list, at.place);
 }
 
-/// Row `query` of the results, of entries that are sorted by key; placeOf(entry)
-/// says which vector it is. Equal keys are put in the order of their ids; NaN,
-/// which comes last, is no result.
+/// Row `query` of the results, of entries that are sorted by key;
+/// placeOf(entry) says which vector it is. Equal keys are put in the order of
+/// their ids; NaN, which comes last, is no result.
 template <class PlaceOf>
 void writeIvfRow(
         const IvfKnnProblem& problem,

@@ -172,12 +172,11 @@ void IvfScanner::scanTiles(
     const idx_t rowBytes = depth * idx_t(sizeof(float));
     const idx_t piece = std::min(
             roundUp(item.count, tileVectors),
-            std::max<idx_t>(tileVectors,
-                            kPieceBytes / rowBytes / tileVectors *
-                                    tileVectors));
-    const idx_t group =
-            std::max<idx_t>(tileRows,
-                            kGroupBytes / rowBytes / tileRows * tileRows);
+            std::max<idx_t>(
+                    tileVectors,
+                    kPieceBytes / rowBytes / tileVectors * tileVectors));
+    const idx_t group = std::max<idx_t>(
+            tileRows, kGroupBytes / rowBytes / tileRows * tileRows);
     const idx_t depthBlocks = (depth + kMostDepth - 1) / kMostDepth;
     TileJob<float> job;
     job.depth = search.depth;

@@ -52,8 +52,8 @@ class ItemShares {
         idx_t from = begin;
         for (int i = 0; i < threads; ++i) {
             next_[i] = from;
-            const idx_t mostList = idx_t(
-                    double(numLists) * (i + 1) / threads); // of the next
+            const idx_t mostList =
+                    idx_t(double(numLists) * (i + 1) / threads); // of the next
             while (from < end &&
                    (i + 1 == threads || items[from].list < mostList)) {
                 ++from;
@@ -89,8 +89,7 @@ IvfSearch::IvfSearch(const IvfKnnProblem& problem, IvfSize size, int64_t target)
         : problem_(problem),
           size_(size),
           target_(target),
-          metric_(
-                  problem.metric == Metric::L2 ? KernelMetric::L2
+          metric_(problem.metric == Metric::L2 ? KernelMetric::L2
                                                : KernelMetric::Product),
           team_(problem.threads ? problem.threads : omp_get_max_threads()),
           threads_(std::max(
@@ -174,8 +173,7 @@ void IvfSearch::sweep(KernelMetric metric) {
         const idx_t most = problem_.choice.queryBlock
                 ? mostRows
                 : std::max<idx_t>(1, kBytesPerThread / bytes);
-        sweepByLists(
-                setup, partsOf(rows, partsOf(rows, most)), outcomes);
+        sweepByLists(setup, partsOf(rows, partsOf(rows, most)), outcomes);
     }
     rescored_ += outcomes.rescored;
     std::vector<idx_t> left;
@@ -270,8 +268,7 @@ void IvfSearch::sweepByLists(
                         std::max<idx_t>(
                                 1, idx_t(kOperationsPerRegion / (perItem + 1)))
                 : idx_t(items.size());
-        for (idx_t begin = 0; begin < idx_t(items.size());
-             begin += perRegion) {
+        for (idx_t begin = 0; begin < idx_t(items.size()); begin += perRegion) {
             ItemShares shares(
                     items,
                     begin,
@@ -310,14 +307,13 @@ void IvfSearch::searchExactly() {
         workers.emplace_back(setup);
     }
     // Six times as much work as by float32, about.
-    const double perRow = 12.0 * problem_.d * size_.numPairs /
-            double(problem_.numQueries);
+    const double perRow =
+            12.0 * problem_.d * size_.numPairs / double(problem_.numQueries);
     const idx_t rows = idx_t(left_.size());
-    const idx_t perRegion = problem_.interrupt
-            ? threads_ *
-                    std::max<idx_t>(
-                            1, idx_t(kOperationsPerRegion / (perRow + 1)))
-            : rows;
+    const idx_t perRegion = problem_.interrupt ? threads_ *
+                    std::max<idx_t>(1,
+                                    idx_t(kOperationsPerRegion / (perRow + 1)))
+                                               : rows;
     for (idx_t begin = 0; begin < rows; begin += perRegion) {
         parallelFor(
                 team_,

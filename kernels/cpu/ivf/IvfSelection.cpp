@@ -29,14 +29,12 @@ IvfBufferShape ivfBufferShape(const IvfSetup& setup, idx_t largestTotal) {
     const idx_t k = std::min(setup.problem.k, largestTotal);
     const idx_t tile = search.common.tileVectors;
     IvfBufferShape shape;
-    shape.candidates =
-            withMargin(k, largestTotal, search.metric, search.depth);
+    shape.candidates = withMargin(k, largestTotal, search.metric, search.depth);
     // Few cuts, yet a limit that is not long out of date. A row that meets less
     // is never cut.
     const idx_t more = std::max<idx_t>(
             shape.candidates, std::min<idx_t>(16 * shape.candidates, 64));
-    shape.capacity =
-            std::min(shape.candidates + more, largestTotal) + 2 * tile;
+    shape.capacity = std::min(shape.candidates + more, largestTotal) + 2 * tile;
     shape.stride = roundUp(shape.capacity + kSlack, 16);
     return shape;
 }
@@ -105,10 +103,8 @@ void IvfSelection::scan(const IvfItem& item, int part, IvfScanner& scanner) {
     }
 }
 
-IvfCandidates IvfSelection::candidatesOf(
-        idx_t row,
-        float* keys,
-        int32_t* slots) const {
+IvfCandidates IvfSelection::candidatesOf(idx_t row, float* keys, int32_t* slots)
+        const {
     IvfCandidates found;
     found.limit = kInfinity;
     found.keys = keys;

@@ -64,7 +64,7 @@ class IvfSelection {
     std::vector<idx_t> counts_;
     AlignedBuffer<float> keys_;
     AlignedBuffer<int32_t> ids_;
-    size_t size_ = 0; ///< of keys_ and ids_
+    size_t size_ = 0;                        ///< of keys_ and ids_
     std::vector<std::atomic<float>> shared_; ///< limits of all parts
 };
 
