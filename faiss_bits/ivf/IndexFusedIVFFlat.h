@@ -27,7 +27,7 @@ struct FusedIvfSearch;
 ///          result; fewer than k: id -1 with distance FLT_MAX (inner product:
 ///          -FLT_MAX). Same input, same output bits, whatever the batch, the
 ///          machine and the number of threads
-/// Distance canonical (docs/exact.md): in float64, rounded once to float32; the
+/// Arith.   canonical distances (docs/exact.md): in float64, rounded once; the
 ///          order is theirs
 /// Lists    those that the quantizer finds. Where it is an IndexFlat,
 ///          IndexFlatL2, IndexFlatIP or IndexFusedFlat our kernels find them,
@@ -35,8 +35,7 @@ struct FusedIvfSearch;
 /// Filters  SearchParameters.sel, any IDSelector, as an index of the selected
 ///          vectors alone in the same lists: one is_member call for each vector
 ///          in the lists that are probed, on the calling thread
-/// Limits   k >= 1 and nprobe >= 1, of which no more than nlist count; the
-/// lists
+/// Limits   k >= 1 and nprobe >= 1, of which no more than nlist count; lists
 ///          that some thousand queries probe have fewer than 2^31 vectors
 ///          together
 /// Threads  as many as OpenMP would use (omp_set_num_threads). Calls that do

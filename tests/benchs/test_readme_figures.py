@@ -105,7 +105,8 @@ def test_inverted_lists_on_the_cpu():
 
     def cell(q, k):
         ours, rival = at[q, k, "faiss_bits"], at[q, k, "faiss_cpu_1151"]
-        return f"{ours:.3g} ms for {rival:.3g}"
+        number = f"{rival:,.0f}" if rival >= 1000 else f"{rival:.3g}"
+        return f"{ours:.3g} ms for {number}"
 
     assert (
         f"1,000 queries take {cell(1000, 10)} (k = 100: {cell(1000, 100)}), "
