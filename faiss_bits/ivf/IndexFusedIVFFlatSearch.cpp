@@ -17,8 +17,8 @@
 #include "faiss_bits/common/FaissErrors.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
+#include "faiss_bits/ivf/AllowedPlaces.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
-#include "faiss_bits/ivf/ListFilter.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
 
 namespace faiss_bits {

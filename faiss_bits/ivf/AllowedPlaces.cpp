@@ -1,4 +1,4 @@
-#include "faiss_bits/ivf/ListFilter.h"
+#include "faiss_bits/ivf/AllowedPlaces.h"
 
 #include <algorithm>
 #include <unordered_set>
