@@ -13,6 +13,7 @@ CELL_FIELDS = {
     "flat_sweep": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
+    "ivf_cpu": ("data", "n", "d", "nlist", "nprobe", "q", "k", "metric"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
     "dropin": ("index", "n", "d", "q", "k"),
     "calls": ("name", "n", "d", "k"),

@@ -2,7 +2,8 @@
 
 Without arguments: the 10 nearest of 60,000 Fashion-MNIST images for each of
 10,000 others, and of 99,000 SIFT descriptors for each of 1,000, by squared L2
-and by inner product. Prints a table and draws out/quickstart_neighbours.png.
+and by inner product. Prints a table and draws out/quickstart_neighbours.png. Then
+SIFT once more in inverted lists, on the CPU, of which only some are searched.
 With --data: the same on a file of yours.
 """
 
@@ -18,7 +19,7 @@ import faiss
 import numpy as np
 
 import faiss_bits
-from faiss_bits.contrib import datasets, evaluation
+from faiss_bits.contrib import datasets, evaluation, quickstart_ivf
 
 METRICS = {"L2": faiss.METRIC_L2, "IP": faiss.METRIC_INNER_PRODUCT}
 CPU_SLICE = 500  # queries between two looks at Ctrl-C
@@ -339,7 +340,7 @@ def parse(arguments):
 
 def main(arguments=None):
     args = parse(arguments)
-    rows, missing, drawn = [], 0, None
+    rows, missing, drawn, inverted = [], 0, None, None
     on_gpu = faiss_bits.backend() == "gpu"
     say(f"faiss_bits {faiss_bits.__version__}, FAISS {faiss.__version__}, "
         f"backend {faiss_bits.backend()}")
@@ -368,6 +369,8 @@ def main(arguments=None):
                 rows.append(row)
                 if problem.images is not None and drawn is None:
                     drawn = (problem.images, metric, D, I)
+            if problem.truth is not None and "L2" in metrics:
+                inverted = quickstart_ivf.compare(problem, args.k)
     except KeyboardInterrupt:
         stopped = True
         say("stopped" + ("; what was finished:" if rows else " before the first row"))
@@ -375,6 +378,8 @@ def main(arguments=None):
         print(table(rows))
         for note in notes(rows):
             print(note)
+        if inverted:
+            print(quickstart_ivf.text(inverted))
         if args.json:
             Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
             say(f"rows: {args.json}")

@@ -24,8 +24,8 @@
 #define FAISS_BITS_FAISS_HAS_LOGICAL_SELECTORS \
     (FAISS_BITS_FAISS_VERSION >= 10704)
 
-/// Since 1.7.4, GpuIndexIVF is an IndexIVFInterface, whose search_preassigned is
-/// virtual and has IndexIVFStats.
+/// Since 1.7.4, GpuIndexIVF is an IndexIVFInterface, whose search_preassigned
+/// is virtual and has IndexIVFStats.
 #define FAISS_BITS_FAISS_HAS_IVF_INTERFACE (FAISS_BITS_FAISS_VERSION >= 10704)
 
 namespace faiss_bits {
@@ -114,6 +114,58 @@ LaterClusteringOptions laterClusteringOptions(const Params& params) {
         options.earlyStop = params.early_stop_threshold;
     }
     return options;
+}
+
+template <class T, class = void>
+struct HasTopKFull : std::false_type {};
+template <class T>
+struct HasTopKFull<
+        T,
+        std::void_t<decltype(std::declval<T&>().ensure_topk_full)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasListContext : std::false_type {};
+template <class T>
+struct HasListContext<
+        T,
+        std::void_t<decltype(std::declval<T&>().inverted_list_context)>>
+        : std::true_type {};
+
+template <class T, class = void>
+struct HasIterator : std::false_type {};
+template <class T>
+struct HasIterator<T, std::void_t<decltype(std::declval<T&>().use_iterator)>>
+        : std::true_type {};
+
+/// Whether the parameters of an IVF search have ensure_topk_full.
+template <class Params>
+bool fillsTopK(const Params& params) {
+    if constexpr (HasTopKFull<Params>::value) {
+        return params.ensure_topk_full;
+    }
+    (void)params;
+    return false;
+}
+
+/// Whether the parameters of an IVF search have something for the lists.
+template <class Params>
+bool hasListContext(const Params& params) {
+    if constexpr (HasListContext<Params>::value) {
+        return params.inverted_list_context != nullptr;
+    }
+    (void)params;
+    return false;
+}
+
+/// Whether inverted lists have an iterator in place of codes.
+template <class Lists>
+bool usesIterator(const Lists& lists) {
+    if constexpr (HasIterator<Lists>::value) {
+        return lists.use_iterator;
+    }
+    (void)lists;
+    return false;
 }
 
 } // namespace detail

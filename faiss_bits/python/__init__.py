@@ -11,6 +11,7 @@ flat indexes and go wherever those go.
     D, I = index.search(xq, k)
 
     index = faiss_bits.IndexFusedFlat(d)   # on the CPU
+    index = faiss_bits.IndexFusedIVFFlat(faiss.IndexFlatL2(d), d, nlist)
 
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
 
@@ -41,7 +42,7 @@ _FUNCTIONS = (
     "select_k",
     "select_plan",
 )
-_CPU_CLASSES = ("FusedChoice", "IndexFusedFlat")
+_CPU_CLASSES = ("FusedChoice", "IndexFusedFlat", "IndexFusedIVFFlat")
 _PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",

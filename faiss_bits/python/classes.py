@@ -4,14 +4,20 @@ returns an object of theirs imports this, so that none is seen unwrapped."""
 from . import _build_info
 from .class_wrappers import wrap_gpu_index, wrap_gpu_ivf_index
 from .compiled import swigfaiss_bits
-from .fused_wrappers import wrap_choice, wrap_fused_index
+from .fused_wrappers import (
+    wrap_choice,
+    wrap_fused_index,
+    wrap_fused_ivf_index,
+)
 from .search_parameters import wrap_device_selector, wrap_search_parameters
 
 FusedChoice = swigfaiss_bits.FusedChoice
 IndexFusedFlat = swigfaiss_bits.IndexFusedFlat
+IndexFusedIVFFlat = swigfaiss_bits.IndexFusedIVFFlat
 
 wrap_choice(FusedChoice)
 wrap_fused_index(IndexFusedFlat)
+wrap_fused_ivf_index(IndexFusedIVFFlat)
 
 if _build_info.HAS_GPU:
     DeviceSelector = swigfaiss_bits.DeviceSelector

@@ -98,6 +98,115 @@ _CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
     """
 
 
+def wrap_fused_ivf_index(the_class):
+    """IndexFusedIVFFlat with numpy arrays and torch tensors on the CPU, as
+    IndexFusedFlat, and with search_preassigned of arrays."""
+    wrap_index(the_class)
+    original_init = the_class.__init__
+
+    def __init__(self, *args):
+        original_init(self, *args)
+        # A quantizer belongs to Python; an index that is copied is not needed.
+        if len(args) > 1:
+            self.referenced_objects = [args[0]]
+
+    __init__.__doc__ = _IVF_CONSTRUCTOR_DOC
+    the_class.__init__ = __init__
+    the_class.search_preassigned_c = swigfaiss_bits.IndexFusedIVFFlat.__dict__[
+        "search_preassigned"
+    ]
+    the_class.search_preassigned = _search_preassigned
+    the_class.__getstate__ = _ivf_getstate
+    the_class.__setstate__ = _ivf_setstate
+
+
+_IVF_CONSTRUCTOR_DOC = """IndexFusedIVFFlat(quantizer, d, nlist, metric=faiss.METRIC_L2)
+        An empty index for vectors of d dimensions in nlist lists, to be
+        trained.
+    IndexFusedIVFFlat(index)
+        Lists, quantizer and settings of a faiss.IndexIVFFlat, copied.
+
+    quantizer  any FAISS index of d dimensions; a flat one is searched by our
+               kernels
+    metric     faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT
+    """
+
+
+def _search_preassigned(
+    self,
+    x,
+    k,
+    Iq,
+    Dq=None,
+    *,
+    store_pairs=False,
+    params=None,
+    D=None,
+    I=None,
+):
+    """Finds the k nearest of each query in given lists.
+
+    Parameters
+    ----------
+    x : array_like
+        Queries, shape (n, d), float32
+    k : int
+        Number of neighbours, 1 or more
+    Iq : array_like
+        Numbers of lists, shape (n, nprobe) with the nprobe of the index or of
+        params; below 0: none
+    Dq : array_like, optional
+        Distances of their centroids; not read
+    store_pairs : bool, optional
+        Labels are list << 32 | place in the list
+    params : faiss.SearchParametersIVF, optional
+        nprobe, sel and max_codes are honoured
+    D, I : array_like, optional
+        Arrays for the result, shape (n, k), float32 and int64
+
+    Returns
+    -------
+    D : array_like
+        Distances of the nearest, best first, shape (n, k)
+    I : array_like
+        Their ids; -1 where there are fewer than k
+    """
+    x = np.ascontiguousarray(x, np.float32)
+    if x.ndim != 2 or x.shape[1] != self.d:
+        raise ValueError(f"x has shape {x.shape}, expected (any, {self.d})")
+    n = len(x)
+    nprobe = min(self.nlist, self.nprobe if params is None else params.nprobe)
+    lists = np.ascontiguousarray(Iq, np.int64)
+    if lists.shape != (n, nprobe):
+        raise ValueError(f"Iq has shape {lists.shape}, expected {(n, nprobe)}")
+    k = whole_number(k, "k", 1)
+    like = np.empty(0, np.float32)
+    D = output(D, "D", like, (n, k), ("float32",))
+    I = output(I, "I", like, (n, k), ("int64",))
+    self.search_preassigned_c(
+        n,
+        pointer(x),
+        k,
+        pointer(lists),
+        None,
+        pointer(D),
+        pointer(I),
+        bool(store_pairs),
+        params,
+    )
+    return D, I
+
+
+def _ivf_getstate(self):
+    return {"this": faiss.serialize_index(self).tobytes()}
+
+
+def _ivf_setstate(self, state):
+    # FAISS reads the bytes as its own IndexIVFFlat, of which we make ours.
+    plain = faiss.deserialize_index(np.frombuffer(state["this"], np.uint8))
+    self.__init__(plain)
+
+
 def _knn_subset(self, query_ids, reference_ids, k, *, D=None, I=None):
     """Finds, for some of the stored vectors, the k nearest among some of them.
 

@@ -318,6 +318,12 @@ void rescore(const RescoreJob<T>& job) {
     RowGroup<T> group;
     const auto lookAhead = [&](const RescoreList<T>& from, idx_t first) {
         group.queryAhead = from.query.components;
+        if (from.rows) {
+            for (int r = 0; r < kSideBySide; ++r) {
+                group.ahead[r] = from.rows[std::min(first + r, from.count - 1)];
+            }
+            return;
+        }
         if (first + kSideBySide <= from.count) {
             FAISS_BITS_UNROLL_SUMS
             for (int r = 0; r < kSideBySide; ++r) {
@@ -345,7 +351,7 @@ void rescore(const RescoreJob<T>& job) {
             rescoreGroup<kMetric>(
                     job,
                     group,
-                    list->ids + first,
+                    list->ids ? list->ids + first : nullptr,
                     list->query.squares,
                     power,
                     triesLeft,

@@ -25,6 +25,8 @@ struct RescoreList {
     idx_t count = 0;
     /// [count]; negated for similarities, float32 ones rounded to it
     T* keys = nullptr;
+    /// [count] The vectors, in place of ids; not with vectorSquares.
+    const T* const* rows = nullptr;
 };
 
 /// Lists that are worked off in this order, none of them empty.

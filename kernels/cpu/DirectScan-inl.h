@@ -204,7 +204,8 @@ void scanDirect(const ScanJob<T>& job) {
                 hn::Store(sums, d, values + v);
             }
             if (takesAll(sink, row) || passesFilter(sink.filter[row], values)) {
-                emitRow(sink, row, TileRow<T>{values, begin, valid});
+                const idx_t id = job.firstId + (begin - job.begin);
+                emitRow(sink, row, TileRow<T>{values, id, valid});
             }
         }
     }

@@ -67,7 +67,8 @@ HWY_INLINE V finishKey(D d, V value, V queryTerm, bool clampAtZero) {
 /// May a row take what the filter turns down?
 template <class T>
 HWY_INLINE bool takesAll(const Sink<T>& sink, idx_t row) {
-    return sink.kind == SinkKind::Store || sink.state[row] != RowState::Below;
+    return sink.kind == SinkKind::Store ||
+            sink.state[sink.placeOf(row)] != RowState::Below;
 }
 
 /// Does any value of the row pass the filter? Values under the limit do.
@@ -85,25 +86,27 @@ HWY_INLINE bool passesFilter(T filter, const T* values) {
 
 template <class T>
 HWY_INLINE void setLimit(Sink<T>& sink, idx_t row, T limit, RowState state) {
-    sink.state[row] = state;
-    sink.limit[row] = limit;
-    sink.filter[row] = limit - sink.queryTerm[row];
+    const idx_t place = sink.placeOf(row);
+    sink.state[place] = state;
+    sink.limit[place] = limit;
+    sink.filter[row] = limit - sink.queryTerm[place];
 }
 
 template <class T>
 HWY_NOINLINE void cutRow(Sink<T>& sink, idx_t row) {
+    const idx_t place = sink.placeOf(row);
     NarrowJob<T> job;
-    job.keys = job.outKeys = sink.keys + row * sink.keyStride;
-    job.outIds = sink.ids + row * sink.idStride;
-    job.ids = sink.state[row] == RowState::All ? nullptr : job.outIds;
+    job.keys = job.outKeys = sink.keys + place * sink.keyStride;
+    job.outIds = sink.ids + place * sink.idStride;
+    job.ids = sink.state[place] == RowState::All ? nullptr : job.outIds;
     job.firstId = sink.firstId;
-    job.count = sink.counts[row];
+    job.count = sink.counts[place];
     job.k = sink.k;
     job.most = std::min(
             job.k + (job.count - job.k) / kCutShare,
             sink.capacity - tileVectors<T>());
     const Narrowed<T> left = narrow(job);
-    sink.counts[row] = left.count;
+    sink.counts[place] = left.count;
     setLimit(sink, row, left.limit, left.state);
 }
 
@@ -128,12 +131,13 @@ void emitTileToBuffers(
     const auto firstIds = hn::Iota(di, CandidateId<T>(tile.firstId));
     for (int j = 0; j < numPassing; ++j) {
         const idx_t row = firstRow + passing[j];
+        const idx_t place = sink.placeOf(row);
         const T* values = tile.values + passing[j] * tileVectors<T>();
-        T* keys = sink.keys + row * sink.keyStride;
-        CandidateId<T>* ids = sink.ids + row * sink.idStride;
-        idx_t count = sink.counts[row];
-        const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
-        const auto limit = hn::Set(d, sink.limit[row]);
+        T* keys = sink.keys + place * sink.keyStride;
+        CandidateId<T>* ids = sink.ids + place * sink.idStride;
+        idx_t count = sink.counts[place];
+        const auto queryTerm = hn::Set(d, sink.queryTerm[place]);
+        const auto limit = hn::Set(d, sink.limit[place]);
         for (int v = 0; v < kTileWidth; ++v) {
             const auto key = finishKey(
                     d,
@@ -147,7 +151,7 @@ void emitTileToBuffers(
             storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
             count += idx_t(hn::CountTrue(d, mask));
         }
-        sink.counts[row] = count;
+        sink.counts[place] = count;
         if (HWY_UNLIKELY(count + tileVectors<T>() > sink.capacity)) {
             cutRow(sink, row);
         }
@@ -159,8 +163,9 @@ void emitTileToBuffers(
 template <class T>
 HWY_INLINE void appendAll(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     const hn::ScalableTag<T> d;
-    T* keys = sink.keys + row * sink.keyStride + sink.counts[row];
-    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
+    const idx_t place = sink.placeOf(row);
+    T* keys = sink.keys + place * sink.keyStride + sink.counts[place];
+    const auto queryTerm = hn::Set(d, sink.queryTerm[place]);
     for (int v = 0; v < kTileWidth; ++v) {
         const auto value = hn::Load(d, tile.values + v * lanesOf<T>());
         hn::StoreU(
@@ -168,25 +173,26 @@ HWY_INLINE void appendAll(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
                 d,
                 keys + v * lanesOf<T>());
     }
-    sink.counts[row] += tile.valid;
-    if (sink.counts[row] + tileVectors<T>() > sink.firstCapacity) {
+    sink.counts[place] += tile.valid;
+    if (sink.counts[place] + tileVectors<T>() > sink.firstCapacity) {
         cutRow(sink, row);
     }
 }
 
 template <class T>
 void emitToBuffer(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
-    if (sink.state[row] == RowState::All) {
+    const idx_t place = sink.placeOf(row);
+    if (sink.state[place] == RowState::All) {
         return appendAll(sink, row, tile);
     }
     const hn::ScalableTag<T> d;
     const hn::RebindToSigned<decltype(d)> di;
     constexpr int kLanes = lanesOf<T>();
-    T* keys = sink.keys + row * sink.keyStride;
-    CandidateId<T>* ids = sink.ids + row * sink.idStride;
-    idx_t count = sink.counts[row];
-    const auto queryTerm = hn::Set(d, sink.queryTerm[row]);
-    const auto limit = hn::Set(d, sink.limit[row]);
+    T* keys = sink.keys + place * sink.keyStride;
+    CandidateId<T>* ids = sink.ids + place * sink.idStride;
+    idx_t count = sink.counts[place];
+    const auto queryTerm = hn::Set(d, sink.queryTerm[place]);
+    const auto limit = hn::Set(d, sink.limit[place]);
     for (int v = 0; v < kTileWidth; ++v) {
         const int left = tile.valid - v * kLanes;
         if (left <= 0) {
@@ -197,8 +203,8 @@ void emitToBuffer(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
                 hn::Load(d, tile.values + v * kLanes),
                 queryTerm,
                 sink.clampAtZero);
-        auto mask = sink.state[row] == RowState::Below ? hn::Lt(key, limit)
-                                                       : hn::Eq(key, key);
+        auto mask = sink.state[place] == RowState::Below ? hn::Lt(key, limit)
+                                                         : hn::Eq(key, key);
         if (left < kLanes) {
             mask = hn::And(mask, hn::FirstN(d, size_t(left)));
         }
@@ -207,7 +213,7 @@ void emitToBuffer(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
         storeCompressed(di, id, hn::RebindMask(di, mask), ids + count);
         count += idx_t(hn::CountTrue(d, mask));
     }
-    sink.counts[row] = count;
+    sink.counts[place] = count;
     // Room for the next row of a tile.
     if (count + tileVectors<T>() > sink.capacity) {
         cutRow(sink, row);

@@ -120,6 +120,9 @@ struct Sink {
 
     // [rows]; filter has room for a tile more, which takes nothing
     T* filter = nullptr; ///< limit - queryTerm: what kernels compare with
+    /// Buffer: where a row is in the arrays below; nullptr: row i is at i. So
+    /// rows that are far apart can be neighbours in a tile.
+    const int32_t* places = nullptr;
     T* limit = nullptr;
     RowState* state = nullptr;
     T* queryTerm = nullptr;  ///< |q|^2, or 0: added to what the kernels give
@@ -142,6 +145,10 @@ struct Sink {
     idx_t firstId = 0; ///< Store: of column 0; Buffer: of the first candidate
 
     std::vector<RangeHit<T>>* hits = nullptr; ///< Range: [rows]
+
+    idx_t placeOf(idx_t row) const {
+        return places ? places[row] : row;
+    }
 };
 
 /// A block of packed queries against a block of packed vectors.
@@ -170,7 +177,8 @@ struct ScanJob {
     idx_t queryStride = 0;
     int rows = 0;
     RowView<T> vectors;
-    idx_t begin = 0, end = 0; ///< ids
+    idx_t begin = 0, end = 0; ///< rows of `vectors`
+    idx_t firstId = 0;        ///< id of the row `begin`
     int depth = 0;
     T power = 0;
     Sink<T>* sink = nullptr;

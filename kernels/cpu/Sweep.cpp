@@ -266,7 +266,7 @@ struct VectorSweep {
         job.queryStride = queryStride;
         job.rows = int(count);
         job.vectors = setup.vectors;
-        job.begin = begin;
+        job.begin = job.firstId = begin;
         job.end = end;
         job.depth = setup.depth;
         job.power = setup.power;

@@ -96,6 +96,26 @@ def test_cpu_cells_on_sixteen_cores():
     ) in README
 
 
+def test_inverted_lists_on_the_cpu():
+    data = json.loads((RESULTS / "cpu/ivf.json").read_text())
+    at = {
+        (row["q"], row["k"], row["method"]): row["least_ms"]
+        for row in data["rows"]
+    }
+
+    def cell(q, k):
+        ours, rival = at[q, k, "faiss_bits"], at[q, k, "faiss_cpu_1151"]
+        number = f"{rival:,.0f}" if rival >= 1000 else f"{rival:.3g}"
+        return f"{ours:.3g} ms for {number}"
+
+    assert (
+        f"1,000 queries take {cell(1000, 10)} (k = 100: {cell(1000, 100)}), "
+        f"10,000 {cell(10000, 10)} ({cell(10000, 100)}), one "
+        f"{cell(1, 10)} ({cell(1, 100)}), and ten {cell(10, 10)} "
+        f"({cell(10, 100)})"
+    ) in README
+
+
 def test_tables_are_written_by_the_script(tmp_path):
     copy = tmp_path / "README.md"
     text = (ROOT / "README.md").read_text()

@@ -63,6 +63,12 @@ def test_whole_run(data, capsys):
     theirs = "IndexFlat" if on_cpu else "GpuIndexFlat"
     assert {(row["index"], row["faiss_index"]) for row in rows} == {(ours, theirs)}
     assert "reading sift" in err
+    inverted = out[out.index("Inverted lists on the CPU") :].splitlines()
+    assert "20 queries, the 10 nearest in 7 of 7 lists" in inverted[0]
+    for line, name in zip(inverted[1:3], ("IndexFusedIVFFlat", "IndexIVFFlat")):
+        assert line.split()[0] == name
+        assert line.split()[-1] == "1.0000"  # all lists are searched
+    assert "100.00 % of the ids are the same" in inverted[3]
     check_picture(data / "out" / "quickstart_neighbours.png", 1000)
 
 

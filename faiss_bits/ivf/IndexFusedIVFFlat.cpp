@@ -1,0 +1,135 @@
+#include "faiss_bits/ivf/IndexFusedIVFFlat.h"
+
+#include <memory>
+#include <typeinfo>
+#include <utility>
+
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/InvertedLists.h>
+
+#include "faiss_bits/cloners/FusedCloner.h"
+#include "faiss_bits/common/FaissErrors.h"
+
+namespace faiss_bits {
+
+using detail::requireNotNull;
+
+namespace {
+
+faiss::MetricType checkedMetric(faiss::MetricType metric) {
+    FAISS_THROW_IF_NOT_FMT(
+            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
+            "metric = %d is not supported: METRIC_INNER_PRODUCT (%d) and "
+            "METRIC_L2 (%d) are",
+            int(metric),
+            int(faiss::METRIC_INNER_PRODUCT),
+            int(faiss::METRIC_L2));
+    return metric;
+}
+
+faiss::Index* checkedQuantizer(faiss::Index* quantizer, size_t d) {
+    requireNotNull(quantizer, "quantizer");
+    FAISS_THROW_IF_NOT_FMT(d >= 1, "d = %zu, at least 1 is needed", d);
+    FAISS_THROW_IF_NOT_FMT(
+            size_t(quantizer->d) == d,
+            "quantizer->d = %lld, but d = %zu",
+            (long long)quantizer->d,
+            d);
+    return quantizer;
+}
+
+size_t checkedLists(size_t nlist) {
+    FAISS_THROW_IF_NOT_FMT(
+            nlist >= 1 && nlist < size_t(1) << 31,
+            "nlist = %zu is outside 1 .. 2^31 - 1",
+            nlist);
+    return nlist;
+}
+
+const faiss::IndexIVFFlat& checkedSource(const faiss::IndexIVFFlat& index) {
+    const std::type_info& type = typeid(index);
+    FAISS_THROW_IF_NOT_FMT(
+            type == typeid(faiss::IndexIVFFlat) ||
+                    type == typeid(IndexFusedIVFFlat),
+            "index is a %s, whose lists may hold more than vectors: an "
+            "IndexIVFFlat or IndexFusedIVFFlat is needed",
+            type.name());
+    checkedMetric(index.metric_type);
+    requireNotNull(index.quantizer, "index.quantizer");
+    requireNotNull(index.invlists, "index.invlists");
+    return index;
+}
+
+std::unique_ptr<faiss::InvertedLists> copyLists(
+        const faiss::InvertedLists& lists) {
+    if (typeid(lists) == typeid(faiss::ArrayInvertedLists)) {
+        return std::make_unique<faiss::ArrayInvertedLists>(
+                static_cast<const faiss::ArrayInvertedLists&>(lists));
+    }
+    auto copy = std::make_unique<faiss::ArrayInvertedLists>(
+            lists.nlist, lists.code_size);
+    for (size_t list = 0; list < lists.nlist; ++list) {
+        const size_t count = lists.list_size(list);
+        if (count > 0) {
+            faiss::InvertedLists::ScopedCodes codes(&lists, list);
+            faiss::InvertedLists::ScopedIds ids(&lists, list);
+            copy->add_entries(list, count, ids.get(), codes.get());
+        }
+    }
+    return copy;
+}
+
+} // namespace
+
+bool isPlainIvf(const faiss::IndexIVFFlat& index) {
+    return (typeid(index) == typeid(faiss::IndexIVFFlat) ||
+            typeid(index) == typeid(IndexFusedIVFFlat)) &&
+            (index.metric_type == faiss::METRIC_L2 ||
+             index.metric_type == faiss::METRIC_INNER_PRODUCT) &&
+            index.quantizer && index.invlists;
+}
+
+IndexFusedIVFFlat::IndexFusedIVFFlat(
+        faiss::Index* quantizer,
+        size_t d,
+        size_t nlist,
+        faiss::MetricType metric)
+        : faiss::IndexIVFFlat(
+                  checkedQuantizer(quantizer, d),
+                  d,
+                  checkedLists(nlist),
+                  checkedMetric(metric)) {}
+
+IndexFusedIVFFlat::IndexFusedIVFFlat(const faiss::IndexIVFFlat& index)
+        : faiss::IndexIVFFlat(checkedSource(index)) {
+    // The base class has copied pointers.
+    own_fields = own_invlists = false;
+    quantizer = nullptr;
+    invlists = nullptr;
+    auto lists = copyLists(*index.invlists);
+    quantizer = index_to_fused(index.quantizer);
+    own_fields = true;
+    invlists = lists.release();
+    own_invlists = true;
+}
+
+IndexFusedIVFFlat::IndexFusedIVFFlat(const IndexFusedIVFFlat& index)
+        : IndexFusedIVFFlat(static_cast<const faiss::IndexIVFFlat&>(index)) {}
+
+IndexFusedIVFFlat::IndexFusedIVFFlat(faiss::IndexIVFFlat&& index)
+        : faiss::IndexIVFFlat(checkedSource(index)) {
+    index.own_fields = index.own_invlists = false;
+    index.quantizer = nullptr;
+    index.invlists = nullptr;
+    index.ntotal = 0;
+}
+
+SearchStats IndexFusedIVFFlat::stats() const {
+    return counters_.stats();
+}
+
+void IndexFusedIVFFlat::reset_stats() {
+    counters_.reset();
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,372 @@
+// Searches of IndexFusedIVFFlat.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <typeinfo>
+#include <vector>
+
+#include <faiss/IndexFlat.h>
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/DirectMap.h>
+#include <faiss/invlists/InvertedLists.h>
+#include <faiss/utils/utils.h>
+
+#include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/flat/FusedDistance.h"
+#include "faiss_bits/flat/IndexFusedFlat.h"
+#include "faiss_bits/ivf/AllowedPlaces.h"
+#include "faiss_bits/ivf/IndexFusedIVFFlat.h"
+#include "kernels/cpu/ivf/IvfKnn.h"
+
+namespace faiss_bits {
+
+using detail::FusedIvfSearch;
+using detail::requireCount;
+using detail::requireNotNull;
+
+/// What a search is asked for.
+struct detail::FusedIvfSearch {
+    idx_t n = 0, k = 0, nprobe = 0;
+    idx_t mostCodes = 0; ///< 0: all
+    const faiss::IDSelector* sel = nullptr;
+    const faiss::SearchParameters* quantizerParams = nullptr;
+};
+
+namespace {
+
+/// Numbers of lists that are found at a time: 12 bytes each.
+constexpr idx_t kMostProbes = idx_t(1) << 23;
+
+/// FAISS's lists as the kernels read them.
+class FaissLists : public cpu::IvfLists {
+   public:
+    explicit FaissLists(const faiss::InvertedLists& lists)
+            : lists_(lists),
+              array_(typeid(lists) == typeid(faiss::ArrayInvertedLists)
+                             ? static_cast<const faiss::ArrayInvertedLists*>(
+                                       &lists)
+                             : nullptr) {}
+
+    idx_t length(idx_t list) const override {
+        return idx_t(
+                array_ ? array_->ids[list].size() : lists_.list_size(list));
+    }
+    const float* open(idx_t list) const override {
+        return reinterpret_cast<const float*>(
+                array_ ? array_->codes[list].data() : lists_.get_codes(list));
+    }
+    void close(idx_t list, const float* rows) const override {
+        if (!array_) {
+            lists_.release_codes(list, reinterpret_cast<const uint8_t*>(rows));
+        }
+    }
+    bool areKept() const override {
+        return array_;
+    }
+    idx_t id(idx_t list, idx_t place) const override {
+        return array_ ? array_->ids[list][place]
+                      : lists_.get_single_id(list, place);
+    }
+
+   private:
+    const faiss::InvertedLists& lists_;
+    const faiss::ArrayInvertedLists* array_;
+};
+
+void throwIfInterrupted() {
+    if (faiss::InterruptCallback::is_interrupted()) {
+        FAISS_THROW_MSG("computation interrupted");
+    }
+}
+
+/// Throws for what would have to be ignored.
+void requireParams(const faiss::SearchParameters& params) {
+    const auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(&params);
+    FAISS_THROW_IF_NOT_FMT(
+            ivf || typeid(params) == typeid(faiss::SearchParameters),
+            "params is a %s: an IVF index takes SearchParametersIVF",
+            typeid(params).name());
+    if (ivf) {
+        FAISS_THROW_IF_NOT_MSG(
+                !gpu::limitsLists(*ivf),
+                "params->max_lists_num is set: only 0 is supported, nprobe "
+                "lists");
+        FAISS_THROW_IF_NOT_MSG(
+                !detail::fillsTopK(*ivf) || ivf->max_codes == 0,
+                "params->ensure_topk_full is not supported together with "
+                "max_codes");
+        FAISS_THROW_IF_NOT_MSG(
+                !detail::hasListContext(*ivf),
+                "params->inverted_list_context is set: only null is supported");
+    }
+}
+
+/// The nearest lists of n queries; by our kernels, where the quantizer is a
+/// matrix of centroids.
+void findLists(
+        const faiss::Index& quantizer,
+        idx_t n,
+        const float* x,
+        idx_t nprobe,
+        float* distances,
+        idx_t* lists,
+        const faiss::SearchParameters* params) {
+    const auto* flat = dynamic_cast<const faiss::IndexFlat*>(&quantizer);
+    if (params || !flat || !isPlainFlat(*flat) ||
+        !findFusedMetric(flat->metric_type)) {
+        quantizer.search(n, x, nprobe, distances, lists, params);
+        return;
+    }
+    cpu::KnnProblem<float> problem;
+    problem.metric = fusedMetricOf(flat->metric_type, flat->metric_arg);
+    problem.metricArg = flat->metric_arg;
+    problem.d = int(flat->d);
+    problem.numQueries = n;
+    problem.queries = x;
+    problem.numVectors = flat->ntotal;
+    problem.vectors = flat->get_xb();
+    problem.k = nprobe;
+    problem.outDistances = distances;
+    problem.outIds = lists;
+    bfKnnFused(problem);
+}
+
+/// FAISS's own counters, which all its indexes share.
+void addToStats(const faiss::IndexIVFStats& stats) {
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    faiss::indexIVF_stats.add(stats);
+}
+
+} // namespace
+
+FusedIvfSearch IndexFusedIVFFlat::searchOf_(
+        idx_t n,
+        idx_t k,
+        const faiss::SearchParameters* params) const {
+    requireCount(n, "n");
+    FAISS_THROW_IF_NOT_FMT(
+            k >= 1, "k = %lld, at least 1 is needed", (long long)k);
+    FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
+    requireNotNull(quantizer, "quantizer");
+    requireNotNull(invlists, "invlists");
+    FAISS_THROW_IF_NOT_FMT(
+            !(parallel_mode & PARALLEL_MODE_NO_HEAP_INIT),
+            "parallel_mode = %d: results are not added to those of an earlier "
+            "search",
+            int(parallel_mode));
+    FAISS_THROW_IF_NOT_FMT(
+            invlists->nlist == nlist && invlists->code_size == code_size &&
+                    code_size == sizeof(float) * size_t(d),
+            "invlists has %zu lists of codes of %zu bytes, but nlist = %zu and "
+            "d = %lld",
+            size_t(invlists->nlist),
+            size_t(invlists->code_size),
+            size_t(nlist),
+            (long long)d);
+    FAISS_THROW_IF_NOT_MSG(
+            !detail::usesIterator(*invlists),
+            "invlists are read by an iterator: only lists in memory are "
+            "supported");
+    FusedIvfSearch search;
+    search.n = n;
+    search.k = k;
+    size_t probes = nprobe, codes = max_codes;
+    if (params) {
+        requireParams(*params);
+        search.sel = params->sel;
+        if (const auto* ivf =
+                    dynamic_cast<const faiss::SearchParametersIVF*>(params)) {
+            probes = ivf->nprobe;
+            codes = ivf->max_codes;
+            search.quantizerParams = ivf->quantizer_params;
+        }
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            probes >= 1, "nprobe = %zu, at least 1 is needed", probes);
+    search.nprobe = idx_t(std::min(probes, size_t(nlist)));
+    search.mostCodes =
+            idx_t(std::min(codes, size_t(std::numeric_limits<idx_t>::max())));
+    return search;
+}
+
+void IndexFusedIVFFlat::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    const FusedIvfSearch search = searchOf_(n, k, params);
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(distances, "distances");
+    requireNotNull(labels, "labels");
+    searchAll_(search, x, distances, labels, false);
+}
+
+void IndexFusedIVFFlat::searchAll_(
+        const FusedIvfSearch& search,
+        const float* x,
+        float* distances,
+        idx_t* labels,
+        bool givePlaces) const {
+    const idx_t rows = std::min(
+            search.n, std::max<idx_t>(4096, kMostProbes / search.nprobe));
+    std::vector<idx_t> lists(size_t(rows) * search.nprobe);
+    std::vector<float> centroidDistances(lists.size());
+    for (idx_t begin = 0; begin < search.n; begin += rows) {
+        const idx_t count = std::min(rows, search.n - begin);
+        const double start = faiss::getmillisecs();
+        faiss::IndexIVFStats ivfStats;
+        findLists(
+                *quantizer,
+                count,
+                x + begin * d,
+                search.nprobe,
+                centroidDistances.data(),
+                lists.data(),
+                search.quantizerParams);
+        ivfStats.quantization_time = faiss::getmillisecs() - start;
+        searchLists_(
+                search,
+                count,
+                x + begin * d,
+                lists.data(),
+                distances + begin * search.k,
+                labels + begin * search.k,
+                givePlaces,
+                &ivfStats);
+        ivfStats.search_time = faiss::getmillisecs() - start;
+        addToStats(ivfStats);
+    }
+}
+
+void IndexFusedIVFFlat::search_preassigned(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const idx_t* assign,
+        const float*,
+        float* distances,
+        idx_t* labels,
+        bool store_pairs,
+        const faiss::IVFSearchParameters* params,
+        faiss::IndexIVFStats* stats) const {
+    const FusedIvfSearch search = searchOf_(n, k, params);
+    FAISS_THROW_IF_NOT_MSG(
+            !(search.sel && store_pairs),
+            "store_pairs = true, but params->sel selects ids");
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(assign, "assign");
+    requireNotNull(distances, "distances");
+    requireNotNull(labels, "labels");
+    for (idx_t i = 0; i < n * search.nprobe; ++i) {
+        FAISS_THROW_IF_NOT_FMT(
+                assign[i] < idx_t(nlist),
+                "assign[%lld] = %lld, but nlist = %zu",
+                (long long)i,
+                (long long)assign[i],
+                size_t(nlist));
+    }
+    searchLists_(search, n, x, assign, distances, labels, store_pairs, stats);
+}
+
+void IndexFusedIVFFlat::searchLists_(
+        const FusedIvfSearch& search,
+        idx_t n,
+        const float* x,
+        const idx_t* assign,
+        float* distances,
+        idx_t* labels,
+        bool givePlaces,
+        faiss::IndexIVFStats* ivfStats) const {
+    const idx_t probes = n * search.nprobe;
+    for (idx_t begin = 0; begin < probes; begin += kMostProbes) {
+        invlists->prefetch_lists(
+                assign + begin, int(std::min(kMostProbes, probes - begin)));
+    }
+    const FaissLists lists(*invlists);
+    std::vector<std::vector<idx_t>> allowed;
+    if (search.sel) {
+        allowed = detail::allowedPlaces(*search.sel, *invlists, probes, assign);
+    }
+    SearchStats stats;
+    cpu::IvfKnnProblem problem;
+    problem.metric = fusedMetricOf(metric_type, metric_arg);
+    problem.d = int(d);
+    problem.numQueries = n;
+    problem.queries = x;
+    problem.lists = &lists;
+    problem.numLists = idx_t(nlist);
+    problem.nprobe = search.nprobe;
+    problem.probes = assign;
+    problem.mostVectors = search.mostCodes;
+    problem.allowed = search.sel ? allowed.data() : nullptr;
+    problem.k = search.k;
+    problem.outDistances = distances;
+    problem.outIds = labels;
+    problem.givePlaces = givePlaces;
+    problem.stats = &stats;
+    problem.interrupt = throwIfInterrupted;
+    detail::withFaissErrors([&] { cpu::runIvfKnn(problem); });
+    counters_.add(stats);
+    if (ivfStats) {
+        ivfStats->nq += n;
+        for (idx_t i = 0; i < n; ++i) {
+            idx_t codes = 0;
+            for (idx_t j = 0; j < search.nprobe; ++j) {
+                const idx_t list = assign[i * search.nprobe + j];
+                const idx_t count = list < 0 ? 0 : lists.length(list);
+                if (search.mostCodes > 0 && codes >= search.mostCodes) {
+                    break;
+                }
+                ivfStats->nlist += count > 0;
+                codes += count;
+            }
+            ivfStats->ndis += search.mostCodes > 0
+                    ? std::min(codes, search.mostCodes)
+                    : codes;
+        }
+    }
+}
+
+void IndexFusedIVFFlat::search_and_reconstruct(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) const {
+    const FusedIvfSearch search = searchOf_(n, k, params);
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(distances, "distances");
+    requireNotNull(labels, "labels");
+    requireNotNull(recons, "recons");
+    searchAll_(search, x, distances, labels, true);
+    for (idx_t i = 0; i < n * k; ++i) {
+        float* to = recons + i * d;
+        if (labels[i] < 0) {
+            std::fill_n(to, d, std::numeric_limits<float>::quiet_NaN());
+            continue;
+        }
+        const int64_t list = faiss::lo_listno(labels[i]);
+        const int64_t place = faiss::lo_offset(labels[i]);
+        reconstruct_from_offset(list, place, to);
+        labels[i] = invlists->get_single_id(list, place);
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/common/SearchMode.h"
+#include "kernels/common/Types.h"
+
+/// Search in inverted lists on the CPU. No FAISS, no CUDA and no SIMD header
+/// here.
+namespace faiss_bits::cpu {
+
+/// Inverted lists of float32 vectors, wherever they lie. Asked by several
+/// threads at a time. What it throws ends the search.
+class IvfLists {
+   public:
+    virtual ~IvfLists() = default;
+    /// Vectors of a list; does not change during a search.
+    virtual idx_t length(idx_t list) const = 0;
+    /// The vectors of a list that is not empty, row-major [length, d], until
+    /// close().
+    virtual const float* open(idx_t list) const = 0;
+    virtual void close(idx_t list, const float* rows) const = 0;
+    /// Do the rows stay where they are after close(), as long as the search
+    /// runs?
+    virtual bool areKept() const = 0;
+    /// Id of the vector at a place of a list.
+    virtual idx_t id(idx_t list, idx_t place) const = 0;
+};
+
+/// How pairs of a query and a list become distances. Changes time alone.
+enum class IvfWay : uint8_t {
+    Auto,
+    Tiles,  ///< a packed piece of the list meets tiles of packed queries
+    Direct, ///< one query at a time, nothing packed
+    Exact,  ///< canonical distances of all
+};
+
+/// What threads share.
+enum class IvfSharing : uint8_t {
+    Auto,
+    Queries, ///< each takes a block of queries, and goes through their lists
+    Lists,   ///< all go through the lists of the same queries
+};
+
+/// What a test may force.
+struct IvfChoice {
+    IvfWay way = IvfWay::Auto;
+    IvfSharing sharing = IvfSharing::Auto;
+    int queryBlock = 0; ///< most queries worked off together; 0: chosen
+    std::string target; ///< instruction set, as Choice::target
+};
+
+/// The k nearest of every query among the vectors in its lists.
+struct IvfKnnProblem {
+    Metric metric = Metric::L2; ///< or InnerProduct
+    int d = 0;                  ///< components of a row, 1 or more
+
+    idx_t numQueries = 0;
+    const float* queries = nullptr; ///< [numQueries, d]
+
+    const IvfLists* lists = nullptr;
+    idx_t numLists = 0;
+    idx_t nprobe = 0; ///< lists of a query, 1 or more
+    /// [numQueries, nprobe] numbers of lists; below 0: none. A list that is
+    /// named twice is searched twice.
+    const idx_t* probes = nullptr;
+    /// Of the lists of a query, in their order, so many vectors; 0: all.
+    idx_t mostVectors = 0;
+    /// [numLists] Places of each list to search in, ascending; of the lists in
+    /// `probes` alone they are read. nullptr: all.
+    const std::vector<idx_t>* allowed = nullptr;
+
+    idx_t k = 0;                   ///< neighbours of a query, 1 or more
+    float* outDistances = nullptr; ///< [numQueries, k]
+    idx_t* outIds = nullptr;       ///< [numQueries, k], -1 = none
+    bool givePlaces = false;       ///< ids are list << 32 | place
+
+    int threads = 0; ///< 0: as many as OpenMP would use
+    IvfChoice choice;
+    SearchStats* stats = nullptr; ///< what was done is added to it; may be null
+    /// Called now and then on the calling thread, never inside the parallel
+    /// loops; what it throws ends the search, with the outputs undefined.
+    std::function<void()> interrupt;
+};
+
+/// Finds the k nearest vectors of every query in its lists, exactly.
+///
+/// Metric   L2 is squared; of InnerProduct the largest are first
+/// Result   canonical distances (kernels/canonical/Distance.h), best first;
+///          equal distances: lower id first; a vector at NaN is no result;
+///          fewer than k: the rest is (+max, -1), for InnerProduct (-max, -1).
+///          The same bits for every target, batch and number of threads
+/// Limits   the lists that a block of queries probes have fewer than 2^31
+///          vectors together
+/// Threads  OpenMP: over blocks of queries, or over the lists where queries are
+///          few. Safe to call from several threads
+/// Memory   up to 16 MiB of candidates a thread, unless one query needs more (8
+///          bytes a candidate, up to 2 k + 128 of them), and 8 bytes for each
+///          pair of a query and a list of a block
+/// Errors   throws Error that names a bad argument and its value, before
+///          anything is written
+/// Cost     2 d operations for each pair of a query and a vector of its lists;
+///          one read of a list for a block of queries
+/// Source   lists that meet all their queries at once: Johnson et al. 2017 for
+///          the index; docs/design.md
+void runIvfKnn(const IvfKnnProblem& problem);
+
+} // namespace faiss_bits::cpu

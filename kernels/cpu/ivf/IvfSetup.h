@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu/CanonicalTypes.h"
+#include "kernels/cpu/Setup.h"
+#include "kernels/cpu/ivf/IvfKnn.h"
+
+namespace faiss_bits::cpu {
+
+/// A problem that was checked, for some of its queries and one kind of key.
+struct IvfSetup {
+    const IvfKnnProblem& problem;
+    /// Metric, kernels, team and target; of `queries` its row i is the i-th
+    /// query. `vectors` are none: a list has its own.
+    Setup<float> search;
+    CanonicalKernels<float> canonical;
+    IvfWay way = IvfWay::Auto;
+
+    idx_t query(idx_t row) const {
+        return search.queries.ids ? search.queries.ids[row] : row;
+    }
+    /// Places of a list that count; nullptr: all.
+    const std::vector<idx_t>* allowed(idx_t list) const {
+        return problem.allowed ? problem.allowed + list : nullptr;
+    }
+};
+
+/// A list that is open.
+class OpenIvfList {
+   public:
+    OpenIvfList(const IvfLists& lists, idx_t list)
+            : lists_(lists), list_(list), rows_(lists.open(list)) {}
+    ~OpenIvfList() {
+        lists_.close(list_, rows_);
+    }
+    OpenIvfList(const OpenIvfList&) = delete;
+    OpenIvfList& operator=(const OpenIvfList&) = delete;
+
+    const float* rows() const {
+        return rows_;
+    }
+
+   private:
+    const IvfLists& lists_;
+    idx_t list_;
+    const float* rows_;
+};
+
+} // namespace faiss_bits::cpu
