@@ -11,11 +11,16 @@ struct IndexIVFStats;
 struct SearchParametersIVF;
 } // namespace faiss
 
+namespace faiss_bits {
+struct IvfKnnProblem;
+} // namespace faiss_bits
+
 namespace faiss_bits::gpu {
 
 namespace detail {
 struct GpuContext;
 struct IvfSearch;
+class FilteredLists;
 } // namespace detail
 
 /// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
@@ -43,11 +48,19 @@ struct IvfSearch;
 ///          GpuIndexBitsFlat. A search waits for the device where many queries
 ///          share lists (kernels/ivf/IvfKnn.h; not while its stream is being
 ///          captured), with INDICES_CPU, and with a quantizer on the CPU
-/// Params   SearchParametersIVF: nprobe and quantizer_params; a plain
-///          SearchParameters as none at all. FaissException for what is set
-///          besides (sel, max_codes)
+/// Params   SearchParametersIVF: nprobe, quantizer_params and sel; a plain
+///          SearchParameters: sel. FaissException for what is set besides
+///          (max_codes)
+/// Filters  every IDSelector, by is_member of the vectors' ids (with
+///          INDICES_IVF these are list << 32 | place): the result is that of
+///          an index of the selected vectors alone. FAISS's own and
+///          DeviceSelector, of any n, are evaluated on the GPU at each call,
+///          for all vectors; of any other, is_member is asked for each of them
+///          by the calling thread. While a stream is being captured those are
+///          refused that read host memory, INDICES_CPU with them
 /// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
-///          that cannot give comes from cudaMalloc
+///          that cannot give comes from cudaMalloc. While a selector is
+///          evaluated 104 MiB, and 4 bytes for 32 vectors for each operand
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Source   Johnson et al. 2017, 5.2; docs/design.md
@@ -168,9 +181,19 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             idx_t k,
             const faiss::SearchParameters* params) const;
 
-    /// search() of checked arguments; `search` may have lists.
+    /// A search of all queries, without arrays.
+    IvfKnnProblem problemOf_(
+            const detail::GpuContext& context,
+            const detail::IvfSearch& search) const;
+
+    /// What it searches.
+    detail::FilteredLists listsOf_(
+            const detail::GpuContext& context,
+            const detail::IvfSearch& search) const;
+
+    /// search() of checked arguments.
     void searchPaged_(
-            const detail::IvfSearch& search,
+            detail::IvfSearch search,
             const float* x,
             const idx_t* assign,
             float* distances,

@@ -13,6 +13,7 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
+#include "faiss_bits/ivf/FilteredLists.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
@@ -22,6 +23,7 @@
 namespace faiss_bits::gpu {
 
 using detail::allocTemporary;
+using detail::FilteredLists;
 using detail::GpuContext;
 using detail::IvfSearch;
 using detail::Page;
@@ -48,8 +50,6 @@ void requireParams(const faiss::SearchParameters* params) {
             ivf || typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: an IVF index takes SearchParametersIVF",
             typeid(*params).name());
-    FAISS_THROW_IF_NOT_MSG(
-            !params->sel, "params->sel: inverted lists have no filters yet");
     if (ivf) {
         FAISS_THROW_IF_NOT_FMT(
                 ivf->max_codes == 0,
@@ -85,6 +85,7 @@ IvfSearch GpuIndexBitsIVFFlat::searchOf_(
     IvfSearch search;
     search.n = n;
     search.k = int(k);
+    search.selector = params ? params->sel : nullptr;
     size_t probes = size_t(nprobe);
     if (const auto* ivf =
                 dynamic_cast<const faiss::SearchParametersIVF*>(params)) {
@@ -188,14 +189,14 @@ void GpuIndexBitsIVFFlat::search_preassigned(
     FAISS_THROW_IF_NOT_FMT(
             probes <= size_t(INT_MAX), "nprobe = %zu is too much", probes);
     search.nprobe = int(probes);
-    // A list may be named more than once.
+    search.anyLists = true;
     search.mostVectors =
             idx_t(probes) * detail::mostVectorsOf(*baseIndex_, 1, false);
     searchPaged_(search, x, assign, distances, labels);
 }
 
 void GpuIndexBitsIVFFlat::searchPaged_(
-        const IvfSearch& search,
+        IvfSearch search,
         const float* x,
         const idx_t* assign,
         float* distances,
@@ -203,9 +204,11 @@ void GpuIndexBitsIVFFlat::searchPaged_(
     DeviceScope scope(config_.device);
     const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
+        const FilteredLists lists = listsOf_(context, search);
+        search.lists = &lists;
         PagedCall call(context);
         const int queries = call.input("x", x, sizeof(float) * d);
-        const int lists = assign
+        const int givenLists = assign
                 ? call.input("assign", assign, sizeof(idx_t) * search.nprobe)
                 : -1;
         const int outDistances =
@@ -222,7 +225,7 @@ void GpuIndexBitsIVFFlat::searchPaged_(
                     search,
                     page.rows,
                     page.as<const float>(queries),
-                    assign ? page.as<const idx_t>(lists) : nullptr,
+                    assign ? page.as<const idx_t>(givenLists) : nullptr,
                     page.as<float>(outDistances),
                     page.as<idx_t>(outLabels));
         });
@@ -236,9 +239,44 @@ void GpuIndexBitsIVFFlat::searchImpl_(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    const IvfSearch search = searchOf_(n, k, params);
-    withFaissErrors(
-            [&] { searchPage_(search, n, x, nullptr, distances, labels); });
+    IvfSearch search = searchOf_(n, k, params);
+    withFaissErrors([&] {
+        const FilteredLists lists = listsOf_(
+                detail::contextOf(*resources_, config_.device), search);
+        search.lists = &lists;
+        searchPage_(search, n, x, nullptr, distances, labels);
+    });
+}
+
+IvfKnnProblem GpuIndexBitsIVFFlat::problemOf_(
+        const GpuContext& context,
+        const IvfSearch& search) const {
+    IvfKnnProblem problem;
+    problem.metric = detail::requireMetric(metric_type);
+    problem.lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
+    problem.lists.numVectors = ntotal;
+    problem.numQueries = search.n;
+    problem.nprobe = search.nprobe;
+    problem.k = search.k;
+    problem.mostVectors = search.mostVectors;
+    problem.longestList = detail::longestOf(*baseIndex_);
+    problem.mayWait = !detail::isCaptured(context.stream);
+    problem.device = deviceTraits(config_.device);
+    return problem;
+}
+
+FilteredLists GpuIndexBitsIVFFlat::listsOf_(
+        const GpuContext& context,
+        const IvfSearch& search) const {
+    const IvfKnnProblem problem = problemOf_(context, search);
+    return FilteredLists(
+            context,
+            search.selector,
+            *baseIndex_,
+            problem,
+            search.storePairs ? ListIds::Places : problem.lists.idKind,
+            search.anyLists,
+            kMostScratch);
 }
 
 void GpuIndexBitsIVFFlat::searchPage_(
@@ -299,26 +337,18 @@ void GpuIndexBitsIVFFlat::searchLists_(
         const idx_t* assign,
         float* distances,
         idx_t* labels) const {
-    IvfKnnProblem problem;
-    problem.metric = detail::requireMetric(metric_type);
-    problem.lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
-    problem.lists.numVectors = ntotal;
-    if (search.storePairs) {
-        problem.lists.idKind = ListIds::Places;
-    }
+    IvfKnnProblem problem = problemOf_(context, search);
+    search.lists->apply(problem);
     problem.numQueries = n;
-    problem.nprobe = search.nprobe;
-    problem.k = search.k;
-    problem.mostVectors = search.mostVectors;
-    problem.longestList = detail::longestOf(*baseIndex_);
-    problem.mayWait = !detail::isCaptured(context.stream);
     problem.queries = x;
     problem.probes = assign;
     problem.outDistances = distances;
     problem.outIds = labels;
-    problem.device = deviceTraits(config_.device);
     const IvfKnnPlan plan = planIvfKnn(
-            problem, std::min(detail::scratchBudget(context), kMostScratch));
+            problem,
+            std::min(
+                    detail::scratchBudget(context),
+                    kMostScratch - search.lists->bytes()));
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfKnn(
             plan,

@@ -34,6 +34,9 @@ struct Peek : IVFBase {
     static auto idsOnHost() {
         return &Peek::listOffsetToUserIndex_;
     }
+    static auto options() {
+        return &Peek::indicesOptions_;
+    }
 };
 
 } // namespace
@@ -63,10 +66,7 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     if (!exact) {
         return nprobe * longestOf(index);
     }
-    std::vector<idx_t> lengths(numLists);
-    for (idx_t l = 0; l < numLists; ++l) {
-        lengths[l] = idx_t(index.getListLength(int(l)));
-    }
+    std::vector<idx_t> lengths = lengthsOf(index);
     std::nth_element(
             lengths.begin(),
             lengths.begin() + (nprobe - 1),
@@ -77,6 +77,20 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
         sum += lengths[l];
     }
     return sum;
+}
+
+std::vector<idx_t> lengthsOf(const IVFBase& index) {
+    std::vector<idx_t> lengths(size_t(index.getNumLists()));
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        lengths[l] = idx_t(index.getListLength(int(l)));
+    }
+    return lengths;
+}
+
+const std::vector<std::vector<idx_t>>* hostIdsOf(const IVFBase& index) {
+    return index.*Peek::options() == faiss::gpu::INDICES_CPU
+            ? &(index.*Peek::idsOnHost())
+            : nullptr;
 }
 
 idx_t longestOf(const IVFBase& index) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <faiss/gpu/GpuIndicesOptions.h>
 
 #include "faiss_bits/common/FaissCompat.h"
@@ -23,6 +25,13 @@ IvfLists floatListsOf(
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
 idx_t mostVectorsOf(const faiss::gpu::IVFBase& index, idx_t nprobe, bool exact);
+
+/// Vectors of each list.
+std::vector<idx_t> lengthsOf(const faiss::gpu::IVFBase& index);
+
+/// INDICES_CPU: the ids of each list. Else nullptr.
+const std::vector<std::vector<idx_t>>* hostIdsOf(
+        const faiss::gpu::IVFBase& index);
 
 /// Vectors of the longest list, or more.
 idx_t longestOf(const faiss::gpu::IVFBase& index);

@@ -8,6 +8,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfEstimateBound.h"
 #include "kernels/ivf/IvfEstimateTile.cuh"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
 
 namespace faiss_bits {
@@ -150,12 +151,18 @@ struct IvfEstimates {
             uint32_t row,
             uint32_t passed,
             const float (&keys)[kPairs]) const {
+        const int firstVector = threadIdx.x / kWarpSize / 2 * 64 +
+                threadIdx.x % kWarpSize % 4 * 2;
+        if (params.lists.selectedBits) {
+            passed &= selectedOf(place, firstVector);
+            if (passed == 0) {
+                return;
+            }
+        }
         uint32_t at =
                 atomicAdd(&params.numFound[row], uint32_t(__popc(passed)));
         float* foundKeys = params.foundKeys + int64_t(row) * params.room;
         uint64_t* found = params.found + int64_t(row) * params.room;
-        const int firstVector = threadIdx.x / kWarpSize / 2 * 64 +
-                threadIdx.x % kWarpSize % 4 * 2;
 #pragma unroll
         for (int i = 0; i < kPairs; ++i) {
             if (passed >> i & 1) {
@@ -169,6 +176,22 @@ struct IvfEstimates {
                 ++at;
             }
         }
+    }
+
+    /// Bits of a thread's pairs that the filter selects.
+    __device__ __forceinline__ uint32_t
+    selectedOf(const TilePlace& place, int firstVector) const {
+        uint32_t selected = 0;
+#pragma unroll
+        for (int i = 0; i < kPairs; i += 2) {
+            const uint32_t v =
+                    min(uint32_t(place.first) + firstVector + i / 2 * 8,
+                        uint32_t(place.last) - 1);
+            const uint32_t word =
+                    selectedWord(params.lists, place.listNumber, v / 32);
+            selected |= (word >> (v % 32) & 3) << i;
+        }
+        return selected;
     }
 
     __device__ __forceinline__ void write(Tile& tile, const IvfWork& work)
@@ -193,8 +216,15 @@ struct IvfEstimates {
                 },
                 [&](int, int v, float product) {
                     if (out && v < numVectors) {
-                        out[v] = bound(
-                                product, shared.ofVectors[v], ofRow, factor);
+                        out[v] = isSelected(
+                                         params.lists,
+                                         place.listNumber,
+                                         uint32_t(place.first) + v)
+                                ? bound(product,
+                                        shared.ofVectors[v],
+                                        ofRow,
+                                        factor)
+                                : NAN;
                     }
                 },
                 [](int) {});

@@ -124,7 +124,6 @@ class IvfRows {
         result.rescored = scratch_.rescored;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
-        launchIvfGroups(result.rescored, stream_);
         launchIvfCandidates(result.rescored, stream_);
         launchIvfRescore<kMetric>(
                 result.rescored,
@@ -226,6 +225,7 @@ void runIvfKnn(
     if (plan.byEstimates()) {
         BITS_CUDA_CHECK(
                 cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream));
+        launchIvfGroups(p.lists, scratch.rescored.firstGroups, stream);
     }
     const IvfRows search(plan, p, scratch, stream);
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {

@@ -36,6 +36,14 @@ struct IvfLists {
     ListIds idKind = ListIds::Given64; ///< of all lists
     /// Of every list its ids; not read where they are Places.
     const void* const* ids = nullptr;
+
+    /// What a search may find: bit v % 32 of word v / 32 of a list, for its
+    /// vector v (IvfFilterBits.h makes them). nullptr: all.
+    const uint32_t* selectedBits = nullptr;
+    /// Where the words of each list begin, and end: [numLists + 1]. nullptr:
+    /// each has wordsOfList.
+    const uint32_t* firstWords = nullptr;
+    uint32_t wordsOfList = 0;
 };
 
 } // namespace faiss_bits

@@ -3,15 +3,13 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/ListScan.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kScanThreads = 1024;
-constexpr int kScanItems = 4;
 
 /// A block a row.
 __global__ __launch_bounds__(kThreads) void columnsKernel(
@@ -72,9 +70,8 @@ struct Pair {
     uint32_t list; // numLists: there is no such pair
 
     __device__ Pair(const IvfParams& search, uint32_t number) {
-        const uint32_t probes = search.lastProbe - search.firstProbe;
-        row = number / probes;
-        probe = search.firstProbe + number % probes;
+        row = number / search.lastProbe;
+        probe = number % search.lastProbe;
         list = row < search.rows ? probedList(search, row, probe)
                                  : uint32_t(search.lists.numLists);
         if (list < search.lists.numLists &&
@@ -97,52 +94,31 @@ __global__ __launch_bounds__(kThreads) void countPairsKernel(
 }
 
 /// Sums of the lists before: pairs, and tiles. One block.
-__global__ __launch_bounds__(kScanThreads) void firstPairsKernel(
+__global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
         const __grid_constant__ PairsParams params) {
-    using Scan = cub::BlockScan<uint32_t, kScanThreads>;
-    __shared__ typename Scan::TempStorage storage;
+    __shared__ ListScan<2>::SharedStorage storage;
     allowNext();
     waitForPrevious();
     const IvfParams& search = params.search;
     const uint32_t numLists = uint32_t(search.lists.numLists);
-    uint32_t pairsBefore = 0;
-    uint32_t tilesBefore = 0;
-    for (uint32_t first = 0; first < numLists;
-         first += kScanThreads * kScanItems) {
-        uint32_t pairs[kScanItems];
-        uint32_t tiles[kScanItems];
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            pairs[i] = list < numLists ? search.counts[list] : 0;
-            const uint32_t down =
-                    (pairs[i] + kIvfTileQueries - 1) / kIvfTileQueries;
-            tiles[i] = down == 0 ? 0
-                                 : down *
-                            ((listLength(search.lists, list) +
-                              params.tileVectors - 1) /
-                             params.tileVectors);
-        }
-        uint32_t sum = 0;
-        Scan(storage).ExclusiveSum(pairs, pairs, sum);
-        __syncthreads();
-        uint32_t sumOfTiles = 0;
-        Scan(storage).ExclusiveSum(tiles, tiles, sumOfTiles);
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            if (list < numLists) {
-                search.endPairs[list] = pairsBefore + pairs[i];
-                search.firstTiles[list] = tilesBefore + tiles[i];
-            }
-        }
-        pairsBefore += sum;
-        tilesBefore += sumOfTiles;
-    }
-    if (threadIdx.x == 0) {
-        search.firstTiles[numLists] = tilesBefore;
-    }
+    ListScan<2>{storage}.run(
+            numLists,
+            [&](uint32_t list, uint32_t(&numbers)[2]) {
+                numbers[0] = search.counts[list];
+                const uint32_t down =
+                        (numbers[0] + kIvfTileQueries - 1) / kIvfTileQueries;
+                numbers[1] = down == 0 ? 0
+                                       : down *
+                                ((listLength(search.lists, list) +
+                                  params.tileVectors - 1) /
+                                 params.tileVectors);
+            },
+            [&](uint32_t list, const uint32_t(&before)[2]) {
+                if (list < numLists) {
+                    search.endPairs[list] = before[0];
+                }
+                search.firstTiles[list] = before[1];
+            });
 }
 
 /// A thread a pair. Pairs of a list lie in any order, which no result shows:
@@ -181,7 +157,7 @@ void launchIvfPairs(
     PairsParams params;
     params.search = search;
     params.tileVectors = tileVectors;
-    const uint32_t pairs = search.rows * (search.lastProbe - search.firstProbe);
+    const uint32_t pairs = search.rows * search.lastProbe;
     const dim3 blocks((pairs + kThreads - 1) / kThreads);
     BITS_CUDA_CHECK(cudaMemsetAsync(
             search.counts,
@@ -190,7 +166,12 @@ void launchIvfPairs(
             stream));
     launchAfterPrevious(countPairsKernel, blocks, kThreads, 0, stream, params);
     launchAfterPrevious(
-            firstPairsKernel, dim3(1), kScanThreads, 0, stream, params);
+            firstPairsKernel,
+            dim3(1),
+            ListScan<2>::kThreads,
+            0,
+            stream,
+            params);
     launchAfterPrevious(
             scatterPairsKernel, blocks, kThreads, 0, stream, params);
 }

@@ -30,8 +30,7 @@ struct IvfParams {
     float* distances = nullptr;  // [rows, stride]
     int64_t stride = 0;
 
-    // Pairs by list, of the probes firstProbe to lastProbe - 1.
-    uint32_t firstProbe = 0;
+    // Pairs by list, of the probes before lastProbe.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
     uint32_t* endPairs = nullptr;    // [numLists]: behind the last of a list
@@ -142,8 +141,11 @@ void launchIvfEstimates(
         int multiprocessors,
         cudaStream_t stream);
 
-/// Groups of the lists.
-void launchIvfGroups(const IvfRescoreParams& params, cudaStream_t stream);
+/// The groups of 32 vectors of the lists before each: [numLists + 1].
+void launchIvfGroups(
+        const IvfLists& lists,
+        uint32_t* firstGroups,
+        cudaStream_t stream);
 
 /// After it: candidates by group.
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);

@@ -88,7 +88,8 @@ void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
 /// less than all distances would.
 bool keepNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double k = double(p.k);
-    const double vectors = double(p.mostVectors) / p.nprobe; // of a list
+    // Of a list, of those that a search may find.
+    const double vectors = p.selectedShare * double(p.mostVectors) / p.nprobe;
     const double longest = double(ivfLongestList(p));
     // Of lists no nearer than the near ones k of nprobe / near would pass; and
     // as that is by chance, more. Real lists are farther, and have fewer.
@@ -284,6 +285,10 @@ SelectProblem ivfChoice(
     return select;
 }
 
+bool ivfPairsMeet(const IvfKnnProblem& p) {
+    return p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists;
+}
+
 IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     checkIvf(p);
     IvfKnnPlan all;
@@ -291,9 +296,8 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return all;
     }
-    all.listMajor = p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists &&
-            p.device.singleToDouble <= 2;
-    if (p.mayWait && p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists) {
+    all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
+    if (p.mayWait && ivfPairsMeet(p)) {
         IvfKnnPlan near = all;
         near.listMajor = true;
         if (keepNear(near, p)) {

@@ -9,6 +9,7 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
 namespace faiss_bits {
@@ -50,12 +51,21 @@ struct IvfStreams {
         for (uint32_t first = blockIdx.y * kThreads; first < length;
              first += gridDim.y * kThreads) {
             place.first = min(first + threadIdx.x, length - 1);
-            const double distance =
-                    distanceOf(place, query, first == blockIdx.y * kThreads);
+            // A warp's vectors share a word: where none is selected, nothing is
+            // read.
+            const uint32_t selected = selectedWord(
+                    params.lists, list, uint32_t(place.first) / kListGroup);
+            const double distance = distanceOf(
+                    place,
+                    query,
+                    first == blockIdx.y * kThreads,
+                    selected != 0);
             if (first + threadIdx.x < length) {
                 // -0 counts as +0.
                 out[first + threadIdx.x] =
-                        canonical::toFloat32(distance) + 0.0f;
+                        selected >> (place.first % kListGroup) & 1
+                        ? canonical::toFloat32(distance) + 0.0f
+                        : NAN;
             }
         }
     }
@@ -64,7 +74,8 @@ struct IvfStreams {
     __device__ __forceinline__ double distanceOf(
             const TilePlace& place,
             const float* query,
-            bool isFirst) {
+            bool isFirst,
+            bool isRead) {
         double sums[kSlots] = {};
         VectorsOfLists::with(params, [&](const auto& vectors) {
             const auto x = vectors.vector(place, 0);
@@ -77,6 +88,9 @@ struct IvfStreams {
                         shared.query[c - begin] = double(query[c]);
                     }
                     __syncthreads();
+                }
+                if (!isRead) {
+                    continue;
                 }
                 int c = begin;
                 for (; c + kAhead <= end; c += kAhead) {

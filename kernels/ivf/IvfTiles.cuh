@@ -8,6 +8,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
 
@@ -79,7 +80,12 @@ struct IvfTiles {
                 const int v = i + int(threadIdx.x % kLanes);
                 if (v < numVectors) {
                     // -0 counts as +0.
-                    out[v] = shared.distances[q][v] + 0.0f;
+                    out[v] = isSelected(
+                                     params.lists,
+                                     place.listNumber,
+                                     uint32_t(place.first) + v)
+                            ? shared.distances[q][v] + 0.0f
+                            : NAN;
                 }
             }
         }

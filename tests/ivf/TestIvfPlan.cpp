@@ -4,6 +4,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
 
 namespace faiss_bits::test {
@@ -72,6 +73,52 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     p.mayWait = true;
     p.k = 20000; // half of all
     EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
+    IvfKnnProblem p = someProblem();
+    const idx_t n = p.lists.numVectors;
+    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(copyingSelectedPays(p, 0));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 100));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 2));
+    EXPECT_FALSE(copyingSelectedPays(p, n - n / 20));
+    EXPECT_FALSE(copyingSelectedPays(p, n));
+    p.mayWait = false;
+    EXPECT_FALSE(countingSelectedPays(p));
+    p = someProblem();
+    p.numQueries = 1;
+    EXPECT_FALSE(countingSelectedPays(p));
+    EXPECT_FALSE(copyingSelectedPays(p, n / 100));
+    p.numQueries = 400; // each reads its lists
+    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 100));
+    p.numQueries = 100;
+    EXPECT_FALSE(countingSelectedPays(p));
+    // Those of tests/ivf/TestIvfFilters.cpp (ManyVectors): both ways.
+    p.lists.numLists = 40;
+    p.lists.d = 64;
+    p.lists.numVectors = 50000;
+    p.numQueries = 1500;
+    p.nprobe = 15;
+    EXPECT_TRUE(copyingSelectedPays(p, 500));
+    EXPECT_TRUE(copyingSelectedPays(p, 5000));
+    EXPECT_FALSE(copyingSelectedPays(p, 48500));
+    p.lists.numVectors = idx_t(1) << 32;
+    EXPECT_FALSE(countingSelectedPays(p)); // counts have 32 bits
+}
+
+TEST(IvfPlan, FewSelectedVectorsSetNoLimit) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(all.byEstimates());
+    p.selectedShare = 0.2;
+    const IvfKnnPlan some = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(some.byEstimates());
+    EXPECT_GT(some.nearProbes, all.nearProbes);
+    p.selectedShare = 0.001;
+    EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).byEstimates());
 }
 
 TEST(IvfPlan, RefusesBadShapes) {

@@ -129,3 +129,37 @@ def test_bad_arguments(res, index, data):
         index.search(data[1], 0)
     with pytest.raises(RuntimeError, match="nlist = 0"):
         faiss_bits.GpuIndexBitsIVFFlat(res, D, 0)
+
+
+def expect_filtered(data, centroids, found, nprobe, members, k=K):
+    """As expect_in_lists, of the vectors whose id is in members."""
+    xb, xq, ids = data
+    chosen = np.isin(ids, members)
+    part = xb[chosen], xq, ids[chosen]
+    expect_in_lists(part, centroids, found, nprobe, k)
+
+
+def test_filters(index, data):
+    ids = data[2]
+    members = ids[::3]
+    bitmap = np.zeros(ids.max() // 8 + 1, "uint8")
+    np.bitwise_or.at(bitmap, members // 8, (1 << (members % 8)).astype("uint8"))
+    batch = faiss.IDSelectorBatch(members)
+    for sel, chosen in [
+        (batch, members),
+        (faiss.IDSelectorArray(members), members),
+        (faiss.IDSelectorBitmap(bitmap), members),
+        (faiss.IDSelectorNot(batch), np.setdiff1d(ids, members)),
+        (faiss.IDSelectorRange(100, 9000), ids[(ids >= 100) & (ids < 9000)]),
+        (faiss_bits.DeviceSelector(batch, int(ids.max()) + 1), members),
+    ]:
+        params = faiss.SearchParametersIVF()
+        params.nprobe = 9
+        params.sel = sel
+        found = index.search(data[1], K, params=params)
+        expect_filtered(data, centroids_of(index), found, 9, chosen)
+    index.nprobe = 4
+    plain = faiss.SearchParameters()
+    plain.sel = batch
+    found = index.search(data[1], K, params=plain)
+    expect_filtered(data, centroids_of(index), found, 4, members)
