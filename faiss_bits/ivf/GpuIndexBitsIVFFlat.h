@@ -8,6 +8,7 @@
 
 namespace faiss {
 struct IndexIVFStats;
+struct RangeSearchResult;
 struct SearchParametersIVF;
 } // namespace faiss
 
@@ -21,6 +22,7 @@ namespace detail {
 struct GpuContext;
 struct IvfSearch;
 class FilteredLists;
+class RangeResults;
 } // namespace detail
 
 /// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
@@ -116,6 +118,23 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Finds all vectors of nprobe lists with distance < radius (inner product
+    /// > radius), for each of n queries.
+    ///
+    /// x [n, d], on the host or on the index's device; params as above;
+    /// result->nq must be n. Of every query in the order of the lists, nearest
+    /// first, and of their vectors, as FAISS on the CPU
+    ///
+    /// Cost   all canonical distances, as a search without estimates by tensor
+    ///        cores; waits for the device. Memory of the result on the host,
+    ///        twice for a moment, and scratch as search()
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// search() without the distances; labels is [n, k].
     void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
             const override;
@@ -207,6 +226,15 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             const idx_t* assign,
             float* distances,
             idx_t* labels) const;
+
+    /// range_search() of some queries.
+    void rangeSearchPart_(
+            const detail::GpuContext& context,
+            const detail::IvfSearch& search,
+            idx_t n,
+            const float* x,
+            float radius,
+            detail::RangeResults& results) const;
 
     /// In given lists.
     void searchLists_(

@@ -15,6 +15,7 @@
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
@@ -26,6 +27,8 @@ using detail::allocTemporary;
 using detail::FilteredLists;
 using detail::GpuContext;
 using detail::IvfSearch;
+using detail::kMostProbes;
+using detail::kMostScratch;
 using detail::Page;
 using detail::PagedCall;
 using detail::PageLimits;
@@ -35,9 +38,6 @@ using faiss::gpu::DeviceScope;
 
 namespace {
 
-constexpr size_t kMostScratch = size_t(448) << 20;
-/// Lists that queries of one part of a search are given: 12 bytes each.
-constexpr idx_t kMostProbes = idx_t(1) << 23;
 /// From so many queries on it pays to look at every list's length, and where
 /// the longest is so many times the average.
 constexpr idx_t kManyQueries = 64;

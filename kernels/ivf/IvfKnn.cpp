@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
 
 namespace faiss_bits {
@@ -36,24 +37,15 @@ class IvfRows {
             : plan_(plan), p_(problem), scratch_(scratch), stream_(stream) {}
 
     void run(idx_t first, idx_t rows, const IvfAgainScratch& again) const {
-        IvfParams params = scratch_.params;
-        params.lists = p_.lists;
-        params.d = p_.lists.d;
-        params.queries = p_.queries + first * p_.lists.d;
-        params.probes = p_.probes + first * p_.nprobe;
-        params.rows = uint32_t(rows);
-        params.nprobe = uint32_t(p_.nprobe);
-        params.nearest = scratch_.keys;
-        params.nearestPlaces = scratch_.places;
-        params.k = p_.k;
-        launchIvfColumns(params, stream_);
+        const IvfParams params =
+                beginIvfRows(p_, scratch_, first, rows, stream_);
         IvfResultParams result;
-        if (p_.mostVectors > 0) {
-            if (p_.metric == Metric::L2) {
-                findDistances<Metric::L2>(params, result);
-            } else {
-                findDistances<Metric::InnerProduct>(params, result);
-            }
+        if (!plan_.byEstimates()) {
+            launchIvfDistances(plan_, p_, params, stream_);
+        } else if (p_.metric == Metric::L2) {
+            findCandidates<Metric::L2>(params, result);
+        } else {
+            findCandidates<Metric::InnerProduct>(params, result);
         }
         select(rows == plan_.rowsAtATime ? plan_.selection
                                          : plan_.lastSelection,
@@ -74,25 +66,6 @@ class IvfRows {
     }
 
    private:
-    template <Metric kMetric>
-    void findDistances(IvfParams params, IvfResultParams& result) const {
-        const int multiprocessors = p_.device.multiprocessors;
-        if (plan_.byEstimates()) {
-            return findCandidates<kMetric>(params, result);
-        }
-        if (!plan_.listMajor) {
-            launchIvfStreams<kMetric>(params, ivfLongestList(p_), stream_);
-            return;
-        }
-        params.lastProbe = params.nprobe;
-        launchIvfPairs(
-                params,
-                plan_.wideTiles ? kIvfWideTile : kIvfNarrowTile,
-                stream_);
-        launchIvfTiles<kMetric>(
-                params, plan_.wideTiles, multiprocessors, stream_);
-    }
-
     /// A limit from near lists, then all lists, then what is best of those.
     template <Metric kMetric>
     void findCandidates(IvfParams params, IvfResultParams& result) const {

@@ -3,7 +3,7 @@
 // order is that of the ids.
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/IvfColumns.cuh"
 
 namespace faiss_bits {
 
@@ -42,16 +42,7 @@ struct RowResult {
             const uint64_t place = params.rescored.places[at];
             return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
         }
-        // The last probe that begins no later; empty ones before it begin
-        // there too.
-        uint32_t low = 0;
-        uint32_t high = search.nearProbes;
-        while (high - low > 1) {
-            const uint32_t middle = (low + high) / 2;
-            (columns[middle] <= column ? low : high) = middle;
-        }
-        const uint32_t list = probedList(search, row, low);
-        return listId(search.lists, list, column - columns[low]);
+        return idOfColumn(search, row, columns, column);
     }
 
     /// The matrix that the selection was made of.
