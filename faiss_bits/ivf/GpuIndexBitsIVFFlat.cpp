@@ -5,12 +5,14 @@
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/gpu/GpuCloner.h>
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
 
@@ -20,9 +22,6 @@ using faiss::gpu::GpuIndexIVFFlatConfig;
 using faiss::gpu::GpuResourcesProvider;
 
 namespace {
-
-/// GpuIndexIVF::copyFrom takes no more.
-constexpr size_t kMostFaissProbes = 2048;
 
 // As in GpuIndexBitsFlat.cpp these run while the base class's arguments are
 // made, since FAISS's constructors end the process on some of these mistakes.
@@ -174,34 +173,52 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
 void GpuIndexBitsIVFFlat::copyFrom(const faiss::IndexIVFFlat* index) {
     checked(index);
     DeviceScope scope(config_.device);
-    // Their quantizer, before anything changes.
     faiss::gpu::GpuResourcesProviderFromInstance provider(resources_);
     faiss::gpu::GpuClonerOptions options;
     options.useFloat16 = ivfConfig_.flatConfig.useFloat16;
-    std::unique_ptr<faiss::Index> ours;
-    if (dynamic_cast<const faiss::IndexFlat*>(index->quantizer)) {
-        ours.reset(faiss_bits::gpu::index_cpu_to_gpu(
-                &provider, config_.device, index->quantizer, &options));
-    }
-    if (index->nprobe <= kMostFaissProbes) {
-        GpuIndexIVFFlat::copyFrom(index);
+    const bool isFlat =
+            dynamic_cast<const faiss::IndexFlat*>(index->quantizer) != nullptr;
+    std::unique_ptr<faiss::Index> theirs(
+            isFlat ? faiss_bits::gpu::index_cpu_to_gpu(
+                             &provider,
+                             config_.device,
+                             index->quantizer,
+                             &options)
+                   : faiss::gpu::index_cpu_to_gpu(
+                             &provider, config_.device, index->quantizer));
+    // A copy beside what is here, which goes when nothing can fail any more.
+    GpuIndexBitsIVFFlat copy(
+            &provider,
+            theirs.get(),
+            int(index->d),
+            int(index->nlist),
+            index->metric_type,
+            ivfFlatConfig_);
+    FAISS_THROW_IF_NOT_FMT(
+            copy.is_trained || !index->is_trained,
+            "index->quantizer has %lld centroids, but index->nlist = %zu",
+            (long long)index->quantizer->ntotal,
+            size_t(index->nlist));
+    if (index->is_trained) {
+        detail::copyListsFrom(*copy.baseIndex_, index->invlists);
     } else {
-        // FAISS refuses such a number. A copy shares what it does not own.
-        faiss::IndexIVFFlat copy(*index);
-        copy.own_fields = false;
-        copy.own_invlists = false;
-        copy.nprobe = 1;
-        GpuIndexIVFFlat::copyFrom(&copy);
-        nprobe = decltype(nprobe)(index->nprobe);
+        copy.index_.reset();
+        copy.baseIndex_.reset();
     }
-    if (ours) {
-        if (own_fields) {
-            delete quantizer;
-        }
-        quantizer = ours.release();
-        own_fields = true;
-        updateQuantizer();
+    if (own_fields) {
+        delete quantizer;
     }
+    quantizer = theirs.release();
+    own_fields = true;
+    d = index->d;
+    metric_type = index->metric_type;
+    metric_arg = index->metric_arg;
+    ntotal = index->ntotal;
+    is_trained = index->is_trained;
+    nlist = copy.nlist;
+    nprobe = decltype(nprobe)(index->nprobe);
+    index_ = std::move(copy.index_);
+    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 void GpuIndexBitsIVFFlat::setNumProbes(int numProbes) {

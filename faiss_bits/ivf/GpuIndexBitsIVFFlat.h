@@ -14,6 +14,7 @@ struct SearchParametersIVF;
 
 namespace faiss_bits {
 struct IvfKnnProblem;
+struct IvfLists;
 } // namespace faiss_bits
 
 namespace faiss_bits::gpu {
@@ -62,7 +63,7 @@ class RangeResults;
 ///          refused that read host memory, INDICES_CPU with them
 /// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
 ///          that cannot give comes from cudaMalloc. While a selector is
-///          evaluated 104 MiB, and 4 bytes for 32 vectors for each operand
+///          evaluated 112 MiB, and 4 to 16 bytes for 32 vectors an operand
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Source   Johnson et al. 2017, 5.2; docs/design.md
@@ -101,7 +102,9 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
                     faiss::gpu::GpuIndexIVFFlatConfig());
 
     /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
-    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. What was
+    /// here stays until all is copied, and for good where that fails: there is
+    /// memory for both.
     void copyFrom(const faiss::IndexIVFFlat* index);
 
     /// Lists that a search looks at, 1 or more.
@@ -175,6 +178,35 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     ) const;
 #endif
 
+    /// The vector of an id to out [d]. Where more than one has it, as below,
+    /// that of the lowest list and place.
+    ///
+    /// No index on the GPU knows where an id is: here and below all ids are
+    /// read, 8 bytes a vector, for some keys at a time (a page of 16 MiB of
+    /// vectors, or what is on the device), so that many keys in one call cost
+    /// little more than one. Waits for the device. With INDICES_IVF ids are
+    /// list << 32 | place. An id that is in no list: FaissException
+    void reconstruct(idx_t key, float* out) const override;
+
+    /// The vectors of the ids i0 to i0 + n - 1 to out [n, d]; all must be
+    /// there.
+    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
+
+    /// Those of keys [n] to out [n, d], each on the host or on the device. The
+    /// key -1, "no neighbour", gives zeros.
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
+            const override;
+
+    /// Removes the vectors whose ids are selected, and returns how many. Any
+    /// selector, as in a search. In each list the first places that become free
+    /// go to the last vectors that stay, as in FAISS on the CPU; with
+    /// INDICES_IVF these have other ids then. Memory of the lists is kept for
+    /// vectors to come, until reclaimMemory().
+    ///
+    /// Errors  FaissException, and what is_member throws: nothing has changed
+    /// Cost    as a filter, and what moves; waits for the device
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
    protected:
     /// x, distances and labels on our device.
     void searchImpl_(
@@ -199,6 +231,17 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             idx_t n,
             idx_t k,
             const faiss::SearchParameters* params) const;
+
+    /// On the device.
+    IvfLists lists_() const;
+
+    /// reconstruct_batch(), or of the ids from `first` on; errors say `name`.
+    void take_(
+            idx_t n,
+            const idx_t* keys,
+            idx_t first,
+            float* out,
+            const char* name) const;
 
     /// A search of all queries, without arrays.
     IvfKnnProblem problemOf_(

@@ -253,8 +253,7 @@ IvfKnnProblem GpuIndexBitsIVFFlat::problemOf_(
         const IvfSearch& search) const {
     IvfKnnProblem problem;
     problem.metric = detail::requireMetric(metric_type);
-    problem.lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
-    problem.lists.numVectors = ntotal;
+    problem.lists = lists_();
     problem.numQueries = search.n;
     problem.nprobe = search.nprobe;
     problem.k = search.k;

@@ -5,7 +5,6 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/flat/DeviceSelector.h"
-#include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/filter/FilterBits.h"
 
@@ -14,23 +13,16 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 /// Sent to the device at a time: ids, of which the table takes 8 to 16 MiB a
-/// MiB; bytes of a bitmap; words of vectors, 32 ids each.
+/// MiB; bytes of a bitmap.
 constexpr idx_t kIdsAtOnce = idx_t(1) << 22;
 constexpr idx_t kBytesAtOnce = idx_t(1) << 25;
-constexpr idx_t kWordsAtOnce = idx_t(1) << 16;
-constexpr idx_t kWord = 32;
 
 class ListEvaluation {
    public:
-    ListEvaluation(
-            const GpuContext& context,
-            const IvfLists& lists,
-            const faiss::gpu::IVFBase& index)
+    ListEvaluation(const GpuContext& context, IdsOfLists& ids)
             : context_(context),
-              lists_(lists),
-              index_(index),
-              isCaptured_(isCaptured(context.stream)),
-              idsOnHost_(hostIdsOf(index) != nullptr) {}
+              ids_(ids),
+              isCaptured_(isCaptured(context.stream)) {}
 
     void write(const faiss::IDSelector* selector, uint32_t* bits) {
         if (auto* one = as<DeviceSelector>(selector)) {
@@ -43,7 +35,7 @@ class ListEvaluation {
             });
         }
         if (as<faiss::IDSelectorAll>(selector)) {
-            return runIvfAllBits(allSlots(), true, bits, context_.stream);
+            return runIvfAllBits(ids_.allSlots(), true, bits, context_.stream);
         }
         if (auto* one = as<faiss::IDSelectorArray>(selector)) {
             if (one->n > 0) {
@@ -64,7 +56,7 @@ class ListEvaluation {
         if (auto* one = as<faiss::IDSelectorNot>(selector)) {
             requireNotNull(one->sel, "sel of an IDSelectorNot");
             write(one->sel, bits);
-            return runIvfInvertBits(allSlots(), bits, context_.stream);
+            return runIvfInvertBits(ids_.allSlots(), bits, context_.stream);
         }
 #if FAISS_BITS_FAISS_HAS_LOGICAL_SELECTORS
         if (auto* one = as<faiss::IDSelectorAnd>(selector)) {
@@ -93,17 +85,6 @@ class ListEvaluation {
         return dynamic_cast<const Selector*>(selector);
     }
 
-    idx_t numWords() const {
-        return ivfFilterWords(lists_);
-    }
-
-    IvfSlots allSlots() const {
-        IvfSlots slots;
-        slots.lists = lists_;
-        slots.numWords = numWords();
-        return slots;
-    }
-
     void requireNoCapture(const char* what) const {
         FAISS_THROW_IF_NOT_FMT(
                 !isCaptured_,
@@ -118,55 +99,13 @@ class ListEvaluation {
                 to, from, bytes, cudaMemcpyDefault, context_.stream));
     }
 
-    const ListsOnHost& onHost() {
-        if (!onHost_) {
-            onHost_ = std::make_unique<ListsOnHost>(index_, lists_.wordsOfList);
-        }
-        return *onHost_;
-    }
-
     /// body(vectors whose ids the device can read), until those were all.
     template <class Body>
     void forIds(const Body& body) {
-        if (!idsOnHost_) {
-            return body(allSlots());
+        if (ids_.areOnHost()) {
+            requireNoCapture("ids of INDICES_CPU");
         }
-        requireNoCapture("ids of INDICES_CPU");
-        const idx_t atOnce = std::min(numWords(), kWordsAtOnce);
-        auto staged = allocTemporary(
-                context_, size_t(atOnce) * kWord * sizeof(idx_t));
-        std::vector<idx_t> ids;
-        IvfSlots slots = allSlots();
-        slots.givenIds = static_cast<const idx_t*>(staged.get());
-        for (idx_t first = 0; first < numWords(); first += atOnce) {
-            slots.firstWord = first;
-            slots.numWords = std::min(atOnce, numWords() - first);
-            ids.assign(size_t(slots.numWords) * kWord, 0);
-            forPlaces(first, slots.numWords, [&](idx_t i, idx_t l, idx_t v) {
-                ids[i] = onHost().idOf(l, v);
-            });
-            copy(staged.get(), ids.data(), ids.size() * sizeof(idx_t));
-            body(slots);
-        }
-    }
-
-    /// body(number, list, place) of the vectors of some words, numbered from
-    /// the first word on.
-    template <class Body>
-    void forPlaces(idx_t first, idx_t count, const Body& body) {
-        const ListsOnHost& lists = onHost();
-        const auto& begins = lists.firstWords;
-        idx_t l = std::upper_bound(begins.begin(), begins.end(), first) -
-                begins.begin() - 1;
-        for (; l < idx_t(lists.lengths.size()) && begins[l] < first + count;
-             ++l) {
-            const idx_t from = std::max(first - begins[l], idx_t(0)) * kWord;
-            const idx_t end = std::min(
-                    (first + count - begins[l]) * kWord, lists.lengths[l]);
-            for (idx_t v = from; v < end; ++v) {
-                body((begins[l] - first) * kWord + v, l, v);
-            }
-        }
+        ids_.forSlots(body);
     }
 
     void writePrepared(const DeviceSelector& prepared, uint32_t* bits) {
@@ -198,7 +137,7 @@ class ListEvaluation {
 
     void writeIds(const idx_t* ids, idx_t numIds, uint32_t* bits) {
         if (numIds == 0) {
-            return runIvfAllBits(allSlots(), false, bits, context_.stream);
+            return runIvfAllBits(ids_.allSlots(), false, bits, context_.stream);
         }
         const bool onHost = placeOfArray("ids of a selector", ids).onHost;
         const idx_t atOnce = std::min(numIds, kIdsAtOnce);
@@ -228,7 +167,7 @@ class ListEvaluation {
 
     void writeBytes(const uint8_t* bytes, idx_t numBytes, uint32_t* bits) {
         if (numBytes == 0) {
-            return runIvfAllBits(allSlots(), false, bits, context_.stream);
+            return runIvfAllBits(ids_.allSlots(), false, bits, context_.stream);
         }
         const bool onHost =
                 placeOfArray("bitmap of an IDSelectorBitmap", bytes).onHost;
@@ -261,88 +200,50 @@ class ListEvaluation {
                 "an operand of an %s = nullptr",
                 name);
         write(selector.lhs, bits);
-        auto memory =
-                allocTemporary(context_, size_t(numWords()) * sizeof(uint32_t));
+        auto memory = allocTemporary(
+                context_, size_t(ids_.numWords()) * sizeof(uint32_t));
         auto* other = static_cast<uint32_t*>(memory.get());
         write(selector.rhs, other);
         runCombineBits(
-                operation, bits, other, numWords() * kWord, context_.stream);
+                operation,
+                bits,
+                other,
+                ids_.numWords() * kIdsOfWord,
+                context_.stream);
     }
 #endif
 
     /// Asks the selector for each id.
     void writeMembers(const faiss::IDSelector& selector, uint32_t* bits) {
         requireNoCapture("a selector of the caller's own");
-        const bool isFromDevice =
-                !idsOnHost_ && lists_.idKind != ListIds::Places;
-        const idx_t atOnce = std::min(numWords(), kWordsAtOnce);
-        const size_t idBytes = size_t(atOnce) * kWord * sizeof(idx_t);
-        auto staged = allocTemporary(context_, isFromDevice ? idBytes : 1);
-        std::vector<idx_t> ids(isFromDevice ? size_t(atOnce) * kWord : 0);
-        std::vector<uint32_t> words(static_cast<size_t>(numWords()));
-        for (idx_t first = 0; first < numWords(); first += atOnce) {
-            IvfSlots slots = allSlots();
-            slots.firstWord = first;
-            slots.numWords = std::min(atOnce, numWords() - first);
-            if (isFromDevice) {
-                auto* gathered = static_cast<idx_t*>(staged.get());
-                runIvfGatherIds(slots, gathered, context_.stream);
-                copy(ids.data(),
-                     gathered,
-                     size_t(slots.numWords) * kWord * sizeof(idx_t));
-                BITS_CUDA_CHECK(cudaStreamSynchronize(context_.stream));
-            }
-            forPlaces(first, slots.numWords, [&](idx_t i, idx_t l, idx_t v) {
-                const idx_t id = isFromDevice ? ids[i] : onHost().idOf(l, v);
-                const uint32_t is = selector.is_member(id);
-                words[first + i / kWord] |= is << (i % kWord);
-            });
-        }
+        std::vector<uint32_t> words(static_cast<size_t>(ids_.numWords()));
+        ids_.forEach([&](idx_t number, idx_t, idx_t, idx_t id) {
+            const uint32_t is = selector.is_member(id);
+            words[number / kIdsOfWord] |= is << (number % kIdsOfWord);
+        });
         copy(bits, words.data(), words.size() * sizeof(uint32_t));
     }
 
     const GpuContext& context_;
-    const IvfLists& lists_;
-    const faiss::gpu::IVFBase& index_;
+    IdsOfLists& ids_;
     const bool isCaptured_;
-    const bool idsOnHost_;
-    std::unique_ptr<ListsOnHost> onHost_;
     bool readsOn_ = false;
 };
 
 } // namespace
-
-ListsOnHost::ListsOnHost(const faiss::gpu::IVFBase& index, uint32_t wordsOfList)
-        : lengths(lengthsOf(index)),
-          firstWords(lengths.size() + 1),
-          ids(hostIdsOf(index)) {
-    for (size_t l = 0; l < lengths.size(); ++l) {
-        const idx_t needed = (lengths[l] + kWord - 1) / kWord;
-        firstWords[l + 1] =
-                firstWords[l] + (wordsOfList > 0 ? wordsOfList : needed);
-    }
-}
 
 ListFilter::ListFilter(
         const GpuContext& context,
         const faiss::IDSelector& selector,
         const IvfLists& lists,
         const faiss::gpu::IVFBase& index)
-        : lists_(lists) {
-    lists_.wordsOfList = ivfWordsOfList(lists, longestOf(index));
-    if (lists_.wordsOfList == 0) {
-        firstWords_ = allocTemporary(
-                context, (size_t(lists.numLists) + 1) * sizeof(uint32_t));
-        auto* firstWords = static_cast<uint32_t*>(firstWords_.get());
-        runIvfFirstWords(lists, firstWords, context.stream);
-        lists_.firstWords = firstWords;
-    }
-    bits_ = allocTemporary(
-            context, size_t(ivfFilterWords(lists_)) * sizeof(uint32_t));
+        : ids_(context, lists, index) {
+    bits_ = allocTemporary(context, size_t(ids_.numWords()) * sizeof(uint32_t));
     auto* bits = static_cast<uint32_t*>(bits_.get());
-    ListEvaluation evaluation(context, lists_, index);
+    ListEvaluation evaluation(context, ids_);
     evaluation.write(&selector, bits);
     evaluation.finish();
+    lists_ = ids_.lists();
     lists_.selectedBits = bits;
 }
 

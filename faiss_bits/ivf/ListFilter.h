@@ -1,35 +1,12 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include <faiss/gpu/GpuResources.h>
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/common/GpuStaging.h"
-#include "kernels/ivf/IvfFilterBits.h"
-
-namespace faiss::gpu {
-class IVFBase;
-} // namespace faiss::gpu
+#include "faiss_bits/ivf/IdsOfLists.h"
 
 /// Selectors of vectors of inverted lists. Not part of the API.
 namespace faiss_bits::gpu::detail {
-
-/// Lists of an index, whatever their vectors are, and what the host knows.
-struct ListsOnHost {
-    std::vector<idx_t> lengths;    ///< [numLists]
-    std::vector<idx_t> firstWords; ///< [numLists + 1], as on the device
-    /// INDICES_CPU: the ids of each list. nullptr: the device has them.
-    const std::vector<std::vector<idx_t>>* ids = nullptr;
-
-    /// wordsOfList: of IvfLists.
-    ListsOnHost(const faiss::gpu::IVFBase& index, uint32_t wordsOfList);
-
-    idx_t idOf(idx_t list, idx_t place) const {
-        return ids ? (*ids)[list][place] : list << 32 | place;
-    }
-};
 
 /// What one selector selects of an index's lists, as bits on the device: a
 /// vector whose id the selector has as a member. Where the index keeps no ids,
@@ -43,11 +20,10 @@ struct ListsOnHost {
 /// Stream   enqueues. It waits for ids that selectors of the host are asked
 ///          for, and where arrays of a selector are pinned or managed
 /// Capture  only what reads no host memory: FaissException for all else
-/// Memory   temporary memory: 4 bytes for 32 vectors and 4 a list, or up to
-/// four
-///          times that where no list is much longer than others; while it is
+/// Memory   temporary memory: 4 bytes for 32 vectors and 4 a list, or where no
+///          list is much longer than others up to four times that; while it is
 ///          evaluated, those of the bits again for every second operand of and,
-///          or, xor, and up to 104 MiB for ids
+///          or, xor, and up to 112 MiB for ids
 /// Errors   FaissException for a null pointer inside, and for a DeviceSelector
 ///          of another device
 class ListFilter {
@@ -62,14 +38,19 @@ class ListFilter {
     ListFilter(const ListFilter&) = delete;
     ListFilter& operator=(const ListFilter&) = delete;
 
+    /// The ids that it was asked for.
+    IdsOfLists& ids() {
+        return ids_;
+    }
+
     /// The lists with their bits.
     const IvfLists& lists() const {
         return lists_;
     }
 
    private:
+    IdsOfLists ids_;
     IvfLists lists_;
-    faiss::gpu::GpuMemoryReservation firstWords_;
     faiss::gpu::GpuMemoryReservation bits_;
 };
 

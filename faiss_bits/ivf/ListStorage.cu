@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <faiss/gpu/impl/IVFFlat.cuh>
+
+#include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -33,6 +37,15 @@ struct Peek : IVFBase {
     }
     static auto idsOnHost() {
         return &Peek::listOffsetToUserIndex_;
+    }
+    static auto listData() {
+        return &Peek::deviceListData_;
+    }
+    static auto listIds() {
+        return &Peek::deviceListIndices_;
+    }
+    static auto encodedBytes() {
+        return &Peek::getGpuVectorsEncodingSize_;
     }
     static auto options() {
         return &Peek::indicesOptions_;
@@ -91,6 +104,50 @@ const std::vector<std::vector<idx_t>>* hostIdsOf(const IVFBase& index) {
     return index.*Peek::options() == faiss::gpu::INDICES_CPU
             ? &(index.*Peek::idsOnHost())
             : nullptr;
+}
+
+void copyListsFrom(IVFBase& index, const faiss::InvertedLists* lists) {
+    index.copyInvertedListsFrom(lists);
+}
+
+void shrinkLists(
+        IVFBase& index,
+        const std::vector<idx_t>& lengths,
+        std::vector<std::vector<idx_t>> hostIds,
+        cudaStream_t stream) {
+    auto& onDevice = index.*Peek::lengths();
+    using Length = std::remove_pointer_t<decltype(onDevice.data())>;
+    const std::vector<Length> narrow(lengths.begin(), lengths.end());
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            onDevice.data(),
+            narrow.data(),
+            narrow.size() * sizeof(Length),
+            cudaMemcpyHostToDevice,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const auto options = index.*Peek::options();
+    const size_t idBytes = options == faiss::gpu::INDICES_64_BIT
+            ? sizeof(int64_t)
+            : options == faiss::gpu::INDICES_32_BIT ? sizeof(int32_t)
+                                                    : 0;
+    idx_t longest = 0;
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        const Length length = narrow[l];
+        longest = std::max(longest, lengths[l]);
+        auto& codes = *(index.*Peek::listData())[l];
+        codes.data.resize((index.*Peek::encodedBytes())(length), stream);
+        codes.numVecs = length;
+        if (idBytes > 0) {
+            auto& ids = *(index.*Peek::listIds())[l];
+            ids.data.resize(size_t(length) * idBytes, stream);
+            ids.numVecs = length;
+        }
+    }
+    if (!hostIds.empty()) {
+        index.*Peek::idsOnHost() = std::move(hostIds);
+    }
+    auto& greatest = index.*Peek::longest();
+    greatest = std::remove_reference_t<decltype(greatest)>(longest);
 }
 
 idx_t longestOf(const IVFBase& index) {

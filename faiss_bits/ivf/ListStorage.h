@@ -2,12 +2,14 @@
 
 #include <vector>
 
+#include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuIndicesOptions.h>
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "kernels/ivf/IvfLists.h"
 
 namespace faiss {
+struct InvertedLists;
 namespace gpu {
 class IVFBase;
 class IVFFlat;
@@ -32,6 +34,19 @@ std::vector<idx_t> lengthsOf(const faiss::gpu::IVFBase& index);
 /// INDICES_CPU: the ids of each list. Else nullptr.
 const std::vector<std::vector<idx_t>>* hostIdsOf(
         const faiss::gpu::IVFBase& index);
+
+/// Copies lists of the CPU to lists that are empty.
+void copyListsFrom(
+        faiss::gpu::IVFBase& index,
+        const faiss::InvertedLists* lists);
+
+/// The lists have no more vectors than `lengths` says, those in front, and with
+/// INDICES_CPU the ids `hostIds`. Their memory stays. Waits for the stream.
+void shrinkLists(
+        faiss::gpu::IVFBase& index,
+        const std::vector<idx_t>& lengths,
+        std::vector<std::vector<idx_t>> hostIds,
+        cudaStream_t stream);
 
 /// Vectors of the longest list, or more.
 idx_t longestOf(const faiss::gpu::IVFBase& index);

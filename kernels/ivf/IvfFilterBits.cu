@@ -57,14 +57,6 @@ struct InBytes {
 
 enum class Write : uint8_t { Set, Add, Without };
 
-__device__ __forceinline__ idx_t
-idOf(const IvfSlots& slots, uint64_t word, uint32_t list, uint32_t vector) {
-    return slots.givenIds ? slots.givenIds
-                                    [(word - slots.firstWord) * kListGroup +
-                                     vector % kListGroup]
-                          : listId(slots.lists, list, vector);
-}
-
 template <class Test>
 struct SlotBitsParams {
     IvfSlots slots;
@@ -89,8 +81,9 @@ __global__ __launch_bounds__(kThreads) void slotBitsKernel(
                 bool passes = isThere;
                 if (isThere) {
                     passes = params.test(
-                            Test::kReadsIds ? idOf(slots, word, list, vector)
-                                            : 0);
+                            Test::kReadsIds
+                                    ? idOfSlot(slots, word, list, vector)
+                                    : 0);
                 }
                 const uint32_t found = __ballot_sync(kFullWarp, passes);
                 if (threadIdx.x % kWarpSize == 0) {

@@ -41,9 +41,9 @@ struct IvfLists {
     /// vector v (IvfFilterBits.h makes them). nullptr: all.
     const uint32_t* selectedBits = nullptr;
     /// Where the words of each list begin, and end: [numLists + 1]. nullptr:
-    /// each has wordsOfList.
+    /// list l begins at word l * wordsOfList.
     const uint32_t* firstWords = nullptr;
-    uint32_t wordsOfList = 0;
+    uint32_t wordsOfList = 0; ///< words of a list, where all have as many
 };
 
 } // namespace faiss_bits

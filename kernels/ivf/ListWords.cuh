@@ -3,6 +3,7 @@
 
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfFilter.cuh"
+#include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/ListVectors.cuh"
 
 namespace faiss_bits {
@@ -65,6 +66,15 @@ __device__ __forceinline__ void forWords(
             }
         }
     }
+}
+
+/// The id of a vector that forWords has named.
+__device__ __forceinline__ idx_t
+idOfSlot(const IvfSlots& slots, uint64_t word, uint32_t list, uint32_t vector) {
+    return slots.givenIds ? slots.givenIds
+                                    [(word - slots.firstWord) * kListGroup +
+                                     vector % kListGroup]
+                          : listId(slots.lists, list, vector);
 }
 
 /// Blocks for forWords.

@@ -180,7 +180,7 @@ TEST_F(IvfRangeSearch, ManyResultsInParts) {
     params.nprobe = nprobe;
     faiss::RangeSearchResult all(c.q);
     index->range_search(c.q, data.queries.data(), radius, &all, &params);
-    faiss::IDSelectorRange range(0, int64_t(1) << 43);
+    faiss::IDSelectorRange range(0, int64_t(1) << 47);
     params.sel = &range;
     faiss::RangeSearchResult some(c.q);
     index->range_search(c.q, data.queries.data(), radius, &some, &params);
