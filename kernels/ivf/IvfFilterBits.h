@@ -15,9 +15,9 @@ namespace faiss_bits {
 /// Words that the bits of all lists take, or more. Reads wordsOfList.
 idx_t ivfFilterWords(const IvfLists& lists);
 
-/// Words for each list where the longest has so many vectors: 0 where lists are
-/// so uneven that more than four times the words would be needed.
-/// Without it firstWords are.
+/// wordsOfList of lists whose longest has so many vectors; 0 where they are so
+/// uneven that this takes more than four times the words that are needed: then
+/// firstWords say where those of each list are.
 uint32_t ivfWordsOfList(const IvfLists& lists, idx_t longestList);
 
 /// firstWords [numLists + 1]: where the words of each list begin, and end.

@@ -10,18 +10,19 @@ namespace faiss_bits {
 
 /// Found by the queries first to first + counts.size() - 1.
 struct IvfRangePart {
-    idx_t first = 0;
+    idx_t first = 0;           ///< of these queries
     std::vector<idx_t> counts; ///< of each query
     idx_t total = 0;           ///< of them together
     /// Query by query, in the order of its lists and of their vectors: [total],
     /// on the device, until the callback returns.
     const float* distances = nullptr;
-    const idx_t* ids = nullptr;
+    const idx_t* ids = nullptr; ///< likewise
 };
 
+/// How a range search goes: made once from its shape.
 struct IvfRangePlan {
-    IvfKnnPlan search;
-    size_t bytes = 0; ///< of scratch
+    IvfKnnPlan search; ///< of the distances
+    size_t bytes = 0;  ///< of scratch
 };
 
 /// The plan whose scratch takes at most maxBytes, or that with the least. Of

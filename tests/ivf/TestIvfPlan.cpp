@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfKnn.h"
 #include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
@@ -106,6 +107,19 @@ TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
     EXPECT_FALSE(copyingSelectedPays(p, 48500));
     p.lists.numVectors = idx_t(1) << 32;
     EXPECT_FALSE(countingSelectedPays(p)); // counts have 32 bits
+}
+
+TEST(IvfPlan, WordsOfEvenListsNeedNoSums) {
+    IvfLists lists = someProblem().lists; // 1,024 vectors on average
+    EXPECT_EQ(ivfFilterWords(lists), lists.numVectors / 32 + lists.numLists);
+    EXPECT_EQ(ivfWordsOfList(lists, 1024), 32u);
+    EXPECT_EQ(ivfWordsOfList(lists, 1025), 33u);
+    EXPECT_EQ(ivfWordsOfList(lists, 4 * 33 * 32), 4 * 33u);
+    EXPECT_EQ(ivfWordsOfList(lists, 4 * 33 * 32 + 1), 0u);
+    lists.wordsOfList = 40;
+    EXPECT_EQ(ivfFilterWords(lists), 40 * lists.numLists);
+    lists.numVectors = 0;
+    EXPECT_EQ(ivfWordsOfList(lists, 0), 1u);
 }
 
 TEST(IvfPlan, FewSelectedVectorsSetNoLimit) {
