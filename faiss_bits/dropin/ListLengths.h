@@ -3,7 +3,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include "faiss_bits/dropin/Device.h"
 #include "kernels/ivf/IvfLists.h"
 
 namespace faiss_bits::dropin {
@@ -19,7 +18,7 @@ struct ListLengths {
 /// 0..numLists-1: no list.
 ///
 /// Stream   waits for `stream`, which must not be under capture
-/// Memory   24 bytes of Scratch
+/// Memory   3 KiB of the host's for each thread that is in a call
 /// Errors   throws Error when a CUDA call fails
 /// Cost     one read of lengths and probes, and the wait
 ListLengths findListLengths(
@@ -27,7 +26,6 @@ ListLengths findListLengths(
         const idx_t* probes,
         idx_t numQueries,
         int nprobe,
-        const Device& device,
         cudaStream_t stream);
 
 } // namespace faiss_bits::dropin

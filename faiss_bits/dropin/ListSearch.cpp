@@ -106,8 +106,8 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
     if (!left.empty()) {
         return left;
     }
-    const ListLengths lengths = findListLengths(
-            r.lists, r.probes, r.numQueries, r.nprobe, device, stream);
+    const ListLengths lengths =
+            findListLengths(r.lists, r.probes, r.numQueries, r.nprobe, stream);
     const std::string leftThen = leftByLengths(lengths);
     if (!leftThen.empty()) {
         return leftThen;
