@@ -14,8 +14,7 @@ struct SearchParametersIVF;
 namespace faiss_bits::gpu {
 
 namespace detail {
-struct GpuContext;
-struct IvfSearch;
+struct IvfIndex;
 } // namespace detail
 
 /// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
@@ -162,38 +161,8 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             faiss::MetricType metric,
             faiss::gpu::GpuIndexIVFFlatConfig config);
 
-    /// What a search is asked for, checked.
-    detail::IvfSearch searchOf_(
-            idx_t n,
-            idx_t k,
-            const faiss::SearchParameters* params) const;
-
-    /// search() of checked arguments; `search` may have lists.
-    void searchPaged_(
-            const detail::IvfSearch& search,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
-
-    /// The same of arrays on our device.
-    void searchPage_(
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
-
-    /// In given lists.
-    void searchLists_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
+    /// As searches see it.
+    detail::IvfIndex ivfIndex_() const;
 };
 
 } // namespace faiss_bits::gpu

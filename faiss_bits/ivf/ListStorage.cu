@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/gpu/impl/GpuScalarQuantizer.cuh>
 #include <faiss/gpu/impl/IVFFlat.cuh>
 
 namespace faiss_bits::gpu::detail {
@@ -34,13 +36,40 @@ struct Peek : IVFBase {
     static auto idsOnHost() {
         return &Peek::listOffsetToUserIndex_;
     }
+    static auto hasResiduals() {
+        return &Peek::useResidual_;
+    }
+    static auto centroids() {
+        return &Peek::ivfCentroids_;
+    }
 };
 
-} // namespace
+/// The same of IVFFlat.
+struct FlatPeek : IVFFlat {
+    static auto scalarQuantizer() {
+        return &FlatPeek::scalarQ_;
+    }
+};
 
-IvfLists floatListsOf(
-        const IVFFlat& index,
-        faiss::gpu::IndicesOptions options) {
+/// What vectors of `index` are residuals of; nullptr: they are none.
+const float* centroidsOf(const IVFBase& index) {
+    if (!(index.*Peek::hasResiduals())) {
+        return nullptr;
+    }
+    const auto& centroids = index.*Peek::centroids();
+    FAISS_THROW_IF_NOT_FMT(
+            idx_t(centroids.getSize(0)) == idx_t(index.getNumLists()) &&
+                    idx_t(centroids.getSize(1)) == idx_t(index.getDim()),
+            "the quantizer's centroids are [%lld, %lld] float32, but lists of "
+            "residuals need [%lld, %lld]",
+            (long long)centroids.getSize(0),
+            (long long)centroids.getSize(1),
+            (long long)index.getNumLists(),
+            (long long)index.getDim());
+    return centroids.data();
+}
+
+IvfLists listsOf(const IVFBase& index, faiss::gpu::IndicesOptions options) {
     const auto& lengths = index.*Peek::lengths();
     IvfLists lists;
     lists.numLists = idx_t(index.getNumLists());
@@ -54,6 +83,58 @@ IvfLists floatListsOf(
             : options == faiss::gpu::INDICES_32_BIT      ? ListIds::Given32
                                                          : ListIds::Places;
     lists.ids = (index.*Peek::ids()).data();
+    return lists;
+}
+
+/// The types that FAISS's GPU has.
+ListCoding codingOf(faiss::ScalarQuantizer::QuantizerType type) {
+    using faiss::ScalarQuantizer;
+    switch (type) {
+        case ScalarQuantizer::QT_fp16:
+            return ListCoding::Float16;
+        case ScalarQuantizer::QT_8bit:
+        case ScalarQuantizer::QT_8bit_uniform:
+        case ScalarQuantizer::QT_8bit_direct:
+            return ListCoding::Scalar8;
+        case ScalarQuantizer::QT_6bit:
+            return ListCoding::Scalar6;
+        case ScalarQuantizer::QT_4bit:
+        case ScalarQuantizer::QT_4bit_uniform:
+            return ListCoding::Scalar4;
+        default:
+            FAISS_THROW_FMT("qtype = %d is none of the GPU's", int(type));
+    }
+}
+
+} // namespace
+
+IvfLists floatListsOf(
+        const IVFFlat& index,
+        faiss::gpu::IndicesOptions options) {
+    return listsOf(index, options);
+}
+
+IvfLists scalarListsOf(
+        const IVFFlat& index,
+        faiss::gpu::IndicesOptions options) {
+    using faiss::ScalarQuantizer;
+    IvfLists lists = listsOf(index, options);
+    // FAISS's copy, which encodes and decodes: a caller may have changed the
+    // index's own.
+    const auto& quantizer = *(index.*FlatPeek::scalarQuantizer());
+    lists.coding = codingOf(quantizer.qtype);
+    ListDecoding& decoding = lists.decoding;
+    if (lists.coding != ListCoding::Float16 &&
+        quantizer.qtype != ScalarQuantizer::QT_8bit_direct) {
+        const bool isUniform =
+                quantizer.qtype == ScalarQuantizer::QT_8bit_uniform ||
+                quantizer.qtype == ScalarQuantizer::QT_4bit_uniform;
+        decoding.ranges = isUniform ? 1 : lists.d;
+        decoding.trained = quantizer.gpuTrained.data();
+        // Of all types FAISS divides for this one alone.
+        decoding.byInverse = quantizer.qtype != ScalarQuantizer::QT_4bit;
+    }
+    decoding.centroids = centroidsOf(index);
     return lists;
 }
 

@@ -20,6 +20,14 @@ IvfLists floatListsOf(
         const faiss::gpu::IVFFlat& index,
         faiss::gpu::IndicesOptions options);
 
+/// The lists of codes of a scalar quantizer, with what decodes them.
+///
+/// Errors  FaissException if the vectors are residuals and the quantizer has
+///         no float32 centroids (a GpuIndexBitsFlat of bfloat16)
+IvfLists scalarListsOf(
+        const faiss::gpu::IVFFlat& index,
+        faiss::gpu::IndicesOptions options);
+
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
 idx_t mostVectorsOf(const faiss::gpu::IVFBase& index, idx_t nprobe, bool exact);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
@@ -20,10 +21,34 @@ void checkPointers(const IvfKnnProblem& p) {
     require(p.lists.vectors, "lists.vectors");
     require(p.lists.lengths, "lists.lengths");
     require(p.lists.ids || p.lists.idKind == ListIds::Places, "lists.ids");
+    require(p.lists.decoding.codebook || p.lists.coding != ListCoding::Product,
+            "lists.decoding.codebook");
     require(p.queries, "queries");
     require(p.probes, "probes");
     require(p.outDistances, "outDistances");
     require(p.outIds, "outIds");
+}
+
+/// Calls body(constant) with the coding as a constant.
+template <class Body>
+void withCoding(ListCoding coding, const Body& body) {
+    const auto call = [&]<ListCoding kCoding>() {
+        body(std::integral_constant<ListCoding, kCoding>());
+    };
+    switch (coding) {
+        case ListCoding::Float32:
+            return call.template operator()<ListCoding::Float32>();
+        case ListCoding::Float16:
+            return call.template operator()<ListCoding::Float16>();
+        case ListCoding::Scalar8:
+            return call.template operator()<ListCoding::Scalar8>();
+        case ListCoding::Scalar6:
+            return call.template operator()<ListCoding::Scalar6>();
+        case ListCoding::Scalar4:
+            return call.template operator()<ListCoding::Scalar4>();
+        case ListCoding::Product:
+            return call.template operator()<ListCoding::Product>();
+    }
 }
 
 /// Some queries of a search.
@@ -49,11 +74,14 @@ class IvfRows {
         launchIvfColumns(params, stream_);
         IvfResultParams result;
         if (p_.mostVectors > 0) {
-            if (p_.metric == Metric::L2) {
-                findDistances<Metric::L2>(params, result);
-            } else {
-                findDistances<Metric::InnerProduct>(params, result);
-            }
+            withCoding(p_.lists.coding, [&](auto coding) {
+                if (p_.metric == Metric::L2) {
+                    findDistances<Metric::L2, coding()>(params, result);
+                } else {
+                    findDistances<Metric::InnerProduct, coding()>(
+                            params, result);
+                }
+            });
         }
         select(rows == plan_.rowsAtATime ? plan_.selection
                                          : plan_.lastSelection,
@@ -74,14 +102,17 @@ class IvfRows {
     }
 
    private:
-    template <Metric kMetric>
+    template <Metric kMetric, ListCoding kCoding>
     void findDistances(IvfParams params, IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
-        if (plan_.byEstimates()) {
-            return findCandidates<kMetric>(params, result);
+        if constexpr (kCoding == ListCoding::Float32) {
+            if (plan_.byEstimates()) {
+                return findCandidates<kMetric, kCoding>(params, result);
+            }
         }
         if (!plan_.listMajor) {
-            launchIvfStreams<kMetric>(params, ivfLongestList(p_), stream_);
+            launchIvfStreams<kMetric, kCoding>(
+                    params, ivfLongestList(p_), stream_);
             return;
         }
         params.lastProbe = params.nprobe;
@@ -89,12 +120,12 @@ class IvfRows {
                 params,
                 plan_.wideTiles ? kIvfWideTile : kIvfNarrowTile,
                 stream_);
-        launchIvfTiles<kMetric>(
+        launchIvfTiles<kMetric, kCoding>(
                 params, plan_.wideTiles, multiprocessors, stream_);
     }
 
     /// A limit from near lists, then all lists, then what is best of those.
-    template <Metric kMetric>
+    template <Metric kMetric, ListCoding kCoding>
     void findCandidates(IvfParams params, IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
         const idx_t rows = params.rows;
@@ -126,7 +157,7 @@ class IvfRows {
         result.rescored.chosen = scratch_.chosen;
         launchIvfGroups(result.rescored, stream_);
         launchIvfCandidates(result.rescored, stream_);
-        launchIvfRescore<kMetric>(
+        launchIvfRescore<kMetric, kCoding>(
                 result.rescored,
                 p_.device.blockSharedBytes,
                 multiprocessors,

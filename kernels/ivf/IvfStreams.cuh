@@ -13,7 +13,7 @@
 
 namespace faiss_bits {
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfStreams {
     using Terms = canonical::Terms<kMetric>;
     static_assert(Terms::kSums == 1);
@@ -66,7 +66,7 @@ struct IvfStreams {
             const float* query,
             bool isFirst) {
         double sums[kSlots] = {};
-        VectorsOfLists::with(params, [&](const auto& vectors) {
+        VectorsOfLists<kCoding>::with(params, [&](const auto& vectors) {
             const auto x = vectors.vector(place, 0);
             for (int begin = 0; begin < params.d; begin += kStaged) {
                 const int end = min(params.d, begin + kStaged);
@@ -128,24 +128,24 @@ struct IvfStreams {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
-        IvfStreams<kMetric>::
+        IvfStreams<kMetric, kCoding>::
                 kThreads) void ivfStreamsKernel(const __grid_constant__
                                                         IvfParams params) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     __shared__ typename Streams::SharedStorage shared;
     allowNext();
     waitForPrevious();
     Streams{shared, params}.run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfStreams(
         const IvfParams& params,
         idx_t longestList,
         cudaStream_t stream) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     constexpr idx_t kMostBlocks = 64; // of a pair: more is done in turn
     const idx_t blocks =
             (longestList + Streams::kThreads - 1) / Streams::kThreads;
@@ -153,7 +153,7 @@ void launchIvfStreams(
         return;
     }
     launchAfterPrevious(
-            ivfStreamsKernel<kMetric>,
+            ivfStreamsKernel<kMetric, kCoding>,
             dim3(params.rows * params.nearProbes,
                  unsigned(std::min(blocks, kMostBlocks))),
             Streams::kThreads,
