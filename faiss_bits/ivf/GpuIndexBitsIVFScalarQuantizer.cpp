@@ -12,6 +12,7 @@
 
 namespace faiss_bits::gpu {
 
+using detail::checkedCentroids;
 using detail::checkedDims;
 using detail::checkedIvfConfig;
 using detail::checkedIvfMetric;
@@ -130,7 +131,8 @@ GpuIndexBitsIVFScalarQuantizer::GpuIndexBitsIVFScalarQuantizer(
         GpuIndexIVFScalarQuantizerConfig config)
         : GpuIndexIVFScalarQuantizer(
                   checkedProvider(provider),
-                  checkedQuantizer(coarseQuantizer),
+                  encodeResidual ? checkedCentroids(coarseQuantizer)
+                                 : checkedQuantizer(coarseQuantizer),
                   checkedDims(dims),
                   checkedLists(nlist),
                   checkedType(qtype, config),

@@ -1,10 +1,13 @@
 #include "faiss_bits/ivf/IvfChecks.h"
 
+#include <algorithm>
 #include <climits>
+#include <iterator>
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVF.h>
 #include <faiss/impl/FaissAssert.h>
+#include <faiss/impl/FaissException.h>
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
@@ -20,6 +23,21 @@ GpuResourcesProvider* checkedProvider(GpuResourcesProvider* provider) {
 
 faiss::Index* checkedQuantizer(faiss::Index* coarseQuantizer) {
     requireNotNull(coarseQuantizer, "coarseQuantizer");
+    return coarseQuantizer;
+}
+
+faiss::Index* checkedCentroids(faiss::Index* coarseQuantizer) {
+    checkedQuantizer(coarseQuantizer);
+    if (auto* ours = dynamic_cast<GpuIndexBitsFlat*>(coarseQuantizer)) {
+        try {
+            ours->getGpuData();
+        } catch (const faiss::FaissException& error) {
+            FAISS_THROW_FMT(
+                    "coarseQuantizer has no centroids that FAISS can take "
+                    "residuals of: %s",
+                    error.what());
+        }
+    }
     return coarseQuantizer;
 }
 
@@ -48,6 +66,14 @@ faiss::MetricType checkedIvfMetric(faiss::MetricType metric) {
 void requireNoMissingCuvs(bool asked) {
     FAISS_THROW_IF_NOT_MSG(
             !asked, "config.use_cuvs = true, but this FAISS has no cuVS");
+}
+
+bool hasCodesInRows(int numParts) {
+    constexpr int kPartsInRows[] = {
+            1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96};
+    return std::count(
+                   std::begin(kPartsInRows), std::end(kPartsInRows), numParts) >
+            0;
 }
 
 void requireIvfIndex(const faiss::IndexIVF* index) {

@@ -24,6 +24,8 @@ constexpr size_t kMostFaissProbes = 2048;
 faiss::gpu::GpuResourcesProvider* checkedProvider(
         faiss::gpu::GpuResourcesProvider* provider);
 faiss::Index* checkedQuantizer(faiss::Index* coarseQuantizer);
+/// Also that its centroids can be read: vectors are residuals of them.
+faiss::Index* checkedCentroids(faiss::Index* coarseQuantizer);
 int checkedDims(int dims);
 int checkedLists(int nlist);
 faiss::MetricType checkedIvfMetric(faiss::MetricType metric);
@@ -39,6 +41,9 @@ Config checkedIvfConfig(Config config) {
     turnOffCuvs(config.flatConfig);
     return config;
 }
+
+/// Whether FAISS has product codes of so many parts that are not interleaved.
+bool hasCodesInRows(int numParts);
 
 /// Throws for what no copy can be made of.
 void requireIvfIndex(const faiss::IndexIVF* index);

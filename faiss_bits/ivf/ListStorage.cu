@@ -7,11 +7,13 @@
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/gpu/impl/GpuScalarQuantizer.cuh>
 #include <faiss/gpu/impl/IVFFlat.cuh>
+#include <faiss/gpu/impl/IVFPQ.cuh>
 
 namespace faiss_bits::gpu::detail {
 
 using faiss::gpu::IVFBase;
 using faiss::gpu::IVFFlat;
+using faiss::gpu::IVFPQ;
 
 namespace {
 
@@ -134,6 +136,22 @@ IvfLists scalarListsOf(
         // Of all types FAISS divides for this one alone.
         decoding.byInverse = quantizer.qtype != ScalarQuantizer::QT_4bit;
     }
+    decoding.centroids = centroidsOf(index);
+    return lists;
+}
+
+IvfLists productListsOf(
+        const IVFPQ& index,
+        faiss::gpu::IndicesOptions options,
+        int bitsPerCode) {
+    IvfLists lists = listsOf(index, options);
+    lists.coding = ListCoding::Product;
+    // It changes nothing, but is not const.
+    const auto codebook = const_cast<IVFPQ&>(index).getPQCentroids();
+    ListDecoding& decoding = lists.decoding;
+    decoding.numParts = int(codebook.getSize(0));
+    decoding.partBits = bitsPerCode;
+    decoding.codebook = codebook.data();
     decoding.centroids = centroidsOf(index);
     return lists;
 }

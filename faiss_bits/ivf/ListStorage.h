@@ -9,6 +9,7 @@ namespace faiss {
 namespace gpu {
 class IVFBase;
 class IVFFlat;
+class IVFPQ;
 } // namespace gpu
 } // namespace faiss
 
@@ -27,6 +28,12 @@ IvfLists floatListsOf(
 IvfLists scalarListsOf(
         const faiss::gpu::IVFFlat& index,
         faiss::gpu::IndicesOptions options);
+
+/// Likewise the lists of codes of a product quantizer, of so many bits.
+IvfLists productListsOf(
+        const faiss::gpu::IVFPQ& index,
+        faiss::gpu::IndicesOptions options,
+        int bitsPerCode);
 
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
