@@ -88,6 +88,13 @@ TEST_F(IvfScalarInFaiss, SmallDecodesAsTheCpuButForRounding) {
         const IvfCase c = someCase();
         const ScalarData data = makeScalar(c, one.type, true);
         std::vector<float> theirs(c.d);
+        std::vector<float> most(c.d, 256.0f); // before centroids are added
+        const auto& trained = data.coded->sq.trained;
+        for (int i = 0; !trained.empty() && i < c.d; ++i) {
+            const size_t ranges = trained.size() / 2;
+            const size_t range = ranges == 1 ? 0 : i;
+            most[i] = std::abs(trained[range]) + trained[ranges + range];
+        }
         for (int list = 0; list < c.nlist; ++list) {
             const auto& lists = *data.oracle.cpu->invlists;
             const auto* ours =
@@ -95,9 +102,16 @@ TEST_F(IvfScalarInFaiss, SmallDecodesAsTheCpuButForRounding) {
             for (size_t v = 0; v < lists.list_size(list); ++v) {
                 data.coded->reconstruct_from_offset(list, v, theirs.data());
                 for (int i = 0; i < c.d; ++i) {
-                    // Of numbers up to 1, or 256.
-                    const float most = std::max(1.0f, std::abs(theirs[i]));
-                    ASSERT_NEAR(ours[v * c.d + i], theirs[i], most * 5e-7f);
+                    // Eight roundings, of numbers no greater.
+                    const float size =
+                            most[i] +
+                            std::abs(
+                                    data.oracle
+                                            .centroids[size_t(list) * c.d + i]);
+                    ASSERT_NEAR(
+                            ours[v * c.d + i],
+                            theirs[i],
+                            std::ldexp(size, -21));
                 }
             }
         }
