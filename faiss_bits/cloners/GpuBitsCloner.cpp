@@ -140,7 +140,8 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
                 *this);
     }
     const auto* product = dynamic_cast<const faiss::IndexIVFPQ*>(index);
-    if (product && !useBFloat16 && hasIvf(*product)) {
+    if (product && !useBFloat16 && hasIvf(*product) &&
+        (product->pq.nbits == 8 || FAISS_BITS_FAISS_COPIES_PACKED_CODES)) {
         return copyIvf(
                 std::make_unique<GpuIndexBitsIVFPQ>(
                         provider,

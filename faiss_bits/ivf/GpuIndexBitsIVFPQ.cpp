@@ -5,6 +5,7 @@
 #include <faiss/IndexIVFPQ.h>
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/InvertedLists.h>
 
 #include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
@@ -167,6 +168,42 @@ void GpuIndexBitsIVFPQ::copyFrom(const faiss::IndexIVFPQ* index) {
     });
     nprobe = decltype(nprobe)(index->nprobe);
     detail::replaceQuantizer(*this, std::move(ours));
+}
+
+void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {
+    detail::requireNotNull(index, "index");
+#if !FAISS_BITS_FAISS_COPIES_PACKED_CODES
+    if (bitsPerCode_ != 8) {
+        FAISS_THROW_IF_NOT_MSG(
+                ivfpqConfig_.indicesOptions != faiss::gpu::INDICES_IVF,
+                "config.indicesOptions = INDICES_IVF: the index has no ids to "
+                "copy");
+        DeviceScope scope(config_.device);
+        faiss::ProductQuantizer quantizer(d, subQuantizers_, bitsPerCode_);
+        auto lists = std::make_unique<faiss::ArrayInvertedLists>(
+                size_t(nlist), quantizer.code_size);
+        if (index_) {
+            detail::copyProductLists(
+                    *index_,
+                    resources_->getDefaultStream(config_.device),
+                    quantizer.centroids,
+                    *lists);
+        }
+        GpuIndexIVF::copyTo(index);
+        index->by_residual = true;
+        index->use_precomputed_table = 0;
+        index->precomputed_table.clear();
+        index->do_polysemous_training = false;
+        index->polysemous_training = nullptr;
+        index->scan_table_threshold = 0;
+        index->polysemous_ht = 0;
+        index->pq = quantizer;
+        index->code_size = quantizer.code_size;
+        index->replace_invlists(lists.release(), true);
+        return;
+    }
+#endif
+    GpuIndexIVFPQ::copyTo(index);
 }
 
 void GpuIndexBitsIVFPQ::setNumProbes(int numProbes) {

@@ -93,6 +93,12 @@ class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
     /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
     void copyFrom(const faiss::IndexIVFPQ* index);
 
+    /// Makes a CPU index (not null) a copy of this one. Not with INDICES_IVF,
+    /// which keeps no ids. FAISS's own copyTo, which its index_gpu_to_cpu
+    /// calls, reads behind codes of 4, 5 and 6 bits in FAISS 1.7.3; this does
+    /// not.
+    void copyTo(faiss::IndexIVFPQ* index) const;
+
     /// Lists that a search looks at, 1 or more.
     void setNumProbes(int nprobe);
 

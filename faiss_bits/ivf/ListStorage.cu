@@ -5,9 +5,12 @@
 #include <vector>
 
 #include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/InvertedLists.h>
+
 #include <faiss/gpu/impl/GpuScalarQuantizer.cuh>
 #include <faiss/gpu/impl/IVFFlat.cuh>
 #include <faiss/gpu/impl/IVFPQ.cuh>
+#include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -154,6 +157,24 @@ IvfLists productListsOf(
     decoding.codebook = codebook.data();
     decoding.centroids = centroidsOf(index);
     return lists;
+}
+
+void copyProductLists(
+        const IVFPQ& index,
+        cudaStream_t stream,
+        std::vector<float>& codebook,
+        faiss::InvertedLists& lists) {
+    auto& source = const_cast<IVFPQ&>(index); // which it does not change
+    const auto onDevice = source.getPQCentroids();
+    codebook.resize(size_t(onDevice.numElements()));
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            codebook.data(),
+            onDevice.data(),
+            codebook.size() * sizeof(float),
+            cudaMemcpyDeviceToHost,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    source.copyInvertedListsTo(&lists);
 }
 
 idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {

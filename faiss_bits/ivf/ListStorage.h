@@ -1,11 +1,15 @@
 #pragma once
 
+#include <vector>
+
+#include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuIndicesOptions.h>
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "kernels/ivf/IvfLists.h"
 
 namespace faiss {
+struct InvertedLists;
 namespace gpu {
 class IVFBase;
 class IVFFlat;
@@ -34,6 +38,14 @@ IvfLists productListsOf(
         const faiss::gpu::IVFPQ& index,
         faiss::gpu::IndicesOptions options,
         int bitsPerCode);
+
+/// Appends lists to `lists`, which are empty and as FAISS has them on the CPU,
+/// and makes `codebook` theirs. Waits for the stream.
+void copyProductLists(
+        const faiss::gpu::IVFPQ& index,
+        cudaStream_t stream,
+        std::vector<float>& codebook,
+        faiss::InvertedLists& lists);
 
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
