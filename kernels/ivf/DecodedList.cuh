@@ -83,8 +83,27 @@ struct ProductDecoder {
             const {
         const uint32_t part =
                 inverse ? __umulhi(uint32_t(c), inverse) : c / partDims;
+        return rowOf(codes, part)[c - part * partDims];
+    }
+
+    /// Whether components come four at a time, from a multiple of four on.
+    __device__ __forceinline__ bool hasFours() const {
+        return partDims % 4 == 0 && inverse != 0;
+    }
+    template <class Codes>
+    __device__ __forceinline__ float4 four(const Codes& codes, int c) const {
+        const uint32_t part = __umulhi(uint32_t(c), inverse);
+        return *reinterpret_cast<const float4*>(
+                rowOf(codes, part) + (c - part * partDims));
+    }
+
+   private:
+    template <class Codes>
+    __device__ __forceinline__ const float* rowOf(
+            const Codes& codes,
+            uint32_t part) const {
         const int64_t row = (int64_t(part) << bits) + codes(int(part));
-        return codebook[row * partDims + (c - part * partDims)];
+        return codebook + row * partDims;
     }
 };
 
@@ -115,7 +134,35 @@ class DecodedList {
         const float* centroid; // nullptr: none is added
 
         __device__ __forceinline__ float operator()(int c) const {
-            const float x = decoder(codes, c);
+            return sum(decoder(codes, c), c);
+        }
+
+        /// Components c and on, c a multiple of kCount: of a codebook several
+        /// at a time where they lie so.
+        template <int kCount>
+        __device__ __forceinline__ void load(int c, float (&xs)[kCount]) const {
+            static_assert(kCount % 4 == 0);
+            if constexpr (kCoding == ListCoding::Product) {
+                if (decoder.hasFours()) {
+#pragma unroll
+                    for (int i = 0; i < kCount; i += 4) {
+                        const float4 four = decoder.four(codes, c + i);
+                        xs[i] = sum(four.x, c + i);
+                        xs[i + 1] = sum(four.y, c + i + 1);
+                        xs[i + 2] = sum(four.z, c + i + 2);
+                        xs[i + 3] = sum(four.w, c + i + 3);
+                    }
+                    return;
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                xs[i] = (*this)(c + i);
+            }
+        }
+
+       private:
+        __device__ __forceinline__ float sum(float x, int c) const {
             return centroid ? __fadd_rn(x, centroid[c]) : x;
         }
     };

@@ -111,10 +111,7 @@ struct IvfStreams {
             int begin,
             double (&sums)[kSlots]) {
         float xs[kCount];
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            xs[i] = x(c + i);
-        }
+        x.load(c, xs);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             addTerm(xs[i], shared.query[c + i - begin], sums[i % kSlots]);

@@ -72,6 +72,14 @@ struct FloatList {
         __device__ __forceinline__ float operator()(int c) const {
             return list[listPlace<kLayout>(v, c, d)];
         }
+        /// Components c and on.
+        template <int kCount>
+        __device__ __forceinline__ void load(int c, float (&xs)[kCount]) const {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                xs[i] = (*this)(c + i);
+            }
+        }
     };
 
     __device__ __forceinline__ Column
