@@ -21,7 +21,7 @@ class FilteredLists {
    public:
     /// Without a selector (nullptr): the lists as they are.
     ///
-    /// problem   a search of all queries: its shape, and lists of float32
+    /// problem   a search of all queries: its shape, and its lists
     /// withIds   of the results: Places where the search returns those
     /// anyLists  a query may name a list more than once
     FilteredLists(

@@ -1,111 +1,33 @@
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 
-#include <climits>
 #include <utility>
 
-#include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/gpu/GpuCloner.h>
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
-#include "faiss_bits/cloners/GpuBitsCloner.h"
-#include "faiss_bits/common/GpuStaging.h"
-#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/ivf/IvfChecks.h"
+#include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
 
-using detail::requireNotNull;
+using detail::checkedDims;
+using detail::checkedIvfConfig;
+using detail::checkedIvfMetric;
+using detail::checkedLists;
+using detail::checkedProvider;
+using detail::checkedQuantizer;
 using faiss::gpu::DeviceScope;
 using faiss::gpu::GpuIndexIVFFlatConfig;
 using faiss::gpu::GpuResourcesProvider;
 
 namespace {
 
-// As in GpuIndexBitsFlat.cpp these run while the base class's arguments are
-// made, since FAISS's constructors end the process on some of these mistakes.
-
-GpuResourcesProvider* checked(GpuResourcesProvider* provider) {
-    requireNotNull(provider, "provider");
-    return provider;
-}
-
-GpuIndexIVFFlatConfig checked(GpuIndexIVFFlatConfig config) {
-    detail::requireDevice(config.device);
-    FAISS_THROW_IF_NOT_MSG(
-            !asksForMissingCuvs(config),
-            "config.use_cuvs = true, but this FAISS has no cuVS");
-    turnOffCuvs(config);
-    turnOffCuvs(config.flatConfig);
-    return config;
-}
-
-int checkedDims(int dims) {
-    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
-    return dims;
-}
-
-int checkedLists(int nlist) {
-    FAISS_THROW_IF_NOT_FMT(
-            nlist >= 1, "nlist = %d, at least 1 is needed", nlist);
-    return nlist;
-}
-
-faiss::MetricType checked(faiss::MetricType metric) {
-    FAISS_THROW_IF_NOT_FMT(
-            metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,
-            "metric = %d: inverted lists on the GPU have METRIC_L2 (%d) and "
-            "METRIC_INNER_PRODUCT (%d)",
-            int(metric),
-            int(faiss::METRIC_L2),
-            int(faiss::METRIC_INNER_PRODUCT));
-    return metric;
-}
-
 const faiss::IndexIVFFlat* checked(const faiss::IndexIVFFlat* index) {
-    requireNotNull(index, "index");
-    checked(index->metric_type);
-    FAISS_THROW_IF_NOT_FMT(
-            index->d >= 1,
-            "index->d = %lld, at least 1 is needed",
-            (long long)index->d);
-    FAISS_THROW_IF_NOT_FMT(
-            index->nlist >= 1 && index->nlist <= size_t(INT_MAX),
-            "index->nlist = %zu is outside 1..%d",
-            size_t(index->nlist),
-            INT_MAX);
-    FAISS_THROW_IF_NOT_FMT(
-            index->nprobe >= 1 && index->nprobe <= size_t(INT_MAX),
-            "index->nprobe = %zu is outside 1..%d",
-            size_t(index->nprobe),
-            INT_MAX);
-    requireNotNull(index->quantizer, "index->quantizer");
-    FAISS_THROW_IF_NOT_MSG(
-            !dynamic_cast<const faiss::gpu::GpuIndex*>(index->quantizer),
-            "index->quantizer is on a GPU: an index on the CPU is needed");
+    detail::requireIvfIndex(index);
     return index;
-}
-
-faiss::Index* checked(faiss::Index* coarseQuantizer) {
-    requireNotNull(coarseQuantizer, "coarseQuantizer");
-    return coarseQuantizer;
-}
-
-std::unique_ptr<faiss::Index> makeQuantizer(
-        GpuResourcesProvider* provider,
-        int dims,
-        faiss::MetricType metric,
-        const GpuIndexIVFFlatConfig& config) {
-    checked(provider);
-    checkedDims(dims);
-    checked(metric);
-    GpuIndexBitsFlatConfig flat(checked(config).flatConfig);
-    flat.device = config.device;
-    if (metric == faiss::METRIC_L2) {
-        return std::make_unique<GpuIndexBitsFlatL2>(provider, dims, flat);
-    }
-    return std::make_unique<GpuIndexBitsFlatIP>(provider, dims, flat);
 }
 
 } // namespace
@@ -123,7 +45,7 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
                   dims,
                   checkedLists(nlist),
                   metric,
-                  checked(config)) {
+                  checkedIvfConfig(config)) {
     own_fields = true;
     ownQuantizer.release();
 }
@@ -136,7 +58,7 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
         GpuIndexIVFFlatConfig config)
         : GpuIndexBitsIVFFlat(
                   provider,
-                  makeQuantizer(provider, dims, metric, config),
+                  detail::makeIvfQuantizer(provider, dims, metric, config),
                   dims,
                   nlist,
                   metric,
@@ -163,29 +85,23 @@ GpuIndexBitsIVFFlat::GpuIndexBitsIVFFlat(
         faiss::MetricType metric,
         GpuIndexIVFFlatConfig config)
         : GpuIndexIVFFlat(
-                  checked(provider),
-                  checked(coarseQuantizer),
+                  checkedProvider(provider),
+                  checkedQuantizer(coarseQuantizer),
                   checkedDims(dims),
                   checkedLists(nlist),
-                  checked(metric),
-                  checked(config)) {}
+                  checkedIvfMetric(metric),
+                  checkedIvfConfig(config)) {}
 
 void GpuIndexBitsIVFFlat::copyFrom(const faiss::IndexIVFFlat* index) {
     checked(index);
     DeviceScope scope(config_.device);
     faiss::gpu::GpuResourcesProviderFromInstance provider(resources_);
-    faiss::gpu::GpuClonerOptions options;
-    options.useFloat16 = ivfConfig_.flatConfig.useFloat16;
-    const bool isFlat =
-            dynamic_cast<const faiss::IndexFlat*>(index->quantizer) != nullptr;
-    std::unique_ptr<faiss::Index> theirs(
-            isFlat ? faiss_bits::gpu::index_cpu_to_gpu(
-                             &provider,
-                             config_.device,
-                             index->quantizer,
-                             &options)
-                   : faiss::gpu::index_cpu_to_gpu(
-                             &provider, config_.device, index->quantizer));
+    auto theirs =
+            detail::copyFlatQuantizer(resources_, ivfConfig_, index->quantizer);
+    if (!theirs) {
+        theirs.reset(faiss::gpu::index_cpu_to_gpu(
+                &provider, config_.device, index->quantizer));
+    }
     // A copy beside what is here, which goes when nothing can fail any more.
     GpuIndexBitsIVFFlat copy(
             &provider,
@@ -225,6 +141,94 @@ void GpuIndexBitsIVFFlat::setNumProbes(int numProbes) {
     FAISS_THROW_IF_NOT_FMT(
             numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
     nprobe = numProbes;
+}
+
+IvfLists GpuIndexBitsIVFFlat::lists_() const {
+    IvfLists lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
+    lists.numVectors = ntotal;
+    return lists;
+}
+
+detail::IvfIndex GpuIndexBitsIVFFlat::ivfIndex_() const {
+    detail::IvfIndex index = detail::ivfIndexOf(
+            *this, *resources_, minPagedSize_, ivfConfig_.indicesOptions);
+    if (is_trained && index_) {
+        index.base = baseIndex_.get();
+        index.lists = lists_();
+    }
+    return index;
+}
+
+void GpuIndexBitsIVFFlat::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    detail::searchIvf(ivfIndex_(), n, x, k, distances, labels, params);
+}
+
+void GpuIndexBitsIVFFlat::assign(
+        idx_t n,
+        const float* x,
+        idx_t* labels,
+        idx_t k) const {
+    detail::assignIvf(ivfIndex_(), n, x, labels, k);
+}
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+void GpuIndexBitsIVFFlat::search_ex(
+        idx_t n,
+        const void* x,
+        faiss::NumericType numericType,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    detail::requireFloat32(numericType);
+    search(n, static_cast<const float*>(x), k, distances, labels, params);
+}
+#endif
+
+void GpuIndexBitsIVFFlat::search_preassigned(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const idx_t* assign,
+        const float*,
+        float* distances,
+        idx_t* labels,
+        bool store_pairs,
+        const faiss::SearchParametersIVF* params
+#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
+        ,
+        faiss::IndexIVFStats* stats) const {
+#else
+) const {
+    const faiss::IndexIVFStats* stats = nullptr;
+#endif
+    detail::searchIvfPreassigned(
+            ivfIndex_(),
+            n,
+            x,
+            k,
+            assign,
+            distances,
+            labels,
+            store_pairs,
+            params,
+            stats);
+}
+
+void GpuIndexBitsIVFFlat::searchImpl_(
+        ImplSize n,
+        const float* x,
+        int k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    detail::searchIvfOnDevice(ivfIndex_(), n, x, k, distances, labels, params);
 }
 
 } // namespace faiss_bits::gpu

@@ -13,17 +13,13 @@ struct SearchParametersIVF;
 } // namespace faiss
 
 namespace faiss_bits {
-struct IvfKnnProblem;
 struct IvfLists;
 } // namespace faiss_bits
 
 namespace faiss_bits::gpu {
 
 namespace detail {
-struct GpuContext;
-struct IvfSearch;
-class FilteredLists;
-class RangeResults;
+struct IvfIndex;
 } // namespace detail
 
 /// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
@@ -226,11 +222,8 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             faiss::MetricType metric,
             faiss::gpu::GpuIndexIVFFlatConfig config);
 
-    /// What a search is asked for, checked.
-    detail::IvfSearch searchOf_(
-            idx_t n,
-            idx_t k,
-            const faiss::SearchParameters* params) const;
+    /// As searches see it.
+    detail::IvfIndex ivfIndex_() const;
 
     /// On the device.
     IvfLists lists_() const;
@@ -242,52 +235,6 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             idx_t first,
             float* out,
             const char* name) const;
-
-    /// A search of all queries, without arrays.
-    IvfKnnProblem problemOf_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search) const;
-
-    /// What it searches.
-    detail::FilteredLists listsOf_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search) const;
-
-    /// search() of checked arguments.
-    void searchPaged_(
-            detail::IvfSearch search,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
-
-    /// The same of arrays on our device.
-    void searchPage_(
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
-
-    /// range_search() of some queries.
-    void rangeSearchPart_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            float radius,
-            detail::RangeResults& results) const;
-
-    /// In given lists.
-    void searchLists_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
 };
 
 } // namespace faiss_bits::gpu

@@ -19,6 +19,7 @@ namespace faiss_bits::gpu {
 
 using detail::allocTemporary;
 using detail::GpuContext;
+using detail::IvfIndex;
 using detail::IvfSearch;
 using detail::RangeResults;
 
@@ -27,69 +28,24 @@ namespace {
 /// Queries that are copied to the device at a time.
 constexpr size_t kQueryBytes = size_t(64) << 20;
 
-} // namespace
-
-void GpuIndexBitsIVFFlat::range_search(
-        idx_t n,
-        const float* x,
-        float radius,
-        faiss::RangeSearchResult* result,
-        const faiss::SearchParameters* params) const {
-    IvfSearch search = searchOf_(n, 1, params);
-    detail::requireRangeResult(result, n);
-    if (n > 0) {
-        detail::requireNotNull(x, "x");
-    }
-    faiss::gpu::DeviceScope scope(config_.device);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
-    detail::withFaissErrors([&] {
-        FAISS_THROW_IF_NOT_MSG(
-                !detail::isCaptured(context.stream),
-                "range_search waits for the device, which a capture of its "
-                "stream forbids");
-        RangeResults results(n);
-        if (n > 0) {
-            const detail::FilteredLists lists = listsOf_(context, search);
-            search.lists = &lists;
-            const idx_t most = std::clamp<idx_t>(
-                    std::min(
-                            detail::kMostProbes / search.nprobe,
-                            idx_t(kQueryBytes / (sizeof(float) * d))),
-                    1,
-                    n);
-            for (idx_t q = 0; q < n; q += most) {
-                rangeSearchPart_(
-                        context,
-                        search,
-                        std::min(most, n - q),
-                        x + q * d,
-                        radius,
-                        results);
-            }
-        }
-        if (ivfConfig_.indicesOptions == faiss::gpu::INDICES_CPU) {
-            detail::replacePlaces(*baseIndex_, results.size(), results.ids());
-        }
-        results.moveTo(*result);
-    });
-}
-
-void GpuIndexBitsIVFFlat::rangeSearchPart_(
+/// range_search() of some queries.
+void searchPart(
+        const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search,
         idx_t n,
         const float* x,
         float radius,
-        RangeResults& results) const {
+        RangeResults& results) {
     const detail::DeviceArray queries(
-            context, "x", x, size_t(n) * d * sizeof(float));
+            context, "x", x, size_t(n) * index.d * sizeof(float));
     const size_t probes = size_t(n) * search.nprobe;
     auto lists = allocTemporary(context, probes * sizeof(idx_t));
     {
         auto toLists = allocTemporary(context, probes * sizeof(float));
         detail::searchCoarse(
                 context,
-                *quantizer,
+                *index.quantizer,
                 n,
                 static_cast<const float*>(queries.data()),
                 search.nprobe,
@@ -97,7 +53,7 @@ void GpuIndexBitsIVFFlat::rangeSearchPart_(
                 static_cast<idx_t*>(lists.get()),
                 search.quantizerParams);
     }
-    IvfKnnProblem problem = problemOf_(context, search);
+    IvfKnnProblem problem = detail::ivfProblemOf(index, context, search);
     search.lists->apply(problem);
     problem.numQueries = n;
     problem.queries = static_cast<const float*>(queries.data());
@@ -119,6 +75,56 @@ void GpuIndexBitsIVFFlat::rangeSearchPart_(
                 detail::throwIfInterrupted();
             });
     detail::waitFor(context.stream); // for queries that are on the host
+}
+
+} // namespace
+
+void GpuIndexBitsIVFFlat::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    const IvfIndex index = ivfIndex_();
+    IvfSearch search = detail::ivfSearchOf(index, n, 1, params);
+    detail::requireRangeResult(result, n);
+    if (n > 0) {
+        detail::requireNotNull(x, "x");
+    }
+    faiss::gpu::DeviceScope scope(config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    detail::withFaissErrors([&] {
+        FAISS_THROW_IF_NOT_MSG(
+                !detail::isCaptured(context.stream),
+                "range_search waits for the device, which a capture of its "
+                "stream forbids");
+        RangeResults results(n);
+        if (n > 0) {
+            const detail::FilteredLists lists =
+                    detail::filteredListsOf(index, context, search);
+            search.lists = &lists;
+            const idx_t most = std::clamp<idx_t>(
+                    std::min(
+                            detail::kMostProbes / search.nprobe,
+                            idx_t(kQueryBytes / (sizeof(float) * d))),
+                    1,
+                    n);
+            for (idx_t q = 0; q < n; q += most) {
+                searchPart(
+                        index,
+                        context,
+                        search,
+                        std::min(most, n - q),
+                        x + q * d,
+                        radius,
+                        results);
+            }
+        }
+        if (ivfConfig_.indicesOptions == faiss::gpu::INDICES_CPU) {
+            detail::replacePlaces(*baseIndex_, results.size(), results.ids());
+        }
+        results.moveTo(*result);
+    });
 }
 
 } // namespace faiss_bits::gpu

@@ -31,12 +31,6 @@ constexpr idx_t kKeysAtOnce = idx_t(1) << 20;
 
 } // namespace
 
-IvfLists GpuIndexBitsIVFFlat::lists_() const {
-    IvfLists lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
-    lists.numVectors = ntotal;
-    return lists;
-}
-
 void GpuIndexBitsIVFFlat::reconstruct(idx_t key, float* out) const {
     take_(1, nullptr, key, out, "key");
 }

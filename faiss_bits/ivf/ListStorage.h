@@ -13,6 +13,7 @@ struct InvertedLists;
 namespace gpu {
 class IVFBase;
 class IVFFlat;
+class IVFPQ;
 } // namespace gpu
 } // namespace faiss
 
@@ -23,6 +24,28 @@ namespace faiss_bits::gpu::detail {
 IvfLists floatListsOf(
         const faiss::gpu::IVFFlat& index,
         faiss::gpu::IndicesOptions options);
+
+/// The lists of codes of a scalar quantizer, with what decodes them.
+///
+/// Errors  FaissException if the vectors are residuals and the quantizer has
+///         no float32 centroids (a GpuIndexBitsFlat of bfloat16)
+IvfLists scalarListsOf(
+        const faiss::gpu::IVFFlat& index,
+        faiss::gpu::IndicesOptions options);
+
+/// Likewise the lists of codes of a product quantizer, of so many bits.
+IvfLists productListsOf(
+        const faiss::gpu::IVFPQ& index,
+        faiss::gpu::IndicesOptions options,
+        int bitsPerCode);
+
+/// Appends lists to `lists`, which are empty and as FAISS has them on the CPU,
+/// and makes `codebook` theirs. Waits for the stream.
+void copyProductLists(
+        const faiss::gpu::IVFPQ& index,
+        cudaStream_t stream,
+        std::vector<float>& codebook,
+        faiss::InvertedLists& lists);
 
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.

@@ -21,6 +21,15 @@ void checkPointers(const IvfKnnProblem& p) {
     require(p.lists.vectors, "lists.vectors");
     require(p.lists.lengths, "lists.lengths");
     require(p.lists.ids || p.lists.idKind == ListIds::Places, "lists.ids");
+    require(p.lists.decoding.codebook || p.lists.coding != ListCoding::Product,
+            "lists.decoding.codebook");
+    constexpr uintptr_t kCodebookBytes = 16; // it is read four at a time
+    BITS_THROW_IF_NOT_FMT(
+            reinterpret_cast<uintptr_t>(p.lists.decoding.codebook) %
+                            kCodebookBytes ==
+                    0,
+            "lists.decoding.codebook = %p is not on 16 bytes",
+            static_cast<const void*>(p.lists.decoding.codebook));
     require(p.queries, "queries");
     require(p.probes, "probes");
     require(p.outDistances, "outDistances");
@@ -98,7 +107,7 @@ class IvfRows {
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
         launchIvfCandidates(result.rescored, stream_);
-        launchIvfRescore<kMetric>(
+        launchIvfRescore<kMetric, ListCoding::Float32>(
                 result.rescored,
                 p_.device.blockSharedBytes,
                 multiprocessors,

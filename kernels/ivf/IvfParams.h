@@ -30,6 +30,10 @@ struct IvfParams {
     float* distances = nullptr;  // [rows, stride]
     int64_t stride = 0;
 
+    // Of Scalar codings (ListDecoding), for kernels after launchIvfColumns.
+    float* starts = nullptr; // [d]
+    float* steps = nullptr;  // [d]
+
     // Pairs by list, of the probes before lastProbe.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
@@ -115,8 +119,8 @@ constexpr int kIvfNarrowTile = 64;
 /// Vectors of a list that are scored together.
 constexpr int kIvfGroup = 32;
 
-/// Columns of every row, NaN behind them; for a search by estimates nothing
-/// found.
+/// Columns of every row, NaN behind them; starts and steps; for a search by
+/// estimates nothing found.
 void launchIvfColumns(const IvfParams& params, cudaStream_t stream);
 
 /// After it: pairs by list, and tiles of so many vectors.
@@ -126,7 +130,7 @@ void launchIvfPairs(
         cudaStream_t stream);
 
 /// The distances of near probes, in tiles of queries and vectors of a list.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfTiles(
         const IvfParams& params,
         bool wide,
@@ -152,7 +156,7 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);
 
 /// After it: canonical distances of candidates. sharedBytes: that a block may
 /// take.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfRescore(
         IvfRescoreParams params,
         size_t sharedBytes,
@@ -160,7 +164,7 @@ void launchIvfRescore(
         cudaStream_t stream);
 
 /// The distances of near probes, every pair by itself. longestList: in vectors.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfStreams(
         const IvfParams& params,
         idx_t longestList,

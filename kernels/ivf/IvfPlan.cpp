@@ -78,6 +78,53 @@ bool takesWideTiles(const IvfKnnProblem& p, idx_t rows) {
     return 7 * turns(kIvfWideTile) <= 2 * turns(kIvfNarrowTile);
 }
 
+bool isScalar(ListCoding coding) {
+    return coding == ListCoding::Scalar8 || coding == ListCoding::Scalar6 ||
+            coding == ListCoding::Scalar4;
+}
+
+/// Throws Error for what no list has.
+void checkDecoding(const IvfLists& lists) {
+    const ListDecoding& decoding = lists.decoding;
+    BITS_THROW_IF_NOT_FMT(
+            lists.coding >= ListCoding::Float32 &&
+                    lists.coding <= ListCoding::Product,
+            "lists.coding = %d is none",
+            int(lists.coding));
+    const bool isInterleaved = lists.layout == ListLayout::Interleaved;
+    BITS_THROW_IF_NOT_FMT(
+            isInterleaved || lists.coding != ListCoding::Scalar6,
+            "lists.layout = %d: codes of 6 bits are interleaved (%d)",
+            int(lists.layout),
+            int(ListLayout::Interleaved));
+    if (isScalar(lists.coding) && decoding.trained) {
+        BITS_THROW_IF_NOT_FMT(
+                decoding.ranges == 1 || decoding.ranges == lists.d,
+                "lists.decoding.ranges = %d is neither 1 nor d = %d",
+                decoding.ranges,
+                lists.d);
+    }
+    if (lists.coding == ListCoding::Product) {
+        BITS_THROW_IF_NOT_FMT(
+                decoding.numParts >= 1 && lists.d % decoding.numParts == 0,
+                "lists.decoding.numParts = %d does not divide d = %d",
+                decoding.numParts,
+                lists.d);
+        BITS_THROW_IF_NOT_FMT(
+                decoding.partBits == 8 ||
+                        (isInterleaved && decoding.partBits >= 4 &&
+                         decoding.partBits <= 8),
+                "lists.decoding.partBits = %d: 8 are supported, or "
+                "interleaved 4 to 8",
+                decoding.partBits);
+    }
+}
+
+/// Whether launchIvfEstimates reads such lists.
+bool hasEstimates(ListCoding coding) {
+    return coding == ListCoding::Float32;
+}
+
 /// All distances are kept.
 void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.nearProbes = p.nprobe;
@@ -146,6 +193,7 @@ void checkIvf(const IvfKnnProblem& p) {
             "lists.numLists = %lld is outside 1..%d",
             (long long)p.lists.numLists,
             INT_MAX);
+    checkDecoding(p.lists);
     BITS_THROW_IF_NOT_FMT(
             p.numQueries >= 0,
             "numQueries = %lld is negative",
@@ -174,6 +222,10 @@ IvfScratch::IvfScratch(
     params.room = uint32_t(plan.room);
     params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
     params.distances = slices.take<float>(rows * size_t(plan.stride));
+    if (isScalar(p.lists.coding)) {
+        params.starts = slices.take<float>(size_t(p.lists.d));
+        params.steps = slices.take<float>(size_t(p.lists.d));
+    }
     if (plan.listMajor) {
         const size_t numLists = size_t(p.lists.numLists);
         const size_t pairs = rows * size_t(p.nprobe);
@@ -297,7 +349,7 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
         return all;
     }
     all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
-    if (p.mayWait && ivfPairsMeet(p)) {
+    if (hasEstimates(p.lists.coding) && p.mayWait && ivfPairsMeet(p)) {
         IvfKnnPlan near = all;
         near.listMajor = true;
         if (keepNear(near, p)) {

@@ -15,7 +15,7 @@ namespace faiss_bits {
 
 constexpr int kIvfRescoreThreads = 256;
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfRescore {
     static constexpr int kThreads = kIvfRescoreThreads;
     // Words from component to component, and from vector to vector: the lanes
@@ -67,20 +67,17 @@ struct IvfRescore {
         const int d = params.search.d;
         const int numVectors =
                 int(min(place.last - place.first, int64_t(kListGroup)));
-        const auto* list = static_cast<const float*>(place.list);
-        if (params.search.lists.layout == ListLayout::Rows) {
-            const float* from = list + place.first * d;
-            for (int i = threadIdx.x; i < numVectors * d; i += kThreads) {
-                vectors[i % d * kPitch + i / d] = from[i];
-            }
-        } else {
-            const float* from = list + place.first * d;
+        const bool isRows = params.search.lists.layout == ListLayout::Rows;
+        VectorsOfLists<kCoding>::with(params.search, [&](const auto& lists) {
+            // Threads side by side read what lies side by side.
             for (int i = threadIdx.x; i < kListGroup * d; i += kThreads) {
-                if (i % kListGroup < numVectors) {
-                    vectors[i / kListGroup * kPitch + i % kListGroup] = from[i];
+                const int v = isRows ? i / d : i % kListGroup;
+                const int c = isRows ? i % d : i / kListGroup;
+                if (v < numVectors) {
+                    vectors[c * kPitch + v] = lists.vector(place, v)(c);
                 }
             }
-        }
+        });
     }
 
     __device__ __forceinline__ void score(
@@ -108,7 +105,7 @@ struct IvfRescore {
                         d,
                         search.power);
             } else {
-                VectorsOfLists::with(search, [&](const auto& lists) {
+                VectorsOfLists<kCoding>::with(search, [&](const auto& lists) {
                     distance = pairDistance<kMetric>(
                             lists.vector(place, v), query, d, search.power);
                 });
@@ -122,25 +119,25 @@ struct IvfRescore {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(kIvfRescoreThreads) void ivfRescoreKernel(
         const __grid_constant__ IvfRescoreParams params) {
     extern __shared__ float ivfRescoreVectors[];
     allowNext();
     waitForPrevious();
-    IvfRescore<kMetric>{
+    IvfRescore<kMetric, kCoding>{
             params, params.stagesVectors ? ivfRescoreVectors : nullptr}
             .run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfRescore(
         IvfRescoreParams params,
         size_t sharedBytes,
         int multiprocessors,
         cudaStream_t stream) {
-    const size_t wanted =
-            sizeof(float) * IvfRescore<kMetric>::kPitch * params.search.d;
+    const size_t wanted = sizeof(float) * IvfRescore<kMetric, kCoding>::kPitch *
+            params.search.d;
     params.stagesVectors = wanted <= sharedBytes;
     const size_t bytes = params.stagesVectors ? wanted : 0;
     constexpr int64_t kMostBlocks = 8; // of a multiprocessor
@@ -150,10 +147,10 @@ void launchIvfRescore(
                     kMostBlocks,
                     int64_t(sharedBytes) / std::max<int64_t>(bytes, 1)));
     launchAfterPrevious(
-            ivfRescoreKernel<kMetric>,
+            ivfRescoreKernel<kMetric, kCoding>,
             dim3(unsigned(blocks * multiprocessors)),
             kIvfRescoreThreads,
-            allowSharedBytes(ivfRescoreKernel<kMetric>, bytes),
+            allowSharedBytes(ivfRescoreKernel<kMetric, kCoding>, bytes),
             stream,
             params);
 }

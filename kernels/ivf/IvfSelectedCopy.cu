@@ -105,7 +105,8 @@ constexpr idx_t kMostCounted = (idx_t(1) << 32) - 1;
 
 bool countingSelectedPays(const IvfKnnProblem& p) {
     constexpr double kLeastSeconds = 600e-6;
-    return p.mayWait && p.lists.numVectors <= kMostCounted &&
+    return p.lists.coding == ListCoding::Float32 && p.mayWait &&
+            p.lists.numVectors <= kMostCounted &&
             (ivfPairsMeet(p) ||
              pairsOf(p) * p.lists.d * secondsAComponent(p) > kLeastSeconds);
 }

@@ -12,8 +12,8 @@ namespace faiss_bits {
 
 /// Whether it pays to know how many vectors are selected, for which the host
 /// waits for the device, some 45 us in all: where queries and lists meet in
-/// tiles, or the search takes 0.6 ms by the rates below. Reads the shape of the
-/// problem and mayWait.
+/// tiles, or the search takes 0.6 ms by the rates below. Never of codes, which
+/// are not copied. Reads the shape of the problem, its coding and mayWait.
 bool countingSelectedPays(const IvfKnnProblem& problem);
 
 /// Whether the copy pays, by what a search of all its queries saves. The rule:

@@ -14,7 +14,7 @@
 
 namespace faiss_bits {
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfStreams {
     using Terms = canonical::Terms<kMetric>;
     static_assert(Terms::kSums == 1);
@@ -77,7 +77,7 @@ struct IvfStreams {
             bool isFirst,
             bool isRead) {
         double sums[kSlots] = {};
-        VectorsOfLists::with(params, [&](const auto& vectors) {
+        VectorsOfLists<kCoding>::with(params, [&](const auto& vectors) {
             const auto x = vectors.vector(place, 0);
             for (int begin = 0; begin < params.d; begin += kStaged) {
                 const int end = min(params.d, begin + kStaged);
@@ -125,10 +125,7 @@ struct IvfStreams {
             int begin,
             double (&sums)[kSlots]) {
         float xs[kCount];
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            xs[i] = x(c + i);
-        }
+        x.load(c, xs);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             addTerm(xs[i], shared.query[c + i - begin], sums[i % kSlots]);
@@ -142,24 +139,24 @@ struct IvfStreams {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
-        IvfStreams<kMetric>::
+        IvfStreams<kMetric, kCoding>::
                 kThreads) void ivfStreamsKernel(const __grid_constant__
                                                         IvfParams params) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     __shared__ typename Streams::SharedStorage shared;
     allowNext();
     waitForPrevious();
     Streams{shared, params}.run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfStreams(
         const IvfParams& params,
         idx_t longestList,
         cudaStream_t stream) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     constexpr idx_t kMostBlocks = 64; // of a pair: more is done in turn
     const idx_t blocks =
             (longestList + Streams::kThreads - 1) / Streams::kThreads;
@@ -167,7 +164,7 @@ void launchIvfStreams(
         return;
     }
     launchAfterPrevious(
-            ivfStreamsKernel<kMetric>,
+            ivfStreamsKernel<kMetric, kCoding>,
             dim3(params.rows * params.nearProbes,
                  unsigned(std::min(blocks, kMostBlocks))),
             Streams::kThreads,

@@ -1,13 +1,11 @@
 /// The vectors of inverted lists, for tiles (TileVectors.cuh) and by lanes.
 #pragma once
 
-#include "kernels/ivf/IvfParams.h"
-#include "kernels/knn/certified/TileVectors.cuh"
+#include <type_traits>
+
+#include "kernels/ivf/DecodedList.cuh"
 
 namespace faiss_bits {
-
-constexpr int kListGroup = 32; // vectors side by side, interleaved
-static_assert(kListGroup == kIvfGroup);
 
 /// The number of vectors of list l.
 __device__ __forceinline__ uint32_t
@@ -39,18 +37,13 @@ listId(const IvfLists& lists, uint32_t list, uint32_t vector) {
     }
 }
 
-/// Where component c of vector v of a list is.
-template <ListLayout kLayout>
-__device__ __forceinline__ int64_t listPlace(int64_t v, int c, int d) {
-    return kLayout == ListLayout::Rows ? v * d + c
-                                       : v / kListGroup * kListGroup * d +
-                    int64_t(c) * kListGroup + v % kListGroup;
-}
-
 /// float32 vectors.
 template <ListLayout kLayout>
 struct FloatList {
     int d;
+
+    __device__ __forceinline__ explicit FloatList(const IvfParams& params)
+            : d(params.d) {}
 
     struct Column {
         const float* x; // of the first, a multiple of 32
@@ -79,6 +72,14 @@ struct FloatList {
         __device__ __forceinline__ float operator()(int c) const {
             return list[listPlace<kLayout>(v, c, d)];
         }
+        /// Components c and on.
+        template <int kCount>
+        __device__ __forceinline__ void load(int c, float (&xs)[kCount]) const {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                xs[i] = (*this)(c + i);
+            }
+        }
     };
 
     __device__ __forceinline__ Column
@@ -93,7 +94,8 @@ struct FloatList {
     }
 };
 
-/// The vectors of IvfParams.
+/// The vectors of IvfParams, of a coding.
+template <ListCoding kCoding>
 struct VectorsOfLists {
     using Params = IvfParams;
 
@@ -103,16 +105,26 @@ struct VectorsOfLists {
         return params.d < UINT32_MAX / count;
     }
 
+    /// Calls body(vectors) with the vectors of the layout.
     template <class Body>
     __device__ __forceinline__ static void with(
             const IvfParams& params,
             const Body& body) {
-        if (params.lists.layout == ListLayout::Rows) {
-            body(FloatList<ListLayout::Rows>{params.d});
+        if constexpr (kCoding == ListCoding::Scalar6) {
+            body(ListOf<ListLayout::Interleaved>(params));
+        } else if (params.lists.layout == ListLayout::Rows) {
+            body(ListOf<ListLayout::Rows>(params));
         } else {
-            body(FloatList<ListLayout::Interleaved>{params.d});
+            body(ListOf<ListLayout::Interleaved>(params));
         }
     }
+
+   private:
+    template <ListLayout kLayout>
+    using ListOf = std::conditional_t<
+            kCoding == ListCoding::Float32,
+            FloatList<kLayout>,
+            DecodedList<kCoding, kLayout>>;
 };
 
 } // namespace faiss_bits

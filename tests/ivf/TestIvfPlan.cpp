@@ -107,6 +107,9 @@ TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
     EXPECT_FALSE(copyingSelectedPays(p, 48500));
     p.lists.numVectors = idx_t(1) << 32;
     EXPECT_FALSE(countingSelectedPays(p)); // counts have 32 bits
+    p = someProblem();
+    p.lists.coding = ListCoding::Float16;
+    EXPECT_FALSE(countingSelectedPays(p));
 }
 
 TEST(IvfPlan, WordsOfEvenListsNeedNoSums) {
@@ -133,6 +136,52 @@ TEST(IvfPlan, FewSelectedVectorsSetNoLimit) {
     EXPECT_GT(some.nearProbes, all.nearProbes);
     p.selectedShare = 0.001;
     EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).byEstimates());
+}
+
+TEST(IvfPlan, CodesKeepAllDistances) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    p.lists.decoding.numParts = 16;
+    for (ListCoding coding :
+         {ListCoding::Float16,
+          ListCoding::Scalar8,
+          ListCoding::Scalar6,
+          ListCoding::Scalar4,
+          ListCoding::Product}) {
+        p.lists.coding = coding;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        EXPECT_TRUE(plan.listMajor);
+        EXPECT_FALSE(plan.byEstimates());
+        EXPECT_LE(plan.bytes, size_t(448) << 20);
+    }
+}
+
+TEST(IvfPlan, RefusesBadCodes) {
+    const auto throwsFor = [](const IvfKnnProblem& p, const char* name) {
+        return throwsNaming([&] { planIvfKnn(p, 1 << 30); }, name);
+    };
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding(99);
+    EXPECT_TRUE(throwsFor(p, "lists.coding"));
+    p.lists.coding = ListCoding::Scalar6;
+    p.lists.layout = ListLayout::Rows;
+    EXPECT_TRUE(throwsFor(p, "lists.layout"));
+    p.lists.coding = ListCoding::Scalar8;
+    const float ranges[256] = {};
+    p.lists.decoding.trained = ranges;
+    p.lists.decoding.ranges = 2;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.ranges"));
+    p.lists.coding = ListCoding::Product;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.numParts")); // 0
+    p.lists.decoding.numParts = 3;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.numParts"));
+    p.lists.decoding.numParts = 4;
+    p.lists.decoding.partBits = 6; // in rows
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.partBits"));
+    p.lists.layout = ListLayout::Interleaved;
+    EXPECT_NO_THROW(planIvfKnn(p, 1 << 30));
+    p.lists.decoding.partBits = 9;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.partBits"));
 }
 
 TEST(IvfPlan, RefusesBadShapes) {
