@@ -15,10 +15,12 @@ What is compared. places_same: how many places of the result have the same id.
 ids_equal: in every place the two distances differ by `tolerance` at most, and
 so do those of a vector that both results have; a vector that only one has is
 no further than twice that from the last place. The tolerance is what rounding
-can do to FAISS's float32 distances of flat indexes, (d + 4) 2^-24 times the
-square of the largest norms' sum, or their product; the drop-in library's are
-correctly rounded. For other indexes it is 0: the bits are the same, and so are
-the ids, save among equal distances, whose order FAISS leaves open.
+can do to FAISS's float32 distances of flat indexes and IVFFlat, (d + 4) 2^-24
+times the square of the largest norms' sum, or their product; the drop-in
+library's are correctly rounded. For other indexes it is 0: the bits are the
+same, and so are the ids, save among equal distances, whose order FAISS leaves
+open. Of an IVF index one query in a thousand may differ by more: rounding gives
+it another last list.
 """
 
 import argparse
@@ -37,7 +39,9 @@ import numpy as np
 #: Binary vectors have d bits; that index selects by itself, so that nothing
 #: changes for it.
 INDEXES = ("flat_l2", "flat_ip", "ivf_flat", "ivf_pq", "binary_flat")
-NLIST, NPROBE, PQ_BYTES = 4096, 32, 16
+PQ_BYTES = 16
+#: Of the queries of an IVF index, those that may be given another last list.
+OTHER_LISTS = 1e-3
 
 
 def cells(options):
@@ -72,13 +76,14 @@ def codes(n, d, seed):
 class Worker:
     """Holds one index at a time and times searches on it."""
 
-    def __init__(self, folder, seconds):
+    def __init__(self, folder, seconds, nlist, nprobe):
         import faiss
 
         self.faiss, self.folder, self.seconds = faiss, folder, seconds
+        self.nlist, self.nprobe = nlist, nprobe
         self.resources = faiss.StandardGpuResources()
         self.key, self.index = None, None
-        self.greatest_norm = None  # of the vectors of a flat index
+        self.greatest_norm = None  # of the vectors of a flat index or IVFFlat
 
     def make(self, index, n, d):
         """The index of a cell, filled."""
@@ -98,7 +103,9 @@ class Worker:
         else:
             path = self.trained(index, n, d)
             self.index = faiss.index_cpu_to_gpu(res, 0, faiss.read_index(path))
-            self.index.nprobe = NPROBE
+            self.index.nprobe = self.nprobe
+            if index == "ivf_flat":
+                self.greatest_norm = greatest_norm(vectors(n, d, 2))
         self.key = (index, n, d)
 
     def trained(self, index, n, d):
@@ -107,7 +114,7 @@ class Worker:
         path = os.path.join(self.folder, f"{index}-{n}-{d}.faiss")
         if not os.path.exists(path):
             x = vectors(n, d, 2)
-            nlist = min(NLIST, n // 64)
+            nlist = min(self.nlist, n // 64)
             if index == "ivf_flat":
                 made = faiss.GpuIndexIVFFlat(res, d, nlist, faiss.METRIC_L2)
             else:
@@ -135,10 +142,10 @@ class Worker:
         return float(np.median(times)) * 1e3, self.tolerance(index, d, xq)
 
     def tolerance(self, index, d, xq):
-        if not index.startswith("flat"):
+        if index not in ("flat_l2", "flat_ip", "ivf_flat"):
             return 0.0
         x, q = self.greatest_norm, greatest_norm(xq)
-        size = (x + q) ** 2 if index == "flat_l2" else x * q
+        size = x * q if index == "flat_ip" else (x + q) ** 2
         return (d + 4) * 2.0**-24 * size
 
 
@@ -150,7 +157,9 @@ def work(options):
         import faiss_bits.dropin
     import faiss
 
-    worker = Worker(options.folder, options.seconds)
+    worker = Worker(
+        options.folder, options.seconds, options.nlist, options.nprobe
+    )
     about = {"faiss": faiss.__version__}
     if options.work == "dropin":
         about["dropin"] = faiss_bits.dropin.status()
@@ -171,7 +180,8 @@ class Process:
         self.results = os.path.join(folder, f"{kind}.npz")
         self.process = subprocess.Popen(
             [sys.executable, os.path.abspath(__file__), "--work", kind,
-             "--folder", folder, "--seconds", str(options.seconds)],
+             "--folder", folder, "--seconds", str(options.seconds),
+             "--nlist", str(options.nlist), "--nprobe", str(options.nprobe)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=environment,
         )
@@ -203,16 +213,17 @@ def same_vectors(da, ia, db, ib, tolerance):
     )
 
 
-def compare(stock, dropin, tolerance=0.0):
-    """(ids_equal, places_same) of two result files."""
+def compare(stock, dropin, tolerance=0.0, other_rows=0.0):
+    """(ids_equal, places_same) of two result files; other_rows: the part of the
+    rows that may differ by more."""
     with np.load(stock) as a, np.load(dropin) as b:
         da, db, ia, ib = a["distances"], b["distances"], a["ids"], b["ids"]
     da, db = da.astype("float64"), db.astype("float64")
     same = ia == ib
-    equal = (np.abs(da - db) <= tolerance).all() and all(
-        same_vectors(da[row], ia[row], db[row], ib[row], tolerance)
-        for row in np.flatnonzero(~same.all(axis=1))
-    )
+    differ = (np.abs(da - db) > tolerance).any(axis=1)
+    for row in np.flatnonzero(~same.all(axis=1) & ~differ):
+        differ[row] = not same_vectors(da[row], ia[row], db[row], ib[row], tolerance)
+    equal = differ.sum() <= other_rows * len(differ)
     return bool(equal), round(float(same.mean()), 6)
 
 
@@ -260,8 +271,8 @@ def main(options):
             "dropin": dropin.about["dropin"].partition(", ")[2],
             "commit": commit(),
             "date": datetime.date.today().isoformat(),
-            "nlist": NLIST,
-            "nprobe": NPROBE,
+            "nlist": options.nlist,
+            "nprobe": options.nprobe,
             "pq_bytes": PQ_BYTES,
         }
         rows, begin = [], time.monotonic()
@@ -274,8 +285,11 @@ def main(options):
             (stock_ms, tolerance), (dropin_ms, _) = (
                 process.ask(cell) for process in (stock, dropin)
             )
-            equal, same = compare(stock.results, dropin.results, tolerance)
             index, n, d, q, k = cell
+            equal, same = compare(
+                stock.results, dropin.results, tolerance,
+                OTHER_LISTS if index.startswith("ivf") else 0.0,
+            )
             rows.append({
                 "bench": "dropin", "index": index, "n": n, "d": d, "q": q, "k": k,
                 "ms_stock": round(stock_ms, 5), "ms_dropin": round(dropin_ms, 5),
@@ -300,6 +314,9 @@ def parse(arguments):
     parser.add_argument("--d", type=int, nargs="+", default=[128])
     parser.add_argument("--q", type=int, nargs="+", default=[1, 16, 1024, 10240])
     parser.add_argument("--k", type=int, nargs="+", default=[1, 10, 100, 1000, 2048])
+    parser.add_argument("--nlist", type=int, default=4096,
+                        help="lists of an IVF index; one for 64 vectors at most")
+    parser.add_argument("--nprobe", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=0.3,
                         help="at least so long a cell, and three searches")
     parser.add_argument("--max-seconds", type=float, default=0,

@@ -135,6 +135,8 @@ use_python_path() {
 
 run_tests() {
     local program name
+    # FAISS's own train with OpenMP, each thread of which calls BLAS.
+    local -x OPENBLAS_NUM_THREADS=1
     for program in "$here"/tests/bin/*; do
         name=$(basename "$program")
         record "$name" "$program" --gtest_output="xml:$out/$name.xml"

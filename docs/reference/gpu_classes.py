@@ -24,6 +24,8 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/flat/SearchParametersBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+%include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
+%include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;
 %include "faiss_bits/flat/DeviceSelector.h"
@@ -78,9 +80,14 @@ def stand_ins(root=_ROOT):
     ]
     for the_class in classes:
         class_wrappers.wrap_gpu_index(the_class)
-    inverted = _on(faiss.IndexIVFFlat, module.GpuIndexBitsIVFFlat)
-    class_wrappers.wrap_gpu_ivf_index(inverted)
-    classes.append(inverted)
+    for base, proxy in (
+        (faiss.IndexIVFFlat, module.GpuIndexBitsIVFFlat),
+        (faiss.IndexIVFPQ, module.GpuIndexBitsIVFPQ),
+        (faiss.IndexIVFScalarQuantizer, module.GpuIndexBitsIVFScalarQuantizer),
+    ):
+        inverted = _on(base, proxy)
+        class_wrappers.wrap_gpu_ivf_index(inverted)
+        classes.append(inverted)
     search_parameters.wrap_device_selector(selector)
     params = _on(faiss.SearchParameters, module.SearchParametersBitsFlat)
     search_parameters.wrap_search_parameters(params)

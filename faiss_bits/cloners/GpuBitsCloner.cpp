@@ -4,7 +4,9 @@
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexPreTransform.h>
+#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/MetaIndexes.h>
 #include <faiss/impl/FaissAssert.h>
 
@@ -12,6 +14,9 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
+#include "faiss_bits/ivf/IvfChecks.h"
 
 namespace faiss_bits::gpu {
 
@@ -30,10 +35,50 @@ faiss::Index* cloneFlat(
 }
 
 /// Whether it is one of ours: FAISS's cloner knows what to say of others.
-bool hasIvf(const faiss::IndexIVFFlat& index) {
+bool hasIvf(const faiss::IndexIVF& index) {
     return (index.metric_type == faiss::METRIC_L2 ||
             index.metric_type == faiss::METRIC_INNER_PRODUCT) &&
             dynamic_cast<const faiss::IndexFlat*>(index.quantizer);
+}
+
+template <class Config>
+Config ivfConfigOf(const faiss::gpu::GpuClonerOptions& options, int device) {
+    Config config;
+    config.device = device;
+    config.indicesOptions = options.indicesOptions;
+    config.flatConfig.useFloat16 = options.useFloat16CoarseQuantizer;
+    config.flatConfig.storeTransposed = options.storeTransposed;
+    copyCuvsChoice(config, options);
+    return config;
+}
+
+/// Such that FAISS takes as many kinds of codes as it can.
+faiss::gpu::GpuIndexIVFPQConfig productConfigOf(
+        const faiss::gpu::GpuClonerOptions& options,
+        int device,
+        const faiss::ProductQuantizer& pq) {
+    auto config = ivfConfigOf<faiss::gpu::GpuIndexIVFPQConfig>(options, device);
+    config.usePrecomputedTables = options.usePrecomputed;
+    config.interleavedLayout =
+            pq.nbits != 8 || !detail::hasCodesInRows(int(pq.M));
+    // Beyond this its tables of float32 are too large; ours has none.
+    constexpr size_t kMostEntries = 12288;
+    config.useFloat16LookupTables =
+            options.useFloat16 || pq.M << pq.nbits > kMostEntries;
+    return config;
+}
+
+/// An index of ours without vectors becomes a copy of `index`.
+template <class GpuIndex, class CpuIndex>
+faiss::Index* copyIvf(
+        std::unique_ptr<GpuIndex> ours,
+        const CpuIndex& index,
+        const faiss::gpu::GpuClonerOptions& options) {
+    if (options.reserveVecs > 0 && index.ntotal == 0) {
+        ours->reserveMemory(options.reserveVecs);
+    }
+    ours->copyFrom(&index);
+    return ours.release();
 }
 
 /// The containers that FAISS's cloner copies part by part.
@@ -66,23 +111,48 @@ faiss::Index* BitsToGpuCloner::clone_Index(const faiss::Index* index) {
     }
     const auto* ivfFlat = dynamic_cast<const faiss::IndexIVFFlat*>(index);
     if (ivfFlat && !useBFloat16 && hasIvf(*ivfFlat)) {
-        faiss::gpu::GpuIndexIVFFlatConfig config;
-        config.device = device;
-        config.indicesOptions = indicesOptions;
-        config.flatConfig.useFloat16 = useFloat16CoarseQuantizer;
-        config.flatConfig.storeTransposed = storeTransposed;
-        copyCuvsChoice(config, static_cast<const GpuClonerOptions&>(*this));
-        auto clone = std::make_unique<GpuIndexBitsIVFFlat>(
-                provider,
-                int(ivfFlat->d),
-                int(ivfFlat->nlist),
-                ivfFlat->metric_type,
-                config);
-        if (reserveVecs > 0 && index->ntotal == 0) {
-            clone->reserveMemory(reserveVecs);
-        }
-        clone->copyFrom(ivfFlat);
-        return clone.release();
+        return copyIvf(
+                std::make_unique<GpuIndexBitsIVFFlat>(
+                        provider,
+                        int(ivfFlat->d),
+                        int(ivfFlat->nlist),
+                        ivfFlat->metric_type,
+                        ivfConfigOf<faiss::gpu::GpuIndexIVFFlatConfig>(
+                                *this, device)),
+                *ivfFlat,
+                *this);
+    }
+    const auto* scalar =
+            dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(index);
+    if (scalar && !useBFloat16 && hasIvf(*scalar)) {
+        return copyIvf(
+                std::make_unique<GpuIndexBitsIVFScalarQuantizer>(
+                        provider,
+                        int(scalar->d),
+                        int(scalar->nlist),
+                        scalar->sq.qtype,
+                        scalar->metric_type,
+                        scalar->by_residual,
+                        ivfConfigOf<
+                                faiss::gpu::GpuIndexIVFScalarQuantizerConfig>(
+                                *this, device)),
+                *scalar,
+                *this);
+    }
+    const auto* product = dynamic_cast<const faiss::IndexIVFPQ*>(index);
+    if (product && !useBFloat16 && hasIvf(*product) &&
+        (product->pq.nbits == 8 || FAISS_BITS_FAISS_COPIES_PACKED_CODES)) {
+        return copyIvf(
+                std::make_unique<GpuIndexBitsIVFPQ>(
+                        provider,
+                        int(product->d),
+                        int(product->nlist),
+                        int(product->pq.M),
+                        int(product->pq.nbits),
+                        product->metric_type,
+                        productConfigOf(*this, device, product->pq)),
+                *product,
+                *this);
     }
     // What holds other indexes comes back here with each of them.
     FAISS_THROW_IF_NOT_FMT(

@@ -10,8 +10,12 @@ namespace faiss_bits::gpu {
 /// METRIC_INNER_PRODUCT a GpuIndexBitsFlatIP, one of another metric that we
 /// have a GpuIndexBitsFlat (useFloat16 or useBFloat16 chooses the storage);
 /// also where it is the inner index of an IndexIDMap or IndexPreTransform.
-/// An IndexIVFFlat of L2 or inner product over an IndexFlat becomes a
-/// GpuIndexBitsIVFFlat. Other metrics and other index types go to FAISS's
+/// An IndexIVFFlat, IndexIVFScalarQuantizer or IndexIVFPQ of L2 or inner
+/// product over an IndexFlat becomes a GpuIndexBitsIVFFlat,
+/// GpuIndexBitsIVFScalarQuantizer or GpuIndexBitsIVFPQ; the codes of the last
+/// may also be of those that FAISS has with interleavedLayout alone (fewer than
+/// 8 bits from FAISS 1.15 on, since index_gpu_to_cpu fails on those of 1.7.3).
+/// Other metrics and other index types go to FAISS's
 /// cloner.
 struct BitsToGpuCloner : faiss::gpu::ToGpuCloner {
     using faiss::gpu::ToGpuCloner::ToGpuCloner;

@@ -28,6 +28,11 @@
 /// is virtual and has IndexIVFStats.
 #define FAISS_BITS_FAISS_HAS_IVF_INTERFACE (FAISS_BITS_FAISS_VERSION >= 10704)
 
+/// FAISS's GpuIndexIVFPQ::copyTo makes room for codes of fewer than 8 bits;
+/// 1.7.3 takes each to be a byte, and reads behind them. Looked up in 1.7.3 and
+/// 1.15.
+#define FAISS_BITS_FAISS_COPIES_PACKED_CODES (FAISS_BITS_FAISS_VERSION >= 11500)
+
 namespace faiss_bits {
 
 /// FAISS's id type, which has moved from faiss::Index to faiss.

@@ -4,14 +4,21 @@
 /// idx_t for both, which makes two sets of symbols. Only what FAISS itself
 /// calls is here: its headers also declare runWarpSelect and functions for half
 /// keys, which no index of these versions uses. Searches of half and bfloat16
-/// vectors stay FAISS's. tests/dropin holds what is written here against the
-/// headers of a FAISS where there is one, and against what FAISS's libraries
-/// import.
+/// vectors stay FAISS's, and of lists with product quantizers. tests/dropin
+/// holds what is written here against the headers of a FAISS where there is
+/// one, and against what FAISS's libraries import.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+
+namespace faiss {
+
+/// FAISS has more, with numbers of their own.
+enum MetricType : int { METRIC_INNER_PRODUCT = 0, METRIC_L2 = 1 };
+
+} // namespace faiss
 
 namespace faiss::gpu {
 
@@ -42,6 +49,8 @@ class Tensor {
 
 template <class T, class Index>
 using Matrix = Tensor<T, 2, true, Index, traits::DefaultPtrTraits>;
+template <class T, class Index>
+using Cube = Tensor<T, 3, true, Index, traits::DefaultPtrTraits>;
 template <class T, class Index>
 using Vector = Tensor<T, 1, true, Index, traits::DefaultPtrTraits>;
 
@@ -110,6 +119,82 @@ using IPDistanceFunction =
              Matrix<float, Index>& outDistances,
              Matrix<Index, Index>& outIndices);
 
+// ---- inverted lists --------------------------------------------------------
+
+/// What the id of a vector of a list is: list << 32 | place for the first two.
+enum IndicesOptions : int {
+    INDICES_CPU = 0,
+    INDICES_IVF = 1,
+    INDICES_32_BIT = 2,
+    INDICES_64_BIT = 3
+};
+
+struct GpuMemoryReservation {
+    GpuResources* res;
+    int device;
+    cudaStream_t stream;
+    void* data;
+    size_t size; ///< in bytes
+};
+
+/// An array on the device, and where its memory comes from.
+template <typename T>
+class DeviceVector {
+   public:
+    GpuMemoryReservation alloc_;
+    size_t num_;
+    size_t capacity_;
+    GpuResources* res_;
+    struct {
+        int type;
+        int device;
+        int space;
+        cudaStream_t stream;
+    } allocInfo_;
+};
+
+struct GpuScalarQuantizer;
+
+/// runIVFInterleavedScan: the k nearest in the lists of each query. queries
+/// [n, d]; listIds [n, nprobe], -1: none; listData, listIndices, listLengths
+/// [nlist]; residualBase [n, nprobe, d], what vectors are relative to if
+/// useResidual; scalarQ: nullptr for float32 vectors.
+template <class Index>
+using InterleavedScanFunction =
+        void(Matrix<float, Index>& queries,
+             Matrix<int64_t, Index>& listIds,
+             DeviceVector<void*>& listData,
+             DeviceVector<void*>& listIndices,
+             IndicesOptions indicesOptions,
+             DeviceVector<Index>& listLengths,
+             int k,
+             MetricType metric,
+             bool useResidual,
+             Cube<float, Index>& residualBase,
+             GpuScalarQuantizer* scalarQ,
+             Matrix<float, Index>& outDistances,
+             Matrix<int64_t, Index>& outIndices,
+             GpuResources* resources);
+
+/// runIVFFlatScan: likewise, of lists whose vectors lie one after another.
+template <class Index>
+using FlatScanFunction =
+        void(Matrix<float, Index>& queries,
+             Matrix<int64_t, Index>& listIds,
+             DeviceVector<void*>& listData,
+             DeviceVector<void*>& listIndices,
+             IndicesOptions indicesOptions,
+             DeviceVector<Index>& listLengths,
+             Index maxListLength,
+             int k,
+             MetricType metric,
+             bool useResidual,
+             Cube<float, Index>& residualBase,
+             GpuScalarQuantizer* scalarQ,
+             Matrix<float, Index>& outDistances,
+             Matrix<int64_t, Index>& outIndices,
+             GpuResources* resources);
+
 #pragma GCC visibility push(default)
 
 extern SelectFunction<int> runBlockSelect;
@@ -126,6 +211,12 @@ extern L2DistanceFunction<int64_t> runL2Distance;
 
 extern IPDistanceFunction<int> runIPDistance;
 extern IPDistanceFunction<int64_t> runIPDistance;
+
+extern InterleavedScanFunction<int> runIVFInterleavedScan;
+extern InterleavedScanFunction<int64_t> runIVFInterleavedScan;
+
+extern FlatScanFunction<int> runIVFFlatScan;
+extern FlatScanFunction<int64_t> runIVFFlatScan;
 
 #pragma GCC visibility pop
 

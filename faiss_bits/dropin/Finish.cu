@@ -135,6 +135,11 @@ void runFinish(const FinishProblem& problem, cudaStream_t stream) {
                                             : finish<int32_t>(problem, stream);
 }
 
+void dropWorst(Request results, cudaStream_t stream) {
+    results.outKeyStride = results.outIdStride = results.k;
+    runFinish(FinishProblem(results), stream);
+}
+
 void checkKernelsLoad() {
     cudaFuncAttributes attributes;
     BITS_CUDA_CHECK(

@@ -28,6 +28,10 @@ struct FinishProblem {
 /// places; without copies it reads one key a row. Enqueues on `stream`.
 void runFinish(const FinishProblem& problem, cudaStream_t stream);
 
+/// Likewise of the results of a whole search, best first and without gaps: all
+/// but inputs and strides of the request.
+void dropWorst(Request results, cudaStream_t stream);
+
 /// Throws Error where the kernels of this build do not run on the current
 /// device.
 void checkKernelsLoad();

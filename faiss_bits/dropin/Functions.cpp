@@ -13,7 +13,11 @@ const std::vector<Function>& functions() {
             describeL2Distance<int>(),
             describeL2Distance<int64_t>(),
             describeIPDistance<int>(),
-            describeIPDistance<int64_t>()};
+            describeIPDistance<int64_t>(),
+            describeInterleavedScan<int>(),
+            describeInterleavedScan<int64_t>(),
+            describeFlatScan<int>(),
+            describeFlatScan<int64_t>()};
     return all;
 }
 

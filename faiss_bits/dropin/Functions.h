@@ -17,7 +17,20 @@ Function describe(const char* name, F* address, bool isSearch = false) {
                                : "float keys, 64-bit ids",
             int(8 * sizeof(Index)),
             reinterpret_cast<const void*>(address),
-            isSearch};
+            isSearch,
+            false};
+}
+
+/// Of inverted lists, whose ids have 64 bits in every version.
+template <class Index, class F>
+Function describeListScan(const char* name, F* address) {
+    return {name,
+            sizeof(Index) == 4 ? "lists, 32-bit lengths"
+                               : "lists, 64-bit lengths",
+            int(8 * sizeof(Index)),
+            reinterpret_cast<const void*>(address),
+            true,
+            true};
 }
 
 template <class Index>
@@ -49,6 +62,19 @@ template <class Index>
 Function describeIPDistance() {
     faiss::gpu::IPDistanceFunction<Index>* address = &faiss::gpu::runIPDistance;
     return describe<Index>("runIPDistance", address, true);
+}
+
+template <class Index>
+Function describeInterleavedScan() {
+    faiss::gpu::InterleavedScanFunction<Index>* address =
+            &faiss::gpu::runIVFInterleavedScan;
+    return describeListScan<Index>("runIVFInterleavedScan", address);
+}
+
+template <class Index>
+Function describeFlatScan() {
+    faiss::gpu::FlatScanFunction<Index>* address = &faiss::gpu::runIVFFlatScan;
+    return describeListScan<Index>("runIVFFlatScan", address);
 }
 
 inline std::string shapeText(idx_t rows, idx_t cols) {

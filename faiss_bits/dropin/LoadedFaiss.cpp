@@ -73,10 +73,20 @@ void* definitionIn(const link_map* library, const char* symbol) {
     return address && libraryOf(address) == library ? address : nullptr;
 }
 
-bool hasAll(const link_map* library, int idBits) {
+/// Functions of one set of symbols: scans of inverted lists, or all others.
+struct Part {
+    int idBits;
+    bool isOfLists;
+
+    bool has(const Function& f) const {
+        return f.idBits == idBits && f.isOfLists == isOfLists;
+    }
+};
+
+bool hasAll(const link_map* library, Part part) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
-                return f.idBits != idBits ||
+                return !part.has(f) ||
                         definitionIn(library, symbolOf(f).c_str());
             });
 }
@@ -162,55 +172,72 @@ bool callsUs(const link_map* library, const std::string& symbol) {
             libraryOf(dlsym(RTLD_DEFAULT, symbol.c_str())) == thisLibrary();
 }
 
-bool callsUs(const link_map* library, int idBits) {
+bool callsUs(const link_map* library, Part part) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
-                return f.idBits != idBits || callsUs(library, symbolOf(f));
+                return !part.has(f) || callsUs(library, symbolOf(f));
             });
 }
 
-std::string namesOfFunctions() {
+std::string namesOfFunctions(bool ofLists) {
+    const Part part{32, ofLists};
     std::string names;
     for (const Function& f : functions()) {
-        if (f.idBits == 32) {
+        if (part.has(f)) {
             names += (names.empty() ? "" : ", ") + std::string(f.name);
         }
     }
     return names;
 }
 
+/// The line that refuses a library, or its scans of inverted lists.
+std::string unknownText(const std::string& library, bool ofLists) {
+    return "this version of FAISS is not known: " + library +
+            " lacks some of " + namesOfFunctions(ofLists) +
+            " as FAISS 1.7.3 to 1.15 has them; " +
+            (ofLists ? "scans of inverted lists are FAISS's"
+                     : "nothing is replaced, FAISS runs as it was");
+}
+
 Finding inspect(const link_map* library) {
     using State = Finding::State;
     const std::string path = pathOf(library);
     for (int idBits : {32, 64}) {
-        if (!hasAll(library, idBits)) {
+        const Part lists{idBits, true};
+        const Part others{idBits, false};
+        if (!hasAll(library, others)) {
             continue;
         }
-        if (!callsUs(library, idBits)) {
+        if (!callsUs(library, others)) {
             return {State::Elsewhere,
                     "the calls of FAISS in " + path +
                             " do not come here (it was loaded first, is ahead "
                             "in the link order, or is linked to keep its "
                             "calls); FAISS runs as it was"};
         }
+        const std::string which = "FAISS in " + path + ", " +
+                std::to_string(idBits) + "-bit ids: ";
+        if (!mode().searches) {
+            return {State::Replaced, which + "k-selection is replaced"};
+        }
+        if (hasAll(library, lists) && callsUs(library, lists)) {
+            return {State::Replaced,
+                    which +
+                            "flat searches, scans of inverted lists and "
+                            "k-selection are replaced"};
+        }
         return {State::Replaced,
-                "FAISS in " + path + ", " + std::to_string(idBits) +
-                        "-bit ids: " +
-                        (mode().searches
-                                 ? "flat searches and k-selection are replaced"
-                                 : "k-selection is replaced")};
+                which +
+                        "flat searches and k-selection are replaced, scans of "
+                        "inverted lists are not: it lacks some of " +
+                        namesOfFunctions(true) +
+                        " as FAISS 1.7.3 to 1.15 has them, or keeps its calls",
+                true};
     }
-    return {State::Unknown, unknownVersionText(path)};
+    return {State::Unknown, unknownText(path, false)};
 }
 
 } // namespace
-
-std::string unknownVersionText(const std::string& library) {
-    return "this version of FAISS is not known: " + library +
-            " lacks some of " + namesOfFunctions() +
-            " as FAISS 1.7.3 to 1.15 has them; nothing is replaced, FAISS runs "
-            "as it was";
-}
 
 Original findOriginal(const Function& function) {
     Original original;
@@ -234,7 +261,12 @@ Original findOriginal(const Function& function) {
     }
     if (library) {
         original.library = pathOf(library);
-        original.unknownVersion = !hasAll(library, function.idBits);
+        for (bool ofLists : {true, false}) {
+            if ((!ofLists || function.isOfLists) &&
+                !hasAll(library, {function.idBits, ofLists})) {
+                original.unknown = unknownText(original.library, ofLists);
+            }
+        }
     }
     return original;
 }

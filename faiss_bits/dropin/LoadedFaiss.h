@@ -15,6 +15,9 @@ struct Function {
     int idBits;          ///< 32 or 64: the set of symbols that it belongs to
     const void* address; ///< of the overload, for its symbol
     bool isSearch;       ///< a whole search, not a selection alone
+    /// A scan of inverted lists. A FAISS that lacks one of these keeps them
+    /// all; one that lacks another function keeps everything.
+    bool isOfLists;
 };
 
 /// All of them (Functions.cpp).
@@ -24,9 +27,9 @@ const std::vector<Function>& functions();
 struct Original {
     void* address = nullptr; ///< nullptr: no loaded library has it
     std::string library;     ///< path of that library
-    /// The library lacks a function that every known FAISS has, so that this
-    /// one may mean something else there.
-    bool unknownVersion = false;
+    /// The line that says so if the library lacks a function that every known
+    /// FAISS has, so that this one may mean something else there; or empty.
+    std::string unknown;
 };
 
 /// Looks behind this library in the order of symbol search, then in every
@@ -38,19 +41,18 @@ Original findOriginal(const Function& function);
 /// nothing. Stays loaded.
 void* symbolBehind(const Original& original, const char* symbol);
 
-/// The line that refuses such a library.
-std::string unknownVersionText(const std::string& library);
-
 /// What a look at the loaded libraries tells.
 struct Finding {
     enum class State {
-        Replaced,  ///< FAISS's calls come to this library
+        Replaced,  ///< FAISS's calls come to this library, or most of them
         None,      ///< no library with FAISS's GPU part is loaded
         Unknown,   ///< a FAISS without the functions that we know
         Elsewhere, ///< its calls go to its own functions
     };
     State state;
     std::string text; ///< one line that says so, with the library's path
+    /// Replaced, but scans of inverted lists are not, as the text says.
+    bool lacksLists = false;
 };
 
 /// Makes no CUDA call.

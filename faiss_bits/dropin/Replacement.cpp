@@ -10,8 +10,8 @@ bool Replacement::runs(std::string why, const Work& work) {
     if (!mode().on || (function_.isSearch && !mode().searches)) {
         return false;
     }
-    if (original().unknownVersion) {
-        sayOnce(unknownVersionText(original().library));
+    if (!original().unknown.empty()) {
+        sayOnce(original().unknown);
         return false;
     }
     if (why.empty()) {

@@ -68,19 +68,16 @@ FlatKnnProblem makeProblem(const SearchRequest& r, const Device& device) {
     return p;
 }
 
-/// What FAISS does not return becomes an empty place.
-void dropWorst(const SearchRequest& r, cudaStream_t stream) {
-    Request outputs;
-    outputs.rows = r.queries.count;
-    outputs.cols = r.vectors.count;
-    outputs.k = r.k;
-    outputs.largest = isSimilarity(r.metric);
-    outputs.idType = r.idType;
-    outputs.outKeys = r.outDistances;
-    outputs.outKeyStride = r.k;
-    outputs.outIds = r.outIds;
-    outputs.outIdStride = r.k;
-    runFinish(FinishProblem(outputs), stream);
+Request resultsOf(const SearchRequest& r) {
+    Request results;
+    results.rows = r.queries.count;
+    results.cols = r.vectors.count;
+    results.k = r.k;
+    results.largest = isSimilarity(r.metric);
+    results.idType = r.idType;
+    results.outKeys = r.outDistances;
+    results.outIds = r.outIds;
+    return results;
 }
 
 } // namespace
@@ -125,7 +122,7 @@ std::string search(
             plan.fused && plan.fused->sampling ? cublasLtOf(original) : nullptr;
     const Scratch scratch(device, plan.bytes, stream);
     runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
-    dropWorst(r, stream);
+    dropWorst(resultsOf(r), stream);
     return "";
 }
 

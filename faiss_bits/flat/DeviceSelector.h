@@ -21,7 +21,8 @@ namespace faiss_bits::gpu {
 ///          calling thread. It is read here and not needed later: what changes
 ///          in it after that changes nothing
 /// n        vectors of the indexes that it is for, 0 .. 2^31 - 1: searches
-///          of an index that holds another number of vectors throw
+///          of a flat index that holds another number of vectors throw; to
+///          inverted lists it is a set of ids, whatever they hold
 /// device   the GPU of these indexes; -1: the current one
 /// Memory   n / 8 bytes on the GPU and on the host; and on the GPU 4 bytes for
 ///          every id that is selected, where these are at most 3/4 of n

@@ -8,14 +8,18 @@
 
 namespace faiss {
 struct IndexIVFStats;
+struct RangeSearchResult;
 struct SearchParametersIVF;
 } // namespace faiss
+
+namespace faiss_bits {
+struct IvfLists;
+} // namespace faiss_bits
 
 namespace faiss_bits::gpu {
 
 namespace detail {
-struct GpuContext;
-struct IvfSearch;
+struct IvfIndex;
 } // namespace detail
 
 /// Inverted lists of float32 vectors on one GPU: faiss::gpu::GpuIndexIVFFlat
@@ -43,11 +47,19 @@ struct IvfSearch;
 ///          GpuIndexBitsFlat. A search waits for the device where many queries
 ///          share lists (kernels/ivf/IvfKnn.h; not while its stream is being
 ///          captured), with INDICES_CPU, and with a quantizer on the CPU
-/// Params   SearchParametersIVF: nprobe and quantizer_params; a plain
-///          SearchParameters as none at all. FaissException for what is set
-///          besides (sel, max_codes)
+/// Params   SearchParametersIVF: nprobe, quantizer_params and sel; a plain
+///          SearchParameters: sel. FaissException for what is set besides
+///          (max_codes)
+/// Filters  every IDSelector, by is_member of the vectors' ids (with
+///          INDICES_IVF these are list << 32 | place): the result is that of
+///          an index of the selected vectors alone. FAISS's own and
+///          DeviceSelector, of any n, are evaluated on the GPU at each call,
+///          for all vectors; of any other, is_member is asked for each of them
+///          by the calling thread. While a stream is being captured those are
+///          refused that read host memory, INDICES_CPU with them
 /// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
-///          that cannot give comes from cudaMalloc
+///          that cannot give comes from cudaMalloc. While a selector is
+///          evaluated 112 MiB, and 4 to 16 bytes for 32 vectors an operand
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Source   Johnson et al. 2017, 5.2; docs/design.md
@@ -86,7 +98,9 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
                     faiss::gpu::GpuIndexIVFFlatConfig());
 
     /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
-    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. What was
+    /// here stays until all is copied, and for good where that fails: there is
+    /// memory for both.
     void copyFrom(const faiss::IndexIVFFlat* index);
 
     /// Lists that a search looks at, 1 or more.
@@ -101,6 +115,23 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             idx_t k,
             float* distances,
             idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Finds all vectors of nprobe lists with distance < radius (inner product
+    /// > radius), for each of n queries.
+    ///
+    /// x [n, d], on the host or on the index's device; params as above;
+    /// result->nq must be n. Of every query in the order of the lists, nearest
+    /// first, and of their vectors, as FAISS on the CPU
+    ///
+    /// Cost   all canonical distances, as a search without estimates by tensor
+    ///        cores; waits for the device. Memory of the result on the host,
+    ///        twice for a moment, and scratch as search()
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// search() without the distances; labels is [n, k].
@@ -143,6 +174,35 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     ) const;
 #endif
 
+    /// The vector of an id to out [d]. Where more than one has it, as below,
+    /// that of the lowest list and place.
+    ///
+    /// No index on the GPU knows where an id is: here and below all ids are
+    /// read, 8 bytes a vector, for some keys at a time (a page of 16 MiB of
+    /// vectors, or what is on the device), so that many keys in one call cost
+    /// little more than one. Waits for the device. With INDICES_IVF ids are
+    /// list << 32 | place. An id that is in no list: FaissException
+    void reconstruct(idx_t key, float* out) const override;
+
+    /// The vectors of the ids i0 to i0 + n - 1 to out [n, d]; all must be
+    /// there.
+    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
+
+    /// Those of keys [n] to out [n, d], each on the host or on the device. The
+    /// key -1, "no neighbour", gives zeros.
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
+            const override;
+
+    /// Removes the vectors whose ids are selected, and returns how many. Any
+    /// selector, as in a search. In each list the first places that become free
+    /// go to the last vectors that stay, as in FAISS on the CPU; with
+    /// INDICES_IVF these have other ids then. Memory of the lists is kept for
+    /// vectors to come, until reclaimMemory().
+    ///
+    /// Errors  FaissException, and what is_member throws: nothing has changed
+    /// Cost    as a filter, and what moves; waits for the device
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
    protected:
     /// x, distances and labels on our device.
     void searchImpl_(
@@ -162,38 +222,19 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             faiss::MetricType metric,
             faiss::gpu::GpuIndexIVFFlatConfig config);
 
-    /// What a search is asked for, checked.
-    detail::IvfSearch searchOf_(
-            idx_t n,
-            idx_t k,
-            const faiss::SearchParameters* params) const;
+    /// As searches see it.
+    detail::IvfIndex ivfIndex_() const;
 
-    /// search() of checked arguments; `search` may have lists.
-    void searchPaged_(
-            const detail::IvfSearch& search,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
+    /// On the device.
+    IvfLists lists_() const;
 
-    /// The same of arrays on our device.
-    void searchPage_(
-            const detail::IvfSearch& search,
+    /// reconstruct_batch(), or of the ids from `first` on; errors say `name`.
+    void take_(
             idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
-
-    /// In given lists.
-    void searchLists_(
-            const detail::GpuContext& context,
-            const detail::IvfSearch& search,
-            idx_t n,
-            const float* x,
-            const idx_t* assign,
-            float* distances,
-            idx_t* labels) const;
+            const idx_t* keys,
+            idx_t first,
+            float* out,
+            const char* name) const;
 };
 
 } // namespace faiss_bits::gpu

@@ -1,19 +1,46 @@
 #pragma once
 
 #include <faiss/Index.h>
+#include <faiss/impl/IDSelector.h>
 
-#include "kernels/common/Types.h"
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/ivf/FilteredLists.h"
+#include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "kernels/ivf/IvfKnn.h"
 
+/// Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// What a search of inverted lists is asked for. Not part of the API.
+/// What a search of inverted lists is asked for.
 struct IvfSearch {
     idx_t n = 0; ///< of the whole call
     int k = 0;
     int nprobe = 0; ///< no more than there are lists
     const faiss::SearchParameters* quantizerParams = nullptr;
+    const faiss::IDSelector* selector = nullptr;
     bool storePairs = false; ///< labels are list << 32 | place
     idx_t mostVectors = 0;   ///< IvfKnnProblem::mostVectors
+    bool anyLists = false;   ///< a list may be named more than once
+    const FilteredLists* lists = nullptr; ///< of the whole call
 };
+
+/// Throws FaissException for what is no search, or would have to be ignored.
+IvfSearch ivfSearchOf(
+        const IvfIndex& index,
+        idx_t n,
+        idx_t k,
+        const faiss::SearchParameters* params);
+
+/// A search of all queries, without arrays.
+IvfKnnProblem ivfProblemOf(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search);
+
+/// What it searches.
+FilteredLists filteredListsOf(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search);
 
 } // namespace faiss_bits::gpu::detail

@@ -2,14 +2,24 @@
 
 #include <algorithm>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/invlists/InvertedLists.h>
+
+#include <faiss/gpu/impl/GpuScalarQuantizer.cuh>
 #include <faiss/gpu/impl/IVFFlat.cuh>
+#include <faiss/gpu/impl/IVFPQ.cuh>
+
+#include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
 
 using faiss::gpu::IVFBase;
 using faiss::gpu::IVFFlat;
+using faiss::gpu::IVFPQ;
 
 namespace {
 
@@ -34,13 +44,52 @@ struct Peek : IVFBase {
     static auto idsOnHost() {
         return &Peek::listOffsetToUserIndex_;
     }
+    static auto listData() {
+        return &Peek::deviceListData_;
+    }
+    static auto listIds() {
+        return &Peek::deviceListIndices_;
+    }
+    static auto encodedBytes() {
+        return &Peek::getGpuVectorsEncodingSize_;
+    }
+    static auto options() {
+        return &Peek::indicesOptions_;
+    }
+    static auto hasResiduals() {
+        return &Peek::useResidual_;
+    }
+    static auto centroids() {
+        return &Peek::ivfCentroids_;
+    }
 };
 
-} // namespace
+/// The same of IVFFlat.
+struct FlatPeek : IVFFlat {
+    static auto scalarQuantizer() {
+        return &FlatPeek::scalarQ_;
+    }
+};
 
-IvfLists floatListsOf(
-        const IVFFlat& index,
-        faiss::gpu::IndicesOptions options) {
+/// What vectors of `index` are residuals of; nullptr: they are none.
+const float* centroidsOf(const IVFBase& index) {
+    if (!(index.*Peek::hasResiduals())) {
+        return nullptr;
+    }
+    const auto& centroids = index.*Peek::centroids();
+    FAISS_THROW_IF_NOT_FMT(
+            idx_t(centroids.getSize(0)) == idx_t(index.getNumLists()) &&
+                    idx_t(centroids.getSize(1)) == idx_t(index.getDim()),
+            "the quantizer's centroids are [%lld, %lld] float32, but lists of "
+            "residuals need [%lld, %lld]",
+            (long long)centroids.getSize(0),
+            (long long)centroids.getSize(1),
+            (long long)index.getNumLists(),
+            (long long)index.getDim());
+    return centroids.data();
+}
+
+IvfLists listsOf(const IVFBase& index, faiss::gpu::IndicesOptions options) {
     const auto& lengths = index.*Peek::lengths();
     IvfLists lists;
     lists.numLists = idx_t(index.getNumLists());
@@ -57,16 +106,99 @@ IvfLists floatListsOf(
     return lists;
 }
 
+/// The types that FAISS's GPU has.
+ListCoding codingOf(faiss::ScalarQuantizer::QuantizerType type) {
+    using faiss::ScalarQuantizer;
+    switch (type) {
+        case ScalarQuantizer::QT_fp16:
+            return ListCoding::Float16;
+        case ScalarQuantizer::QT_8bit:
+        case ScalarQuantizer::QT_8bit_uniform:
+        case ScalarQuantizer::QT_8bit_direct:
+            return ListCoding::Scalar8;
+        case ScalarQuantizer::QT_6bit:
+            return ListCoding::Scalar6;
+        case ScalarQuantizer::QT_4bit:
+        case ScalarQuantizer::QT_4bit_uniform:
+            return ListCoding::Scalar4;
+        default:
+            FAISS_THROW_FMT("qtype = %d is none of the GPU's", int(type));
+    }
+}
+
+} // namespace
+
+IvfLists floatListsOf(
+        const IVFFlat& index,
+        faiss::gpu::IndicesOptions options) {
+    return listsOf(index, options);
+}
+
+IvfLists scalarListsOf(
+        const IVFFlat& index,
+        faiss::gpu::IndicesOptions options) {
+    using faiss::ScalarQuantizer;
+    IvfLists lists = listsOf(index, options);
+    // FAISS's copy, which encodes and decodes: a caller may have changed the
+    // index's own.
+    const auto& quantizer = *(index.*FlatPeek::scalarQuantizer());
+    lists.coding = codingOf(quantizer.qtype);
+    ListDecoding& decoding = lists.decoding;
+    if (lists.coding != ListCoding::Float16 &&
+        quantizer.qtype != ScalarQuantizer::QT_8bit_direct) {
+        const bool isUniform =
+                quantizer.qtype == ScalarQuantizer::QT_8bit_uniform ||
+                quantizer.qtype == ScalarQuantizer::QT_4bit_uniform;
+        decoding.ranges = isUniform ? 1 : lists.d;
+        decoding.trained = quantizer.gpuTrained.data();
+        // Of all types FAISS divides for this one alone.
+        decoding.byInverse = quantizer.qtype != ScalarQuantizer::QT_4bit;
+    }
+    decoding.centroids = centroidsOf(index);
+    return lists;
+}
+
+IvfLists productListsOf(
+        const IVFPQ& index,
+        faiss::gpu::IndicesOptions options,
+        int bitsPerCode) {
+    IvfLists lists = listsOf(index, options);
+    lists.coding = ListCoding::Product;
+    // It changes nothing, but is not const.
+    const auto codebook = const_cast<IVFPQ&>(index).getPQCentroids();
+    ListDecoding& decoding = lists.decoding;
+    decoding.numParts = int(codebook.getSize(0));
+    decoding.partBits = bitsPerCode;
+    decoding.codebook = codebook.data();
+    decoding.centroids = centroidsOf(index);
+    return lists;
+}
+
+void copyProductLists(
+        const IVFPQ& index,
+        cudaStream_t stream,
+        std::vector<float>& codebook,
+        faiss::InvertedLists& lists) {
+    auto& source = const_cast<IVFPQ&>(index); // which it does not change
+    const auto onDevice = source.getPQCentroids();
+    codebook.resize(size_t(onDevice.numElements()));
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            codebook.data(),
+            onDevice.data(),
+            codebook.size() * sizeof(float),
+            cudaMemcpyDeviceToHost,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    source.copyInvertedListsTo(&lists);
+}
+
 idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
     const idx_t numLists = idx_t(index.getNumLists());
     nprobe = std::min(nprobe, numLists);
     if (!exact) {
         return nprobe * longestOf(index);
     }
-    std::vector<idx_t> lengths(numLists);
-    for (idx_t l = 0; l < numLists; ++l) {
-        lengths[l] = idx_t(index.getListLength(int(l)));
-    }
+    std::vector<idx_t> lengths = lengthsOf(index);
     std::nth_element(
             lengths.begin(),
             lengths.begin() + (nprobe - 1),
@@ -77,6 +209,64 @@ idx_t mostVectorsOf(const IVFBase& index, idx_t nprobe, bool exact) {
         sum += lengths[l];
     }
     return sum;
+}
+
+std::vector<idx_t> lengthsOf(const IVFBase& index) {
+    std::vector<idx_t> lengths(size_t(index.getNumLists()));
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        lengths[l] = idx_t(index.getListLength(int(l)));
+    }
+    return lengths;
+}
+
+const std::vector<std::vector<idx_t>>* hostIdsOf(const IVFBase& index) {
+    return index.*Peek::options() == faiss::gpu::INDICES_CPU
+            ? &(index.*Peek::idsOnHost())
+            : nullptr;
+}
+
+void copyListsFrom(IVFBase& index, const faiss::InvertedLists* lists) {
+    index.copyInvertedListsFrom(lists);
+}
+
+void shrinkLists(
+        IVFBase& index,
+        const std::vector<idx_t>& lengths,
+        std::vector<std::vector<idx_t>> hostIds,
+        cudaStream_t stream) {
+    auto& onDevice = index.*Peek::lengths();
+    using Length = std::remove_pointer_t<decltype(onDevice.data())>;
+    const std::vector<Length> narrow(lengths.begin(), lengths.end());
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            onDevice.data(),
+            narrow.data(),
+            narrow.size() * sizeof(Length),
+            cudaMemcpyHostToDevice,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const auto options = index.*Peek::options();
+    const size_t idBytes = options == faiss::gpu::INDICES_64_BIT
+            ? sizeof(int64_t)
+            : options == faiss::gpu::INDICES_32_BIT ? sizeof(int32_t)
+                                                    : 0;
+    idx_t longest = 0;
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        const Length length = narrow[l];
+        longest = std::max(longest, lengths[l]);
+        auto& codes = *(index.*Peek::listData())[l];
+        codes.data.resize((index.*Peek::encodedBytes())(length), stream);
+        codes.numVecs = length;
+        if (idBytes > 0) {
+            auto& ids = *(index.*Peek::listIds())[l];
+            ids.data.resize(size_t(length) * idBytes, stream);
+            ids.numVecs = length;
+        }
+    }
+    if (!hostIds.empty()) {
+        index.*Peek::idsOnHost() = std::move(hostIds);
+    }
+    auto& greatest = index.*Peek::longest();
+    greatest = std::remove_reference_t<decltype(greatest)>(longest);
 }
 
 idx_t longestOf(const IVFBase& index) {

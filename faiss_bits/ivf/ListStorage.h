@@ -1,14 +1,19 @@
 #pragma once
 
+#include <vector>
+
+#include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuIndicesOptions.h>
 
 #include "faiss_bits/common/FaissCompat.h"
 #include "kernels/ivf/IvfLists.h"
 
 namespace faiss {
+struct InvertedLists;
 namespace gpu {
 class IVFBase;
 class IVFFlat;
+class IVFPQ;
 } // namespace gpu
 } // namespace faiss
 
@@ -20,9 +25,51 @@ IvfLists floatListsOf(
         const faiss::gpu::IVFFlat& index,
         faiss::gpu::IndicesOptions options);
 
+/// The lists of codes of a scalar quantizer, with what decodes them.
+///
+/// Errors  FaissException if the vectors are residuals and the quantizer has
+///         no float32 centroids (a GpuIndexBitsFlat of bfloat16)
+IvfLists scalarListsOf(
+        const faiss::gpu::IVFFlat& index,
+        faiss::gpu::IndicesOptions options);
+
+/// Likewise the lists of codes of a product quantizer, of so many bits.
+IvfLists productListsOf(
+        const faiss::gpu::IVFPQ& index,
+        faiss::gpu::IndicesOptions options,
+        int bitsPerCode);
+
+/// Appends lists to `lists`, which are empty and as FAISS has them on the CPU,
+/// and makes `codebook` theirs. Waits for the stream.
+void copyProductLists(
+        const faiss::gpu::IVFPQ& index,
+        cudaStream_t stream,
+        std::vector<float>& codebook,
+        faiss::InvertedLists& lists);
+
 /// No `nprobe` lists have more vectors together. `exact`: as few as that can
 /// be, at the cost of looking at every list on the host.
 idx_t mostVectorsOf(const faiss::gpu::IVFBase& index, idx_t nprobe, bool exact);
+
+/// Vectors of each list.
+std::vector<idx_t> lengthsOf(const faiss::gpu::IVFBase& index);
+
+/// INDICES_CPU: the ids of each list. Else nullptr.
+const std::vector<std::vector<idx_t>>* hostIdsOf(
+        const faiss::gpu::IVFBase& index);
+
+/// Copies lists of the CPU to lists that are empty.
+void copyListsFrom(
+        faiss::gpu::IVFBase& index,
+        const faiss::InvertedLists* lists);
+
+/// The lists have no more vectors than `lengths` says, those in front, and with
+/// INDICES_CPU the ids `hostIds`. Their memory stays. Waits for the stream.
+void shrinkLists(
+        faiss::gpu::IVFBase& index,
+        const std::vector<idx_t>& lengths,
+        std::vector<std::vector<idx_t>> hostIds,
+        cudaStream_t stream);
 
 /// Vectors of the longest list, or more.
 idx_t longestOf(const faiss::gpu::IVFBase& index);

@@ -51,6 +51,8 @@ _GPU_CLASSES = (
     "GpuIndexBitsFlatIP",
     "GpuIndexBitsFlatConfig",
     "GpuIndexBitsIVFFlat",
+    "GpuIndexBitsIVFPQ",
+    "GpuIndexBitsIVFScalarQuantizer",
     "SearchParametersBitsFlat",
 )
 _MODULES = (

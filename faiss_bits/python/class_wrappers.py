@@ -41,7 +41,7 @@ def wrap_gpu_ivf_index(the_class):
     the_class.add_with_ids = _either(
         the_class.add_with_ids, _torch_add_with_ids
     )
-    _guard_constructor(the_class, _IVF_CONSTRUCTOR_DOC)
+    _guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
 
 def wrap_index(the_class):
@@ -134,17 +134,39 @@ def _constructor_doc(name):
     """
 
 
-_IVF_CONSTRUCTOR_DOC = """GpuIndexBitsIVFFlat(res, d, nlist[, metric[, config]])
+# Behind nlist, and what they are.
+_IVF_ARGUMENTS = {
+    "GpuIndexBitsIVFFlat": ("[, metric[, config]]", ""),
+    "GpuIndexBitsIVFPQ": (
+        ", M, nbits[, metric[, config]]",
+        """
+    M       int, parts of a vector: it divides d
+    nbits   int, bits of a part: 8, or with config.interleavedLayout 4, 5, 6, 8""",
+    ),
+    "GpuIndexBitsIVFScalarQuantizer": (
+        ", qtype[, metric[, by_residual[, config]]]",
+        """
+    qtype   faiss.ScalarQuantizer.QT_8bit, QT_8bit_uniform, QT_8bit_direct,
+            QT_4bit, QT_4bit_uniform, QT_6bit or QT_fp16
+    by_residual  bool, codes of vectors less their centroids; True""",
+    ),
+}
+
+
+def _ivf_constructor_doc(name):
+    arguments, meaning = _IVF_ARGUMENTS[name]
+    faiss_name = name.replace("GpuIndexBits", "GpuIndex")
+    return f"""{name}(res, d, nlist{arguments})
         An empty index for vectors of d dimensions in nlist lists, to be
         trained.
-    GpuIndexBitsIVFFlat(res, quantizer, d, nlist[, metric[, config]])
+    {name}(res, quantizer, d, nlist{arguments})
         The same with a quantizer of your own, on the CPU or on the same GPU.
-    GpuIndexBitsIVFFlat(res, cpu_index[, config])
-        A copy of a faiss.IndexIVFFlat.
+    {name}(res, cpu_index[, config])
+        A copy of a faiss.{faiss_name.replace("Gpu", "")}.
 
-    res     faiss.StandardGpuResources, or the getResources() of an index
+    res     faiss.StandardGpuResources, or the getResources() of an index{meaning}
     metric  faiss.METRIC_L2 (default) or faiss.METRIC_INNER_PRODUCT
-    config  faiss.GpuIndexIVFFlatConfig
+    config  faiss.{faiss_name}Config
 
     Raises RuntimeError where there is no GPU, or naming a bad argument.
     """

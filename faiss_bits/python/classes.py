@@ -31,6 +31,13 @@ if _build_info.HAS_GPU:
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
         wrap_gpu_index(_the_class)
     GpuIndexBitsIVFFlat = swigfaiss_bits.GpuIndexBitsIVFFlat
-    wrap_gpu_ivf_index(GpuIndexBitsIVFFlat)
+    GpuIndexBitsIVFPQ = swigfaiss_bits.GpuIndexBitsIVFPQ
+    GpuIndexBitsIVFScalarQuantizer = swigfaiss_bits.GpuIndexBitsIVFScalarQuantizer
+    for _the_class in (
+        GpuIndexBitsIVFFlat,
+        GpuIndexBitsIVFPQ,
+        GpuIndexBitsIVFScalarQuantizer,
+    ):
+        wrap_gpu_ivf_index(_the_class)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)

@@ -1,55 +1,37 @@
 // Candidates of an IVF search by where they lie: those in the same 32 vectors
 // of a list stand together, so that these are read once for all.
 
-#include <cub/block/block_scan.cuh>
-
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/WarpReduce.cuh"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/IvfColumns.cuh"
+#include "kernels/ivf/ListScan.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kScanThreads = 1024;
-constexpr int kScanItems = 4;
 
-/// Groups of the lists before. One block.
-__global__ __launch_bounds__(kScanThreads) void firstGroupsKernel(
-        const __grid_constant__ IvfRescoreParams params) {
-    using Scan = cub::BlockScan<uint32_t, kScanThreads>;
-    __shared__ typename Scan::TempStorage storage;
+/// Groups of 32 vectors of the lists before.
+struct FirstGroupsParams {
+    IvfLists lists;
+    uint32_t* firstGroups = nullptr; // [numLists + 1]
+};
+
+__global__ __launch_bounds__(ListScan<1>::kThreads) void firstGroupsKernel(
+        const __grid_constant__ FirstGroupsParams params) {
+    __shared__ ListScan<1>::SharedStorage storage;
     allowNext();
     waitForPrevious();
-    const IvfLists& lists = params.search.lists;
-    const uint32_t numLists = uint32_t(lists.numLists);
-    uint32_t total = 0;
-    for (uint32_t first = 0; first < numLists;
-         first += kScanThreads * kScanItems) {
-        uint32_t groups[kScanItems];
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            groups[i] = list < numLists
-                    ? (listLength(lists, list) + kListGroup - 1) / kListGroup
-                    : 0;
-        }
-        uint32_t sum = 0;
-        Scan(storage).ExclusiveSum(groups, groups, sum);
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            if (list < numLists) {
-                params.firstGroups[list] = total + groups[i];
-            }
-        }
-        total += sum;
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) {
-        params.firstGroups[numLists] = total;
-    }
+    ListScan<1>{storage}.run(
+            uint32_t(params.lists.numLists),
+            [&](uint32_t list, uint32_t(&groups)[1]) {
+                groups[0] = (listLength(params.lists, list) + kListGroup - 1) /
+                        kListGroup;
+            },
+            [&](uint32_t list, const uint32_t(&before)[1]) {
+                params.firstGroups[list] = before[0];
+            });
 }
 
 /// The place of this lane among `count` of the lanes' numbers, in a sum that
@@ -171,9 +153,20 @@ unsigned blocksFor(uint64_t threads) {
 
 } // namespace
 
-void launchIvfGroups(const IvfRescoreParams& params, cudaStream_t stream) {
+void launchIvfGroups(
+        const IvfLists& lists,
+        uint32_t* firstGroups,
+        cudaStream_t stream) {
+    FirstGroupsParams params;
+    params.lists = lists;
+    params.firstGroups = firstGroups;
     launchAfterPrevious(
-            firstGroupsKernel, dim3(1), kScanThreads, 0, stream, params);
+            firstGroupsKernel,
+            dim3(1),
+            ListScan<1>::kThreads,
+            0,
+            stream,
+            params);
 }
 
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {

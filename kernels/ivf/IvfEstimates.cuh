@@ -14,6 +14,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/device/RegisterArray.cuh"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfFoundBuffer.cuh"
 #include "kernels/ivf/IvfQueryTiles.cuh"
 #include "kernels/ivf/IvfVectorFragments.cuh"
@@ -41,6 +42,7 @@ struct IvfEstimates {
     IvfFoundBuffer found{shared.found[threadIdx.x / kWarpSize], params};
     Fragments fragments;
     float sums[2][kAcross][4];
+    uint32_t wanted = 0; // bits of this lane's four vectors
     uint32_t number = 0; // of tiles, as they come
 
     __device__ __forceinline__ void run() {
@@ -68,11 +70,12 @@ struct IvfEstimates {
    private:
     /// Its first tile of queries is on its way.
     __device__ __forceinline__ void runItem(const IvfWork& work) {
-        const Vectors vectors = Vectors::of(params);
+        const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
-        const int numVectors = int(
+        int numVectors = int(
                 min(place.last - place.first, int64_t(Shape::kWarpVectors)));
+        setWanted(place, numVectors);
         TilePlace centerPlace = place;
         centerPlace.first = 0;
         // A component that is not finite is no help.
@@ -156,6 +159,25 @@ struct IvfEstimates {
         }
     }
 
+    /// Which of the warp's vectors are there, and selected; none is there where
+    /// none can be found.
+    __device__ __forceinline__ void setWanted(
+            const TilePlace& place,
+            int& numVectors) {
+        uint32_t bits = 0;
+        if (numVectors > 0) {
+            bits = selectedWord(
+                    params.lists,
+                    place.listNumber,
+                    uint32_t(place.first) / Shape::kWarpVectors);
+            bits &= ~0u >> (Shape::kWarpVectors - numVectors);
+        }
+        if (kAppend && bits == 0) {
+            numVectors = 0;
+        }
+        wanted = bits >> Fragments::firstVector() & 0xf;
+    }
+
     __device__ __forceinline__ void clear() {
 #pragma unroll
         for (int a = 0; a < 2; ++a) {
@@ -204,7 +226,7 @@ struct IvfEstimates {
 #pragma unroll
         for (int b = 0; b < kAcross; b += 2) {
             if constexpr (kAppend) {
-                append(facts, b, q + b * 8, work, vector, count, numRows);
+                append(facts, b, q + b * 8, work, vector, numRows);
             } else {
                 write(facts, b, q + b * 8, vector, count, numRows);
                 write(facts, b + 1, q + b * 8 + 8, vector, count, numRows);
@@ -212,14 +234,13 @@ struct IvfEstimates {
         }
     }
 
-    /// Products b and b + 1; `count` of the vectors from `vector` on are there.
+    /// Products b and b + 1.
     __device__ __forceinline__ void append(
             const typename Queries::Facts& facts,
             int b,
             int q,
             const IvfWork& work,
             uint32_t vector,
-            int count,
             int numRows) {
         uint32_t mask = 0;
         float values[16];
@@ -244,8 +265,8 @@ struct IvfEstimates {
                 }
             }
         }
-        if (count < 4 || q + 9 >= numRows) {
-            mask &= present(count, numRows - q);
+        if (wanted != 0xf || q + 9 >= numRows) {
+            mask &= present(wanted, numRows - q);
         }
         found.append(mask, [&](int bit) {
             const int row = q + bit / 8 * 8 + bit % 2;
@@ -270,12 +291,14 @@ struct IvfEstimates {
         });
     }
 
-    /// Bits of append(), of so many vectors and rows.
-    __device__ __forceinline__ static uint32_t present(int count, int rows) {
+    /// Bits of append(), of such vectors and so many rows.
+    __device__ __forceinline__ static uint32_t present(
+            uint32_t vectors,
+            int rows) {
         uint32_t mask = 0;
 #pragma unroll
         for (int bit = 0; bit < 16; ++bit) {
-            if (bit / 2 % 4 < count && bit / 8 * 8 + bit % 2 < rows) {
+            if ((vectors >> bit / 2 % 4 & 1) && bit / 8 * 8 + bit % 2 < rows) {
                 mask |= 1u << bit;
             }
         }
@@ -311,8 +334,8 @@ struct IvfEstimates {
             // Columns of a list begin on sixteen bytes, and what is behind its
             // last one is NaN.
 #pragma unroll
-            for (int j = 1; j < 4; ++j) {
-                keys[j] = j < count ? keys[j] : float(NAN);
+            for (int j = 0; j < 4; ++j) {
+                keys[j] = wanted >> j & 1 ? keys[j] : float(NAN);
             }
             *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
                     keys[0], keys[1], keys[2], keys[3]};
@@ -338,7 +361,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
             .run();
 }
 
-/// Vectors: those of a list, such as FloatList.
+/// Vectors: those of a layout.
 template <Metric kMetric, class Vectors>
 void launchIvfEstimatesOf(
         const IvfParams& params,
@@ -372,17 +395,23 @@ void launchIvfEstimatesOf(
             : ofShape.template operator()<false>();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfEstimates(
         const IvfParams& params,
         bool append,
         int multiprocessors,
         cudaStream_t stream) {
-    params.lists.layout == ListLayout::Rows
-            ? launchIvfEstimatesOf<kMetric, FloatList<ListLayout::Rows>>(
-                      params, append, multiprocessors, stream)
-            : launchIvfEstimatesOf<kMetric, FloatList<ListLayout::Interleaved>>(
-                      params, append, multiprocessors, stream);
+    using Lists = VectorsOfLists<kCoding>;
+    const auto ofLayout = [&]<ListLayout kLayout>() {
+        launchIvfEstimatesOf<kMetric, typename Lists::template ListOf<kLayout>>(
+                params, append, multiprocessors, stream);
+    };
+    if constexpr (kCoding != ListCoding::Scalar6) {
+        if (params.lists.layout == ListLayout::Rows) {
+            return ofLayout.template operator()<ListLayout::Rows>();
+        }
+    }
+    ofLayout.template operator()<ListLayout::Interleaved>();
 }
 
 } // namespace faiss_bits

@@ -5,7 +5,9 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
 
@@ -20,6 +22,15 @@ void checkPointers(const IvfKnnProblem& p) {
     require(p.lists.vectors, "lists.vectors");
     require(p.lists.lengths, "lists.lengths");
     require(p.lists.ids || p.lists.idKind == ListIds::Places, "lists.ids");
+    require(p.lists.decoding.codebook || p.lists.coding != ListCoding::Product,
+            "lists.decoding.codebook");
+    constexpr uintptr_t kCodebookBytes = 16; // it is read four at a time
+    BITS_THROW_IF_NOT_FMT(
+            reinterpret_cast<uintptr_t>(p.lists.decoding.codebook) %
+                            kCodebookBytes ==
+                    0,
+            "lists.decoding.codebook = %p is not on 16 bytes",
+            static_cast<const void*>(p.lists.decoding.codebook));
     require(p.queries, "queries");
     require(p.probes, "probes");
     require(p.outDistances, "outDistances");
@@ -36,24 +47,20 @@ class IvfRows {
             : plan_(plan), p_(problem), scratch_(scratch), stream_(stream) {}
 
     void run(idx_t first, idx_t rows, const IvfAgainScratch& again) const {
-        IvfParams params = scratch_.params;
-        params.lists = p_.lists;
-        params.d = p_.lists.d;
-        params.queries = p_.queries + first * p_.lists.d;
-        params.probes = p_.probes + first * p_.nprobe;
-        params.rows = uint32_t(rows);
-        params.nprobe = uint32_t(p_.nprobe);
-        params.nearest = scratch_.keys;
-        params.nearestPlaces = scratch_.places;
-        params.k = p_.k;
-        launchIvfColumns(params, stream_);
+        const IvfParams params =
+                beginIvfRows(p_, scratch_, first, rows, stream_);
         IvfResultParams result;
-        if (p_.mostVectors > 0) {
-            if (p_.metric == Metric::L2) {
-                findDistances<Metric::L2>(params, result);
-            } else {
-                findDistances<Metric::InnerProduct>(params, result);
-            }
+        if (!plan_.byEstimates()) {
+            launchIvfDistances(plan_, p_, params, stream_);
+        } else if (p_.mostVectors > 0) {
+            withCoding(p_.lists.coding, [&](auto coding) {
+                if (p_.metric == Metric::L2) {
+                    findCandidates<Metric::L2, coding()>(params, result);
+                } else {
+                    findCandidates<Metric::InnerProduct, coding()>(
+                            params, result);
+                }
+            });
         }
         select(rows == plan_.rowsAtATime ? plan_.selection
                                          : plan_.lastSelection,
@@ -74,29 +81,9 @@ class IvfRows {
     }
 
    private:
-    template <Metric kMetric>
-    void findDistances(IvfParams params, IvfResultParams& result) const {
-        const int multiprocessors = p_.device.multiprocessors;
-        if (plan_.byEstimates()) {
-            return findCandidates<kMetric>(params, result);
-        }
-        if (!plan_.listMajor) {
-            launchIvfStreams<kMetric>(params, ivfLongestList(p_), stream_);
-            return;
-        }
-        params.lastProbe = params.nprobe;
-        launchIvfPairs(
-                params,
-                kIvfTileQueries,
-                plan_.wideTiles ? kIvfWideTile : kIvfNarrowTile,
-                stream_);
-        launchIvfTiles<kMetric>(
-                params, plan_.wideTiles, multiprocessors, stream_);
-    }
-
     /// Bounds of all lists; or a limit from near lists, and then what is within
     /// it of all. Then what is best of those.
-    template <Metric kMetric>
+    template <Metric kMetric, ListCoding kCoding>
     void findCandidates(IvfParams params, IvfResultParams& result) const {
         const int multiprocessors = p_.device.multiprocessors;
         const idx_t rows = params.rows;
@@ -108,7 +95,8 @@ class IvfRows {
         params.bound = ivf_estimate::factorsOf(p_.metric, params.d);
         params.lastProbe = params.nearProbes;
         launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
-        launchIvfEstimates<kMetric>(params, false, multiprocessors, stream_);
+        launchIvfEstimates<kMetric, kCoding>(
+                params, false, multiprocessors, stream_);
         if (!params.isLower) {
             select(isWhole ? plan_.limits : plan_.lastLimits,
                    ivfLimits(p_, plan_, rows),
@@ -124,7 +112,8 @@ class IvfRows {
             params.lastProbe = params.nprobe;
             launchIvfPairs(
                     params, kIvfItemQueries, kIvfEstimateVectors, stream_);
-            launchIvfEstimates<kMetric>(params, true, multiprocessors, stream_);
+            launchIvfEstimates<kMetric, kCoding>(
+                    params, true, multiprocessors, stream_);
         }
         select(isWhole ? plan_.choice : plan_.lastChoice,
                ivfChoice(p_, plan_, rows),
@@ -136,9 +125,8 @@ class IvfRows {
         result.rescored = scratch_.rescored;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
-        launchIvfGroups(result.rescored, stream_);
         launchIvfCandidates(result.rescored, stream_);
-        launchIvfRescore<kMetric>(
+        launchIvfRescore<kMetric, kCoding>(
                 result.rescored,
                 p_.device.blockSharedBytes,
                 multiprocessors,
@@ -238,6 +226,7 @@ void runIvfKnn(
     if (plan.byEstimates()) {
         BITS_CUDA_CHECK(
                 cudaMemsetAsync(again.count, 0, sizeof(uint32_t), stream));
+        launchIvfGroups(p.lists, scratch.rescored.firstGroups, stream);
     }
     const IvfRows search(plan, p, scratch, stream);
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {

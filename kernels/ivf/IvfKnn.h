@@ -25,6 +25,9 @@ struct IvfKnnProblem {
     idx_t mostVectors = 0;
     /// Likewise, of one list; 0: it is not known.
     idx_t longestList = 0;
+    /// The part of the vectors that a filter selects, about: for the plan
+    /// alone.
+    double selectedShare = 1;
 
     const float* queries = nullptr; ///< [numQueries, d], on the device
     /// [numQueries, nprobe]; numbers outside 0..numLists-1: no list. A list
@@ -71,6 +74,10 @@ struct IvfKnnPlan {
     /// One line.
     std::string toString() const;
 };
+
+/// Whether some queries meet in a list, on average, so that these are read by
+/// lists and not by queries. Host only.
+bool ivfPairsMeet(const IvfKnnProblem& problem);
 
 /// The plan whose scratch takes at most maxBytes, or that with the least. Host
 /// only, no CUDA call. Throws what runIvfKnn throws for a bad shape.

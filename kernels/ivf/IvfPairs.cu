@@ -3,15 +3,35 @@
 #include <cub/block/block_scan.cuh>
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/ListScan.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kScanThreads = 1024;
-constexpr int kScanItems = 4;
+
+/// What ListDecoding says of a Scalar coding.
+__device__ void writeSteps(const IvfParams& params) {
+    const ListDecoding& decoding = params.lists.decoding;
+    const ListCoding coding = params.lists.coding;
+    const float most = coding == ListCoding::Scalar8 ? 255.0f
+            : coding == ListCoding::Scalar6          ? 63.0f
+                                                     : 15.0f;
+    for (int c = threadIdx.x; c < params.d; c += kThreads) {
+        float start = 0;
+        float step = 1;
+        if (decoding.trained) {
+            const int range = decoding.ranges == 1 ? 0 : c;
+            const float size = decoding.trained[decoding.ranges + range];
+            step = decoding.byInverse ? __fmul_rn(size, __fdiv_rn(1.0f, most))
+                                      : __fdiv_rn(size, most);
+            start = __fmaf_rn(0.5f, step, decoding.trained[range]);
+        }
+        params.starts[c] = start;
+        params.steps[c] = step;
+    }
+}
 
 /// A block a row.
 __global__ __launch_bounds__(kThreads) void columnsKernel(
@@ -21,6 +41,9 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
     allowNext();
     waitForPrevious();
     const uint32_t row = blockIdx.x;
+    if (row == 0 && params.steps) {
+        writeSteps(params);
+    }
     uint32_t* columns = params.columns + int64_t(row) * (params.nearProbes + 1);
     uint32_t total = 0;
     for (uint32_t first = 0; first < params.nearProbes; first += kThreads) {
@@ -90,52 +113,31 @@ __global__ __launch_bounds__(kThreads) void countPairsKernel(
 }
 
 /// Sums of the lists before: pairs, and tiles. One block.
-__global__ __launch_bounds__(kScanThreads) void firstPairsKernel(
+__global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
         const __grid_constant__ PairsParams params) {
-    using Scan = cub::BlockScan<uint32_t, kScanThreads>;
-    __shared__ typename Scan::TempStorage storage;
+    __shared__ ListScan<2>::SharedStorage storage;
     allowNext();
     waitForPrevious();
     const IvfParams& search = params.search;
     const uint32_t numLists = uint32_t(search.lists.numLists);
-    uint32_t pairsBefore = 0;
-    uint32_t tilesBefore = 0;
-    for (uint32_t first = 0; first < numLists;
-         first += kScanThreads * kScanItems) {
-        uint32_t pairs[kScanItems];
-        uint32_t tiles[kScanItems];
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            pairs[i] = list < numLists ? search.counts[list] : 0;
-            const uint32_t down =
-                    (pairs[i] + params.tileQueries - 1) / params.tileQueries;
-            tiles[i] = down == 0 ? 0
-                                 : down *
-                            ((listLength(search.lists, list) +
-                              params.tileVectors - 1) /
-                             params.tileVectors);
-        }
-        uint32_t sum = 0;
-        Scan(storage).ExclusiveSum(pairs, pairs, sum);
-        __syncthreads();
-        uint32_t sumOfTiles = 0;
-        Scan(storage).ExclusiveSum(tiles, tiles, sumOfTiles);
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < kScanItems; ++i) {
-            const uint32_t list = first + threadIdx.x * kScanItems + i;
-            if (list < numLists) {
-                search.endPairs[list] = pairsBefore + pairs[i];
-                search.firstTiles[list] = tilesBefore + tiles[i];
-            }
-        }
-        pairsBefore += sum;
-        tilesBefore += sumOfTiles;
-    }
-    if (threadIdx.x == 0) {
-        search.firstTiles[numLists] = tilesBefore;
-    }
+    ListScan<2>{storage}.run(
+            numLists,
+            [&](uint32_t list, uint32_t(&numbers)[2]) {
+                numbers[0] = search.counts[list];
+                const uint32_t down = (numbers[0] + params.tileQueries - 1) /
+                        params.tileQueries;
+                numbers[1] = down == 0 ? 0
+                                       : down *
+                                ((listLength(search.lists, list) +
+                                  params.tileVectors - 1) /
+                                 params.tileVectors);
+            },
+            [&](uint32_t list, const uint32_t(&before)[2]) {
+                if (list < numLists) {
+                    search.endPairs[list] = before[0];
+                }
+                search.firstTiles[list] = before[1];
+            });
 }
 
 /// A thread a pair. Pairs of a list lie in any order, which no result shows:
@@ -185,7 +187,12 @@ void launchIvfPairs(
             stream));
     launchAfterPrevious(countPairsKernel, blocks, kThreads, 0, stream, params);
     launchAfterPrevious(
-            firstPairsKernel, dim3(1), kScanThreads, 0, stream, params);
+            firstPairsKernel,
+            dim3(1),
+            ListScan<2>::kThreads,
+            0,
+            stream,
+            params);
     launchAfterPrevious(
             scatterPairsKernel, blocks, kThreads, 0, stream, params);
 }

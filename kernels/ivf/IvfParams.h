@@ -46,6 +46,10 @@ struct IvfParams {
     float* distances = nullptr;  // [rows, stride]
     int64_t stride = 0;
 
+    // Of Scalar codings (ListDecoding), for kernels after launchIvfColumns.
+    float* starts = nullptr; // [d]
+    float* steps = nullptr;  // [d]
+
     // Pairs by list, of the first lastProbe probes.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
@@ -150,7 +154,7 @@ struct IvfAgainParams {
     idx_t* someIds = nullptr;
 };
 
-/// Columns of every row, NaN behind them.
+/// Columns of every row, NaN behind them; starts and steps.
 void launchIvfColumns(const IvfParams& params, cudaStream_t stream);
 
 /// After it: pairs by list, and tiles of so many queries and vectors.
@@ -161,7 +165,7 @@ void launchIvfPairs(
         cudaStream_t stream);
 
 /// The distances of near probes, in tiles of queries and vectors of a list.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfTiles(
         const IvfParams& params,
         bool wide,
@@ -170,22 +174,25 @@ void launchIvfTiles(
 
 /// Likewise bounds of keys, with columnStep 4; or, to append, what else may be
 /// near enough. Tiles are of kIvfItemQueries and kIvfEstimateVectors.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfEstimates(
         const IvfParams& params,
         bool append,
         int multiprocessors,
         cudaStream_t stream);
 
-/// Groups of the lists.
-void launchIvfGroups(const IvfRescoreParams& params, cudaStream_t stream);
+/// The groups of 32 vectors of the lists before each: [numLists + 1].
+void launchIvfGroups(
+        const IvfLists& lists,
+        uint32_t* firstGroups,
+        cudaStream_t stream);
 
 /// After it: candidates by group.
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);
 
 /// After it: canonical distances of candidates. sharedBytes: that a block may
 /// take.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfRescore(
         IvfRescoreParams params,
         size_t sharedBytes,
@@ -193,7 +200,7 @@ void launchIvfRescore(
         cudaStream_t stream);
 
 /// The distances of near probes, every pair by itself. longestList: in vectors.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfStreams(
         const IvfParams& params,
         idx_t longestList,

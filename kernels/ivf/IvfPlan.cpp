@@ -91,6 +91,43 @@ bool takesWideTiles(const IvfKnnProblem& p, idx_t rows) {
     return 7 * turns(kIvfWideTile) <= 2 * turns(kIvfNarrowTile);
 }
 
+/// Throws Error for what no list has.
+void checkDecoding(const IvfLists& lists) {
+    const ListDecoding& decoding = lists.decoding;
+    BITS_THROW_IF_NOT_FMT(
+            lists.coding >= ListCoding::Float32 &&
+                    lists.coding <= ListCoding::Product,
+            "lists.coding = %d is none",
+            int(lists.coding));
+    const bool isInterleaved = lists.layout == ListLayout::Interleaved;
+    BITS_THROW_IF_NOT_FMT(
+            isInterleaved || lists.coding != ListCoding::Scalar6,
+            "lists.layout = %d: codes of 6 bits are interleaved (%d)",
+            int(lists.layout),
+            int(ListLayout::Interleaved));
+    if (isScalar(lists.coding) && decoding.trained) {
+        BITS_THROW_IF_NOT_FMT(
+                decoding.ranges == 1 || decoding.ranges == lists.d,
+                "lists.decoding.ranges = %d is neither 1 nor d = %d",
+                decoding.ranges,
+                lists.d);
+    }
+    if (lists.coding == ListCoding::Product) {
+        BITS_THROW_IF_NOT_FMT(
+                decoding.numParts >= 1 && lists.d % decoding.numParts == 0,
+                "lists.decoding.numParts = %d does not divide d = %d",
+                decoding.numParts,
+                lists.d);
+        BITS_THROW_IF_NOT_FMT(
+                decoding.partBits == 8 ||
+                        (isInterleaved && decoding.partBits >= 4 &&
+                         decoding.partBits <= 8),
+                "lists.decoding.partBits = %d: 8 are supported, or "
+                "interleaved 4 to 8",
+                decoding.partBits);
+    }
+}
+
 /// All distances are kept.
 void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.nearProbes = p.nprobe;
@@ -122,7 +159,8 @@ bool estimateAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
 /// less than all distances would.
 bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double k = double(p.k);
-    const double vectors = double(p.mostVectors) / p.nprobe; // of a list
+    // Of a list, of those that a search may find.
+    const double vectors = p.selectedShare * double(p.mostVectors) / p.nprobe;
     const double longest = double(ivfLongestList(p));
     // Of lists no nearer than the near ones k of nprobe / near would pass; and
     // as that is by chance, more. Real lists are farther, and have fewer.
@@ -208,6 +246,7 @@ void checkIvf(const IvfKnnProblem& p) {
             "lists.numLists = %lld is outside 1..%d",
             (long long)p.lists.numLists,
             INT_MAX);
+    checkDecoding(p.lists);
     BITS_THROW_IF_NOT_FMT(
             p.numQueries >= 0,
             "numQueries = %lld is negative",
@@ -274,6 +313,10 @@ SelectProblem ivfChoice(
     return select;
 }
 
+bool ivfPairsMeet(const IvfKnnProblem& p) {
+    return p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists;
+}
+
 IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     checkIvf(p);
     IvfKnnPlan all;
@@ -281,10 +324,9 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return all;
     }
-    all.listMajor = p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists &&
-            p.device.singleToDouble <= 2;
+    all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
     fit(all, p, maxBytes);
-    if (!p.mayWait || p.numQueries * p.nprobe < kTilePairs * p.lists.numLists) {
+    if (!p.mayWait || !ivfPairsMeet(p)) {
         return all;
     }
     IvfKnnPlan best = all;

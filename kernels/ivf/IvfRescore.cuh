@@ -15,7 +15,7 @@ namespace faiss_bits {
 
 constexpr int kIvfRescoreThreads = 128;
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfRescore {
     static constexpr int kThreads = kIvfRescoreThreads;
     // Words from component to component, and from vector to vector: the lanes
@@ -58,25 +58,38 @@ struct IvfRescore {
         const int d = params.search.d;
         const int numVectors =
                 int(min(place.last - place.first, int64_t(kListGroup)));
-        const auto* list = static_cast<const float*>(place.list);
-        if (params.search.lists.layout == ListLayout::Rows) {
-            const float* from = list + place.first * d;
-            for (int i = threadIdx.x; i < numVectors * d; i += kThreads) {
-                vectors[i % d * kPitch + i / d] = from[i];
+        if constexpr (kCoding == ListCoding::Float32) {
+            if (params.search.lists.layout == ListLayout::Interleaved) {
+                return stageFloats(place);
             }
-        } else {
-            constexpr int kFours = kListGroup / 4;
-            const auto* from =
-                    reinterpret_cast<const float4*>(list + place.first * d);
+        }
+        const bool isRows = params.search.lists.layout == ListLayout::Rows;
+        VectorsOfLists<kCoding>::with(params.search, [&](const auto& lists) {
+            // Threads side by side read what lies side by side.
+            for (int i = threadIdx.x; i < kListGroup * d; i += kThreads) {
+                const int v = isRows ? i / d : i % kListGroup;
+                const int c = isRows ? i % d : i / kListGroup;
+                if (v < numVectors) {
+                    vectors[c * kPitch + v] = lists.vector(place, v)(c);
+                }
+            }
+        });
+    }
+
+    /// Interleaved: a group is there as a whole.
+    __device__ __forceinline__ void stageFloats(const TilePlace& place) const {
+        const int d = params.search.d;
+        constexpr int kFours = kListGroup / 4;
+        const auto* from = reinterpret_cast<const float4*>(
+                static_cast<const float*>(place.list) + place.first * d);
 #pragma unroll 8
-            for (int i = threadIdx.x; i < kFours * d; i += kThreads) {
-                const float4 x = from[i];
-                float* to = vectors + i / kFours * kPitch + i % kFours * 4;
-                to[0] = x.x;
-                to[1] = x.y;
-                to[2] = x.z;
-                to[3] = x.w;
-            }
+        for (int i = threadIdx.x; i < kFours * d; i += kThreads) {
+            const float4 x = from[i];
+            float* to = vectors + i / kFours * kPitch + i % kFours * 4;
+            to[0] = x.x;
+            to[1] = x.y;
+            to[2] = x.z;
+            to[3] = x.w;
         }
     }
 
@@ -108,7 +121,7 @@ struct IvfRescore {
                         d,
                         search.power);
             } else {
-                VectorsOfLists::with(search, [&](const auto& lists) {
+                VectorsOfLists<kCoding>::with(search, [&](const auto& lists) {
                     distance = pairDistance<kMetric>(
                             lists.vector(place, v), query, d, search.power);
                 });
@@ -122,25 +135,25 @@ struct IvfRescore {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(kIvfRescoreThreads) void ivfRescoreKernel(
         const __grid_constant__ IvfRescoreParams params) {
     extern __shared__ float ivfRescoreVectors[];
     allowNext();
     waitForPrevious();
-    IvfRescore<kMetric>{
+    IvfRescore<kMetric, kCoding>{
             params, params.stagesVectors ? ivfRescoreVectors : nullptr}
             .run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfRescore(
         IvfRescoreParams params,
         size_t sharedBytes,
         int multiprocessors,
         cudaStream_t stream) {
-    const size_t wanted =
-            sizeof(float) * IvfRescore<kMetric>::kPitch * params.search.d;
+    const size_t wanted = sizeof(float) * IvfRescore<kMetric, kCoding>::kPitch *
+            params.search.d;
     params.stagesVectors = wanted <= sharedBytes;
     const size_t bytes = params.stagesVectors ? wanted : 0;
     constexpr int64_t kMostBlocks = 16; // of a multiprocessor
@@ -150,10 +163,10 @@ void launchIvfRescore(
                     kMostBlocks,
                     int64_t(sharedBytes) / std::max<int64_t>(bytes, 1)));
     launchAfterPrevious(
-            ivfRescoreKernel<kMetric>,
+            ivfRescoreKernel<kMetric, kCoding>,
             dim3(unsigned(blocks * multiprocessors)),
             kIvfRescoreThreads,
-            allowSharedBytes(ivfRescoreKernel<kMetric>, bytes),
+            allowSharedBytes(ivfRescoreKernel<kMetric, kCoding>, bytes),
             stream,
             params);
 }

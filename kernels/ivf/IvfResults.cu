@@ -3,7 +3,7 @@
 // order is that of the ids.
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/IvfColumns.cuh"
 
 namespace faiss_bits {
 
@@ -42,8 +42,7 @@ struct RowResult {
             const uint64_t place = params.rescored.places[at];
             return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
         }
-        const uint64_t place = placeOfColumn(search, row, column);
-        return listId(search.lists, uint32_t(place >> 32), uint32_t(place));
+        return idOfColumn(search, row, column);
     }
 
     /// The matrix that the selection was made of.

@@ -19,6 +19,10 @@ IvfScratch::IvfScratch(
     const size_t room = rows * size_t(plan.room);
     params.distances =
             slices.take<float>(std::max(rows * size_t(plan.stride), 3 * room));
+    if (isScalar(p.lists.coding)) {
+        params.starts = slices.take<float>(size_t(p.lists.d));
+        params.steps = slices.take<float>(size_t(p.lists.d));
+    }
     params.foundKeys = params.distances;
     params.found = params.distances
             ? reinterpret_cast<uint64_t*>(params.distances + room)

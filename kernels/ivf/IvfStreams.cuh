@@ -9,11 +9,12 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
 namespace faiss_bits {
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfStreams {
     using Terms = canonical::Terms<kMetric>;
     static_assert(Terms::kSums == 1);
@@ -50,12 +51,21 @@ struct IvfStreams {
         for (uint32_t first = blockIdx.y * kThreads; first < length;
              first += gridDim.y * kThreads) {
             place.first = min(first + threadIdx.x, length - 1);
-            const double distance =
-                    distanceOf(place, query, first == blockIdx.y * kThreads);
+            // A warp's vectors share a word: where none is selected, nothing is
+            // read.
+            const uint32_t selected = selectedWord(
+                    params.lists, list, uint32_t(place.first) / kListGroup);
+            const double distance = distanceOf(
+                    place,
+                    query,
+                    first == blockIdx.y * kThreads,
+                    selected != 0);
             if (first + threadIdx.x < length) {
                 // -0 counts as +0.
                 out[first + threadIdx.x] =
-                        canonical::toFloat32(distance) + 0.0f;
+                        selected >> (place.first % kListGroup) & 1
+                        ? canonical::toFloat32(distance) + 0.0f
+                        : NAN;
             }
         }
     }
@@ -64,9 +74,10 @@ struct IvfStreams {
     __device__ __forceinline__ double distanceOf(
             const TilePlace& place,
             const float* query,
-            bool isFirst) {
+            bool isFirst,
+            bool isRead) {
         double sums[kSlots] = {};
-        VectorsOfLists::with(params, [&](const auto& vectors) {
+        VectorsOfLists<kCoding>::with(params, [&](const auto& vectors) {
             const auto x = vectors.vector(place, 0);
             for (int begin = 0; begin < params.d; begin += kStaged) {
                 const int end = min(params.d, begin + kStaged);
@@ -77,6 +88,9 @@ struct IvfStreams {
                         shared.query[c - begin] = double(query[c]);
                     }
                     __syncthreads();
+                }
+                if (!isRead) {
+                    continue;
                 }
                 int c = begin;
                 for (; c + kAhead <= end; c += kAhead) {
@@ -111,10 +125,7 @@ struct IvfStreams {
             int begin,
             double (&sums)[kSlots]) {
         float xs[kCount];
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            xs[i] = x(c + i);
-        }
+        x.load(c, xs);
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             addTerm(xs[i], shared.query[c + i - begin], sums[i % kSlots]);
@@ -128,24 +139,24 @@ struct IvfStreams {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
-        IvfStreams<kMetric>::
+        IvfStreams<kMetric, kCoding>::
                 kThreads) void ivfStreamsKernel(const __grid_constant__
                                                         IvfParams params) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     __shared__ typename Streams::SharedStorage shared;
     allowNext();
     waitForPrevious();
     Streams{shared, params}.run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfStreams(
         const IvfParams& params,
         idx_t longestList,
         cudaStream_t stream) {
-    using Streams = IvfStreams<kMetric>;
+    using Streams = IvfStreams<kMetric, kCoding>;
     constexpr idx_t kMostBlocks = 64; // of a pair: more is done in turn
     const idx_t blocks =
             (longestList + Streams::kThreads - 1) / Streams::kThreads;
@@ -153,7 +164,7 @@ void launchIvfStreams(
         return;
     }
     launchAfterPrevious(
-            ivfStreamsKernel<kMetric>,
+            ivfStreamsKernel<kMetric, kCoding>,
             dim3(params.rows * params.nearProbes,
                  unsigned(std::min(blocks, kMostBlocks))),
             Streams::kThreads,

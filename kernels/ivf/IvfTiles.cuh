@@ -8,15 +8,16 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfFilter.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
 
 namespace faiss_bits {
 
 /// Across: of DistanceTile.
-template <Metric kMetric, int Across>
+template <Metric kMetric, ListCoding kCoding, int Across>
 struct IvfTiles {
-    using Tile = DistanceTile<kMetric, Across, VectorsOfLists>;
+    using Tile = DistanceTile<kMetric, Across, VectorsOfLists<kCoding>>;
     using Order = IvfTileOrder<Tile::kQueries, Tile::kVectors>;
 
     struct SharedStorage {
@@ -79,46 +80,51 @@ struct IvfTiles {
                 const int v = i + int(threadIdx.x % kLanes);
                 if (v < numVectors) {
                     // -0 counts as +0.
-                    out[v] = shared.distances[q][v] + 0.0f;
+                    out[v] = isSelected(
+                                     params.lists,
+                                     place.listNumber,
+                                     uint32_t(place.first) + v)
+                            ? shared.distances[q][v] + 0.0f
+                            : NAN;
                 }
             }
         }
     }
 };
 
-template <Metric kMetric, int Across>
+template <Metric kMetric, ListCoding kCoding, int Across>
 __global__ void __launch_bounds__(
-        DistanceTile<kMetric, Across, VectorsOfLists>::kThreads,
-        DistanceTile<kMetric, Across, VectorsOfLists>::kBlocks)
+        DistanceTile<kMetric, Across, VectorsOfLists<kCoding>>::kThreads,
+        DistanceTile<kMetric, Across, VectorsOfLists<kCoding>>::kBlocks)
         ivfTilesKernel(const __grid_constant__ IvfParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
-    using Tiles = IvfTiles<kMetric, Across>;
+    using Tiles = IvfTiles<kMetric, kCoding, Across>;
     allowNext();
     waitForPrevious();
     Tiles{*reinterpret_cast<typename Tiles::SharedStorage*>(memory), params}
             .run();
 }
 
-template <Metric kMetric, int Across>
+template <Metric kMetric, ListCoding kCoding, int Across>
 void launchIvfTilesOf(
         const IvfParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    using Tiles = IvfTiles<kMetric, Across>;
+    using Tiles = IvfTiles<kMetric, kCoding, Across>;
     using Tile = typename Tiles::Tile;
     static_assert(Tile::kQueries == kIvfTileQueries);
     launchAfterPrevious(
-            ivfTilesKernel<kMetric, Across>,
+            ivfTilesKernel<kMetric, kCoding, Across>,
             dim3(unsigned(multiprocessors * Tile::kBlocks)),
             Tile::kThreads,
             allowSharedBytes(
-                    ivfTilesKernel<kMetric, Across>,
+                    ivfTilesKernel<kMetric, kCoding, Across>,
                     sizeof(typename Tiles::SharedStorage)),
             stream,
             params);
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 void launchIvfTiles(
         const IvfParams& params,
         bool wide,
@@ -127,12 +133,14 @@ void launchIvfTiles(
     constexpr int kWide = 8;
     constexpr int kNarrow = 2;
     static_assert(
-            DistanceTile<kMetric, kWide, VectorsOfLists>::kVectors ==
+            DistanceTile<kMetric, kWide, VectorsOfLists<kCoding>>::kVectors ==
                     kIvfWideTile &&
-            DistanceTile<kMetric, kNarrow, VectorsOfLists>::kVectors ==
+            DistanceTile<kMetric, kNarrow, VectorsOfLists<kCoding>>::kVectors ==
                     kIvfNarrowTile);
-    wide ? launchIvfTilesOf<kMetric, kWide>(params, multiprocessors, stream)
-         : launchIvfTilesOf<kMetric, kNarrow>(params, multiprocessors, stream);
+    wide ? launchIvfTilesOf<kMetric, kCoding, kWide>(
+                   params, multiprocessors, stream)
+         : launchIvfTilesOf<kMetric, kCoding, kNarrow>(
+                   params, multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -1,13 +1,11 @@
 /// The vectors of inverted lists, for tiles (TileVectors.cuh) and by lanes.
 #pragma once
 
-#include "kernels/ivf/IvfParams.h"
-#include "kernels/knn/certified/TileVectors.cuh"
+#include <type_traits>
+
+#include "kernels/ivf/DecodedList.cuh"
 
 namespace faiss_bits {
-
-constexpr int kListGroup = 32; // vectors side by side, interleaved
-static_assert(kListGroup == kIvfGroup);
 
 /// The number of vectors of list l.
 __device__ __forceinline__ uint32_t
@@ -39,35 +37,13 @@ listId(const IvfLists& lists, uint32_t list, uint32_t vector) {
     }
 }
 
-/// A column of the matrix as list << 32 | place in the list.
-__device__ __forceinline__ uint64_t
-placeOfColumn(const IvfParams& params, uint32_t row, uint32_t column) {
-    const uint32_t* columns =
-            params.columns + int64_t(row) * (params.nearProbes + 1);
-    // The last probe that begins no later; empty ones before it begin there
-    // too.
-    uint32_t low = 0;
-    uint32_t high = params.nearProbes;
-    while (high - low > 1) {
-        const uint32_t middle = (low + high) / 2;
-        (columns[middle] <= column ? low : high) = middle;
-    }
-    return uint64_t(probedList(params, row, low)) << 32 |
-            (column - columns[low]);
-}
-
-/// Where component c of vector v of a list is.
-template <ListLayout kLayout>
-__device__ __forceinline__ int64_t listPlace(int64_t v, int c, int d) {
-    return kLayout == ListLayout::Rows ? v * d + c
-                                       : v / kListGroup * kListGroup * d +
-                    int64_t(c) * kListGroup + v % kListGroup;
-}
-
 /// float32 vectors.
 template <ListLayout kLayout>
 struct FloatList {
     int d;
+
+    __device__ __forceinline__ explicit FloatList(const IvfParams& params)
+            : d(params.d) {}
 
     struct Column {
         const float* x; // of the first, a multiple of 32
@@ -96,6 +72,14 @@ struct FloatList {
         __device__ __forceinline__ float operator()(int c) const {
             return list[listPlace<kLayout>(v, c, d)];
         }
+        /// Components c and on.
+        template <int kCount>
+        __device__ __forceinline__ void load(int c, float (&xs)[kCount]) const {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                xs[i] = (*this)(c + i);
+            }
+        }
     };
 
     __device__ __forceinline__ Column
@@ -107,10 +91,6 @@ struct FloatList {
     __device__ __forceinline__ Vector
     vector(const TilePlace& place, int64_t i) const {
         return {static_cast<const float*>(place.list), place.first + i, d};
-    }
-
-    __device__ __forceinline__ static FloatList of(const IvfParams& params) {
-        return {params.d};
     }
 
     /// Vectors i to i + 3 of a group of 32 that begins at place.first, i a
@@ -155,7 +135,8 @@ __device__ __forceinline__ auto foursOf(
     }
 }
 
-/// The vectors of IvfParams.
+/// The vectors of IvfParams, of a coding.
+template <ListCoding kCoding>
 struct VectorsOfLists {
     using Params = IvfParams;
 
@@ -165,14 +146,23 @@ struct VectorsOfLists {
         return params.d < UINT32_MAX / count;
     }
 
+    template <ListLayout kLayout>
+    using ListOf = std::conditional_t<
+            kCoding == ListCoding::Float32,
+            FloatList<kLayout>,
+            DecodedList<kCoding, kLayout>>;
+
+    /// Calls body(vectors) with the vectors of the layout.
     template <class Body>
     __device__ __forceinline__ static void with(
             const IvfParams& params,
             const Body& body) {
-        if (params.lists.layout == ListLayout::Rows) {
-            body(FloatList<ListLayout::Rows>{params.d});
+        if constexpr (kCoding == ListCoding::Scalar6) {
+            body(ListOf<ListLayout::Interleaved>(params));
+        } else if (params.lists.layout == ListLayout::Rows) {
+            body(ListOf<ListLayout::Rows>(params));
         } else {
-            body(FloatList<ListLayout::Interleaved>{params.d});
+            body(ListOf<ListLayout::Interleaved>(params));
         }
     }
 };

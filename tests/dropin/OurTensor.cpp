@@ -19,6 +19,25 @@ OurTensor read(const void* memory, int dimensions) {
     return result;
 }
 
+template <class T>
+OurArray readArray(const void* memory) {
+    const auto& array =
+            *static_cast<const faiss::gpu::DeviceVector<T>*>(memory);
+    OurArray result;
+    result.bytes = sizeof(array);
+    result.resources = array.res_;
+    result.memoryBytes = sizeof(array.alloc_);
+    result.memoryResources = array.alloc_.res;
+    result.memoryDevice = array.alloc_.device;
+    result.memoryStream = array.alloc_.stream;
+    result.data = array.alloc_.data;
+    result.dataBytes = array.alloc_.size;
+    result.size = array.num_;
+    result.capacity = array.capacity_;
+    result.device = array.allocInfo_.device;
+    return result;
+}
+
 } // namespace
 
 OurTensor readOurMatrix(const void* tensor, size_t indexBytes) {
@@ -31,6 +50,30 @@ OurTensor readOurVector(const void* tensor, size_t indexBytes) {
     return indexBytes == 4
             ? read<faiss::gpu::Vector<float, int>>(tensor, 1)
             : read<faiss::gpu::Vector<float, int64_t>>(tensor, 1);
+}
+
+OurArray readOurPointers(const void* array) {
+    return readArray<void*>(array);
+}
+
+OurArray readOurLengths(const void* array, size_t lengthBytes) {
+    return lengthBytes == 4 ? readArray<int>(array) : readArray<int64_t>(array);
+}
+
+void writeOurArray(void* memory, const OurArray& what) {
+    auto& array = *static_cast<faiss::gpu::DeviceVector<void*>*>(memory);
+    array.alloc_.data = what.data;
+    array.num_ = what.size;
+    array.capacity_ = what.capacity;
+}
+
+OurNumbers ourNumbers() {
+    return {faiss::METRIC_L2,
+            faiss::METRIC_INNER_PRODUCT,
+            faiss::gpu::INDICES_CPU,
+            faiss::gpu::INDICES_IVF,
+            faiss::gpu::INDICES_32_BIT,
+            faiss::gpu::INDICES_64_BIT};
 }
 
 } // namespace faiss_bits::test

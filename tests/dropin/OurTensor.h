@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -16,5 +18,38 @@ struct OurTensor {
 /// `indexBytes`: 4 or 8.
 OurTensor readOurMatrix(const void* tensor, size_t indexBytes);
 OurTensor readOurVector(const void* tensor, size_t indexBytes);
+
+/// What our declaration of a DeviceVector reads from memory, and writes there.
+struct OurArray {
+    size_t bytes = 0;
+    const void* resources = nullptr;
+    size_t memoryBytes = 0; ///< of its memory's description, at its beginning
+    const void* memoryResources = nullptr;
+    int memoryDevice = 0;
+    cudaStream_t memoryStream = nullptr;
+    void* data = nullptr;
+    size_t dataBytes = 0;
+    size_t size = 0;
+    size_t capacity = 0;
+    int device = 0; ///< of the memory that it asks for
+};
+
+/// Of pointers, or of lengths of so many bytes; all three are laid out alike.
+OurArray readOurPointers(const void* array);
+OurArray readOurLengths(const void* array, size_t lengthBytes);
+
+/// data, size and capacity of an array of pointers, or of lengths.
+void writeOurArray(void* array, const OurArray& what);
+
+/// Our numbers of FAISS's enumerations.
+struct OurNumbers {
+    int l2;
+    int innerProduct;
+    int indicesCpu;
+    int indicesIvf;
+    int indices32;
+    int indices64;
+};
+OurNumbers ourNumbers();
 
 } // namespace faiss_bits::test

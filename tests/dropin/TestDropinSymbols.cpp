@@ -38,6 +38,22 @@ const char* const kSymbols[] = {
         "_ZN5faiss3gpu13runIPDistanceEPNS0_12GpuResourcesEP11CUstream_stRNS0_6"
         "TensorIfLi2ELb1ElNS0_6traits16DefaultPtrTraitsEEEbS9_biS9_RNS5_IlLi2E"
         "Lb1ElS7_EE",
+        "_ZN5faiss3gpu21runIVFInterleavedScanERNS0_6TensorIfLi2ELb1EiNS0_6"
+        "traits16DefaultPtrTraitsEEERNS1_IlLi2ELb1EiS3_EERNS0_12DeviceVectorIPv"
+        "EESB_NS0_14IndicesOptionsERNS8_IiEEiNS_10MetricTypeEbRNS1_IfLi3ELb1EiS"
+        "3_EEPNS0_18GpuScalarQuantizerES5_S7_PNS0_12GpuResourcesE",
+        "_ZN5faiss3gpu21runIVFInterleavedScanERNS0_6TensorIfLi2ELb1ElNS0_6"
+        "traits16DefaultPtrTraitsEEERNS1_IlLi2ELb1ElS3_EERNS0_12DeviceVectorIPv"
+        "EESB_NS0_14IndicesOptionsERNS8_IlEEiNS_10MetricTypeEbRNS1_IfLi3ELb1ElS"
+        "3_EEPNS0_18GpuScalarQuantizerES5_S7_PNS0_12GpuResourcesE",
+        "_ZN5faiss3gpu14runIVFFlatScanERNS0_6TensorIfLi2ELb1EiNS0_6traits16Def"
+        "aultPtrTraitsEEERNS1_IlLi2ELb1EiS3_EERNS0_12DeviceVectorIPvEESB_NS0_14"
+        "IndicesOptionsERNS8_IiEEiiNS_10MetricTypeEbRNS1_IfLi3ELb1EiS3_EEPNS0_1"
+        "8GpuScalarQuantizerES5_S7_PNS0_12GpuResourcesE",
+        "_ZN5faiss3gpu14runIVFFlatScanERNS0_6TensorIfLi2ELb1ElNS0_6traits16Def"
+        "aultPtrTraitsEEERNS1_IlLi2ELb1ElS3_EERNS0_12DeviceVectorIPvEESB_NS0_14"
+        "IndicesOptionsERNS8_IlEEliNS_10MetricTypeEbRNS1_IfLi3ELb1ElS3_EEPNS0_1"
+        "8GpuScalarQuantizerES5_S7_PNS0_12GpuResourcesE",
 };
 
 TEST(DropinSymbols, AreThoseOfFaiss) {

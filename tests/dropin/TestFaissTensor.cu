@@ -5,8 +5,11 @@
 #include <type_traits>
 
 #include <faiss/gpu/impl/Distance.cuh>
+#include <faiss/gpu/impl/IVFFlatScan.cuh>
+#include <faiss/gpu/impl/IVFInterleaved.cuh>
 #include <faiss/gpu/impl/L2Select.cuh>
 #include <faiss/gpu/utils/BlockSelectKernel.cuh>
+#include <faiss/gpu/utils/DeviceVector.cuh>
 #include <faiss/gpu/utils/Tensor.cuh>
 
 #include <gtest/gtest.h>
@@ -45,6 +48,106 @@ TEST(FaissTensor, IsLaidOutAsDeclared) {
     expectSameAsOurs<Matrix>(2);
     expectSameAsOurs<Ids>(2);
     expectSameAsOurs<Vector>(1);
+}
+
+/// Where the lengths of lists are: int in 1.7.3, idx_t later.
+using Length = Index;
+
+/// An array of FAISS's, in memory of bytes that show what it does not write.
+template <class T>
+class ArrayInMemory {
+   public:
+    static constexpr int kByte = 0xA5;
+
+    ArrayInMemory(
+            faiss::gpu::GpuResources* resources,
+            const faiss::gpu::AllocInfo& info) {
+        std::memset(memory_, kByte, sizeof(memory_));
+        array_ = new (memory_) faiss::gpu::DeviceVector<T>(resources, info);
+    }
+    ~ArrayInMemory() {
+        OurArray nothing;
+        writeOurArray(array_, nothing);
+        array_->~DeviceVector();
+    }
+
+    faiss::gpu::DeviceVector<T>& operator*() {
+        return *array_;
+    }
+
+    OurArray ours() const {
+        return std::is_pointer_v<T> ? readOurPointers(array_)
+                                    : readOurLengths(array_, sizeof(T));
+    }
+
+   private:
+    using Array = faiss::gpu::DeviceVector<T>;
+    alignas(Array) unsigned char memory_[sizeof(Array)];
+    Array* array_ = nullptr;
+};
+
+template <class T>
+void expectArrayAsOurs() {
+    // Never asked for memory, as no device is needed here.
+    auto* resources =
+            reinterpret_cast<faiss::gpu::GpuResources*>(uintptr_t(0x12340));
+    faiss::gpu::AllocInfo info;
+    info.device = 7;
+    ArrayInMemory<T> array(resources, info);
+    EXPECT_EQ(array.ours().bytes, sizeof(*array));
+    EXPECT_EQ(array.ours().resources, resources);
+    EXPECT_EQ(array.ours().device, 7);
+    EXPECT_EQ(array.ours().size, 0u);
+    EXPECT_EQ(array.ours().capacity, 0u);
+    EXPECT_EQ(array.ours().data, nullptr);
+    EXPECT_EQ(
+            array.ours().memoryBytes, sizeof(faiss::gpu::GpuMemoryReservation));
+    T elements[9] = {};
+    OurArray filled;
+    filled.data = elements;
+    filled.size = 5;
+    filled.capacity = 9;
+    writeOurArray(&*array, filled);
+    EXPECT_EQ((*array).data(), elements);
+    EXPECT_EQ((*array).size(), 5u);
+    EXPECT_EQ((*array).capacity(), 9u);
+}
+
+TEST(FaissTensor, ArraysAreLaidOutAsDeclared) {
+    expectArrayAsOurs<void*>();
+    expectArrayAsOurs<Length>();
+}
+
+// An array begins with it.
+TEST(FaissTensor, MemoryIsLaidOutAsDeclared) {
+    auto* resources =
+            reinterpret_cast<faiss::gpu::GpuResources*>(uintptr_t(0x12340));
+    auto* stream = reinterpret_cast<cudaStream_t>(uintptr_t(0x56780));
+    float data[3] = {};
+    faiss::gpu::GpuMemoryReservation memory(
+            resources, 7, stream, data, sizeof(data));
+    alignas(std::max_align_t) unsigned char bytes[256] = {};
+    static_assert(sizeof(memory) <= sizeof(bytes));
+    std::memcpy(bytes, static_cast<const void*>(&memory), sizeof(memory));
+    memory.res = nullptr; // it is not given back
+    const OurArray ours = readOurPointers(bytes);
+    EXPECT_EQ(ours.memoryResources, resources);
+    EXPECT_EQ(ours.memoryDevice, 7);
+    EXPECT_EQ(ours.memoryStream, stream);
+    EXPECT_EQ(ours.data, data);
+    EXPECT_EQ(ours.dataBytes, sizeof(data));
+}
+
+TEST(FaissTensor, NumbersAreThoseOfFaiss) {
+    const OurNumbers ours = ourNumbers();
+    EXPECT_EQ(ours.l2, int(faiss::METRIC_L2));
+    EXPECT_EQ(ours.innerProduct, int(faiss::METRIC_INNER_PRODUCT));
+    EXPECT_EQ(ours.indicesCpu, int(faiss::gpu::INDICES_CPU));
+    EXPECT_EQ(ours.indicesIvf, int(faiss::gpu::INDICES_IVF));
+    EXPECT_EQ(ours.indices32, int(faiss::gpu::INDICES_32_BIT));
+    EXPECT_EQ(ours.indices64, int(faiss::gpu::INDICES_64_BIT));
+    static_assert(sizeof(faiss::MetricType) == sizeof(int));
+    static_assert(sizeof(faiss::gpu::IndicesOptions) == sizeof(int));
 }
 
 template <class Function>
@@ -89,6 +192,8 @@ TEST(FaissTensor, FunctionsOfTheHeadersAreOurs) {
                  Ids&);
     expectOurs<L2Distance>(&faiss::gpu::runL2Distance, "runL2Distance");
     expectOurs<IPDistance>(&faiss::gpu::runIPDistance, "runIPDistance");
+    expectOurs(&faiss::gpu::runIVFInterleavedScan, "runIVFInterleavedScan");
+    expectOurs(&faiss::gpu::runIVFFlatScan, "runIVFFlatScan");
 }
 
 } // namespace

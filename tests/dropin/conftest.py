@@ -23,7 +23,10 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SELECTIONS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
 SEARCHES = ("runL2Distance", "runIPDistance")
-SYMBOLS = SELECTIONS + SEARCHES
+SCANS = ("runIVFInterleavedScan", "runIVFFlatScan")
+SYMBOLS = SELECTIONS + SEARCHES + SCANS
+#: What status() and the log say when all of them are.
+ALL = "flat searches, scans of inverted lists and k-selection are replaced"
 OTHER_WHEELS = [
     folder
     for folder in os.environ.get("FAISS_BITS_TEST_OTHER_WHEELS", "").split(":")
@@ -118,6 +121,13 @@ def site(package, programs):
             "    wide = ctypes.c_int64\n"
             "    return library.fakeSearchOf(\n"
             "        wide(n), wide(d), wide(q), k, row_major, wide(gap))\n"
+            "def scan(wrong=0, quantizer=0, residual=0, q=1, gap=0, nprobe=1,\n"
+            "         metric=1, indices=3, k=2):\n"
+            "    library.fakeScanOf.restype = ctypes.c_float\n"
+            "    wide = ctypes.c_int64\n"
+            "    return library.fakeScanOf(\n"
+            "        wrong, quantizer, residual, wide(q), wide(gap), nprobe, metric,\n"
+            "        indices, k)\n"
         )
         return (folder, package)
 

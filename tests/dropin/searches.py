@@ -89,11 +89,25 @@ def main():
             index.add(xb)
             search_all(f"flat {name} n = {n}", index, xb, metric, queries)
         xb = data(20_000, 5)
-        index = faiss.GpuIndexIVFFlat(res, D, 64, metric)
-        index.train(xb)
-        index.add(xb)
-        index.nprobe = 64  # all lists: exact
-        search_all(f"IVFFlat {name}", index, xb, metric, (1, 200))
+        for interleaved in (True, False):
+            config = faiss.GpuIndexIVFFlatConfig()
+            config.interleavedLayout = interleaved
+            index = faiss.GpuIndexIVFFlat(res, D, 64, metric, config)
+            index.train(xb)
+            index.add(xb)
+            index.nprobe = 64  # all lists: exact
+            what = f"IVFFlat {name} {'interleaved' if interleaved else 'rows'}"
+            search_all(what, index, xb, metric, (1, 30, 200))
+            if not interleaved:
+                continue
+            # Small integers are themselves in float16.
+            index = faiss.GpuIndexIVFScalarQuantizer(
+                res, D, 64, faiss.ScalarQuantizer.QT_fp16, metric, False
+            )
+            index.train(xb)
+            index.add(xb)
+            index.nprobe = 64
+            search_all(f"IVFSQ {name}", index, xb, metric, (1, 200))
 
     # No exact answer: the same index on the CPU has the same codes.
     xb, xq = data(20_000, 6), data(50, 7)

@@ -56,6 +56,17 @@ def test_compare_with_rounding(result, distances, ids, equal):
     assert found == equal
 
 
+@pytest.mark.parametrize("rows, equal", [(0, True), (2, True), (3, False)])
+def test_compare_allows_rows_with_other_lists(result, rows, equal):
+    distances = np.ones((2000, 2), "float32")
+    ids = np.tile([3, 4], (2000, 1))
+    stock = result(distances, ids)
+    distances[:rows, 1] = 5
+    ids[:rows, 1] = 7
+    found, same = bench_dropin.compare(stock, result(distances, ids), 0.25, 1e-3)
+    assert (found, same) == (equal, 1 - rows / 4000)
+
+
 def test_tolerance_is_of_the_arithmetic():
     worker = object.__new__(bench_dropin.Worker)
     worker.greatest_norm = 3.0
@@ -63,7 +74,8 @@ def test_tolerance_is_of_the_arithmetic():
     unit = 8 * 2.0**-24
     assert worker.tolerance("flat_l2", 4, xq) == 25 * unit
     assert worker.tolerance("flat_ip", 4, xq) == 6 * unit
-    assert worker.tolerance("ivf_flat", 4, xq) == 0
+    assert worker.tolerance("ivf_flat", 4, xq) == 25 * unit
+    assert worker.tolerance("ivf_pq", 4, xq) == 0
 
 
 def test_cells_and_report(tmp_path):
@@ -73,6 +85,7 @@ def test_cells_and_report(tmp_path):
     cells = list(bench_dropin.cells(options))
     assert len(cells) == len(set(cells)) == 16
     assert cells[0] == ("flat_l2", 1 << 20, 32, 1, 10)
+    assert (options.nlist, options.nprobe) == (4096, 32)
     path = tmp_path / "rows.json"
     for rows in ([], [{"bench": "dropin"}], [{"bench": "dropin"}, {"q": 1}]):
         bench_dropin.save(path, {"gpu": "x"}, rows)

@@ -13,7 +13,7 @@ from conftest import OTHER_WHEELS, SEARCHES, SYMBOLS, library_of, path_of, run
 #: them or not; not the templates that libfaiss.so has of the same names.
 FUNCTION = re.compile(
     r"_ZN5faiss3gpu\d+(?:(runBlockSelect|runBlockSelectPair|runWarpSelect|"
-    r"runL2SelectMin)ER|(runL2Distance|runIPDistance)EPNS0_12GpuResourcesE"
+    r"runL2SelectMin|runIVFInterleavedScan|runIVFFlatScan)ER|(runL2Distance|runIPDistance)EPNS0_12GpuResourcesE"
     r"P11CUstream_stRNS0_6TensorI(f|6__half|13__nv_bfloat16)L)"
 )
 

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SELECTIONS, SYMBOLS, bound_to, python, run, said
+from conftest import ALL, SCANS, SELECTIONS, SYMBOLS, bound_to, python, run, said
 
 GOES_TO_FAISS = re.compile(
-    r"(\w+) \(float keys, (32|64)-bit ids\) goes to FAISS's own function: "
+    r"(\w+) \((?:float keys|lists), (32|64)-bit (?:ids|lengths)\) goes to FAISS's own "
+    r"function: "
     r".*(cudaError|CUDA)"
 )
 
@@ -87,6 +88,20 @@ def test_unknown_version_is_refused(programs):
     assert "not known" in line and "unknown/libfaiss.so" in line
 
 
+def test_unknown_scans_alone_are_left(programs):
+    result = run(programs / "fake_linked_unknown_lists")
+    assert answers(result) == ALL_FAISS
+    first, *others = said(result)
+    assert "unknown_lists/libfaiss.so" in first
+    assert "flat searches and k-selection are replaced, scans of inverted lists" in first
+    # The one that it has says why it is not used; the others are tried.
+    (line,) = [line for line in others if "not known" in line]
+    assert "lacks some of runIVFInterleavedScan, runIVFFlatScan as" in line
+    others.remove(line)
+    names = [GOES_TO_FAISS.match(line).group(1) for line in others]
+    assert sorted(names) == sorted(set(SYMBOLS) - set(SCANS))
+
+
 def test_other_programs_hear_nothing(library):
     result = run("cat", "/dev/null", LD_PRELOAD=library, FAISS_BITS_DROPIN="log")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -108,8 +123,7 @@ def test_log_says_what_is_replaced(programs):
     result = run(programs / "fake_linked32", FAISS_BITS_DROPIN="log")
     assert answers(result) == ALL_FAISS
     assert re.match(
-        r"FAISS in .*ids32/libfaiss\.so, 32-bit ids: flat searches and k-selection are "
-        "replaced$",
+        rf"FAISS in .*ids32/libfaiss\.so, 32-bit ids: {ALL}$",
         said(result)[0],
     )
 
@@ -176,6 +190,71 @@ def test_what_is_left_to_faiss(site, shape, left, mode):
         ]
 
 
+#: Arguments of faiss.scan, and what of it is left to FAISS.
+LEFT_SCANS = [
+    ({}, None),
+    ({"quantizer": 1}, "scans of lists with a scalar quantizer"),
+    ({"residual": 1}, "scans of lists of residuals"),
+    ({"q": 2, "gap": 1}, "scans of tensors with gaps between their rows"),
+    ({"q": 1, "gap": 1}, None),
+]
+
+
+@pytest.mark.parametrize("shape, left", LEFT_SCANS)
+@pytest.mark.parametrize("mode", ["on", "log"])
+def test_what_scans_are_left_to_faiss(site, shape, left, mode):
+    result = python(
+        f"import faiss_bits.dropin, faiss; print(faiss.scan(**{shape}))",
+        path=site("ids64"),
+        FAISS_BITS_DROPIN=mode,
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    lines = [line for line in said(result) if "runIVF" in line and ": flat" not in line]
+    if left is None:
+        (line,) = lines
+        assert GOES_TO_FAISS.match(line)
+    elif mode == "on":
+        assert lines == []
+    else:
+        assert lines == [
+            "runIVFInterleavedScan (lists, 64-bit lengths) leaves to FAISS's own "
+            f"function {left}"
+        ]
+
+
+UNKNOWN_ARRAY = "a DeviceVector is not what it is in FAISS 1.7.3 to 1.15"
+
+
+@pytest.mark.parametrize(
+    "shape, words",
+    [
+        # FakeWrong of FakeFaiss.h, one after another
+        ({"wrong": 1}, UNKNOWN_ARRAY),
+        ({"wrong": 2}, UNKNOWN_ARRAY),
+        ({"wrong": 3}, UNKNOWN_ARRAY),
+        ({"wrong": 4}, UNKNOWN_ARRAY),
+        ({"wrong": 5}, "there are 2 lists, 2 of ids and 1 lengths"),
+        ({"k": 0}, "an output is 1 x 2, expected 1 x 0"),
+        ({"k": 3}, "an output is 1 x 2, expected 1 x 3"),
+        ({"nprobe": 0}, "nprobe = 0 is outside 1..2048"),
+        ({"nprobe": 2049}, "nprobe = 2049 is outside 1..2048"),
+        ({"metric": 2}, "metric = 2 is neither L2 nor inner product"),
+        ({"indices": 4}, "indicesOptions = 4 is not known"),
+        ({"indices": -1}, "indicesOptions = -1 is not known"),
+    ],
+)
+def test_scans_that_are_not_as_known_go_to_faiss(site, shape, words):
+    result = python(
+        f"import faiss_bits.dropin, faiss; print(faiss.scan(**{shape}))",
+        path=site("ids64"),
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    assert said(result) == [
+        "runIVFInterleavedScan (lists, 64-bit lengths) goes to FAISS's own "
+        f"function: {words}"
+    ]
+
+
 def test_other_values_are_told(programs):
     result = run(programs / "fake_linked64", FAISS_BITS_DROPIN="offf")
     assert answers(result) == ALL_FAISS
@@ -218,11 +297,12 @@ def test_calls_of_the_real_faiss_stay_without_us(programs):
 
 
 SEARCH = "import faiss; print(faiss.search())"
+ANSWERS = f"{[42.0] * len(SYMBOLS)}\n"
 
 
 def test_import_before_faiss(site):
     result = python("import faiss_bits.dropin\n" + SEARCH, path=site("ids64"))
-    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == ANSWERS, result.stderr
     assert came_here(result, 64)
 
 
@@ -246,7 +326,7 @@ def test_import_too_late(site, library):
     result = python(code, path=path, LD_PRELOAD=library)
     assert result.returncode == 0 and came_here(result, 64)
     result = python(code, path=path, FAISS_BITS_DROPIN="off")
-    assert (result.stdout, result.stderr) == ("[42.0, 42.0, 42.0, 42.0, 42.0]\n", "")
+    assert (result.stdout, result.stderr) == (ANSWERS, "")
 
 
 def test_import_after_a_library_that_has_faiss(site, programs):
@@ -263,7 +343,7 @@ def test_import_after_a_library_that_has_faiss(site, programs):
 )
 def test_import_refuses(site, name, words):
     result = python("import faiss_bits.dropin\n" + SEARCH, path=site(name))
-    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == ANSWERS, result.stderr
     (line,) = said(result)
     assert words in line
 
@@ -294,7 +374,7 @@ def test_import_log_and_status(site):
     )
     before, after = result.stdout.splitlines()
     assert "nothing to replace" in before
-    assert after.endswith("32-bit ids: flat searches and k-selection are replaced")
+    assert after.endswith(f"32-bit ids: {ALL}")
     assert said(result) == [after]
 
 
@@ -320,7 +400,7 @@ def test_package_of_the_library_alone(site):
         '__version__ = "dropin"\nFAISS_VERSION = None\nHAS_GPU = False\n'
     )
     result = python("import faiss_bits.dropin\n" + SEARCH, path=path)
-    assert result.stdout == "[42.0, 42.0, 42.0, 42.0, 42.0]\n", result.stderr
+    assert result.stdout == ANSWERS, result.stderr
     result = python("import faiss_bits; faiss_bits.knn", path=path)
     assert "holds the drop-in library only" in result.stderr.splitlines()[-1]
     result = python("from faiss_bits import *; print(__version__)", path=path)

@@ -8,15 +8,21 @@ import pathlib
 import sys
 
 import pytest
-from conftest import SELECTIONS, SYMBOLS, python, run, said
+from conftest import SCANS, SELECTIONS, SYMBOLS, python, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 gpu = pytest.mark.skipif(
     not glob.glob("/dev/nvidia[0-9]*"), reason="needs a GPU: no /dev/nvidia*"
 )
+
+
 def replaced(names):
-    return {f"replaced {name} (float keys, 64-bit ids)" for name in names}
+    return {
+        f"replaced {name} "
+        + ("(lists, 64-bit lengths)" if name in SCANS else "(float keys, 64-bit ids)")
+        for name in names
+    }
 
 
 def searches(path, **variables):

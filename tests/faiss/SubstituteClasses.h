@@ -9,16 +9,22 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/GpuIndexIVF.h>
 #include <faiss/gpu/GpuIndexIVFFlat.h>
+#include <faiss/gpu/GpuIndexIVFPQ.h>
+#include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
 
 namespace faiss::gpu {
 using faiss_bits::gpu::GpuIndexBitsFlat;
 using faiss_bits::gpu::GpuIndexBitsFlatIP;
 using faiss_bits::gpu::GpuIndexBitsFlatL2;
 using faiss_bits::gpu::GpuIndexBitsIVFFlat;
+using faiss_bits::gpu::GpuIndexBitsIVFPQ;
+using faiss_bits::gpu::GpuIndexBitsIVFScalarQuantizer;
 } // namespace faiss::gpu
 
 // GpuIndexFlatConfig stays FAISS's: our constructors take it.
@@ -26,3 +32,5 @@ using faiss_bits::gpu::GpuIndexBitsIVFFlat;
 #define GpuIndexFlatIP GpuIndexBitsFlatIP
 #define GpuIndexFlatL2 GpuIndexBitsFlatL2
 #define GpuIndexIVFFlat GpuIndexBitsIVFFlat
+#define GpuIndexIVFPQ GpuIndexBitsIVFPQ
+#define GpuIndexIVFScalarQuantizer GpuIndexBitsIVFScalarQuantizer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -124,6 +125,9 @@ class IvfData {
             const auto* listVectors = reinterpret_cast<const float*>(
                     cpu->invlists->get_codes(list));
             for (size_t i = 0; i < cpu->invlists->list_size(list); ++i) {
+                if (selects && !selects(selectorIdOf(list, i))) {
+                    continue;
+                }
                 const float distance = canonicalDistance(
                         metric(),
                         0,
@@ -182,6 +186,27 @@ class IvfData {
         }
         expectResults(found, k, lists);
     }
+
+    /// The id that a selector knows of a vector.
+    int64_t selectorIdOf(int64_t list, int64_t place) const {
+        return c.indices == faiss::gpu::INDICES_IVF
+                ? list << 32 | place
+                : int64_t(cpu->invlists->get_ids(list)[place]);
+    }
+
+    /// Those of all vectors, list by list.
+    std::vector<int64_t> selectorIds() const {
+        std::vector<int64_t> all;
+        for (int64_t l = 0; l < c.nlist; ++l) {
+            for (size_t i = 0; i < cpu->invlists->list_size(l); ++i) {
+                all.push_back(selectorIdOf(l, int64_t(i)));
+            }
+        }
+        return all;
+    }
+
+    /// What a filter selects; empty: all.
+    std::function<bool(int64_t)> selects;
 
     const IvfCase c;
     std::vector<float> vectors;

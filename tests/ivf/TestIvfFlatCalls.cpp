@@ -65,9 +65,6 @@ TEST_F(IvfFlatCalls, SmallParameters) {
     EXPECT_TRUE(faissThrowsNaming([&] { search(params); }, "max_codes", "7"));
     params.max_codes = 0;
     faiss::IDSelectorRange range(0, 10);
-    params.sel = &range;
-    EXPECT_TRUE(faissThrowsNaming([&] { search(params); }, "sel"));
-    params.sel = nullptr;
     faiss::SearchParameters forQuantizer;
     forQuantizer.sel = &range;
     params.quantizer_params = &forQuantizer; // lists 0 to 9: all of them

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
 
 namespace faiss_bits::test {
@@ -75,6 +77,115 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     p.mayWait = true;
     p.k = 20000; // half of all
     EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
+    IvfKnnProblem p = someProblem();
+    const idx_t n = p.lists.numVectors;
+    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(copyingSelectedPays(p, 0));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 100));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 2));
+    EXPECT_FALSE(copyingSelectedPays(p, n - n / 20));
+    EXPECT_FALSE(copyingSelectedPays(p, n));
+    p.mayWait = false;
+    EXPECT_FALSE(countingSelectedPays(p));
+    p = someProblem();
+    p.numQueries = 1;
+    EXPECT_FALSE(countingSelectedPays(p));
+    EXPECT_FALSE(copyingSelectedPays(p, n / 100));
+    p.numQueries = 400; // each reads its lists
+    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 100));
+    p.numQueries = 100;
+    EXPECT_FALSE(countingSelectedPays(p));
+    // Those of tests/ivf/TestIvfFilters.cpp (ManyVectors): both ways.
+    p.lists.numLists = 40;
+    p.lists.d = 64;
+    p.lists.numVectors = 50000;
+    p.numQueries = 1500;
+    p.nprobe = 15;
+    EXPECT_TRUE(copyingSelectedPays(p, 500));
+    EXPECT_TRUE(copyingSelectedPays(p, 5000));
+    EXPECT_FALSE(copyingSelectedPays(p, 48500));
+    p.lists.numVectors = idx_t(1) << 32;
+    EXPECT_FALSE(countingSelectedPays(p)); // counts have 32 bits
+    p = someProblem();
+    p.lists.coding = ListCoding::Float16;
+    EXPECT_FALSE(countingSelectedPays(p));
+}
+
+TEST(IvfPlan, WordsOfEvenListsNeedNoSums) {
+    IvfLists lists = someProblem().lists; // 1,024 vectors on average
+    EXPECT_EQ(ivfFilterWords(lists), lists.numVectors / 32 + lists.numLists);
+    EXPECT_EQ(ivfWordsOfList(lists, 1024), 32u);
+    EXPECT_EQ(ivfWordsOfList(lists, 1025), 33u);
+    EXPECT_EQ(ivfWordsOfList(lists, 4 * 33 * 32), 4 * 33u);
+    EXPECT_EQ(ivfWordsOfList(lists, 4 * 33 * 32 + 1), 0u);
+    lists.wordsOfList = 40;
+    EXPECT_EQ(ivfFilterWords(lists), 40 * lists.numLists);
+    lists.numVectors = 0;
+    EXPECT_EQ(ivfWordsOfList(lists, 0), 1u);
+}
+
+TEST(IvfPlan, FewSelectedVectorsSetNoLimit) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(all.byEstimates());
+    p.selectedShare = 0.2;
+    const IvfKnnPlan some = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_TRUE(some.byEstimates());
+    EXPECT_GT(some.nearProbes, all.nearProbes);
+    // Near lists would have too few: bounds of all lists, or distances.
+    p.selectedShare = 0.001;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, CodesHaveEstimates) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    p.lists.decoding.numParts = 16;
+    for (ListCoding coding :
+         {ListCoding::Float16,
+          ListCoding::Scalar8,
+          ListCoding::Scalar6,
+          ListCoding::Scalar4,
+          ListCoding::Product}) {
+        p.lists.coding = coding;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        EXPECT_TRUE(plan.listMajor);
+        EXPECT_TRUE(plan.byEstimates());
+        EXPECT_LE(plan.bytes, size_t(448) << 20);
+    }
+}
+
+TEST(IvfPlan, RefusesBadCodes) {
+    const auto throwsFor = [](const IvfKnnProblem& p, const char* name) {
+        return throwsNaming([&] { planIvfKnn(p, 1 << 30); }, name);
+    };
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding(99);
+    EXPECT_TRUE(throwsFor(p, "lists.coding"));
+    p.lists.coding = ListCoding::Scalar6;
+    p.lists.layout = ListLayout::Rows;
+    EXPECT_TRUE(throwsFor(p, "lists.layout"));
+    p.lists.coding = ListCoding::Scalar8;
+    const float ranges[256] = {};
+    p.lists.decoding.trained = ranges;
+    p.lists.decoding.ranges = 2;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.ranges"));
+    p.lists.coding = ListCoding::Product;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.numParts")); // 0
+    p.lists.decoding.numParts = 3;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.numParts"));
+    p.lists.decoding.numParts = 4;
+    p.lists.decoding.partBits = 6; // in rows
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.partBits"));
+    p.lists.layout = ListLayout::Interleaved;
+    EXPECT_NO_THROW(planIvfKnn(p, 1 << 30));
+    p.lists.decoding.partBits = 9;
+    EXPECT_TRUE(throwsFor(p, "lists.decoding.partBits"));
 }
 
 TEST(IvfPlan, RefusesBadShapes) {

@@ -129,3 +129,94 @@ def test_bad_arguments(res, index, data):
         index.search(data[1], 0)
     with pytest.raises(RuntimeError, match="nlist = 0"):
         faiss_bits.GpuIndexBitsIVFFlat(res, D, 0)
+
+
+def expect_filtered(data, centroids, found, nprobe, members, k=K):
+    """As expect_in_lists, of the vectors whose id is in members."""
+    xb, xq, ids = data
+    chosen = np.isin(ids, members)
+    part = xb[chosen], xq, ids[chosen]
+    expect_in_lists(part, centroids, found, nprobe, k)
+
+
+def test_filters(index, data):
+    ids = data[2]
+    members = ids[::3]
+    bitmap = np.zeros(ids.max() // 8 + 1, "uint8")
+    np.bitwise_or.at(bitmap, members // 8, (1 << (members % 8)).astype("uint8"))
+    batch = faiss.IDSelectorBatch(members)
+    for sel, chosen in [
+        (batch, members),
+        (faiss.IDSelectorArray(members), members),
+        (faiss.IDSelectorBitmap(bitmap), members),
+        (faiss.IDSelectorNot(batch), np.setdiff1d(ids, members)),
+        (faiss.IDSelectorRange(100, 9000), ids[(ids >= 100) & (ids < 9000)]),
+        (faiss_bits.DeviceSelector(batch, int(ids.max()) + 1), members),
+    ]:
+        params = faiss.SearchParametersIVF()
+        params.nprobe = 9
+        params.sel = sel
+        found = index.search(data[1], K, params=params)
+        expect_filtered(data, centroids_of(index), found, 9, chosen)
+    index.nprobe = 4
+    plain = faiss.SearchParameters()
+    plain.sel = batch
+    found = index.search(data[1], K, params=plain)
+    expect_filtered(data, centroids_of(index), found, 4, members)
+
+
+def test_range_search(index, data):
+    xb, xq, ids = data
+    index.nprobe = NLIST
+    d = oracle.distances(xq, xb)
+    radius = float(np.quantile(d, 0.01))
+    lims, D_, I = index.range_search(xq, radius)
+    assert lims[0] == 0 and lims[-1] == len(D_) == len(I) > Q
+    for i in range(Q):
+        found = slice(lims[i], lims[i + 1])
+        near = d[i] < radius
+        # Next to the radius float32 may round to either side.
+        doubtful = np.abs(d[i] - radius) < 1e-6 * radius
+        assert set(I[found]) ^ set(ids[near]) <= set(ids[doubtful])
+        where = dict(zip(ids, d[i]))
+        np.testing.assert_allclose(
+            D_[found], [where[one] for one in I[found]], rtol=1e-6
+        )
+    params = faiss.SearchParametersIVF()
+    params.nprobe = NLIST
+    params.sel = faiss.IDSelectorRange(0, 5000)
+    few, _, J = index.range_search(xq, radius, params=params)
+    assert len(J) == (I < 5000).sum() and (J < 5000).all()
+    with pytest.raises(ValueError, match="x has shape"):
+        index.range_search(xq[:, :3], radius)
+
+
+def test_reconstruct(index, data):
+    xb, _, ids = data
+    np.testing.assert_array_equal(index.reconstruct(int(ids[17])), xb[17])
+    some = np.arange(0, N, 7)
+    np.testing.assert_array_equal(index.reconstruct_batch(ids[some]), xb[some])
+    assert (index.reconstruct_batch(np.array([-1])) == 0).all()
+    with pytest.raises(RuntimeError, match="keys = 3 "):
+        index.reconstruct_batch(np.array([ids[0], 3]))
+    index.nprobe = 3
+    D_, I, R = index.search_and_reconstruct(data[1], K)
+    where = dict(zip(ids, xb))
+    np.testing.assert_array_equal(R[4, 2], where[I[4, 2]])
+
+
+def test_remove(index, data):
+    xb, _, ids = data
+    gone = ids[::2]
+    assert index.remove_ids(faiss.IDSelectorBatch(gone)) == len(gone)
+    assert index.ntotal == N - len(gone)
+    index.nprobe = 6
+    left = xb[1::2], data[1], ids[1::2]
+    expect_in_lists(
+        left, centroids_of(index), index.search(data[1], K), 6
+    )
+    assert index.remove_ids(gone) == 0
+    index.add_with_ids(xb[::2], gone)
+    expect_in_lists(
+        data, centroids_of(index), index.search(data[1], K), 6
+    )

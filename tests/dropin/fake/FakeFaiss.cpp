@@ -2,8 +2,10 @@
 /// which only mark that they were called, and others that call them as an index
 /// of FAISS would, through the symbol table.
 ///
-/// FAKE_INDEX    int or int64_t, the type of tensor indexes
-/// FAKE_UNKNOWN  leaves a function out, as a version would that we do not know
+/// FAKE_INDEX          int or int64_t, the type of tensor indexes
+/// FAKE_UNKNOWN        leaves a function out, as a version would that we do not
+///                     know
+/// FAKE_UNKNOWN_LISTS  likewise a scan of inverted lists
 
 #include "fake/FakeFaiss.h"
 
@@ -74,6 +76,53 @@ void runIPDistance(
     outDistances.data_[0] = kFakeAnswer;
 }
 
+void runIVFInterleavedScan(
+        Matrix<float, Index>&,
+        Matrix<int64_t, Index>&,
+        DeviceVector<void*>&,
+        DeviceVector<void*>&,
+        IndicesOptions,
+        DeviceVector<Index>&,
+        int,
+        MetricType,
+        bool,
+        Cube<float, Index>&,
+        GpuScalarQuantizer*,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>&,
+        GpuResources*) {
+    outDistances.data_[0] = kFakeAnswer;
+}
+
+#ifndef FAKE_UNKNOWN_LISTS
+void runIVFFlatScan(
+        Matrix<float, Index>&,
+        Matrix<int64_t, Index>&,
+        DeviceVector<void*>&,
+        DeviceVector<void*>&,
+        IndicesOptions,
+        DeviceVector<Index>&,
+        Index,
+        int,
+        MetricType,
+        bool,
+        Cube<float, Index>&,
+        GpuScalarQuantizer*,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>&,
+        GpuResources*) {
+    outDistances.data_[0] = kFakeAnswer;
+}
+#endif
+
+class __attribute__((visibility("default"))) GpuResources {
+   public:
+    cudaStream_t getDefaultStreamCurrentDevice();
+};
+cudaStream_t GpuResources::getDefaultStreamCurrentDevice() {
+    return nullptr;
+}
+
 /// What tells a FAISS with a GPU part.
 class __attribute__((visibility("default"))) StandardGpuResources {
    public:
@@ -82,6 +131,25 @@ class __attribute__((visibility("default"))) StandardGpuResources {
 StandardGpuResources::StandardGpuResources() = default;
 
 } // namespace faiss::gpu
+
+namespace {
+
+using faiss::gpu::Index;
+
+/// An array of three, of which two are used.
+template <class T>
+faiss::gpu::DeviceVector<T> arrayOf(
+        T* data,
+        faiss::gpu::GpuResources* resources) {
+    faiss::gpu::DeviceVector<T> array = {};
+    array.alloc_ = {resources, 0, nullptr, data, 3 * sizeof(T)};
+    array.num_ = 2;
+    array.capacity_ = 3;
+    array.res_ = resources;
+    return array;
+}
+
+} // namespace
 
 float fakeSearch(FakeFunction function, int k) {
     using namespace faiss::gpu;
@@ -136,8 +204,122 @@ float fakeSearch(FakeFunction function, int k) {
                     outKeys,
                     outIds);
             break;
+        case FakeFunction::InterleavedScan:
+            return fakeScan(FakeScan{}, k);
+        case FakeFunction::FlatScan: {
+            FakeScan scan;
+            scan.interleaved = false;
+            return fakeScan(scan, k);
+        }
     }
     return out[0];
+}
+
+float fakeScan(FakeScan scan, int k) {
+    using namespace faiss::gpu;
+    float vectors[4] = {4, 3, 2, 1};
+    int64_t listOfQuery[1] = {0};
+    int64_t outIds[4] = {};
+    float out[4] = {};
+    void* lists[3] = {vectors, vectors + 2, nullptr};
+    Index lengthOf[3] = {1, 1, 0};
+    GpuResources resources;
+    GpuResources others;
+    auto data = arrayOf<void*>(lists, &resources);
+    auto ids = arrayOf<void*>(lists, &resources);
+    auto lengths = arrayOf<Index>(lengthOf, &resources);
+    switch (scan.wrong) {
+        case FakeWrong::Nothing:
+            break;
+        case FakeWrong::Resources:
+            ids.res_ = &others;
+            break;
+        case FakeWrong::Memory:
+            lengths.alloc_.data = nullptr;
+            break;
+        case FakeWrong::Capacity:
+            data.num_ = 4;
+            break;
+        case FakeWrong::Bytes:
+            data.alloc_.size = 2 * sizeof(void*) - 1;
+            break;
+        case FakeWrong::Lists:
+            lengths.num_ = 1;
+            break;
+    }
+    const Index d = 2;
+    Matrix<float, Index> query{
+            vectors, {Index(d + scan.gap), 1}, {Index(scan.queries), d}};
+    Matrix<int64_t, Index> listIds{
+            listOfQuery, {1, 1}, {Index(scan.queries), Index(scan.nprobe)}};
+    Cube<float, Index> residuals{
+            vectors, {d, d, 1}, {Index(scan.queries), Index(scan.nprobe), d}};
+    Matrix<float, Index> outKeys{out, {2, 1}, {Index(scan.queries), 2}};
+    Matrix<int64_t, Index> outIndices{outIds, {2, 1}, {Index(scan.queries), 2}};
+    auto* quantizer = scan.scalarQuantizer
+            ? reinterpret_cast<GpuScalarQuantizer*>(vectors)
+            : nullptr;
+    if (scan.interleaved) {
+        runIVFInterleavedScan(
+                query,
+                listIds,
+                data,
+                ids,
+                IndicesOptions(scan.indicesOptions),
+                lengths,
+                k,
+                faiss::MetricType(scan.metric),
+                scan.residual,
+                residuals,
+                quantizer,
+                outKeys,
+                outIndices,
+                &resources);
+    } else {
+#ifndef FAKE_UNKNOWN_LISTS
+        runIVFFlatScan(
+                query,
+                listIds,
+                data,
+                ids,
+                IndicesOptions(scan.indicesOptions),
+                lengths,
+                Index(1),
+                k,
+                faiss::MetricType(scan.metric),
+                scan.residual,
+                residuals,
+                quantizer,
+                outKeys,
+                outIndices,
+                &resources);
+#else
+        out[0] = kFakeAnswer;
+#endif
+    }
+    return out[0];
+}
+
+float fakeScanOf(
+        int wrong,
+        int scalarQuantizer,
+        int residual,
+        int64_t queries,
+        int64_t gap,
+        int nprobe,
+        int metric,
+        int indicesOptions,
+        int k) {
+    FakeScan scan;
+    scan.wrong = FakeWrong(wrong);
+    scan.scalarQuantizer = scalarQuantizer;
+    scan.residual = residual;
+    scan.queries = queries;
+    scan.gap = gap;
+    scan.nprobe = nprobe;
+    scan.metric = metric;
+    scan.indicesOptions = indicesOptions;
+    return fakeScan(scan, k);
 }
 
 float fakeSearchOf(

@@ -10,13 +10,31 @@ enum class FakeFunction {
     BlockSelectPair,
     L2SelectMin,
     L2Distance,
-    IPDistance
+    IPDistance,
+    InterleavedScan,
+    FlatScan
 };
-constexpr int kFakeFunctions = 5;
+constexpr int kFakeFunctions = 7;
+
+/// What of the lists' arrays is not as in a FAISS that we know.
+enum class FakeWrong { Nothing, Resources, Memory, Capacity, Bytes, Lists };
+
+/// A scan of two lists of one vector of two components each.
+struct FakeScan {
+    bool interleaved = true;
+    FakeWrong wrong = FakeWrong::Nothing;
+    bool scalarQuantizer = false;
+    bool residual = false;
+    int64_t queries = 1;
+    int64_t gap = 0; ///< elements between queries
+    int nprobe = 1;
+    int metric = 1;         ///< L2
+    int indicesOptions = 3; ///< 64 bits
+};
 
 /// Calls the function with tensors in host memory: 1 x 4 keys, or two vectors
-/// of two components and a query; outputs for k = 2. Returns the first output
-/// key.
+/// of two components and a query, or two lists; outputs for k = 2. Returns the
+/// first output key.
 extern "C" __attribute__((visibility("default"))) float fakeSearch(
         FakeFunction function,
         int k);
@@ -30,3 +48,19 @@ extern "C" __attribute__((visibility("default"))) float fakeSearchOf(
         int k,
         bool vectorsRowMajor,
         int64_t gap);
+
+/// Calls a scan of inverted lists in host memory, with outputs for k = 2.
+/// Returns the first output distance.
+float fakeScan(FakeScan scan, int k);
+
+/// The same with runIVFInterleavedScan, for Python.
+extern "C" __attribute__((visibility("default"))) float fakeScanOf(
+        int wrong,
+        int scalarQuantizer,
+        int residual,
+        int64_t queries,
+        int64_t gap,
+        int nprobe,
+        int metric,
+        int indicesOptions,
+        int k);

@@ -15,7 +15,9 @@ int main(int argc, char** argv) {
             "runBlockSelectPair",
             "runL2SelectMin",
             "runL2Distance",
-            "runIPDistance"};
+            "runIPDistance",
+            "runIVFInterleavedScan",
+            "runIVFFlatScan"};
     for (int i = 0; i < kFakeFunctions; ++i) {
         try {
             const float answer = fakeSearch(FakeFunction(i), k);

@@ -1,0 +1,128 @@
+#include "faiss_bits/dropin/ListSearch.h"
+
+#include <cuda_runtime.h>
+
+#include <climits>
+
+#include "faiss_bits/dropin/Device.h"
+#include "faiss_bits/dropin/Finish.h"
+#include "faiss_bits/dropin/ListLengths.h"
+#include "kernels/common/CudaCheck.h"
+#include "kernels/ivf/IvfKnn.h"
+
+namespace faiss_bits::dropin {
+
+namespace {
+
+/// FAISS's own limit, of k and of lists; above it, it says so itself.
+constexpr int kFaissMaxK = 2048;
+constexpr size_t kMostScratch = size_t(448) << 20;
+constexpr idx_t kMostVectors = INT_MAX - 16; // of the lists of a query
+constexpr idx_t kMostTotal = idx_t(1) << 36;
+constexpr int kFastDouble = 2; // operations in float32 for one in float64
+
+/// What of the shape is better left to FAISS, whatever the lists' lengths:
+/// where queries do not meet in lists all distances are found in float64.
+std::string leftByShape(const IvfKnnProblem& p) {
+    return !ivfPairsMeet(p) && p.device.singleToDouble > kFastDouble
+            ? "searches of few queries in many lists, where float64 is slow"
+            : "";
+}
+
+/// Likewise, when they are known.
+std::string leftByLengths(const ListLengths& lengths) {
+    return lengths.mostProbed > kMostVectors || lengths.longest > kMostVectors
+            ? "searches of 2^31 vectors and more"
+            : lengths.total >= kMostTotal ? "searches in 2^36 vectors and more"
+                                          : "";
+}
+
+std::string leftByPlan(const IvfKnnPlan& plan, const DeviceTraits& traits) {
+    return !plan.byEstimates() && traits.singleToDouble > kFastDouble
+            ? "searches of most vectors of the lists, where float64 is slow"
+            : "";
+}
+
+bool isCaptured(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    BITS_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
+/// All but what the lists' lengths tell.
+IvfKnnProblem makeProblem(const ListRequest& r, const Device& device) {
+    IvfKnnProblem p;
+    p.metric = r.metric;
+    p.lists = r.lists;
+    p.numQueries = r.numQueries;
+    p.nprobe = r.nprobe;
+    p.k = r.k;
+    p.queries = r.queries;
+    p.probes = r.probes;
+    p.outDistances = r.outDistances;
+    p.outIds = r.outIds;
+    p.device = device.traits;
+    return p;
+}
+
+} // namespace
+
+std::string refusalOf(const ListRequest& r) {
+    if (!r.mismatch.empty()) {
+        return r.mismatch;
+    }
+    const auto outside = [](const char* name, int value) {
+        return std::string(name) + " = " + std::to_string(value) +
+                " is outside 1.." + std::to_string(kFaissMaxK);
+    };
+    if (r.k < 1 || r.k > kFaissMaxK) {
+        return outside("k", r.k);
+    }
+    if (r.nprobe < 1 || r.nprobe > kFaissMaxK) {
+        return outside("nprobe", r.nprobe);
+    }
+    return "";
+}
+
+std::string searchLists(const ListRequest& r, cudaStream_t stream) {
+    if (!r.left.empty() || r.numQueries == 0) {
+        return r.left;
+    }
+    const Device& device = currentDevice();
+    if (isCaptured(stream)) {
+        return "searches under graph capture";
+    }
+    IvfKnnProblem problem = makeProblem(r, device);
+    const std::string left = leftByShape(problem);
+    if (!left.empty()) {
+        return left;
+    }
+    const ListLengths lengths =
+            findListLengths(r.lists, r.probes, r.numQueries, r.nprobe, stream);
+    const std::string leftThen = leftByLengths(lengths);
+    if (!leftThen.empty()) {
+        return leftThen;
+    }
+    problem.lists.numVectors = lengths.total;
+    problem.mostVectors = lengths.mostProbed;
+    problem.longestList = lengths.longest;
+    const IvfKnnPlan plan = planIvfKnn(problem, kMostScratch);
+    const std::string leftOfPlan = leftByPlan(plan, device.traits);
+    if (!leftOfPlan.empty()) {
+        return leftOfPlan;
+    }
+    const Scratch scratch(device, plan.bytes, stream);
+    runIvfKnn(plan, problem, {scratch.data(), plan.bytes}, stream);
+    Request results;
+    results.rows = r.numQueries;
+    results.cols = lengths.mostProbed;
+    results.k = r.k;
+    results.largest = isSimilarity(r.metric);
+    results.idType = IdType::Int64;
+    results.outKeys = r.outDistances;
+    results.outIds = r.outIds;
+    dropWorst(results, stream);
+    return "";
+}
+
+} // namespace faiss_bits::dropin

@@ -1,0 +1,105 @@
+#include "faiss_bits/ivf/FilteredLists.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+FilteredLists::FilteredLists(
+        const GpuContext& context,
+        const faiss::IDSelector* selector,
+        const faiss::gpu::IVFBase& index,
+        const IvfKnnProblem& problem,
+        ListIds idsOfResults,
+        bool anyLists,
+        size_t maxBytes)
+        : found_(problem) {
+    if (!selector) {
+        found_.lists.idKind = idsOfResults;
+        return;
+    }
+    filter_ = std::make_unique<ListFilter>(
+            context, *selector, problem.lists, index);
+    found_.lists = filter_->lists();
+    bytes_ = size_t(ivfFilterWords(found_.lists) + problem.lists.numLists) *
+            sizeof(uint32_t);
+    found_.lists.idKind = idsOfResults;
+    if (countingSelectedPays(found_)) {
+        count_(context, maxBytes, anyLists);
+    }
+}
+
+void FilteredLists::count_(
+        const GpuContext& context,
+        size_t maxBytes,
+        bool anyLists) {
+    const IvfLists& all = found_.lists;
+    WorkspaceSlices measured;
+    IvfSelectedCount(all, measured);
+    counts_ = allocTemporary(context, measured.used());
+    WorkspaceSlices slices(Workspace{counts_.get(), measured.used()});
+    const IvfSelectedCount count(all, slices);
+    bytes_ += measured.used();
+    runIvfCountSelected(all, count, context.stream);
+    std::vector<uint32_t> before(size_t(all.numLists) + 1);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            before.data(),
+            count.beforeLists,
+            before.size() * sizeof(uint32_t),
+            cudaMemcpyDeviceToHost,
+            context.stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+
+    const idx_t numSelected = before.back();
+    if (numSelected == all.numVectors) {
+        found_.lists.selectedBits = nullptr;
+        found_.lists.firstWords = nullptr;
+        found_.lists.wordsOfList = 0;
+        return;
+    }
+    found_.selectedShare =
+            double(numSelected) / double(std::max<idx_t>(all.numVectors, 1));
+    WorkspaceSlices ofCopy;
+    IvfSelectedCopy(all, numSelected, ofCopy);
+    if (bytes_ + ofCopy.used() > maxBytes / 2 ||
+        !copyingSelectedPays(found_, numSelected)) {
+        return;
+    }
+    copied_ = allocTemporary(context, std::max<size_t>(ofCopy.used(), 1));
+    WorkspaceSlices memory(Workspace{copied_.get(), ofCopy.used()});
+    const IvfSelectedCopy copy(all, numSelected, memory);
+    bytes_ += ofCopy.used();
+    runIvfCopySelected(all, count, copy, context.stream);
+
+    std::vector<idx_t> lengths(size_t(all.numLists));
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        lengths[l] = idx_t(before[l + 1]) - idx_t(before[l]);
+    }
+    const idx_t probes = std::min<idx_t>(found_.nprobe, all.numLists);
+    std::nth_element(
+            lengths.begin(),
+            lengths.begin() + (probes - 1),
+            lengths.end(),
+            std::greater<>());
+    found_.longestList =
+            *std::max_element(lengths.begin(), lengths.begin() + probes);
+    idx_t most = 0;
+    for (idx_t l = 0; l < probes; ++l) {
+        most += lengths[l];
+    }
+    found_.mostVectors = anyLists ? found_.nprobe * found_.longestList : most;
+    found_.selectedShare = 1;
+    found_.lists = copy.lists;
+}
+
+void FilteredLists::apply(IvfKnnProblem& problem) const {
+    problem.lists = found_.lists;
+    problem.mostVectors = found_.mostVectors;
+    problem.longestList = found_.longestList;
+    problem.selectedShare = found_.selectedShare;
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <memory>
+
+#include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+
+namespace faiss {
+struct IndexIVFStats;
+struct SearchParametersIVF;
+} // namespace faiss
+
+namespace faiss_bits::gpu {
+
+namespace detail {
+struct IvfIndex;
+} // namespace detail
+
+/// Inverted lists of scalar codes on one GPU:
+/// faiss::gpu::GpuIndexIVFScalarQuantizer with its search replaced. Lists,
+/// training, adding and copying are FAISS's, and it can stand wherever FAISS
+/// takes a GpuIndexIVFScalarQuantizer, index_gpu_to_cpu included.
+///
+/// Types    QT_8bit, QT_8bit_uniform, QT_8bit_direct, QT_4bit, QT_4bit_uniform,
+///          QT_6bit and QT_fp16: those of FAISS's GPU. QT_6bit needs
+///          config.interleavedLayout, the default
+/// Distance the canonical one of the decoded vector: in float64 by a formula
+///          that is written down, rounded once. docs/exact.md
+/// Decoding as FAISS's GPU decodes: fma(code, step, least + 0.5 * step) in
+///          float32, where step is the range times float32(1 / (2^bits - 1)),
+///          for QT_4bit the range divided by 15; a float16 number; or the code
+///          (QT_8bit_direct). With by_residual the list's centroid is added to
+///          that, rounded to float32. FAISS's CPU rounds at other places, so
+///          that its reconstruct may differ in the last bits
+/// Result   of the decoded vectors in the nprobe lists whose centroids are
+///          nearest, as of GpuIndexBitsIVFFlat: best first, equal distances:
+///          lower id first, same bits whatever the batch
+/// Limits   1 <= k < 2^31 - 1, 1 <= nprobe, as of GpuIndexBitsIVFFlat
+/// Pointers as of GpuIndexBitsIVFFlat
+/// Params   as of GpuIndexBitsIVFFlat
+/// Filters  as of GpuIndexBitsIVFFlat
+/// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
+///          that cannot give comes from cudaMalloc
+/// Errors   FaissException naming the argument and its value
+/// Threads  one call at a time per GpuResources, as in FAISS
+///
+/// With by_residual the quantizer needs centroids of float32 or float16, and
+/// updateQuantizer() is called after they change, as FAISS has it.
+///
+/// copyFrom, setNumProbes and search_preassigned are not virtual in every
+/// FAISS: called through a pointer to the base class they are FAISS's own, with
+/// its limits.
+class GpuIndexBitsIVFScalarQuantizer
+        : public faiss::gpu::GpuIndexIVFScalarQuantizer {
+   public:
+    /// Copies a CPU index (not null) to the GPU, with its quantizer.
+    GpuIndexBitsIVFScalarQuantizer(
+            faiss::gpu::GpuResourcesProvider* provider,
+            const faiss::IndexIVFScalarQuantizer* index,
+            faiss::gpu::GpuIndexIVFScalarQuantizerConfig config =
+                    faiss::gpu::GpuIndexIVFScalarQuantizerConfig());
+
+    /// An empty index for vectors of dims >= 1 dimensions in nlist >= 1 lists,
+    /// to be trained. Its quantizer is a GpuIndexBitsFlat.
+    ///
+    /// encodeResidual  by_residual: codes are of the vector less its list's
+    ///                 centroid
+    GpuIndexBitsIVFScalarQuantizer(
+            faiss::gpu::GpuResourcesProvider* provider,
+            int dims,
+            int nlist,
+            faiss::ScalarQuantizer::QuantizerType qtype,
+            faiss::MetricType metric = faiss::METRIC_L2,
+            bool encodeResidual = true,
+            faiss::gpu::GpuIndexIVFScalarQuantizerConfig config =
+                    faiss::gpu::GpuIndexIVFScalarQuantizerConfig());
+
+    /// The same with a quantizer of the caller's (not null), on the CPU or on
+    /// the same GPU, which outlives the index.
+    GpuIndexBitsIVFScalarQuantizer(
+            faiss::gpu::GpuResourcesProvider* provider,
+            faiss::Index* coarseQuantizer,
+            int dims,
+            int nlist,
+            faiss::ScalarQuantizer::QuantizerType qtype,
+            faiss::MetricType metric = faiss::METRIC_L2,
+            bool encodeResidual = true,
+            faiss::gpu::GpuIndexIVFScalarQuantizerConfig config =
+                    faiss::gpu::GpuIndexIVFScalarQuantizerConfig());
+
+    /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
+    void copyFrom(const faiss::IndexIVFScalarQuantizer* index);
+
+    /// Lists that a search looks at, 1 or more.
+    void setNumProbes(int nprobe);
+
+    /// Finds the k nearest vectors of each of n queries in nprobe lists each.
+    ///
+    /// x [n, d], distances [n, k], labels [n, k]; params as above
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search() without the distances; labels is [n, k].
+    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
+            const override;
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+    /// As search. Only NumericType::Float32 is supported.
+    void search_ex(
+            idx_t n,
+            const void* x,
+            faiss::NumericType numericType,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+#endif
+
+    /// search() in given lists.
+    ///
+    /// assign         [n, nprobe]: numbers of lists; others, such as -1: none
+    /// centroid_dis   not read, may be null
+    /// store_pairs    labels are list << 32 | place in the list
+    ///
+    /// The last argument, which FAISS has since 1.7.4, must be null.
+    void search_preassigned(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            const idx_t* assign,
+            const float* centroid_dis,
+            float* distances,
+            idx_t* labels,
+            bool store_pairs,
+            const faiss::SearchParametersIVF* params = nullptr
+#if FAISS_BITS_FAISS_HAS_IVF_INTERFACE
+            ,
+            faiss::IndexIVFStats* stats = nullptr) const override;
+#else
+    ) const;
+#endif
+
+   protected:
+    /// x, distances and labels on our device.
+    void searchImpl_(
+            ImplSize n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override;
+
+   private:
+    GpuIndexBitsIVFScalarQuantizer(
+            faiss::gpu::GpuResourcesProvider* provider,
+            std::unique_ptr<faiss::Index> ownQuantizer,
+            int dims,
+            int nlist,
+            faiss::ScalarQuantizer::QuantizerType qtype,
+            faiss::MetricType metric,
+            bool encodeResidual,
+            faiss::gpu::GpuIndexIVFScalarQuantizerConfig config);
+
+    /// As searches see it.
+    detail::IvfIndex ivfIndex_() const;
+};
+
+} // namespace faiss_bits::gpu

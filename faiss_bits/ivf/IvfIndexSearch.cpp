@@ -1,0 +1,287 @@
+// What a search of inverted lists does, whatever index they are of.
+
+#include <algorithm>
+#include <climits>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+#include <faiss/IndexIVF.h>
+#include <faiss/gpu/GpuIndexIVF.h>
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/ivf/CoarseSearch.h"
+#include "faiss_bits/ivf/FilteredLists.h"
+#include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "faiss_bits/ivf/IvfLimits.h"
+#include "faiss_bits/ivf/IvfSearch.h"
+#include "faiss_bits/ivf/ListStorage.h"
+#include "kernels/common/CudaCheck.h"
+#include "kernels/ivf/IvfKnn.h"
+
+namespace faiss_bits::gpu::detail {
+
+using faiss::gpu::DeviceScope;
+
+namespace {
+
+void searchLists(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search,
+        idx_t n,
+        const float* x,
+        const idx_t* assign,
+        float* distances,
+        idx_t* labels) {
+    IvfKnnProblem problem = ivfProblemOf(index, context, search);
+    search.lists->apply(problem);
+    problem.numQueries = n;
+    problem.queries = x;
+    problem.probes = assign;
+    problem.outDistances = distances;
+    problem.outIds = labels;
+    const IvfKnnPlan plan = planIvfKnn(
+            problem,
+            std::min(
+                    scratchBudget(context),
+                    kMostScratch - search.lists->bytes()));
+    auto scratch = allocTemporary(context, plan.bytes);
+    runIvfKnn(
+            plan,
+            problem,
+            Workspace{scratch.get(), plan.bytes},
+            context.stream);
+    if (index.indices == faiss::gpu::INDICES_CPU && !search.storePairs) {
+        std::vector<idx_t> places(size_t(n) * search.k);
+        const size_t bytes = places.size() * sizeof(idx_t);
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                places.data(),
+                labels,
+                bytes,
+                cudaMemcpyDeviceToHost,
+                context.stream));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+        replacePlaces(*index.base, idx_t(places.size()), places.data());
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                labels,
+                places.data(),
+                bytes,
+                cudaMemcpyHostToDevice,
+                context.stream));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
+}
+
+void searchPage(
+        const IvfIndex& index,
+        const IvfSearch& search,
+        idx_t n,
+        const float* x,
+        const idx_t* assign,
+        float* distances,
+        idx_t* labels) {
+    const GpuContext context = contextOf(*index.resources, index.device);
+    const idx_t most = std::max<idx_t>(kMostProbes / search.nprobe, 1);
+    for (idx_t q = 0; q < n; q += most) {
+        const idx_t rows = std::min(most, n - q);
+        const float* queries = x + q * index.d;
+        float* outDistances = distances + q * search.k;
+        idx_t* outLabels = labels + q * search.k;
+        if (assign) {
+            searchLists(
+                    index,
+                    context,
+                    search,
+                    rows,
+                    queries,
+                    assign + q * search.nprobe,
+                    outDistances,
+                    outLabels);
+            continue;
+        }
+        const size_t probes = size_t(rows) * search.nprobe;
+        auto lists = allocTemporary(context, probes * sizeof(idx_t));
+        {
+            auto toLists = allocTemporary(context, probes * sizeof(float));
+            searchCoarse(
+                    context,
+                    *index.quantizer,
+                    rows,
+                    queries,
+                    search.nprobe,
+                    static_cast<float*>(toLists.get()),
+                    static_cast<idx_t*>(lists.get()),
+                    search.quantizerParams);
+        }
+        searchLists(
+                index,
+                context,
+                search,
+                rows,
+                queries,
+                static_cast<const idx_t*>(lists.get()),
+                outDistances,
+                outLabels);
+    }
+}
+
+void searchPaged(
+        const IvfIndex& index,
+        IvfSearch search,
+        const float* x,
+        const idx_t* assign,
+        float* distances,
+        idx_t* labels) {
+    DeviceScope scope(index.device);
+    const GpuContext context = contextOf(*index.resources, index.device);
+    withFaissErrors([&] {
+        const FilteredLists lists = filteredListsOf(index, context, search);
+        search.lists = &lists;
+        PagedCall call(context);
+        const int queries = call.input("x", x, sizeof(float) * index.d);
+        const int givenLists = assign
+                ? call.input("assign", assign, sizeof(idx_t) * search.nprobe)
+                : -1;
+        const int outDistances =
+                call.output("distances", distances, sizeof(float) * search.k);
+        const int outLabels =
+                call.output("labels", labels, sizeof(idx_t) * search.k);
+        PageLimits limits;
+        limits.rows = search.n;
+        limits.workPerRow = searchWork(
+                search.mostVectors + (assign ? 0 : idx_t(index.nlist)),
+                index.d,
+                search.k);
+        limits.pageBytes = index.minPagedSize;
+        call.run(limits, [&](const Page& page) {
+            searchPage(
+                    index,
+                    search,
+                    page.rows,
+                    page.as<const float>(queries),
+                    assign ? page.as<const idx_t>(givenLists) : nullptr,
+                    page.as<float>(outDistances),
+                    page.as<idx_t>(outLabels));
+        });
+    });
+}
+
+} // namespace
+
+IvfIndex ivfIndexOf(
+        const faiss::gpu::GpuIndexIVF& index,
+        faiss::gpu::GpuResources& resources,
+        size_t minPagedSize,
+        faiss::gpu::IndicesOptions indices) {
+    IvfIndex view;
+    view.resources = &resources;
+    view.device = index.getDevice();
+    view.minPagedSize = minPagedSize;
+    view.d = int(index.d);
+    view.metric = index.metric_type;
+    view.nlist = size_t(index.nlist);
+    view.nprobe = size_t(index.nprobe);
+    view.ntotal = index.ntotal;
+    view.quantizer = index.quantizer;
+    view.indices = indices;
+    return view;
+}
+
+#if FAISS_BITS_FAISS_HAS_NUMERIC_TYPE
+void requireFloat32(faiss::NumericType numericType) {
+    FAISS_THROW_IF_NOT_FMT(
+            numericType == faiss::NumericType::Float32,
+            "numericType = %d is not supported: Float32 (%d) is",
+            int(numericType),
+            int(faiss::NumericType::Float32));
+}
+#endif
+
+void searchIvf(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) {
+    const IvfSearch search = ivfSearchOf(index, n, k, params);
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(distances, "distances");
+    requireNotNull(labels, "labels");
+    searchPaged(index, search, x, nullptr, distances, labels);
+}
+
+void assignIvf(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        idx_t* labels,
+        idx_t k) {
+    const IvfSearch search = ivfSearchOf(index, n, k, nullptr);
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(labels, "labels");
+    searchPaged(index, search, x, nullptr, nullptr, labels);
+}
+
+void searchIvfPreassigned(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        const idx_t* assign,
+        float* distances,
+        idx_t* labels,
+        bool storePairs,
+        const faiss::SearchParametersIVF* params,
+        const faiss::IndexIVFStats* stats) {
+    FAISS_THROW_IF_NOT_MSG(!stats, "stats: searches on the GPU count nothing");
+    IvfSearch search = ivfSearchOf(index, n, k, params);
+    FAISS_THROW_IF_NOT_MSG(
+            !search.quantizerParams,
+            "params->quantizer_params: the lists are given");
+    search.storePairs = storePairs;
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    requireNotNull(assign, "assign");
+    requireNotNull(distances, "distances");
+    requireNotNull(labels, "labels");
+    // A row of `assign` has as many lists as were asked for.
+    const size_t probes = params ? params->nprobe : size_t(index.nprobe);
+    FAISS_THROW_IF_NOT_FMT(
+            probes <= size_t(INT_MAX), "nprobe = %zu is too much", probes);
+    search.nprobe = int(probes);
+    search.anyLists = true;
+    search.mostVectors = idx_t(probes) * mostVectorsOf(*index.base, 1, false);
+    searchPaged(index, search, x, assign, distances, labels);
+}
+
+void searchIvfOnDevice(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) {
+    IvfSearch search = ivfSearchOf(index, n, k, params);
+    withFaissErrors([&] {
+        const FilteredLists lists = filteredListsOf(
+                index, contextOf(*index.resources, index.device), search);
+        search.lists = &lists;
+        searchPage(index, search, n, x, nullptr, distances, labels);
+    });
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/common/Types.h"
+
+/// Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Scratch of one search of inverted lists.
+constexpr size_t kMostScratch = size_t(448) << 20;
+/// Lists that queries of one part of a search are given: 12 bytes each.
+constexpr idx_t kMostProbes = idx_t(1) << 23;
+
+} // namespace faiss_bits::gpu::detail

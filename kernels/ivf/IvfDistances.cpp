@@ -1,0 +1,69 @@
+#include "kernels/ivf/IvfDistances.h"
+
+#include "kernels/ivf/WithCoding.h"
+
+namespace faiss_bits {
+
+namespace {
+
+template <Metric kMetric, ListCoding kCoding>
+void launchDistances(
+        const IvfKnnPlan& plan,
+        const IvfKnnProblem& p,
+        IvfParams params,
+        cudaStream_t stream) {
+    if (!plan.listMajor) {
+        launchIvfStreams<kMetric, kCoding>(params, ivfLongestList(p), stream);
+        return;
+    }
+    params.lastProbe = params.nprobe;
+    launchIvfPairs(
+            params,
+            kIvfTileQueries,
+            plan.wideTiles ? kIvfWideTile : kIvfNarrowTile,
+            stream);
+    launchIvfTiles<kMetric, kCoding>(
+            params, plan.wideTiles, p.device.multiprocessors, stream);
+}
+
+} // namespace
+
+IvfParams beginIvfRows(
+        const IvfKnnProblem& p,
+        const IvfScratch& scratch,
+        idx_t first,
+        idx_t rows,
+        cudaStream_t stream) {
+    IvfParams params = scratch.params;
+    params.lists = p.lists;
+    params.d = p.lists.d;
+    params.queries = p.queries + first * p.lists.d;
+    params.probes = p.probes + first * p.nprobe;
+    params.rows = uint32_t(rows);
+    params.nprobe = uint32_t(p.nprobe);
+    params.nearest = scratch.keys;
+    params.nearestPlaces = scratch.places;
+    params.k = p.k;
+    launchIvfColumns(params, stream);
+    return params;
+}
+
+void launchIvfDistances(
+        const IvfKnnPlan& plan,
+        const IvfKnnProblem& p,
+        IvfParams params,
+        cudaStream_t stream) {
+    if (p.mostVectors == 0) {
+        return;
+    }
+    withCoding(p.lists.coding, [&](auto coding) {
+        if (p.metric == Metric::L2) {
+            launchDistances<Metric::L2, coding()>(plan, p, params, stream);
+        } else {
+            launchDistances<Metric::InnerProduct, coding()>(
+                    plan, p, params, stream);
+        }
+    });
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfScratch.h"
+
+namespace faiss_bits {
+
+/// What kernels get of the queries first to first + rows - 1 of a search; their
+/// columns are enqueued.
+IvfParams beginIvfRows(
+        const IvfKnnProblem& problem,
+        const IvfScratch& scratch,
+        idx_t first,
+        idx_t rows,
+        cudaStream_t stream);
+
+/// The canonical distances of all of their lists, to the matrix. The plan keeps
+/// all of them.
+void launchIvfDistances(
+        const IvfKnnPlan& plan,
+        const IvfKnnProblem& problem,
+        IvfParams params,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

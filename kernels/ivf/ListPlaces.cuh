@@ -1,0 +1,77 @@
+/// Where components of vectors, or their codes, lie in a list.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ivf/IvfParams.h"
+
+namespace faiss_bits {
+
+constexpr int kListGroup = 32; // vectors side by side, interleaved
+static_assert(kListGroup == kIvfGroup);
+
+/// Where component c of vector v of a list is.
+template <ListLayout kLayout>
+__device__ __forceinline__ int64_t listPlace(int64_t v, int c, int d) {
+    return kLayout == ListLayout::Rows ? v * d + c
+                                       : v / kListGroup * kListGroup * d +
+                    int64_t(c) * kListGroup + v % kListGroup;
+}
+
+/// The codes of a vector, of kBits each; 0: of a number known at run time, up
+/// to 8.
+template <int kBits, ListLayout kLayout>
+class CodesOfVector {
+   public:
+    /// Of vector v of a list of vectors with numCodes codes.
+    __device__ __forceinline__
+    CodesOfVector(const void* list, int64_t v, int numCodes, int runtimeBits)
+            : bits_(kBits ? kBits : runtimeBits) {
+        const auto* bytes = static_cast<const uint8_t*>(list);
+        if constexpr (kLayout == ListLayout::Rows) {
+            const int64_t rowBytes = (int64_t(numCodes) * bits_ + 7) / 8;
+            from_ = bytes + v * rowBytes;
+            bit_ = 0;
+        } else {
+            from_ = bytes + v / kListGroup * numCodes * groupBytes();
+            bit_ = int(v % kListGroup) * bits_;
+        }
+    }
+
+    /// Code number i.
+    __device__ __forceinline__ uint32_t operator()(int i) const {
+        return kLayout == ListLayout::Rows
+                ? codeAt(from_, int64_t(i) * bits_)
+                : codeAt(from_ + i * groupBytes(), bit_);
+    }
+
+   private:
+    /// Of one code of a group of vectors.
+    __device__ __forceinline__ int64_t groupBytes() const {
+        return bits_ * (kListGroup / 8);
+    }
+
+    __device__ __forceinline__ uint32_t
+    codeAt(const uint8_t* bytes, int64_t bit) const {
+        const uint8_t* at = bytes + bit / 8;
+        if constexpr (kBits == 16) {
+            return *reinterpret_cast<const uint16_t*>(at);
+        } else if constexpr (kBits == 8) {
+            return *at;
+        } else {
+            const int shift = int(bit % 8);
+            uint32_t code = uint32_t(*at) >> shift;
+            // The byte behind the last code is not ours to read.
+            if (kBits != 4 && shift + bits_ > 8) {
+                code |= uint32_t(at[1]) << (8 - shift);
+            }
+            return code & ((1u << bits_) - 1);
+        }
+    }
+
+    const uint8_t* from_;
+    int bit_; // of the vector, within a group
+    int bits_;
+};
+
+} // namespace faiss_bits

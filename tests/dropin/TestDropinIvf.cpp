@@ -1,0 +1,161 @@
+#include <faiss/IndexScalarQuantizer.h>
+#include <faiss/gpu/GpuIndexIVFFlat.h>
+#include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
+
+#include "tests/ivf/IvfHarness.h"
+
+/// FAISS's own GpuIndexIVFFlat in a program that is linked with the drop-in
+/// library first, against the canonical results in the lists that it probes.
+/// FAISS's float32 distances have other bits.
+namespace faiss_bits::test {
+namespace {
+
+using faiss::gpu::GpuIndexIVFFlat;
+
+class DropinIvf : public GpuTest {};
+
+/// The lists that FAISS's coarse quantizer gives each query.
+std::vector<std::vector<int64_t>> probesOf(
+        const GpuIndexIVFFlat& index,
+        const IvfData& data,
+        int nprobe) {
+    const size_t count = size_t(data.c.q) * nprobe;
+    std::vector<float> distances(count);
+    std::vector<int64_t> labels(count);
+    index.quantizer->search(
+            data.c.q,
+            data.queries.data(),
+            nprobe,
+            distances.data(),
+            labels.data());
+    std::vector<std::vector<int64_t>> lists;
+    for (int64_t i = 0; i < data.c.q; ++i) {
+        const auto* row = labels.data() + i * nprobe;
+        lists.emplace_back(row, row + nprobe);
+    }
+    return lists;
+}
+
+void expectCanonical(
+        GpuIndexIVFFlat& index,
+        const IvfData& data,
+        int nprobe,
+        int k) {
+    SCOPED_TRACE(testing::Message() << "nprobe=" << nprobe << " k=" << k);
+    index.nprobe = nprobe;
+    const auto lists = probesOf(index, data, nprobe);
+    data.expectResults(searchOnHost(index, data.queries, k), k, lists);
+    data.expectResults(searchOnDevice(index, data.queries, k), k, lists);
+}
+
+TEST_F(DropinIvf, SmallEveryKind) {
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        for (bool interleaved : {true, false}) {
+            for (auto indices :
+                 {faiss::gpu::INDICES_CPU,
+                  faiss::gpu::INDICES_IVF,
+                  faiss::gpu::INDICES_32_BIT,
+                  faiss::gpu::INDICES_64_BIT}) {
+                IvfCase c;
+                c.metric = metric;
+                c.interleaved = interleaved;
+                c.indices = indices;
+                c.d = 40;
+                const IvfData data(c);
+                GpuIndexIVFFlat index(
+                        sharedResources(), data.cpu.get(), data.config());
+                for (int nprobe : {1, 4, 10}) {
+                    expectCanonical(index, data, nprobe, 17);
+                }
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DropinIvf, ManyQueriesAndManyNeighbours) {
+    for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        IvfCase c;
+        c.metric = metric;
+        c.n = 30000;
+        c.d = 64;
+        c.nlist = 40;
+        c.q = 200;
+        const IvfData data(c);
+        GpuIndexIVFFlat index(sharedResources(), data.cpu.get(), data.config());
+        for (int k : {1, 10, 300, 2047}) { // the most of 1.7.3
+            expectCanonical(index, data, 12, k);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+// Lists grow, and are emptied; nothing is remembered of them.
+TEST_F(DropinIvf, AfterEveryChange) {
+    IvfCase c;
+    c.n = 5000;
+    c.d = 20;
+    c.q = 60;
+    const IvfData data(c);
+    GpuIndexIVFFlat index(sharedResources(), data.cpu.get(), data.config());
+    expectCanonical(index, data, 6, 30);
+    index.reset();
+    const SearchOutput none = searchOnHost(index, data.queries, 3);
+    EXPECT_EQ(none.labels, std::vector<int64_t>(size_t(c.q) * 3, -1));
+    int64_t added = 0;
+    for (int64_t until : {int64_t(10), int64_t(700), c.n}) {
+        index.add_with_ids(
+                until - added,
+                data.vectors.data() + added * c.d,
+                data.ids.data() + added);
+        added = until;
+    }
+    expectCanonical(index, data, 6, 30);
+    index.reclaimMemory();
+    expectCanonical(index, data, 10, 30);
+}
+
+// FAISS's own function has them; the results are those of the same codes.
+TEST_F(DropinIvf, ScalarQuantizersAreLeftToFaiss) {
+    IvfCase c;
+    c.fill = Fill::Integers;
+    const IvfData data(c);
+    for (auto type :
+         {faiss::ScalarQuantizer::QT_fp16, faiss::ScalarQuantizer::QT_8bit}) {
+        faiss::gpu::GpuIndexIVFScalarQuantizer index(
+                sharedResources(), c.d, c.nlist, type, c.metric);
+        index.train(c.n, data.vectors.data());
+        index.add(c.n, data.vectors.data());
+        index.nprobe = c.nlist;
+        faiss::IndexFlat quantizer(c.d, c.metric);
+        faiss::IndexIVFScalarQuantizer onCpu(
+                &quantizer, c.d, c.nlist, type, c.metric);
+        index.copyTo(&onCpu);
+        onCpu.nprobe = c.nlist;
+        const int k = 5;
+        const SearchOutput found = searchOnHost(index, data.queries, k);
+        SearchOutput wanted;
+        wanted.distances.resize(found.distances.size());
+        wanted.labels.resize(found.labels.size());
+        onCpu.search(
+                c.q,
+                data.queries.data(),
+                k,
+                wanted.distances.data(),
+                wanted.labels.data());
+        for (size_t i = 0; i < found.distances.size(); ++i) {
+            ASSERT_NEAR(
+                    found.distances[i],
+                    wanted.distances[i],
+                    1e-4f * (1 + wanted.distances[i]))
+                    << "place " << i << " of type " << int(type);
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
