@@ -29,6 +29,7 @@ enum class ListCoding : uint8_t {
     Product ///< a code for every part of a vector
 };
 
+/// Whether components are scalar codes of a trained range.
 constexpr bool isScalar(ListCoding coding) {
     return coding == ListCoding::Scalar8 || coding == ListCoding::Scalar6 ||
             coding == ListCoding::Scalar4;
