@@ -157,7 +157,8 @@ fill_scripts() {
         "$stage/faiss_bits/python"
     cp "$BITS_ROOT/tests/sanitize.sh" "$stage/tests"
     cp -r "$BITS_ROOT/contrib" "$stage"
-    cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" "$stage"
+    cp "$BITS_ROOT/README.md" "$BITS_ROOT/tools/run_gpu.sh" \
+        "$BITS_ROOT/tools/lib/gpu_benchs.sh" "$stage"
 }
 
 # The packages faiss and faiss_bits, of this build or for another Python.

@@ -35,6 +35,12 @@ OTHER_WHEELS = [
 #: The library; some wheels have the hash of its content in its name.
 FAISS_FILE = re.compile(r"libfaiss(-[0-9a-f]{8})?\.so")
 
+GOES_TO_FAISS = re.compile(
+    r"(\w+) \((?:float keys|lists), (32|64)-bit (?:ids|lengths)\) goes to FAISS's own "
+    r"function: "
+    r".*(cudaError|CUDA)"
+)
+
 
 def pytest_sessionfinish(session, exitstatus):
     """A run in which every test was skipped has not passed: it ends with 77,
@@ -171,6 +177,14 @@ def said(result):
         for line in result.stderr.splitlines()
         if line.startswith(start)
     ]
+
+
+def came_here(result, bits, names=SYMBOLS):
+    """Each function came to us once, and we said why we could not take it."""
+    found = [GOES_TO_FAISS.match(line) for line in said(result)]
+    return all(found) and sorted(match.groups()[:2] for match in found) == sorted(
+        (name, str(bits)) for name in names
+    )
 
 
 def bound_to(messages, symbol):

@@ -1,7 +1,6 @@
 /// GpuIndexBitsIVFPQ where FAISS has a GpuIndexIVFPQ: decoding, training,
 /// adding, copying, cloners, calls.
 
-#include <cuda_runtime_api.h>
 #include <faiss/IndexPreTransform.h>
 #include <faiss/MetaIndexes.h>
 #include <faiss/VectorTransform.h>
@@ -199,60 +198,7 @@ TEST_F(IvfProductInFaiss, SmallParametersAndGivenLists) {
     for (int64_t q : {5, 120}) {
         IvfCase c = someCase();
         c.q = q;
-        const ProductData data = makeProduct(c, kShape);
-        const auto index = data.makeIndex();
-        const int nprobe = 4;
-        const int k = 25;
-        SearchOutput found;
-        found.distances.resize(c.q * k);
-        found.labels.resize(c.q * k);
-        faiss::SearchParametersIVF params;
-        params.nprobe = 3;
-        const float* x = data.oracle.queries.data();
-        index->search(
-                c.q,
-                x,
-                k,
-                found.distances.data(),
-                found.labels.data(),
-                &params);
-        data.oracle.expectExact(found, 3, k);
-        std::vector<int64_t> labels(c.q * k);
-        index->nprobe = 3;
-        index->assign(c.q, x, labels.data(), k);
-        EXPECT_EQ(labels, found.labels);
-
-        index->nprobe = nprobe;
-        std::vector<std::vector<int64_t>> lists(c.q);
-        std::vector<int64_t> assign;
-        std::mt19937 random(3);
-        for (auto& ofQuery : lists) {
-            for (int p = 0; p < nprobe; ++p) {
-                // Also none, and the same again.
-                ofQuery.push_back(int64_t(random() % (c.nlist + 3)) - 2);
-            }
-            assign.insert(assign.end(), ofQuery.begin(), ofQuery.end());
-        }
-        for (bool pairs : {false, true}) {
-            index->search_preassigned(
-                    c.q,
-                    x,
-                    k,
-                    assign.data(),
-                    nullptr,
-                    found.distances.data(),
-                    found.labels.data(),
-                    pairs);
-            for (int64_t i = 0; i < c.q; ++i) {
-                EXPECT_TRUE(isCanonical(
-                        data.oracle.bestOf(i, lists[i], k, pairs),
-                        false,
-                        found.distances.data() + i * k,
-                        found.labels.data() + i * k,
-                        k))
-                        << "query " << i;
-            }
-        }
+        expectParametersAndGivenLists(makeProduct(c, kShape));
     }
 }
 
@@ -260,35 +206,7 @@ TEST_F(IvfProductInFaiss, SmallCaptured) {
     for (int64_t q : {2, 300}) {
         IvfCase c = someCase();
         c.q = q;
-        const ProductData data = makeProduct(c, kShape);
-        // The first search of the index is the one in the graph; its kernels
-        // are loaded before.
-        const auto other = data.makeIndex();
-        other->nprobe = 6;
-        searchOnDevice(*other, data.oracle.queries, 12);
-        const auto index = data.makeIndex();
-        index->nprobe = 6;
-        const int k = 12;
-        const DeviceBuffer<float> x(data.oracle.queries);
-        const DeviceBuffer<float> distances(c.q * k);
-        const DeviceBuffer<int64_t> labels(c.q * k);
-        cudaStream_t stream =
-                sharedResources()->getResources()->getDefaultStream(0);
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t executable = nullptr;
-        ASSERT_EQ(
-                cudaStreamBeginCapture(
-                        stream, cudaStreamCaptureModeThreadLocal),
-                cudaSuccess);
-        index->search(c.q, x.data(), k, distances.data(), labels.data());
-        ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-        ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-        ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
-        ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-        data.oracle.expectExact(
-                {distances.download(), labels.download()}, 6, k);
-        EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-        EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+        expectCaptured(makeProduct(c, kShape));
     }
 }
 

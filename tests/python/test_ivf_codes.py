@@ -86,8 +86,8 @@ def test_are_faiss_own(res, data):
     [
         ("IVF20,SQ8", "GpuIndexBitsIVFScalarQuantizer"),
         ("IVF20,SQ6", "GpuIndexBitsIVFScalarQuantizer"),
-        ("IVF20,PQ6", "GpuIndexBitsIVFPQ"),
-        ("IVF20,PQ8", "GpuIndexBitsIVFPQ"),
+        ("IVF20,PQ6np", "GpuIndexBitsIVFPQ"),
+        ("IVF20,PQ8np", "GpuIndexBitsIVFPQ"),
     ],
 )
 def test_copies(res, data, factory, kind):
@@ -104,7 +104,7 @@ def test_copies(res, data, factory, kind):
 
 def test_opq(res, data):
     xb, xq = data
-    cpu = faiss.index_factory(D, "OPQ6,IVF20,PQ6")
+    cpu = faiss.index_factory(D, "OPQ6,IVF20,PQ6np")
     cpu.train(xb)
     cpu.add(xb)
     clone = faiss_bits.index_cpu_to_gpu(res, 0, cpu)

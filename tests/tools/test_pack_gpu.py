@@ -97,8 +97,8 @@ def test_packs(folder, absolute):
     assert result.returncode == 0, result.stdout + result.stderr
     packed = names(folder / "new folder" / "packed it.tar.xz")
     assert {
-        "run_gpu.sh", "commit", "python_version", "tests/bin/test_one",
-        "tests/faiss/TestGpuOne", "benchs/bin/bench_one",
+        "run_gpu.sh", "gpu_benchs.sh", "commit", "python_version",
+        "tests/bin/test_one", "tests/faiss/TestGpuOne", "benchs/bin/bench_one",
         "benchs/bin/libbench_keys.so", "benchs/check.py",
         "tests/python/conftest.py", "python/faiss/__init__.py",
         "python/faiss_bits/__init__.py", "lib/libfaiss_bits.so",

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <ostream>
+#include <random>
+#include <vector>
+
+#include "kernels/ivf/IvfLists.h"
+
+/// Lists, and searches of them, for tests of kernels/ivf without FAISS.
+namespace faiss_bits::test {
+
+/// Values of vectors, queries, ranges and codebooks.
+enum class ListFill {
+    Uniform,
+    Integers,   ///< few: many distances are equal
+    Equal,      ///< all the same
+    Duplicates, ///< one vector in most places
+    Offset,     ///< 1e4 and a unit
+    Tiny,       ///< 1e-30
+    Small,      ///< squares are subnormal
+    Huge,       ///< 1e18: squares are near the end of float32
+    Mixed,      ///< vectors of every size
+    NotFinite   ///< some infinite or NaN
+};
+
+struct KernelCase {
+    Metric metric = Metric::L2;
+    int d = 33;
+    ListCoding coding = ListCoding::Float32;
+    ListLayout layout = ListLayout::Interleaved;
+    bool isResidual = false;
+    std::vector<int> lengths; ///< of lists
+    idx_t q = 20;
+    int nprobe = 16;
+    int k = 3;
+    ListFill fill = ListFill::Uniform;
+    int numParts = 1; ///< Product
+    int partBits = 8; ///< Product
+    ListIds idKind = ListIds::Given64;
+    bool lengths64 = true;
+    double selected = 1;    ///< the part that a filter lets pass; 1: no filter
+    bool evenWords = false; ///< words of the filter at list * wordsOfList
+    uint32_t seed = 1;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const KernelCase& c) {
+    return out << (c.metric == Metric::L2 ? "L2" : "IP") << " d=" << c.d
+               << " coding=" << int(c.coding)
+               << (c.layout == ListLayout::Rows ? " rows" : " interleaved")
+               << (c.isResidual ? " residual" : "")
+               << " lists=" << c.lengths.size() << " q=" << c.q
+               << " nprobe=" << c.nprobe << " k=" << c.k
+               << " fill=" << int(c.fill) << " parts=" << c.numParts << "x"
+               << c.partBits << " ids=" << int(c.idKind)
+               << " selected=" << c.selected << " seed=" << c.seed;
+}
+
+/// Of `lists` lists: two thirds of `most` or more, some 0.
+inline std::vector<int> unevenLengths(int lists, int most, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<int> lengths(lists);
+    for (int& one : lengths) {
+        one = random() % 10 == 0 ? 0 : most - int(random() % (most / 3));
+    }
+    lengths[0] = 0;
+    lengths[lists / 2] = most;
+    return lengths;
+}
+
+/// Vectors [n, d].
+inline std::vector<float> fillRows(
+        ListFill fill,
+        idx_t n,
+        int d,
+        uint32_t seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> unit(-1, 1);
+    std::vector<float> rows(size_t(n) * d);
+    for (idx_t i = 0; i < n; ++i) {
+        const float size = std::ldexp(1.0f, int(random() % 160) - 100);
+        const bool isOdd = random() % 10 == 0;
+        float* row = rows.data() + i * d;
+        for (int c = 0; c < d; ++c) {
+            const float any = unit(random);
+            switch (fill) {
+                case ListFill::Uniform:
+                case ListFill::NotFinite:
+                    row[c] = any;
+                    break;
+                case ListFill::Integers:
+                    row[c] = float(int(random() % 5) - 2);
+                    break;
+                case ListFill::Equal:
+                    row[c] = 0.25f;
+                    break;
+                case ListFill::Duplicates:
+                    row[c] = isOdd ? any : 0.3f;
+                    break;
+                case ListFill::Offset:
+                    row[c] = 1e4f + any;
+                    break;
+                case ListFill::Tiny:
+                    row[c] = 1e-30f * any;
+                    break;
+                case ListFill::Small:
+                    row[c] = 1e-21f * any;
+                    break;
+                case ListFill::Huge:
+                    row[c] = 1e18f * any;
+                    break;
+                case ListFill::Mixed:
+                    row[c] = size * any;
+                    break;
+            }
+        }
+        if (fill == ListFill::NotFinite && isOdd) {
+            const float odd[] = {
+                    HUGE_VALF, -HUGE_VALF, std::nanf(""), 3e38f, -2e19f};
+            row[random() % d] = odd[random() % 5];
+        }
+    }
+    return rows;
+}
+
+} // namespace faiss_bits::test

@@ -1,0 +1,150 @@
+#include <memory>
+
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexPreTransform.h>
+#include <faiss/IndexRefine.h>
+#include <faiss/MetaIndexes.h>
+#include <faiss/VectorTransform.h>
+#include <faiss/clone_index.h>
+#include <faiss/impl/io.h>
+#include <faiss/index_io.h>
+
+#include "faiss_bits/cloners/FusedCloner.h"
+#include "faiss_bits/flat/IndexFusedFlat.h"
+#include "tests/ivf/FusedIvfHarness.h"
+
+/// What an IndexFusedIVFFlat is made from, and what becomes of it: copies,
+/// containers, files, removed vectors, lists and quantizers of other kinds.
+namespace faiss_bits::test {
+
+namespace {
+
+/// Lists that are no ArrayInvertedLists.
+struct ForwardedLists : faiss::ReadOnlyInvertedLists {
+    explicit ForwardedLists(const faiss::InvertedLists* lists)
+            : faiss::ReadOnlyInvertedLists(lists->nlist, lists->code_size),
+              lists(lists) {}
+    size_t list_size(size_t list) const override {
+        return lists->list_size(list);
+    }
+    const uint8_t* get_codes(size_t list) const override {
+        auto* copy = new uint8_t[list_size(list) * code_size];
+        std::copy_n(lists->get_codes(list), list_size(list) * code_size, copy);
+        return copy;
+    }
+    void release_codes(size_t, const uint8_t* codes) const override {
+        delete[] codes;
+    }
+    const faiss::InvertedLists::idx_t* get_ids(size_t list) const override {
+        return lists->get_ids(list);
+    }
+    const faiss::InvertedLists* lists;
+};
+
+} // namespace
+
+TEST_P(TestFusedIvfFlat, CopiesAndContainers) {
+    faiss::IndexIVFFlat theirs(&quantizer, kD, kLists, GetParam());
+    theirs.is_trained = true;
+    theirs.add_with_ids(kN, vectors.data(), ids.data());
+    theirs.nprobe = 4;
+    const Found want = searchIn(index, queries, 10);
+    const IndexFusedIVFFlat ours(theirs);
+    EXPECT_TRUE(want == searchIn(ours, queries, 10));
+    EXPECT_TRUE(dynamic_cast<IndexFusedFlat*>(ours.quantizer));
+    EXPECT_TRUE(want == searchIn(IndexFusedIVFFlat(ours), queries, 10));
+
+    const auto isOurs = [](const faiss::Index* one) {
+        return dynamic_cast<const IndexFusedIVFFlat*>(one) != nullptr;
+    };
+    std::unique_ptr<faiss::Index> copy(index_to_fused(&theirs));
+    EXPECT_TRUE(isOurs(copy.get()));
+    copy.reset(index_to_fused(copy.get()));
+    EXPECT_TRUE(isOurs(copy.get()));
+    EXPECT_TRUE(want == searchIn(*copy, queries, 10));
+    std::unique_ptr<faiss::Index> plain(faiss::clone_index(&index));
+    EXPECT_TRUE(typeid(*plain) == typeid(faiss::IndexIVFFlat));
+
+    faiss::IndexIVFFlat empty(&quantizer, kD, kLists, GetParam());
+    faiss::IndexIDMap map(&empty);
+    copy.reset(index_to_fused(&map));
+    EXPECT_TRUE(isOurs(static_cast<faiss::IndexIDMap&>(*copy).index));
+    faiss::RandomRotationMatrix rotation(kD, kD);
+    rotation.init(3);
+    faiss::IndexPreTransform chain(&rotation, &theirs);
+    copy.reset(index_to_fused(&chain));
+    EXPECT_TRUE(isOurs(static_cast<faiss::IndexPreTransform&>(*copy).index));
+    faiss::IndexIVFFlat base(&quantizer, kD, kLists, GetParam());
+    base.is_trained = true;
+    base.nprobe = 4;
+    faiss::IndexRefineFlat refine(&base);
+    refine.add(kN, vectors.data());
+    copy.reset(index_to_fused(&refine));
+    auto& refined = static_cast<faiss::IndexRefineFlat&>(*copy);
+    EXPECT_TRUE(isOurs(refined.base_index));
+    EXPECT_TRUE(dynamic_cast<IndexFusedFlat*>(refined.refine_index));
+    EXPECT_EQ(
+            searchIn(refine, queries, 5).labels,
+            searchIn(refined, queries, 5).labels);
+
+    // Moved: the lists themselves.
+    const auto* lists = theirs.invlists;
+    IndexFusedIVFFlat moved(std::move(theirs));
+    EXPECT_EQ(lists, moved.invlists);
+    EXPECT_TRUE(want == searchIn(moved, queries, 10));
+}
+
+TEST_P(TestFusedIvfFlat, Files) {
+    faiss::VectorIOWriter writer;
+    faiss::write_index(&index, &writer);
+    faiss::VectorIOReader reader;
+    reader.data = writer.data;
+    std::unique_ptr<faiss::Index> read(faiss::read_index(&reader));
+    ASSERT_TRUE(typeid(*read) == typeid(faiss::IndexIVFFlat));
+    const IndexFusedIVFFlat ours(static_cast<faiss::IndexIVFFlat&>(*read));
+    EXPECT_TRUE(searchIn(index, queries, 10) == searchIn(ours, queries, 10));
+}
+
+TEST_P(TestFusedIvfFlat, RemoveAddAndOtherLists) {
+    faiss::IDSelectorRange odd(0, 1000);
+    EXPECT_EQ(1000u, index.remove_ids(odd));
+    expectExact(searchIn(index, queries, 10), 10, 4);
+    index.add_with_ids(10, queries.data(), ids.data());
+    const Found want = searchIn(index, queries, 10);
+    expectExact(want, 10, 4);
+    auto* own = index.invlists;
+    ForwardedLists other(own);
+    index.invlists = &other;
+    index.own_invlists = false;
+    EXPECT_TRUE(want == searchIn(index, queries, 10));
+    const IndexFusedIVFFlat copy(index);
+    EXPECT_TRUE(want == searchIn(copy, queries, 10));
+    index.invlists = own;
+    index.own_invlists = true;
+    // A quantizer that is not flat is asked itself.
+    struct Counting : faiss::IndexFlat {
+        using faiss::IndexFlat::IndexFlat;
+        mutable int calls = 0;
+        void search(
+                idx_t n,
+                const float* x,
+                idx_t k,
+                float* distances,
+                idx_t* labels,
+                const faiss::SearchParameters* params) const override {
+            ++calls;
+            faiss::IndexFlat::search(n, x, k, distances, labels, params);
+        }
+    } counting(kD, GetParam());
+    counting.add(kLists, quantizer.get_xb());
+    index.quantizer = &counting;
+    EXPECT_EQ(want.labels, searchIn(index, queries, 10).labels);
+    EXPECT_EQ(1, counting.calls);
+    index.quantizer = &quantizer;
+    index.reset();
+    for (idx_t label : searchIn(index, queries, 3).labels) {
+        EXPECT_EQ(-1, label);
+    }
+}
+
+} // namespace faiss_bits::test
