@@ -107,9 +107,12 @@ def _update_vectors(self, keys, x):
     x : array_like or tensor
         (n, d) float32, on the device of keys
 
-    Raises RuntimeError naming an id that is in no list, there twice, or that of
-    several vectors, and for a vector that is not finite. After any error all
-    vectors are as they were.
+    Raises
+    ------
+    RuntimeError
+        Naming an id that is in no list, there twice, or that of several
+        vectors; for a vector that is not finite; out of memory. All vectors are
+        as they were then
     """
     if has_tensor((keys, x), {}):
         n = _vectors(self, x)
