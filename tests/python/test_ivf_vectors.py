@@ -143,7 +143,8 @@ def test_remove(index, data):
 def updated(index, data):
     """New vectors for some ids, and what an index with them returns."""
     xb, xq, ids = data
-    keys, x = ids[::4], np.ascontiguousarray(xb[::-4][: len(ids[::4])])
+    keys = np.ascontiguousarray(ids[::4])
+    x = np.ascontiguousarray(xb[::-4][: len(keys)])
     index.remove_ids(keys)
     index.add_with_ids(x, keys)
     want = index.search(xq, N)
