@@ -69,6 +69,45 @@ TEST_F(IvfUpdate, SmallEveryKindOfIndex) {
     });
 }
 
+TEST_F(IvfUpdate, LongLists) {
+    // Many warps in each, where vectors share bytes too.
+    IvfCase c;
+    c.n = 60000;
+    c.d = 12;
+    c.nlist = 7;
+    c.q = 4;
+    const auto run = [](auto data) {
+        using Data = std::decay_t<decltype(data)>;
+        ListModel model(std::make_shared<Data>(std::move(data)));
+        SCOPED_TRACE(testing::Message() << model.oracle.c);
+        const auto gone = someOf(model.selectorIds(), 25000);
+        const faiss::IDSelectorBatch batch(gone.size(), gone.data());
+        model.remove(batch);
+        model.expectSameLists();
+        const auto ids = someOf(model.selectorIds(), 12000);
+        model.update(ids, newVectors(model, ids));
+        model.expectSameLists();
+        model.expectBatch(ids, true);
+        model.toOracle();
+        model.index->nprobe = 3;
+        model.oracle.expectExact(
+                searchOnHost(*model.index, model.oracle.queries, 50), 3, 50);
+    };
+    for (auto indices : {faiss::gpu::INDICES_64_BIT, faiss::gpu::INDICES_CPU}) {
+        c.indices = indices;
+        c.interleaved = true;
+        run(IvfData(c));
+        run(makeScalar(c, ScalarQuantizer::QT_4bit, true));
+        run(makeScalar(c, ScalarQuantizer::QT_6bit, false));
+        run(makeProduct(c, {12, 4, 5}));
+        run(makeProduct(c, {12, 6, 8}));
+        c.interleaved = false;
+        run(makeScalar(c, ScalarQuantizer::QT_4bit_uniform, true));
+        run(makeScalar(c, ScalarQuantizer::QT_fp16, false));
+        run(makeProduct(c, {12, 3, 8}));
+    }
+}
+
 TEST_F(IvfUpdate, SmallFromTheDevice) {
     forEveryKind(someCase(), false, [](ListModel& model) {
         if (model.oracle.c.indices == faiss::gpu::INDICES_IVF) {
