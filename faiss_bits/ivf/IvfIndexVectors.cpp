@@ -2,6 +2,8 @@
 
 #include "faiss_bits/ivf/IvfIndexVectors.h"
 
+#include <algorithm>
+
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
