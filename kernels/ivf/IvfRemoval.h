@@ -15,10 +15,10 @@ namespace faiss_bits {
 /// Bytes for the removal of so many vectors.
 size_t ivfRemovalWorkspaceBytes(idx_t numRemoved);
 
-/// Moves the vectors that are selected out of lists, in place: into the first of
-/// their places go the last of the others, from the end, as in FAISS. So each
-/// list begins with those that stay. Lengths are the caller's to change. Ids
-/// move with the vectors where lists have them.
+/// Moves the vectors that are selected out of lists, in place: into the first
+/// of their places go the last of the others, from the end, as in FAISS. So
+/// each list begins with those that stay. Lengths are the caller's to change.
+/// Ids move with the vectors where lists have them.
 ///
 /// lists  with bits of what is removed
 /// count  of them, made
