@@ -43,7 +43,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
-    IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
+    IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h RangeResults.h AllowedPlaces.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()

@@ -9,6 +9,7 @@
 
 #include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
@@ -143,18 +144,13 @@ void GpuIndexBitsIVFFlat::setNumProbes(int numProbes) {
     nprobe = numProbes;
 }
 
-IvfLists GpuIndexBitsIVFFlat::lists_() const {
-    IvfLists lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
-    lists.numVectors = ntotal;
-    return lists;
-}
-
 detail::IvfIndex GpuIndexBitsIVFFlat::ivfIndex_() const {
     detail::IvfIndex index = detail::ivfIndexOf(
             *this, *resources_, minPagedSize_, ivfConfig_.indicesOptions);
     if (is_trained && index_) {
         index.base = baseIndex_.get();
-        index.lists = lists_();
+        index.lists = detail::floatListsOf(*index_, ivfConfig_.indicesOptions);
+        index.lists.numVectors = ntotal;
     }
     return index;
 }
@@ -219,6 +215,59 @@ void GpuIndexBitsIVFFlat::search_preassigned(
             store_pairs,
             params,
             stats);
+}
+
+void GpuIndexBitsIVFFlat::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
+}
+
+void GpuIndexBitsIVFFlat::search_and_reconstruct(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) const {
+    detail::searchAndReconstructIvf(
+            ivfIndex_(), n, x, k, distances, labels, recons, params);
+}
+
+void GpuIndexBitsIVFFlat::reconstruct(idx_t key, float* out) const {
+    detail::reconstructIvf(ivfIndex_(), 1, nullptr, key, out, "key");
+}
+
+void GpuIndexBitsIVFFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
+    detail::reconstructIvf(ivfIndex_(), n, nullptr, i0, out, "i0 + number");
+}
+
+void GpuIndexBitsIVFFlat::reconstruct_batch(
+        idx_t n,
+        const idx_t* keys,
+        float* out) const {
+    if (n > 0) {
+        detail::requireNotNull(keys, "keys");
+    }
+    detail::reconstructIvf(ivfIndex_(), n, keys, 0, out, "keys");
+}
+
+size_t GpuIndexBitsIVFFlat::remove_ids(const faiss::IDSelector& sel) {
+    const idx_t removed = detail::removeIvf(ivfIndex_(), baseIndex_.get(), sel);
+    ntotal -= removed;
+    return size_t(removed);
+}
+
+void GpuIndexBitsIVFFlat::update_vectors(
+        idx_t n,
+        const idx_t* ids,
+        const float* x) {
+    detail::updateIvf(
+            *this, baseIndex_.get(), [this] { return ivfIndex_(); }, n, ids, x);
 }
 
 void GpuIndexBitsIVFFlat::searchImpl_(

@@ -12,10 +12,6 @@ struct RangeSearchResult;
 struct SearchParametersIVF;
 } // namespace faiss
 
-namespace faiss_bits {
-struct IvfLists;
-} // namespace faiss_bits
-
 namespace faiss_bits::gpu {
 
 namespace detail {
@@ -134,6 +130,18 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// search(), and the vectors of the labels to recons [n, k, d]: as
+    /// reconstruct_batch(), zeros where there is none. Each array on the host
+    /// or on the device; waits for the device.
+    void search_and_reconstruct(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            float* recons,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// search() without the distances; labels is [n, k].
     void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
             const override;
@@ -203,6 +211,19 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     /// Cost    as a filter, and what moves; waits for the device
     size_t remove_ids(const faiss::IDSelector& sel) override;
 
+    /// Replaces the vectors of ids [n] by x [n, d], as
+    /// faiss::IndexIVF::update_vectors: the old ones are removed, and the new
+    /// ones are added to the lists that are nearest to them. Both arrays on the
+    /// host or on the device. Not with INDICES_IVF, which keeps no ids.
+    ///
+    /// Errors  FaissException naming the id: one that is in no list, is there
+    ///         twice, or is that of several vectors; a vector that is nearest
+    ///         to no list, as it is not finite. After any error, of memory too,
+    ///         all vectors are as they were
+    /// Memory  of the lists for the old and the new vectors
+    /// Cost    as add_with_ids(), and twice a filter; waits for the device
+    void update_vectors(idx_t n, const idx_t* ids, const float* x);
+
    protected:
     /// x, distances and labels on our device.
     void searchImpl_(
@@ -224,17 +245,6 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
 
     /// As searches see it.
     detail::IvfIndex ivfIndex_() const;
-
-    /// On the device.
-    IvfLists lists_() const;
-
-    /// reconstruct_batch(), or of the ids from `first` on; errors say `name`.
-    void take_(
-            idx_t n,
-            const idx_t* keys,
-            idx_t first,
-            float* out,
-            const char* name) const;
 };
 
 } // namespace faiss_bits::gpu

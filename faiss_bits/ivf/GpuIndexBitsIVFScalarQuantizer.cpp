@@ -8,6 +8,7 @@
 
 #include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
@@ -168,6 +169,7 @@ detail::IvfIndex GpuIndexBitsIVFScalarQuantizer::ivfIndex_() const {
         index.base = baseIndex_.get();
         index.lists =
                 detail::scalarListsOf(*index_, ivfSQConfig_.indicesOptions);
+        index.lists.numVectors = ntotal;
     }
     return index;
 }
@@ -232,6 +234,63 @@ void GpuIndexBitsIVFScalarQuantizer::search_preassigned(
             store_pairs,
             params,
             stats);
+}
+
+void GpuIndexBitsIVFScalarQuantizer::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
+}
+
+void GpuIndexBitsIVFScalarQuantizer::search_and_reconstruct(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        float* recons,
+        const faiss::SearchParameters* params) const {
+    detail::searchAndReconstructIvf(
+            ivfIndex_(), n, x, k, distances, labels, recons, params);
+}
+
+void GpuIndexBitsIVFScalarQuantizer::reconstruct(idx_t key, float* out) const {
+    detail::reconstructIvf(ivfIndex_(), 1, nullptr, key, out, "key");
+}
+
+void GpuIndexBitsIVFScalarQuantizer::reconstruct_n(
+        idx_t i0,
+        idx_t n,
+        float* out) const {
+    detail::reconstructIvf(ivfIndex_(), n, nullptr, i0, out, "i0 + number");
+}
+
+void GpuIndexBitsIVFScalarQuantizer::reconstruct_batch(
+        idx_t n,
+        const idx_t* keys,
+        float* out) const {
+    if (n > 0) {
+        detail::requireNotNull(keys, "keys");
+    }
+    detail::reconstructIvf(ivfIndex_(), n, keys, 0, out, "keys");
+}
+
+size_t GpuIndexBitsIVFScalarQuantizer::remove_ids(
+        const faiss::IDSelector& sel) {
+    const idx_t removed = detail::removeIvf(ivfIndex_(), baseIndex_.get(), sel);
+    ntotal -= removed;
+    return size_t(removed);
+}
+
+void GpuIndexBitsIVFScalarQuantizer::update_vectors(
+        idx_t n,
+        const idx_t* ids,
+        const float* x) {
+    detail::updateIvf(
+            *this, baseIndex_.get(), [this] { return ivfIndex_(); }, n, ids, x);
 }
 
 void GpuIndexBitsIVFScalarQuantizer::searchImpl_(

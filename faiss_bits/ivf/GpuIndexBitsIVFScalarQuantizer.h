@@ -8,6 +8,7 @@
 
 namespace faiss {
 struct IndexIVFStats;
+struct RangeSearchResult;
 struct SearchParametersIVF;
 } // namespace faiss
 
@@ -107,6 +108,29 @@ class GpuIndexBitsIVFScalarQuantizer
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Finds all vectors of nprobe lists with distance < radius (inner product
+    /// > radius), for each of n queries: as GpuIndexBitsIVFFlat.
+    ///
+    /// x [n, d], on the host or on the index's device; result->nq must be n
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search(), and the vectors of the labels to recons [n, k, d]: as
+    /// reconstruct_batch(), zeros where there is none. Each array on the host
+    /// or on the device; waits for the device.
+    void search_and_reconstruct(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            float* recons,
+            const faiss::SearchParameters* params = nullptr) const override;
+
     /// search() without the distances; labels is [n, k].
     void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
             const override;
@@ -146,6 +170,27 @@ class GpuIndexBitsIVFScalarQuantizer
 #else
     ) const;
 #endif
+
+    /// The decoded vector of an id to out [d]: the one whose distances searches
+    /// return. Where more than one has the id, as below, that of the
+    /// lowest list and place. Errors and cost as of GpuIndexBitsIVFFlat.
+    void reconstruct(idx_t key, float* out) const override;
+
+    /// Those of the ids i0 to i0 + n - 1 to out [n, d]; all must be there.
+    void reconstruct_n(idx_t i0, idx_t n, float* out) const override;
+
+    /// Those of keys [n] to out [n, d], each on the host or on the device. The
+    /// key -1, "no neighbour", gives zeros.
+    void reconstruct_batch(idx_t n, const idx_t* keys, float* out)
+            const override;
+
+    /// Removes the vectors whose ids are selected, and returns how many: as
+    /// GpuIndexBitsIVFFlat.
+    size_t remove_ids(const faiss::IDSelector& sel) override;
+
+    /// Replaces the vectors of ids [n] by x [n, d], encoded anew in the lists
+    /// that are nearest to them: as GpuIndexBitsIVFFlat.
+    void update_vectors(idx_t n, const idx_t* ids, const float* x);
 
    protected:
     /// x, distances and labels on our device.

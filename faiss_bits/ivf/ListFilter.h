@@ -48,6 +48,11 @@ class ListFilter {
         return lists_;
     }
 
+    /// Its bits, to be changed.
+    uint32_t* bits() {
+        return static_cast<uint32_t*>(bits_.get());
+    }
+
    private:
     IdsOfLists ids_;
     IvfLists lists_;

@@ -1,11 +1,9 @@
 #include "faiss_bits/ivf/ListRemoval.h"
 
-#include <algorithm>
-#include <vector>
+#include <utility>
 
 #include <faiss/impl/FaissAssert.h>
 
-#include "faiss_bits/ivf/ListFilter.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfRemoval.h"
@@ -61,45 +59,54 @@ std::vector<std::vector<idx_t>> idsThatStay(
 
 } // namespace
 
-idx_t removeFromLists(
+ListRemoval::ListRemoval(
         const GpuContext& context,
-        const faiss::IDSelector& selector,
-        const IvfLists& lists,
-        faiss::gpu::IVFBase& index) {
+        ListFilter& filter,
+        faiss::gpu::IVFBase& index)
+        : context_(context), lists_(filter.lists()), index_(index) {
     FAISS_THROW_IF_NOT_FMT(
-            lists.numVectors < idx_t(1) << 32,
+            lists_.numVectors < idx_t(1) << 32,
             "ntotal = %lld: vectors are removed from indexes of fewer than "
             "2^32",
-            (long long)lists.numVectors);
-    ListFilter filter(context, selector, lists, index);
-    const IvfLists& selected = filter.lists();
+            (long long)lists_.numVectors);
     WorkspaceSlices measured;
-    IvfSelectedCount(selected, measured);
-    auto memory = allocTemporary(context, measured.used());
-    WorkspaceSlices slices(Workspace{memory.get(), measured.used()});
-    const IvfSelectedCount count(selected, slices);
-    runIvfCountSelected(selected, count, context.stream);
+    IvfSelectedCount(lists_, measured);
+    countBytes_ = measured.used();
+    counts_ = allocTemporary(context, countBytes_);
+    const IvfSelectedCount count = count_();
+    runIvfCountSelected(lists_, count, context.stream);
     const auto before =
-            toHost(context, count.beforeLists, size_t(lists.numLists) + 1);
-    const idx_t removed = before.back();
-    if (removed == 0) {
-        return 0;
+            toHost(context, count.beforeLists, size_t(lists_.numLists) + 1);
+    numRemoved_ = before.back();
+    if (numRemoved_ == 0) {
+        return;
     }
-    std::vector<idx_t> lengths = lengthsOf(index);
-    for (size_t l = 0; l < lengths.size(); ++l) {
-        lengths[l] -= idx_t(before[l + 1]) - idx_t(before[l]);
+    lengths_ = lengthsOf(index);
+    for (size_t l = 0; l < lengths_.size(); ++l) {
+        lengths_[l] -= idx_t(before[l + 1]) - idx_t(before[l]);
     }
-    std::vector<std::vector<idx_t>> hostIds;
     if (filter.ids().areOnHost()) {
-        hostIds = idsThatStay(context, filter);
+        hostIds_ = idsThatStay(context, filter);
     }
-    const size_t bytes = ivfRemovalWorkspaceBytes(removed);
-    auto scratch = allocTemporary(context, bytes);
-    // From here on nothing throws but what leaves the device unusable.
+    scratchBytes_ = ivfRemovalWorkspaceBytes(numRemoved_);
+    scratch_ = allocTemporary(context, scratchBytes_);
+}
+
+IvfSelectedCount ListRemoval::count_() {
+    WorkspaceSlices slices(Workspace{counts_.get(), countBytes_});
+    return IvfSelectedCount(lists_, slices);
+}
+
+void ListRemoval::run() {
+    if (numRemoved_ == 0) {
+        return;
+    }
     runIvfRemoval(
-            selected, count, Workspace{scratch.get(), bytes}, context.stream);
-    shrinkLists(index, lengths, std::move(hostIds), context.stream);
-    return removed;
+            lists_,
+            count_(),
+            Workspace{scratch_.get(), scratchBytes_},
+            context_.stream);
+    shrinkLists(index_, lists_, lengths_, std::move(hostIds_), context_.stream);
 }
 
 } // namespace faiss_bits::gpu::detail

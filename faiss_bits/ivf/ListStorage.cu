@@ -14,6 +14,8 @@
 #include <faiss/gpu/impl/IVFPQ.cuh>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/ivf/IvfRemoval.h"
+#include "kernels/ivf/ListCodes.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -104,6 +106,21 @@ IvfLists listsOf(const IVFBase& index, faiss::gpu::IndicesOptions options) {
                                                          : ListIds::Places;
     lists.ids = (index.*Peek::ids()).data();
     return lists;
+}
+
+/// To an array of as many elements; waits for the stream.
+template <class Array, class T>
+void copyToDevice(
+        Array& array,
+        const std::vector<T>& values,
+        cudaStream_t stream) {
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            array.data(),
+            values.data(),
+            values.size() * sizeof(T),
+            cudaMemcpyHostToDevice,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
 }
 
 /// The types that FAISS's GPU has.
@@ -231,30 +248,34 @@ void copyListsFrom(IVFBase& index, const faiss::InvertedLists* lists) {
 
 void shrinkLists(
         IVFBase& index,
+        const IvfLists& lists,
         const std::vector<idx_t>& lengths,
         std::vector<std::vector<idx_t>> hostIds,
         cudaStream_t stream) {
     auto& onDevice = index.*Peek::lengths();
     using Length = std::remove_pointer_t<decltype(onDevice.data())>;
     const std::vector<Length> narrow(lengths.begin(), lengths.end());
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            onDevice.data(),
-            narrow.data(),
-            narrow.size() * sizeof(Length),
-            cudaMemcpyHostToDevice,
-            stream));
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    copyToDevice(onDevice, narrow, stream);
     const auto options = index.*Peek::options();
     const size_t idBytes = options == faiss::gpu::INDICES_64_BIT
             ? sizeof(int64_t)
             : options == faiss::gpu::INDICES_32_BIT ? sizeof(int32_t)
                                                     : 0;
+    const bool mustBeZero = vectorsShareBytes(lists);
     idx_t longest = 0;
     for (size_t l = 0; l < lengths.size(); ++l) {
         const Length length = narrow[l];
         longest = std::max(longest, lengths[l]);
         auto& codes = *(index.*Peek::listData())[l];
-        codes.data.resize((index.*Peek::encodedBytes())(length), stream);
+        const size_t bytes = (index.*Peek::encodedBytes())(length);
+        if (mustBeZero && bytes < codes.data.size()) {
+            BITS_CUDA_CHECK(cudaMemsetAsync(
+                    codes.data.data() + bytes,
+                    0,
+                    codes.data.size() - bytes,
+                    stream));
+        }
+        codes.data.resize(bytes, stream);
         codes.numVecs = length;
         if (idBytes > 0) {
             auto& ids = *(index.*Peek::listIds())[l];
@@ -262,11 +283,33 @@ void shrinkLists(
             ids.numVecs = length;
         }
     }
+    runIvfClearBehind(lists, stream);
+    auto& idsOnHost = index.*Peek::idsOnHost();
     if (!hostIds.empty()) {
-        index.*Peek::idsOnHost() = std::move(hostIds);
+        idsOnHost = std::move(hostIds);
+    } else if (options == faiss::gpu::INDICES_CPU) {
+        for (size_t l = 0; l < lengths.size(); ++l) {
+            idsOnHost[l].resize(size_t(lengths[l]));
+        }
     }
     auto& greatest = index.*Peek::longest();
     greatest = std::remove_reference_t<decltype(greatest)>(longest);
+}
+
+void restoreLists(
+        IVFBase& index,
+        const IvfLists& lists,
+        const std::vector<idx_t>& lengths,
+        cudaStream_t stream) {
+    std::vector<void*> vectors;
+    std::vector<void*> ids;
+    for (size_t l = 0; l < lengths.size(); ++l) {
+        vectors.push_back((index.*Peek::listData())[l]->data.data());
+        ids.push_back((index.*Peek::listIds())[l]->data.data());
+    }
+    copyToDevice(index.*Peek::vectors(), vectors, stream);
+    copyToDevice(index.*Peek::ids(), ids, stream);
+    shrinkLists(index, lists, lengths, {}, stream);
 }
 
 idx_t longestOf(const IVFBase& index) {

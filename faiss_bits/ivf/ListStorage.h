@@ -64,11 +64,24 @@ void copyListsFrom(
         const faiss::InvertedLists* lists);
 
 /// The lists have no more vectors than `lengths` says, those in front, and with
-/// INDICES_CPU the ids `hostIds`. Their memory stays. Waits for the stream.
+/// INDICES_CPU the ids `hostIds`; where these are empty, the first of their
+/// own. Their memory stays, with zeros behind the last vector where FAISS needs
+/// them. Waits for the stream.
+///
+/// lists  of the index, as they were before
 void shrinkLists(
         faiss::gpu::IVFBase& index,
+        const IvfLists& lists,
         const std::vector<idx_t>& lengths,
         std::vector<std::vector<idx_t>> hostIds,
+        cudaStream_t stream);
+
+/// The same after FAISS failed to add vectors: lists may be longer than the
+/// device knows, and lie elsewhere.
+void restoreLists(
+        faiss::gpu::IVFBase& index,
+        const IvfLists& lists,
+        const std::vector<idx_t>& lengths,
         cudaStream_t stream);
 
 /// Vectors of the longest list, or more.

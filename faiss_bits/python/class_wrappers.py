@@ -41,6 +41,7 @@ def wrap_gpu_ivf_index(the_class):
     the_class.add_with_ids = _either(
         the_class.add_with_ids, _torch_add_with_ids
     )
+    the_class.update_vectors = _update_vectors
     _guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
 
@@ -92,6 +93,43 @@ def refuse_lost_options(options, name, instead):
                 f"{name} is a {type(options).__name__}, which has no {field}; "
                 f"pass {instead}"
             )
+
+
+def _update_vectors(self, keys, x):
+    """Replaces the vectors of some ids: the old ones are removed, and the new
+    ones added to the lists that are nearest to them. Not with INDICES_IVF, which
+    keeps no ids.
+
+    Parameters
+    ----------
+    keys : array_like or tensor
+        (n,) int64: ids that are in the index, each once
+    x : array_like or tensor
+        (n, d) float32, on the device of keys
+
+    Raises
+    ------
+    RuntimeError
+        Naming an id that is in no list, there twice, or that of several
+        vectors; for a vector that is not finite; out of memory. All vectors are
+        as they were then
+    """
+    if has_tensor((keys, x), {}):
+        n = _vectors(self, x)
+        check_tensor(keys, "keys", (n,), ("int64",), x.device)
+        with _ordered(self, x):
+            self.update_vectors_c(n, pointer(keys), pointer(x))
+        return
+    x = np.ascontiguousarray(x, dtype="float32")
+    _check_numpy("update_vectors", self, x)
+    keys = np.asarray(keys)
+    if keys.shape != (len(x),) or keys.dtype.kind not in "iu":
+        raise ValueError(
+            f"keys are {keys.dtype} of shape {keys.shape}, expected int64 of "
+            f"({len(x)},)"
+        )
+    keys = np.ascontiguousarray(keys, dtype="int64")
+    self.update_vectors_c(len(x), faiss.swig_ptr(keys), faiss.swig_ptr(x))
 
 
 def _plan(self, nq, k, params=None, on_device=False):

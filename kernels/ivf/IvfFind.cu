@@ -5,6 +5,8 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfIdTable.cuh"
 #include "kernels/ivf/ListWords.cuh"
+#include "kernels/ivf/ScalarSteps.cuh"
+#include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
 
@@ -13,6 +15,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr idx_t kMaxBlocks = 1 << 16; // the kernels stride over the rest
 constexpr uint64_t kNoPlace = ~uint64_t(0);
+constexpr idx_t kNoKey = -1; // of given keys
 
 /// The table of the keys, and of each of its places list << 32 | place of the
 /// vector with that id. A range of keys needs no table: places are numbers.
@@ -70,36 +73,25 @@ __global__ __launch_bounds__(kThreads) void findKernel(
             });
 }
 
-/// A warp a key.
-template <ListLayout kLayout>
-__global__ __launch_bounds__(kThreads) void takeFoundKernel(
-        const __grid_constant__ IvfLists lists,
+/// Of key number i its place, list << 32 | place; kNoPlace.
+__device__ __forceinline__ uint64_t placeOfKey(const Find& find, idx_t i) {
+    const idx_t key = find.keys.keys ? find.keys.keys[i] : find.keys.first + i;
+    if (find.keys.keys && key == kNoKey) {
+        return kNoPlace;
+    }
+    const uint64_t at = find.at(key);
+    return at == IvfIdTable::kNowhere ? kNoPlace : find.found[at];
+}
+
+__global__ __launch_bounds__(kThreads) void missingKernel(
         const __grid_constant__ Find find,
         idx_t firstNumber,
-        uint64_t* missing,
-        float* out) {
-    const int lane = threadIdx.x % kWarpSize;
-    const idx_t warps = idx_t(gridDim.x) * (kThreads / kWarpSize);
-    for (idx_t i = idx_t(blockIdx.x) * (kThreads / kWarpSize) +
-                 threadIdx.x / kWarpSize;
+        uint64_t* missing) {
+    for (idx_t i = idx_t(blockIdx.x) * kThreads + threadIdx.x;
          i < find.keys.count;
-         i += warps) {
-        const idx_t key =
-                find.keys.keys ? find.keys.keys[i] : find.keys.first + i;
-        const bool isNone = find.keys.keys && key == -1;
-        const uint64_t at = isNone ? IvfIdTable::kNowhere : find.at(key);
-        const uint64_t place =
-                at == IvfIdTable::kNowhere ? kNoPlace : find.found[at];
-        const bool isThere = place != kNoPlace;
-        const auto* from = isThere
-                ? static_cast<const float*>(lists.vectors[place >> 32])
-                : nullptr;
-        for (int c = lane; c < lists.d; c += kWarpSize) {
-            out[i * lists.d + c] = isThere
-                    ? from[listPlace<kLayout>(uint32_t(place), c, lists.d)]
-                    : 0.0f;
-        }
-        if (!isThere && !isNone && lane == 0) {
+         i += idx_t(gridDim.x) * kThreads) {
+        const bool isNone = find.keys.keys && find.keys.keys[i] == kNoKey;
+        if (!isNone && placeOfKey(find, i) == kNoPlace) {
             atomicMin(
                     reinterpret_cast<unsigned long long*>(missing),
                     uint64_t(firstNumber + i));
@@ -107,18 +99,70 @@ __global__ __launch_bounds__(kThreads) void takeFoundKernel(
     }
 }
 
+__global__ __launch_bounds__(kThreads) void stepsKernel(
+        const __grid_constant__ IvfParams params) {
+    writeScalarSteps(params);
+}
+
+/// A warp a key.
+template <ListCoding kCoding>
+__global__ __launch_bounds__(kThreads) void takeFoundKernel(
+        const __grid_constant__ IvfParams params,
+        const __grid_constant__ Find find,
+        float* out) {
+    VectorsOfLists<kCoding>::with(params, [&](const auto& vectors) {
+        const int lane = threadIdx.x % kWarpSize;
+        const idx_t warps = idx_t(gridDim.x) * (kThreads / kWarpSize);
+        for (idx_t i = idx_t(blockIdx.x) * (kThreads / kWarpSize) +
+                     threadIdx.x / kWarpSize;
+             i < find.keys.count;
+             i += warps) {
+            const uint64_t place = placeOfKey(find, i);
+            float* to = out + i * params.d;
+            if (place == kNoPlace) {
+                for (int c = lane; c < params.d; c += kWarpSize) {
+                    to[c] = 0;
+                }
+                continue;
+            }
+            TilePlace tile{};
+            tile.first = int64_t(uint32_t(place));
+            tile.last = tile.first + 1;
+            tile.listNumber = uint32_t(place >> 32);
+            tile.list = params.lists.vectors[tile.listNumber];
+            const auto vector = vectors.vector(tile, 0);
+            for (int c = lane; c < params.d; c += kWarpSize) {
+                to[c] = vector(c);
+            }
+        }
+    });
+}
+
 unsigned blocksFor(idx_t threads) {
     return unsigned(std::clamp<idx_t>(
             (threads + kThreads - 1) / kThreads, 1, kMaxBlocks));
 }
 
+/// What decodes vectors behind the table.
+IvfParams takeParams(const IvfLists& lists, WorkspaceSlices& slices) {
+    IvfParams params;
+    params.lists = lists;
+    params.d = lists.d;
+    if (isScalar(lists.coding)) {
+        params.starts = slices.take<float>(size_t(lists.d));
+        params.steps = slices.take<float>(size_t(lists.d));
+    }
+    return params;
+}
+
 } // namespace
 
-size_t ivfFindWorkspaceBytes(idx_t count) {
+size_t ivfFindWorkspaceBytes(const IvfLists& lists, idx_t count) {
     IvfKeys keys;
     keys.count = count;
     WorkspaceSlices slices;
     Find(keys, slices);
+    takeParams(lists, slices);
     return slices.used();
 }
 
@@ -159,20 +203,36 @@ void runIvfFind(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
-void runIvfTakeFound(
-        const IvfLists& lists,
+void runIvfMissing(
         const IvfKeys& keys,
         Workspace workspace,
         idx_t firstNumber,
         uint64_t* missing,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    missingKernel<<<blocksFor(keys.count), kThreads, 0, stream>>>(
+            Find(keys, slices), firstNumber, missing);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runIvfTakeFound(
+        const IvfLists& lists,
+        const IvfKeys& keys,
+        Workspace workspace,
         float* out,
         cudaStream_t stream) {
     WorkspaceSlices slices(workspace);
-    const auto kernel = lists.layout == ListLayout::Rows
-            ? takeFoundKernel<ListLayout::Rows>
-            : takeFoundKernel<ListLayout::Interleaved>;
-    kernel<<<blocksFor(keys.count * kWarpSize), kThreads, 0, stream>>>(
-            lists, Find(keys, slices), firstNumber, missing, out);
+    const Find find(keys, slices);
+    const IvfParams params = takeParams(lists, slices);
+    if (params.steps) {
+        stepsKernel<<<1, kThreads, 0, stream>>>(params);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+    withCoding(lists.coding, [&](auto coding) {
+        takeFoundKernel<coding()>
+                <<<blocksFor(keys.count * kWarpSize), kThreads, 0, stream>>>(
+                        params, find, out);
+    });
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -19,7 +19,7 @@ struct IvfKeys {
     idx_t count = 0;
 };
 
-size_t ivfFindWorkspaceBytes(idx_t count);
+size_t ivfFindWorkspaceBytes(const IvfLists& lists, idx_t count);
 
 /// Begins to look: nothing is found.
 void runIvfBeginFind(
@@ -35,15 +35,21 @@ void runIvfFind(
         Workspace workspace,
         cudaStream_t stream);
 
-/// The float32 vectors that were found, to out [count, d]; zeros for a given
-/// key -1, and for others that are in no list. Of these the least number,
+/// Of the keys that are in no list, given keys of -1 aside, the least number,
 /// firstNumber further, goes to *missing, if that is less.
-void runIvfTakeFound(
-        const IvfLists& lists,
+void runIvfMissing(
         const IvfKeys& keys,
         Workspace workspace,
         idx_t firstNumber,
         uint64_t* missing,
+        cudaStream_t stream);
+
+/// The vectors that were found, decoded as searches decode them, to
+/// out [count, d]; zeros for others.
+void runIvfTakeFound(
+        const IvfLists& lists,
+        const IvfKeys& keys,
+        Workspace workspace,
         float* out,
         cudaStream_t stream);
 

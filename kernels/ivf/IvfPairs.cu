@@ -4,34 +4,13 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/ivf/ListScan.cuh"
+#include "kernels/ivf/ScalarSteps.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 256;
-
-/// What ListDecoding says of a Scalar coding.
-__device__ void writeSteps(const IvfParams& params) {
-    const ListDecoding& decoding = params.lists.decoding;
-    const ListCoding coding = params.lists.coding;
-    const float most = coding == ListCoding::Scalar8 ? 255.0f
-            : coding == ListCoding::Scalar6          ? 63.0f
-                                                     : 15.0f;
-    for (int c = threadIdx.x; c < params.d; c += kThreads) {
-        float start = 0;
-        float step = 1;
-        if (decoding.trained) {
-            const int range = decoding.ranges == 1 ? 0 : c;
-            const float size = decoding.trained[decoding.ranges + range];
-            step = decoding.byInverse ? __fmul_rn(size, __fdiv_rn(1.0f, most))
-                                      : __fdiv_rn(size, most);
-            start = __fmaf_rn(0.5f, step, decoding.trained[range]);
-        }
-        params.starts[c] = start;
-        params.steps[c] = step;
-    }
-}
 
 /// A block a row.
 __global__ __launch_bounds__(kThreads) void columnsKernel(
@@ -42,7 +21,7 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
     waitForPrevious();
     const uint32_t row = blockIdx.x;
     if (row == 0 && params.steps) {
-        writeSteps(params);
+        writeScalarSteps(params);
     }
     uint32_t* columns = params.columns + int64_t(row) * (params.nearProbes + 1);
     uint32_t total = 0;

@@ -1,7 +1,10 @@
 #include "kernels/ivf/IvfRemoval.h"
 
+#include <algorithm>
+
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfFilterBits.h"
+#include "kernels/ivf/ListMoves.cuh"
 #include "kernels/ivf/ListWords.cuh"
 
 namespace faiss_bits {
@@ -9,6 +12,7 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr idx_t kMaxBlocks = 1 << 16; // the kernels stride over the rest
 
 struct RemovalParams {
     IvfLists lists;
@@ -67,10 +71,12 @@ __global__ __launch_bounds__(kThreads) void findMoversKernel(
 }
 
 /// A warp moves the vectors of a word one after another. What moves lies behind
-/// all that is filled, so nothing is written that is still read.
-template <ListLayout kLayout>
+/// all that is filled, so no vector is written that is still read; where
+/// vectors share bytes, one that is read keeps its bits.
+template <class Move>
 __global__ __launch_bounds__(kThreads) void moveKernel(
         const __grid_constant__ RemovalParams params,
+        Move move,
         uint64_t words) {
     const IvfLists& lists = params.lists;
     const int lane = threadIdx.x % kWarpSize;
@@ -88,17 +94,14 @@ __global__ __launch_bounds__(kThreads) void moveKernel(
                         mover = params.movers[one.firstOfList + one.before];
                     }
                 }
-                auto* ofList = static_cast<float*>(
-                        const_cast<void*>(lists.vectors[list]));
                 uint32_t left = __ballot_sync(kFullWarp, isFilled);
                 for (; left != 0; left &= left - 1) {
                     const int from = __ffs(left) - 1;
                     const uint32_t source = __shfl_sync(kFullWarp, mover, from);
-                    const uint32_t to = vector - lane + from;
-                    for (int c = lane; c < lists.d; c += kWarpSize) {
-                        ofList[listPlace<kLayout>(to, c, lists.d)] =
-                                ofList[listPlace<kLayout>(source, c, lists.d)];
-                    }
+                    move(const_cast<void*>(lists.vectors[list]),
+                         vector - lane + from,
+                         source,
+                         lane);
                 }
                 if (isFilled && lists.idKind != ListIds::Places) {
                     void* ids = const_cast<void*>(lists.ids[list]);
@@ -109,6 +112,64 @@ __global__ __launch_bounds__(kThreads) void moveKernel(
                         static_cast<int32_t*>(ids)[vector] =
                                 static_cast<int32_t*>(ids)[mover];
                     }
+                }
+            });
+}
+
+template <class Move>
+void launchMoves(
+        const RemovalParams& params,
+        const Move& move,
+        idx_t words,
+        cudaStream_t stream) {
+    moveKernel<<<blocksForWords(words, kThreads), kThreads, 0, stream>>>(
+            params, move, words);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+/// A warp clears what the last group of a list has behind its last vector.
+__global__ __launch_bounds__(kThreads) void clearBehindKernel(
+        const __grid_constant__ IvfLists lists,
+        int numCodes,
+        int bits) {
+    const int lane = threadIdx.x % kWarpSize;
+    const idx_t warps = idx_t(gridDim.x) * (kThreads / kWarpSize);
+    for (idx_t l = idx_t(blockIdx.x) * (kThreads / kWarpSize) +
+                 threadIdx.x / kWarpSize;
+         l < lists.numLists;
+         l += warps) {
+        const uint32_t length = listLength(lists, uint32_t(l));
+        const int kept = int(length % kListGroup) * bits;
+        if (kept == 0) {
+            continue; // nothing is behind it in its group
+        }
+        // A code of 32 vectors takes as many words as it has bits.
+        auto* words =
+                static_cast<uint32_t*>(const_cast<void*>(lists.vectors[l])) +
+                int64_t(length / kListGroup) * numCodes * bits;
+        for (int w = lane; w < numCodes * bits; w += kWarpSize) {
+            const int left = kept - w % bits * 32;
+            if (left < 32) {
+                words[w] &= left > 0 ? (1u << left) - 1 : 0;
+            }
+        }
+    }
+}
+
+__global__ __launch_bounds__(kThreads) void dropBehindKernel(
+        const __grid_constant__ IvfLists lists,
+        const idx_t* lengths,
+        uint64_t words,
+        uint32_t* bits) {
+    forWords(
+            lists,
+            0,
+            words,
+            [&](uint64_t word, uint32_t list, uint32_t vector, bool isThere) {
+                const uint32_t kept = __ballot_sync(
+                        kFullWarp, isThere && idx_t(vector) < lengths[list]);
+                if (threadIdx.x % kWarpSize == 0) {
+                    bits[word] &= kept;
                 }
             });
 }
@@ -132,13 +193,62 @@ void runIvfRemoval(
     params.beforeWords = count.beforeWords;
     params.beforeLists = count.beforeLists;
     params.movers = static_cast<uint32_t*>(workspace.data);
-    const unsigned blocks = blocksForWords(words, kThreads);
-    findMoversKernel<<<blocks, kThreads, 0, stream>>>(params, words);
+    findMoversKernel<<<blocksForWords(words, kThreads), kThreads, 0, stream>>>(
+            params, words);
     BITS_CUDA_CHECK(cudaGetLastError());
-    const auto kernel = lists.layout == ListLayout::Rows
-            ? moveKernel<ListLayout::Rows>
-            : moveKernel<ListLayout::Interleaved>;
-    kernel<<<blocks, kThreads, 0, stream>>>(params, words);
+    const int numCodes = numCodesOf(lists);
+    const int bits = bitsOfCodes(lists);
+    if (vectorsShareBytes(lists)) {
+        return launchMoves(params, MoveOfBits{numCodes, bits}, words, stream);
+    }
+    const auto movePieces = [&]<ListLayout kLayout, class Piece>(int pieces) {
+        launchMoves(
+                params, MoveOfPieces<kLayout, Piece>{pieces}, words, stream);
+    };
+    constexpr auto kRows = ListLayout::Rows;
+    constexpr auto kInterleaved = ListLayout::Interleaved;
+    if (lists.layout == ListLayout::Rows) {
+        const idx_t bytes = (idx_t(numCodes) * bits + 7) / 8;
+        return bytes % 4 == 0
+                ? movePieces.template operator()<kRows, uint32_t>(
+                          int(bytes / 4))
+                : movePieces.template operator()<kRows, uint8_t>(int(bytes));
+    }
+    switch (bits) {
+        case 32:
+            return movePieces.template operator()<kInterleaved, uint32_t>(
+                    numCodes);
+        case 16:
+            return movePieces.template operator()<kInterleaved, uint16_t>(
+                    numCodes);
+        default:
+            return movePieces.template operator()<kInterleaved, uint8_t>(
+                    numCodes);
+    }
+}
+
+void runIvfClearBehind(const IvfLists& lists, cudaStream_t stream) {
+    if (!vectorsShareBytes(lists)) {
+        return;
+    }
+    clearBehindKernel<<<
+            unsigned(std::min<idx_t>(
+                    (lists.numLists * kWarpSize + kThreads - 1) / kThreads,
+                    kMaxBlocks)),
+            kThreads,
+            0,
+            stream>>>(lists, numCodesOf(lists), bitsOfCodes(lists));
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void runIvfDropBehind(
+        const IvfLists& lists,
+        const idx_t* lengths,
+        uint32_t* bits,
+        cudaStream_t stream) {
+    const idx_t words = ivfFilterWords(lists);
+    dropBehindKernel<<<blocksForWords(words, kThreads), kThreads, 0, stream>>>(
+            lists, lengths, words, bits);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

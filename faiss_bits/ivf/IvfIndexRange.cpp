@@ -1,4 +1,4 @@
-// Range search of GpuIndexBitsIVFFlat.
+// Range search of inverted lists, whatever index they are of.
 
 #include <algorithm>
 
@@ -9,19 +9,13 @@
 #include "faiss_bits/common/Waiting.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
-#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/ivf/RangeResults.h"
 
-namespace faiss_bits::gpu {
-
-using detail::allocTemporary;
-using detail::GpuContext;
-using detail::IvfIndex;
-using detail::IvfSearch;
-using detail::RangeResults;
+namespace faiss_bits::gpu::detail {
 
 namespace {
 
@@ -37,13 +31,13 @@ void searchPart(
         const float* x,
         float radius,
         RangeResults& results) {
-    const detail::DeviceArray queries(
+    const DeviceArray queries(
             context, "x", x, size_t(n) * index.d * sizeof(float));
     const size_t probes = size_t(n) * search.nprobe;
     auto lists = allocTemporary(context, probes * sizeof(idx_t));
     {
         auto toLists = allocTemporary(context, probes * sizeof(float));
-        detail::searchCoarse(
+        searchCoarse(
                 context,
                 *index.quantizer,
                 n,
@@ -53,7 +47,7 @@ void searchPart(
                 static_cast<idx_t*>(lists.get()),
                 search.quantizerParams);
     }
-    IvfKnnProblem problem = detail::ivfProblemOf(index, context, search);
+    IvfKnnProblem problem = ivfProblemOf(index, context, search);
     search.lists->apply(problem);
     problem.numQueries = n;
     problem.queries = static_cast<const float*>(queries.data());
@@ -61,8 +55,8 @@ void searchPart(
     const IvfRangePlan plan = planIvfRange(
             problem,
             std::min(
-                    detail::scratchBudget(context),
-                    detail::kMostScratch - search.lists->bytes()));
+                    scratchBudget(context),
+                    kMostScratch - search.lists->bytes()));
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfRange(
             plan,
@@ -72,41 +66,40 @@ void searchPart(
             context.stream,
             [&](const IvfRangePart& part) {
                 results.add(context, part);
-                detail::throwIfInterrupted();
+                throwIfInterrupted();
             });
-    detail::waitFor(context.stream); // for queries that are on the host
+    waitFor(context.stream); // for queries that are on the host
 }
 
 } // namespace
 
-void GpuIndexBitsIVFFlat::range_search(
+void rangeSearchIvf(
+        const IvfIndex& index,
         idx_t n,
         const float* x,
         float radius,
         faiss::RangeSearchResult* result,
-        const faiss::SearchParameters* params) const {
-    const IvfIndex index = ivfIndex_();
-    IvfSearch search = detail::ivfSearchOf(index, n, 1, params);
-    detail::requireRangeResult(result, n);
+        const faiss::SearchParameters* params) {
+    IvfSearch search = ivfSearchOf(index, n, 1, params);
+    requireRangeResult(result, n);
     if (n > 0) {
-        detail::requireNotNull(x, "x");
+        requireNotNull(x, "x");
     }
-    faiss::gpu::DeviceScope scope(config_.device);
-    const GpuContext context = detail::contextOf(*resources_, config_.device);
-    detail::withFaissErrors([&] {
+    faiss::gpu::DeviceScope scope(index.device);
+    const GpuContext context = contextOf(*index.resources, index.device);
+    withFaissErrors([&] {
         FAISS_THROW_IF_NOT_MSG(
-                !detail::isCaptured(context.stream),
+                !isCaptured(context.stream),
                 "range_search waits for the device, which a capture of its "
                 "stream forbids");
         RangeResults results(n);
         if (n > 0) {
-            const detail::FilteredLists lists =
-                    detail::filteredListsOf(index, context, search);
+            const FilteredLists lists = filteredListsOf(index, context, search);
             search.lists = &lists;
             const idx_t most = std::clamp<idx_t>(
                     std::min(
-                            detail::kMostProbes / search.nprobe,
-                            idx_t(kQueryBytes / (sizeof(float) * d))),
+                            kMostProbes / search.nprobe,
+                            idx_t(kQueryBytes / (sizeof(float) * index.d))),
                     1,
                     n);
             for (idx_t q = 0; q < n; q += most) {
@@ -115,16 +108,16 @@ void GpuIndexBitsIVFFlat::range_search(
                         context,
                         search,
                         std::min(most, n - q),
-                        x + q * d,
+                        x + q * index.d,
                         radius,
                         results);
             }
         }
-        if (ivfConfig_.indicesOptions == faiss::gpu::INDICES_CPU) {
-            detail::replacePlaces(*baseIndex_, results.size(), results.ids());
+        if (index.indices == faiss::gpu::INDICES_CPU) {
+            replacePlaces(*index.base, results.size(), results.ids());
         }
         results.moveTo(*result);
     });
 }
 
-} // namespace faiss_bits::gpu
+} // namespace faiss_bits::gpu::detail
