@@ -17,7 +17,9 @@ so do those of a vector that both results have; a vector that only one has is
 no further than twice that from the last place. The tolerance is what rounding
 can do to FAISS's float32 distances of flat indexes and IVFFlat, (d + 4) 2^-24
 times the square of the largest norms' sum, or their product; the drop-in
-library's are correctly rounded. For other indexes it is 0: the bits are the
+library's are correctly rounded. Of lists of codes FAISS rounds the tables it
+sums, too: twice (d + 8) 2^-24 times the square of the greatest norms of a query,
+a centroid and a residual together. For other indexes it is 0: the bits are the
 same, and so are the ids, save among equal distances, whose order FAISS leaves
 open. Of an IVF index one query in a thousand may differ by more: rounding gives
 it another last list.
@@ -25,6 +27,7 @@ it another last list.
 
 import argparse
 import datetime
+import functools
 import itertools
 import json
 import os
@@ -38,8 +41,16 @@ import numpy as np
 
 #: Binary vectors have d bits; that index selects by itself, so that nothing
 #: changes for it.
-INDEXES = ("flat_l2", "flat_ip", "ivf_flat", "ivf_pq", "binary_flat")
-PQ_BYTES = 16
+INDEXES = (
+    "flat_l2", "flat_ip", "ivf_flat", "ivf_sq8", "ivf_pq16", "ivf_pq32",
+    "ivf_pq32_tables", "binary_flat",
+)
+#: Bytes of a vector, and whether tables are computed before searches.
+PQ_INDEXES = {
+    "ivf_pq16": (16, False),
+    "ivf_pq32": (32, False),
+    "ivf_pq32_tables": (32, True),
+}
 #: Of the queries of an IVF index, those that may be given another last list.
 OTHER_LISTS = 1e-3
 
@@ -53,13 +64,19 @@ def cells(options):
                 yield index, options.n, d, q, k
 
 
+@functools.lru_cache(maxsize=4)
 def vectors(n, d, seed):
-    """Clustered vectors, the same in every process."""
+    """Clustered vectors, the same in every process. Not to be changed."""
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(1).standard_normal((256, d), "float32")
     x = rng.standard_normal((n, d), "float32")
     x += 2 * centres[rng.integers(0, len(centres), n)]
     return x
+
+
+@functools.lru_cache(maxsize=4)
+def greatest_norm_of(n, d, seed):
+    return greatest_norm(vectors(n, d, seed))
 
 
 def greatest_norm(x):
@@ -83,7 +100,7 @@ class Worker:
         self.nlist, self.nprobe = nlist, nprobe
         self.resources = faiss.StandardGpuResources()
         self.key, self.index = None, None
-        self.greatest_norm = None  # of the vectors of a flat index or IVFFlat
+        self.greatest_norm = None  # of the vectors
 
     def make(self, index, n, d):
         """The index of a cell, filled."""
@@ -94,32 +111,39 @@ class Worker:
         if index.startswith("flat"):
             kind = faiss.GpuIndexFlatL2 if index == "flat_l2" else faiss.GpuIndexFlatIP
             self.index = kind(res, d)
-            x = vectors(n, d, 2)
-            self.greatest_norm = greatest_norm(x)
-            self.index.add(x)
+            self.index.add(vectors(n, d, 2))
         elif index == "binary_flat":
             self.index = faiss.GpuIndexBinaryFlat(res, d)
             self.index.add(codes(n, d, 2))
         else:
             path = self.trained(index, n, d)
-            self.index = faiss.index_cpu_to_gpu(res, 0, faiss.read_index(path))
+            options = faiss.GpuClonerOptions()
+            options.usePrecomputed = PQ_INDEXES.get(index, (0, False))[1]
+            self.index = faiss.index_cpu_to_gpu(
+                res, 0, faiss.read_index(path), options
+            )
             self.index.nprobe = self.nprobe
-            if index == "ivf_flat":
-                self.greatest_norm = greatest_norm(vectors(n, d, 2))
+        if index != "binary_flat":
+            self.greatest_norm = greatest_norm_of(n, d, 2)
         self.key = (index, n, d)
 
     def trained(self, index, n, d):
         """File of a trained and filled index; the first to ask makes it."""
         faiss, res = self.faiss, self.resources
-        path = os.path.join(self.folder, f"{index}-{n}-{d}.faiss")
+        kind = index.removesuffix("_tables")
+        path = os.path.join(self.folder, f"{kind}-{n}-{d}.faiss")
         if not os.path.exists(path):
             x = vectors(n, d, 2)
             nlist = min(self.nlist, n // 64)
             if index == "ivf_flat":
                 made = faiss.GpuIndexIVFFlat(res, d, nlist, faiss.METRIC_L2)
+            elif index == "ivf_sq8":
+                made = faiss.GpuIndexIVFScalarQuantizer(
+                    res, d, nlist, faiss.ScalarQuantizer.QT_8bit
+                )
             else:
                 made = faiss.GpuIndexIVFPQ(
-                    res, d, nlist, PQ_BYTES, 8, faiss.METRIC_L2
+                    res, d, nlist, PQ_INDEXES[index][0], 8, faiss.METRIC_L2
                 )
             made.train(x[: 64 * nlist])
             made.add(x)
@@ -142,9 +166,12 @@ class Worker:
         return float(np.median(times)) * 1e3, self.tolerance(index, d, xq)
 
     def tolerance(self, index, d, xq):
-        if index not in ("flat_l2", "flat_ip", "ivf_flat"):
+        if index == "binary_flat":
             return 0.0
         x, q = self.greatest_norm, greatest_norm(xq)
+        if index.startswith("ivf") and index != "ivf_flat":
+            # No centroid is longer than the vectors it is the mean of.
+            return 2 * (d + 8) * 2.0**-24 * (q + x + 2 * x) ** 2
         size = x * q if index == "flat_ip" else (x + q) ** 2
         return (d + 4) * 2.0**-24 * size
 
@@ -273,7 +300,6 @@ def main(options):
             "date": datetime.date.today().isoformat(),
             "nlist": options.nlist,
             "nprobe": options.nprobe,
-            "pq_bytes": PQ_BYTES,
         }
         rows, begin = [], time.monotonic()
         for cell in cells(options):

@@ -4,9 +4,9 @@
 /// idx_t for both, which makes two sets of symbols. Only what FAISS itself
 /// calls is here: its headers also declare runWarpSelect and functions for half
 /// keys, which no index of these versions uses. Searches of half and bfloat16
-/// vectors stay FAISS's, and of lists with product quantizers. tests/dropin
-/// holds what is written here against the headers of a FAISS where there is
-/// one, and against what FAISS's libraries import.
+/// vectors stay FAISS's. tests/dropin holds what is written here against the
+/// headers of a FAISS where there is one, and against what FAISS's libraries
+/// import.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -153,7 +153,37 @@ class DeviceVector {
     } allocInfo_;
 };
 
+/// In memory a ScalarQuantizerMemory.
 struct GpuScalarQuantizer;
+
+/// Types that FAISS's GPU part has; others have numbers of their own.
+enum ScalarType : int {
+    SCALAR_8BIT = 0,
+    SCALAR_4BIT = 1,
+    SCALAR_8BIT_UNIFORM = 2,
+    SCALAR_4BIT_UNIFORM = 3,
+    SCALAR_FP16 = 4,
+    SCALAR_8BIT_DIRECT = 5,
+    SCALAR_6BIT = 6
+};
+
+/// A GpuScalarQuantizer: FAISS's quantizer of the CPU, then its ranges on the
+/// device.
+template <class Index>
+struct ScalarQuantizerMemory {
+    const void* virtualTable_;
+    size_t d_;
+    size_t codeSize_; ///< bytes of a vector
+    int type_;        ///< a ScalarType
+    int rangeStatistic_;
+    float rangeArgument_;
+    size_t bits_; ///< of a component
+    const float* trainedBegin_;
+    const float* trainedEnd_;
+    const float* trainedCapacity_;
+    Vector<float, Index> gpuTrained_;
+    GpuMemoryReservation gpuTrainedMemory_;
+};
 
 /// runIVFInterleavedScan: the k nearest in the lists of each query. queries
 /// [n, d]; listIds [n, nprobe], -1: none; listData, listIndices, listLengths
@@ -195,6 +225,50 @@ using FlatScanFunction =
              Matrix<int64_t, Index>& outIndices,
              GpuResources* resources);
 
+/// runPQScanMultiPassNoPrecomputed: the k nearest in lists of product codes.
+/// centroids [nlist, d], what vectors are relative to; codebook [parts,
+/// d / parts, codes of a part]; interleaved: codes of 32 vectors together, else
+/// one byte a code; tables in half precision, or made by products: how FAISS
+/// goes about it.
+template <class Index>
+using ProductScanFunction =
+        void(Matrix<float, Index>& queries,
+             Matrix<float, Index>& centroids,
+             Cube<float, Index>& codebook,
+             Matrix<float, Index>& listDistances,
+             Matrix<int64_t, Index>& listIds,
+             bool useFloat16Tables,
+             bool useProducts,
+             bool interleaved,
+             int bitsOfPart,
+             int numParts,
+             int codesOfPart,
+             DeviceVector<void*>& listCodes,
+             DeviceVector<void*>& listIndices,
+             IndicesOptions indicesOptions,
+             DeviceVector<Index>& listLengths,
+             Index maxListLength,
+             int k,
+             MetricType metric,
+             Matrix<float, Index>& outDistances,
+             Matrix<int64_t, Index>& outIndices,
+             GpuResources* resources);
+
+class __attribute__((visibility("default"))) IVFPQ;
+
+/// IVFPQ::runPQPrecomputedCodes_: likewise, from tables that were made before;
+/// and IVFPQ::runPQNoPrecomputedCodes_, which passes it on to the function
+/// above. As functions of the object.
+template <class Index>
+using ProductSearchFunction =
+        void(IVFPQ* index,
+             Matrix<float, Index>& queries,
+             Matrix<float, Index>& listDistances,
+             Matrix<int64_t, Index>& listIds,
+             int k,
+             Matrix<float, Index>& outDistances,
+             Matrix<int64_t, Index>& outIndices);
+
 #pragma GCC visibility push(default)
 
 extern SelectFunction<int> runBlockSelect;
@@ -217,6 +291,79 @@ extern InterleavedScanFunction<int64_t> runIVFInterleavedScan;
 
 extern FlatScanFunction<int> runIVFFlatScan;
 extern FlatScanFunction<int64_t> runIVFFlatScan;
+
+template <class CentroidT>
+void runPQScanMultiPassNoPrecomputed(
+        Matrix<float, int>& queries,
+        Matrix<CentroidT, int>& centroids,
+        Cube<float, int>& codebook,
+        Matrix<float, int>& listDistances,
+        Matrix<int64_t, int>& listIds,
+        bool useFloat16Tables,
+        bool useProducts,
+        bool interleaved,
+        int bitsOfPart,
+        int numParts,
+        int codesOfPart,
+        DeviceVector<void*>& listCodes,
+        DeviceVector<void*>& listIndices,
+        IndicesOptions indicesOptions,
+        DeviceVector<int>& listLengths,
+        int maxListLength,
+        int k,
+        MetricType metric,
+        Matrix<float, int>& outDistances,
+        Matrix<int64_t, int>& outIndices,
+        GpuResources* resources);
+template <>
+__attribute__((visibility("default"))) ProductScanFunction<int>
+        runPQScanMultiPassNoPrecomputed<float>;
+
+template <class CentroidT>
+void runPQScanMultiPassNoPrecomputed(
+        Matrix<float, int64_t>& queries,
+        Matrix<CentroidT, int64_t>& centroids,
+        Cube<float, int64_t>& codebook,
+        Matrix<float, int64_t>& listDistances,
+        Matrix<int64_t, int64_t>& listIds,
+        bool useFloat16Tables,
+        bool useProducts,
+        bool interleaved,
+        int bitsOfPart,
+        int numParts,
+        int codesOfPart,
+        DeviceVector<void*>& listCodes,
+        DeviceVector<void*>& listIndices,
+        IndicesOptions indicesOptions,
+        DeviceVector<int64_t>& listLengths,
+        int64_t maxListLength,
+        int k,
+        MetricType metric,
+        Matrix<float, int64_t>& outDistances,
+        Matrix<int64_t, int64_t>& outIndices,
+        GpuResources* resources);
+template <>
+__attribute__((visibility("default"))) ProductScanFunction<int64_t>
+        runPQScanMultiPassNoPrecomputed<float>;
+
+/// Without its data, which differ between versions.
+class IVFPQ {
+   public:
+    void runPQPrecomputedCodes_(
+            Matrix<float, int>& queries,
+            Matrix<float, int>& listDistances,
+            Matrix<int64_t, int>& listIds,
+            int k,
+            Matrix<float, int>& outDistances,
+            Matrix<int64_t, int>& outIndices);
+    void runPQPrecomputedCodes_(
+            Matrix<float, int64_t>& queries,
+            Matrix<float, int64_t>& listDistances,
+            Matrix<int64_t, int64_t>& listIds,
+            int k,
+            Matrix<float, int64_t>& outDistances,
+            Matrix<int64_t, int64_t>& outIndices);
+};
 
 #pragma GCC visibility pop
 

@@ -17,7 +17,11 @@ const std::vector<Function>& functions() {
             describeInterleavedScan<int>(),
             describeInterleavedScan<int64_t>(),
             describeFlatScan<int>(),
-            describeFlatScan<int64_t>()};
+            describeFlatScan<int64_t>(),
+            describeProductScan<int>(),
+            describeProductScan<int64_t>(),
+            describeProductSearch<int>(),
+            describeProductSearch<int64_t>()};
     return all;
 }
 

@@ -1,6 +1,7 @@
 /// The functions that this library defines, for the code that defines them.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include "faiss_bits/dropin/FaissFunctions.h"
@@ -18,19 +19,22 @@ Function describe(const char* name, F* address, bool isSearch = false) {
             int(8 * sizeof(Index)),
             reinterpret_cast<const void*>(address),
             isSearch,
-            false};
+            Part::Basic};
 }
 
 /// Of inverted lists, whose ids have 64 bits in every version.
-template <class Index, class F>
-Function describeListScan(const char* name, F* address) {
+template <class Index>
+Function describeListScan(
+        const char* name,
+        const void* address,
+        Part part = Part::Lists) {
     return {name,
             sizeof(Index) == 4 ? "lists, 32-bit lengths"
                                : "lists, 64-bit lengths",
             int(8 * sizeof(Index)),
-            reinterpret_cast<const void*>(address),
+            address,
             true,
-            true};
+            part};
 }
 
 template <class Index>
@@ -68,13 +72,45 @@ template <class Index>
 Function describeInterleavedScan() {
     faiss::gpu::InterleavedScanFunction<Index>* address =
             &faiss::gpu::runIVFInterleavedScan;
-    return describeListScan<Index>("runIVFInterleavedScan", address);
+    return describeListScan<Index>(
+            "runIVFInterleavedScan", reinterpret_cast<const void*>(address));
 }
 
 template <class Index>
 Function describeFlatScan() {
     faiss::gpu::FlatScanFunction<Index>* address = &faiss::gpu::runIVFFlatScan;
-    return describeListScan<Index>("runIVFFlatScan", address);
+    return describeListScan<Index>(
+            "runIVFFlatScan", reinterpret_cast<const void*>(address));
+}
+
+template <class Index>
+Function describeProductScan() {
+    faiss::gpu::ProductScanFunction<Index>* address =
+            &faiss::gpu::runPQScanMultiPassNoPrecomputed<float>;
+    return describeListScan<Index>(
+            "runPQScanMultiPassNoPrecomputed",
+            reinterpret_cast<const void*>(address),
+            Part::ProductLists);
+}
+
+template <class Index>
+Function describeProductSearch() {
+    using faiss::gpu::Matrix;
+    using Member = void (faiss::gpu::IVFPQ::*)(
+            Matrix<float, Index>&,
+            Matrix<float, Index>&,
+            Matrix<int64_t, Index>&,
+            int,
+            Matrix<float, Index>&,
+            Matrix<int64_t, Index>&);
+    // Of a function that is not virtual, a pointer to a member begins with its
+    // address (Itanium C++ ABI, 2.3).
+    const Member member = &faiss::gpu::IVFPQ::runPQPrecomputedCodes_;
+    const void* address = nullptr;
+    static_assert(sizeof(member) >= sizeof(address));
+    std::memcpy(&address, &member, sizeof(address));
+    return describeListScan<Index>(
+            "runPQPrecomputedCodes_", address, Part::ProductLists);
 }
 
 inline std::string shapeText(idx_t rows, idx_t cols) {

@@ -4,6 +4,7 @@
 
 #include <climits>
 
+#include "faiss_bits/dropin/CodeTables.h"
 #include "faiss_bits/dropin/Device.h"
 #include "faiss_bits/dropin/Finish.h"
 #include "faiss_bits/dropin/ListLengths.h"
@@ -19,6 +20,7 @@ constexpr int kFaissMaxK = 2048;
 constexpr size_t kMostScratch = size_t(448) << 20;
 constexpr idx_t kMostVectors = INT_MAX - 16; // of the lists of a query
 constexpr idx_t kMostTotal = idx_t(1) << 36;
+constexpr size_t kMostTables = size_t(512) << 20;
 constexpr int kFastDouble = 2; // operations in float32 for one in float64
 
 /// What of the shape is better left to FAISS, whatever the lists' lengths:
@@ -65,6 +67,58 @@ IvfKnnProblem makeProblem(const ListRequest& r, const Device& device) {
     return p;
 }
 
+/// What decodes the lists, in scratch, in as far as FAISS does not have it as
+/// our kernels read it.
+struct CodeTables {
+    float* centroids = nullptr;
+    idx_t* places = nullptr;
+    float* codebook = nullptr;
+
+    CodeTables(const ListRequest& r, WorkspaceSlices& slices) {
+        const IvfLists& lists = r.lists;
+        if (r.residualBases) {
+            centroids = slices.take<float>(size_t(lists.numLists) * lists.d);
+            places = slices.take<idx_t>(size_t(lists.numLists));
+        }
+        if (r.codebook) {
+            codebook = slices.take<float>(
+                    size_t(lists.d) << lists.decoding.partBits);
+        }
+    }
+
+    void fill(const ListRequest& r, cudaStream_t stream, IvfLists& lists)
+            const {
+        if (r.residualBases) {
+            gatherCentroids(
+                    {r.residualBases,
+                     r.probes,
+                     r.numQueries * r.nprobe,
+                     lists.numLists,
+                     lists.d},
+                    centroids,
+                    places,
+                    stream);
+            lists.decoding.centroids = centroids;
+        }
+        if (r.codebook) {
+            transposeCodebook(
+                    r.codebook,
+                    lists.decoding.numParts,
+                    lists.d / lists.decoding.numParts,
+                    1 << lists.decoding.partBits,
+                    codebook,
+                    stream);
+            lists.decoding.codebook = codebook;
+        }
+    }
+};
+
+size_t bytesOfTables(const ListRequest& r) {
+    WorkspaceSlices slices;
+    const CodeTables tables(r, slices);
+    return slices.used();
+}
+
 } // namespace
 
 std::string refusalOf(const ListRequest& r) {
@@ -97,6 +151,10 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
     if (!left.empty()) {
         return left;
     }
+    const size_t tableBytes = bytesOfTables(r);
+    if (tableBytes > kMostTables) {
+        return "searches of residuals in lists that are too many";
+    }
     const ListLengths lengths =
             findListLengths(r.lists, r.probes, r.numQueries, r.nprobe, stream);
     const std::string leftThen = leftByLengths(lengths);
@@ -111,8 +169,14 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
     if (!leftOfPlan.empty()) {
         return leftOfPlan;
     }
-    const Scratch scratch(device, plan.bytes, stream);
-    runIvfKnn(plan, problem, {scratch.data(), plan.bytes}, stream);
+    const Scratch scratch(device, tableBytes + plan.bytes, stream);
+    WorkspaceSlices slices({scratch.data(), tableBytes});
+    CodeTables(r, slices).fill(r, stream, problem.lists);
+    runIvfKnn(
+            plan,
+            problem,
+            {static_cast<uint8_t*>(scratch.data()) + tableBytes, plan.bytes},
+            stream);
     Request results;
     results.rows = r.numQueries;
     results.cols = lengths.mostProbed;

@@ -14,7 +14,15 @@ namespace faiss_bits::dropin {
 /// Device memory of the current device, without gaps between rows.
 struct ListRequest {
     Metric metric = Metric::L2; ///< or InnerProduct
-    IvfLists lists;             ///< all but numVectors
+    /// All but numVectors, and the tables that searchLists makes of those
+    /// below.
+    IvfLists lists;
+    /// Of lists of residuals what those of each probe are relative to, if FAISS
+    /// tells it so: [numQueries, nprobe, d], the same wherever a list is
+    /// probed; else nullptr, and lists.decoding.centroids are known.
+    const float* residualBases = nullptr;
+    /// Of product codes [numParts, d / numParts, 2^partBits]; else nullptr.
+    const float* codebook = nullptr;
 
     idx_t numQueries = 0;
     int nprobe = 0;
@@ -41,16 +49,17 @@ std::string refusalOf(const ListRequest& request);
 /// the numbers. Then it returns what it left, as text, and has enqueued no
 /// search; else an empty string.
 ///
-/// Result   canonical distances (kernels/canonical/Distance.h), best first;
-///          equal distances: lower id first (of lists without ids the lower
-///          list, then place). A distance that is not better than the worst
-///          finite number is never returned, as in FAISS: its place, and those
-///          of queries whose lists have fewer than k vectors, are (that number,
-///          -1)
+/// Result   canonical distances (kernels/canonical/Distance.h) to the vectors
+///          that codes stand for (IvfLists.h), best first; equal distances:
+///          lower id first (of lists without ids the lower list, then place). A
+///          distance that is not better than the worst finite number is never
+///          returned, as in FAISS: its place, and those of queries whose lists
+///          have fewer than k vectors, are (that number, -1)
 /// Stream   enqueues on `stream`, and waits for it: before, to learn how long
 ///          the lists are, and where queries share lists for how many of them
 ///          have to be searched again
-/// Memory   448 MiB of Scratch, or what one query needs
+/// Memory   448 MiB of Scratch, or what one query needs; of residuals with
+///          bases 4 d + 8 bytes a list more, and of product codes the codebook
 /// Errors   throws Error when a CUDA call fails or the device cannot run this
 ///          build
 std::string searchLists(const ListRequest& request, cudaStream_t stream);

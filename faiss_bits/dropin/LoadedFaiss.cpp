@@ -73,17 +73,17 @@ void* definitionIn(const link_map* library, const char* symbol) {
     return address && libraryOf(address) == library ? address : nullptr;
 }
 
-/// Functions of one set of symbols: scans of inverted lists, or all others.
-struct Part {
+/// A part of one set of symbols.
+struct Functions {
     int idBits;
-    bool isOfLists;
+    Part part;
 
     bool has(const Function& f) const {
-        return f.idBits == idBits && f.isOfLists == isOfLists;
+        return f.idBits == idBits && f.part == part;
     }
 };
 
-bool hasAll(const link_map* library, Part part) {
+bool hasAll(const link_map* library, Functions part) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
                 return !part.has(f) ||
@@ -172,43 +172,58 @@ bool callsUs(const link_map* library, const std::string& symbol) {
             libraryOf(dlsym(RTLD_DEFAULT, symbol.c_str())) == thisLibrary();
 }
 
-bool callsUs(const link_map* library, Part part) {
+bool callsUs(const link_map* library, Functions part) {
     return std::all_of(
             functions().begin(), functions().end(), [&](const Function& f) {
                 return !part.has(f) || callsUs(library, symbolOf(f));
             });
 }
 
-std::string namesOfFunctions(bool ofLists) {
-    const Part part{32, ofLists};
+std::string namesOf(Part part) {
+    const Functions those{32, part};
     std::string names;
     for (const Function& f : functions()) {
-        if (part.has(f)) {
+        if (those.has(f)) {
             names += (names.empty() ? "" : ", ") + std::string(f.name);
         }
     }
     return names;
 }
 
-/// The line that refuses a library, or its scans of inverted lists.
-std::string unknownText(const std::string& library, bool ofLists) {
+const char* scansOf(Part part) {
+    return part == Part::Lists ? "scans of inverted lists"
+                               : "scans of lists of product codes";
+}
+
+/// The line that refuses a library, or some of its scans.
+std::string unknownText(const std::string& library, Part part) {
     return "this version of FAISS is not known: " + library +
-            " lacks some of " + namesOfFunctions(ofLists) +
+            " lacks some of " + namesOf(part) +
             " as FAISS 1.7.3 to 1.15 has them; " +
-            (ofLists ? "scans of inverted lists are FAISS's"
-                     : "nothing is replaced, FAISS runs as it was");
+            (part == Part::Basic
+                     ? std::string("nothing is replaced, FAISS runs as it was")
+                     : std::string(scansOf(part)) + " are FAISS's");
+}
+
+/// What is said of a FAISS that lacks a part.
+std::string lackingText(const std::string& replaced, Part part) {
+    return replaced + " are replaced, " + scansOf(part) +
+            " are not: it lacks some of " + namesOf(part) +
+            " as FAISS 1.7.3 to 1.15 has them, or keeps its calls";
 }
 
 Finding inspect(const link_map* library) {
     using State = Finding::State;
     const std::string path = pathOf(library);
     for (int idBits : {32, 64}) {
-        const Part lists{idBits, true};
-        const Part others{idBits, false};
-        if (!hasAll(library, others)) {
+        const auto isOurs = [&](Part part) {
+            return hasAll(library, {idBits, part}) &&
+                    callsUs(library, {idBits, part});
+        };
+        if (!hasAll(library, {idBits, Part::Basic})) {
             continue;
         }
-        if (!callsUs(library, others)) {
+        if (!callsUs(library, {idBits, Part::Basic})) {
             return {State::Elsewhere,
                     "the calls of FAISS in " + path +
                             " do not come here (it was loaded first, is ahead "
@@ -220,21 +235,24 @@ Finding inspect(const link_map* library) {
         if (!mode().searches) {
             return {State::Replaced, which + "k-selection is replaced"};
         }
-        if (hasAll(library, lists) && callsUs(library, lists)) {
+        if (!isOurs(Part::Lists)) {
             return {State::Replaced,
                     which +
-                            "flat searches, scans of inverted lists and "
-                            "k-selection are replaced"};
+                            lackingText(
+                                    "flat searches and k-selection",
+                                    Part::Lists),
+                    true};
         }
-        return {State::Replaced,
-                which +
-                        "flat searches and k-selection are replaced, scans of "
-                        "inverted lists are not: it lacks some of " +
-                        namesOfFunctions(true) +
-                        " as FAISS 1.7.3 to 1.15 has them, or keeps its calls",
-                true};
+        const std::string most = which +
+                "flat searches, scans of inverted lists and k-selection";
+        if (!isOurs(Part::ProductLists)) {
+            return {State::Replaced,
+                    lackingText(most, Part::ProductLists),
+                    true};
+        }
+        return {State::Replaced, most + " are replaced"};
     }
-    return {State::Unknown, unknownText(path, false)};
+    return {State::Unknown, unknownText(path, Part::Basic)};
 }
 
 } // namespace
@@ -261,10 +279,10 @@ Original findOriginal(const Function& function) {
     }
     if (library) {
         original.library = pathOf(library);
-        for (bool ofLists : {true, false}) {
-            if ((!ofLists || function.isOfLists) &&
-                !hasAll(library, {function.idBits, ofLists})) {
-                original.unknown = unknownText(original.library, ofLists);
+        for (Part part : {Part::ProductLists, Part::Lists, Part::Basic}) {
+            if (part <= function.part &&
+                !hasAll(library, {function.idBits, part})) {
+                original.unknown = unknownText(original.library, part);
             }
         }
     }

@@ -7,6 +7,14 @@
 
 namespace faiss_bits::dropin {
 
+/// What a FAISS may lack: one that lacks a function of a part keeps that part
+/// and those after it.
+enum class Part {
+    Basic,
+    Lists,       ///< scans of inverted lists, of vectors and scalar codes
+    ProductLists ///< those of product codes
+};
+
 /// One function of FAISS that this library defines. Every FAISS of that set of
 /// symbols has it, and calls it.
 struct Function {
@@ -15,9 +23,7 @@ struct Function {
     int idBits;          ///< 32 or 64: the set of symbols that it belongs to
     const void* address; ///< of the overload, for its symbol
     bool isSearch;       ///< a whole search, not a selection alone
-    /// A scan of inverted lists. A FAISS that lacks one of these keeps them
-    /// all; one that lacks another function keeps everything.
-    bool isOfLists;
+    Part part;
 };
 
 /// All of them (Functions.cpp).
@@ -51,7 +57,7 @@ struct Finding {
     };
     State state;
     std::string text; ///< one line that says so, with the library's path
-    /// Replaced, but scans of inverted lists are not, as the text says.
+    /// Replaced, but some scans of inverted lists are not, as the text says.
     bool lacksLists = false;
 };
 

@@ -35,10 +35,12 @@ class Replacement {
         }
     }
 
+    /// Looked for once.
+    const Original& original();
+
    private:
     /// True if our kernels have taken the call.
     bool runs(std::string refusal, const Work& work);
-    const Original& original();
     void* originalOrThrow();
     std::string label() const;
 

@@ -1,6 +1,4 @@
-#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/gpu/GpuIndexIVFFlat.h>
-#include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
 #include "tests/ivf/IvfHarness.h"
 
@@ -117,44 +115,6 @@ TEST_F(DropinIvf, AfterEveryChange) {
     expectCanonical(index, data, 6, 30);
     index.reclaimMemory();
     expectCanonical(index, data, 10, 30);
-}
-
-// FAISS's own function has them; the results are those of the same codes.
-TEST_F(DropinIvf, ScalarQuantizersAreLeftToFaiss) {
-    IvfCase c;
-    c.fill = Fill::Integers;
-    const IvfData data(c);
-    for (auto type :
-         {faiss::ScalarQuantizer::QT_fp16, faiss::ScalarQuantizer::QT_8bit}) {
-        faiss::gpu::GpuIndexIVFScalarQuantizer index(
-                sharedResources(), c.d, c.nlist, type, c.metric);
-        index.train(c.n, data.vectors.data());
-        index.add(c.n, data.vectors.data());
-        index.nprobe = c.nlist;
-        faiss::IndexFlat quantizer(c.d, c.metric);
-        faiss::IndexIVFScalarQuantizer onCpu(
-                &quantizer, c.d, c.nlist, type, c.metric);
-        index.copyTo(&onCpu);
-        onCpu.nprobe = c.nlist;
-        const int k = 5;
-        const SearchOutput found = searchOnHost(index, data.queries, k);
-        SearchOutput wanted;
-        wanted.distances.resize(found.distances.size());
-        wanted.labels.resize(found.labels.size());
-        onCpu.search(
-                c.q,
-                data.queries.data(),
-                k,
-                wanted.distances.data(),
-                wanted.labels.data());
-        for (size_t i = 0; i < found.distances.size(); ++i) {
-            ASSERT_NEAR(
-                    found.distances[i],
-                    wanted.distances[i],
-                    1e-4f * (1 + wanted.distances[i]))
-                    << "place " << i << " of type " << int(type);
-        }
-    }
 }
 
 } // namespace

@@ -75,12 +75,14 @@ def test_tolerance_is_of_the_arithmetic():
     assert worker.tolerance("flat_l2", 4, xq) == 25 * unit
     assert worker.tolerance("flat_ip", 4, xq) == 6 * unit
     assert worker.tolerance("ivf_flat", 4, xq) == 25 * unit
-    assert worker.tolerance("ivf_pq", 4, xq) == 0
+    for index in ("ivf_sq8", "ivf_pq32", "ivf_pq32_tables"):
+        assert worker.tolerance(index, 4, xq) == 2 * 121 * 12 * 2.0**-24
+    assert worker.tolerance("binary_flat", 4, xq) == 0
 
 
 def test_cells_and_report(tmp_path):
     options = bench_dropin.parse(
-        "--indexes flat_l2 ivf_pq --q 1 16 --k 10 2048 --d 32 64".split()
+        "--indexes flat_l2 ivf_pq32 --q 1 16 --k 10 2048 --d 32 64".split()
     )
     cells = list(bench_dropin.cells(options))
     assert len(cells) == len(set(cells)) == 16
