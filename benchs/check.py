@@ -5,10 +5,12 @@
     benchs/check.py flat.json --min-speedup 5 --max-q 16 --max-d 256 --max-k 100
     benchs/check.py new.json --against old.json
     benchs/check.py select.json --targets benchs/select_targets.json
+    benchs/check.py ivf.json --targets benchs/ivf_targets.json
+    benchs/check.py ivf_sweep.json --noise 1.05 --noise-ms 0.015
 
 Prints one line a cell: our time, the best rival's time, the ratio. Exits with 1
 if a cell is slower than --min-speedup times its best rival, or lacks one of
-the two. With --against, the rival is the faiss_bits of another file. With
+the two; slower by less than --noise times or --noise-ms is none. With --against, the rival is the faiss_bits of another file. With
 --targets, the lines of that file are checked instead (benchs/targets.py).
 """
 
@@ -18,7 +20,7 @@ import sys
 import targets
 from result_file import cell_of, load
 from targets import OURS
-NUMBER_FIELDS = ("rows", "cols", "k", "n", "d", "q")
+NUMBER_FIELDS = ("rows", "cols", "k", "n", "d", "q", "nlist", "nprobe")
 
 
 def times_by_cell(rows):
@@ -89,6 +91,11 @@ def parse(arguments):
                         help="compare with faiss_bits of an older file")
     parser.add_argument("--targets", metavar="FILE",
                         help="check the lines of this file instead")
+    parser.add_argument("--noise", type=float, default=1.0, metavar="TIMES")
+    parser.add_argument("--noise-ms", type=float, default=0.0, metavar="MS",
+                        help="behind by no more than both is not behind: for "
+                             "cells of some microseconds")
+    parser.add_argument("--index", help="ivf: this index only")
     parser.add_argument("--quiet", action="store_true",
                         help="print the cells that fail only")
     parser.add_argument("--order", help="select: this order only")
@@ -114,7 +121,7 @@ def main(arguments=None):
     limits = {(field, side): getattr(options, f"{side}_{field}")
               for field in NUMBER_FIELDS for side in ("min", "max")}
     exact = {field: getattr(options, field)
-             for field in ("order", "dtype", "metric")
+             for field in ("order", "dtype", "metric", "index")
              if getattr(options, field)}
     cells = {
         cell: times for cell, times in times_by_cell(rows).items()
@@ -128,7 +135,10 @@ def main(arguments=None):
     print(", ".join(f"{k}: {v}" for k, v in data["meta"].items()))
     failed = 0
     for cell, ours, name, best, speedup in compare(cells):
-        good = speedup is not None and speedup >= options.min_speedup
+        wanted = None if best is None else best / options.min_speedup
+        good = speedup is not None and (
+            ours <= wanted * options.noise
+            or ours - wanted < options.noise_ms)
         failed += not good
         if good and options.quiet:
             continue

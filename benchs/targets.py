@@ -1,9 +1,12 @@
-"""What a select file has to reach: the lines of benchs/select_targets.json.
+"""What a file has to reach: the lines of benchs/select_targets.json, or of
+benchs/ivf_targets.json.
 
     floors    share of the read bandwidth, float32 keys in random order
     orders    time of float32 keys in another order over that in random order
     speedups  time of the best rival over ours; the rivals must be there
     ahead_of_every_rival   the same for every cell that has a rival
+    ivf       speed-ups over rivals of inverted lists: index, nlist, nprobe, q,
+              ks, and data if not uniform
 """
 
 from result_file import cell_of
@@ -91,10 +94,33 @@ def _ahead(cells, least):
                value is not None and value >= least, least)
 
 
+def _ivf(rows, target):
+    methods = {}
+    for row in rows:
+        if row["bench"] == "ivf" and row["ms"] and all(
+                row.get(field) == target[field]
+                for field in ("index", "nlist", "nprobe", "q")) and (
+                row["data"] == target.get("data", "uniform")):
+            methods.setdefault(row["k"], {})[row["method"]] = row
+    for k in target["ks"]:
+        name, best = best_rival(methods.get(k, {}))
+        ours = methods.get(k, {}).get(OURS)
+        value = best / ours["ms"] if ours and best else None
+        cell = (target["q"], target["nlist"], k,
+                f"{target['index']} nprobe={target['nprobe']}")
+        yield (f"over {name or 'a rival'}", cell, value,
+               value is not None and value >= target["speedup"],
+               target["speedup"])
+
+
 def check(rows, targets):
     """[(what, cell, value or None, reached, target)] of every line."""
-    cells = by_cell(rows)
     results = []
+    for target in targets.get("ivf", ()):
+        results += _ivf(rows, target)
+    if set(targets) == {"ivf"}:
+        return results
+    cells = by_cell(rows)
     for target in targets.get("floors", ()):
         results += _floors(cells, target)
     for target in targets.get("orders", ()):
@@ -115,6 +141,6 @@ def report(results, quiet=False):
             continue
         text = "missing" if value is None else f"{value:.3f}"
         print(f"{'ok  ' if reached else 'MISS'} {rows:6d} x {cols:<9d} "
-              f"k={k:<8d} {order:16s} {what:28s} {text:>8s} of {target:g}")
+              f"k={k:<8d} {order:20s} {what:28s} {text:>8s} of {target:g}")
     print(f"{len(results)} targets, {missed} missed")
     return missed

@@ -4,9 +4,41 @@
 #include <functional>
 #include <vector>
 
+#include "faiss_bits/flat/DeviceSelector.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Vectors that a selector selects of lists of so many, if each id is there
+/// once; of selectors that do not say: few.
+idx_t expectedOf(const faiss::IDSelector& selector, idx_t numVectors) {
+    constexpr idx_t kFew = 100;
+    idx_t selected = numVectors / kFew;
+    if (const auto* device = dynamic_cast<const DeviceSelector*>(&selector)) {
+        selected = device->numSelected();
+    } else if (
+            const auto* range =
+                    dynamic_cast<const faiss::IDSelectorRange*>(&selector)) {
+        // Any two numbers, whose difference has no type.
+        selected = idx_t(std::clamp(
+                double(range->imax) - double(range->imin),
+                0.0,
+                double(numVectors)));
+    } else if (
+            const auto* array =
+                    dynamic_cast<const faiss::IDSelectorArray*>(&selector)) {
+        selected = idx_t(array->n);
+    } else if (
+            const auto* batch =
+                    dynamic_cast<const faiss::IDSelectorBatch*>(&selector)) {
+        selected = idx_t(batch->set.size());
+    }
+    return std::min(selected, numVectors);
+}
+
+} // namespace
 
 FilteredLists::FilteredLists(
         const GpuContext& context,
@@ -27,7 +59,8 @@ FilteredLists::FilteredLists(
     bytes_ = size_t(ivfFilterWords(found_.lists) + problem.lists.numLists) *
             sizeof(uint32_t);
     found_.lists.idKind = idsOfResults;
-    if (countingSelectedPays(found_)) {
+    if (countingSelectedPays(
+                found_, expectedOf(*selector, problem.lists.numVectors))) {
         count_(context, maxBytes, anyLists);
     }
 }
@@ -62,15 +95,25 @@ void FilteredLists::count_(
     }
     found_.selectedShare =
             double(numSelected) / double(std::max<idx_t>(all.numVectors, 1));
+    if (!copyingSelectedPays(found_, numSelected)) {
+        return;
+    }
+    // Rows need no padding, but a query that reads its lists by itself takes
+    // longer for them.
+    auto layout = ListLayout::Interleaved;
     WorkspaceSlices ofCopy;
-    IvfSelectedCopy(all, numSelected, ofCopy);
-    if (bytes_ + ofCopy.used() > maxBytes / 2 ||
-        !copyingSelectedPays(found_, numSelected)) {
+    IvfSelectedCopy(all, numSelected, layout, ofCopy);
+    if (bytes_ + ofCopy.used() > maxBytes / 2 && ivfPairsMeet(found_)) {
+        layout = ListLayout::Rows;
+        ofCopy = WorkspaceSlices();
+        IvfSelectedCopy(all, numSelected, layout, ofCopy);
+    }
+    if (bytes_ + ofCopy.used() > maxBytes / 2) {
         return;
     }
     copied_ = allocTemporary(context, std::max<size_t>(ofCopy.used(), 1));
     WorkspaceSlices memory(Workspace{copied_.get(), ofCopy.used()});
-    const IvfSelectedCopy copy(all, numSelected, memory);
+    const IvfSelectedCopy copy(all, numSelected, layout, memory);
     bytes_ += ofCopy.used();
     runIvfCopySelected(all, count, copy, context.stream);
 

@@ -1,6 +1,7 @@
 #include "kernels/ivf/IvfSelectedCopy.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <cub/device/device_scan.cuh>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr idx_t kMaxBlocks = 1 << 16; // the kernels stride over the rest
+constexpr int kVectorsOfSector = 8;   // interleaved, one component of each
+constexpr int kPart = 32;             // components that a lane has in flight
 
 unsigned blocksFor(idx_t threads) {
     return unsigned(std::clamp<idx_t>(
@@ -43,22 +46,109 @@ __global__ __launch_bounds__(kThreads) void beforeListsKernel(
     }
 }
 
+/// The first group of a list of the copy, interleaved: those before it need no
+/// more, and sums over lists of groups are not needed.
+__device__ __forceinline__ uint32_t
+firstGroupOf(uint32_t list, const uint32_t* beforeLists) {
+    return beforeLists[list] / kListGroup + list;
+}
+
 __global__ __launch_bounds__(kThreads) void copiedListsKernel(
         const __grid_constant__ IvfSelectedCopy copy,
         const uint32_t* beforeLists) {
+    const bool isInterleaved = copy.lists.layout == ListLayout::Interleaved;
     for (idx_t l = idx_t(blockIdx.x) * kThreads + threadIdx.x;
          l < copy.lists.numLists;
          l += idx_t(gridDim.x) * kThreads) {
-        const int64_t first = beforeLists[l];
+        const int64_t first = isInterleaved
+                ? int64_t(firstGroupOf(uint32_t(l), beforeLists)) * kListGroup
+                : beforeLists[l];
         copy.listVectors[l] = copy.vectors + first * copy.lists.d;
         copy.listIds[l] = copy.ids + first;
-        copy.lengths[l] = beforeLists[l + 1] - first;
+        copy.lengths[l] = beforeLists[l + 1] - beforeLists[l];
     }
 }
 
-/// A warp copies the vectors of a word one after another.
+/// The last of first to end - 1 of which isBefore, which is true of the first
+/// and of no place behind one of which it is not.
+template <class IsBefore>
+__device__ __forceinline__ uint32_t
+lastBefore(uint32_t first, uint32_t end, const IsBefore& isBefore) {
+    while (end - first > 1) {
+        const uint32_t middle = first + (end - first) / 2;
+        (isBefore(middle) ? first : end) = middle;
+    }
+    return first;
+}
+
+/// A warp copies some components of 32 vectors that are side by side in the
+/// copy, a lane those of one.
 template <ListLayout kLayout>
-__global__ __launch_bounds__(kThreads) void copyVectorsKernel(
+__global__ __launch_bounds__(kThreads) void copyGroupsKernel(
+        const __grid_constant__ IvfLists lists,
+        const uint32_t* beforeWords,
+        const uint32_t* beforeLists,
+        const __grid_constant__ IvfSelectedCopy copy) {
+    constexpr int kWarps = kThreads / kWarpSize;
+    const int lane = threadIdx.x % kWarpSize;
+    const idx_t parts = (lists.d + kPart - 1) / kPart;
+    for (idx_t item = idx_t(blockIdx.x) * kWarps + threadIdx.x / kWarpSize;
+         item < copy.numGroups * parts;
+         item += idx_t(gridDim.x) * kWarps) {
+        const auto group = uint32_t(item / parts);
+        const int firstColumn = int(item % parts) * kPart;
+        const uint32_t list =
+                lastBefore(0, uint32_t(lists.numLists), [&](uint32_t l) {
+                    return firstGroupOf(l, beforeLists) <= group;
+                });
+        const uint32_t before = beforeLists[list];
+        const uint32_t length = beforeLists[list + 1] - before;
+        const uint32_t ofList =
+                (group - firstGroupOf(list, beforeLists)) * kListGroup;
+        if (ofList >= length) {
+            continue; // of a list that needs one less
+        }
+        const bool isThere = ofList + lane < length;
+        uint32_t v = 0;
+        if (isThere) {
+            const uint32_t wanted = before + ofList + lane;
+            const uint32_t firstWord = firstWordOf(lists, list);
+            const uint32_t word = lastBefore(
+                    firstWord, firstWordOf(lists, list + 1), [&](uint32_t w) {
+                        return beforeWords[w] <= wanted;
+                    });
+            v = (word - firstWord) * kListGroup +
+                    __fns(lists.selectedBits[word],
+                          0,
+                          int(wanted - beforeWords[word]) + 1);
+            if (firstColumn == 0) {
+                copy.ids[idx_t(group) * kListGroup + lane] =
+                        listId(lists, list, v);
+            }
+        }
+        const auto* from = static_cast<const float*>(lists.vectors[list]);
+        float values[kPart];
+#pragma unroll
+        for (int i = 0; i < kPart; ++i) {
+            const int c = firstColumn + i;
+            values[i] = isThere && c < lists.d
+                    ? from[listPlace<kLayout>(v, c, lists.d)]
+                    : 0;
+        }
+        float* to = copy.vectors + idx_t(group) * kListGroup * lists.d + lane;
+#pragma unroll
+        for (int i = 0; i < kPart; ++i) {
+            const int c = firstColumn + i;
+            if (c < lists.d) {
+                to[idx_t(c) * kListGroup] = values[i];
+            }
+        }
+    }
+}
+
+/// Copies rows: a warp the vectors of a word one after another.
+template <ListLayout kLayout>
+__global__ __launch_bounds__(kThreads) void copyRowsKernel(
         const __grid_constant__ IvfLists lists,
         idx_t words,
         const uint32_t* beforeWords,
@@ -93,34 +183,50 @@ double pairsOf(const IvfKnnProblem& p) {
             double(p.lists.numLists);
 }
 
-/// Seconds that a search takes for a component of a pair.
-double secondsAComponent(const IvfKnnProblem& p) {
-    return ivfPairsMeet(p) ? 0.05e-12 : 0.9e-12;
+/// Seconds that a search of these lists takes for their vectors and pairs, or
+/// less.
+double searchTime(const IvfKnnProblem& p) {
+    constexpr double kReadSpeed = 1.8e12; // bytes a second
+    constexpr double kTileTime = 0.0125e-12;
+    constexpr double kStreamTime = 0.7e-12;
+    const double components = pairsOf(p) * p.lists.d;
+    return ivfPairsMeet(p)
+            ? 4.0 * double(p.lists.numVectors) * p.lists.d / kReadSpeed +
+                    components * kTileTime
+            : components * kStreamTime;
 }
 
 /// Vectors and sums over them are counted in 32 bits.
 constexpr idx_t kMostCounted = (idx_t(1) << 32) - 1;
+constexpr double kCountTime = 45e-6;
+
+/// Whether a copy saves more than it takes, and `more` seconds.
+bool pays(const IvfKnnProblem& p, idx_t numSelected, double more) {
+    constexpr double kBytesASecond = 2.25e12;
+    constexpr double kLaunches = 15e-6;
+    constexpr double kMargin = 1.2;
+    const double n = double(std::max<idx_t>(p.lists.numVectors, 1));
+    const double share = std::min(double(numSelected) / n, 1.0);
+    // Of n that a search by bits reads.
+    const double byBits =
+            ivfPairsMeet(p) ? 1 : 1 - std::pow(1 - share, kListGroup);
+    const double moved = 4.0 * p.lists.d * n *
+            (share + 1 - std::pow(1 - share, kVectorsOfSector));
+    return searchTime(p) * (byBits - share) >
+            kMargin * (kLaunches + more + moved / kBytesASecond);
+}
 
 } // namespace
 
-bool countingSelectedPays(const IvfKnnProblem& p) {
-    constexpr double kLeastSeconds = 600e-6;
+bool countingSelectedPays(const IvfKnnProblem& p, idx_t expected) {
+    constexpr double kLongSearch = 1e-3;
     return p.lists.coding == ListCoding::Float32 && p.mayWait &&
             p.lists.numVectors <= kMostCounted &&
-            (ivfPairsMeet(p) ||
-             pairsOf(p) * p.lists.d * secondsAComponent(p) > kLeastSeconds);
+            (searchTime(p) > kLongSearch || pays(p, expected, kCountTime));
 }
 
 bool copyingSelectedPays(const IvfKnnProblem& p, idx_t numSelected) {
-    constexpr double kBytesASecond = 2.25e12; // sectors of 32 bytes
-    constexpr double kLaunches = 15e-6;
-    const double n = double(std::max<idx_t>(p.lists.numVectors, 1));
-    const double selected = double(numSelected);
-    const double saved =
-            pairsOf(p) * (1 - selected / n) * p.lists.d * secondsAComponent(p);
-    const double moved = 4.0 * p.lists.d *
-            (selected + std::min(n, 8 * selected)) / kBytesASecond;
-    return saved > 2 * (kLaunches + moved);
+    return pays(p, numSelected, 0);
 }
 
 IvfSelectedCount::IvfSelectedCount(
@@ -162,16 +268,22 @@ void runIvfCountSelected(
 IvfSelectedCopy::IvfSelectedCopy(
         const IvfLists& all,
         idx_t numSelected,
+        ListLayout layout,
         WorkspaceSlices& slices) {
     const size_t numLists = size_t(all.numLists);
-    vectors = slices.take<float>(size_t(numSelected) * all.d);
-    ids = slices.take<idx_t>(size_t(numSelected));
+    idx_t numVectors = numSelected;
+    if (layout == ListLayout::Interleaved) {
+        numGroups = numSelected / kListGroup + all.numLists;
+        numVectors = numGroups * kListGroup;
+    }
+    vectors = slices.take<float>(size_t(numVectors) * all.d);
+    ids = slices.take<idx_t>(size_t(numVectors));
     listVectors = slices.take<const void*>(numLists);
     listIds = slices.take<const void*>(numLists);
     lengths = slices.take<int64_t>(numLists);
     lists = all;
     lists.numVectors = numSelected;
-    lists.layout = ListLayout::Rows; // nothing is padded
+    lists.layout = layout;
     lists.vectors = listVectors;
     lists.lengths = lengths;
     lists.lengths64 = true;
@@ -190,12 +302,23 @@ void runIvfCopySelected(
     copiedListsKernel<<<blocksFor(all.numLists), kThreads, 0, stream>>>(
             copy, count.beforeLists);
     BITS_CUDA_CHECK(cudaGetLastError());
-    const auto kernel = all.layout == ListLayout::Rows
-            ? copyVectorsKernel<ListLayout::Rows>
-            : copyVectorsKernel<ListLayout::Interleaved>;
-    const idx_t words = ivfFilterWords(all);
-    kernel<<<blocksForWords(words, kThreads), kThreads, 0, stream>>>(
-            all, words, count.beforeWords, copy);
+    const bool ofRows = all.layout == ListLayout::Rows;
+    if (copy.lists.layout == ListLayout::Rows) {
+        const auto kernel = ofRows ? copyRowsKernel<ListLayout::Rows>
+                                   : copyRowsKernel<ListLayout::Interleaved>;
+        const idx_t words = ivfFilterWords(all);
+        kernel<<<blocksForWords(words, kThreads), kThreads, 0, stream>>>(
+                all, words, count.beforeWords, copy);
+    } else {
+        const auto kernel = ofRows ? copyGroupsKernel<ListLayout::Rows>
+                                   : copyGroupsKernel<ListLayout::Interleaved>;
+        const idx_t parts = (all.d + kPart - 1) / kPart;
+        kernel<<<
+                blocksFor(copy.numGroups * parts * kWarpSize),
+                kThreads,
+                0,
+                stream>>>(all, count.beforeWords, count.beforeLists, copy);
+    }
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -5,22 +5,29 @@
 #include "kernels/common/Types.h"
 #include "kernels/common/Workspace.h"
 #include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfLists.h"
 
 /// Lists of the selected vectors alone, copied to scratch: a search of them
 /// finds what a search by bits finds, and reads no other vector.
 namespace faiss_bits {
 
-/// Whether it pays to know how many vectors are selected, for which the host
-/// waits for the device, some 45 us in all: where queries and lists meet in
-/// tiles, or the search takes 0.6 ms by the rates below. Never of codes, which
-/// are not copied. Reads the shape of the problem, its coding and mayWait.
-bool countingSelectedPays(const IvfKnnProblem& problem);
+/// Whether it pays to count what is selected, for which the host waits for the
+/// device, some 45 us in all: where a copy would pay if it was as much as is
+/// expected, or the search takes long. Never of codes, which are not copied.
+/// Reads the shape of the problem, its coding and mayWait.
+bool countingSelectedPays(const IvfKnnProblem& problem, idx_t expected);
 
-/// Whether the copy pays, by what a search of all its queries saves. The rule:
-/// pairs that are saved, times 0.05 ps for each component where queries and
-/// lists meet in tiles and 0.9 ps where every query reads its lists, against
-/// twice 15 us and 4 d bytes a vector, at 2.25e12 bytes a second, for each
-/// selected one written and for eight read, or all.
+/// Whether the copy pays: whether it takes less than 1 / 1.2 of what a search
+/// of all its queries saves. Rules fitted to times of an H200, of the vectors n
+/// and the selected part s of them:
+///
+///     saved where queries and lists meet in tiles, of each vector that is not
+///     selected: to read it at 1.8e12 bytes a second, and 0.0125 ps for each
+///     component and query
+///     else of each pair 0.7 ps a component, for 1 - (1 - s)^32 - s: groups of
+///     which none is selected are skipped in any case
+///     copy: 15 us, and at 2.25e12 bytes a second each selected vector that is
+///     written and the sectors of 8 vectors that are read, n (1 - (1 - s)^8)
 bool copyingSelectedPays(const IvfKnnProblem& problem, idx_t numSelected);
 
 /// What is selected of lists with bits, counted. On the device.
@@ -40,16 +47,19 @@ void runIvfCountSelected(
 
 /// Memory of the copy. On the device.
 struct IvfSelectedCopy {
-    IvfLists lists; ///< of the copy: rows, int64 ids, no bits
+    IvfLists lists; ///< of the copy: int64 ids, no bits
 
-    /// For numSelected vectors.
+    /// For numSelected vectors. Interleaved, each list takes up to 32 vectors
+    /// more, of zeros behind its last one.
     IvfSelectedCopy(
             const IvfLists& all,
             idx_t numSelected,
+            ListLayout layout,
             WorkspaceSlices& slices);
 
-    float* vectors = nullptr; ///< [numSelected, d]
-    idx_t* ids = nullptr;     ///< [numSelected]
+    idx_t numGroups = 0;      ///< of 32 vectors, interleaved
+    float* vectors = nullptr; ///< [numSelected or 32 numGroups, d]
+    idx_t* ids = nullptr;     ///< of as many
     const void** listVectors = nullptr;
     const void** listIds = nullptr;
     int64_t* lengths = nullptr;

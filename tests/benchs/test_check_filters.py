@@ -35,3 +35,32 @@ def test_one_cell(tmp_path, capsys, filtered, missed):
     path.write_text(json.dumps({"meta": {}, "rows": rows}))
     assert check_filters.main([str(path)]) == missed
     assert f"{missed} missed" in capsys.readouterr().out
+
+
+def ivf_row(selector, ms, allowed=1, q=10240, nprobe=128, index="ivf_flat"):
+    return {"bench": "ivf_filters", "method": "faiss_bits", "index": index,
+            "data": "uniform", "selector": selector, "allowed": allowed,
+            "n": 1000, "d": 8, "nlist": 1024, "nprobe": nprobe, "q": q,
+            "k": 10, "pairs": 100, "ms": ms}
+
+
+@pytest.mark.parametrize(
+    "filtered, missed",
+    [
+        (ivf_row("bitmap", 0.99, 0.01), 0),
+        (ivf_row("bitmap", 1.01, 0.01), 1),
+        (ivf_row("bitmap", 1.01, 0.02), 0),
+        (ivf_row("bitmap", 3.46, 0.9), 1),
+        (ivf_row("bitmap", 0.09, 0.01, q=1), 0),
+        (ivf_row("bitmap", 0.12, 0.01, q=1), 1),
+    ],
+)
+def test_lists(tmp_path, filtered, missed):
+    rows = [ivf_row("none", 3.0), ivf_row("none", 0.1, q=1),
+            ivf_row("none", 0.1, nprobe=8), filtered]
+    path = tmp_path / "ivf_filters.json"
+    path.write_text(json.dumps({"meta": {}, "rows": rows}))
+    assert check_filters.main([str(path)]) == missed
+    # Slower by 20 us at most does not count if so wished.
+    arguments = [str(path), "--noise-ms", "0.02"]
+    assert check_filters.main(arguments) == (missed and filtered["q"] > 1)

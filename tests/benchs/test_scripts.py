@@ -227,6 +227,41 @@ def test_published_targets_are_well_formed():
     assert not any(reached for *_, reached, _ in results)
 
 
+def ivf_row(method, ms, **fields):
+    return {"bench": "ivf", "method": method, "index": "ivf_sq8",
+            "data": "uniform", "n": 100, "d": 8, "nlist": 1024, "nprobe": 8,
+            "q": 10240, "k": 10, "pairs": 9, "ms": ms, **fields}
+
+
+IVF_TARGET = {"ivf": [{"index": "ivf_sq8", "nlist": 1024, "nprobe": 8,
+                       "q": 10240, "ks": [10], "speedup": 10}]}
+
+
+@pytest.mark.parametrize("change, missed", [
+    ({}, 0), ({"ms": 9.9}, 1), ({"nprobe": 32}, 1), ({"index": "ivf_flat"}, 1),
+    ({"data": "clustered"}, 1), ({"ms": None}, 1)])
+def test_targets_of_lists(judge, change, missed):
+    rows = [ivf_row("faiss_bits", 1.0), ivf_row("faiss", 10.1, **change)
+            if "ms" not in change else ivf_row("faiss", **change)]
+    assert judge(rows, IVF_TARGET) == missed
+
+
+def test_published_targets_of_lists_are_well_formed():
+    published = json.loads((ROOT / "benchs/ivf_targets.json").read_text())
+    results = check.targets.check([], published)
+    assert len(results) == 2 * 3 * 2 + 2 * 2
+    assert not any(reached for *_, reached, _ in results)
+
+
+@pytest.mark.parametrize("ms, noise, status", [
+    (1.04, [], 1), (1.04, ["--noise", "1.05"], 0), (1.06, ["--noise", "1.05"], 1),
+    (1.06, ["--noise-ms", "0.07"], 0), (1.06, ["--noise-ms", "0.05"], 1)])
+def test_check_of_lists_knows_noise(save, ms, noise, status):
+    path = save([ivf_row("faiss_bits", ms), ivf_row("faiss", 1.0, pairs=8)])
+    assert check.main([path, *noise]) == status
+    assert check.main([path, *noise, "--index", "ivf_sq8"]) == status
+
+
 # ---- merging and torch ---------------------------------------------------------
 
 

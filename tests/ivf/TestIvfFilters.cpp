@@ -244,63 +244,91 @@ TEST_F(IvfFilters, SmallUnevenLists) {
     }
 }
 
-TEST_F(IvfFilters, ManyVectors) {
-    // Both ways of filtering (kernels/ivf/IvfSelectedCopy.h) and of scanning.
+/// Searches with batches of several sizes, for some queries against the oracle,
+/// and all against the search without a filter.
+void expectParts(
+        const IvfCase& c,
+        int nprobe,
+        const std::vector<double>& parts,
+        int64_t step) {
+    const bool isIp = c.metric == faiss::METRIC_INNER_PRODUCT;
+    Filtered filtered(c, nprobe);
+    const int64_t k = 10;
+    const SearchOutput all = filtered.search(faiss::IDSelectorAll(), k);
+    for (double part : parts) {
+        std::unordered_set<int64_t> set;
+        std::mt19937 random(uint32_t(part * 1000));
+        for (int64_t id : filtered.data.ids) {
+            if (random() % 10000 < part * 10000) {
+                set.insert(id);
+            }
+        }
+        const std::vector<int64_t> ids(set.begin(), set.end());
+        faiss::IDSelectorBatch batch(ids.size(), ids.data());
+        const SearchOutput found = filtered.search(batch, k);
+        filtered.data.selects = [&](int64_t id) { return set.count(id) > 0; };
+        for (int64_t i = 0; i < c.q; i += step) {
+            ASSERT_TRUE(isCanonical(
+                    filtered.data.resultOf(
+                            i, filtered.data.probesOf(i, nprobe), k),
+                    isIp,
+                    found.distances.data() + i * k,
+                    found.labels.data() + i * k,
+                    k))
+                    << "query " << i << " of " << c << " part " << part;
+        }
+        // Found by all and selected: found, at no later place.
+        for (int64_t i = 0; i < c.q; ++i) {
+            for (int64_t j = 0; j < k; ++j) {
+                const int64_t label = all.labels[i * k + j];
+                if (!set.count(label)) {
+                    continue;
+                }
+                const auto* begin = found.labels.data() + i * k;
+                ASSERT_NE(std::find(begin, begin + j + 1, label), begin + j + 1)
+                        << "query " << i << " part " << part;
+            }
+        }
+    }
+}
+
+// Shapes of TestIvfPlan.cpp (CopiesOfTests), so that vectors are copied of some
+// parts and not of others.
+
+TEST_F(IvfFilters, ManyQueriesMeetInLists) {
     for (bool interleaved : {true, false}) {
         for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
             IvfCase c;
             c.n = 50000;
-            c.d = 64;
+            c.d = 67; // no whole number of parts
             c.nlist = 40;
-            c.q = 1500;
+            c.q = 6000;
             c.interleaved = interleaved;
             c.metric = metric;
-            Filtered filtered(c, 15);
-            const SearchOutput all =
-                    filtered.search(faiss::IDSelectorAll(), 10);
-            for (double part : {0.0005, 0.01, 0.1, 0.5, 0.97}) {
-                std::unordered_set<int64_t> set;
-                std::mt19937 random(uint32_t(part * 1000));
-                for (int64_t id : filtered.data.ids) {
-                    if (random() % 10000 < part * 10000) {
-                        set.insert(id);
-                    }
-                }
-                const std::vector<int64_t> ids(set.begin(), set.end());
-                faiss::IDSelectorBatch batch(ids.size(), ids.data());
-                const int64_t k = 10;
-                const SearchOutput found = filtered.search(batch, k);
-                // The oracle for some of the queries.
-                filtered.data.selects = [&](int64_t id) {
-                    return set.count(id) > 0;
-                };
-                for (int64_t i = 0; i < c.q; i += 37) {
-                    ASSERT_TRUE(isCanonical(
-                            filtered.data.resultOf(
-                                    i, filtered.data.probesOf(i, 15), k),
-                            metric == faiss::METRIC_INNER_PRODUCT,
-                            found.distances.data() + i * k,
-                            found.labels.data() + i * k,
-                            k))
-                            << "query " << i << " of " << c << " part " << part;
-                }
-                // Found by all and selected: found, at no later place.
-                for (int64_t i = 0; i < c.q; ++i) {
-                    for (int64_t j = 0; j < k; ++j) {
-                        const int64_t label = all.labels[i * k + j];
-                        if (!set.count(label)) {
-                            continue;
-                        }
-                        const auto* begin = found.labels.data() + i * k;
-                        ASSERT_NE(
-                                std::find(begin, begin + j + 1, label),
-                                begin + j + 1)
-                                << "query " << i << " part " << part;
-                    }
-                }
-            }
+            expectParts(c, 20, {0.0005, 0.01, 0.1, 0.5, 0.97}, 101);
         }
     }
+}
+
+TEST_F(IvfFilters, FewQueriesReadTheirListsCopied) {
+    for (bool interleaved : {true, false}) {
+        IvfCase c;
+        c.n = 300000;
+        c.d = 67;
+        c.nlist = 40;
+        c.q = 42;
+        c.interleaved = interleaved;
+        expectParts(c, 15, {0.0005, 0.03, 0.1, 0.9}, 7);
+    }
+}
+
+TEST_F(IvfFilters, ManyListsAreCopiedAsRows) {
+    IvfCase c; // 4,096 groups of 32 of 700 components: more than 224 MiB
+    c.n = 20000;
+    c.d = 700;
+    c.nlist = 4096;
+    c.q = 8000;
+    expectParts(c, 200, {0.01, 0.05}, 501);
 }
 
 TEST_F(IvfFilters, SmallGivenListsAndPairs) {

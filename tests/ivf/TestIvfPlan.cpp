@@ -82,37 +82,77 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
 TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
     IvfKnnProblem p = someProblem();
     const idx_t n = p.lists.numVectors;
-    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(countingSelectedPays(p, n / 100));
+    EXPECT_FALSE(countingSelectedPays(p, n));
     EXPECT_TRUE(copyingSelectedPays(p, 0));
     EXPECT_TRUE(copyingSelectedPays(p, n / 100));
-    EXPECT_TRUE(copyingSelectedPays(p, n / 2));
-    EXPECT_FALSE(copyingSelectedPays(p, n - n / 20));
+    EXPECT_TRUE(copyingSelectedPays(p, n / 4));
+    EXPECT_FALSE(copyingSelectedPays(p, n - n / 4));
     EXPECT_FALSE(copyingSelectedPays(p, n));
+    EXPECT_FALSE(copyingSelectedPays(p, 2 * n)); // a wrong guess
+    p.nprobe = 128; // a long search: also to see that all are selected
+    EXPECT_TRUE(countingSelectedPays(p, n));
     p.mayWait = false;
-    EXPECT_FALSE(countingSelectedPays(p));
+    EXPECT_FALSE(countingSelectedPays(p, n / 100));
     p = someProblem();
     p.numQueries = 1;
-    EXPECT_FALSE(countingSelectedPays(p));
+    EXPECT_FALSE(countingSelectedPays(p, n / 100));
     EXPECT_FALSE(copyingSelectedPays(p, n / 100));
     p.numQueries = 400; // each reads its lists
-    EXPECT_TRUE(countingSelectedPays(p));
+    EXPECT_TRUE(countingSelectedPays(p, n / 100));
     EXPECT_TRUE(copyingSelectedPays(p, n / 100));
+    EXPECT_FALSE(copyingSelectedPays(p, n - n / 4));
     p.numQueries = 100;
-    EXPECT_FALSE(countingSelectedPays(p));
-    // Those of tests/ivf/TestIvfFilters.cpp (ManyVectors): both ways.
-    p.lists.numLists = 40;
-    p.lists.d = 64;
-    p.lists.numVectors = 50000;
-    p.numQueries = 1500;
-    p.nprobe = 15;
-    EXPECT_TRUE(copyingSelectedPays(p, 500));
-    EXPECT_TRUE(copyingSelectedPays(p, 5000));
-    EXPECT_FALSE(copyingSelectedPays(p, 48500));
-    p.lists.numVectors = idx_t(1) << 32;
-    EXPECT_FALSE(countingSelectedPays(p)); // counts have 32 bits
+    EXPECT_FALSE(countingSelectedPays(p, n / 100));
     p = someProblem();
     p.lists.coding = ListCoding::Float16;
-    EXPECT_FALSE(countingSelectedPays(p));
+    EXPECT_FALSE(countingSelectedPays(p, n / 100));
+    p = someProblem();
+    p.lists.numVectors = idx_t(1) << 32;
+    EXPECT_FALSE(countingSelectedPays(p, n)); // counts have 32 bits
+}
+
+TEST(IvfPlan, CopiesOfTests) {
+    // tests/ivf/TestIvfFilters.cpp rests on these.
+    IvfKnnProblem p = someProblem();
+    p.lists.numLists = 40;
+    p.lists.d = 67;
+    p.lists.numVectors = 50000;
+    p.numQueries = 6000;
+    p.nprobe = 20;
+    EXPECT_TRUE(ivfPairsMeet(p));
+    for (idx_t selected : {25, 500, 5000}) {
+        EXPECT_TRUE(countingSelectedPays(p, selected)) << selected;
+        EXPECT_TRUE(copyingSelectedPays(p, selected)) << selected;
+    }
+    EXPECT_FALSE(copyingSelectedPays(p, 48500));
+    p.lists.numVectors = 300000;
+    p.numQueries = 42;
+    p.nprobe = 15;
+    EXPECT_FALSE(ivfPairsMeet(p));
+    EXPECT_FALSE(countingSelectedPays(p, 150));
+    for (idx_t selected : {9000, 30000}) {
+        EXPECT_TRUE(countingSelectedPays(p, selected)) << selected;
+        EXPECT_TRUE(copyingSelectedPays(p, selected)) << selected;
+    }
+    EXPECT_FALSE(copyingSelectedPays(p, 270000));
+    // Padding makes the difference.
+    p.lists.numLists = 4096;
+    p.lists.d = 700;
+    p.lists.numVectors = 20000;
+    p.numQueries = 8000;
+    p.nprobe = 200;
+    EXPECT_TRUE(ivfPairsMeet(p));
+    for (idx_t selected : {200, 1000}) {
+        EXPECT_TRUE(countingSelectedPays(p, selected)) << selected;
+        EXPECT_TRUE(copyingSelectedPays(p, selected)) << selected;
+        WorkspaceSlices padded;
+        IvfSelectedCopy(p.lists, selected, ListLayout::Interleaved, padded);
+        EXPECT_GT(padded.used(), size_t(224) << 20);
+        WorkspaceSlices rows;
+        IvfSelectedCopy(p.lists, selected, ListLayout::Rows, rows);
+        EXPECT_LT(rows.used(), size_t(20) << 20);
+    }
 }
 
 TEST(IvfPlan, WordsOfEvenListsNeedNoSums) {
