@@ -7,6 +7,7 @@
 #include "faiss_bits/common/PlanText.h"
 #include "kernels/knn/FlatKnnCost.h"
 #include "kernels/knn/FlatKnnSummary.h"
+#include "kernels/knn/fused/FusedCost.h"
 
 namespace faiss_bits::gpu {
 

@@ -15,6 +15,16 @@
 
 namespace faiss_bits::gpu::detail {
 
+namespace {
+
+/// Of what a plan only asks whether it is there.
+const float* nowhere() {
+    return reinterpret_cast<const float*>(
+            uintptr_t(WorkspaceSlices::kAlignment));
+}
+
+} // namespace
+
 std::shared_ptr<void> VectorFacts::allocate_(
         const GpuContext& context,
         size_t bytes) const {
@@ -99,7 +109,14 @@ ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
 }
 
 ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
-    if (!mayUseImage_(p) || directPays(p, true) || allPairsPays(p)) {
+    if (!mayUseImage_(p) || directPays(p, true)) {
+        return ImageUse::None;
+    }
+    FlatKnnProblem kept = p;
+    kept.searchImage = nowhere();
+    const auto strips = planFusedByStrips(kept, SIZE_MAX);
+    const bool byStrips = strips && stripsPay(*strips, kept);
+    if (!byStrips && allPairsPays(p)) {
         return ImageUse::None;
     }
     if (hasImage_ && imageMetric_ == p.metric) {
@@ -114,7 +131,8 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
     if (isSmall && !helps) {
         return ImageUse::None;
     }
-    if (!planNearest(p, SIZE_MAX) && !(helps && planFused(p, SIZE_MAX))) {
+    if (!byStrips && !planNearest(p, SIZE_MAX) &&
+        !(helps && planFused(p, SIZE_MAX))) {
         return ImageUse::None;
     }
     return isSmall && smallSearches_ + 1 < kWorthAnImage ? ImageUse::NotYet
@@ -122,19 +140,17 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
 }
 
 ImageUse VectorFacts::expectFor(FlatKnnProblem& p, bool isOwn) const {
-    const auto* nowhere = reinterpret_cast<const float*>(
-            uintptr_t(WorkspaceSlices::kAlignment));
     const std::lock_guard<std::mutex> lock(mutex_);
     const ImageUse use = imageUse_(p, isOwn);
     if (use == ImageUse::Make || use == ImageUse::Kept) {
-        p.searchImage = nowhere;
+        p.searchImage = nowhere();
     }
     const RowFacts kind = rowFactsOf(p.metric);
     const bool isEmpty = !facts_.memory && !image_.memory;
     if (kind != RowFacts::None && p.numVectors > 0 &&
         (isOwn || isEmpty || kind == kind_)) {
-        p.vectorFacts = nowhere;
-        p.rowMaxima = reinterpret_cast<const RowMaxima*>(nowhere);
+        p.vectorFacts = nowhere();
+        p.rowMaxima = reinterpret_cast<const RowMaxima*>(nowhere());
     }
     return use;
 }

@@ -75,7 +75,8 @@ struct BlockNarrow {
 
    private:
     static constexpr int kLogBins = 2 +
-            (Threads == 128           ? 7
+            (Threads == 64            ? 6
+                     : Threads == 128 ? 7
                      : Threads == 256 ? 8
                      : Threads == 512 ? 9
                                       : 10);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/LaneMask.cuh"
 #include "kernels/ivf/IvfParams.h"
 
 namespace faiss_bits {
@@ -55,12 +56,6 @@ class IvfFoundBuffer {
 
    private:
     static constexpr int kRounds = kEntries / kWarpSize;
-
-    __device__ __forceinline__ static uint32_t lanesBefore() {
-        uint32_t lanes;
-        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
-        return lanes;
-    }
 
     /// Sends those with places on, and asks for those of the others.
     __device__ __forceinline__ void flush() {

@@ -1,7 +1,7 @@
 /// The launches; included by the generated sources only.
 #pragma once
 
-#include "kernels/ivf/IvfEstimates.cuh"
+#include "kernels/ivf/IvfEstimatesLaunch.cuh"
 #include "kernels/ivf/IvfRescore.cuh"
 #include "kernels/ivf/IvfStreams.cuh"
 #include "kernels/ivf/IvfTiles.cuh"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/select/SelectCost.h"
 
@@ -15,9 +16,7 @@ namespace {
 // of flat.json, flat_few_vectors.json, flat_sweep.json, metrics.json and
 // metrics_d128.json in benchs/results/h200; docs/design.md says how.
 
-/// Operations of tensor cores, and of float32 and 16-bit products of cuBLAS, in
-/// a microsecond.
-constexpr double kTensorRate = 790e6;
+/// Operations of float32 and 16-bit products of cuBLAS, in a microsecond.
 constexpr double kProductRate = 50e6;
 constexpr double kHalfProductRate = 160e6;
 
@@ -42,10 +41,6 @@ struct Shape {
               isCosine(p.metric == Metric::Cosine),
               size(double(sizeOf(p.dataType))) {}
 };
-
-double roundUp(double value, double step) {
-    return std::ceil(value / step) * step;
-}
 
 /// Of a pair, for each component and two and a half more, by the kernels that
 /// go component by component; 16 queries or fewer take a little less.
@@ -95,66 +90,15 @@ double rowFacts(
     return 8 + 1.2 * readMicroseconds(s.n * s.d * s.size, speed);
 }
 
-/// Components of a row of an image, and the step that has its norm.
-double imageWidth(const FlatKnnProblem& p) {
-    return roundUp(p.d, 16) + (p.metric == Metric::InnerProduct ? 0 : 16);
-}
-
 double nearest(
         const FlatKnnProblem& p,
         const Shape& s,
         const DeviceSpeed& speed) {
-    const double work = 1.17 * 2 * s.q * s.n * imageWidth(p) / kTensorRate +
+    const double work =
+            1.17 * 2 * s.q * s.n * tensorImageWidth(p) / kTensorRate +
             70e-9 * s.q * s.n + 1e-3 * s.q;
     return 35 + work / speed.arithmetic +
             11.3 * readMicroseconds(4 * s.q * s.d, speed) +
-            (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
-}
-
-/// Vectors that pass the limits of a query.
-double passing(const FusedPlan& plan, const Shape& s) {
-    const double passed = plan.secondRank
-            ? plan.secondRank * s.n / double(plan.secondSamples)
-            : plan.rank * s.n / plan.samples;
-    return std::min(passed, s.n);
-}
-
-/// Scans of all tiles of queries, on tensor cores.
-double tensorScans(
-        const FusedPlan& plan,
-        const FlatKnnProblem& p,
-        const Shape& s,
-        const DeviceSpeed& speed) {
-    const double columns = scansList(p) ? double(p.numAllowed) : s.n;
-    const double width = imageWidth(p);
-    const double read = readMicroseconds(2 * columns * width, speed);
-    const double copy =
-            scansList(p) ? 3 * readMicroseconds(2 * columns * width, speed) : 0;
-    if (s.isFew) {
-        return copy + read + 1.8e-6 * s.q * columns / speed.arithmetic;
-    }
-    const double tiles = std::ceil(s.q / double(plan.tileQueries));
-    // A tile of the scan has 256 queries.
-    const double rows = std::max(256.0, roundUp(s.q / tiles, 256));
-    const double products =
-            2 * rows * columns * width / kTensorRate / speed.arithmetic;
-    const double compares = 51e-9 * rows * columns / speed.arithmetic;
-    const double second = double(plan.secondSamples) / s.n;
-    return copy + 250 * (tiles - 1) +
-            tiles * (std::max(read, products) * (1 + second) + compares);
-}
-
-double fusedTensor(
-        const FusedPlan& plan,
-        const FlatKnnProblem& p,
-        const Shape& s,
-        const DeviceSpeed& speed) {
-    const double sample = s.isFew ? 0 : 15e-6 * s.q * plan.samples;
-    // The more dimensions, the more lets the bound of the scan pass besides.
-    const double scores =
-            s.q * passing(plan, s) * (193e-6 + 2.43e-9 * s.d * s.d);
-    return 52 + tensorScans(plan, p, s, speed) +
-            (sample + scores + 32e-3 * s.k) / speed.arithmetic +
             (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
 }
 
@@ -165,7 +109,8 @@ double fusedPairwise(
         const DeviceSpeed& speed) {
     const double read = readMicroseconds(s.n * s.d * s.size, speed);
     const double pairs = s.q * s.n * (s.d + 2.5) * pairMicroseconds(p);
-    const double scores = s.q * passing(plan, s) * (193e-6 + 530e-9 * s.d);
+    const double scores =
+            s.q * passingVectors(plan, p) * (193e-6 + 530e-9 * s.d);
     const double facts = rowFacts(p, s, speed);
     if (s.isFew) {
         // One query waits for the memory alone.
@@ -236,13 +181,6 @@ double tiled(
 
 } // namespace
 
-double searchImageMicroseconds(
-        const FlatKnnProblem& p,
-        const DeviceSpeed& speed) {
-    const double n = double(p.numVectors);
-    return 0.28e-3 * n + 4.25 * readMicroseconds(4 * n * p.d, speed);
-}
-
 double flatKnnMicroseconds(
         const FlatKnnPlan& plan,
         const FlatKnnProblem& p,
@@ -259,7 +197,7 @@ double flatKnnMicroseconds(
     }
     if (plan.fused) {
         return plan.fused->method == &kTensorFusedMethod
-                ? fusedTensor(*plan.fused, p, s, speed)
+                ? fusedTensorMicroseconds(*plan.fused, p, speed)
                 : fusedPairwise(*plan.fused, p, s, speed);
     }
     return plan.method ? tiled(plan, p, s, speed) : 0;

@@ -18,10 +18,4 @@ double flatKnnMicroseconds(
         const FlatKnnProblem& problem,
         const DeviceSpeed& speed = {});
 
-/// The making of a search image of the problem's vectors, which is in the above
-/// where the problem has none.
-double searchImageMicroseconds(
-        const FlatKnnProblem& problem,
-        const DeviceSpeed& speed = {});
-
 } // namespace faiss_bits

@@ -349,6 +349,10 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
             return withoutTiles(&FlatKnnPlan::direct, std::move(part));
         }
     }
+    if (std::optional<FusedPlan> part = planFusedByStrips(p, maxBytes);
+        part && stripsPay(*part, p)) {
+        return withoutTiles(&FlatKnnPlan::fused, std::move(part));
+    }
     if (pairsPay) {
         if (std::optional<AllPairsPlan> part = planAllPairs(p, maxBytes)) {
             return withoutTiles(&FlatKnnPlan::allPairs, std::move(part));

@@ -6,7 +6,12 @@ namespace faiss_bits {
 
 namespace {
 
+/// Of a row; and where most rows have few entries, and there are many rows.
 constexpr int kThreads = 512;
+constexpr int kFewThreads = 64;
+constexpr idx_t kFewEntries = 256;
+constexpr uint32_t kFewStaged = 512;
+constexpr unsigned kManyRows = 1024;
 
 __device__ bool isComplete(const ProvenListsParams& params, uint32_t row) {
     const float complete = params.complete[row];
@@ -39,12 +44,12 @@ struct OnlyProof {
     __device__ static void run(SharedStorage&, const Params&, uint32_t) {}
 };
 
-template <int Room>
-__global__ void __launch_bounds__(kThreads, 1024 / kThreads)
+template <int Threads, int Room>
+__global__ void __launch_bounds__(Threads, 1024 / Threads)
         provenListsKernel(const __grid_constant__ ProvenListsParams params) {
     allowNext();
     waitForPrevious();
-    using Body = FinishRowsBody<float, OnlyProof, kThreads, Room>;
+    using Body = FinishRowsBody<float, OnlyProof, Threads, Room>;
     extern __shared__ uint64_t memory[];
     auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
     Body{shared, memory + Body::kStorageWords, params}.run(blockIdx.x);
@@ -56,18 +61,18 @@ __global__ void __launch_bounds__(kThreads, 1024 / kThreads)
     }
 }
 
-template <int Room>
+template <int Threads, int Room>
 void launch(
         const ProvenListsParams& params,
         unsigned rows,
         cudaStream_t stream) {
-    using Body = FinishRowsBody<float, OnlyProof, kThreads, Room>;
-    const auto kernel = provenListsKernel<Room>;
+    using Body = FinishRowsBody<float, OnlyProof, Threads, Room>;
+    const auto kernel = provenListsKernel<Threads, Room>;
     auto p = params;
     const size_t wanted = Body::words(p.staged) * 8;
     const size_t bytes = allowSharedBytes(kernel, wanted);
     p.staged -= uint32_t(std::min<size_t>(p.staged, (wanted - bytes + 7) / 8));
-    launchAfterPrevious(kernel, rows, kThreads, bytes, stream, p);
+    launchAfterPrevious(kernel, rows, Threads, bytes, stream, p);
 }
 
 } // namespace
@@ -75,11 +80,19 @@ void launch(
 void launchProvenLists(
         const ProvenListsParams& params,
         unsigned rows,
+        idx_t usual,
         cudaStream_t stream) {
-    const auto one = params.k <= 32 ? launch<64>
-            : params.k <= 512       ? launch<512>
-            : params.k <= 1024      ? launch<1024>
-                                    : launch<2048>;
+    if (usual > 0 && usual <= kFewEntries && rows >= kManyRows) {
+        ProvenListsParams few = params;
+        few.staged = std::min(few.staged, kFewStaged);
+        const auto one = params.k <= 32 ? launch<kFewThreads, 64>
+                                        : launch<kFewThreads, 256>;
+        return one(few, rows, stream);
+    }
+    const auto one = params.k <= 32 ? launch<kThreads, 64>
+            : params.k <= 512       ? launch<kThreads, 512>
+            : params.k <= 1024      ? launch<kThreads, 1024>
+                                    : launch<kThreads, 2048>;
     one(params, rows, stream);
 }
 

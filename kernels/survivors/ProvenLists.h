@@ -19,10 +19,13 @@ static_assert(!hasTailPadding<ProofParams>());
 struct ProvenListsParams : KeySource, ResultParams, ListParams, ProofParams {};
 
 /// Enqueues the finish of `rows` lists of float keys by one block each, for
-/// params.k <= kMaxFinishK, and the flags of those that are not proved.
+/// params.k <= kMaxFinishK, and the flags of those that are not proved. usual:
+/// entries that most rows have no more than, or 0; it decides speed alone, and
+/// is no less than params.k.
 void launchProvenLists(
         const ProvenListsParams& params,
         unsigned rows,
+        idx_t usual,
         cudaStream_t stream);
 
 } // namespace faiss_bits

@@ -246,7 +246,11 @@ void finishByBlocks(
     if (output.complete) {
         p.complete = output.complete;
         p.flags = output.flags;
-        launchProvenLists(p, unsigned(list.rows), stream);
+        launchProvenLists(
+                p,
+                unsigned(list.rows),
+                list.usual > 0 ? std::max<idx_t>(list.usual, output.k) : 0,
+                stream);
         return;
     }
     FinishParams plain;

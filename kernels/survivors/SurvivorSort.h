@@ -30,6 +30,10 @@ struct SurvivorList {
     /// It saves time where k <= kMaxFinishK, and is not read beyond.
     const uint64_t* limits = nullptr;
 
+    /// Entries that most rows have no more than; 0: not known. It decides speed
+    /// alone.
+    idx_t usual = 0;
+
     idx_t columns = kMaxSurvivors; ///< those of the entries are below it
     idx_t firstRow = 0;            ///< of the output, and of special keys
 

@@ -4,6 +4,7 @@
 #include "faiss_bits/flat/VectorFacts.h"
 #include "kernels/knn/FlatKnnCost.h"
 #include "kernels/knn/FlatKnnSummary.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "tests/common/BenchResults.h"
 
 namespace faiss_bits::test {

@@ -28,6 +28,7 @@ struct CertifiedCase {
         WhereItPays,
         Always,
         AllPairs, ///< always, by a matrix
+        Strips,   ///< never; with limits from strips
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
@@ -75,7 +76,9 @@ class FlatKnnCertified : public FlatKnnTest {
 
     static DeviceTraits traitsOf(const CertifiedCase& c) {
         DeviceTraits traits = deviceTraits();
-        traits.singleToDouble = c.direct == Direct::Never ? 32 : 2;
+        const bool never =
+                c.direct == Direct::Never || c.direct == Direct::Strips;
+        traits.singleToDouble = never ? 32 : 2;
         return traits;
     }
 
@@ -88,6 +91,11 @@ class FlatKnnCertified : public FlatKnnTest {
         if (c.direct == Direct::AllPairs) {
             plan.allPairs = planAllPairs(p, c.maxScratch);
             plan.bytes = plan.allPairs ? plan.allPairs->bytes : 0;
+            return plan;
+        }
+        if (c.direct == Direct::Strips) {
+            plan.fused = planFusedByStrips(p, c.maxScratch);
+            plan.bytes = plan.fused ? plan.fused->bytes : 0;
             return plan;
         }
         plan.direct = planDirect(p, c.maxScratch);

@@ -245,5 +245,32 @@ TEST(FlatKnnPlan, LeastScratch) {
     }
 }
 
+/// Limits from strips where they pay, on an H200, and else what paid before.
+TEST(FlatKnnPlan, Strips) {
+    const auto planned = [](idx_t n, idx_t q, int k) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = 128;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        return planFlatKnn(p, size_t(1) << 30);
+    };
+    const auto stripsOf = [&](idx_t n, idx_t q, int k) {
+        const FlatKnnPlan plan = planned(n, q, k);
+        return plan.fused ? plan.fused->strips.perRow : 0;
+    };
+    EXPECT_GE(stripsOf(4096, 10240, 32), 128u);
+    EXPECT_GE(stripsOf(65536, 10240, 100), 400u);
+    EXPECT_GE(stripsOf(1024, 10240, 8), 32u);
+    // A sample costs less than a scan of all.
+    EXPECT_EQ(stripsOf(1 << 20, 10240, 10), 0u);
+    // The nearest one has a scan of its own.
+    EXPECT_TRUE(planned(4096, 10240, 1).nearest);
+    // Few pairs: all distances.
+    EXPECT_EQ(stripsOf(300, 100, 10), 0u);
+}
+
 } // namespace
 } // namespace faiss_bits::test

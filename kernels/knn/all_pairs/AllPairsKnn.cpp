@@ -44,13 +44,6 @@ Launch launchFor(Metric metric) {
     }
 }
 
-bool takes(const FlatKnnProblem& p) {
-    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
-            !p.allowedBits && p.numVectors > 0 &&
-            p.numVectors <= kMostVectors && p.d <= kMostDims &&
-            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
-}
-
 idx_t strideOf(const FlatKnnProblem& p) {
     return (p.numVectors + kRowStep - 1) / kRowStep * kRowStep;
 }
@@ -108,6 +101,13 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 
 } // namespace
 
+bool takesAllPairs(const FlatKnnProblem& p) {
+    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
+            !p.allowedBits && p.numVectors > 0 &&
+            p.numVectors <= kMostVectors && p.d <= kMostDims &&
+            batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
+}
+
 // Microseconds here are as they were measured on an H200 (docs/design.md).
 
 double allPairsMicroseconds(const FlatKnnProblem& p) {
@@ -142,17 +142,9 @@ double allPairsMicroseconds(const FlatKnnProblem& p) {
     return p.metric == Metric::Cosine ? 1.08 * time : time;
 }
 
-bool allPairsPays(const FlatKnnProblem& p) {
-    if (!takes(p)) {
-        return false;
-    }
-    if (takesNearest(p)) {
-        // Strips of one tile, whose queries are often searched again.
-        return isOfProducts(p.metric) &&
-                p.numVectors <= (p.d < 512 ? 192 : 256);
-    }
-    // Of searches by candidates: launches, then for each query its products,
-    // the selection and the canonical distances of its candidates.
+double candidatesMicroseconds(const FlatKnnProblem& p) {
+    // Launches, then for each query its products, the selection and the
+    // canonical distances of its candidates.
     const double q = double(p.numQueries);
     const double n = double(p.numVectors);
     const double d = double(p.d);
@@ -160,14 +152,25 @@ bool allPairsPays(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
     const double query = 11.3e-3 + 3.7e-6 * n + d * (18e-6 + 40e-9 * n) +
             k * ((k <= 128 ? 0.12e-3 : 0.2e-3) + 1.1e-6 * d);
-    const double other = 24 + 0.09 * d + q * query / part;
-    return allPairsMicroseconds(p) < 0.9 * other;
+    return 24 + 0.09 * d + q * query / part;
+}
+
+bool allPairsPays(const FlatKnnProblem& p) {
+    if (!takesAllPairs(p)) {
+        return false;
+    }
+    if (takesNearest(p)) {
+        // Strips of one tile, whose queries are often searched again.
+        return isOfProducts(p.metric) &&
+                p.numVectors <= (p.d < 512 ? 192 : 256);
+    }
+    return allPairsMicroseconds(p) < 0.9 * candidatesMicroseconds(p);
 }
 
 std::optional<AllPairsPlan> planAllPairs(
         const FlatKnnProblem& p,
         size_t maxBytes) {
-    if (!takes(p)) {
+    if (!takesAllPairs(p)) {
         return {};
     }
     AllPairsPlan plan;

@@ -24,12 +24,18 @@ struct AllPairsPlan {
     std::string toString() const;
 };
 
-/// Whether it is expected to take less time than any other certified search of
-/// more than some queries. Reads shape and types alone.
+/// Whether the problem is one for it.
+bool takesAllPairs(const FlatKnnProblem& problem);
+
+/// Whether it is expected to take less time than searches of more than some
+/// queries by candidates. Reads shape and types alone.
 bool allPairsPays(const FlatKnnProblem& problem);
 
 /// Microseconds that it is expected to take, without the host's time.
 double allPairsMicroseconds(const FlatKnnProblem& problem);
+
+/// The same of searches by candidates from a matrix of products.
+double candidatesMicroseconds(const FlatKnnProblem& problem);
 
 /// The plan, if the problem is one for it, whether it pays or not, and its
 /// scratch takes at most maxBytes.

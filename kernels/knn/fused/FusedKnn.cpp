@@ -6,9 +6,11 @@
 #include "kernels/knn/ByMetric.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/StripLimits.h"
 #include "kernels/knn/gemm/Product.h"
 #include "kernels/survivors/SurvivorSort.h"
 
@@ -119,12 +121,16 @@ class FusedRun {
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
         const void* queries = scratch_.scan->enter(params, stream_);
-        for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
-            findLimits(
-                    params,
-                    queries,
-                    q,
-                    std::min(plan_.sampleQueries, count - q));
+        if (plan_.strips.perRow > 0) {
+            findStripLimits(params);
+        } else {
+            for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
+                findLimits(
+                        params,
+                        queries,
+                        q,
+                        std::min(plan_.sampleQueries, count - q));
+            }
         }
         PassedLists lists;
         lists.limits = scratch_.limits;
@@ -180,6 +186,20 @@ class FusedRun {
         launches_.sampleLimits(limits, stream_);
     }
 
+    void findStripLimits(const CertifiedParams& params) {
+        scratch_.scan->runStrips(
+                plan_.strips, scratch_.stripKeys, params.rows, stream_);
+        StripLimitParams limits;
+        limits.search = params;
+        limits.keys = scratch_.stripKeys;
+        limits.strips = plan_.strips.perRow;
+        limits.rank = plan_.rank;
+        limits.limits = scratch_.limits;
+        limits.complete = scratch_.complete;
+        limits.counts = scratch_.counts;
+        launchStripLimits(p_.metric, limits, stream_);
+    }
+
     /// What passes in the second sample sets the limits of the scan.
     void findCloserLimits(CertifiedParams params, const PassedLists& lists) {
         params.listedIds = scratch_.scan->runSecond(
@@ -231,6 +251,9 @@ class FusedRun {
         list.entries = params.entries;
         list.counts = scratch_.counts;
         list.columns = p_.numVectors;
+        // Limits of a sample let more pass of some queries.
+        constexpr double kMore = 1.5;
+        list.usual = idx_t(kMore * passingVectors(plan_, p_));
         SurvivorOutput output;
         output.k = p_.k;
         output.largest = isSimilarity(p_.metric);
@@ -302,6 +325,8 @@ FusedScratch::FusedScratch(
         queryFacts = slices.take<float>(plan.sampleQueries);
     }
     distances = slices.take<float>(size_t(plan.sampleQueries) * plan.samples);
+    stripKeys =
+            slices.take<float>(size_t(plan.tileQueries) * plan.strips.perRow);
     limits = slices.take<float>(plan.tileQueries);
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);

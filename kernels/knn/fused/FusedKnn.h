@@ -9,18 +9,21 @@
 #include "kernels/knn/fused/FusedMethod.h"
 
 /// Certified searches without a matrix of distances: a limit for every query
-/// from a sample of the vectors, one scan that appends what is below it, the
-/// canonical distances of that, and a proof. docs/exact.md
+/// from a sample of the vectors, or from the least keys of parts of them, one
+/// scan that appends what is below it, the canonical distances of that, and a
+/// proof. docs/exact.md
 namespace faiss_bits {
 
 /// How such a search goes about a problem.
 struct FusedPlan {
     const FusedMethod* method = nullptr;
+    /// Of which the limits are made; none: of a sample.
+    StripPlan strips;
     /// Where the distances to the sample come from; nullptr: few queries.
     const DistanceMethod* sampling = nullptr;
 
     uint32_t samples = 0; // the first of a sample of samplesOf()
-    uint32_t rank = 0;    // of them: the limit
+    uint32_t rank = 0;    // of them, or of strips: the limit
     uint32_t room = 0;
     idx_t secondSamples = 0; // 0: there is no second sample
     uint32_t secondRank = 0;
@@ -61,6 +64,16 @@ bool scansList(const FlatKnnProblem& problem);
 std::optional<FusedPlan> planFused(
         const FlatKnnProblem& problem,
         size_t maxBytes);
+
+/// The plan with limits from strips, on tensor cores: a scan more in place of
+/// the sample, and limits that little more than k vectors pass. If the problem
+/// is one for that, whether it pays or not, and maxBytes are enough.
+std::optional<FusedPlan> planFusedByStrips(
+        const FlatKnnProblem& problem,
+        size_t maxBytes);
+
+/// Whether that is expected to take less time than any other way.
+bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& problem);
 
 /// Runs it. Arguments were checked; errors and stream as runFlatKnn.
 void runFused(

@@ -10,6 +10,7 @@
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/StripKeys.h"
 
 namespace faiss_bits {
 
@@ -52,6 +53,12 @@ class FusedScan {
             const uint32_t* /* allowedBits */,
             cudaStream_t) {
         return nullptr;
+    }
+
+    /// The least key of every strip, in place of what is within limits: for so
+    /// many queries, those that enter() had. Of tensor cores alone.
+    virtual void runStrips(const StripPlan&, float*, idx_t, cudaStream_t) {
+        throw Error("this method finds no keys of strips");
     }
 
     /// The nearest of every strip, in place of what is within limits: for so

@@ -26,6 +26,18 @@ struct SampleLimitParams {
     uint32_t* counts = nullptr; // [rows], set to zero
 };
 
+/// The least keys of strips of the vectors, and the limits that follow.
+struct StripLimitParams {
+    CertifiedParams search;      // rows and what images have of them are read
+    const float* keys = nullptr; // [rows, strips], StripKeys
+    uint32_t strips = 0;         // kMostStrips at most
+    uint32_t rank = 0;           // the limit is that of the rank'th
+    float* limits = nullptr;     // [rows]
+    float* complete = nullptr;   // [rows], SurvivorOutput::complete
+    uint32_t* counts = nullptr;  // [rows], set to zero
+};
+
+constexpr uint32_t kMostStrips = 2048;
 constexpr uint32_t kMostSamples = 16384;
 /// Entries of a list of a second sample that a limit is made of, at most.
 constexpr uint32_t kMostSecondEntries = 512;

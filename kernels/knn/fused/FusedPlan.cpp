@@ -2,10 +2,14 @@
 #include <cmath>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/filter/FilterPlan.h"
+#include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/tensor/TensorScan.h"
+#include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits {
@@ -16,6 +20,15 @@ namespace {
 constexpr idx_t kLeastVectors = 8192;
 /// Vectors for each place of the result, at least.
 constexpr idx_t kLeastShare = 16;
+/// Strips: for each place of the result, that few more than k vectors pass
+/// (1.15 k, or 1.4 k with half as many); and at all.
+constexpr uint32_t kStripsOfPlace = 4;
+constexpr uint32_t kLeastStripsOfPlace = 2;
+constexpr uint32_t kLeastStrips = 64;
+/// Fewer vectors are no more than some strips of each.
+constexpr idx_t kLeastStripVectors = 256;
+/// Lists that hold what 16 bits do not tell from the k-th, mostly.
+constexpr idx_t kLeastStripCapacity = 1024;
 /// Queries of one scan: enough that its tiles fill the GPU many times.
 constexpr idx_t kMostTileQueries = 16384;
 /// Scratch: distances to the sample; and lists.
@@ -124,6 +137,35 @@ size_t measure(const FlatKnnProblem& p, const FusedPlan& plan) {
     return slices.used();
 }
 
+/// As many queries a scan as fit; cut() sets what depends on them, or says that
+/// there is no plan.
+template <class Cut>
+std::optional<FusedPlan> fitQueries(
+        FusedPlan plan,
+        const FlatKnnProblem& p,
+        size_t maxBytes,
+        const Cut& cut) {
+    for (idx_t tile = std::min(p.numQueries, kMostTileQueries);;
+         tile = (tile + 1) / 2) {
+        const idx_t tiles = (p.numQueries + tile - 1) / tile;
+        plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
+        if (!cut(plan)) {
+            return {};
+        }
+        // So that a run with just these bytes finds the same plan.
+        plan.bytes = std::max(measure(p, plan), kLeastUntiledBytes);
+        const size_t lists = size_t(plan.tileQueries) * plan.capacity *
+                (sizeof(uint64_t) + sizeof(uint32_t));
+        if (plan.bytes <= maxBytes &&
+            (lists <= kMostListBytes || plan.tileQueries == 1)) {
+            return plan;
+        }
+        if (tile == 1) {
+            return {};
+        }
+    }
+}
+
 } // namespace
 
 uint32_t samplesOf(const FlatKnnProblem& p) {
@@ -154,29 +196,76 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
         plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
     }
 
-    for (idx_t tile = std::min(p.numQueries, kMostTileQueries);;
-         tile = (tile + 1) / 2) {
-        const idx_t tiles = (p.numQueries + tile - 1) / tile;
-        plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
+    return fitQueries(plan, p, maxBytes, [](FusedPlan& plan) {
         plan.sampleQueries = std::clamp<idx_t>(
                 idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
                 1,
                 plan.tileQueries);
-        // So that a run with just these bytes finds the same plan.
-        plan.bytes = std::max(measure(p, plan), kLeastUntiledBytes);
-        const size_t lists = size_t(plan.tileQueries) * plan.capacity *
-                (sizeof(uint64_t) + sizeof(uint32_t));
-        if (plan.bytes <= maxBytes &&
-            (lists <= kMostListBytes || plan.tileQueries == 1)) {
-            return plan;
-        }
-        if (tile == 1) {
-            return {};
-        }
+        return true;
+    });
+}
+
+std::optional<FusedPlan> planFusedByStrips(
+        const FlatKnnProblem& p,
+        size_t maxBytes) {
+    if (p.mode != SearchMode::Certified || p.allowedBits ||
+        batchOf(p) <= kFewQueries || p.numVectors < kLeastStripVectors ||
+        2 * kLeastStripsOfPlace * p.k > kMostStrips ||
+        maxBytes < kLeastUntiledBytes || takesNearest(p) ||
+        fusedMethodFor(p) != &kTensorFusedMethod) {
+        return {};
     }
+    FusedPlan plan;
+    plan.method = &kTensorFusedMethod;
+    plan.rank = uint32_t(p.k);
+    plan.capacity = uint32_t(std::min<idx_t>(
+            (p.numVectors + 31) / 32 * 32,
+            std::max<idx_t>(kLeastStripCapacity, 8 * idx_t(p.k))));
+    return fitQueries(plan, p, maxBytes, [&](FusedPlan& plan) {
+        plan.sampleQueries = plan.tileQueries;
+        plan.strips = planStrips(
+                plan.tileQueries,
+                p.numVectors,
+                p.d,
+                std::clamp(
+                        kStripsOfPlace * plan.rank,
+                        kLeastStrips,
+                        kMostStrips / 2),
+                TensorScanKernel::Auto,
+                p.device);
+        return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
+                plan.strips.perRow <= kMostStrips;
+    });
+}
+
+bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
+    double others = takesAllPairs(p) ? allPairsMicroseconds(p) : INFINITY;
+    if (enoughVectors(p, p.numVectors)) {
+        FusedPlan sampled;
+        sampled.method = byStrips.method;
+        sampled.tileQueries = std::min(p.numQueries, kMostTileQueries);
+        planSamples(sampled, p);
+        others = std::min(others, fusedTensorMicroseconds(sampled, p));
+    } else {
+        others = std::min(others, candidatesMicroseconds(p));
+    }
+    // It has to be worth the memory of an image.
+    constexpr double kWorth = 0.9;
+    return fusedTensorMicroseconds(byStrips, p) < kWorth * others;
 }
 
 std::string FusedPlan::toString() const {
+    if (strips.perRow > 0) {
+        return formatMessage(
+                "fused %s: %lld queries a scan, limits from %u strips, lists "
+                "of "
+                "%u, %zu bytes",
+                method->name,
+                (long long)tileQueries,
+                strips.perRow,
+                capacity,
+                bytes);
+    }
     return formatMessage(
             "fused %s: %lld queries a scan, a sample of %u by %s, rank %u, "
             "rank %u of a second, lists of %u, %zu bytes",

@@ -15,6 +15,7 @@ struct FusedScratch {
     float* queryFacts = nullptr;    // [sampleQueries], the same
     void* product = nullptr;        // of the sampling method
     float* distances = nullptr;     // [sampleQueries, samples]
+    float* stripKeys = nullptr;     // [tileQueries, strips.perRow]
     float* limits = nullptr;        // [tileQueries]
     float* complete = nullptr;      // [tileQueries]
     uint32_t* counts = nullptr;     // [tileQueries]

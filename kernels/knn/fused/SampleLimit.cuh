@@ -3,8 +3,8 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
-#include "kernels/knn/certified/RowBound.cuh"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/RankedLimit.cuh"
 #include "kernels/knn/fused/SampledVector.cuh"
 
 namespace faiss_bits {
@@ -68,37 +68,11 @@ struct SampleLimit {
         if (params.ofImages) {
             // What images lack (inner products, whose keys have their signs
             // turned).
-            key += sampleError(bound, key) - bound.centerProduct.value;
+            constexpr double kOfBFloat16 = 0x1p-6;
+            key += roundingError(bound, params.search.d, key, kOfBFloat16) -
+                    bound.centerProduct.value;
         }
-        // Keys of all vectors up to this one are not above the limit.
-        float limit = __double2float_ru(bound.limitOf(key));
-        float complete = __double2float_rd(key);
-        if (!(limit < __uint_as_float(0x7f800000u))) {
-            limit = complete = __uint_as_float(0x7f800000u);
-        }
-        if (bound.norm != bound.norm) {
-            // No neighbours: what is no number passes all the same.
-            limit = -__uint_as_float(0x7f800000u);
-            complete = nanf("");
-        }
-        params.limits[row] = limit;
-        params.complete[row] = complete;
-        params.counts[row] = 0;
-    }
-
-    /// What the distances to a sample in bfloat16 are off by, some deviations
-    /// of it: the limit is of the asked rank with it. Nothing rests on it.
-    __device__ __forceinline__ double sampleError(
-            const RowBound<kMetric>& bound,
-            double key) const {
-        const bool isCosine = kMetric == Metric::Cosine;
-        const double distance = isCosine ? 2 + 2 * key : key;
-        const double x = isCosine || kMetric == Metric::L2
-                ? bound.norm + sqrt(distance)
-                : bound.greatest;
-        const double error =
-                0x1p-6 * bound.norm * x * rsqrt(double(params.search.d));
-        return isCosine ? 0.5 * error : error;
+        writeLimit(params, row, key, bound);
     }
 
     __device__ __forceinline__ static uint32_t column(int i) {

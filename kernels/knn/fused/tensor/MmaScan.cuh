@@ -3,6 +3,7 @@
 /// where they fit: one compares while the other multiplies.
 #pragma once
 
+#include "kernels/device/MmaFloat16.cuh"
 #include "kernels/knn/fused/tensor/MmaShape.h"
 #include "kernels/knn/fused/tensor/PassTest.cuh"
 
@@ -23,27 +24,6 @@ __device__ __forceinline__ void commitCopies() {
 template <int kPending>
 __device__ __forceinline__ void waitForCopies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
-
-__device__ __forceinline__ void loadFragments(
-        uint32_t (&out)[4],
-        uint32_t shared) {
-    asm volatile(
-            "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-            : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-            : "r"(shared)
-            : "memory");
-}
-
-/// c += a b^T: 16 rows of a, 8 rows of b, 16 components.
-__device__ __forceinline__ void multiply(
-        float* c,
-        const uint32_t (&a)[4],
-        const uint32_t* b) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 } // namespace mma
@@ -229,7 +209,7 @@ struct MmaScanBody {
             uint32_t b[kWidth / 16][4];
 #pragma unroll
             for (int i = 0; i < kWidth / 16; ++i) {
-                mma::loadFragments(
+                loadFragments(
                         b[i],
                         vectors +
                                 at(warpColumn + 16 * i + lane / 16 * 8 +
@@ -239,15 +219,14 @@ struct MmaScanBody {
 #pragma unroll
             for (int block = 0; block < kBlocks; ++block) {
                 uint32_t a[4];
-                mma::loadFragments(
+                loadFragments(
                         a,
                         queries +
                                 at(warpRow + 16 * block + lane % 16,
                                    2 * step + lane / 16));
 #pragma unroll
                 for (int j = 0; j < kWidth / 8; ++j) {
-                    mma::multiply(
-                            &values[block][4 * j], a, &b[j / 2][j % 2 * 2]);
+                    mmaFloat16(&values[block][4 * j], a, &b[j / 2][j % 2 * 2]);
                 }
             }
         }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
+#include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/tensor/TensorScanParams.h"
 
 namespace faiss_bits {
@@ -66,12 +67,6 @@ class PassedBuffer {
 
     static __device__ __forceinline__ uint32_t columnOffset(uint32_t c) {
         return c / 2 * 8 + c % 2;
-    }
-
-    static __device__ __forceinline__ uint32_t lanesBefore() {
-        uint32_t lanes;
-        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes));
-        return lanes;
     }
 
     /// Padding passes where a limit is infinite, or a value NaN.

@@ -137,6 +137,17 @@ class TensorFusedScan : public FusedScan {
         return vectors_.secondIds;
     }
 
+    void runStrips(
+            const StripPlan& plan,
+            float* keys,
+            idx_t queries,
+            cudaStream_t stream) override {
+        TensorScanProblem scan = scanOf({}, queries);
+        scan.numVectors = problem_.numVectors;
+        scan.vectors = vectors_.image;
+        runStripScan(scan, plan, keys, problem_.device, stream);
+    }
+
     void runNearest(
             const NearestStrips& nearest,
             idx_t queries,

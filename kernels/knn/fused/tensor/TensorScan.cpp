@@ -111,6 +111,17 @@ uint32_t blocksOf(
     return device.multiprocessors * (byWgmma ? 1 : mmaBlocks(image, device));
 }
 
+/// Those of an item's vectors.
+uint32_t stripsOfChunk(const TensorImageLayout& image, bool byWgmma) {
+    constexpr uint32_t kLanes = 4;
+    if (!byWgmma) {
+        constexpr uint32_t kParts = 4; // warps side by side
+        return kParts * kLanes * kStripGroups<4>;
+    }
+    const WgmmaShape shape = wgmmaShapeFor(image);
+    return shape.vectorParts() * kLanes * kStripGroups<2>;
+}
+
 } // namespace
 
 bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device) {
@@ -215,6 +226,71 @@ void runNearestScan(
     }
 #endif
     launchMmaNearest(params, image, isL2, device, stream);
+}
+
+StripPlan planStrips(
+        idx_t numQueries,
+        idx_t numVectors,
+        int d,
+        uint32_t leastStrips,
+        TensorScanKernel kernel,
+        const DeviceTraits& device) {
+    const bool byWgmma = usesWgmma(kernel, device);
+    const TensorImageLayout image(numVectors, d);
+    const uint32_t ofChunk = stripsOfChunk(image, byWgmma);
+    TensorScanParams params{};
+    params.numQueries = uint32_t(numQueries);
+    params.numVectors = uint32_t(numVectors);
+    planStripChunks(
+            params,
+            scanShapeFor(image, byWgmma),
+            blocksOf(image, byWgmma, device),
+            std::max((leastStrips + ofChunk - 1) / ofChunk, 1u));
+    return {params.unitsPerChunk, params.items / params.queryTiles * ofChunk};
+}
+
+void runStripScan(
+        const TensorScanProblem& problem,
+        const StripPlan& plan,
+        float* keys,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    check(problem);
+    checkKernel(problem.kernel, device);
+    if (problem.numQueries == 0 || problem.numVectors == 0) {
+        return;
+    }
+    BITS_THROW_IF_NOT_FMT(keys, "keys = nullptr");
+    const bool byWgmma = usesWgmma(problem.kernel, device);
+    const TensorImageLayout image(problem.numVectors, problem.d);
+    const ScanShape shape = scanShapeFor(image, byWgmma);
+    TensorScanParams params = paramsOf(problem, image);
+    params.units =
+            uint32_t((problem.numVectors + idx_t(shape.unit) - 1) / shape.unit);
+    params.queryTiles = uint32_t(
+            (problem.numQueries + idx_t(shape.queries) - 1) / shape.queries);
+    params.unitsPerChunk = plan.unitsPerChunk;
+    BITS_THROW_IF_NOT_FMT(
+            plan.unitsPerChunk >= 1 && plan.unitsPerChunk <= params.units,
+            "plan.unitsPerChunk = %u is outside 1..%u",
+            plan.unitsPerChunk,
+            params.units);
+    setItems(params);
+    const uint32_t perRow =
+            params.items / params.queryTiles * stripsOfChunk(image, byWgmma);
+    BITS_THROW_IF_NOT_FMT(
+            plan.perRow == perRow,
+            "plan.perRow = %u, but there are %u strips",
+            plan.perRow,
+            perRow);
+    params.strips = {keys, perRow};
+    const bool isL2 = isByL2(problem);
+#ifdef FAISS_BITS_WGMMA
+    if (byWgmma) {
+        return launchWgmmaStrips(params, image, isL2, device, stream);
+    }
+#endif
+    launchMmaStrips(params, image, isL2, device, stream);
 }
 
 } // namespace faiss_bits

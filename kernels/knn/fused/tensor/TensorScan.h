@@ -8,6 +8,7 @@
 #include "kernels/common/Types.h"
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/StripKeys.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -78,6 +79,32 @@ uint32_t nearestStripsOf(
 void runNearestScan(
         const TensorScanProblem& problem,
         const NearestStrips& nearest,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// Strips for a scan of so many queries at a time: leastStrips or more, as far
+/// as there are vectors. Host only, no CUDA call.
+StripPlan planStrips(
+        idx_t numQueries,
+        idx_t numVectors,
+        int d,
+        uint32_t leastStrips,
+        TensorScanKernel kernel,
+        const DeviceTraits& device);
+
+/// Finds the least key of every query and strip; `passed` and `allowedBits` of
+/// the problem are not read.
+///
+/// plan     of planStrips, for these vectors and any number of queries
+/// keys     [numQueries, plan.perRow], 16-byte aligned: StripKeys
+/// Others   as runTensorScan; vectors whose keys are NaN are passed over, and
+///          with norms by wgmma those that the scale of the norms is not for
+///          seem nearer than they are
+/// Cost     as runTensorScan
+void runStripScan(
+        const TensorScanProblem& problem,
+        const StripPlan& plan,
+        float* keys,
         const DeviceTraits& device,
         cudaStream_t stream);
 

@@ -5,6 +5,7 @@
 
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/StripKeys.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -22,7 +23,9 @@ struct TensorScanParams {
     const float* queryNorms;       // [q] |q|^2: L2
     const uint32_t* allowedBits;   // [n / 32], or nullptr
     PassedLists passed;
-    NearestStrips nearest; // in place of passed
+    // In place of passed.
+    NearestStrips nearest;
+    StripKeys strips;
     uint32_t numQueries;
     uint32_t numVectors;
     int slabs;        // of a row
@@ -34,6 +37,11 @@ struct TensorScanParams {
     uint32_t queryTiles;
     uint32_t items;
 };
+
+/// Strips of a lane's columns in an item, where it has so many blocks of rows
+/// (StripTest).
+template <int kBlocks>
+constexpr int kStripGroups = kBlocks > 2 ? 1 : 4;
 
 /// The largest number of vectors of one step is TensorImageLayout::kRowPadding.
 static_assert(TensorImageLayout::kRowPadding % 512 == 0);

@@ -57,6 +57,13 @@ inline void planChunks(
     }
 }
 
+/// Of units, unitsPerChunk and queryTiles.
+inline void setItems(TensorScanParams& params) {
+    const uint32_t chunks =
+            (params.units + params.unitsPerChunk - 1) / params.unitsPerChunk;
+    params.items = chunks * params.queryTiles;
+}
+
 /// The same for a scan whose results are a few numbers a query and chunk: few
 /// chunks, and one where the tiles of queries fill the GPU.
 inline void planNearestChunks(
@@ -81,6 +88,33 @@ inline void planNearestChunks(
             params.items = items;
         }
     }
+}
+
+/// The same for at least so many chunks, if there are as many units: as few
+/// turns as possible with up to twice as many.
+inline void planStripChunks(
+        TensorScanParams& params,
+        const ScanShape& shape,
+        uint32_t blocks,
+        uint32_t leastChunks) {
+    constexpr uint64_t kStart = 2;
+    params.units = (params.numVectors + uint64_t(shape.unit) - 1) / shape.unit;
+    params.queryTiles =
+            (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
+    const uint32_t chunks = std::min(leastChunks, params.units);
+    const uint32_t mostUnits = params.units / chunks;
+    const uint32_t leastUnits = (params.units + 2 * chunks - 1) / (2 * chunks);
+    uint64_t best = ~uint64_t(0);
+    for (uint32_t units = mostUnits; units >= leastUnits; --units) {
+        const uint64_t items = (params.units + uint64_t(units) - 1) / units *
+                params.queryTiles;
+        const uint64_t turns = (items + blocks - 1) / blocks;
+        if (turns * (units + kStart) < best) {
+            best = turns * (units + kStart);
+            params.unitsPerChunk = units;
+        }
+    }
+    setItems(params);
 }
 
 } // namespace faiss_bits

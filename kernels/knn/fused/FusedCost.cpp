@@ -1,0 +1,96 @@
+#include "kernels/knn/fused/FusedCost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/knn/fused/FusedParams.h"
+
+namespace faiss_bits {
+
+namespace {
+
+double roundUp(double value, double step) {
+    return std::ceil(value / step) * step;
+}
+
+bool isFew(const FlatKnnProblem& p) {
+    return batchOf(p) <= kFewQueries;
+}
+
+/// Of all tiles of queries.
+double scans(
+        const FusedPlan& plan,
+        const FlatKnnProblem& p,
+        const DeviceSpeed& speed) {
+    const double n = double(p.numVectors);
+    const double q = double(p.numQueries);
+    const double columns = scansList(p) ? double(p.numAllowed) : n;
+    const double width = tensorImageWidth(p);
+    const double read = readMicroseconds(2 * columns * width, speed);
+    const double copy =
+            scansList(p) ? 3 * readMicroseconds(2 * columns * width, speed) : 0;
+    if (isFew(p)) {
+        return copy + read + 1.8e-6 * q * columns / speed.arithmetic;
+    }
+    const double tiles = std::ceil(q / double(plan.tileQueries));
+    // A tile of the scan has 256 queries.
+    const double rows = std::max(256.0, roundUp(q / tiles, 256));
+    const double products =
+            2 * rows * columns * width / kTensorRate / speed.arithmetic;
+    const double compares = 51e-9 * rows * columns / speed.arithmetic;
+    const double others =
+            plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / n;
+    return copy + 250 * (tiles - 1) +
+            tiles *
+            (std::max(read, products) * (1 + others) +
+             compares * (plan.strips.perRow > 0 ? 2 : 1));
+}
+
+} // namespace
+
+double tensorImageWidth(const FlatKnnProblem& p) {
+    return roundUp(p.d, 16) + (p.metric == Metric::InnerProduct ? 0 : 16);
+}
+
+double passingVectors(const FusedPlan& plan, const FlatKnnProblem& p) {
+    const double n = double(p.numVectors);
+    double passed = 0;
+    if (plan.strips.perRow > 0) {
+        // Those of strips that have several of the nearest.
+        const double strips = plan.strips.perRow;
+        passed = -strips * std::log1p(-std::min(plan.rank / strips, 0.9));
+    } else if (plan.secondRank) {
+        passed = plan.secondRank * n / double(plan.secondSamples);
+    } else {
+        passed = plan.rank * n / plan.samples;
+    }
+    return std::min(passed, n);
+}
+
+double searchImageMicroseconds(
+        const FlatKnnProblem& p,
+        const DeviceSpeed& speed) {
+    const double n = double(p.numVectors);
+    return 0.28e-3 * n + 4.25 * readMicroseconds(4 * n * p.d, speed);
+}
+
+double fusedTensorMicroseconds(
+        const FusedPlan& plan,
+        const FlatKnnProblem& p,
+        const DeviceSpeed& speed) {
+    const double q = double(p.numQueries);
+    const double d = p.d;
+    const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    // Distances to the sample; or the k-th of the strips' keys.
+    const double limits = isFew(p)   ? 0
+            : plan.strips.perRow > 0 ? 1.2e-6 * q * plan.strips.perRow
+                                     : 15e-6 * q * plan.samples;
+    // The more dimensions, the more lets the bound of the scan pass besides.
+    const double scores =
+            q * passingVectors(plan, p) * (193e-6 + 2.43e-9 * d * d);
+    return 52 + scans(plan, p, speed) +
+            (limits + scores + 32e-3 * k) / speed.arithmetic +
+            (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "kernels/common/DeviceSpeed.h"
+#include "kernels/knn/fused/FusedKnn.h"
+
+/// Microseconds of searches on tensor cores, fitted to an H200
+/// (FlatKnnCost.h): for the cost of a plan, and for the choice between limits
+/// from a sample and from strips.
+namespace faiss_bits {
+
+/// Operations of tensor cores in a microsecond.
+constexpr double kTensorRate = 790e6;
+
+/// Components of a row of an image, and the step that has its norm.
+double tensorImageWidth(const FlatKnnProblem& problem);
+
+/// Vectors that pass the limits of a query.
+double passingVectors(const FusedPlan& plan, const FlatKnnProblem& problem);
+
+/// The making of a search image of the problem's vectors, which is in the time
+/// of a plan where the problem has none.
+double searchImageMicroseconds(
+        const FlatKnnProblem& problem,
+        const DeviceSpeed& speed = {});
+
+/// Of a plan by the tensor method.
+double fusedTensorMicroseconds(
+        const FusedPlan& plan,
+        const FlatKnnProblem& problem,
+        const DeviceSpeed& speed = {});
+
+} // namespace faiss_bits

@@ -1,0 +1,138 @@
+#include "kernels/knn/fused/StripLimits.h"
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/device/Entry.cuh"
+#include "kernels/knn/fused/RankedLimit.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+/// Of the keys that lanes hold, in order: the rank'th, or a later one where
+/// equal ones are beside it. They are at least `least` and at most `most`, and
+/// there are `rank` of them. All lanes of the warp call it.
+template <int kItems>
+__device__ __forceinline__ uint32_t rankedOf(
+        const uint32_t (&keys)[kItems],
+        uint32_t rank,
+        uint32_t least,
+        uint32_t most) {
+    // There are `rank` keys up to `most`; fewer below `least`.
+    while (least < most) {
+        const uint32_t middle = least + (most - least) / 2;
+        uint32_t count = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            count += keys[i] <= middle;
+        }
+        count = __reduce_add_sync(kFullWarp, count);
+        if (count < rank) {
+            least = middle + 1;
+            continue;
+        }
+        most = middle;
+        if (count == rank) {
+            break;
+        }
+    }
+    uint32_t ranked = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
+    }
+    return __reduce_max_sync(kFullWarp, ranked);
+}
+
+/// A warp a query, with its keys in registers.
+template <Metric kMetric, int kItems>
+__global__ __launch_bounds__(kThreads) void stripLimitsKernel(
+        const __grid_constant__ StripLimitParams params) {
+    constexpr uint32_t kNone = ~0u;
+    allowNext();
+    waitForPrevious();
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kWarpSize;
+    if (row >= params.search.rows) {
+        return;
+    }
+    const float* values = params.keys + size_t(row) * params.strips;
+    uint32_t keys[kItems];
+    uint32_t least = kNone;
+    uint32_t most = 0;
+    uint32_t count = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        const uint32_t at = i * kWarpSize + lane;
+        const float value =
+                at < params.strips ? values[at] : __builtin_huge_valf();
+        // Minus infinity: of what is no number.
+        const bool isKey = fabsf(value) < __builtin_huge_valf();
+        keys[i] = isKey ? orderedKey(value) : kNone;
+        least = min(least, keys[i]);
+        most = isKey ? max(most, keys[i]) : most;
+        count += isKey;
+    }
+    count = __reduce_add_sync(kFullWarp, count);
+    double key = __longlong_as_double(0x7ff0000000000000ll);
+    const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
+    if (count >= params.rank) {
+        least = __reduce_min_sync(kFullWarp, least);
+        most = __reduce_max_sync(kFullWarp, most);
+        key = double(keyValue(rankedOf(keys, params.rank, least, most)));
+        if (kMetric != Metric::InnerProduct) {
+            key = fmax(key + double(params.search.queryNorms[row]), 0.0);
+        }
+        if (kMetric == Metric::Cosine) {
+            key = 0.5 * key - 1;
+        }
+        constexpr double kOfFloat16 = 0x1p-8;
+        key += roundingError(bound, params.search.d, key, kOfFloat16) -
+                bound.centerProduct.value;
+    }
+    if (lane == 0) {
+        writeLimit(params, row, key, bound);
+    }
+}
+
+template <Metric kMetric>
+void launch(const StripLimitParams& params, cudaStream_t stream) {
+    const auto kernel = params.strips <= 128 ? stripLimitsKernel<kMetric, 4>
+            : params.strips <= 256           ? stripLimitsKernel<kMetric, 8>
+            : params.strips <= 512           ? stripLimitsKernel<kMetric, 16>
+            : params.strips <= 1024          ? stripLimitsKernel<kMetric, 32>
+                                             : stripLimitsKernel<kMetric, 64>;
+    static_assert(kMostStrips == 64 * kWarpSize);
+    constexpr unsigned kRows = kThreads / kWarpSize;
+    launchAfterPrevious(
+            kernel,
+            (params.search.rows + kRows - 1) / kRows,
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace
+
+void launchStripLimits(
+        Metric metric,
+        const StripLimitParams& params,
+        cudaStream_t stream) {
+    switch (metric) {
+        case Metric::L2:
+            return launch<Metric::L2>(params, stream);
+        case Metric::InnerProduct:
+            return launch<Metric::InnerProduct>(params, stream);
+        case Metric::Cosine:
+            return launch<Metric::Cosine>(params, stream);
+        default:
+            throw Error(
+                    formatMessage("metric = %d has no images", int(metric)));
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,15 @@
+#include "kernels/knn/fused/tensor/StripTest.cuh"
+#include "kernels/knn/fused/tensor/WgmmaLaunch.cuh"
+
+namespace faiss_bits {
+
+void launchWgmmaStrips(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        bool isL2,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    wgmma::launchFor<FindStripKeys>(params, image, isL2, device, stream);
+}
+
+} // namespace faiss_bits
