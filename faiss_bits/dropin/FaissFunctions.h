@@ -153,7 +153,7 @@ class DeviceVector {
     } allocInfo_;
 };
 
-/// In memory a ScalarQuantizerMemory.
+/// In memory a ScalarQuantizerMemory, then ScalarRangesMemory.
 struct GpuScalarQuantizer;
 
 /// Types that FAISS's GPU part has; others have numbers of their own.
@@ -167,9 +167,8 @@ enum ScalarType : int {
     SCALAR_6BIT = 6
 };
 
-/// A GpuScalarQuantizer: FAISS's quantizer of the CPU, then its ranges on the
-/// device.
-template <class Index>
+/// How a GpuScalarQuantizer begins, as FAISS's quantizer of the CPU. FAISS 1.15
+/// has more of that behind it (TurboQuant's).
 struct ScalarQuantizerMemory {
     const void* virtualTable_;
     size_t d_;
@@ -181,9 +180,19 @@ struct ScalarQuantizerMemory {
     const float* trainedBegin_;
     const float* trainedEnd_;
     const float* trainedCapacity_;
+};
+
+/// How it ends: its ranges on the device.
+template <class Index>
+struct ScalarRangesMemory {
     Vector<float, Index> gpuTrained_;
     GpuMemoryReservation gpuTrainedMemory_;
 };
+
+/// Where that is, in bytes: up to 1.14, and in 1.15.
+constexpr size_t kScalarRangesAt = 72;
+constexpr size_t kScalarRangesAt15 = 160;
+static_assert(sizeof(ScalarQuantizerMemory) == kScalarRangesAt);
 
 /// runIVFInterleavedScan: the k nearest in the lists of each query. queries
 /// [n, d]; listIds [n, nprobe], -1: none; listData, listIndices, listLengths

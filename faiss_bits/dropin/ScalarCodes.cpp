@@ -7,6 +7,7 @@ namespace {
 using faiss::gpu::GpuResources;
 using faiss::gpu::GpuScalarQuantizer;
 using faiss::gpu::ScalarQuantizerMemory;
+using faiss::gpu::ScalarRangesMemory;
 
 enum class Ranges { None, OfComponents, OfAll };
 
@@ -47,17 +48,41 @@ const ScalarKind* kindOf(int type) {
 /// Whether the ranges on the device are those on the host, by their number and
 /// by who made them.
 template <class Index>
-bool hasRanges(
-        const ScalarQuantizerMemory<Index>& q,
+bool areRanges(
+        const ScalarRangesMemory<Index>& ranges,
         size_t count,
         const GpuResources* resources) {
-    const auto& memory = q.gpuTrainedMemory_;
-    return q.trainedBegin_ && q.trainedBegin_ + count == q.trainedEnd_ &&
-            q.trainedEnd_ <= q.trainedCapacity_ &&
-            q.gpuTrained_.size_[0] == Index(count) &&
-            q.gpuTrained_.stride_[0] == 1 && q.gpuTrained_.data_ &&
-            memory.data == q.gpuTrained_.data_ && memory.res == resources &&
-            memory.size / sizeof(float) >= count;
+    const auto& memory = ranges.gpuTrainedMemory_;
+    const auto& onDevice = ranges.gpuTrained_;
+    return onDevice.size_[0] == Index(count) && onDevice.stride_[0] == 1 &&
+            onDevice.data_ && memory.data == onDevice.data_ &&
+            memory.res == resources && memory.size / sizeof(float) >= count;
+}
+
+/// The ranges on the device; nullptr: they are not where we know them.
+template <class Index>
+const float* rangesOf(
+        const ScalarQuantizerMemory& q,
+        size_t count,
+        const GpuResources* resources) {
+    if (!q.trainedBegin_ || q.trainedBegin_ + count != q.trainedEnd_ ||
+        q.trainedEnd_ > q.trainedCapacity_) {
+        return nullptr;
+    }
+    // 1.15 indexes tensors by idx_t. It is asked for last, as others end there.
+    constexpr bool isMaybe15 = sizeof(Index) == 8;
+    for (size_t at :
+         {faiss::gpu::kScalarRangesAt, faiss::gpu::kScalarRangesAt15}) {
+        const auto& ranges =
+                *reinterpret_cast<const ScalarRangesMemory<Index>*>(
+                        reinterpret_cast<const char*>(&q) + at);
+        if (at == faiss::gpu::kScalarRangesAt || isMaybe15) {
+            if (areRanges(ranges, count, resources)) {
+                return ranges.gpuTrained_.data_;
+            }
+        }
+    }
+    return nullptr;
 }
 
 } // namespace
@@ -67,8 +92,7 @@ ScalarReading readScalarQuantizer(
         const GpuScalarQuantizer* quantizer,
         const GpuResources* resources,
         IvfLists& lists) {
-    const auto& q =
-            *reinterpret_cast<const ScalarQuantizerMemory<Index>*>(quantizer);
+    const auto& q = *reinterpret_cast<const ScalarQuantizerMemory*>(quantizer);
     const std::string unknown =
             "a GpuScalarQuantizer is not what it is in FAISS 1.7.3 to 1.15";
     if (q.d_ != size_t(lists.d)) {
@@ -88,11 +112,12 @@ ScalarReading readScalarQuantizer(
     lists.coding = kind->coding;
     if (kind->ranges != Ranges::None) {
         const size_t ranges = kind->ranges == Ranges::OfAll ? 1 : q.d_;
-        if (!hasRanges(q, 2 * ranges, resources)) {
+        const float* trained = rangesOf<Index>(q, 2 * ranges, resources);
+        if (!trained) {
             return {unknown, ""};
         }
         lists.decoding.ranges = int(ranges);
-        lists.decoding.trained = q.gpuTrained_.data_;
+        lists.decoding.trained = trained;
         // Of all types FAISS divides for this one alone.
         lists.decoding.byInverse = kind->type != faiss::gpu::SCALAR_4BIT;
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstring>
+
 #include "tests/dropin/DropinListsHarness.h"
 
 /// Calls FAISS's scans of lists of codes of 8 bits, as the drop-in library
@@ -15,6 +17,7 @@ struct CodedCase {
     bool isL2 = true;
     bool interleaved = true;
     bool residual = true; ///< always so of product codes
+    bool is15 = false;    ///< the quantizer is as in FAISS 1.15
     int64_t n = 2000;
     int numLists = 20;
     int64_t q = 3;
@@ -144,9 +147,9 @@ class CodedLists {
                     &resources_);
             return;
         }
-        auto quantizer = quantizerOf(wrong);
-        auto* scalarQ =
-                reinterpret_cast<faiss::gpu::GpuScalarQuantizer*>(&quantizer);
+        const auto quantizer = quantizerOf(wrong);
+        auto* scalarQ = reinterpret_cast<faiss::gpu::GpuScalarQuantizer*>(
+                const_cast<unsigned char*>(quantizer.data()));
         auto bases =
                 cubeOf(deviceBases_.data(),
                        c.q,
@@ -248,11 +251,12 @@ class CodedLists {
         return array;
     }
 
-    faiss::gpu::ScalarQuantizerMemory<Index> quantizerOf(Wrong wrong) {
+    /// In memory, as FAISS has it.
+    std::vector<unsigned char> quantizerOf(Wrong wrong) {
         using namespace faiss::gpu;
         const CodedCase& c = case_;
-        const bool hasRanges = c.codes != Codes::Direct;
-        ScalarQuantizerMemory<Index> q = {};
+        ScalarQuantizerMemory q = {};
+        ScalarRangesMemory<Index> ranges = {};
         q.d_ = size_t(c.d) + (wrong == Wrong::Dimensions);
         q.codeSize_ = size_t(c.d) + (wrong == Wrong::CodeSize);
         q.type_ = wrong == Wrong::Type      ? 7
@@ -260,23 +264,29 @@ class CodedLists {
                 : c.codes == Codes::Uniform ? SCALAR_8BIT_UNIFORM
                                             : SCALAR_8BIT;
         q.bits_ = wrong == Wrong::Bits ? 6 : 8;
-        if (hasRanges) {
+        if (c.codes != Codes::Direct) {
             q.trainedBegin_ = trained_.data();
             q.trainedEnd_ = trained_.data() + trained_.size() -
                     (wrong == Wrong::Trained);
             q.trainedCapacity_ = trained_.data() + trained_.size();
-            q.gpuTrained_ = {
+            ranges.gpuTrained_ = {
                     deviceTrained_.data(),
                     {1},
                     {Index(trained_.size() - (wrong == Wrong::Ranges))}};
-            q.gpuTrainedMemory_ = {
+            ranges.gpuTrainedMemory_ = {
                     wrong == Wrong::Memory ? nullptr : &resources_,
                     0,
                     nullptr,
                     deviceTrained_.data(),
                     trained_.size() * sizeof(float)};
         }
-        return q;
+        const size_t at = c.is15 ? kScalarRangesAt15 : kScalarRangesAt;
+        // With room for what a look at the wrong place reads.
+        std::vector<unsigned char> memory(
+                kScalarRangesAt15 + sizeof(ranges), 0xA5);
+        std::memcpy(memory.data(), &q, sizeof(q));
+        std::memcpy(memory.data() + at, &ranges, sizeof(ranges));
+        return memory;
     }
 
     /// Different lists in any order, and some that there are not.

@@ -39,6 +39,9 @@ void expectScans(const CodedCase& base) {
             for (const CodedCase& c : kindsOf(one)) {
                 expectScan<int>(c);
                 expectScan<int64_t>(c);
+                CodedCase of15 = c;
+                of15.is15 = true;
+                expectScan<int64_t>(of15);
                 if (testing::Test::HasFatalFailure()) {
                     return;
                 }
@@ -117,9 +120,15 @@ TEST_F(DropinCodedLists, WhatIsNotAsKnownIsLeftToFaiss) {
               Wrong::Memory,
               Wrong::Type,
               Wrong::Bases}) {
-            expectRefused<int>(c, wrong);
-            expectRefused<int64_t>(c, wrong);
+            for (bool is15 : {false, true}) {
+                c.is15 = is15;
+                expectRefused<int>(c, wrong);
+                expectRefused<int64_t>(c, wrong);
+            }
         }
+        // 1.15 has other lengths.
+        c.is15 = true;
+        expectRefused<int>(c, Wrong::Nothing);
         c.codes = Codes::Product;
         for (Wrong wrong :
              {Wrong::Codebook, Wrong::Centroids, Wrong::BitsOfCodes}) {
