@@ -78,10 +78,6 @@ std::unique_ptr<faiss::gpu::GpuIndexIVF> attempt(
 
 } // namespace
 
-int IvfKind::parts() const {
-    return name.starts_with("ivf_pq") ? std::atoi(name.c_str() + 6) : 0;
-}
-
 IvfKind parseIvfKind(const std::string& name) {
     const IvfKind kind{name};
     if (!kind.isFlat() && !scalarKind(name) && kind.parts() < 1) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ struct IvfKind {
     }
 
     /// M of ivf_pqM, else 0.
-    int parts() const;
+    int parts() const {
+        return name.starts_with("ivf_pq") ? std::atoi(name.c_str() + 6) : 0;
+    }
 };
 
 /// Exits with 2 for a name that is none.

@@ -16,7 +16,8 @@ namespace faiss_bits::gpu::detail {
 /// Stream  waits for the device where it counts what is selected; see
 ///         ListFilter for the rest
 /// Memory  ListFilter's, and of the copy 4 d + 8 bytes for each selected vector
-///         and 24 a list; bytes() in all. Temporary memory
+///         and for up to 32 more a list, which are left out where that is too
+///         much, and 24 a list; bytes() in all. Temporary memory
 class FilteredLists {
    public:
     /// Without a selector (nullptr): the lists as they are.

@@ -180,8 +180,7 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
     EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
     EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
-    EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
-    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // limits from strips
+    EXPECT_TRUE(isMatrix(2048, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));

@@ -131,7 +131,8 @@ run_metrics() {
         --out "$out/metrics.json" "${args[@]}" ${FAISS_BITS_BENCH_ARGS:-}
 }
 
-# Uniform and clustered vectors, each with a file of its own.
+# Uniform and clustered vectors, codes, filters and random cells, each with a
+# file of its own.
 run_ivf() {
     local args
     use_bench_args
@@ -139,6 +140,14 @@ run_ivf() {
         --out "$out/ivf.json" "${args[@]}"
     record bench_ivf_clustered "$here/benchs/bin/bench_ivf" --data clustered \
         --out "$out/ivf_clustered.json" "${args[@]}"
+    record bench_ivf_codes "$here/benchs/bin/bench_ivf" \
+        --indexes ivf_sq8,ivf_pq32,ivf_pq64,ivf_sq4,ivf_fp16 \
+        --qs 1,1024,10240 --ks 10,100 --out "$out/ivf_codes.json" "${args[@]}"
+    record bench_ivf_filters "$here/benchs/bin/bench_ivf" --nlists 1024 \
+        --filters 0.001,0.01,0.1,0.5,0.9,1 --qs 1,128,1024,10240 --ks 10 \
+        --out "$out/ivf_filters.json" "${args[@]}"
+    record bench_ivf_sweep "$here/benchs/bin/bench_ivf" --sweep 210 \
+        --out "$out/ivf_sweep.json" "${args[@]}"
 }
 
 run_queues() {

@@ -40,7 +40,9 @@ double scans(
     const double compares = 51e-9 * rows * columns / speed.arithmetic;
     const double others =
             plan.strips.perRow > 0 ? 1.0 : double(plan.secondSamples) / n;
-    return copy + 250 * (tiles - 1) +
+    // What samples take again for each tile is more than the launches.
+    const double tile = plan.strips.perRow > 0 ? 30 : 250;
+    return copy + tile * (tiles - 1) +
             tiles *
             (std::max(read, products) * (1 + others) +
              compares * (plan.strips.perRow > 0 ? 2 : 1));

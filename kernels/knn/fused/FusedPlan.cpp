@@ -250,7 +250,7 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
         others = std::min(others, candidatesMicroseconds(p));
     }
     // It has to be worth the memory of an image.
-    constexpr double kWorth = 0.9;
+    constexpr double kWorth = 0.8;
     return fusedTensorMicroseconds(byStrips, p) < kWorth * others;
 }
 
