@@ -189,10 +189,10 @@ struct ScalarRangesMemory {
     GpuMemoryReservation gpuTrainedMemory_;
 };
 
-/// Where that is, in bytes: up to 1.14, and in 1.15.
-constexpr size_t kScalarRangesAt = 72;
-constexpr size_t kScalarRangesAt15 = 160;
-static_assert(sizeof(ScalarQuantizerMemory) == kScalarRangesAt);
+/// Where that is, in bytes: up to 1.14, in the wheel of 1.15.1, and in a source
+/// of 1.15 with more of TurboQuant. 1.7.3 has the first.
+constexpr size_t kScalarRangesAt[] = {72, 88, 160};
+static_assert(sizeof(ScalarQuantizerMemory) == kScalarRangesAt[0]);
 
 /// runIVFInterleavedScan: the k nearest in the lists of each query. queries
 /// [n, d]; listIds [n, nprobe], -1: none; listData, listIndices, listLengths
@@ -366,6 +366,21 @@ class IVFPQ {
             Matrix<float, int>& outDistances,
             Matrix<int64_t, int>& outIndices);
     void runPQPrecomputedCodes_(
+            Matrix<float, int64_t>& queries,
+            Matrix<float, int64_t>& listDistances,
+            Matrix<int64_t, int64_t>& listIds,
+            int k,
+            Matrix<float, int64_t>& outDistances,
+            Matrix<int64_t, int64_t>& outIndices);
+    // Not defined here.
+    void runPQNoPrecomputedCodes_(
+            Matrix<float, int>& queries,
+            Matrix<float, int>& listDistances,
+            Matrix<int64_t, int>& listIds,
+            int k,
+            Matrix<float, int>& outDistances,
+            Matrix<int64_t, int>& outIndices);
+    void runPQNoPrecomputedCodes_(
             Matrix<float, int64_t>& queries,
             Matrix<float, int64_t>& listDistances,
             Matrix<int64_t, int64_t>& listIds,

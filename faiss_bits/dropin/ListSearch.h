@@ -23,6 +23,7 @@ struct ListRequest {
     const float* residualBases = nullptr;
     /// Of product codes [numParts, d / numParts, 2^partBits]; else nullptr.
     const float* codebook = nullptr;
+    bool hasTables = false; ///< FAISS has made tables of its lists before
 
     idx_t numQueries = 0;
     int nprobe = 0;

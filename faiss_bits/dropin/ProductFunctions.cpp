@@ -75,22 +75,6 @@ void checkProduct(const ProductCall<Index>& c, ListRequest& r) {
     }
 }
 
-template <class Index>
-ListRequest makeProductRequest(const ProductCall<Index>& c) {
-    ListRequest r = makeRequest(
-            c.lists,
-            c.interleaved ? ListLayout::Interleaved : ListLayout::Rows);
-    if (r.left.empty() && r.mismatch.empty()) {
-        checkProduct(c, r);
-    }
-    r.lists.coding = ListCoding::Product;
-    r.lists.decoding.numParts = c.numParts;
-    r.lists.decoding.partBits = c.bitsOfPart;
-    r.lists.decoding.centroids = c.centroids.data_;
-    r.codebook = c.codebook.data_;
-    return r;
-}
-
 /// A search that FAISS would do with tables made before. What tables are made
 /// of is known to its search without them alone; so that one is called, as far
 /// as the scan that we define.
@@ -143,6 +127,23 @@ class Attempt {
 };
 
 thread_local Attempt* Attempt::current_ = nullptr;
+
+template <class Index>
+ListRequest makeProductRequest(const ProductCall<Index>& c) {
+    ListRequest r = makeRequest(
+            c.lists,
+            c.interleaved ? ListLayout::Interleaved : ListLayout::Rows);
+    if (r.left.empty() && r.mismatch.empty()) {
+        checkProduct(c, r);
+    }
+    r.lists.coding = ListCoding::Product;
+    r.lists.decoding.numParts = c.numParts;
+    r.lists.decoding.partBits = c.bitsOfPart;
+    r.lists.decoding.centroids = c.centroids.data_;
+    r.codebook = c.codebook.data_;
+    r.hasTables = Attempt::current() != nullptr;
+    return r;
+}
 
 template <class Index>
 void scanProducts(const ProductCall<Index>& c) {

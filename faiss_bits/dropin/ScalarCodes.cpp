@@ -69,17 +69,16 @@ const float* rangesOf(
         q.trainedEnd_ > q.trainedCapacity_) {
         return nullptr;
     }
-    // 1.15 indexes tensors by idx_t. It is asked for last, as others end there.
-    constexpr bool isMaybe15 = sizeof(Index) == 8;
-    for (size_t at :
-         {faiss::gpu::kScalarRangesAt, faiss::gpu::kScalarRangesAt15}) {
+    // The nearest first: others end there.
+    for (size_t at : faiss::gpu::kScalarRangesAt) {
+        if (sizeof(Index) == 4 && at != faiss::gpu::kScalarRangesAt[0]) {
+            break;
+        }
         const auto& ranges =
                 *reinterpret_cast<const ScalarRangesMemory<Index>*>(
                         reinterpret_cast<const char*>(&q) + at);
-        if (at == faiss::gpu::kScalarRangesAt || isMaybe15) {
-            if (areRanges(ranges, count, resources)) {
-                return ranges.gpuTrained_.data_;
-            }
+        if (areRanges(ranges, count, resources)) {
+            return ranges.gpuTrained_.data_;
         }
     }
     return nullptr;

@@ -3,9 +3,9 @@
     import faiss_bits.dropin   # before FAISS
     import faiss
 
-From then on every flat GPU index of the process and every GpuIndexIVFFlat
-searches float vectors with our kernels, and all select with them; nothing else
-changes. A script can be left as it is, too:
+From then on every flat GPU index of the process searches float vectors with our
+kernels, and every GpuIndexIVFFlat, GpuIndexIVFScalarQuantizer and GpuIndexIVFPQ
+its lists, and all select with them; nothing else changes. A script can be left as it is, too:
 
     python -m faiss_bits.dropin script.py arguments...
     python -m faiss_bits.dropin -m module arguments...

@@ -17,7 +17,7 @@ struct CodedCase {
     bool isL2 = true;
     bool interleaved = true;
     bool residual = true; ///< always so of product codes
-    bool is15 = false;    ///< the quantizer is as in FAISS 1.15
+    size_t version = 0;   ///< of faiss::gpu::kScalarRangesAt
     int64_t n = 2000;
     int numLists = 20;
     int64_t q = 3;
@@ -280,10 +280,10 @@ class CodedLists {
                     deviceTrained_.data(),
                     trained_.size() * sizeof(float)};
         }
-        const size_t at = c.is15 ? kScalarRangesAt15 : kScalarRangesAt;
+        const size_t at = kScalarRangesAt[c.version];
         // With room for what a look at the wrong place reads.
         std::vector<unsigned char> memory(
-                kScalarRangesAt15 + sizeof(ranges), 0xA5);
+                kScalarRangesAt[2] + sizeof(ranges), 0xA5);
         std::memcpy(memory.data(), &q, sizeof(q));
         std::memcpy(memory.data() + at, &ranges, sizeof(ranges));
         return memory;

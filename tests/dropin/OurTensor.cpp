@@ -1,5 +1,8 @@
 #include "tests/dropin/OurTensor.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "faiss_bits/dropin/FaissFunctions.h"
 
 namespace faiss_bits::test {
@@ -74,6 +77,27 @@ OurNumbers ourNumbers() {
             faiss::gpu::INDICES_IVF,
             faiss::gpu::INDICES_32_BIT,
             faiss::gpu::INDICES_64_BIT};
+}
+
+OurQuantizer readOurQuantizer(const void* quantizer) {
+    const auto& q =
+            *static_cast<const faiss::gpu::ScalarQuantizerMemory*>(quantizer);
+    return {q.d_,
+            q.codeSize_,
+            q.type_,
+            q.bits_,
+            q.trainedBegin_,
+            size_t(q.trainedEnd_ - q.trainedBegin_)};
+}
+
+bool areRangesKnownAt(size_t bytes) {
+    const auto& all = faiss::gpu::kScalarRangesAt;
+    return std::find(std::begin(all), std::end(all), bytes) != std::end(all);
+}
+
+size_t bytesOfOurRanges(size_t indexBytes) {
+    return indexBytes == 4 ? sizeof(faiss::gpu::ScalarRangesMemory<int>)
+                           : sizeof(faiss::gpu::ScalarRangesMemory<int64_t>);
 }
 
 } // namespace faiss_bits::test

@@ -52,4 +52,19 @@ struct OurNumbers {
 };
 OurNumbers ourNumbers();
 
+/// What our declaration of a scalar quantizer says.
+struct OurQuantizer {
+    size_t d;
+    size_t codeSize;
+    int type;
+    size_t bits;
+    const float* trained;
+    size_t numTrained;
+};
+OurQuantizer readOurQuantizer(const void* quantizer);
+/// Whether ranges may lie so many bytes from its beginning.
+bool areRangesKnownAt(size_t bytes);
+/// Of the ranges, with their memory.
+size_t bytesOfOurRanges(size_t indexBytes);
+
 } // namespace faiss_bits::test

@@ -39,9 +39,11 @@ void expectScans(const CodedCase& base) {
             for (const CodedCase& c : kindsOf(one)) {
                 expectScan<int>(c);
                 expectScan<int64_t>(c);
-                CodedCase of15 = c;
-                of15.is15 = true;
-                expectScan<int64_t>(of15);
+                for (size_t version : {1, 2}) {
+                    CodedCase later = c;
+                    later.version = version;
+                    expectScan<int64_t>(later);
+                }
                 if (testing::Test::HasFatalFailure()) {
                     return;
                 }
@@ -120,14 +122,14 @@ TEST_F(DropinCodedLists, WhatIsNotAsKnownIsLeftToFaiss) {
               Wrong::Memory,
               Wrong::Type,
               Wrong::Bases}) {
-            for (bool is15 : {false, true}) {
-                c.is15 = is15;
+            for (size_t version : {0, 1, 2}) {
+                c.version = version;
                 expectRefused<int>(c, wrong);
                 expectRefused<int64_t>(c, wrong);
             }
         }
-        // 1.15 has other lengths.
-        c.is15 = true;
+        // Only 1.15 is laid out so, whose lengths have 64 bits.
+        c.version = 1;
         expectRefused<int>(c, Wrong::Nothing);
         c.codes = Codes::Product;
         for (Wrong wrong :

@@ -54,6 +54,20 @@ const char* const kSymbols[] = {
         "aultPtrTraitsEEERNS1_IlLi2ELb1ElS3_EERNS0_12DeviceVectorIPvEESB_NS0_14"
         "IndicesOptionsERNS8_IlEEliNS_10MetricTypeEbRNS1_IfLi3ELb1ElS3_EEPNS0_1"
         "8GpuScalarQuantizerES5_S7_PNS0_12GpuResourcesE",
+        "_ZN5faiss3gpu31runPQScanMultiPassNoPrecomputedIfEEvRNS0_6TensorIfLi2"
+        "ELb1EiNS0_6traits16DefaultPtrTraitsEEERNS2_IT_Li2ELb1EiS4_EERNS2_IfL"
+        "i3ELb1EiS4_EES6_RNS2_IlLi2ELb1EiS4_EEbbbiiiRNS0_12DeviceVectorIPvEES"
+        "H_NS0_14IndicesOptionsERNSE_IiEEiiNS_10MetricTypeES6_SD_PNS0_12GpuRe"
+        "sourcesE",
+        "_ZN5faiss3gpu31runPQScanMultiPassNoPrecomputedIfEEvRNS0_6TensorIfLi2"
+        "ELb1ElNS0_6traits16DefaultPtrTraitsEEERNS2_IT_Li2ELb1ElS4_EERNS2_IfL"
+        "i3ELb1ElS4_EES6_RNS2_IlLi2ELb1ElS4_EEbbbiiiRNS0_12DeviceVectorIPvEES"
+        "H_NS0_14IndicesOptionsERNSE_IlEEliNS_10MetricTypeES6_SD_PNS0_12GpuRe"
+        "sourcesE",
+        "_ZN5faiss3gpu5IVFPQ22runPQPrecomputedCodes_ERNS0_6TensorIfLi2ELb1EiN"
+        "S0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1EiS4_EEiS6_S8_",
+        "_ZN5faiss3gpu5IVFPQ22runPQPrecomputedCodes_ERNS0_6TensorIfLi2ELb1ElN"
+        "S0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1ElS4_EEiS6_S8_",
 };
 
 TEST(DropinSymbols, AreThoseOfFaiss) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <faiss/gpu/impl/Distance.cuh>
+#include <faiss/gpu/impl/GpuScalarQuantizer.cuh>
 #include <faiss/gpu/impl/IVFFlatScan.cuh>
 #include <faiss/gpu/impl/IVFInterleaved.cuh>
 #include <faiss/gpu/impl/L2Select.cuh>
@@ -136,6 +137,34 @@ TEST(FaissTensor, MemoryIsLaidOutAsDeclared) {
     EXPECT_EQ(ours.memoryStream, stream);
     EXPECT_EQ(ours.data, data);
     EXPECT_EQ(ours.dataBytes, sizeof(data));
+}
+
+TEST(FaissTensor, ScalarQuantizersAreLaidOutAsDeclared) {
+    using faiss::ScalarQuantizer;
+    for (auto type :
+         {ScalarQuantizer::QT_8bit,
+          ScalarQuantizer::QT_4bit,
+          ScalarQuantizer::QT_8bit_uniform,
+          ScalarQuantizer::QT_4bit_uniform,
+          ScalarQuantizer::QT_fp16,
+          ScalarQuantizer::QT_8bit_direct,
+          ScalarQuantizer::QT_6bit}) {
+        ScalarQuantizer quantizer(9, type);
+        quantizer.trained = {1, 2, 3};
+        const OurQuantizer ours = readOurQuantizer(&quantizer);
+        EXPECT_EQ(ours.d, 9u);
+        EXPECT_EQ(ours.codeSize, quantizer.code_size);
+        EXPECT_EQ(ours.type, int(type));
+        EXPECT_EQ(ours.bits, quantizer.bits);
+        EXPECT_EQ(ours.trained, quantizer.trained.data());
+        EXPECT_EQ(ours.numTrained, 3u);
+    }
+    // The ranges on the device are the only member behind it.
+    EXPECT_TRUE(areRangesKnownAt(sizeof(ScalarQuantizer)))
+            << sizeof(ScalarQuantizer);
+    EXPECT_EQ(
+            sizeof(faiss::gpu::GpuScalarQuantizer),
+            sizeof(ScalarQuantizer) + bytesOfOurRanges(sizeof(Index)));
 }
 
 TEST(FaissTensor, NumbersAreThoseOfFaiss) {

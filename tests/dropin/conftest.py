@@ -24,7 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SELECTIONS = ("runBlockSelect", "runBlockSelectPair", "runL2SelectMin")
 SEARCHES = ("runL2Distance", "runIPDistance")
 SCANS = ("runIVFInterleavedScan", "runIVFFlatScan")
-SYMBOLS = SELECTIONS + SEARCHES + SCANS
+PRODUCTS = ("runPQScanMultiPassNoPrecomputed", "runPQPrecomputedCodes_")
+SYMBOLS = SELECTIONS + SEARCHES + SCANS + PRODUCTS
 #: What status() and the log say when all of them are.
 ALL = "flat searches, scans of inverted lists and k-selection are replaced"
 OTHER_WHEELS = [
@@ -127,7 +128,10 @@ def site(package, programs):
             "    wide = ctypes.c_int64\n"
             "    return library.fakeSearchOf(\n"
             "        wide(n), wide(d), wide(q), k, row_major, wide(gap))\n"
-            "def scan(wrong=0, quantizer=0, residual=0, q=1, gap=0, nprobe=1,\n"
+            "def products(search=0, parts=2, bits=8, centroids=2, k=2):\n"
+            "    library.fakeProducts.restype = ctypes.c_float\n"
+            "    return library.fakeProducts(search, parts, bits, centroids, k)\n"
+            "def scan(wrong=0, quantizer=-1, residual=0, q=1, gap=0, nprobe=1,\n"
             "         metric=1, indices=3, k=2):\n"
             "    library.fakeScanOf.restype = ctypes.c_float\n"
             "    wide = ctypes.c_int64\n"
@@ -196,7 +200,8 @@ def bound_to(messages, symbol):
         start, _, name = text.partition(": normal symbol `")
         # Searches by their overload for float vectors.
         ours = symbol not in SEARCHES or "CUstream_stRNS0_6TensorIf" in name
-        if f"3gpu{len(symbol)}{symbol}E" in name and ours:
+        # A function, one of a template, or one of a class.
+        if re.search(f"3gpu(5IVFPQ)?{len(symbol)}{symbol}(E|IfE)", name) and ours:
             source, _, target = start.partition(" to ")
             if FAISS_FILE.fullmatch(os.path.basename(source.split()[0])):
                 files.add(os.path.basename(target.split()[0]))

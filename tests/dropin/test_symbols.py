@@ -14,7 +14,9 @@ from conftest import OTHER_WHEELS, SEARCHES, SYMBOLS, library_of, path_of, run
 FUNCTION = re.compile(
     r"_ZN5faiss3gpu\d+(?:(runBlockSelect|runBlockSelectPair|runWarpSelect|"
     r"runL2SelectMin|runIVFInterleavedScan|runIVFFlatScan)ER|(runL2Distance|runIPDistance)EPNS0_12GpuResourcesE"
-    r"P11CUstream_stRNS0_6TensorI(f|6__half|13__nv_bfloat16)L)"
+    r"P11CUstream_stRNS0_6TensorI(f|6__half|13__nv_bfloat16)L)|"
+    r"_ZN5faiss3gpu31(runPQScanMultiPassNoPrecomputed)IfE|"
+    r"_ZN5faiss3gpu5IVFPQ22(runPQPrecomputedCodes_)E"
 )
 
 
@@ -56,8 +58,9 @@ def short_names(names):
     """Searches of other than float vectors are FAISS's: with their type."""
     groups = [FUNCTION.match(name).groups("") for name in names]
     return sorted(
-        (selection or search) + (f" {of}" if search and of != "f" else "")
-        for selection, search, of in groups
+        (selection or search or products or member)
+        + (f" {of}" if search and of != "f" else "")
+        for selection, search, of, products, member in groups
     )
 
 

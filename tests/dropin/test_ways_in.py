@@ -9,6 +9,7 @@ import pytest
 from conftest import (
     ALL,
     GOES_TO_FAISS,
+    PRODUCTS,
     SCANS,
     SELECTIONS,
     SYMBOLS,
@@ -95,7 +96,20 @@ def test_unknown_scans_alone_are_left(programs):
     assert "lacks some of runIVFInterleavedScan, runIVFFlatScan as" in line
     others.remove(line)
     names = [GOES_TO_FAISS.match(line).group(1) for line in others]
-    assert sorted(names) == sorted(set(SYMBOLS) - set(SCANS))
+    # Those of product codes are not asked for without them.
+    assert sorted(names) == sorted(set(SYMBOLS) - set(SCANS) - set(PRODUCTS))
+
+
+def test_unknown_scans_of_product_codes_alone_are_left(programs):
+    result = run(programs / "fake_linked_unknown_products")
+    assert answers(result) == ALL_FAISS
+    first, *others = said(result)
+    assert "k-selection are replaced, scans of lists of product codes are not" in first
+    (line,) = [line for line in others if "not known" in line]
+    assert "lacks some of runPQScanMultiPassNoPrecomputed, runPQPrecomputed" in line
+    others.remove(line)
+    names = [GOES_TO_FAISS.match(line).group(1) for line in others]
+    assert sorted(names) == sorted(set(SYMBOLS) - set(PRODUCTS))
 
 
 def test_other_programs_hear_nothing(library):
@@ -189,8 +203,10 @@ def test_what_is_left_to_faiss(site, shape, left, mode):
 #: Arguments of faiss.scan, and what of it is left to FAISS.
 LEFT_SCANS = [
     ({}, None),
-    ({"quantizer": 1}, "scans of lists with a scalar quantizer"),
-    ({"residual": 1}, "scans of lists of residuals"),
+    ({"quantizer": 4}, None),
+    ({"quantizer": 4, "residual": 1}, None),
+    ({"quantizer": 7}, "scans of scalar codes of type 7"),
+    ({"residual": 1}, "scans of lists of residuals of vectors"),
     ({"q": 2, "gap": 1}, "scans of tensors with gaps between their rows"),
     ({"q": 1, "gap": 1}, None),
 ]
@@ -249,6 +265,47 @@ def test_scans_that_are_not_as_known_go_to_faiss(site, shape, words):
         "runIVFInterleavedScan (lists, 64-bit lengths) goes to FAISS's own "
         f"function: {words}"
     ]
+
+
+PRODUCT_SCAN = "runPQScanMultiPassNoPrecomputed (lists, 64-bit lengths)"
+PRODUCT_SEARCH = "runPQPrecomputedCodes_ (lists, 64-bit lengths)"
+
+
+@pytest.mark.parametrize("search", [0, 1])
+@pytest.mark.parametrize(
+    "shape, words",
+    [
+        ({"centroids": 1}, "centroids are 1 x 2, expected 2 x 2"),
+        ({"k": 3}, "an output is 1 x 2, expected 1 x 3"),
+    ],
+)
+def test_product_codes_that_are_not_as_known_go_to_faiss(site, search, shape, words):
+    """Also where FAISS's search with tables has asked for the scan: the line is
+    that of the function it called."""
+    result = python(
+        "import faiss_bits.dropin, faiss\n"
+        f"print(faiss.products(search={search}, **{shape}))",
+        path=site("ids64"),
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    (line,) = said(result)
+    name = PRODUCT_SEARCH if search else PRODUCT_SCAN
+    assert line.startswith(f"{name} goes to FAISS's own function: {words}")
+
+
+@pytest.mark.parametrize("search", [0, 1])
+def test_product_codes_of_few_bits_in_rows_are_left(site, search):
+    result = python(
+        "import faiss_bits.dropin, faiss\n"
+        f"print(faiss.products(search={search}, bits=6))",
+        path=site("ids64"),
+        FAISS_BITS_DROPIN="log",
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    name = PRODUCT_SEARCH if search else PRODUCT_SCAN
+    assert said(result)[-1] == (
+        f"{name} leaves to FAISS's own function scans of product codes of 6 bits"
+    )
 
 
 def test_other_values_are_told(programs):

@@ -6,6 +6,7 @@
 /// FAKE_UNKNOWN        leaves a function out, as a version would that we do not
 ///                     know
 /// FAKE_UNKNOWN_LISTS  likewise a scan of inverted lists
+/// FAKE_UNKNOWN_PRODUCTS  likewise one of product codes
 
 #include "fake/FakeFaiss.h"
 
@@ -115,6 +116,64 @@ void runIVFFlatScan(
 }
 #endif
 
+#ifndef FAKE_UNKNOWN_PRODUCTS
+template <>
+void runPQScanMultiPassNoPrecomputed<float>(
+        Matrix<float, Index>&,
+        Matrix<float, Index>&,
+        Cube<float, Index>&,
+        Matrix<float, Index>&,
+        Matrix<int64_t, Index>&,
+        bool,
+        bool,
+        bool,
+        int,
+        int,
+        int,
+        DeviceVector<void*>&,
+        DeviceVector<void*>&,
+        IndicesOptions,
+        DeviceVector<Index>&,
+        Index,
+        int,
+        MetricType,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>&,
+        GpuResources*) {
+    outDistances.data_[0] = kFakeAnswer;
+}
+
+void scanFakeProducts(
+        IVFPQ* index,
+        Matrix<float, Index>& queries,
+        Matrix<float, Index>& listDistances,
+        Matrix<int64_t, Index>& listIds,
+        int k,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices);
+
+void IVFPQ::runPQNoPrecomputedCodes_(
+        Matrix<float, Index>& queries,
+        Matrix<float, Index>& listDistances,
+        Matrix<int64_t, Index>& listIds,
+        int k,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices) {
+    scanFakeProducts(
+            this, queries, listDistances, listIds, k, outDistances, outIndices);
+}
+#endif
+
+void IVFPQ::runPQPrecomputedCodes_(
+        Matrix<float, Index>&,
+        Matrix<float, Index>&,
+        Matrix<int64_t, Index>&,
+        int,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>&) {
+    outDistances.data_[0] = kFakeAnswer;
+}
+
 class __attribute__((visibility("default"))) GpuResources {
    public:
     cudaStream_t getDefaultStreamCurrentDevice();
@@ -211,6 +270,103 @@ float fakeSearch(FakeFunction function, int k) {
             scan.interleaved = false;
             return fakeScan(scan, k);
         }
+        case FakeFunction::ProductScan:
+            return fakeProducts(0, 2, 8, 2, k);
+        case FakeFunction::ProductSearch:
+            return fakeProducts(1, 2, 8, 2, k);
+    }
+    return out[0];
+}
+
+namespace {
+
+/// What an index of product codes would hold.
+struct FakeProducts {
+    int numParts;
+    int bits;
+    int numCentroids;
+};
+
+} // namespace
+
+#ifndef FAKE_UNKNOWN_PRODUCTS
+void faiss::gpu::scanFakeProducts(
+        IVFPQ* index,
+        Matrix<float, Index>& queries,
+        Matrix<float, Index>& listDistances,
+        Matrix<int64_t, Index>& listIds,
+        int k,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices) {
+    const auto& products = *reinterpret_cast<const FakeProducts*>(index);
+    static float values[1 << 12];
+    void* lists[3] = {values, values + 2, nullptr};
+    Index lengthOf[3] = {1, 1, 0};
+    GpuResources resources;
+    auto codes = arrayOf<void*>(lists, &resources);
+    auto ids = arrayOf<void*>(lists, &resources);
+    auto lengths = arrayOf<Index>(lengthOf, &resources);
+    Matrix<float, Index> centroids{
+            values, {2, 1}, {Index(products.numCentroids), 2}};
+    const Index dims = 2 / products.numParts;
+    const Index count = Index(1) << products.bits;
+    Cube<float, Index> codebook{
+            values,
+            {dims * count, count, 1},
+            {Index(products.numParts), dims, count}};
+    runPQScanMultiPassNoPrecomputed<float>(
+            queries,
+            centroids,
+            codebook,
+            listDistances,
+            listIds,
+            false,
+            false,
+            false,
+            products.bits,
+            products.numParts,
+            int(count),
+            codes,
+            ids,
+            INDICES_64_BIT,
+            lengths,
+            Index(1),
+            k,
+            faiss::METRIC_L2,
+            outDistances,
+            outIndices,
+            &resources);
+}
+#endif
+
+float fakeProducts(
+        int isSearch,
+        int numParts,
+        int bits,
+        int numCentroids,
+        int k) {
+    using namespace faiss::gpu;
+    float values[4] = {4, 3, 2, 1};
+    float out[4] = {};
+    int64_t outIds[4] = {};
+    int64_t listOfQuery[1] = {0};
+    Matrix<float, Index> query{values, {2, 1}, {1, 2}};
+    Matrix<float, Index> listDistances{values, {1, 1}, {1, 1}};
+    Matrix<int64_t, Index> listIds{listOfQuery, {1, 1}, {1, 1}};
+    Matrix<float, Index> outKeys{out, {2, 1}, {1, 2}};
+    Matrix<int64_t, Index> outIndices{outIds, {2, 1}, {1, 2}};
+    FakeProducts products{numParts, bits, numCentroids};
+    auto* index = reinterpret_cast<IVFPQ*>(&products);
+    if (isSearch) {
+        index->runPQPrecomputedCodes_(
+                query, listDistances, listIds, k, outKeys, outIndices);
+    } else {
+#ifndef FAKE_UNKNOWN_PRODUCTS
+        index->runPQNoPrecomputedCodes_(
+                query, listDistances, listIds, k, outKeys, outIndices);
+#else
+        out[0] = kFakeAnswer;
+#endif
     }
     return out[0];
 }
@@ -256,8 +412,17 @@ float fakeScan(FakeScan scan, int k) {
             vectors, {d, d, 1}, {Index(scan.queries), Index(scan.nprobe), d}};
     Matrix<float, Index> outKeys{out, {2, 1}, {Index(scan.queries), 2}};
     Matrix<int64_t, Index> outIndices{outIds, {2, 1}, {Index(scan.queries), 2}};
-    auto* quantizer = scan.scalarQuantizer
-            ? reinterpret_cast<GpuScalarQuantizer*>(vectors)
+    struct {
+        ScalarQuantizerMemory begin;
+        ScalarRangesMemory<Index> end;
+        char more[128]; // of what a look further back reads
+    } scalars = {};
+    scalars.begin.d_ = size_t(d);
+    scalars.begin.codeSize_ = size_t(d) * 2;
+    scalars.begin.bits_ = 16;
+    scalars.begin.type_ = scan.scalarType;
+    auto* quantizer = scan.scalarType >= 0
+            ? reinterpret_cast<GpuScalarQuantizer*>(&scalars)
             : nullptr;
     if (scan.interleaved) {
         runIVFInterleavedScan(
@@ -302,7 +467,7 @@ float fakeScan(FakeScan scan, int k) {
 
 float fakeScanOf(
         int wrong,
-        int scalarQuantizer,
+        int scalarType,
         int residual,
         int64_t queries,
         int64_t gap,
@@ -312,7 +477,7 @@ float fakeScanOf(
         int k) {
     FakeScan scan;
     scan.wrong = FakeWrong(wrong);
-    scan.scalarQuantizer = scalarQuantizer;
+    scan.scalarType = scalarType;
     scan.residual = residual;
     scan.queries = queries;
     scan.gap = gap;

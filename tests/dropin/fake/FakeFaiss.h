@@ -12,9 +12,11 @@ enum class FakeFunction {
     L2Distance,
     IPDistance,
     InterleavedScan,
-    FlatScan
+    FlatScan,
+    ProductScan,
+    ProductSearch
 };
-constexpr int kFakeFunctions = 7;
+constexpr int kFakeFunctions = 9;
 
 /// What of the lists' arrays is not as in a FAISS that we know.
 enum class FakeWrong { Nothing, Resources, Memory, Capacity, Bytes, Lists };
@@ -23,7 +25,7 @@ enum class FakeWrong { Nothing, Resources, Memory, Capacity, Bytes, Lists };
 struct FakeScan {
     bool interleaved = true;
     FakeWrong wrong = FakeWrong::Nothing;
-    bool scalarQuantizer = false;
+    int scalarType = -1; ///< of the quantizer; none below 0
     bool residual = false;
     int64_t queries = 1;
     int64_t gap = 0; ///< elements between queries
@@ -53,10 +55,20 @@ extern "C" __attribute__((visibility("default"))) float fakeSearchOf(
 /// Returns the first output distance.
 float fakeScan(FakeScan scan, int k);
 
+/// Calls a scan of product codes in host memory, or with isSearch the function
+/// of the index that has tables. numParts: of two dimensions; bits: of a code.
+/// Returns the first output distance.
+extern "C" __attribute__((visibility("default"))) float fakeProducts(
+        int isSearch,
+        int numParts,
+        int bits,
+        int numCentroids,
+        int k);
+
 /// The same with runIVFInterleavedScan, for Python.
 extern "C" __attribute__((visibility("default"))) float fakeScanOf(
         int wrong,
-        int scalarQuantizer,
+        int scalarType,
         int residual,
         int64_t queries,
         int64_t gap,

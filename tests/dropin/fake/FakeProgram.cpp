@@ -17,7 +17,9 @@ int main(int argc, char** argv) {
             "runL2Distance",
             "runIPDistance",
             "runIVFInterleavedScan",
-            "runIVFFlatScan"};
+            "runIVFFlatScan",
+            "runPQScanMultiPassNoPrecomputed",
+            "runPQPrecomputedCodes_"};
     for (int i = 0; i < kFakeFunctions; ++i) {
         try {
             const float answer = fakeSearch(FakeFunction(i), k);
