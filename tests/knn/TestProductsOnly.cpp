@@ -26,10 +26,17 @@ TEST(ProductsOnly, PlansProducts) {
             const FlatKnnPlan fused =
                     planFlatKnn(problemOf(metric, 8192, queries), SIZE_MAX);
             ASSERT_TRUE(fused.fused) << queries;
-            // What needs no sample needs no handle of cuBLAS.
-            EXPECT_EQ(fused.fused->sampling != nullptr, queries > 16);
-            EXPECT_FALSE(planFlatKnn(problemOf(metric, 8191, queries), SIZE_MAX)
-                                 .fused);
+            // What needs no sample needs no handle of cuBLAS: few queries, and
+            // limits from strips.
+            const bool byStrips = fused.fused->strips.perRow > 0;
+            EXPECT_EQ(byStrips, queries == 10000);
+            EXPECT_EQ(
+                    fused.fused->sampling != nullptr,
+                    queries > 16 && !byStrips);
+            // Too few for a sample.
+            const FlatKnnPlan few =
+                    planFlatKnn(problemOf(metric, 8191, queries), SIZE_MAX);
+            EXPECT_EQ(few.fused.has_value(), queries == 10000);
         }
     }
 }
