@@ -56,16 +56,18 @@ class FaissIvf(IvfMethod):
         if missing is None:
             import faiss
 
-            if not hasattr(faiss, "GpuIndexIVFFlat"):
-                missing = f"FAISS {faiss.__version__} without GPU support"
-            elif cls.use_cuvs and not hasattr(
-                    faiss.GpuIndexIVFFlatConfig(), "use_cuvs"):
-                missing = f"FAISS {faiss.__version__} without cuVS"
+            missing = cls._not_this(faiss)
         return missing
+
+    @classmethod
+    def _not_this(cls, faiss):
+        """Why a FAISS is not the one that is meant, or None."""
+        if not hasattr(faiss, "GpuIndexIVFFlat"):
+            return f"FAISS {faiss.__version__} without GPU support"
+        return None
 
     def __init__(self, vectors, index, trained):
         import faiss
-        import faiss.contrib.torch_utils  # noqa: F401  (searches of tensors)
 
         self.resources = faiss.StandardGpuResources()
         self.index = self._to_gpu(
@@ -113,7 +115,8 @@ class FaissIvf(IvfMethod):
 class FaissBitsIvf(FaissIvf):
     """Our classes, as they are by default."""
 
-    modules = FaissIvf.modules + ("faiss_bits",)
+    # It takes tensors by itself.
+    modules = ("faiss", "faiss_bits")
     has_tables = False
 
     @classmethod
@@ -132,11 +135,29 @@ class FaissBitsIvf(FaissIvf):
         return getattr(faiss_bits, name.replace("Index", "IndexBits"))
 
 
-class FaissCuvsIvf(FaissIvf):
+class Faiss115Ivf(FaissIvf):
+    """Of another release than the one that ours is built with; --env of
+    ivf_rivals.py says where it is."""
+
+    @classmethod
+    def _not_this(cls, faiss):
+        release = tuple(int(part) for part in faiss.__version__.split(".")[:2])
+        if release < (1, 15):
+            return f"FAISS {faiss.__version__} is older than 1.15"
+        return super()._not_this(faiss)
+
+
+class FaissCuvsIvf(Faiss115Ivf):
     """FAISS's classes with use_cuvs."""
 
     use_cuvs = True
     has_tables = False
+
+    @classmethod
+    def _not_this(cls, faiss):
+        if "CUVS" not in faiss.get_compile_options():
+            return f"FAISS {faiss.__version__} without cuVS"
+        return super()._not_this(faiss)
 
 
 class CuvsIvf(IvfMethod):
@@ -230,7 +251,7 @@ def encode(vectors, where, centroids, codebook):
 METHODS = {
     "faiss_bits": FaissBitsIvf,
     "faiss": FaissIvf,
-    "faiss_115": FaissIvf,
+    "faiss_115": Faiss115Ivf,
     "faiss_cuvs": FaissCuvsIvf,
     "cuvs": CuvsIvf,
     "flashlib": FlashLibIvf,
