@@ -62,6 +62,15 @@ def meta_of(options):
                    "date": options.date, "seed": options.seed}
 
 
+def why_missing(name, options):
+    """Why a data set is not to be had, or None."""
+    if name.startswith("clustered"):
+        return None
+    import flat_data
+
+    return flat_data.Data(options.device).why_missing(name)
+
+
 def prepare(data, nlist, qs, file, options):
     """Trains, finds the exact answers and writes both to the file. Returns
     {(q, nprobe): pairs of a query and a vector of a list that it probes}."""
@@ -256,7 +265,10 @@ def run(options):
     try:
         with tempfile.TemporaryDirectory() as folder:
             for name in options.data:
-                if not race.spent():
+                why = why_missing(name, options)
+                if why:
+                    print(f"note: {name} is left out: {why}", flush=True)
+                elif not race.spent():
                     race.run_data(name, folder)
         race.save()
     finally:

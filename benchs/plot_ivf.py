@@ -61,6 +61,17 @@ def panels(rows):
             for key, (title, series) in found.items()}
 
 
+def ticks_between(left, right):
+    """Those of TICKS between two missed shares whose texts do not touch."""
+    apart = (left / right) ** 0.08
+    ticks = []
+    for missed in sorted(TICKS):
+        if right <= missed <= left and (
+                not ticks or missed > ticks[-1] * apart):
+            ticks.append(missed)
+    return ticks
+
+
 def draw_panel(axis, title, series):
     """Time by recall, one line a method, nprobe growing along it."""
     for method in sorted(series, key=list(STYLES).index):
@@ -74,10 +85,10 @@ def draw_panel(axis, title, series):
     axis.set_xscale("log")
     axis.set_yscale("log")
     drawn = [x for line in axis.lines for x in line.get_xdata()]
-    axis.set_xlim(1.2 * max(drawn), min(drawn) / 1.2)
-    ticks = {missed: text for missed, text in TICKS.items()
-             if min(drawn) / 1.2 <= missed <= 1.2 * max(drawn)}
-    axis.set_xticks(list(ticks), list(ticks.values()), fontsize=7)
+    left, right = 1.2 * max(drawn), min(drawn) / 1.2
+    axis.set_xlim(left, right)
+    ticks = ticks_between(left, right)
+    axis.set_xticks(ticks, [TICKS[missed] for missed in ticks], fontsize=7)
     axis.minorticks_off()
     axis.set_title(title, fontsize=9)
     axis.set_xlabel("recall of 10", fontsize=8)
