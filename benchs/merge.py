@@ -24,7 +24,7 @@ def merged_meta(metas):
                 value = max(value, result.get(name, value))
             elif name.startswith("model_"):  # measured by each process
                 value = result.get(name, value)
-            elif name == "missing":  # methods, until a part has them
+            elif name in ("missing", "no_index"):  # until a part has them
                 value = {**result.get(name, {}), **value}
             elif result.get(name, value) != value:
                 raise ValueError(

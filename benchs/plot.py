@@ -6,7 +6,8 @@ bandwidth by k, one panel a shape and type of keys; then our time on keys in
 another order over that on random keys, one panel a shape. Flat: speed-up over
 FAISS by d and q, one panel a k, and distances per second by q below. Select
 sweep: speed-up over the fastest rival, a mark a cell, and our time in each
-order over that of random keys. Missing rows leave gaps. Rows of a forced
+order over that of random keys. What ivf_rivals.py wrote: time by recall, one
+panel a data set and index. Missing rows leave gaps. Rows of a forced
 algorithm are not drawn.
 """
 
@@ -21,6 +22,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (after the backend is chosen)
 
+from plot_ivf import draw_ivf, is_race  # noqa: E402
 from plot_sweep import draw_sweep  # noqa: E402
 
 LABELS = {
@@ -239,6 +241,8 @@ def draw(path):
             if row.get("ms") is not None and not row.get("forced")]
     drawers = {"select": draw_select, "flat": draw_flat,
                "select_sweep": draw_sweep}
+    if rows and is_race(rows):
+        drawers["ivf"] = draw_ivf
     if not rows or rows[0]["bench"] not in drawers:
         return []
     figure = drawers[rows[0]["bench"]](rows)

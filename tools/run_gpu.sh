@@ -16,6 +16,7 @@
 #   select_sweep
 #               bench_select_sweep, and torch.topk in its cells
 #   rivals      flat_rivals.py: adds to OUTDIR/flat.json, which flat has made
+#   ivf_rivals  ivf_rivals.py
 #   sweep       bench_flat_sweep.py
 #   bench       all benches
 #   all         everything, in this order
@@ -30,6 +31,7 @@
 #   FAISS_BITS_BENCH_SECONDS  limit per bench; default: none
 #   FAISS_BITS_BENCH_ARGS     more options for select and flat
 #   FAISS_BITS_RIVALS_ARGS    more options for rivals
+#   FAISS_BITS_IVF_RIVALS_ARGS  more options for ivf_rivals, such as --env
 #   FAISS_BITS_SWEEP_ARGS     more options for sweep
 #   FAISS_BITS_SELECT_SWEEP_ARGS  more options for select_sweep
 #   FAISS_BITS_BENCH_SIFT     vectors for the order sift (.fvecs, .bvecs);
@@ -214,7 +216,7 @@ run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
             select | select_sweep | flat | rivals | sweep | filters | \
-            ivf | metrics | queues)
+            ivf | ivf_rivals | metrics | queues)
             "run_$1"
             ;;
         all)

@@ -107,6 +107,15 @@ run_rivals() {
         ${FAISS_BITS_RIVALS_ARGS:-}
 }
 
+# Of the rivals, --env in FAISS_BITS_IVF_RIVALS_ARGS says where they are.
+run_ivf_rivals() {
+    local args
+    use_bench_args
+    # shellcheck disable=SC2086  # words, as the user wrote them
+    run_with_torch ivf_rivals ivf_rivals.py --out "$out/ivf_rivals.json" \
+        "${args[@]}" ${FAISS_BITS_IVF_RIVALS_ARGS:-}
+}
+
 run_sweep() {
     local args
     use_bench_args
@@ -165,6 +174,7 @@ run_bench() {
     run_sweep
     run_filters
     run_ivf
+    run_ivf_rivals
     run_metrics
     run_queues
 }
