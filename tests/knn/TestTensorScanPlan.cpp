@@ -6,6 +6,7 @@
 
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -91,6 +92,41 @@ TEST(TensorScanBound, NothingIsProved) {
     EXPECT_EQ(
             tensorScanError(Metric::InnerProduct, 8, 1e25, 0, 1e15, 0, 0),
             INFINITY);
+}
+
+/// What tests may be skipped for.
+TEST(TensorScanKernels, LackForDevicesAndBuilds) {
+    const auto wgmma = [](int capability, const char* architectures) {
+        return lackFor(TensorScanKernel::Wgmma, capability, architectures);
+    };
+    for (const char* built : {"90", "90-real", "90a", "80,90a-real", "all"}) {
+        EXPECT_EQ(wgmma(90, built), "") << built;
+    }
+    EXPECT_NE(wgmma(90, "80,86-real").find("80,86-real"), std::string::npos);
+    EXPECT_NE(wgmma(90, "190").find("190"), std::string::npos);
+    for (int capability : {80, 89, 100, 120}) {
+        EXPECT_NE(wgmma(capability, "all").find("9.0"), std::string::npos);
+        EXPECT_EQ(lackFor(TensorScanKernel::MmaSync, capability), "");
+    }
+    EXPECT_NE(
+            lackFor(TensorScanKernel::MmaSync, 75).find("7.5"),
+            std::string::npos);
+}
+
+/// And that there is nothing else: each kernel is in the build that it can be
+/// in.
+TEST(TensorScanKernels, AreThereWhereNothingIsLacking) {
+    for (int capability : {75, 80, 86, 89, 90, 100, 120}) {
+        DeviceTraits device;
+        device.computeCapability = capability;
+        for (TensorScanKernel kernel :
+             {TensorScanKernel::Wgmma, TensorScanKernel::MmaSync}) {
+            EXPECT_EQ(
+                    hasTensorScan(kernel, device),
+                    lackFor(kernel, capability).empty())
+                    << int(kernel) << " on " << capability;
+        }
+    }
 }
 
 } // namespace
