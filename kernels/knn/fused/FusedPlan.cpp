@@ -222,7 +222,6 @@ std::optional<FusedPlan> planFusedByStrips(
             (p.numVectors + 31) / 32 * 32,
             std::max<idx_t>(kLeastStripCapacity, 8 * idx_t(p.k))));
     return fitQueries(plan, p, maxBytes, [&](FusedPlan& plan) {
-        plan.sampleQueries = plan.tileQueries;
         plan.strips = planStrips(
                 plan.tileQueries,
                 p.numVectors,
