@@ -256,9 +256,8 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
 std::string FusedPlan::toString() const {
     if (strips.perRow > 0) {
         return formatMessage(
-                "fused %s: %lld queries a scan, limits from %u strips, lists "
-                "of "
-                "%u, %zu bytes",
+                "fused %s: %lld queries a scan, limits from %u strips, "
+                "lists of %u, %zu bytes",
                 method->name,
                 (long long)tileQueries,
                 strips.perRow,
