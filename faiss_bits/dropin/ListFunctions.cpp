@@ -9,18 +9,13 @@ namespace faiss_bits::dropin {
 
 namespace {
 
-using faiss::MetricType;
+/// Of FAISS's tensors: this file is compiled for each (CMakeLists.txt).
+using Index = FAISS_BITS_DROPIN_INDEX;
+
 using faiss::gpu::Cube;
-using faiss::gpu::DeviceVector;
-using faiss::gpu::FlatScanFunction;
-using faiss::gpu::GpuResources;
 using faiss::gpu::GpuScalarQuantizer;
-using faiss::gpu::IndicesOptions;
-using faiss::gpu::InterleavedScanFunction;
-using faiss::gpu::Matrix;
 
 /// All that the two functions have in common.
-template <class Index>
 struct VectorCall {
     ListCall<Index> lists;
     bool useResidual;
@@ -29,8 +24,7 @@ struct VectorCall {
 };
 
 /// Lists of residuals: adds what FAISS tells of their centroids.
-template <class Index>
-void readResiduals(const VectorCall<Index>& c, ListRequest& r) {
+void readResiduals(const VectorCall& c, ListRequest& r) {
     const Cube<float, Index>& base = c.residualBase;
     if (base.size_[0] != r.numQueries || base.size_[1] != r.nprobe ||
         base.size_[2] != r.lists.d) {
@@ -45,8 +39,7 @@ void readResiduals(const VectorCall<Index>& c, ListRequest& r) {
     r.residualBases = base.data_;
 }
 
-template <class Index>
-ListRequest makeVectorRequest(const VectorCall<Index>& c, ListLayout layout) {
+ListRequest makeVectorRequest(const VectorCall& c, ListLayout layout) {
     ListRequest r = makeRequest(c.lists, layout);
     if (!r.left.empty() || !r.mismatch.empty()) {
         return r;
@@ -66,11 +59,11 @@ ListRequest makeVectorRequest(const VectorCall<Index>& c, ListLayout layout) {
 }
 
 /// Searches with our kernels, or as FAISS does.
-template <class F, class Index, class... Arguments>
+template <class F, class... Arguments>
 void run(
         Replacement& replacement,
         ListLayout layout,
-        const VectorCall<Index>& c,
+        const VectorCall& c,
         Arguments&&... arguments) {
     const ListRequest request = makeVectorRequest(c, layout);
     const auto work = [&](const Original& original) {
@@ -80,54 +73,6 @@ void run(
     };
     replacement.call<F>(
             refusalOf(request), work, std::forward<Arguments>(arguments)...);
-}
-
-template <class Index>
-void runInterleaved(Replacement& replacement, const VectorCall<Index>& c) {
-    run<InterleavedScanFunction<Index>>(
-            replacement,
-            ListLayout::Interleaved,
-            c,
-            c.lists.queries,
-            c.lists.listIds,
-            c.lists.listData,
-            c.lists.listIndices,
-            c.lists.indicesOptions,
-            c.lists.listLengths,
-            c.lists.k,
-            c.lists.metric,
-            c.useResidual,
-            c.residualBase,
-            c.scalarQ,
-            c.lists.outDistances,
-            c.lists.outIndices,
-            c.lists.resources);
-}
-
-template <class Index>
-void runRows(
-        Replacement& replacement,
-        const VectorCall<Index>& c,
-        Index maxListLength) {
-    run<FlatScanFunction<Index>>(
-            replacement,
-            ListLayout::Rows,
-            c,
-            c.lists.queries,
-            c.lists.listIds,
-            c.lists.listData,
-            c.lists.listIndices,
-            c.lists.indicesOptions,
-            c.lists.listLengths,
-            maxListLength,
-            c.lists.k,
-            c.lists.metric,
-            c.useResidual,
-            c.residualBase,
-            c.scalarQ,
-            c.lists.outDistances,
-            c.lists.outIndices,
-            c.lists.resources);
 }
 
 } // namespace
@@ -141,92 +86,24 @@ namespace faiss::gpu {
 using namespace faiss_bits::dropin;
 
 void runIVFInterleavedScan(
-        Matrix<float, int>& queries,
-        Matrix<int64_t, int>& listIds,
+        Matrix<float, Index>& queries,
+        Matrix<int64_t, Index>& listIds,
         DeviceVector<void*>& listData,
         DeviceVector<void*>& listIndices,
         IndicesOptions indicesOptions,
-        DeviceVector<int>& listLengths,
+        DeviceVector<Index>& listLengths,
         int k,
         MetricType metric,
         bool useResidual,
-        Cube<float, int>& residualBase,
+        Cube<float, Index>& residualBase,
         GpuScalarQuantizer* scalarQ,
-        Matrix<float, int>& outDistances,
-        Matrix<int64_t, int>& outIndices,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices,
         GpuResources* resources) {
-    static auto& own = *new Replacement(describeInterleavedScan<int>());
-    runInterleaved<int>(
+    static auto& own = *new Replacement(describeInterleavedScan<Index>());
+    run<InterleavedScanFunction<Index>>(
             own,
-            {{queries,
-              listIds,
-              listData,
-              listIndices,
-              indicesOptions,
-              listLengths,
-              k,
-              metric,
-              outDistances,
-              outIndices,
-              resources},
-             useResidual,
-             residualBase,
-             scalarQ});
-}
-
-void runIVFInterleavedScan(
-        Matrix<float, int64_t>& queries,
-        Matrix<int64_t, int64_t>& listIds,
-        DeviceVector<void*>& listData,
-        DeviceVector<void*>& listIndices,
-        IndicesOptions indicesOptions,
-        DeviceVector<int64_t>& listLengths,
-        int k,
-        MetricType metric,
-        bool useResidual,
-        Cube<float, int64_t>& residualBase,
-        GpuScalarQuantizer* scalarQ,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices,
-        GpuResources* resources) {
-    static auto& own = *new Replacement(describeInterleavedScan<int64_t>());
-    runInterleaved<int64_t>(
-            own,
-            {{queries,
-              listIds,
-              listData,
-              listIndices,
-              indicesOptions,
-              listLengths,
-              k,
-              metric,
-              outDistances,
-              outIndices,
-              resources},
-             useResidual,
-             residualBase,
-             scalarQ});
-}
-
-void runIVFFlatScan(
-        Matrix<float, int>& queries,
-        Matrix<int64_t, int>& listIds,
-        DeviceVector<void*>& listData,
-        DeviceVector<void*>& listIndices,
-        IndicesOptions indicesOptions,
-        DeviceVector<int>& listLengths,
-        int maxListLength,
-        int k,
-        MetricType metric,
-        bool useResidual,
-        Cube<float, int>& residualBase,
-        GpuScalarQuantizer* scalarQ,
-        Matrix<float, int>& outDistances,
-        Matrix<int64_t, int>& outIndices,
-        GpuResources* resources) {
-    static auto& own = *new Replacement(describeFlatScan<int>());
-    runRows<int>(
-            own,
+            faiss_bits::ListLayout::Interleaved,
             {{queries,
               listIds,
               listData,
@@ -241,28 +118,42 @@ void runIVFFlatScan(
              useResidual,
              residualBase,
              scalarQ},
-            maxListLength);
+            queries,
+            listIds,
+            listData,
+            listIndices,
+            indicesOptions,
+            listLengths,
+            k,
+            metric,
+            useResidual,
+            residualBase,
+            scalarQ,
+            outDistances,
+            outIndices,
+            resources);
 }
 
 void runIVFFlatScan(
-        Matrix<float, int64_t>& queries,
-        Matrix<int64_t, int64_t>& listIds,
+        Matrix<float, Index>& queries,
+        Matrix<int64_t, Index>& listIds,
         DeviceVector<void*>& listData,
         DeviceVector<void*>& listIndices,
         IndicesOptions indicesOptions,
-        DeviceVector<int64_t>& listLengths,
-        int64_t maxListLength,
+        DeviceVector<Index>& listLengths,
+        Index maxListLength,
         int k,
         MetricType metric,
         bool useResidual,
-        Cube<float, int64_t>& residualBase,
+        Cube<float, Index>& residualBase,
         GpuScalarQuantizer* scalarQ,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices,
         GpuResources* resources) {
-    static auto& own = *new Replacement(describeFlatScan<int64_t>());
-    runRows<int64_t>(
+    static auto& own = *new Replacement(describeFlatScan<Index>());
+    run<FlatScanFunction<Index>>(
             own,
+            faiss_bits::ListLayout::Rows,
             {{queries,
               listIds,
               listData,
@@ -277,7 +168,21 @@ void runIVFFlatScan(
              useResidual,
              residualBase,
              scalarQ},
-            maxListLength);
+            queries,
+            listIds,
+            listData,
+            listIndices,
+            indicesOptions,
+            listLengths,
+            maxListLength,
+            k,
+            metric,
+            useResidual,
+            residualBase,
+            scalarQ,
+            outDistances,
+            outIndices,
+            resources);
 }
 
 } // namespace faiss::gpu

@@ -1,6 +1,6 @@
 /// FAISS's scans of inverted lists of product codes, defined on our kernels.
 
-#include <type_traits>
+#include <string>
 
 #include "faiss_bits/dropin/ListCall.h"
 #include "faiss_bits/dropin/Replacement.h"
@@ -10,38 +10,27 @@ namespace faiss_bits::dropin {
 
 namespace {
 
-using faiss::MetricType;
+/// Of FAISS's tensors: this file is compiled for each (CMakeLists.txt).
+using Index = FAISS_BITS_DROPIN_INDEX;
+
 using faiss::gpu::Cube;
-using faiss::gpu::DeviceVector;
-using faiss::gpu::GpuResources;
-using faiss::gpu::IndicesOptions;
-using faiss::gpu::IVFPQ;
 using faiss::gpu::Matrix;
-using faiss::gpu::ProductScanFunction;
-using faiss::gpu::ProductSearchFunction;
 
 constexpr int kMostParts = 1 << 16;
 
-template <class Index>
 struct ProductCall {
     ListCall<Index> lists;
     Matrix<float, Index>& centroids;
     Cube<float, Index>& codebook; // [parts, components, codes]
-    // How FAISS makes its tables, which change nothing of our result.
-    Matrix<float, Index>& listDistances;
-    bool useFloat16Tables;
-    bool useProducts;
     bool interleaved;
     int bitsOfPart;
     int numParts;
     int codesOfPart;
-    Index maxListLength;
 };
 
 /// What of codebook and centroids is not as FAISS has them, or as we have
 /// kernels for.
-template <class Index>
-void checkProduct(const ProductCall<Index>& c, ListRequest& r) {
+void checkProduct(const ProductCall& c, ListRequest& r) {
     const auto& book = c.codebook.size_;
     const bool isCodebook = c.numParts >= 1 && c.numParts <= kMostParts &&
             c.bitsOfPart >= 1 && c.bitsOfPart <= 16 &&
@@ -128,8 +117,7 @@ class Attempt {
 
 thread_local Attempt* Attempt::current_ = nullptr;
 
-template <class Index>
-ListRequest makeProductRequest(const ProductCall<Index>& c) {
+ListRequest makeProductRequest(const ProductCall& c) {
     ListRequest r = makeRequest(
             c.lists,
             c.interleaved ? ListLayout::Interleaved : ListLayout::Rows);
@@ -145,12 +133,69 @@ ListRequest makeProductRequest(const ProductCall<Index>& c) {
     return r;
 }
 
-template <class Index>
-void scanProducts(const ProductCall<Index>& c) {
+/// IVFPQ::runPQNoPrecomputedCodes_
+constexpr const char* kSearchWithoutTables = sizeof(Index) == 4
+        ? "_ZN5faiss3gpu5IVFPQ24runPQNoPrecomputedCodes_ERNS0_6TensorIfLi2ELb1E"
+          "iNS0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1EiS4_EEiS6_S8_"
+        : "_ZN5faiss3gpu5IVFPQ24runPQNoPrecomputedCodes_ERNS0_6TensorIfLi2ELb1E"
+          "lNS0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1ElS4_EEiS6_S8_";
+
+} // namespace
+
+} // namespace faiss_bits::dropin
+
+// ---- the functions themselves ----------------------------------------------
+
+namespace faiss::gpu {
+
+using namespace faiss_bits::dropin;
+
+/// How FAISS makes its tables changes nothing of our result.
+template <>
+void runPQScanMultiPassNoPrecomputed<float>(
+        Matrix<float, Index>& queries,
+        Matrix<float, Index>& centroids,
+        Cube<float, Index>& codebook,
+        Matrix<float, Index>& listDistances,
+        Matrix<int64_t, Index>& listIds,
+        bool useFloat16Tables,
+        bool useProducts,
+        bool interleaved,
+        int bitsOfPart,
+        int numParts,
+        int codesOfPart,
+        DeviceVector<void*>& listCodes,
+        DeviceVector<void*>& listIndices,
+        IndicesOptions indicesOptions,
+        DeviceVector<Index>& listLengths,
+        Index maxListLength,
+        int k,
+        MetricType metric,
+        Matrix<float, Index>& outDistances,
+        Matrix<int64_t, Index>& outIndices,
+        GpuResources* resources) {
+    const ProductCall c{
+            {queries,
+             listIds,
+             listCodes,
+             listIndices,
+             indicesOptions,
+             listLengths,
+             k,
+             metric,
+             outDistances,
+             outIndices,
+             resources},
+            centroids,
+            codebook,
+            interleaved,
+            bitsOfPart,
+            numParts,
+            codesOfPart};
     const ListRequest request = makeProductRequest(c);
     const auto work = [&](const Original& original) {
         return request.left.empty()
-                ? searchLists(request, streamOf(original, c.lists.resources))
+                ? searchLists(request, streamOf(original, resources))
                 : request.left;
     };
     static auto& own = *new Replacement(describeProductScan<Index>());
@@ -158,7 +203,7 @@ void scanProducts(const ProductCall<Index>& c) {
         attempt->scan([&] {
             const std::string refusal = refusalOf(request);
             if (!refusal.empty()) {
-                throw Error(refusal);
+                throw faiss_bits::Error(refusal);
             }
             return work(own.original());
         });
@@ -167,40 +212,30 @@ void scanProducts(const ProductCall<Index>& c) {
     own.call<ProductScanFunction<Index>>(
             refusalOf(request),
             work,
-            c.lists.queries,
-            c.centroids,
-            c.codebook,
-            c.listDistances,
-            c.lists.listIds,
-            c.useFloat16Tables,
-            c.useProducts,
-            c.interleaved,
-            c.bitsOfPart,
-            c.numParts,
-            c.codesOfPart,
-            c.lists.listData,
-            c.lists.listIndices,
-            c.lists.indicesOptions,
-            c.lists.listLengths,
-            c.maxListLength,
-            c.lists.k,
-            c.lists.metric,
-            c.lists.outDistances,
-            c.lists.outIndices,
-            c.lists.resources);
+            queries,
+            centroids,
+            codebook,
+            listDistances,
+            listIds,
+            useFloat16Tables,
+            useProducts,
+            interleaved,
+            bitsOfPart,
+            numParts,
+            codesOfPart,
+            listCodes,
+            listIndices,
+            indicesOptions,
+            listLengths,
+            maxListLength,
+            k,
+            metric,
+            outDistances,
+            outIndices,
+            resources);
 }
 
-/// IVFPQ::runPQNoPrecomputedCodes_
-template <class Index>
-constexpr const char* kSearchWithoutTables = std::is_same_v<Index, int>
-        ? "_ZN5faiss3gpu5IVFPQ24runPQNoPrecomputedCodes_ERNS0_6TensorIfLi2ELb1E"
-          "iNS0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1EiS4_EEiS6_S8_"
-        : "_ZN5faiss3gpu5IVFPQ24runPQNoPrecomputedCodes_ERNS0_6TensorIfLi2ELb1E"
-          "lNS0_6traits16DefaultPtrTraitsEEES6_RNS2_IlLi2ELb1ElS4_EEiS6_S8_";
-
-template <class Index>
-void searchProducts(
-        IVFPQ* index,
+void IVFPQ::runPQPrecomputedCodes_(
         Matrix<float, Index>& queries,
         Matrix<float, Index>& listDistances,
         Matrix<int64_t, Index>& listIds,
@@ -210,13 +245,13 @@ void searchProducts(
     using Search = ProductSearchFunction<Index>;
     const auto work = [&](const Original& original) {
         auto* search = reinterpret_cast<Search*>(
-                symbolBehind(original, kSearchWithoutTables<Index>));
+                symbolBehind(original, kSearchWithoutTables));
         if (!search) {
-            throw Error(
-                    std::string("FAISS has no ") + kSearchWithoutTables<Index>);
+            throw faiss_bits::Error(
+                    std::string("FAISS has no ") + kSearchWithoutTables);
         }
         const Attempt attempt;
-        search(index,
+        search(this,
                queries,
                listDistances,
                listIds,
@@ -229,139 +264,13 @@ void searchProducts(
     own.call<Search>(
             "",
             work,
-            index,
+            this,
             queries,
             listDistances,
             listIds,
             k,
             outDistances,
             outIndices);
-}
-
-} // namespace
-
-} // namespace faiss_bits::dropin
-
-// ---- the functions themselves ----------------------------------------------
-
-namespace faiss::gpu {
-
-using namespace faiss_bits::dropin;
-
-template <>
-void runPQScanMultiPassNoPrecomputed<float>(
-        Matrix<float, int>& queries,
-        Matrix<float, int>& centroids,
-        Cube<float, int>& codebook,
-        Matrix<float, int>& listDistances,
-        Matrix<int64_t, int>& listIds,
-        bool useFloat16Tables,
-        bool useProducts,
-        bool interleaved,
-        int bitsOfPart,
-        int numParts,
-        int codesOfPart,
-        DeviceVector<void*>& listCodes,
-        DeviceVector<void*>& listIndices,
-        IndicesOptions indicesOptions,
-        DeviceVector<int>& listLengths,
-        int maxListLength,
-        int k,
-        MetricType metric,
-        Matrix<float, int>& outDistances,
-        Matrix<int64_t, int>& outIndices,
-        GpuResources* resources) {
-    scanProducts<int>(
-            {{queries,
-              listIds,
-              listCodes,
-              listIndices,
-              indicesOptions,
-              listLengths,
-              k,
-              metric,
-              outDistances,
-              outIndices,
-              resources},
-             centroids,
-             codebook,
-             listDistances,
-             useFloat16Tables,
-             useProducts,
-             interleaved,
-             bitsOfPart,
-             numParts,
-             codesOfPart,
-             maxListLength});
-}
-
-template <>
-void runPQScanMultiPassNoPrecomputed<float>(
-        Matrix<float, int64_t>& queries,
-        Matrix<float, int64_t>& centroids,
-        Cube<float, int64_t>& codebook,
-        Matrix<float, int64_t>& listDistances,
-        Matrix<int64_t, int64_t>& listIds,
-        bool useFloat16Tables,
-        bool useProducts,
-        bool interleaved,
-        int bitsOfPart,
-        int numParts,
-        int codesOfPart,
-        DeviceVector<void*>& listCodes,
-        DeviceVector<void*>& listIndices,
-        IndicesOptions indicesOptions,
-        DeviceVector<int64_t>& listLengths,
-        int64_t maxListLength,
-        int k,
-        MetricType metric,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices,
-        GpuResources* resources) {
-    scanProducts<int64_t>(
-            {{queries,
-              listIds,
-              listCodes,
-              listIndices,
-              indicesOptions,
-              listLengths,
-              k,
-              metric,
-              outDistances,
-              outIndices,
-              resources},
-             centroids,
-             codebook,
-             listDistances,
-             useFloat16Tables,
-             useProducts,
-             interleaved,
-             bitsOfPart,
-             numParts,
-             codesOfPart,
-             maxListLength});
-}
-
-void IVFPQ::runPQPrecomputedCodes_(
-        Matrix<float, int>& queries,
-        Matrix<float, int>& listDistances,
-        Matrix<int64_t, int>& listIds,
-        int k,
-        Matrix<float, int>& outDistances,
-        Matrix<int64_t, int>& outIndices) {
-    searchProducts<int>(
-            this, queries, listDistances, listIds, k, outDistances, outIndices);
-}
-
-void IVFPQ::runPQPrecomputedCodes_(
-        Matrix<float, int64_t>& queries,
-        Matrix<float, int64_t>& listDistances,
-        Matrix<int64_t, int64_t>& listIds,
-        int k,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices) {
-    searchProducts<int64_t>(
-            this, queries, listDistances, listIds, k, outDistances, outIndices);
 }
 
 } // namespace faiss::gpu

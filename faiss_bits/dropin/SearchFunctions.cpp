@@ -8,14 +8,12 @@ namespace faiss_bits::dropin {
 
 namespace {
 
-using faiss::gpu::GpuResources;
-using faiss::gpu::IPDistanceFunction;
-using faiss::gpu::L2DistanceFunction;
+/// Of FAISS's tensors: this file is compiled for each (CMakeLists.txt).
+using Index = FAISS_BITS_DROPIN_INDEX;
+
 using faiss::gpu::Matrix;
-using faiss::gpu::Vector;
 
 /// [count, d], or [d, count] if it is not row-major.
-template <class Index>
 SearchMatrix readMatrix(const Matrix<float, Index>& tensor, bool rowMajor) {
     SearchMatrix matrix;
     matrix.data = tensor.data_;
@@ -28,7 +26,6 @@ SearchMatrix readMatrix(const Matrix<float, Index>& tensor, bool rowMajor) {
     return matrix;
 }
 
-template <class Index>
 SearchRequest makeRequest(
         Metric metric,
         const Matrix<float, Index>& vectors,
@@ -77,9 +74,17 @@ void call(
             refusalOf(request), work, std::forward<Arguments>(arguments)...);
 }
 
-template <class Index>
-void runL2(
-        Replacement& replacement,
+} // namespace
+
+} // namespace faiss_bits::dropin
+
+// ---- the functions themselves ----------------------------------------------
+
+namespace faiss::gpu {
+
+using namespace faiss_bits::dropin;
+
+void runL2Distance(
         GpuResources* resources,
         cudaStream_t stream,
         Matrix<float, Index>& vectors,
@@ -91,8 +96,9 @@ void runL2(
         Matrix<float, Index>& outDistances,
         Matrix<Index, Index>& outIndices,
         bool ignoreOutDistances) {
+    static auto& own = *new Replacement(describeL2Distance<Index>());
     const SearchRequest request = makeRequest(
-            Metric::L2,
+            faiss_bits::Metric::L2,
             vectors,
             vectorsRowMajor,
             queries,
@@ -101,7 +107,7 @@ void runL2(
             outDistances,
             outIndices);
     call<L2DistanceFunction<Index>>(
-            replacement,
+            own,
             request,
             stream,
             resources,
@@ -117,9 +123,7 @@ void runL2(
             ignoreOutDistances);
 }
 
-template <class Index>
-void runIP(
-        Replacement& replacement,
+void runIPDistance(
         GpuResources* resources,
         cudaStream_t stream,
         Matrix<float, Index>& vectors,
@@ -129,8 +133,9 @@ void runIP(
         int k,
         Matrix<float, Index>& outDistances,
         Matrix<Index, Index>& outIndices) {
+    static auto& own = *new Replacement(describeIPDistance<Index>());
     const SearchRequest request = makeRequest(
-            Metric::InnerProduct,
+            faiss_bits::Metric::InnerProduct,
             vectors,
             vectorsRowMajor,
             queries,
@@ -139,7 +144,7 @@ void runIP(
             outDistances,
             outIndices);
     call<IPDistanceFunction<Index>>(
-            replacement,
+            own,
             request,
             stream,
             resources,
@@ -151,116 +156,6 @@ void runIP(
             k,
             outDistances,
             outIndices);
-}
-
-} // namespace
-
-} // namespace faiss_bits::dropin
-
-// ---- the functions themselves ----------------------------------------------
-
-namespace faiss::gpu {
-
-using namespace faiss_bits::dropin;
-
-void runL2Distance(
-        GpuResources* resources,
-        cudaStream_t stream,
-        Matrix<float, int>& vectors,
-        bool vectorsRowMajor,
-        Vector<float, int>* vectorNorms,
-        Matrix<float, int>& queries,
-        bool queriesRowMajor,
-        int k,
-        Matrix<float, int>& outDistances,
-        Matrix<int, int>& outIndices,
-        bool ignoreOutDistances) {
-    static auto& own = *new Replacement(describeL2Distance<int>());
-    runL2(own,
-          resources,
-          stream,
-          vectors,
-          vectorsRowMajor,
-          vectorNorms,
-          queries,
-          queriesRowMajor,
-          k,
-          outDistances,
-          outIndices,
-          ignoreOutDistances);
-}
-
-void runL2Distance(
-        GpuResources* resources,
-        cudaStream_t stream,
-        Matrix<float, int64_t>& vectors,
-        bool vectorsRowMajor,
-        Vector<float, int64_t>* vectorNorms,
-        Matrix<float, int64_t>& queries,
-        bool queriesRowMajor,
-        int k,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices,
-        bool ignoreOutDistances) {
-    static auto& own = *new Replacement(describeL2Distance<int64_t>());
-    runL2(own,
-          resources,
-          stream,
-          vectors,
-          vectorsRowMajor,
-          vectorNorms,
-          queries,
-          queriesRowMajor,
-          k,
-          outDistances,
-          outIndices,
-          ignoreOutDistances);
-}
-
-void runIPDistance(
-        GpuResources* resources,
-        cudaStream_t stream,
-        Matrix<float, int>& vectors,
-        bool vectorsRowMajor,
-        Matrix<float, int>& queries,
-        bool queriesRowMajor,
-        int k,
-        Matrix<float, int>& outDistances,
-        Matrix<int, int>& outIndices) {
-    static auto& own = *new Replacement(describeIPDistance<int>());
-    runIP(own,
-          resources,
-          stream,
-          vectors,
-          vectorsRowMajor,
-          queries,
-          queriesRowMajor,
-          k,
-          outDistances,
-          outIndices);
-}
-
-void runIPDistance(
-        GpuResources* resources,
-        cudaStream_t stream,
-        Matrix<float, int64_t>& vectors,
-        bool vectorsRowMajor,
-        Matrix<float, int64_t>& queries,
-        bool queriesRowMajor,
-        int k,
-        Matrix<float, int64_t>& outDistances,
-        Matrix<int64_t, int64_t>& outIndices) {
-    static auto& own = *new Replacement(describeIPDistance<int64_t>());
-    runIP(own,
-          resources,
-          stream,
-          vectors,
-          vectorsRowMajor,
-          queries,
-          queriesRowMajor,
-          k,
-          outDistances,
-          outIndices);
 }
 
 } // namespace faiss::gpu

@@ -112,11 +112,15 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
     if (!mayUseImage_(p) || directPays(p, true)) {
         return ImageUse::None;
     }
-    FlatKnnProblem kept = p;
-    kept.searchImage = nowhere();
-    const auto strips = planFusedByStrips(kept, SIZE_MAX);
-    const bool byStrips = strips && stripsPay(*strips, kept);
-    if (!byStrips && allPairsPays(p)) {
+    // Plans take the host some time: none where an image is kept, of more
+    // vectors than distances of all pairs are for.
+    const auto goesByStrips = [&] {
+        FlatKnnProblem kept = p;
+        kept.searchImage = nowhere();
+        const auto strips = planFusedByStrips(kept, SIZE_MAX);
+        return strips && stripsPay(*strips, kept);
+    };
+    if (allPairsPays(p) && !goesByStrips()) {
         return ImageUse::None;
     }
     if (hasImage_ && imageMetric_ == p.metric) {
@@ -125,14 +129,13 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
     if (hasImage_ && !isOwn) {
         return ImageUse::None;
     }
-    // A plan takes the host some time: last of what small searches ask.
     const bool isSmall = batchOf(p) <= kFewQueries;
     const bool helps = searchImageHelps(p);
     if (isSmall && !helps) {
         return ImageUse::None;
     }
-    if (!byStrips && !planNearest(p, SIZE_MAX) &&
-        !(helps && planFused(p, SIZE_MAX))) {
+    if (!planNearest(p, SIZE_MAX) && !(helps && planFused(p, SIZE_MAX)) &&
+        !goesByStrips()) {
         return ImageUse::None;
     }
     return isSmall && smallSearches_ + 1 < kWorthAnImage ? ImageUse::NotYet

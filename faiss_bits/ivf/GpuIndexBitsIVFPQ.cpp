@@ -208,9 +208,7 @@ void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {
 }
 
 void GpuIndexBitsIVFPQ::setNumProbes(int numProbes) {
-    FAISS_THROW_IF_NOT_FMT(
-            numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
-    nprobe = numProbes;
+    nprobe = detail::checkedProbes(numProbes);
 }
 
 detail::IvfIndex GpuIndexBitsIVFPQ::ivfIndex_() const {
@@ -306,21 +304,18 @@ void GpuIndexBitsIVFPQ::search_and_reconstruct(
 }
 
 void GpuIndexBitsIVFPQ::reconstruct(idx_t key, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), 1, nullptr, key, out, "key");
+    detail::reconstructIvf(ivfIndex_(), 1, key, out, "key");
 }
 
 void GpuIndexBitsIVFPQ::reconstruct_n(idx_t i0, idx_t n, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), n, nullptr, i0, out, "i0 + number");
+    detail::reconstructIvf(ivfIndex_(), n, i0, out, "i0 + number");
 }
 
 void GpuIndexBitsIVFPQ::reconstruct_batch(
         idx_t n,
         const idx_t* keys,
         float* out) const {
-    if (n > 0) {
-        detail::requireNotNull(keys, "keys");
-    }
-    detail::reconstructIvf(ivfIndex_(), n, keys, 0, out, "keys");
+    detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
 }
 
 size_t GpuIndexBitsIVFPQ::remove_ids(const faiss::IDSelector& sel) {

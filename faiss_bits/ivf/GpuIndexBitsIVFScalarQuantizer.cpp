@@ -157,9 +157,7 @@ void GpuIndexBitsIVFScalarQuantizer::copyFrom(
 }
 
 void GpuIndexBitsIVFScalarQuantizer::setNumProbes(int numProbes) {
-    FAISS_THROW_IF_NOT_FMT(
-            numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
-    nprobe = numProbes;
+    nprobe = detail::checkedProbes(numProbes);
 }
 
 detail::IvfIndex GpuIndexBitsIVFScalarQuantizer::ivfIndex_() const {
@@ -258,24 +256,21 @@ void GpuIndexBitsIVFScalarQuantizer::search_and_reconstruct(
 }
 
 void GpuIndexBitsIVFScalarQuantizer::reconstruct(idx_t key, float* out) const {
-    detail::reconstructIvf(ivfIndex_(), 1, nullptr, key, out, "key");
+    detail::reconstructIvf(ivfIndex_(), 1, key, out, "key");
 }
 
 void GpuIndexBitsIVFScalarQuantizer::reconstruct_n(
         idx_t i0,
         idx_t n,
         float* out) const {
-    detail::reconstructIvf(ivfIndex_(), n, nullptr, i0, out, "i0 + number");
+    detail::reconstructIvf(ivfIndex_(), n, i0, out, "i0 + number");
 }
 
 void GpuIndexBitsIVFScalarQuantizer::reconstruct_batch(
         idx_t n,
         const idx_t* keys,
         float* out) const {
-    if (n > 0) {
-        detail::requireNotNull(keys, "keys");
-    }
-    detail::reconstructIvf(ivfIndex_(), n, keys, 0, out, "keys");
+    detail::reconstructBatchIvf(ivfIndex_(), n, keys, out);
 }
 
 size_t GpuIndexBitsIVFScalarQuantizer::remove_ids(

@@ -52,6 +52,12 @@ int checkedLists(int nlist) {
     return nlist;
 }
 
+int checkedProbes(int numProbes) {
+    FAISS_THROW_IF_NOT_FMT(
+            numProbes >= 1, "nprobe = %d, at least 1 is needed", numProbes);
+    return numProbes;
+}
+
 faiss::MetricType checkedIvfMetric(faiss::MetricType metric) {
     FAISS_THROW_IF_NOT_FMT(
             metric == faiss::METRIC_L2 || metric == faiss::METRIC_INNER_PRODUCT,

@@ -28,6 +28,7 @@ faiss::Index* checkedQuantizer(faiss::Index* coarseQuantizer);
 faiss::Index* checkedCentroids(faiss::Index* coarseQuantizer);
 int checkedDims(int dims);
 int checkedLists(int nlist);
+int checkedProbes(int numProbes);
 faiss::MetricType checkedIvfMetric(faiss::MetricType metric);
 
 void requireNoMissingCuvs(bool asked);

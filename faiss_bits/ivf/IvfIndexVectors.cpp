@@ -102,9 +102,8 @@ void find(
             (long long)n);
 }
 
-} // namespace
-
-void reconstructIvf(
+/// The vectors of keys; without them of the ids from `first` on.
+void reconstruct(
         const IvfIndex& index,
         idx_t n,
         const idx_t* keys,
@@ -125,6 +124,28 @@ void reconstructIvf(
     });
 }
 
+} // namespace
+
+void reconstructIvf(
+        const IvfIndex& index,
+        idx_t n,
+        idx_t first,
+        float* out,
+        const char* name) {
+    reconstruct(index, n, nullptr, first, out, name);
+}
+
+void reconstructBatchIvf(
+        const IvfIndex& index,
+        idx_t n,
+        const idx_t* keys,
+        float* out) {
+    if (n > 0) {
+        requireNotNull(keys, "keys");
+    }
+    reconstruct(index, n, keys, 0, out, "keys");
+}
+
 void searchAndReconstructIvf(
         const IvfIndex& index,
         idx_t n,
@@ -138,7 +159,7 @@ void searchAndReconstructIvf(
         requireNotNull(recons, "recons");
     }
     searchIvf(index, n, x, k, distances, labels, params);
-    reconstructIvf(index, n * k, labels, 0, recons, "labels");
+    reconstruct(index, n * k, labels, 0, recons, "labels");
 }
 
 void requireInLists(

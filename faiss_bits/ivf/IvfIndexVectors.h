@@ -35,15 +35,20 @@ void searchAndReconstructIvf(
         float* recons,
         const faiss::SearchParameters* params);
 
-/// Index::reconstruct_batch; or, without keys, of the ids from `first` on.
-/// Errors say `name`.
+/// Index::reconstruct_n, from the id `first` on. Errors say `name`.
 void reconstructIvf(
         const IvfIndex& index,
         idx_t n,
-        const idx_t* keys,
         idx_t first,
         float* out,
         const char* name);
+
+/// Index::reconstruct_batch. Arguments are checked, and named in exceptions.
+void reconstructBatchIvf(
+        const IvfIndex& index,
+        idx_t n,
+        const idx_t* keys,
+        float* out);
 
 /// Throws FaissException for the first of keys [n] that is in no list; -1 is in
 /// all. Waits for the device.

@@ -70,6 +70,7 @@ _MODULES = (
     "search_parameters",
     "swigfaiss_bits",
     "torch_interop",
+    "torch_methods",
 )
 
 #: False in a folder that holds the drop-in library and no more.

@@ -1,8 +1,7 @@
 """Gives our SWIG classes the Python manners of FAISS's: numpy arrays through
-FAISS's own wrappers, torch tensors through ours, resources that stay alive.
-fused_wrappers.py adds what the classes of the CPU part have of their own."""
+FAISS's own wrappers, torch tensors through torch_methods.py, resources that stay
+alive. fused_wrappers.py adds what the classes of the CPU part have of their own."""
 
-import contextlib
 import functools
 import inspect
 
@@ -10,19 +9,12 @@ import faiss
 import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
-from . import torch_interop
-from .arrays import output, whole_number
+from . import torch_methods
+from .arrays import whole_number
 from .devices import is_provider, require_gpu
 from .search_modes import by_name
-from .compiled import swigfaiss_bits
-from .torch_interop import (
-    check_tensor,
-    device_of,
-    has_tensor,
-    is_tensor,
-    pointer,
-    type_name,
-)
+from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
+from .torch_methods import TORCH_METHODS, check_vectors, ordered
 
 
 def wrap_gpu_index(the_class):
@@ -39,7 +31,7 @@ def wrap_gpu_ivf_index(the_class):
     """Wraps one of our GPU classes of inverted lists; base classes first."""
     wrap_index(the_class)
     the_class.add_with_ids = _either(
-        the_class.add_with_ids, _torch_add_with_ids
+        the_class.add_with_ids, torch_methods.add_with_ids
     )
     the_class.update_vectors = _update_vectors
     _guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
@@ -50,7 +42,7 @@ def wrap_index(the_class):
     # The proxies declare overridden methods anew, with C++ signatures.
     faiss_wrappers.handle_Index(the_class)
     base = the_class.__mro__[1]
-    for name, torch_method in _TORCH_METHODS.items():
+    for name, torch_method in TORCH_METHODS.items():
         numpy_method = getattr(the_class, name)
         if numpy_method is getattr(base, name) and hasattr(
             numpy_method, "_takes_torch"
@@ -115,9 +107,9 @@ def _update_vectors(self, keys, x):
         as they were then
     """
     if has_tensor((keys, x), {}):
-        n = _vectors(self, x)
+        n = check_vectors(self, x)
         check_tensor(keys, "keys", (n,), ("int64",), x.device)
-        with _ordered(self, x):
+        with ordered(self, x):
             self.update_vectors_c(n, pointer(keys), pointer(x))
         return
     x = np.ascontiguousarray(x, dtype="float32")
@@ -265,139 +257,3 @@ def _check_numpy(name, index, x, k=1, *args, **kwargs):
         raise ValueError(f"x has shape {shape}, expected (any, {index.d})")
     if name in _TAKE_K:
         whole_number(k, "k", 1)
-
-
-# ---- torch ------------------------------------------------------------------
-
-
-def _dtypes(numeric_type):
-    """The dtype that goes with FAISS's numeric_type, where FAISS has one."""
-    if numeric_type is None or numeric_type == getattr(faiss, "Float32", None):
-        return ("float32",)
-    if numeric_type == getattr(faiss, "Float16", object()):
-        return ("float16",)
-    raise ValueError(f"numeric_type = {numeric_type} is not Float32 or Float16")
-
-
-def _vectors(index, x, name="x", numeric_type=None):
-    """Checks a matrix of vectors; returns its number of rows."""
-    device = device_of(index) if is_tensor(x) and x.is_cuda else None
-    check_tensor(x, name, (None, index.d), _dtypes(numeric_type), device)
-    return x.shape[0]
-
-
-def _ordered(index, x, params=None):
-    """Stream order for tensors on the GPU; FAISS waits by itself for others."""
-    if x.is_cuda:
-        # Of SearchParametersBitsFlat.
-        resources = getattr(params, "resources", None) or index.getResources()
-        return torch_interop.on_current_stream(resources, x.device)
-    return contextlib.nullcontext()
-
-
-def _torch_add(self, x, numeric_type=None):
-    n = _vectors(self, x, numeric_type=numeric_type)
-    with _ordered(self, x):
-        if type_name(x.dtype) == "float16":
-            self.add_ex(n, pointer(x), numeric_type)
-        else:
-            self.add_c(n, pointer(x))
-
-
-def _torch_add_with_ids(self, x, ids):
-    n = _vectors(self, x)
-    check_tensor(ids, "ids", (n,), ("int64",), x.device)
-    with _ordered(self, x):
-        self.add_with_ids_c(n, pointer(x), pointer(ids))
-
-
-def _torch_train(self, x, **kwargs):
-    n = _vectors(self, x, **kwargs)
-    with _ordered(self, x):
-        self.train_c(n, pointer(x))
-
-
-def _torch_search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
-    n = _vectors(self, x, numeric_type=numeric_type)
-    k = whole_number(k, "k", 1)
-    D = output(D, "D", x, (n, k), ("float32",))
-    I = output(I, "I", x, (n, k), ("int64",))
-    if type_name(x.dtype) == "float16":
-        with _ordered(self, x, params):
-            self.search_ex(
-                n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
-            )
-    elif x.is_cuda:
-        swigfaiss_bits.searchOnStream(
-            self,
-            torch_interop.current_stream(x.get_device()),
-            n,
-            x.data_ptr(),
-            k,
-            D.data_ptr(),
-            I.data_ptr(),
-            params,
-        )
-    else:
-        self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
-    return D, I
-
-
-def _torch_assign(self, x, k, labels=None):
-    n = _vectors(self, x)
-    k = whole_number(k, "k", 1)
-    labels = output(labels, "labels", x, (n, k), ("int64",))
-    with _ordered(self, x):
-        self.assign_c(n, pointer(x), pointer(labels), k)
-    return labels
-
-
-def _torch_search_and_reconstruct(
-    self, x, k, *, params=None, D=None, I=None, R=None
-):
-    n = _vectors(self, x)
-    k = whole_number(k, "k", 1)
-    D = output(D, "D", x, (n, k), ("float32",))
-    I = output(I, "I", x, (n, k), ("int64",))
-    R = output(R, "R", x, (n, k, self.d), ("float32",))
-    with _ordered(self, x, params):
-        self.search_and_reconstruct_c(
-            n, pointer(x), k, pointer(D), pointer(I), pointer(R), params
-        )
-    return D, I, R
-
-
-def _torch_reconstruct(self, key, x=None):
-    check_tensor(x, "x", (self.d,), ("float32",))
-    with _ordered(self, x):
-        self.reconstruct_c(int(key), pointer(x))
-    return x
-
-
-def _torch_reconstruct_n(self, n0=0, ni=-1, x=None):
-    if ni == -1:
-        ni = self.ntotal - n0
-    check_tensor(x, "x", (ni, self.d), ("float32",))
-    with _ordered(self, x):
-        self.reconstruct_n_c(n0, ni, pointer(x))
-    return x
-
-
-def _torch_reconstruct_batch(self, key, x=None):
-    check_tensor(key, "key", (None,), ("int64",))
-    x = output(x, "x", key, (key.shape[0], self.d), ("float32",))
-    with _ordered(self, x):
-        self.reconstruct_batch_c(key.shape[0], pointer(key), pointer(x))
-    return x
-
-
-_TORCH_METHODS = {
-    "add": _torch_add,
-    "train": _torch_train,
-    "search": _torch_search,
-    "assign": _torch_assign,
-    "search_and_reconstruct": _torch_search_and_reconstruct,
-    "reconstruct": _torch_reconstruct,
-    "reconstruct_n": _torch_reconstruct_n,
-    "reconstruct_batch": _torch_reconstruct_batch,
-}

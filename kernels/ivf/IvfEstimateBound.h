@@ -25,14 +25,14 @@
 /// for rounding, or 2^-74.
 ///
 /// **Product.** float16 has ten bits behind the point: a component is off by at
-/// most 2^-11 of itself; or where it is small by 2^-25 / scale, which is at
-/// most 2^-39 of the root, or 2^-103 with the greatest scale. So all products
-/// are off by at most (2^-10 + 2^-22) |r| |s| (Cauchy and Schwarz), 2^-38
-/// sqrt(d) (M |s|
-/// + |r| |s|) (1 + 2^-10), and 2^-103 sqrt(d) (|r| + |s|). Sums: (d + 16) v |r|
-/// |s| (kernels/knn/fused/tensor/TensorScanBound.h, Product). Without the parts
-/// of M and of 2^-103 that is less than a |r| |s|, a = 2^-10 + 2^-21 + (d + 16)
-/// v.
+/// most 2^-11 of itself; or where it is small by 2^-25 / scale, which for r is
+/// at most 2^-27 M, for s 2^-39 |s|; or 2^-103 with the greatest scale. So all
+/// products are off by at most (2^-10 + 2^-22) |r| |s| (Cauchy and Schwarz),
+/// sqrt(d) (2^-27 M |s| + 2^-39 |r| |s|) (1 + 2^-10), and 2^-103 sqrt(d) (|r| +
+/// |s|). Sums: (d + 16) v |r| |s| (kernels/knn/fused/tensor/TensorScanBound.h,
+/// Product). Without the parts of M and of 2^-103 that is less than a |r| |s|,
+/// a = 2^-10 + 2^-21 + (d + 16) v: for 2^-39 sqrt(d) it has 2^-22, which is
+/// more for all d below 2^32.
 ///
 /// **L2.** 2 a |r| |s| <= a (|r|^2 + |s|^2), and likewise for M |s|: 2^-26
 /// sqrt(d) M^2, and less than (d + 1) v ss / 8. Squares lose at most (d + 1)

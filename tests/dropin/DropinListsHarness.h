@@ -13,23 +13,11 @@
 
 #include <gtest/gtest.h>
 
-#include "faiss_bits/dropin/FaissFunctions.h"
 #include "tests/common/CanonicalOracle.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
 #include "tests/common/HardVectors.h"
-
-namespace faiss::gpu {
-
-/// As far as the library asks it. No FAISS is loaded: the library finds the
-/// symbol in this program.
-class __attribute__((visibility("default"))) GpuResources {
-   public:
-    cudaStream_t stream = nullptr;
-    cudaStream_t getDefaultStreamCurrentDevice();
-};
-
-} // namespace faiss::gpu
+#include "tests/dropin/DropinTensors.h"
 
 /// Calls FAISS's scans of inverted lists, as the drop-in library defines them,
 /// on lists of its own, and holds the result against the canonical one. What is
@@ -105,13 +93,13 @@ class ListData {
     void call(cudaStream_t stream, bool hasScalarQuantizer = false) {
         const ListCase& c = case_;
         resources_.stream = stream;
-        auto data = arrayOf<void*>(vectorPointers_);
-        auto ids = arrayOf<void*>(idPointers_);
-        auto lengths = arrayOf<Index>(lengths_);
-        auto queries = matrixOf(deviceQueries_.data(), c.q, c.d);
-        auto probes = matrixOf(deviceProbes_.data(), c.q, c.nprobe);
-        auto distances = matrixOf(outDistances_.data(), c.q, c.k);
-        auto outIds = matrixOf(outIds_.data(), c.q, c.k);
+        auto data = arrayOf<void*>(vectorPointers_, c.numLists, resources_);
+        auto ids = arrayOf<void*>(idPointers_, c.numLists, resources_);
+        auto lengths = arrayOf<Index>(lengths_, c.numLists, resources_);
+        auto queries = matrixOf<Index>(deviceQueries_.data(), c.q, c.d);
+        auto probes = matrixOf<Index>(deviceProbes_.data(), c.q, c.nprobe);
+        auto distances = matrixOf<Index>(outDistances_.data(), c.q, c.k);
+        auto outIds = matrixOf<Index>(outIds_.data(), c.q, c.k);
         // Of lists without residuals it is not to be read.
         faiss::gpu::Cube<float, Index> residuals{
                 nullptr,
@@ -184,31 +172,6 @@ class ListData {
     }
 
    private:
-    template <class T>
-    static faiss::gpu::Matrix<T, Index> matrixOf(
-            T* data,
-            int64_t rows,
-            int64_t cols) {
-        // The last stride of such a tensor is never read.
-        return {data, {Index(cols), Index(77)}, {Index(rows), Index(cols)}};
-    }
-
-    /// With room for more, as FAISS's arrays have.
-    template <class T>
-    faiss::gpu::DeviceVector<T> arrayOf(DeviceBuffer<T>& buffer) {
-        faiss::gpu::DeviceVector<T> array = {};
-        array.alloc_ = {
-                &resources_,
-                0,
-                nullptr,
-                buffer.data(),
-                buffer.size() * sizeof(T)};
-        array.num_ = size_t(case_.numLists);
-        array.capacity_ = buffer.size();
-        array.res_ = &resources_;
-        return array;
-    }
-
     bool areGiven() const {
         return case_.indices == faiss::gpu::INDICES_64_BIT ||
                 case_.indices == faiss::gpu::INDICES_32_BIT;

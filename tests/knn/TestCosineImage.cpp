@@ -3,22 +3,25 @@
 
 #include "kernels/knn/fused/SampleKernels.h"
 #include "tests/knn/TensorHarness.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
 
+TensorCase caseOf(int d, TensorValues values) {
+    TensorCase c;
+    c.metric = Metric::Cosine;
+    c.n = 300;
+    c.numQueries = 300;
+    c.d = d;
+    c.values = values;
+    return c;
+}
+
+class CosineScanTest : public TensorKernelTest {};
+
 class CosineImageTest : public GpuTest {
    protected:
-    static TensorCase caseOf(int d, TensorValues values) {
-        TensorCase c;
-        c.metric = Metric::Cosine;
-        c.n = 300;
-        c.numQueries = 300;
-        c.d = d;
-        c.values = values;
-        return c;
-    }
-
     /// Every fifth row is zeros.
     static TensorRows rowsOf(const TensorCase& c, unsigned seed) {
         std::mt19937 random(seed);
@@ -73,21 +76,21 @@ TEST_F(CosineImageTest, SmallNorms) {
 
 /// The bound decides a good part of the pairs of a scan (0.23 to 0.31 on an
 /// H200) where all lie far from the origin: without a center it would be none.
-TEST_F(CosineImageTest, FarPairsAreDecided) {
-    for (TensorScanKernel kernel :
-         {TensorScanKernel::Wgmma, TensorScanKernel::MmaSync}) {
-        if (!hasTensorScan(kernel, deviceTraits())) {
-            continue;
-        }
-        for (int d : {17, 40, 64}) {
-            TensorCase c = caseOf(d, TensorValues::Far);
-            c.kernel = kernel;
-            c.n = 1000;
-            const TensorChecked checked = checkTensorCase(c);
-            EXPECT_GT(checked.decided, checked.pairs / 5) << c.name();
-        }
+TEST_P(CosineScanTest, FarPairsAreDecided) {
+    for (int d : {17, 40, 64}) {
+        TensorCase c = caseOf(d, TensorValues::Far);
+        c.kernel = GetParam();
+        c.n = 1000;
+        const TensorChecked checked = checkTensorCase(c);
+        EXPECT_GT(checked.decided, checked.pairs / 5) << c.name();
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+        Kernels,
+        CosineScanTest,
+        TensorKernelTest::kernels(),
+        kernelName);
 
 TEST_F(CosineImageTest, SmallSamples) {
     for (int d : {1, 20, 33, 300}) {

@@ -5,6 +5,7 @@
 #include "tests/common/ExpectError.h"
 #include "tests/knn/CertifiedHarness.h"
 #include "tests/knn/TensorHarness.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -14,16 +15,8 @@ constexpr Metric kProducts[] = {
         Metric::InnerProduct,
         Metric::Cosine};
 
-class NearestScanTest : public GpuTest,
-                        public ::testing::WithParamInterface<TensorScanKernel> {
+class NearestScanTest : public TensorKernelTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && !hasTensorScan(GetParam(), deviceTraits())) {
-            GTEST_SKIP() << "this device or build lacks the kernel";
-        }
-    }
-
     /// Kept vectors have their values, and no other vector has more than the
     /// rest of its query says. Returns the shares of rests that say something.
     double check(
@@ -189,10 +182,8 @@ TEST_P(NearestScanTest, SmallOfEveryKind) {
 INSTANTIATE_TEST_SUITE_P(
         All,
         NearestScanTest,
-        ::testing::Values(TensorScanKernel::Wgmma, TensorScanKernel::MmaSync),
-        [](const auto& info) {
-            return info.param == TensorScanKernel::Wgmma ? "wgmma" : "mma";
-        });
+        TensorKernelTest::kernels(),
+        kernelName);
 
 class NearestKnn : public FlatKnnCertified {
    protected:

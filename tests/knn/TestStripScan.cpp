@@ -2,6 +2,7 @@
 
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -11,16 +12,8 @@ constexpr Metric kProducts[] = {
         Metric::InnerProduct,
         Metric::Cosine};
 
-class StripScanTest : public GpuTest,
-                      public ::testing::WithParamInterface<TensorScanKernel> {
+class StripScanTest : public TensorKernelTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && !hasTensorScan(GetParam(), deviceTraits())) {
-            GTEST_SKIP() << "this device or build lacks the kernel";
-        }
-    }
-
     /// Every key of a strip is that of some vector, and no vector has two; the
     /// least of all is there, and the i-th is no less than the i-th key.
     void check(
@@ -217,10 +210,8 @@ TEST_P(StripScanTest, Arguments) {
 INSTANTIATE_TEST_SUITE_P(
         Kernels,
         StripScanTest,
-        ::testing::Values(TensorScanKernel::Wgmma, TensorScanKernel::MmaSync),
-        [](const auto& info) {
-            return info.param == TensorScanKernel::Wgmma ? "Wgmma" : "MmaSync";
-        });
+        TensorKernelTest::kernels(),
+        kernelName);
 
 } // namespace
 } // namespace faiss_bits::test

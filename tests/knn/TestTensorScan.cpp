@@ -2,6 +2,7 @@
 
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -11,16 +12,8 @@ constexpr Metric kMetrics[] = {
         Metric::InnerProduct,
         Metric::Cosine};
 
-class TensorScanTest : public GpuTest,
-                       public ::testing::WithParamInterface<TensorScanKernel> {
+class TensorScanTest : public TensorKernelTest {
    protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && !hasTensorScan(GetParam(), deviceTraits())) {
-            GTEST_SKIP() << "this device or build lacks the kernel";
-        }
-    }
-
     TensorCase of(
             Metric metric,
             int64_t numQueries,
@@ -215,10 +208,8 @@ TEST_P(TensorScanTest, Arguments) {
 INSTANTIATE_TEST_SUITE_P(
         Kernels,
         TensorScanTest,
-        ::testing::Values(TensorScanKernel::Wgmma, TensorScanKernel::MmaSync),
-        [](const auto& info) {
-            return info.param == TensorScanKernel::Wgmma ? "Wgmma" : "MmaSync";
-        });
+        TensorKernelTest::kernels(),
+        kernelName);
 
 } // namespace
 } // namespace faiss_bits::test

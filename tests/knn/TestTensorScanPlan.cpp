@@ -6,6 +6,7 @@
 
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -91,6 +92,84 @@ TEST(TensorScanBound, NothingIsProved) {
     EXPECT_EQ(
             tensorScanError(Metric::InnerProduct, 8, 1e25, 0, 1e15, 0, 0),
             INFINITY);
+}
+
+/// As every number of units that makes enough chunks would do it.
+TEST(TensorScanPlan, StripChunksAreTheBestOfAll) {
+    const ScanShape shape{256, 128, 256};
+    for (uint32_t queries : {17u, 300u, 5000u, 16384u}) {
+        for (uint32_t vectors :
+             {1u, 128u, 129u, 257u, 900u, 5000u, 40000u, 1u << 20}) {
+            for (uint32_t blocks : {1u, 108u, 132u, 1000u}) {
+                for (uint32_t least : {1u, 2u, 3u, 7u, 16u, 64u}) {
+                    TensorScanParams params{};
+                    params.numQueries = queries;
+                    params.numVectors = vectors;
+                    planStripChunks(params, shape, blocks, least);
+                    const uint64_t all = (vectors + 127) / 128;
+                    const uint64_t tiles = (queries + 255) / 256;
+                    const uint64_t chunks = std::min<uint64_t>(least, all);
+                    const auto turnsOf = [&](uint64_t units) {
+                        const uint64_t items =
+                                (all + units - 1) / units * tiles;
+                        return (items + blocks - 1) / blocks * (units + 2);
+                    };
+                    uint64_t best = UINT64_MAX;
+                    uint64_t wanted = 0;
+                    for (uint64_t units = all; units >= 1; --units) {
+                        const uint64_t made = (all + units - 1) / units;
+                        const bool fits =
+                                made >= chunks && units * chunks <= all;
+                        if (fits && units * 2 * chunks >= all &&
+                            turnsOf(units) < best) {
+                            best = turnsOf(units);
+                            wanted = units;
+                        }
+                    }
+                    ASSERT_EQ(params.unitsPerChunk, wanted)
+                            << queries << " x " << vectors << ", " << blocks
+                            << " blocks, " << least << " chunks";
+                    EXPECT_EQ(
+                            params.items, (all + wanted - 1) / wanted * tiles);
+                }
+            }
+        }
+    }
+}
+
+/// What tests may be skipped for.
+TEST(TensorScanKernels, LackForDevicesAndBuilds) {
+    const auto wgmma = [](int capability, const char* architectures) {
+        return lackFor(TensorScanKernel::Wgmma, capability, architectures);
+    };
+    for (const char* built : {"90", "90-real", "90a", "80,90a-real", "all"}) {
+        EXPECT_EQ(wgmma(90, built), "") << built;
+    }
+    EXPECT_NE(wgmma(90, "80,86-real").find("80,86-real"), std::string::npos);
+    EXPECT_NE(wgmma(90, "190").find("190"), std::string::npos);
+    for (int capability : {80, 89, 100, 120}) {
+        EXPECT_NE(wgmma(capability, "all").find("9.0"), std::string::npos);
+        EXPECT_EQ(lackFor(TensorScanKernel::MmaSync, capability), "");
+    }
+    EXPECT_NE(
+            lackFor(TensorScanKernel::MmaSync, 75).find("7.5"),
+            std::string::npos);
+}
+
+/// And that there is nothing else: each kernel is in the build that it can be
+/// in.
+TEST(TensorScanKernels, AreThereWhereNothingIsLacking) {
+    for (int capability : {75, 80, 86, 89, 90, 100, 120}) {
+        DeviceTraits device;
+        device.computeCapability = capability;
+        for (TensorScanKernel kernel :
+             {TensorScanKernel::Wgmma, TensorScanKernel::MmaSync}) {
+            EXPECT_EQ(
+                    hasTensorScan(kernel, device),
+                    lackFor(kernel, capability).empty())
+                    << int(kernel) << " on " << capability;
+        }
+    }
 }
 
 } // namespace

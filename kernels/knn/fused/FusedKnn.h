@@ -27,9 +27,10 @@ struct FusedPlan {
     uint32_t room = 0;
     idx_t secondSamples = 0; // 0: there is no second sample
     uint32_t secondRank = 0;
-    uint32_t capacity = 0;   // of a list
-    idx_t tileQueries = 0;   // scanned for together
-    idx_t sampleQueries = 0; // of which distances to the sample are in memory
+    uint32_t capacity = 0; // of a list
+    idx_t tileQueries = 0; // scanned for together
+    /// Of which distances to the sample are in memory; 0: there is no sample.
+    idx_t sampleQueries = 0;
     size_t bytes = 0;
 
     std::string toString() const;

@@ -222,7 +222,6 @@ std::optional<FusedPlan> planFusedByStrips(
             (p.numVectors + 31) / 32 * 32,
             std::max<idx_t>(kLeastStripCapacity, 8 * idx_t(p.k))));
     return fitQueries(plan, p, maxBytes, [&](FusedPlan& plan) {
-        plan.sampleQueries = plan.tileQueries;
         plan.strips = planStrips(
                 plan.tileQueries,
                 p.numVectors,
@@ -257,9 +256,8 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
 std::string FusedPlan::toString() const {
     if (strips.perRow > 0) {
         return formatMessage(
-                "fused %s: %lld queries a scan, limits from %u strips, lists "
-                "of "
-                "%u, %zu bytes",
+                "fused %s: %lld queries a scan, limits from %u strips, "
+                "lists of %u, %zu bytes",
                 method->name,
                 (long long)tileQueries,
                 strips.perRow,

@@ -2,8 +2,6 @@
 /// products are.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include "kernels/knn/fused/tensor/PassTest.cuh"
 
 namespace faiss_bits {
@@ -15,42 +13,30 @@ namespace faiss_bits {
 /// two largest of a tile are found, and those of the strip: 7 operations of the
 /// slower kind for four values.
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
-class NearestTest {
+class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
+    using Rows = ScanRows<kNorms, kBlocks, kRowStep>;
+    using Rows::factors_;
+    using Rows::kInfinite;
+    using Rows::vectors_;
+
    public:
-    static constexpr int kRows = 2 * kBlocks;
-    static constexpr int kStripsOfRow = 4; // lanes
+    using Rows::kRows;
 
     __device__ __forceinline__ void start(
             const TensorScanParams& params,
             uint32_t row) {
-        row_ = row;
-        vectors_ = params.numVectors;
-        const float inverse = params.facts->inverse;
+        Rows::startRows(params, row);
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-            const uint32_t i = rowOf(r);
-            const bool present = i < params.numQueries;
-            factors_[r] = inverse * (present ? params.inverses[i] : 1.0f);
             values_[r][0] = values_[r][1] = -kInfinite;
             rests_[r] = -kInfinite;
             tiles_[r] = 0;
-            if (kNorms == ScanNorms::InValues) {
-                // As PassTest has it: exact, or nothing is decided.
-                const float factor = normFactor(params.facts->normInverse, r);
-                if (!(factor >= 0x1p-24f && factor <= 0x1p15f)) {
-                    rests_[r] = kInfinite;
-                }
+            // As PassTest has it: exact, or nothing is decided.
+            if (kNorms == ScanNorms::InValues &&
+                !isNormFactor(Rows::normFactor(r))) {
+                rests_[r] = kInfinite;
             }
         }
-        facts_ = params.facts;
-    }
-
-    /// As PassTest::normFactors.
-    __device__ __forceinline__ uint32_t normFactors(int r) const {
-        const int lane = threadIdx.x % 4;
-        const uint32_t one = __half_as_ushort(
-                __float2half_rn(-normFactor(facts_->normInverse, r)));
-        return lane == 0 ? one << 16 | one : lane == 1 ? one : 0;
     }
 
     __device__ __forceinline__ void run(
@@ -69,17 +55,14 @@ class NearestTest {
     __device__ __forceinline__ void finish(
             const TensorScanParams& params,
             uint32_t part) const {
-        const uint32_t lane = threadIdx.x % 4;
+        const uint32_t lane = threadIdx.x % kRowLanes;
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-            const uint32_t i = rowOf(r);
+            const uint32_t i = Rows::rowOf(r);
             if (i >= params.numQueries) {
                 continue;
             }
-            // Powers of two.
-            const float unit = kNorms == ScanNorms::ToBeAdded ? 1.0f
-                    : kNorms == ScanNorms::InValues ? 2.0f * factors_[r]
-                                                    : factors_[r];
+            const float unit = Rows::unitOf(r);
             NearestStrip strip;
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
@@ -89,34 +72,24 @@ class NearestTest {
                 strip.values[j] = values_[r][j] * unit;
                 strip.columns[j] = tile * kWidth + place * 16 + 2 * lane;
             }
-            const size_t at = size_t(i) * params.nearest.perRow +
-                    part * kStripsOfRow + lane;
+            const size_t at =
+                    size_t(i) * params.nearest.perRow + part * kRowLanes + lane;
             params.nearest.strips[at] = strip;
             params.nearest.rests[at] = rests_[r] * unit;
         }
     }
 
    private:
-    static constexpr float kInfinite = __builtin_huge_valf();
     static constexpr uint32_t kPlaces = kWidth / 16 - 1; // fours in a tile
     static_assert((kPlaces & (kPlaces + 1)) == 0 && kPlaces < 16);
     static constexpr float kMost = 3.402823466e+38f;
-
-    __device__ __forceinline__ uint32_t rowOf(int r) const {
-        return row_ + r / 2 * kRowStep + r % 2 * 8;
-    }
-
-    __device__ __forceinline__ float normFactor(float normInverse, int r)
-            const {
-        return 0.5f * normInverse * (1.0f / factors_[r]);
-    }
 
     template <bool kCut>
     __device__ __forceinline__ void take(
             const float (&values)[kBlocks][kWidth / 2],
             const float* norms,
             uint32_t column) {
-        const int lane = threadIdx.x % 4;
+        const int lane = threadIdx.x % kRowLanes;
         // Of which the compiler does not know the value: a mask and a number
         // that are both constants would be two instructions.
         uint32_t mask = ~kPlaces;
@@ -185,10 +158,6 @@ class NearestTest {
     float values_[kRows][2];
     float rests_[kRows];
     uint32_t tiles_[kRows]; // of the two, 16 bits each
-    float factors_[kRows];
-    uint32_t row_;
-    uint32_t vectors_;
-    const TensorImageFacts* facts_;
 };
 
 /// A scan that finds the nearest of every strip.

@@ -2,15 +2,9 @@
 #pragma once
 
 #include "kernels/knn/fused/tensor/PassedBuffer.cuh"
+#include "kernels/knn/fused/tensor/ScanRows.cuh"
 
 namespace faiss_bits {
-
-/// Where the norms of vectors are, for L2.
-enum class ScanNorms {
-    None,     ///< no L2
-    InValues, ///< a value is scale (<x, q> - |x|^2 / 2)
-    ToBeAdded ///< a value is scale <x, q>
-};
 
 /// The rows of a lane's fragment: their constants, and what passes.
 ///
@@ -53,13 +47,10 @@ class PassTest {
         }
     }
 
-    /// The queries' side of the norm step (TensorImage::normSteps): minus half
-    /// of the norm in the units of the products. Of components 0 to 2, which
-    /// lanes 0 and 1 of four hold.
+    /// The queries' side of the norm step: minus half of the norm in the units
+    /// of the products.
     __device__ __forceinline__ uint32_t normFactors(int r) const {
-        const int lane = threadIdx.x % 4;
-        const uint32_t one = __half_as_ushort(__float2half_rn(factors_[r]));
-        return lane == 0 ? one << 16 | one : lane == 1 ? one : 0;
+        return normStepOf(factors_[r]);
     }
 
     /// Tests a fragment and appends what passed.
@@ -134,7 +125,7 @@ class PassTest {
         const float out = present
                 ? 0.5f * params.facts->normInverse * (1.0f / factor)
                 : 0.0f;
-        if (present && !(out >= 0x1p-24f && out <= 0x1p15f)) {
+        if (present && !isNormFactor(out)) {
             limit = __int_as_float(0x7fc00000);
         }
         return -out;

@@ -12,7 +12,10 @@ namespace faiss_bits {
 ///
 /// Keys are those of runTensorScan, for L2 and cosine less the query's norm.
 struct StripKeys {
-    /// [rows, perRow]; infinity: no vector of the strip has a number.
+    /// [rows, perRow]. Infinity: no vector of the strip has a number. Minus
+    /// infinity: one has to pass always, as those with NaN do by cosine
+    /// (runTensorImage), or has an infinite component. launchStripLimits passes
+    /// over both.
     float* keys = nullptr;
     uint32_t perRow = 0; ///< a multiple of 16
 };

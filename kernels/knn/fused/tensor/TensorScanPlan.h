@@ -101,11 +101,13 @@ inline void planStripChunks(
     params.units = (params.numVectors + uint64_t(shape.unit) - 1) / shape.unit;
     params.queryTiles =
             (params.numQueries + uint64_t(shape.queries) - 1) / shape.queries;
-    const uint32_t chunks = std::min(leastChunks, params.units);
-    const uint32_t mostUnits = params.units / chunks;
-    const uint32_t leastUnits = (params.units + 2 * chunks - 1) / (2 * chunks);
+    const uint32_t least = std::min(leastChunks, params.units);
     uint64_t best = ~uint64_t(0);
-    for (uint32_t units = mostUnits; units >= leastUnits; --units) {
+    for (uint32_t chunks = least; chunks <= 2 * least; ++chunks) {
+        // As few as make so many chunks; more would be as many turns. Of the
+        // least number there are no fewer.
+        const uint32_t units = std::min(
+                (params.units + chunks - 1) / chunks, params.units / least);
         const uint64_t items = (params.units + uint64_t(units) - 1) / units *
                 params.queryTiles;
         const uint64_t turns = (items + blocks - 1) / blocks;
