@@ -54,7 +54,7 @@ struct IvfEstimates {
         queries.look(work, 0);
         queries.begin(work, 0);
         for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
-            runItem(work, order, item, items);
+            runItem(work);
             if (items - item > gridDim.x) {
                 work = order.workOf(item + gridDim.x, items);
                 queries.look(work, 0);
@@ -68,11 +68,7 @@ struct IvfEstimates {
 
    private:
     /// Its first tile of queries is on its way.
-    __device__ __forceinline__ void runItem(
-            const IvfWork& work,
-            const Order& order,
-            uint32_t item,
-            uint32_t items) {
+    __device__ __forceinline__ void runItem(const IvfWork& work) {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
@@ -109,7 +105,6 @@ struct IvfEstimates {
             fragments.measure(
                     vectors, place, numVectors, params, isLower, centerAt);
         }
-        askFor(vectors, order, item + uint64_t(gridDim.x), items);
         const int numRows =
                 int(min(work.place.numRows, uint32_t(kIvfItemQueries)));
         const int tiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
@@ -157,28 +152,6 @@ struct IvfEstimates {
                     multiply(slot, 0);
                 }
                 finish(facts, 0, work, place, numVectors, rowsOfTile);
-            }
-        }
-    }
-
-    /// The warp's vectors of an item to come.
-    __device__ __forceinline__ static void askFor(
-            const Vectors& vectors,
-            const Order& order,
-            uint64_t item,
-            uint32_t items) {
-        if constexpr (requires(TilePlace place) {
-                          vectors.prefetch(place, 1);
-                      }) {
-            if (item >= items) {
-                return;
-            }
-            TilePlace place = order.workOf(item, items).place;
-            place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
-            const int64_t left = place.last - place.first;
-            if (left > 0) {
-                vectors.prefetch(
-                        place, int(min(left, int64_t(Shape::kWarpVectors))));
             }
         }
     }

@@ -14,7 +14,7 @@
 
 namespace faiss_bits {
 
-constexpr int kIvfRescoreThreads = 128;
+constexpr int kIvfRescoreThreads = 256;
 
 template <Metric kMetric, ListCoding kCoding>
 struct IvfRescore {
@@ -221,7 +221,7 @@ void launchIvfRescore(
                                                                     : 0;
     const size_t bytes = wanted * params.stages;
     // More do not fit beside each other's registers.
-    constexpr size_t kMostBlocks = 12;
+    constexpr size_t kMostBlocks = 6;
     const size_t blocks =
             std::clamp<size_t>(room / (bytes + kOfBlock), 1, kMostBlocks);
     launchAfterPrevious(

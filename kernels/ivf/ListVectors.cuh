@@ -93,21 +93,6 @@ struct FloatList {
         return {static_cast<const float*>(place.list), place.first + i, d};
     }
 
-    /// Asks for so many vectors from place.first on, a multiple of 32, before
-    /// they are read. By a warp.
-    __device__ __forceinline__ void prefetch(
-            const TilePlace& place,
-            int numVectors) const {
-        constexpr int kLine = 128;
-        const auto* from = reinterpret_cast<const char*>(
-                static_cast<const float*>(place.list) + place.first * d);
-        const int bytes = numVectors * d * int(sizeof(float));
-        for (int at = int(threadIdx.x % kWarpSize) * kLine; at < bytes;
-             at += kWarpSize * kLine) {
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
-        }
-    }
-
     /// Vectors i to i + 3 of a group of 32 that begins at place.first, i a
     /// multiple of 4: component c + offset of all, side by side.
     struct Fours {
