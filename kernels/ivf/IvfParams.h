@@ -111,7 +111,7 @@ struct IvfRescoreParams {
     uint32_t* numPlaced = nullptr;   // candidates, and groups
     IvfGroup* groups = nullptr;      // [mostGroups], those with candidates
     IvfCandidate* grouped = nullptr; // [rows * candidates]
-    bool stagesVectors = false;      // through shared memory
+    int stages = 0; // of 32 vectors in shared memory; 0: there is no room
 };
 
 /// What results are made of: a selection of k + 1 of each row of a matrix.

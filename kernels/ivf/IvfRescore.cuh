@@ -2,7 +2,8 @@
 /// a list at a time, which come through shared memory once for all queries that
 /// they are candidates of.
 ///
-/// Bound by: one read of the lists that are probed.
+/// Bound by: one read of the lists that are probed. Lists of float32 are copied
+/// while the vectors before them are used.
 #pragma once
 
 #include <algorithm>
@@ -13,57 +14,130 @@
 
 namespace faiss_bits {
 
-constexpr int kIvfRescoreThreads = 128;
+constexpr int kIvfRescoreThreads = 256;
 
 template <Metric kMetric, ListCoding kCoding>
 struct IvfRescore {
     static constexpr int kThreads = kIvfRescoreThreads;
     // Words from component to component, and from vector to vector: the lanes
-    // of a candidate read eight components.
-    static constexpr int kPitch = kListGroup + 1;
+    // of a candidate read eight components. Copies are of sixteen bytes.
+    static constexpr int kPitch = kListGroup + 4;
 
     const IvfRescoreParams& params;
-    float* vectors; // [d, kPitch]; nullptr: there is no room for them
+    float* vectors; // [params.stages, d, kPitch]
 
     __device__ __forceinline__ void run() {
         const uint32_t numGroups = params.numPlaced[1];
         if (blockIdx.x >= numGroups) {
             return;
         }
+        if constexpr (kCoding == ListCoding::Float32) {
+            if (params.stages > 1) {
+                return runAhead(numGroups);
+            }
+        }
         IvfGroup next = params.groups[blockIdx.x];
         for (uint32_t i = blockIdx.x; i < numGroups; i += gridDim.x) {
             const IvfGroup group = next;
-            next = params.groups[min(i + gridDim.x, numGroups - 1)];
-            TilePlace place = {};
-            place.list = group.vectors;
-            place.listNumber = group.list;
-            place.last = group.last;
-            place.first = group.first;
-            // Known before it is needed.
-            const IvfCandidate first =
-                    params.grouped
-                            [group.begin +
-                             min(threadIdx.x / kPairLanes, group.count - 1)];
-            if (vectors) {
+            next = groupAt(uint64_t(i) + gridDim.x, numGroups);
+            const TilePlace place = placeOf(group);
+            const IvfCandidate first = firstOf(group);
+            if (params.stages > 0) {
                 __syncthreads(); // those of the group before are read
                 stage(place);
                 __syncthreads();
+                score(vectors, place, group.begin, group.count, first);
+            } else {
+                score(nullptr, place, group.begin, group.count, first);
             }
-            score(place, group.begin, group.count, first);
         }
     }
 
    private:
+    /// With a group on its way while the one before it is used.
+    __device__ __forceinline__ void runAhead(uint32_t numGroups) const {
+        IvfGroup next = params.groups[blockIdx.x];
+        IvfGroup following =
+                groupAt(uint64_t(blockIdx.x) + gridDim.x, numGroups);
+        copy(placeOf(next), vectors);
+        uint32_t slot = 0;
+        for (uint32_t i = blockIdx.x; i < numGroups; i += gridDim.x) {
+            const IvfGroup group = next;
+            const TilePlace place = placeOf(group);
+            const IvfCandidate first = firstOf(group);
+            float* of = vectors + slot * params.search.d * kPitch;
+            slot ^= 1;
+            next = following;
+            if (numGroups - i > gridDim.x) {
+                copy(placeOf(next), vectors + slot * params.search.d * kPitch);
+            } else {
+                endCopy();
+            }
+            following = groupAt(i + 2 * uint64_t(gridDim.x), numGroups);
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            __syncthreads();
+            score(of, place, group.begin, group.count, first);
+            __syncthreads(); // it is read
+        }
+    }
+
+    /// The last one, behind the last.
+    __device__ __forceinline__ IvfGroup
+    groupAt(uint64_t number, uint32_t numGroups) const {
+        return params.groups[min(number, uint64_t(numGroups - 1))];
+    }
+
+    __device__ __forceinline__ static TilePlace placeOf(const IvfGroup& group) {
+        TilePlace place = {};
+        place.list = group.vectors;
+        place.listNumber = group.list;
+        place.last = group.last;
+        place.first = group.first;
+        return place;
+    }
+
+    /// Before it is needed.
+    __device__ __forceinline__ IvfCandidate
+    firstOf(const IvfGroup& group) const {
+        return params.grouped
+                [group.begin + min(threadIdx.x / kPairLanes, group.count - 1)];
+    }
+
+    __device__ __forceinline__ static void endCopy() {
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+    /// Begins to copy 32 vectors of an interleaved list, where a group is there
+    /// as a whole.
+    __device__ __forceinline__ void copy(const TilePlace& place, float* to)
+            const {
+        constexpr int kFours = kListGroup / 4;
+        const auto* from = static_cast<const float*>(place.list) +
+                place.first * params.search.d;
+        const auto shared = uint32_t(__cvta_generic_to_shared(to));
+#pragma unroll 4
+        for (int i = threadIdx.x; i < kFours * params.search.d; i += kThreads) {
+            const int at = i / kFours * kPitch + i % kFours * 4;
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                                 shared + uint32_t(sizeof(float)) * at),
+                         "l"(from + 4 * i)
+                         : "memory");
+        }
+        endCopy();
+    }
+
     __device__ __forceinline__ void stage(const TilePlace& place) const {
         const int d = params.search.d;
         const int numVectors =
                 int(min(place.last - place.first, int64_t(kListGroup)));
+        const bool isRows = params.search.lists.layout == ListLayout::Rows;
         if constexpr (kCoding == ListCoding::Float32) {
-            if (params.search.lists.layout == ListLayout::Interleaved) {
-                return stageFloats(place);
+            if (!isRows) {
+                copy(place, vectors);
+                asm volatile("cp.async.wait_group 0;" ::: "memory");
+                return;
             }
         }
-        const bool isRows = params.search.lists.layout == ListLayout::Rows;
         VectorsOfLists<kCoding>::with(params.search, [&](const auto& lists) {
             // Threads side by side read what lies side by side.
             for (int i = threadIdx.x; i < kListGroup * d; i += kThreads) {
@@ -76,24 +150,9 @@ struct IvfRescore {
         });
     }
 
-    /// Interleaved: a group is there as a whole.
-    __device__ __forceinline__ void stageFloats(const TilePlace& place) const {
-        const int d = params.search.d;
-        constexpr int kFours = kListGroup / 4;
-        const auto* from = reinterpret_cast<const float4*>(
-                static_cast<const float*>(place.list) + place.first * d);
-#pragma unroll 8
-        for (int i = threadIdx.x; i < kFours * d; i += kThreads) {
-            const float4 x = from[i];
-            float* to = vectors + i / kFours * kPitch + i % kFours * 4;
-            to[0] = x.x;
-            to[1] = x.y;
-            to[2] = x.z;
-            to[3] = x.w;
-        }
-    }
-
+    /// staged: the group's vectors; nullptr: they are read where they are.
     __device__ __forceinline__ void score(
+            const float* staged,
             const TilePlace& place,
             uint32_t begin,
             uint32_t count,
@@ -113,8 +172,8 @@ struct IvfRescore {
                     int64_t(now.rowAndPlace / kListGroup) * search.d;
             const int d = isThere ? search.d : 0;
             double distance = 0;
-            if (vectors) {
-                const float* x = vectors + v;
+            if (staged) {
+                const float* x = staged + v;
                 distance = pairDistance<kMetric>(
                         [&](int c) { return x[c * kPitch]; },
                         query,
@@ -141,9 +200,7 @@ __global__ __launch_bounds__(kIvfRescoreThreads) void ivfRescoreKernel(
     extern __shared__ float ivfRescoreVectors[];
     allowNext();
     waitForPrevious();
-    IvfRescore<kMetric, kCoding>{
-            params, params.stagesVectors ? ivfRescoreVectors : nullptr}
-            .run();
+    IvfRescore<kMetric, kCoding>{params, ivfRescoreVectors}.run();
 }
 
 template <Metric kMetric, ListCoding kCoding>
@@ -154,14 +211,19 @@ void launchIvfRescore(
         cudaStream_t stream) {
     const size_t wanted = sizeof(float) * IvfRescore<kMetric, kCoding>::kPitch *
             params.search.d;
-    params.stagesVectors = wanted <= sharedBytes;
-    const size_t bytes = params.stagesVectors ? wanted : 0;
-    constexpr int64_t kMostBlocks = 16; // of a multiprocessor
-    const int64_t blocks = std::max<int64_t>(
-            1,
-            std::min<int64_t>(
-                    kMostBlocks,
-                    int64_t(sharedBytes) / std::max<int64_t>(bytes, 1)));
+    // Of a multiprocessor: each block has some more of its own.
+    constexpr size_t kOfBlock = 1024;
+    const size_t room = sharedBytes + kOfBlock;
+    const bool isCopied = kCoding == ListCoding::Float32 &&
+            params.search.lists.layout == ListLayout::Interleaved;
+    params.stages = isCopied && 2 * (2 * wanted + kOfBlock) <= room ? 2
+            : wanted <= sharedBytes                                 ? 1
+                                                                    : 0;
+    const size_t bytes = wanted * params.stages;
+    // More do not fit beside each other's registers.
+    constexpr size_t kMostBlocks = 6;
+    const size_t blocks =
+            std::clamp<size_t>(room / (bytes + kOfBlock), 1, kMostBlocks);
     launchAfterPrevious(
             ivfRescoreKernel<kMetric, kCoding>,
             dim3(unsigned(blocks * multiprocessors)),

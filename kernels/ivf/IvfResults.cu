@@ -190,6 +190,36 @@ __device__ void sortPlaces(const RowResult& result, int n) {
     }
 }
 
+/// Puts the ids of places with the same distance, of the first n, in order;
+/// false if some are too many for a thread. All threads call it.
+__device__ bool sortShortRuns(const RowResult& result, int n) {
+    constexpr int kMost = 16;
+    bool isDone = true;
+    for (int first = threadIdx.x; first < n; first += kThreads) {
+        const float key = result.keys[first];
+        if (first > 0 && result.keys[first - 1] == key) {
+            continue; // another thread's
+        }
+        int end = first + 1;
+        while (end < n && end - first <= kMost && result.keys[end] == key) {
+            ++end;
+        }
+        if (end - first > kMost) {
+            isDone = false;
+            continue;
+        }
+        for (int i = first + 1; i < end; ++i) {
+            const int64_t id = result.ids[i];
+            int j = i;
+            for (; j > first && result.ids[j - 1] > id; --j) {
+                result.ids[j] = result.ids[j - 1];
+            }
+            result.ids[j] = id;
+        }
+    }
+    return __syncthreads_and(isDone);
+}
+
 /// A block a row.
 __global__ __launch_bounds__(kThreads) void resultsKernel(
         const __grid_constant__ IvfResultParams params) {
@@ -240,7 +270,9 @@ __global__ __launch_bounds__(kThreads) void resultsKernel(
         __syncthreads();
         keepLowestIds(result, key, firstOfLast, uint32_t(k - firstOfLast));
     }
-    sortPlaces(result, found);
+    if (!sortShortRuns(result, found)) {
+        sortPlaces(result, found);
+    }
 }
 
 } // namespace

@@ -202,7 +202,8 @@ TEST_F(DropinCodes, ProductFewBits) {
     for (int bits : {4, 5, 6, 8}) {
         for (const Tables& tables : kTables) {
             IvfCase c;
-            c.q = tables.float16 && !tables.precomputed ? 3 : 30;
+            // Fewer with tables made before are left to FAISS.
+            c.q = tables.float16 && !tables.precomputed ? 3 : 40;
             // Any number of parts, interleaved.
             expectProduct(c, {21, 7, bits}, tables, 4, {5});
             if (HasFatalFailure()) {

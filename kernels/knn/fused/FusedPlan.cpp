@@ -27,7 +27,9 @@ constexpr uint32_t kLeastStripsOfPlace = 2;
 constexpr uint32_t kLeastStrips = 64;
 /// Fewer vectors are no more than some strips of each.
 constexpr idx_t kLeastStripVectors = 256;
-/// Lists that hold what 16 bits do not tell from the k-th, mostly.
+/// Lists that hold what 16 bits do not tell from the k-th, mostly: of n vectors
+/// one in so many, and some more.
+constexpr idx_t kStripCapacityShare = 16;
 constexpr idx_t kLeastStripCapacity = 1024;
 /// Queries of one scan: enough that its tiles fill the GPU many times.
 constexpr idx_t kMostTileQueries = 16384;
@@ -218,9 +220,13 @@ std::optional<FusedPlan> planFusedByStrips(
     FusedPlan plan;
     plan.method = &kTensorFusedMethod;
     plan.rank = uint32_t(p.k);
-    plan.capacity = uint32_t(std::min<idx_t>(
-            (p.numVectors + 31) / 32 * 32,
-            std::max<idx_t>(kLeastStripCapacity, 8 * idx_t(p.k))));
+    const idx_t whole = (p.numVectors + 31) / 32 * 32;
+    const idx_t alike = std::clamp<idx_t>(
+            whole / kStripCapacityShare / 32 * 32,
+            kLeastStripCapacity,
+            kLeastCapacity);
+    plan.capacity =
+            uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
     return fitQueries(plan, p, maxBytes, [&](FusedPlan& plan) {
         plan.strips = planStrips(
                 plan.tileQueries,
