@@ -15,7 +15,7 @@ namespace {
 /// Queries that probe a list, on average, from which on they meet its vectors
 /// in tiles: a tile of 64 queries takes as long however few they are.
 constexpr idx_t kTilePairs = 16;
-/// From which on estimates may serve: else most of the time goes into sorting.
+/// Likewise by estimates, which need few operations of float64.
 constexpr idx_t kEstimatePairs = 1;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 /// Of a matrix, so that 32 bits count its tiles.
@@ -294,7 +294,7 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     IvfKnnPlan best = all;
     double least = all.listMajor ? ivf_times::ofTiles(all, p)
             : ivfPairsMeet(p)    ? INFINITY
-                                 : ivf_times::ofStreams(all, p);
+                                 : ivf_times::ofStreams(p);
     for (bool (*estimate)(IvfKnnPlan&, const IvfKnnProblem&) :
          {estimateAll, estimateNear}) {
         IvfKnnPlan plan;

@@ -20,87 +20,103 @@ constexpr double kScanTime = 1.5e-12;
 constexpr double kCandidateTime = 300e-12;
 constexpr double kDistanceTime = 20e-12;
 constexpr double kReadSpeed = 2.5e12;
-/// Of estimates, to sort pairs and candidates and to start it all.
+/// Of estimates, to sort pairs and candidates and to start it all; and a query,
+/// to have a limit and to append what is within it.
 constexpr double kSortTime = 80e-6;
+constexpr double kLimitTime = 18e-9;
 
-/// Seconds for a component of a vector, of a machine of 132 multiprocessors.
+/// Seconds for a component of a vector: what codes add to the time of tiles and
+/// of estimates, and all of a distance by streams. Fitted to 2^20 vectors of
+/// 128 dimensions in 1,024 and 4,096 lists, each way forced, with 128 to 10,240
+/// queries (docs/design.md, "Inverted lists").
 struct CodingTimes {
-    double decode;   ///< by the lanes of estimates
-    double inTile;   ///< for a tile of distances
-    double distance; ///< and its part of a distance, by streams
+    double estimate;
+    double tile;
+    double candidate;
+    double distance;
 };
 
-/// Of codes that are looked up it is the look-ups that take time.
 CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding == ListCoding::Float32) {
-        return {0, 0, 0.6e-12};
+        return {0, 0, 0, 0.65e-12};
     }
     if (lists.coding != ListCoding::Product) {
-        return {0.6e-12, 2e-12, 0.8e-12};
+        return {0.9e-12, 2.6e-12, 2.1e-12, 0.95e-12};
     }
+    // It is the look-ups that take time.
     const double lookUps = double(lists.decoding.numParts) / lists.d;
-    return {0.6e-12 + 4e-12 * lookUps, 4e-12, 0.6e-12 + 3e-12 * lookUps};
+    return {1e-12 + 4e-12 * lookUps,
+            3e-12,
+            2e-12 + 4e-12 * lookUps,
+            0.8e-12 + 0.6e-12 * lookUps};
 }
 
-/// The part of the lists that are probed.
-double probedShare(const IvfKnnProblem& p) {
-    const double pairs = double(p.numQueries) * p.nprobe;
+/// The lists that one part of the queries probes, of all.
+double probedShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double pairs = double(plan.rowsAtATime) * p.nprobe;
     return 1 - std::exp(-pairs / double(p.lists.numLists));
 }
 
-/// To read the lists once for each part of the queries.
-double readTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
-    const double parts =
-            std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
+/// Parts of the queries that fit into the scratch.
+double partsOf(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
+}
+
+/// To read all lists, and to spend `time` on each component.
+double readTime(const IvfKnnProblem& p, double time) {
     const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
-    return parts * double(p.lists.numVectors) * bytes * probedShare(p) /
-            kReadSpeed;
+    return double(p.lists.numVectors) * (bytes / kReadSpeed + p.lists.d * time);
 }
 
-/// To decode them once for each part, which takes `time` a component.
-double decodeTime(const IvfKnnPlan& plan, const IvfKnnProblem& p, double time) {
-    const double parts =
-            std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
-    return parts * double(p.lists.numVectors) * p.lists.d * probedShare(p) *
-            time;
+/// Times that a list is met by its queries, so many at a time.
+double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
+    const double pairs = double(plan.rowsAtATime) * p.nprobe;
+    return std::ceil(pairs / double(p.lists.numLists) / most);
 }
 
-/// Times that a list is read for its queries, so many at a time.
-double turnsOfList(const IvfKnnProblem& p, int queries) {
-    const double pairs = double(p.numQueries) * p.nprobe;
-    return std::ceil(pairs / double(p.lists.numLists) / queries);
+/// The part of the groups of 32 vectors that have candidates.
+double candidatesShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double groups = std::max(double(p.lists.numVectors) / kIvfGroup, 1.0);
+    return 1 - std::exp(-double(plan.rowsAtATime) * plan.candidates / groups);
 }
 
 } // namespace
 
-double ofStreams(const IvfKnnPlan&, const IvfKnnProblem& p) {
-    const double pairs = double(p.numQueries) * double(p.mostVectors);
-    return pairs * p.lists.d * timesOf(p.lists).distance *
-            (double(p.device.singleToDouble) / 2);
+double ofStreams(const IvfKnnProblem& p) {
+    return double(p.numQueries) * double(p.mostVectors) * p.lists.d *
+            timesOf(p.lists).distance * p.device.singleToDouble / 2;
 }
 
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     // A tile takes as long however few queries it has.
     const double queries = double(p.numQueries);
     const double ofList = queries * p.nprobe / double(p.lists.numLists);
-    const double turns = turnsOfList(p, kIvfTileQueries);
-    return readTime(plan, p) +
-            decodeTime(plan, p, turns * timesOf(p.lists).inTile) +
-            queries * double(p.mostVectors) * turns * kIvfTileQueries / ofList *
-            kDistanceTime;
+    const double inTiles =
+            std::ceil(ofList / kIvfTileQueries) * kIvfTileQueries / ofList;
+    const double decode =
+            turnsOfList(plan, p, kIvfTileQueries) * timesOf(p.lists).tile;
+    return partsOf(plan, p) * probedShare(plan, p) * readTime(p, decode) +
+            queries * double(p.mostVectors) * inTiles * kDistanceTime;
 }
 
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);
     const double kept = queries * double(plan.stride);
-    const bool isNear = plan.room > 0;
-    const double turns = (isNear ? 2 : 1) + turnsOfList(p, kIvfItemQueries);
-    return kSortTime + (isNear ? 3 : 2) * readTime(plan, p) +
-            decodeTime(plan, p, turns * timesOf(p.lists).decode) +
+    const CodingTimes times = timesOf(p.lists);
+    const double share = probedShare(plan, p);
+    const double scan = share *
+            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+    const double candidates =
+            share * candidatesShare(plan, p) * readTime(p, times.candidate);
+    double time = kSortTime + partsOf(plan, p) * (scan + candidates) +
             kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
-            (isNear ? pairs + kept : pairs) * kScanTime +
-            queries * plan.candidates * kCandidateTime;
+            pairs * kScanTime + queries * plan.candidates * kCandidateTime;
+    if (plan.room > 0) {
+        time += partsOf(plan, p) * share * readTime(p, times.estimate) +
+                kept * kScanTime + queries * kLimitTime;
+    }
+    return time;
 }
 
 } // namespace faiss_bits::ivf_times

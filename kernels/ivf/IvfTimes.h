@@ -7,7 +7,7 @@
 namespace faiss_bits::ivf_times {
 
 /// Every query reads its lists by itself: all distances.
-double ofStreams(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
+double ofStreams(const IvfKnnProblem& problem);
 
 /// All distances, in tiles.
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
