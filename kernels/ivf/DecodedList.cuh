@@ -29,6 +29,26 @@ constexpr int codeBitsOf(ListCoding coding, ListLayout layout) {
     return 0;
 }
 
+/// 2^23, whose last bits can take a code: a subtraction makes it a number, of
+/// which there are more in a cycle than conversions.
+constexpr uint32_t kNumberBits = 0x4B000000;
+
+__device__ __forceinline__ float numberOfBits(uint32_t bits) {
+    return __uint_as_float(bits) - 0x1p23f;
+}
+/// Of a code below 2^23.
+__device__ __forceinline__ float numberOf(uint32_t code) {
+    return numberOfBits(code | kNumberBits);
+}
+
+/// Four numbers of which the first is on sixteen bytes, or not.
+__device__ __forceinline__ float4 loadFour(const float* from) {
+    if (reinterpret_cast<uintptr_t>(from) % sizeof(float4) == 0) {
+        return *reinterpret_cast<const float4*>(from);
+    }
+    return {from[0], from[1], from[2], from[3]};
+}
+
 /// What makes a component of codes: float16 numbers.
 struct HalfDecoder {
     __device__ __forceinline__ explicit HalfDecoder(const IvfParams&) {}
@@ -39,7 +59,22 @@ struct HalfDecoder {
     template <class Codes>
     __device__ __forceinline__ float operator()(const Codes& codes, int c)
             const {
-        return __half2float(__ushort_as_half(uint16_t(codes(c))));
+        return decode(codes(c));
+    }
+    template <int kCount>
+    __device__ __forceinline__ static void decode(
+            const uint32_t (&codes)[kCount],
+            int,
+            float (&xs)[kCount]) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            xs[i] = decode(codes[i]);
+        }
+    }
+
+   private:
+    __device__ __forceinline__ static float decode(uint32_t code) {
+        return __half2float(__ushort_as_half(uint16_t(code)));
     }
 };
 
@@ -58,6 +93,24 @@ struct ScalarDecoder {
     __device__ __forceinline__ float operator()(const Codes& codes, int c)
             const {
         return __fmaf_rn(float(codes(c)), steps[c], starts[c]);
+    }
+    /// Of components c and on, c a multiple of four.
+    template <int kCount>
+    __device__ __forceinline__ void decode(
+            const uint32_t (&codes)[kCount],
+            int c,
+            float (&xs)[kCount]) const {
+#pragma unroll
+        for (int i = 0; i < kCount; i += 4) {
+            // In scratch, they begin on sixteen bytes.
+            const float4 step = *reinterpret_cast<const float4*>(steps + c + i);
+            const float4 start =
+                    *reinterpret_cast<const float4*>(starts + c + i);
+            xs[i] = __fmaf_rn(numberOf(codes[i]), step.x, start.x);
+            xs[i + 1] = __fmaf_rn(numberOf(codes[i + 1]), step.y, start.y);
+            xs[i + 2] = __fmaf_rn(numberOf(codes[i + 2]), step.z, start.z);
+            xs[i + 3] = __fmaf_rn(numberOf(codes[i + 3]), step.w, start.w);
+        }
     }
 };
 
@@ -83,33 +136,75 @@ struct ProductDecoder {
             const {
         const uint32_t part =
                 inverse ? __umulhi(uint32_t(c), inverse) : c / partDims;
-        return rowOf(codes, part)[c - part * partDims];
+        return rowOf(part, codes(int(part)))[c - part * partDims];
     }
 
-    /// Whether components come four at a time, from a multiple of four on.
-    __device__ __forceinline__ bool hasFours() const {
-        return partDims % 4 == 0 && inverse != 0;
-    }
-    template <class Codes>
-    __device__ __forceinline__ float4 four(const Codes& codes, int c) const {
-        const uint32_t part = __umulhi(uint32_t(c), inverse);
-        return *reinterpret_cast<const float4*>(
-                rowOf(codes, part) + (c - part * partDims));
+    /// Components c and on, c a multiple of kCount and this of eight.
+    template <class Codes, int kCount>
+    __device__ __forceinline__ void load(
+            const Codes& codes,
+            int c,
+            float (&xs)[kCount]) const {
+        if (partDims % 4 == 0 && inverse != 0) {
+            uint32_t numbers[kCount / 4];
+            if (kCount % 16 == 0 && partDims == 4) {
+                codes.load(c / 4, numbers);
+            } else {
+#pragma unroll
+                for (int i = 0; i < kCount / 4; ++i) {
+                    numbers[i] = codes(int(partOf(c + 4 * i)));
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < kCount / 4; ++i) {
+                const uint32_t part = partOf(c + 4 * i);
+                const float4 four = *reinterpret_cast<const float4*>(
+                        rowOf(part, numbers[i]) +
+                        (c + 4 * i - part * partDims));
+                xs[4 * i] = four.x;
+                xs[4 * i + 1] = four.y;
+                xs[4 * i + 2] = four.z;
+                xs[4 * i + 3] = four.w;
+            }
+        } else if (partDims == 2) {
+            uint32_t numbers[kCount / 2];
+            codes.load(c / 2, numbers);
+#pragma unroll
+            for (int i = 0; i < kCount / 2; ++i) {
+                const float2 two = *reinterpret_cast<const float2*>(
+                        rowOf(uint32_t(c / 2 + i), numbers[i]));
+                xs[2 * i] = two.x;
+                xs[2 * i + 1] = two.y;
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                xs[i] = (*this)(codes, c + i);
+            }
+        }
     }
 
    private:
-    template <class Codes>
-    __device__ __forceinline__ const float* rowOf(
-            const Codes& codes,
-            uint32_t part) const {
-        const int64_t row = (int64_t(part) << bits) + codes(int(part));
+    /// Exact for components below 2^32 / partDims; inverse is not 0.
+    __device__ __forceinline__ uint32_t partOf(int c) const {
+        return __umulhi(uint32_t(c), inverse);
+    }
+
+    __device__ __forceinline__ const float* rowOf(uint32_t part, uint32_t code)
+            const {
+        const int64_t row = (int64_t(part) << bits) + code;
         return codebook + row * partDims;
     }
 };
 
 /// Vectors of a coding other than Float32.
-template <ListCoding kCoding, ListLayout kLayout>
+template <ListCoding kOfCoding, ListLayout kOfLayout>
 class DecodedList {
+   public:
+    static constexpr ListCoding kCoding = kOfCoding;
+    static constexpr ListLayout kLayout = kOfLayout;
+
+   private:
     using Codes = CodesOfVector<codeBitsOf(kCoding, kLayout), kLayout>;
     using Decoder = std::conditional_t<
             kCoding == ListCoding::Product,
@@ -137,27 +232,30 @@ class DecodedList {
             return sum(decoder(codes, c), c);
         }
 
-        /// Components c and on, c a multiple of kCount: of a codebook several
-        /// at a time where they lie so.
+        /// Components c and on, c a multiple of kCount: all codes first, and
+        /// four at a time what lies so.
         template <int kCount>
         __device__ __forceinline__ void load(int c, float (&xs)[kCount]) const {
-            static_assert(kCount % 4 == 0);
+            static_assert(kCount % 8 == 0);
             if constexpr (kCoding == ListCoding::Product) {
-                if (decoder.hasFours()) {
+                decoder.load(codes, c, xs);
+            } else {
+                uint32_t numbers[kCount];
 #pragma unroll
-                    for (int i = 0; i < kCount; i += 4) {
-                        const float4 four = decoder.four(codes, c + i);
-                        xs[i] = sum(four.x, c + i);
-                        xs[i + 1] = sum(four.y, c + i + 1);
-                        xs[i + 2] = sum(four.z, c + i + 2);
-                        xs[i + 3] = sum(four.w, c + i + 3);
-                    }
-                    return;
+                for (int i = 0; i < kCount; ++i) {
+                    numbers[i] = codes(c + i);
                 }
+                decoder.decode(numbers, c, xs);
             }
+            if (centroid) {
 #pragma unroll
-            for (int i = 0; i < kCount; ++i) {
-                xs[i] = (*this)(c + i);
+                for (int i = 0; i < kCount; i += 4) {
+                    const float4 four = loadFour(centroid + c + i);
+                    xs[i] = __fadd_rn(xs[i], four.x);
+                    xs[i + 1] = __fadd_rn(xs[i + 1], four.y);
+                    xs[i + 2] = __fadd_rn(xs[i + 2], four.z);
+                    xs[i + 3] = __fadd_rn(xs[i + 3], four.w);
+                }
             }
         }
 

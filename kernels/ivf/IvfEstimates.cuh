@@ -27,12 +27,13 @@ struct IvfEstimates {
     using Queries = IvfQueryTiles<kMetric, Shape, kAppend>;
     using Fragments = IvfVectorFragments<kMetric, Vectors, Shape::kDepth>;
     using Order = IvfTileOrder<kIvfItemQueries, Shape::kVectors>;
+    using Shared = SharedTables<Vectors, Shape::kDepth>;
     static constexpr int kAcross = Shape::kAtATime / 8; // products of 8 queries
 
     struct SharedStorage {
         typename Queries::SharedStorage queries;
         IvfFoundBuffer::Storage found[Shape::kThreads / kWarpSize];
-        alignas(16) float center[Shape::kDepth];
+        typename Shared::Storage tables;
     };
 
     SharedStorage& shared;
@@ -75,49 +76,47 @@ struct IvfEstimates {
         int numVectors = int(
                 min(place.last - place.first, int64_t(Shape::kWarpVectors)));
         setWanted(place, numVectors);
-        TilePlace centerPlace = place;
-        centerPlace.first = 0;
-        // A component that is not finite is no help.
-        const auto readCenter = [&](int c) {
-            const float value =
-                    c < params.d ? vectors.vector(centerPlace, 0)(c) : 0.0f;
-            return fabsf(value) <= FLT_MAX ? value : 0.0f;
-        };
+        const ListTables<Vectors> listTables(vectors, work.place, params);
         if constexpr (Shape::kIsWhole) {
+            const Shared tables(shared.tables);
             __syncthreads(); // that of the item before is read
-            if (threadIdx.x < Shape::kDepth) {
-                shared.center[threadIdx.x] = readCenter(int(threadIdx.x));
-            }
+            tables.read(listTables);
             __syncthreads();
+            run(vectors, work, place, numVectors, tables);
+        } else {
+            run(vectors, work, place, numVectors, listTables);
         }
-        const auto centerAt = [&](int c) {
-            if constexpr (Shape::kIsWhole) {
-                return shared.center[c];
-            } else {
-                return readCenter(c);
-            }
-        };
+    }
+
+    /// Of a warp's vectors, numVectors from place.first on.
+    template <class Tables>
+    __device__ __forceinline__ void run(
+            const Vectors& vectors,
+            const IvfWork& work,
+            const TilePlace& place,
+            int numVectors,
+            const Tables& tables) {
         const bool isLower = kAppend || params.isLower;
         if constexpr (Shape::kIsWhole) {
             fragments.loadWhole(
-                    vectors, place, numVectors, params, isLower, centerAt);
+                    vectors, place, numVectors, params, isLower, tables);
         } else {
             fragments.measure(
-                    vectors, place, numVectors, params, isLower, centerAt);
+                    vectors, place, numVectors, params, isLower, tables);
         }
         const int numRows =
                 int(min(work.place.numRows, uint32_t(kIvfItemQueries)));
-        const int tiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
+        const int numTiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
         int slot = 0;
-        for (int tile = 0; tile < tiles; ++tile, ++number) {
-            const bool hasNext = tile + 1 < tiles;
+        for (int tile = 0; tile < numTiles; ++tile, ++number) {
+            const bool hasNext = tile + 1 < numTiles;
             const int rowsOfTile = numRows - tile * Shape::kQueries;
             if (hasNext) {
                 queries.look(work, tile + 1);
             }
             if constexpr (Shape::kIsWhole) {
                 slot = number % 2;
-                queries.convert(slot, slot, 0, centerAt);
+                queries.convert(slot, slot, 0, tables);
                 if (hasNext) {
                     queries.begin(work, tile + 1);
                 }
@@ -135,7 +134,7 @@ struct IvfEstimates {
                 clear();
                 for (int begin = 0; begin < params.d; begin += Shape::kDepth) {
                     slot ^= 1;
-                    queries.convert(slot, facts, begin, centerAt);
+                    queries.convert(slot, facts, begin, tables);
                     if (begin + Shape::kDepth < params.d) {
                         queries.copy(begin + Shape::kDepth);
                     } else if (hasNext) {
@@ -143,12 +142,7 @@ struct IvfEstimates {
                     }
                     __syncthreads();
                     fragments.load(
-                            vectors,
-                            place,
-                            numVectors,
-                            begin,
-                            params.d,
-                            centerAt);
+                            vectors, place, numVectors, begin, params, tables);
                     multiply(slot, 0);
                 }
                 finish(facts, 0, work, place, numVectors, rowsOfTile);

@@ -75,8 +75,8 @@ struct IvfKnnPlan {
     std::string toString() const;
 };
 
-/// Whether some queries meet in a list, on average, so that these are read by
-/// lists and not by queries. Host only.
+/// Whether so many queries meet in a list, on average, that these are read by
+/// lists and not by queries, also where all distances are kept. Host only.
 bool ivfPairsMeet(const IvfKnnProblem& problem);
 
 /// The plan whose scratch takes at most maxBytes, or that with the least. Host

@@ -6,6 +6,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfTimes.h"
 
 namespace faiss_bits {
 
@@ -14,6 +15,8 @@ namespace {
 /// Queries that probe a list, on average, from which on they meet its vectors
 /// in tiles: a tile of 64 queries takes as long however few they are.
 constexpr idx_t kTilePairs = 16;
+/// Likewise by estimates, which need few operations of float64.
+constexpr idx_t kEstimatePairs = 1;
 constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 /// Of a matrix, so that 32 bits count its tiles.
 constexpr idx_t kMostElements = idx_t(1) << 32;
@@ -21,17 +24,6 @@ constexpr idx_t kMostPairs = INT_MAX;
 /// Vectors of near lists, for each that is wanted: their k-th is a limit that
 /// few others pass.
 constexpr idx_t kNearVectors = 4;
-
-// What decides between the ways (H200): seconds to write a bound and to select
-// from it, to multiply, for the distance of a candidate, and for that of a pair
-// in tiles; bytes a second to read lists.
-constexpr double kKeepTime = 2.3e-12;
-constexpr double kKeepManyTime = 10e-12; // where more than kMany are selected
-constexpr int kMany = 512;
-constexpr double kScanTime = 1.5e-12;
-constexpr double kCandidateTime = 300e-12;
-constexpr double kDistanceTime = 20e-12;
-constexpr double kReadSpeed = 2.5e12;
 
 /// Candidates beyond k, whose lower bounds may come before the k-th distance:
 /// some, and a part of k.
@@ -185,37 +177,6 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     return true;
 }
 
-/// To read the lists once for each part of the queries.
-double readTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
-    const double parts =
-            std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
-    return parts * double(p.lists.numVectors) * p.lists.d * sizeof(float) /
-            kReadSpeed;
-}
-
-// Seconds, roughly: what tells the ways apart.
-
-double distancesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
-    // A tile takes as long however few queries it has.
-    const double queries = double(p.numQueries);
-    const double ofList = queries * p.nprobe / double(p.lists.numLists);
-    const double inTiles =
-            std::ceil(ofList / kIvfTileQueries) * kIvfTileQueries / ofList;
-    return readTime(plan, p) +
-            queries * double(p.mostVectors) * inTiles * kDistanceTime;
-}
-
-double estimatesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
-    const double queries = double(p.numQueries);
-    const double pairs = queries * double(p.mostVectors);
-    const double kept = queries * double(plan.stride);
-    const bool isNear = plan.room > 0;
-    return (isNear ? 3 : 2) * readTime(plan, p) +
-            kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
-            (isNear ? pairs + kept : pairs) * kScanTime +
-            queries * plan.candidates * kCandidateTime;
-}
-
 /// As many queries at a time as fit, or one.
 void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
     idx_t most = std::min(
@@ -326,18 +287,21 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     }
     all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
     fit(all, p, maxBytes);
-    if (!p.mayWait || !ivfPairsMeet(p)) {
+    if (!p.mayWait ||
+        p.numQueries * p.nprobe < kEstimatePairs * p.lists.numLists) {
         return all;
     }
     IvfKnnPlan best = all;
-    double least = all.listMajor ? distancesTime(all, p) : INFINITY;
+    double least = all.listMajor ? ivf_times::ofTiles(all, p)
+            : ivfPairsMeet(p)    ? INFINITY
+                                 : ivf_times::ofStreams(p);
     for (bool (*estimate)(IvfKnnPlan&, const IvfKnnProblem&) :
          {estimateAll, estimateNear}) {
         IvfKnnPlan plan;
         plan.listMajor = true;
         if (estimate(plan, p)) {
             fit(plan, p, maxBytes);
-            const double time = estimatesTime(plan, p);
+            const double time = ivf_times::ofEstimates(plan, p);
             if (time < least) {
                 least = time;
                 best = plan;

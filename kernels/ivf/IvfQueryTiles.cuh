@@ -103,12 +103,12 @@ struct IvfQueryTiles {
 
     /// Converts what was begun; `begin` is its first component. All threads
     /// call it; behind a barrier it is in `slot`, and its facts in factsSlot.
-    template <class Center>
+    template <class Tables>
     __device__ __forceinline__ void convert(
             int slot,
             int factsSlot,
             int begin,
-            const Center& centerAt) {
+            const Tables& tables) {
         asm volatile("cp.async.wait_group 0;" ::: "memory");
         if (Shape::kIsWhole || begin == 0) {
             ivf_estimate::QuerySums sums;
@@ -116,18 +116,17 @@ struct IvfQueryTiles {
 #pragma unroll
                 for (int i = 0; i < kParts; ++i) {
                     const float4 q = shared.copies[i][threadIdx.x];
-                    const int c = componentOf(0, i);
-                    const auto add = [&](int j, float value) {
-                        const float center = centerAt(c + j);
-                        addTo(sums, less(value, center), value, center);
+                    const float4 center = tables.centers(componentOf(0, i));
+                    const auto add = [&](float value, float of) {
+                        addTo(sums, less(value, of), value, of);
                     };
-                    add(0, q.x);
-                    add(1, q.y);
-                    add(2, q.z);
-                    add(3, q.w);
+                    add(q.x, center.x);
+                    add(q.y, center.y);
+                    add(q.z, center.z);
+                    add(q.w, center.w);
                 }
             } else {
-                sumUp(sums, centerAt);
+                sumUp(sums, tables);
             }
             finish(factsSlot, sums);
         }
@@ -138,17 +137,20 @@ struct IvfQueryTiles {
 #pragma unroll
         for (int i = 0; i < kParts; ++i) {
             const float4 q = shared.copies[i][threadIdx.x];
-            const int c = componentOf(begin, i);
-            const auto at = [&](int j, float value) {
-                return less(value, centerAt(c + j)) * scale;
+            const float4 center = kMetric == Metric::L2
+                    ? tables.centers(componentOf(begin, i))
+                    : float4{};
+            // The first two are of one product of eight components, the others
+            // of the next one: so vectors are read (IvfVectorFragments.cuh).
+            const auto store = [&](int piece, float one, float two) {
+                *reinterpret_cast<uint32_t*>(
+                        &shared.halves[slot][row]
+                                      [pieceOf(row, 2 * i + piece) +
+                                       part * 4]) =
+                        toFloat16(one * scale, two * scale);
             };
-            const uint2 four = {
-                    toFloat16(at(0, q.x), at(1, q.y)),
-                    toFloat16(at(2, q.z), at(3, q.w))};
-            *reinterpret_cast<uint2*>(
-                    &shared.halves[slot][row]
-                                  [pieceOf(row, 2 * i + part / 2) +
-                                   part % 2 * 8]) = four;
+            store(0, less(q.x, center.x), less(q.y, center.y));
+            store(1, less(q.z, center.z), less(q.w, center.w));
         }
     }
 
@@ -199,15 +201,15 @@ struct IvfQueryTiles {
     }
 
     /// Sums over a whole row, of a tile that comes in parts.
-    template <class Center>
+    template <class Tables>
     __device__ __forceinline__ void sumUp(
             ivf_estimate::QuerySums& sums,
-            const Center& centerAt) const {
+            const Tables& tables) const {
         const float* q = from - threadIdx.x % 4 * 4;
 #pragma unroll 4
         for (int c = threadIdx.x % 4; c < params.d; c += 4) {
             const float value = isThere ? q[c] : 0.0f;
-            const float center = centerAt(c);
+            const float center = tables.center(c);
             addTo(sums, less(value, center), value, center);
         }
     }

@@ -1,13 +1,13 @@
 /// Vectors of a list less its center as a warp's matrix instructions take them,
 /// 32 of them, in float16 and in registers.
 ///
-/// Vectors 4 g to 4 g + 3 are rows g and g + 8 of two products, g = lane / 4:
-/// of interleaved lists a lane reads the four in one load.
+/// Vectors 4 g to 4 g + 3 are rows g and g + 8 of two products, g = lane / 4: a
+/// lane reads the four together (ListBlocks.cuh).
 #pragma once
 
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfEstimateTerms.cuh"
-#include "kernels/ivf/ListVectors.cuh"
+#include "kernels/ivf/ListBlocks.cuh"
 
 namespace faiss_bits {
 
@@ -23,30 +23,111 @@ struct IvfVectorFragments {
     float inverse; // 1 / scale
 
     // Of a warp: place.first is its first vector, and the list has numVectors
-    // from there on. centerAt(c): component c of the center, 0 behind the last.
+    // from there on. tables: ListTables.cuh.
 
     /// All components, of no more than kDepth, with their terms.
-    template <class Center>
+    template <class Tables>
     __device__ __forceinline__ void loadWhole(
             const Vectors& vectors,
             const TilePlace& place,
             int numVectors,
             const IvfParams& params,
             bool isLower,
-            const Center& centerAt) {
+            const Tables& tables) {
+        withBlocks(
+                vectors,
+                place,
+                firstVector(),
+                numVectors,
+                params,
+                component(),
+                [&](const auto& blocks) {
+                    loadWhole(blocks, numVectors, params, isLower, tables);
+                });
+    }
+
+    /// Sums of all components, and the scale; without values.
+    template <class Tables>
+    __device__ __forceinline__ void measure(
+            const Vectors& vectors,
+            const TilePlace& place,
+            int numVectors,
+            const IvfParams& params,
+            bool isLower,
+            const Tables& tables) {
+        float squares[4] = {};
+        withBlocks(
+                vectors,
+                place,
+                firstVector(),
+                numVectors,
+                params,
+                component(),
+                [&](const auto& blocks) {
+#pragma unroll 2
+                    for (int begin = 0; begin < params.d; begin += 16) {
+                        addSquares(blocks, begin, numVectors, tables, squares);
+                    }
+                });
+        const float greatest = greatestOf(squares, numVectors);
+        scale = ivf_estimate::scaleOf(greatest);
+        setTerms(squares, greatest, numVectors, params, isLower);
+    }
+
+    /// After measure(): components `begin` to begin + kDepth - 1, zeros behind
+    /// the last.
+    template <class Tables>
+    __device__ __forceinline__ void load(
+            const Vectors& vectors,
+            const TilePlace& place,
+            int numVectors,
+            int begin,
+            const IvfParams& params,
+            const Tables& tables) {
+        float squares[4];
+        withBlocks(
+                vectors,
+                place,
+                firstVector(),
+                numVectors,
+                params,
+                begin + component(),
+                [&](const auto& blocks) {
+                    loadPart<false>(blocks, numVectors, begin, tables, squares);
+                });
+    }
+
+    /// Of this lane's four, among the warp's.
+    __device__ __forceinline__ static int firstVector() {
+        return int(threadIdx.x) % kWarpSize / 4 * 4;
+    }
+
+   private:
+    /// Blocks that are on their way while one is decoded: there are few
+    /// registers besides the values.
+    template <class Blocks>
+    static constexpr int kAhead =
+            kSteps < 16 / Blocks::kWords ? kSteps : 16 / Blocks::kWords;
+
+    /// The first of a lane's four components of 16. The two products of eight
+    /// that a matrix instruction sums have 4 t and 4 t + 1, and 4 t + 2 and 4 t
+    /// + 3, as queries have them (IvfQueryTiles.cuh).
+    __device__ __forceinline__ static int component() {
+        return int(threadIdx.x) % 4 * 4;
+    }
+
+    template <class Blocks, class Tables>
+    __device__ __forceinline__ void loadWhole(
+            const Blocks& blocks,
+            int numVectors,
+            const IvfParams& params,
+            bool isLower,
+            const Tables& tables) {
         // A scale from some of the components; where it does not suit all, they
         // are read again.
         const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
-        readSixteen(
-                vectors,
-                place,
-                numVectors,
-                middle,
-                params.d,
-                [&](int i, float4 x) {
-                    addSquares(squares, x, centerAt(middle + component(i)));
-                });
+        addSquares(blocks, middle, numVectors, tables, squares);
         scale = ivf_estimate::scaleOf(
                 ivf_estimate::kSampledSquares * float(params.d) *
                 greatestOf(squares, numVectors));
@@ -55,8 +136,7 @@ struct IvfVectorFragments {
             for (int j = 0; j < 4; ++j) {
                 squares[j] = 0;
             }
-            loadPart<true>(
-                    vectors, place, numVectors, 0, params.d, centerAt, squares);
+            loadPart<true>(blocks, numVectors, 0, tables, squares);
             const float greatest = greatestOf(squares, numVectors);
             const float suited = ivf_estimate::scaleOf(greatest);
             if (ivf_estimate::isSuited(scale, suited)) {
@@ -67,102 +147,64 @@ struct IvfVectorFragments {
         }
     }
 
-    /// Sums of all components, and the scale; without values.
-    template <class Center>
-    __device__ __forceinline__ void measure(
-            const Vectors& vectors,
-            const TilePlace& place,
-            int numVectors,
-            const IvfParams& params,
-            bool isLower,
-            const Center& centerAt) {
-        float squares[4] = {};
-#pragma unroll 2
-        for (int begin = 0; begin < params.d; begin += 16) {
-            readSixteen(
-                    vectors,
-                    place,
-                    numVectors,
-                    begin,
-                    params.d,
-                    [&](int i, float4 x) {
-                        addSquares(squares, x, centerAt(begin + component(i)));
-                    });
-        }
-        const float greatest = greatestOf(squares, numVectors);
-        scale = ivf_estimate::scaleOf(greatest);
-        setTerms(squares, greatest, numVectors, params, isLower);
-    }
-
-    /// After measure(): components `begin` to begin + kDepth - 1, zeros behind
-    /// the last.
-    template <class Center>
-    __device__ __forceinline__ void load(
-            const Vectors& vectors,
-            const TilePlace& place,
-            int numVectors,
-            int begin,
-            int d,
-            const Center& centerAt) {
-        float squares[4];
-        loadPart<false>(
-                vectors, place, numVectors, begin, d, centerAt, squares);
-    }
-
-    /// Of this lane's four, among the warp's.
-    __device__ __forceinline__ static int firstVector() {
-        return int(threadIdx.x) % kWarpSize / 4 * 4;
-    }
-
-   private:
-    /// A lane's four components of 16.
-    __device__ __forceinline__ static int component(int i) {
-        return int(threadIdx.x) % 4 * 2 + offsetOf(i);
-    }
-    __device__ __forceinline__ static constexpr int offsetOf(int i) {
-        return i % 2 + i / 2 * 8;
-    }
-
-    /// body(i, x): component `component(i)` from `begin` on of the lane's four
-    /// vectors, 0 behind the last.
-    template <class Body>
-    __device__ __forceinline__ static void readSixteen(
-            const Vectors& vectors,
-            const TilePlace& place,
-            int numVectors,
-            int begin,
-            int d,
-            const Body& body) {
-        float4 x[4] = {};
+    template <class Blocks>
+    __device__ __forceinline__ static typename Blocks::Raw readOf(
+            const Blocks& blocks,
+            int offset,
+            int numVectors) {
         if (numVectors > 0) {
-            const int first = begin + component(0);
-            const auto fours =
-                    foursOf(vectors, place, firstVector(), numVectors, first);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                if (first + offsetOf(i) < d) {
-                    x[i] = fours(offsetOf(i));
-                }
-            }
+            return blocks.read(offset);
         }
+        return {};
+    }
+
+    /// Less the center, which has component c where blocks have `offset`;
+    /// body(i, r): component i of the block.
+    template <class Blocks, class Tables, class Body>
+    __device__ __forceinline__ static void decode(
+            const Blocks& blocks,
+            const typename Blocks::Raw& raw,
+            int offset,
+            int c,
+            const Tables& tables,
+            const Body& body) {
+        float4 x[4];
+        blocks.decode(raw, offset, tables, x);
+        const float4 four = tables.centers(c);
+        const float centers[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            body(i, x[i]);
+            body(i,
+                 float4{x[i].x - centers[i],
+                        x[i].y - centers[i],
+                        x[i].z - centers[i],
+                        x[i].w - centers[i]});
         }
     }
 
     __device__ __forceinline__ static void addSquares(
             float (&squares)[4],
-            const float4& x,
-            float center) {
-        const auto add = [&](int j, float value) {
-            const float r = value - center;
-            squares[j] = __fmaf_rn(r, r, squares[j]);
-        };
-        add(0, x.x);
-        add(1, x.y);
-        add(2, x.z);
-        add(3, x.w);
+            const float4& r) {
+        squares[0] = __fmaf_rn(r.x, r.x, squares[0]);
+        squares[1] = __fmaf_rn(r.y, r.y, squares[1]);
+        squares[2] = __fmaf_rn(r.z, r.z, squares[2]);
+        squares[3] = __fmaf_rn(r.w, r.w, squares[3]);
+    }
+
+    /// Of components `begin` to begin + 15; blocks begin at component().
+    template <class Blocks, class Tables>
+    __device__ __forceinline__ static void addSquares(
+            const Blocks& blocks,
+            int begin,
+            int numVectors,
+            const Tables& tables,
+            float (&squares)[4]) {
+        decode(blocks,
+               readOf(blocks, begin, numVectors),
+               begin,
+               begin + component(),
+               tables,
+               [&](int, const float4& r) { addSquares(squares, r); });
     }
 
     /// Sums over the four lanes of a vector; the greatest of the warp's that
@@ -208,49 +250,46 @@ struct IvfVectorFragments {
         }
     }
 
-    template <bool kSums, class Center>
+    /// Components `begin` and on, where blocks begin.
+    template <bool kSums, class Blocks, class Tables>
     __device__ __forceinline__ void loadPart(
-            const Vectors& vectors,
-            const TilePlace& place,
+            const Blocks& blocks,
             int numVectors,
             int begin,
-            int d,
-            const Center& centerAt,
+            const Tables& tables,
             float (&squares)[4]) {
-        const int first = begin + component(0);
-        const auto fours =
-                foursOf(vectors, place, firstVector(), numVectors, first);
+        constexpr int kAtOnce = kAhead<Blocks>;
+        typename Blocks::Raw raws[kAtOnce];
+#pragma unroll
+        for (int s = 0; s < kAtOnce - 1; ++s) {
+            raws[s] = readOf(blocks, s * 16, numVectors);
+        }
 #pragma unroll
         for (int s = 0; s < kSteps; ++s) {
-            float4 x[4] = {};
-            if (numVectors > 0 && begin + s * 16 < d) {
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    const int offset = s * 16 + offsetOf(i);
-                    if (first + offset < d) {
-                        x[i] = fours(offset);
-                    }
-                }
-#pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    const float center = centerAt(first + s * 16 + offsetOf(i));
-                    const auto move = [&](int j, float& value) {
-                        const float r = value - center;
-                        if constexpr (kSums) {
-                            squares[j] = __fmaf_rn(r, r, squares[j]);
-                        }
-                        value = r * scale;
-                    };
-                    move(0, x[i].x);
-                    move(1, x[i].y);
-                    move(2, x[i].z);
-                    move(3, x[i].w);
-                }
+            const int next = s + kAtOnce - 1;
+            if (next < kSteps) {
+                raws[next % kAtOnce] = readOf(blocks, next * 16, numVectors);
             }
+            float4 values4[4];
+            decode(blocks,
+                   raws[s % kAtOnce],
+                   s * 16,
+                   begin + s * 16 + component(),
+                   tables,
+                   [&](int i, const float4& r) {
+                       if constexpr (kSums) {
+                           addSquares(squares, r);
+                       }
+                       values4[i] = {
+                               r.x * scale,
+                               r.y * scale,
+                               r.z * scale,
+                               r.w * scale};
+                   });
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const float4& one = x[2 * i];
-                const float4& two = x[2 * i + 1];
+                const float4& one = values4[2 * i];
+                const float4& two = values4[2 * i + 1];
                 values[0][s][2 * i] = toFloat16(one.x, two.x);
                 values[0][s][2 * i + 1] = toFloat16(one.y, two.y);
                 values[1][s][2 * i] = toFloat16(one.z, two.z);

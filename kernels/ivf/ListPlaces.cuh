@@ -45,6 +45,33 @@ class CodesOfVector {
                 : codeAt(from_ + i * groupBytes(), bit_);
     }
 
+    /// Codes number i and on; where kCount is a multiple of four, i is one too.
+    template <int kCount>
+    __device__ __forceinline__ void load(int i, uint32_t (&codes)[kCount])
+            const {
+        if constexpr (
+                kBits == 8 && kLayout == ListLayout::Rows && kCount % 4 == 0) {
+            // Side by side: rows are far apart, and a word costs as much as a
+            // byte.
+            if (reinterpret_cast<uintptr_t>(from_) % sizeof(uint32_t) == 0) {
+                const auto* words = reinterpret_cast<const uint32_t*>(from_);
+#pragma unroll
+                for (int k = 0; k < kCount; k += 4) {
+                    const uint32_t word = words[(i + k) / 4];
+#pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        codes[k + j] = word >> (8 * j) & 0xff;
+                    }
+                }
+                return;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < kCount; ++k) {
+            codes[k] = (*this)(i + k);
+        }
+    }
+
    private:
     /// Of one code of a group of vectors.
     __device__ __forceinline__ int64_t groupBytes() const {

@@ -38,8 +38,11 @@ listId(const IvfLists& lists, uint32_t list, uint32_t vector) {
 }
 
 /// float32 vectors.
-template <ListLayout kLayout>
+template <ListLayout kOfLayout>
 struct FloatList {
+    static constexpr ListCoding kCoding = ListCoding::Float32;
+    static constexpr ListLayout kLayout = kOfLayout;
+
     int d;
 
     __device__ __forceinline__ explicit FloatList(const IvfParams& params)
@@ -92,48 +95,7 @@ struct FloatList {
     vector(const TilePlace& place, int64_t i) const {
         return {static_cast<const float*>(place.list), place.first + i, d};
     }
-
-    /// Vectors i to i + 3 of a group of 32 that begins at place.first, i a
-    /// multiple of 4: component c + offset of all, side by side.
-    struct Fours {
-        const float* from;
-
-        __device__ __forceinline__ float4 operator()(int offset) const {
-            return __ldg(reinterpret_cast<const float4*>(
-                    from + offset * kListGroup));
-        }
-    };
-
-    __device__ __forceinline__ Fours
-    fours(const TilePlace& place, int i, int c) const
-            requires(kLayout == ListLayout::Interleaved) {
-        return {static_cast<const float*>(place.list) +
-                listPlace<kLayout>(place.first + i, c, d)};
-    }
 };
-
-/// Vectors i to i + 3 from place.first on, of which numVectors are there:
-/// component c + offset; zeros, or what pads a group, for others.
-template <class Vectors>
-__device__ __forceinline__ auto foursOf(
-        const Vectors& vectors,
-        const TilePlace& place,
-        int i,
-        int numVectors,
-        int c) {
-    if constexpr (requires { vectors.fours(place, i, c); }) {
-        return vectors.fours(place, i, c);
-    } else {
-        return [=](int offset) -> float4 {
-            const auto at = [&](int j) {
-                return i + j < numVectors
-                        ? vectors.vector(place, i + j)(c + offset)
-                        : 0.0f;
-            };
-            return {at(0), at(1), at(2), at(3)};
-        };
-    }
-}
 
 /// The vectors of IvfParams, of a coding.
 template <ListCoding kCoding>

@@ -117,6 +117,27 @@ TEST_P(IvfEstimates, AllDims) {
             768});
 }
 
+TEST_P(IvfEstimates, SmallPartsOfProducts) {
+    if (GetParam().coding != ListCoding::Product) {
+        return; // others have no parts
+    }
+    for (int d : {64, 160}) {
+        for (int dims : {1, 2, 4, 8, 16, 32}) {
+            for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+                KernelCase c = caseOf(GetParam(), d);
+                c.numParts = d / dims;
+                c.metric = metric;
+                c.isResidual = dims % 3 == 2;
+                const KernelLists lists(c);
+                lists.expectExactByEstimates();
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_P(IvfEstimates, Values) {
     for (ListFill fill :
          {ListFill::Integers,

@@ -1,0 +1,122 @@
+#include "kernels/ivf/IvfTimes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/ivf/IvfParams.h"
+#include "kernels/ivf/ListCodes.h"
+
+namespace faiss_bits::ivf_times {
+
+namespace {
+
+// Seconds to write a bound and to select from it, to multiply, for the distance
+// of a candidate, and for that of a pair in tiles; bytes a second to read
+// lists.
+constexpr double kKeepTime = 2.3e-12;
+constexpr double kKeepManyTime = 10e-12; // where more than kMany are selected
+constexpr int kMany = 512;
+constexpr double kScanTime = 1.5e-12;
+constexpr double kCandidateTime = 300e-12;
+constexpr double kDistanceTime = 20e-12;
+constexpr double kReadSpeed = 2.5e12;
+/// Of estimates, to sort pairs and candidates and to start it all; and a query,
+/// to have a limit and to append what is within it.
+constexpr double kSortTime = 80e-6;
+constexpr double kLimitTime = 18e-9;
+
+/// Seconds for a component of a vector: what codes add to the time of tiles and
+/// of estimates, and all of a distance by streams. Fitted to 2^20 vectors of
+/// 128 dimensions in 1,024 and 4,096 lists, each way forced, with 128 to 10,240
+/// queries (docs/design.md, "Inverted lists").
+struct CodingTimes {
+    double estimate;
+    double tile;
+    double candidate;
+    double distance;
+};
+
+CodingTimes timesOf(const IvfLists& lists) {
+    if (lists.coding == ListCoding::Float32) {
+        return {0, 0, 0, 0.65e-12};
+    }
+    if (lists.coding != ListCoding::Product) {
+        return {0.9e-12, 2.6e-12, 2.1e-12, 0.95e-12};
+    }
+    // It is the look-ups that take time.
+    const double lookUps = double(lists.decoding.numParts) / lists.d;
+    return {1e-12 + 4e-12 * lookUps,
+            3e-12,
+            2e-12 + 4e-12 * lookUps,
+            0.8e-12 + 0.6e-12 * lookUps};
+}
+
+/// The lists that one part of the queries probes, of all.
+double probedShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double pairs = double(plan.rowsAtATime) * p.nprobe;
+    return 1 - std::exp(-pairs / double(p.lists.numLists));
+}
+
+/// Parts of the queries that fit into the scratch.
+double partsOf(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return std::ceil(double(p.numQueries) / double(plan.rowsAtATime));
+}
+
+/// To read all lists, and to spend `time` on each component.
+double readTime(const IvfKnnProblem& p, double time) {
+    const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
+    return double(p.lists.numVectors) * (bytes / kReadSpeed + p.lists.d * time);
+}
+
+/// Times that a list is met by its queries, so many at a time.
+double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
+    const double pairs = double(plan.rowsAtATime) * p.nprobe;
+    return std::ceil(pairs / double(p.lists.numLists) / most);
+}
+
+/// The part of the groups of 32 vectors that have candidates.
+double candidatesShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double groups = std::max(double(p.lists.numVectors) / kIvfGroup, 1.0);
+    return 1 - std::exp(-double(plan.rowsAtATime) * plan.candidates / groups);
+}
+
+} // namespace
+
+double ofStreams(const IvfKnnProblem& p) {
+    return double(p.numQueries) * double(p.mostVectors) * p.lists.d *
+            timesOf(p.lists).distance * p.device.singleToDouble / 2;
+}
+
+double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    // A tile takes as long however few queries it has.
+    const double queries = double(p.numQueries);
+    const double ofList = queries * p.nprobe / double(p.lists.numLists);
+    const double inTiles =
+            std::ceil(ofList / kIvfTileQueries) * kIvfTileQueries / ofList;
+    const double decode =
+            turnsOfList(plan, p, kIvfTileQueries) * timesOf(p.lists).tile;
+    return partsOf(plan, p) * probedShare(plan, p) * readTime(p, decode) +
+            queries * double(p.mostVectors) * inTiles * kDistanceTime;
+}
+
+double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const double queries = double(p.numQueries);
+    const double pairs = queries * double(p.mostVectors);
+    const double kept = queries * double(plan.stride);
+    const CodingTimes times = timesOf(p.lists);
+    const double share = probedShare(plan, p);
+    const double scan = share *
+            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+    const double candidates =
+            share * candidatesShare(plan, p) * readTime(p, times.candidate);
+    double time = kSortTime + partsOf(plan, p) * (scan + candidates) +
+            kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
+            pairs * kScanTime + queries * plan.candidates * kCandidateTime;
+    if (plan.room > 0) {
+        time += partsOf(plan, p) * share * readTime(p, times.estimate) +
+                kept * kScanTime + queries * kLimitTime;
+    }
+    return time;
+}
+
+} // namespace faiss_bits::ivf_times
