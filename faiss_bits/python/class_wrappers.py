@@ -39,7 +39,12 @@ def wrap_gpu_ivf_index(the_class):
 
 def wrap_index(the_class):
     """Wraps the methods of one of our index classes; base classes first."""
-    # The proxies declare overridden methods anew, with C++ signatures.
+    # The proxies declare overridden methods anew, with C++ signatures. Inherited
+    # ones may be those of faiss.contrib.torch_utils, which FAISS's wrappers take
+    # for C++.
+    numpy_methods = _numpy_methods(the_class)
+    for name, numpy_method in numpy_methods.items():
+        setattr(the_class, name, numpy_method)
     faiss_wrappers.handle_Index(the_class)
     base = the_class.__mro__[1]
     for name, torch_method in TORCH_METHODS.items():
@@ -52,6 +57,20 @@ def wrap_index(the_class):
     if not hasattr(the_class.range_search, "_checks_numpy"):
         the_class.range_search = _checked(the_class.range_search)
     the_class.search.__doc__ = _search_doc(the_class)
+    for name, numpy_method in numpy_methods.items():
+        if getattr(the_class, name) is numpy_method:
+            delattr(the_class, name)  # inherited as it was, with torch
+
+
+def _numpy_methods(the_class):
+    """Of the methods that faiss.contrib.torch_utils has replaced in base classes:
+    those for numpy arrays, by name."""
+    return {
+        name: getattr(the_class, name + "_numpy")
+        for name in dir(the_class)
+        if getattr(getattr(the_class, name), "__name__", "")
+        == "torch_replacement_" + name
+    }
 
 
 def _guard_constructor(the_class, doc=None):

@@ -5,7 +5,7 @@
 
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/knn/fused/tensor/MmaShape.h"
-#include "kernels/knn/fused/tensor/PassTest.cuh"
+#include "kernels/knn/fused/tensor/LimitTest.cuh"
 
 namespace faiss_bits {
 

@@ -2,11 +2,11 @@
 /// products are.
 #pragma once
 
-#include "kernels/knn/fused/tensor/PassTest.cuh"
+#include "kernels/knn/fused/tensor/LimitTest.cuh"
 
 namespace faiss_bits {
 
-/// Has the interface of PassTest, and its fragments. A strip is what one lane
+/// Has the interface of LimitTest, and its fragments. A strip is what one lane
 /// meets of a row's vectors in an item of work.
 ///
 /// The largest of every four values is numbered in its last bits, and then the
@@ -31,7 +31,7 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
             values_[r][0] = values_[r][1] = -kInfinite;
             rests_[r] = -kInfinite;
             tiles_[r] = 0;
-            // As PassTest has it: exact, or nothing is decided.
+            // As LimitTest has it: exact, or nothing is decided.
             if (kNorms == ScanNorms::InValues &&
                 !isNormFactor(Rows::normFactor(r))) {
                 rests_[r] = kInfinite;

@@ -20,7 +20,7 @@ class PassedBuffer {
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
     /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
-    /// that a lane has in a part of a fragment (PassTest).
+    /// that a lane has in a part of a fragment (LimitTest).
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1

@@ -14,7 +14,7 @@ enum class ScanNorms {
     ToBeAdded ///< a value is scale <x, q>
 };
 
-/// Lanes that share a row of a fragment (PassTest).
+/// Lanes that share a row of a fragment (LimitTest).
 constexpr int kRowLanes = 4;
 
 /// The queries' side of the norm step (TensorImage::normSteps), of components 0
@@ -37,7 +37,7 @@ class ScanRows {
    public:
     static constexpr int kRows = 2 * kBlocks;
 
-    /// As PassTest::normFactors.
+    /// As LimitTest::normFactors.
     __device__ __forceinline__ uint32_t normFactors(int r) const {
         return normStepOf(-normFactor(r));
     }

@@ -1,11 +1,11 @@
 /// The least key of every strip, found where the products are.
 #pragma once
 
-#include "kernels/knn/fused/tensor/PassTest.cuh"
+#include "kernels/knn/fused/tensor/LimitTest.cuh"
 
 namespace faiss_bits {
 
-/// Has the interface of PassTest, and its fragments. A strip is one of some
+/// Has the interface of LimitTest, and its fragments. A strip is one of some
 /// groups of the columns that a lane meets of a row in an item of work: one
 /// operation a value.
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>

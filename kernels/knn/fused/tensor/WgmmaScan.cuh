@@ -15,7 +15,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/tensor/BulkPipeline.cuh"
-#include "kernels/knn/fused/tensor/PassTest.cuh"
+#include "kernels/knn/fused/tensor/LimitTest.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
 
@@ -273,7 +273,7 @@ struct WgmmaScanBody {
     /// What a group's products of an item are made of.
     struct Left {
         uint64_t queries;           // descriptor, of those that stay
-        uint32_t norms[kBlocks][2]; // PassTest::normFactors
+        uint32_t norms[kBlocks][2]; // LimitTest::normFactors
     };
 
     __device__ __forceinline__ void takeUnit(

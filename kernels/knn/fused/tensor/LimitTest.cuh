@@ -12,7 +12,7 @@ namespace faiss_bits {
 /// of lane l the rows l / 4 and l / 4 + 8 of every block, and the columns
 /// 8 j + 2 (l mod 4) and the next of each j; value [block][4 j + 2 half + odd].
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
-class PassTest {
+class LimitTest {
    public:
     static constexpr int kRows = 2 * kBlocks;
 
@@ -157,7 +157,7 @@ class PassTest {
 /// A scan that appends what passes.
 struct FindPassing {
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
-    using Test = PassTest<kNorms, kBlocks, kWidth, kRowStep>;
+    using Test = LimitTest<kNorms, kBlocks, kWidth, kRowStep>;
 };
 
 } // namespace faiss_bits

@@ -1,0 +1,157 @@
+/// Blocks of product codes (ListBlocks.cuh says what a class of blocks has).
+#pragma once
+
+#include "kernels/ivf/CodesOfFour.cuh"
+#include "kernels/ivf/ListTables.cuh"
+
+namespace faiss_bits {
+
+/// Of product codes of 8 bits whose parts have kDims components, or where that
+/// is 4 a multiple of them; d is a multiple of 4.
+template <ListLayout kLayout, int kDims>
+struct ProductBlocks {
+    static constexpr int kParts = 4 / kDims; // of a block
+    static constexpr int kBits = 8;
+    static constexpr int kCodes = 1 << kBits;
+
+    const float* codebook;
+    uint32_t partDims;
+    uint32_t inverse;
+    int numCodes;
+    const uint8_t* from; // of the group, or of the first vector
+    int g;
+    int last; // of the four vectors, of those that are there
+    int first;
+    int left; // components from there on
+
+    __device__ __forceinline__ ProductBlocks(
+            const ProductDecoder& decoder,
+            const IvfParams& params,
+            const TilePlace& place,
+            int i,
+            int numVectors,
+            int firstComponent)
+            : codebook(decoder.codebook),
+              partDims(decoder.partDims),
+              inverse(decoder.inverse),
+              numCodes(ProductDecoder::numCodes(params)),
+              g(fourOfGroup(place, i)),
+              first(firstComponent),
+              left(params.d - first) {
+        if constexpr (kLayout == ListLayout::Rows) {
+            const int v = min(i, max(numVectors - 1, 0));
+            last = max(min(numVectors - 1 - v, 3), 0);
+            from = static_cast<const uint8_t*>(place.list) +
+                    (place.first + v) * numCodes;
+        } else {
+            last = 3;
+            from = codesOfGroup<kBits>(place, i, numCodes, 0);
+        }
+    }
+
+    /// Whether a list is read so.
+    __device__ __forceinline__ static bool suits(
+            const ProductDecoder& decoder,
+            const IvfParams& params,
+            const TilePlace& place) {
+        return decoder.bits == kBits && decoder.inverse != 0 &&
+                params.d % 4 == 0 &&
+                (kDims == 4 ? decoder.partDims % 4 == 0
+                            : decoder.partDims == kDims) &&
+                reinterpret_cast<uintptr_t>(place.list) % sizeof(uint32_t) == 0;
+    }
+
+    /// Rows: a word of the codes of each vector. Interleaved: one of the codes
+    /// of four vectors, of each part.
+    struct Raw {
+        uint32_t words[kLayout == ListLayout::Rows ? 4 : kParts] = {};
+        bool isThere = false;
+    };
+    static constexpr int kWords = kLayout == ListLayout::Rows ? 4 : kParts;
+
+    __device__ __forceinline__ Raw read(int offset) const {
+        Raw raw;
+        if (offset >= left) {
+            return raw;
+        }
+        raw.isThere = true;
+        const int part = partOf(first + offset);
+#pragma unroll
+        for (int k = 0; k < kWords; ++k) {
+            if constexpr (kLayout == ListLayout::Interleaved) {
+                raw.words[k] = CodesOfFour<kBits>::read(
+                        from + (part + k) * CodesOfFour<kBits>::kGroupBytes, g);
+            } else {
+                const uint8_t* at =
+                        from + int64_t(min(k, last)) * numCodes + part;
+                if constexpr (kParts == 2) {
+                    raw.words[k] = __ldg(reinterpret_cast<const uint16_t*>(at));
+                } else {
+                    raw.words[k] = __ldg(at);
+                }
+            }
+        }
+        return raw;
+    }
+
+    template <class Tables>
+    __device__ __forceinline__ void decode(
+            const Raw& raw,
+            int offset,
+            const Tables& tables,
+            float4 (&x)[4]) const {
+        const int c = first + offset;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            x[k] = {0, 0, 0, 0};
+        }
+        if (!raw.isThere) {
+            return;
+        }
+        const int part = partOf(c);
+        const float* rows = codebook + (int64_t(part) * kCodes) * partDims +
+                (kDims == 4 ? c - part * int(partDims) : 0);
+        float values[4][4]; // of vectors
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int k = 0; k < kParts; ++k) {
+                const uint32_t code = kLayout == ListLayout::Rows
+                        ? raw.words[j] >> (8 * k) & 0xff
+                        : raw.words[k] >> (8 * j) & 0xff;
+                const float* row =
+                        rows + (uint32_t(k * kCodes) + code) * partDims;
+                if constexpr (kDims == 4) {
+                    const float4 four =
+                            __ldg(reinterpret_cast<const float4*>(row));
+                    values[j][0] = four.x;
+                    values[j][1] = four.y;
+                    values[j][2] = four.z;
+                    values[j][3] = four.w;
+                } else {
+                    const float2 two =
+                            __ldg(reinterpret_cast<const float2*>(row));
+                    values[j][2 * k] = two.x;
+                    values[j][2 * k + 1] = two.y;
+                }
+            }
+        }
+        const float4 centroids = tables.centroids(c);
+        const float sums[4] = {
+                centroids.x, centroids.y, centroids.z, centroids.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            x[k] = {__fadd_rn(values[0][k], sums[k]),
+                    __fadd_rn(values[1][k], sums[k]),
+                    __fadd_rn(values[2][k], sums[k]),
+                    __fadd_rn(values[3][k], sums[k])};
+        }
+    }
+
+   private:
+    __device__ __forceinline__ int partOf(int c) const {
+        return kDims == 4 ? int(__umulhi(uint32_t(c), inverse)) : c / kDims;
+    }
+};
+
+} // namespace faiss_bits
