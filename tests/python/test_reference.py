@@ -96,7 +96,8 @@ INNER = """
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
     kernels/ivf/IvfFind.h kernels/ivf/IvfParams.h kernels/ivf/IvfRangeParams.h
     kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
-    kernels/ivf/IvfEstimateShape.h kernels/ivf/ListCodes.h kernels/ivf/WithCoding.h
+    kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
+    kernels/ivf/WithCoding.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h
