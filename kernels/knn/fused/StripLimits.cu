@@ -92,6 +92,10 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         constexpr double kOfFloat16 = 0x1p-8;
         key += roundingError(bound, params.search.d, key, kOfFloat16) -
                 bound.centerProduct.value;
+        // Hardly more than k pass, so these roundings count: of canonical
+        // distances to float32, and of `complete` down to it.
+        constexpr double kOfFloat32 = 0x1p-22;
+        key += fabs(key) * kOfFloat32;
     }
     if (lane == 0) {
         writeLimit(params, row, key, bound);
