@@ -9,7 +9,7 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-thread_local const CallStream* current = nullptr;
+thread_local CallStream* current = nullptr;
 
 /// Events of past calls, so that a call makes none. An event may be recorded
 /// anew while a stream still waits for what it recorded before.
@@ -49,18 +49,20 @@ class EventPool {
 CallStream::CallStream(
         std::shared_ptr<faiss::gpu::GpuResources> resources,
         int device,
-        cudaStream_t stream)
+        cudaStream_t stream,
+        bool arraysAreOnDevice)
         : resources_(std::move(resources)),
           device_(device),
           stream_(stream),
+          arraysAreOnDevice_(arraysAreOnDevice),
           defaultStream_(resources_->getDefaultStream(device)),
           outer_(current) {
     if (stream_ != defaultStream_ && !isCaptured(stream_)) {
         event_ = EventPool::instance().take(device_);
-        if (!isIdle(defaultStream_)) {
-            event_->record(defaultStream_);
-            event_->holdUp(stream_);
-        }
+        // Not asked first whether there is anything to wait for: it has what
+        // the last call left, and to be told so takes as long.
+        event_->record(defaultStream_);
+        event_->holdUp(stream_);
     }
     current = this;
 }
@@ -79,13 +81,20 @@ CallStream::~CallStream() {
     }
 }
 
-cudaStream_t streamOf(faiss::gpu::GpuResources& resources, int device) {
-    for (const CallStream* call = current; call; call = call->outer_) {
-        if (call->resources_.get() == &resources && call->device_ == device) {
-            return call->stream_;
-        }
+CallStream* CallStream::find(
+        const faiss::gpu::GpuResources& resources,
+        int device) {
+    CallStream* call = current;
+    while (call &&
+           (call->resources_.get() != &resources || call->device_ != device)) {
+        call = call->outer_;
     }
-    return resources.getDefaultStream(device);
+    return call;
+}
+
+cudaStream_t streamOf(faiss::gpu::GpuResources& resources, int device) {
+    const CallStream* call = CallStream::find(resources, device);
+    return call ? call->stream() : resources.getDefaultStream(device);
 }
 
 } // namespace faiss_bits::gpu::detail

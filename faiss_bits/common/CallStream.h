@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuResources.h>
@@ -21,29 +22,45 @@ namespace faiss_bits::gpu::detail {
 /// Capture  where the stream is being captured there is no such order: what the
 ///          graph reads must be complete when it is launched, and nothing else
 ///          may run on these resources meanwhile
-/// Cost     four calls of CUDA; six, and one that clears an error, where the
-///          default stream has work; one in a capture, and none where the
-///          stream is the default stream. To set the default stream and set it
-///          back takes eight
+/// Cost     five calls of CUDA; one in a capture, and none where the stream is
+///          the default stream. To set the default stream and set it back takes
+///          eight
 class CallStream {
    public:
+    /// arraysAreOnDevice: those that the first call is given, so that nobody has
+    /// to ask CUDA where they lie.
     CallStream(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int device,
-            cudaStream_t stream);
+            cudaStream_t stream,
+            bool arraysAreOnDevice = false);
     ~CallStream();
     CallStream(const CallStream&) = delete;
     CallStream& operator=(const CallStream&) = delete;
+
+    /// The innermost of this thread on these resources and this device, or
+    /// null.
+    static CallStream* find(
+            const faiss::gpu::GpuResources& resources,
+            int device);
+
+    cudaStream_t stream() const {
+        return stream_;
+    }
+    /// What is known of the arrays of the call that asks first; false for
+    /// others, such as one that a selector makes while the first one asks it.
+    bool takeArraysAreOnDevice() {
+        return std::exchange(arraysAreOnDevice_, false);
+    }
 
    private:
     std::shared_ptr<faiss::gpu::GpuResources> resources_;
     int device_;
     cudaStream_t stream_;
+    bool arraysAreOnDevice_;
     cudaStream_t defaultStream_;
     std::unique_ptr<CudaEvent> event_; // where order is wanted
-    const CallStream* outer_;
-
-    friend cudaStream_t streamOf(faiss::gpu::GpuResources&, int);
+    CallStream* outer_;
 };
 
 /// The stream for calls of this thread: CallStream's, or the default stream.

@@ -99,10 +99,13 @@ float requireMetricArg(Metric metric, const char* name, float value) {
 }
 
 GpuContext contextOf(faiss::gpu::GpuResources& resources, int device) {
+    CallStream* call = CallStream::find(resources, device);
+    const cudaStream_t stream = resources.getDefaultStream(device);
     return {&resources,
             device,
-            streamOf(resources, device),
-            resources.getDefaultStream(device)};
+            call ? call->stream() : stream,
+            stream,
+            call && call->takeArraysAreOnDevice()};
 }
 
 ExpectedMemory::ExpectedMemory(const GpuContext& context)

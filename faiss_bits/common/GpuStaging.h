@@ -41,6 +41,8 @@ struct GpuContext {
     cudaStream_t stream = nullptr;
     /// Whose order temporary memory is taken and released in (CallStream.h).
     cudaStream_t memoryStream = nullptr;
+    /// Those that the caller has given, by the word of a CallStream.
+    bool arraysAreOnDevice = false;
 };
 
 /// Of a call of this thread: the resources' default stream, or CallStream's.
@@ -103,6 +105,9 @@ class DeviceArray {
             const char* name,
             const void* data,
             size_t bytes);
+
+    /// Of an array that lies on the device.
+    explicit DeviceArray(const void* data) : data_(data), place_{false, false} {}
 
     const void* data() const {
         return data_;

@@ -61,7 +61,7 @@ void copyColumns(
 int PagedCall::add_(const char* name, Array array) {
     FAISS_THROW_IF_NOT_FMT(
             arrays_.size() < Page::kMaxArrays, "%s: too many arrays", name);
-    if (array.data) {
+    if (array.data && !context_.arraysAreOnDevice) {
         const Place place = placeOf(context_, name, array.data);
         array.onHost = place.onHost;
         array.pageable = place.pageable;

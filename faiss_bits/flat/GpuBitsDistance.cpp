@@ -112,11 +112,15 @@ struct VectorsOnDevice {
         if (problem.numVectors == 0) {
             return;
         }
-        vectors.emplace(
-                context,
-                "vectors",
-                args.vectors,
-                sizeOf(problem.dataType) * problem.d * problem.numVectors);
+        if (context.arraysAreOnDevice) {
+            vectors.emplace(args.vectors);
+        } else {
+            vectors.emplace(
+                    context,
+                    "vectors",
+                    args.vectors,
+                    sizeOf(problem.dataType) * problem.d * problem.numVectors);
+        }
         problem.vectors = vectors->data();
         if (args.vectorNorms && problem.metric == Metric::L2) {
             // The vectors are being copied if this one fails.

@@ -13,6 +13,7 @@
 
 #include "faiss_bits/common/CallStream.h"
 #include "faiss_bits/flat/GpuBitsDistance.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/select/GpuBitsSelect.h"
 
@@ -28,18 +29,21 @@ constexpr long long kResourcesStream = -1;
 /// are ordered on a stream of the caller's (CallStream.h).
 class OnStream {
    public:
-    /// device -1: the current one stays; stream as kResourcesStream says.
+    /// device -1: the current one stays; stream as kResourcesStream says. With
+    /// another one arraysAreOnDevice may be true, as CallStream says.
     OnStream(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int device,
-            long long stream)
+            long long stream,
+            bool arraysAreOnDevice)
             : device_(device < 0 ? faiss::gpu::getCurrentDevice() : device),
               scope_(device_) {
         if (stream != kResourcesStream) {
             call_.emplace(
                     std::move(resources),
                     device_,
-                    reinterpret_cast<cudaStream_t>(stream));
+                    reinterpret_cast<cudaStream_t>(stream),
+                    arraysAreOnDevice);
         }
     }
 
@@ -54,20 +58,29 @@ T* at(size_t address) {
     return reinterpret_cast<T*>(address);
 }
 
-/// index.search() of tensors on the index's device.
-inline void searchOnStream(
+/// index.search() of tensors on a device, of vectors of d components. False,
+/// and nothing is done, where it is not the index's device, or d not its d.
+inline bool searchOnStream(
         faiss::gpu::GpuIndex* index,
+        int device,
         long long stream,
         idx_t n,
+        idx_t d,
         size_t x,
         idx_t k,
         size_t distances,
         size_t labels,
         const faiss::SearchParameters* params) {
+    if (device != index->getDevice() || d != index->d) {
+        return false;
+    }
+    // Inverted lists may have a quantizer that searches arrays on the host.
+    const bool isFlat = dynamic_cast<gpu::GpuIndexBitsFlat*>(index);
     const OnStream scope(
             gpu::detail::resourcesOf(params, index->getResources()),
-            index->getDevice(),
-            stream);
+            device,
+            stream,
+            isFlat);
     index->search(
             n,
             at<const float>(x),
@@ -75,9 +88,10 @@ inline void searchOnStream(
             at<float>(distances),
             at<idx_t>(labels),
             params);
+    return true;
 }
 
-/// bfKnnBits of matrices; `ours` is a Metric that goes before `metric`, or -1.
+/// bfKnnBits of matrices, which lie on the device where a stream is given; `ours` is a Metric that goes before `metric`, or -1.
 inline void knnOnStream(
         faiss::gpu::GpuResourcesProvider* provider,
         int device,
@@ -119,7 +133,7 @@ inline void knnOnStream(
                                       : faiss::gpu::IndicesDataType::I32;
     args.outIndices = at<void>(ids);
 
-    const OnStream scope(provider->getResources(), device, stream);
+    const OnStream scope(provider->getResources(), device, stream, true);
     if (ours < 0) {
         gpu::bfKnnBits(provider, args, SearchMode(mode));
     } else {
@@ -127,7 +141,8 @@ inline void knnOnStream(
     }
 }
 
-/// selectK of a matrix, with the fields of GpuSelectParams.
+/// selectK of a matrix, which lies on the device where a stream is given, with
+/// the fields of GpuSelectParams.
 inline void selectOnStream(
         faiss::gpu::GpuResourcesProvider* provider,
         int device,
@@ -162,7 +177,7 @@ inline void selectOnStream(
     params.outKeys = at<void>(outKeys);
     params.outIds = at<void>(outIds);
 
-    const OnStream scope(provider->getResources(), device, stream);
+    const OnStream scope(provider->getResources(), device, stream, true);
     gpu::selectK(provider, params);
 }
 

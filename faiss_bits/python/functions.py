@@ -200,7 +200,8 @@ def knn(
     stream: nothing waits.
     """
     check_backend(backend)
-    if vectorNorms is None and are_ready(xq, xb, fused.TYPES):
+    ready = vectorNorms is None and are_ready(xq, xb, fused.TYPES)
+    if ready:
         queries, vectors = xq, xb
         queries_by_row = vectors_by_row = True
     else:
@@ -218,9 +219,12 @@ def knn(
     metric_arg = fused.check_metric_arg(metric, metric_arg)
     device = whole_number(device, "device", -1)
     kind = type_name(queries.dtype)
-    gpu_argument = _gpu_argument(xq, device, vectorNorms, res)
     why_not = why_not_gpu(metric, kind, nb, choice)
-    on_cpu = choose(backend, gpu_argument, why_not) == "cpu"
+    if ready and why_not is None and backend != "cpu" and get_num_gpus() > 0:
+        on_cpu = False
+    else:
+        gpu_argument = _gpu_argument(xq, device, vectorNorms, res)
+        on_cpu = choose(backend, gpu_argument, why_not) == "cpu"
     if on_cpu:
         fused.check_metric(metric, metric_arg)
     if device >= 0:

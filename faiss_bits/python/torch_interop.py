@@ -16,6 +16,19 @@ def is_tensor(x):
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def is_ready(x, dtypes):
+    """True for a matrix on a GPU that kernels take as it is: a contiguous tensor
+    of one of the dtypes (by name). A look that most calls with tensors need no
+    more of than this; what is wrong with others it does not say."""
+    return (
+        is_tensor(x)
+        and x.is_cuda
+        and type_name(x.dtype) in dtypes
+        and x.dim() == 2
+        and x.is_contiguous()
+    )
+
+
 def has_tensor(args, kwargs):
     """True if an argument is a tensor."""
     torch = sys.modules.get("torch")

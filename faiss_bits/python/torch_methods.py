@@ -11,6 +11,7 @@ from .compiled import swigfaiss_bits
 from .torch_interop import (
     check_tensor,
     device_of,
+    is_ready,
     is_tensor,
     pointer,
     type_name,
@@ -65,8 +66,12 @@ def train(self, x, **kwargs):
 
 
 def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
-    n = check_vectors(self, x, numeric_type=numeric_type)
+    # What is ready is compared with the index in C++.
+    ready = numeric_type is None and is_ready(x, ("float32",))
+    if not ready:
+        check_vectors(self, x, numeric_type=numeric_type)
     k = whole_number(k, "k", 1)
+    n, d = x.shape
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
     if type_name(x.dtype) == "float16":
@@ -75,16 +80,21 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
     elif x.is_cuda:
-        swigfaiss_bits.searchOnStream(
+        device = x.get_device()
+        fits = swigfaiss_bits.searchOnStream(
             self,
-            torch_interop.current_stream(x.get_device()),
+            device,
+            torch_interop.current_stream(device),
             n,
+            d,
             x.data_ptr(),
             k,
             D.data_ptr(),
             I.data_ptr(),
             params,
         )
+        if not fits:
+            check_vectors(self, x)  # which says why
     else:
         self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
     return D, I

@@ -81,7 +81,7 @@ DTYPES = {
 }
 
 
-def empty(shape, dtype, device):
+def empty(*shape, dtype, device):
     return Tensor(np.empty(shape, dtype.name), int(device.partition(":")[2]))
 
 
