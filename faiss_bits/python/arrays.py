@@ -38,7 +38,7 @@ def are_ready(a, b, dtypes):
     return (
         is_ready(a, dtypes)
         and is_ready(b, dtypes)
-        and a.dtype == b.dtype
+        and a.dtype is b.dtype
         and a.get_device() == b.get_device()
     )
 
@@ -116,9 +116,9 @@ def as_floats(x, name, size):
 
 def output(x, name, like, shape, dtypes):
     """The caller's checked output array, or a new one like the input."""
-    if is_tensor(like):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
         if x is None:
-            torch = sys.modules["torch"]
             dtype = getattr(torch, dtypes[0])
             # By position: torch takes twice as long to read a tuple.
             return torch.empty(*shape, dtype=dtype, device=like.device)
@@ -189,6 +189,8 @@ def check_same_kind(first, first_name, *others):
 
 def whole_number(value, name, least=None):
     """`value` as an int, if it is one and not less than `least`."""
+    if type(value) is int and (least is None or value >= least):
+        return value
     try:
         number = operator.index(value)
     except TypeError:

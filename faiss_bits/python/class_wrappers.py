@@ -238,7 +238,8 @@ def _either(numpy_method, torch_method):
 
     @functools.wraps(numpy_method)
     def replacement(self, *args, **kwargs):
-        if has_tensor(args, kwargs):
+        # Most calls have it first.
+        if (args and is_tensor(args[0])) or has_tensor(args, kwargs):
             return torch_method(self, *args, **kwargs)
         if name in _TAKE_VECTORS:
             _check_numpy(name, self, *args, **kwargs)

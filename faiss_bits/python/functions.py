@@ -34,7 +34,7 @@ from .plans import (  # noqa: F401
     select_plan,
 )
 from .search_modes import mode_of
-from .torch_interop import is_tensor, type_name
+from .torch_interop import current_stream, is_ready, is_tensor, type_name
 
 
 def best_flat_index(d, metric=faiss.METRIC_L2):
@@ -238,36 +238,12 @@ def knn(
         vectorNorms = as_floats(vectorNorms, "vectorNorms", nb)
     if on_cpu:
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
-    _knn_on_gpu(
-        res,
-        device,
-        (queries, queries_by_row, nq),
-        (vectors, vectors_by_row, nb),
-        d,
-        (metric, metric_arg),
-        vectorNorms,
-        mode,
-        D,
-        I,
-    )
-    return D, I
-
-
-# Metrics that have a name here, and in some releases of FAISS no number.
-_OUR_METRICS = {
-    "cosine": swigfaiss_bits.Metric_Cosine,
-    "jaccard": swigfaiss_bits.Metric_Jaccard,
-}
-
-
-def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
-    """Fills D and I. Matrices are (array, by row, number of rows), metric is
-    (metric, metric_arg)."""
-    queries, queries_by_row, nq = queries
-    vectors, vectors_by_row, nb = vectors
-    metric, metric_arg = metric
+    if ready:
+        device = xq.get_device()
+        stream = current_stream(device)
+    else:
+        device, stream = place_of(queries, device)
     ours = _OUR_METRICS.get(metric, -1)
-    device, stream = place_of(queries, device)
     with resources_of(res) as owner:
         swigfaiss_bits.knnOnStream(
             owner,
@@ -276,13 +252,13 @@ def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
             nq,
             nb,
             d,
-            D.shape[1],
+            k,
             address(queries),
             queries_by_row,
             address(vectors),
             vectors_by_row,
-            type_name(queries.dtype) == "float16",
-            0 if norms is None else address(norms),
+            kind == "float16",
+            0 if vectorNorms is None else address(vectorNorms),
             address(D),
             address(I),
             type_name(I.dtype) == "int64",
@@ -291,6 +267,14 @@ def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
             ours,
             mode,
         )
+    return D, I
+
+
+# Metrics that have a name here, and in some releases of FAISS no number.
+_OUR_METRICS = {
+    "cosine": swigfaiss_bits.Metric_Cosine,
+    "jaccard": swigfaiss_bits.Metric_Jaccard,
+}
 
 
 def _gpu_argument(xq, device, vectorNorms, res):
@@ -308,11 +292,14 @@ def _gpu_argument(xq, device, vectorNorms, res):
 # ---- k-selection --------------------------------------------------------------
 
 
+_TENSOR_KEY_TYPES = ("float32", "float16", "bfloat16")
+
+
 def _key_types(keys):
     """Types of keys that select_k takes. numpy has no bfloat16 of its own, and
     the types that other packages add to it are not those of FAISS's pointers."""
     if is_tensor(keys):
-        return ("float32", "float16", "bfloat16")
+        return _TENSOR_KEY_TYPES
     if getattr(getattr(keys, "dtype", None), "name", "") == "bfloat16":
         raise TypeError(
             "keys is a numpy array of bfloat16, which is taken as a torch "
@@ -364,8 +351,11 @@ def select_k(
     it for the CPU: without a GPU it raises RuntimeError.
     """
     require_gpu("select_k")
-    check_same_kind(keys, "keys", (ids, "ids"))
-    keys, row_stride = as_rows(keys, "keys", _key_types(keys))
+    if ids is None and is_ready(keys, _TENSOR_KEY_TYPES):
+        row_stride = keys.shape[1]
+    else:
+        check_same_kind(keys, "keys", (ids, "ids"))
+        keys, row_stride = as_rows(keys, "keys", _key_types(keys))
     rows, cols = keys.shape
     k = neighbours(k)
     id_type, id_stride = "int64", 0

@@ -16,14 +16,28 @@ def is_tensor(x):
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+#: dtype to its name: the text of a dtype takes longer than a look here.
+_names = {}
+
+
+def type_name(dtype):
+    """A torch dtype's name without "torch.", or that of a numpy one."""
+    name = _names.get(dtype)
+    if name is None:
+        name = _names[dtype] = str(dtype).rpartition(".")[2]
+    return name
+
+
 def is_ready(x, dtypes):
     """True for a matrix on a GPU that kernels take as it is: a contiguous tensor
     of one of the dtypes (by name). A look that most calls with tensors need no
     more of than this; what is wrong with others it does not say."""
+    torch = sys.modules.get("torch")
     return (
-        is_tensor(x)
+        torch is not None
+        and isinstance(x, torch.Tensor)
         and x.is_cuda
-        and type_name(x.dtype) in dtypes
+        and (_names.get(x.dtype) or type_name(x.dtype)) in dtypes
         and x.dim() == 2
         and x.is_contiguous()
     )
@@ -41,18 +55,6 @@ def has_tensor(args, kwargs):
         if isinstance(x, torch.Tensor):
             return True
     return False
-
-
-#: dtype to its name: the text of a dtype takes longer than a look here.
-_names = {}
-
-
-def type_name(dtype):
-    """A torch dtype's name without "torch.", or that of a numpy one."""
-    name = _names.get(dtype)
-    if name is None:
-        name = _names[dtype] = str(dtype).rpartition(".")[2]
-    return name
 
 
 def current_stream(device):

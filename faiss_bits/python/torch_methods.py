@@ -74,7 +74,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
     n, d = x.shape
     D = output(D, "D", x, (n, k), ("float32",))
     I = output(I, "I", x, (n, k), ("int64",))
-    if type_name(x.dtype) == "float16":
+    if not ready and type_name(x.dtype) == "float16":
         with ordered(self, x, params):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params

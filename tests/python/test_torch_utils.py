@@ -73,7 +73,7 @@ def test_tensors(torch, lists):
             index = faiss_bits.GpuIndexBitsIVFFlat(res, 16, 4)
             index.nprobe = 4
         else:
-            index = faiss_bits.GpuIndexBitsFlat(res, 16)
+            index = faiss_bits.GpuIndexBitsFlatL2(res, 16)
         ids = torch.arange(2000, device="cuda")
         index.train(x)
         index.add(x)
