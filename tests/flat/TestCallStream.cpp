@@ -78,6 +78,28 @@ TEST_P(CallStreams, IsTheStreamOfItsScope) {
     EXPECT_EQ(contextOf(*resources, 0).stream, own);
 }
 
+/// To the call that asks first: what that one calls meanwhile has arrays of its
+/// own.
+TEST_P(CallStreams, SaysOnceThatArraysAreOnTheDevice) {
+    const auto stranger = std::make_shared<FakeResources>(0);
+    EXPECT_FALSE(contextOf(*resources, 0).arraysAreOnDevice);
+    {
+        CallStream call(resources, 0, other, true);
+        EXPECT_FALSE(contextOf(*stranger, 0).arraysAreOnDevice);
+        EXPECT_TRUE(contextOf(*resources, 0).arraysAreOnDevice);
+        EXPECT_FALSE(contextOf(*resources, 0).arraysAreOnDevice);
+    }
+    {
+        CallStream call(resources, 0, own, true);
+        {
+            CallStream inner(resources, 0, other);
+            EXPECT_FALSE(contextOf(*resources, 0).arraysAreOnDevice);
+        }
+        EXPECT_TRUE(contextOf(*resources, 0).arraysAreOnDevice);
+    }
+    EXPECT_FALSE(contextOf(*resources, 0).arraysAreOnDevice);
+}
+
 TEST_P(CallStreams, EndsWithAnException) {
     try {
         CallStream call(resources, 0, other);

@@ -213,6 +213,27 @@ TEST(PagedCall, DeviceArraysAloneAreNotAwaited) {
     sums.expectSums();
 }
 
+/// What the caller says of its arrays is taken for granted.
+TEST(PagedCall, ArraysThatAreKnownToBeOnTheDevice) {
+    fake::reset(Schedule::Lazy, 1);
+    FakeResources resources(0);
+    GpuContext context = {&resources, 0, resources.getDefaultStream(0)};
+    int values[4] = {};
+    for (const bool isKnown : {false, true}) {
+        context.arraysAreOnDevice = isKnown;
+        PagedCall call(context);
+        const int in = call.input("in", values, sizeof(int));
+        const int out = call.output("out", values + 2, sizeof(int));
+        EXPECT_EQ(call.isOnHost(in), !isKnown);
+        PageLimits limits;
+        limits.rows = 2;
+        call.run(limits, [&](const Page& page) {
+            EXPECT_EQ(page.as<int>(in) == values, isKnown);
+            EXPECT_EQ(page.as<int>(out) == values + 2, isKnown);
+        });
+    }
+}
+
 TEST(PagedCall, AnErrorLeavesNoCopyBehind) {
     forEveryCase({100, 1100}, [](const Case& c) {
         for (int failing : {0, 1, 2, 4}) {
