@@ -351,7 +351,12 @@ void runFlatRange(
     p.k = 0; // places in the outputs, which there are none of
     WorkspaceSlices slices(workspace);
     const RangeScratch scratch(p, plan, slices);
-    RangeRun(plan, p, radius, scratch, stream, sink).run();
+    try {
+        RangeRun(plan, p, radius, scratch, stream, sink).run();
+    } catch (...) {
+        sink.abandon();
+        throw;
+    }
 }
 
 } // namespace faiss_bits

@@ -40,6 +40,10 @@ class FlatRangeSink {
     /// or waits for it. Called for every part, also for empty ones, so that
     /// each query is in one part or more.
     virtual void take(const FlatRangePart& part, const FlatRangeRoom& room) = 0;
+
+    /// An exception goes through the search, from itself or from the sink: the
+    /// last room is not used.
+    virtual void abandon() noexcept {}
 };
 
 /// How a range search goes about a problem: made once from its shape. Of the
