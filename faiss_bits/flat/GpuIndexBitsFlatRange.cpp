@@ -46,13 +46,21 @@ void GpuIndexBitsFlat::rangeSearch_(
     const detail::SearchFilter filter(context, params, ntotal, n);
     detail::LimitedRangeSink limited(sink, detail::maxResultsOf(params));
     detail::forQueryPages(
-            context, n, x, d, [&](idx_t first, idx_t count, const float* page) {
+            context,
+            "x",
+            n,
+            x,
+            sizeof(float) * size_t(d),
+            [&](idx_t first, idx_t count, const void* page) {
                 FlatKnnProblem problem = problemOf_(n, count, 1);
                 problem.mode = SearchMode::Certified;
                 filter.apply(problem);
                 detail::ImageUse image = detail::ImageUse::None;
-                const auto rounded =
-                        makeReady_(context, page, problem, &image);
+                const auto rounded = makeReady_(
+                        context,
+                        static_cast<const float*>(page),
+                        problem,
+                        &image);
                 sink.setFirst(first);
                 detail::runRangeCall(
                         context, problem, radius, mostScratch, limited);
@@ -74,13 +82,7 @@ void GpuIndexBitsFlat::range_search(
         detail::RangeResults results(n);
         detail::HostRangeSink sink(context, results);
         rangeSearch_(
-                context,
-                n,
-                x,
-                radius,
-                params,
-                detail::kHostRangeScratch,
-                sink);
+                context, n, x, radius, params, detail::kHostRangeScratch, sink);
         results.moveTo(*result);
     });
 }

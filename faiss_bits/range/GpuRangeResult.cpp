@@ -7,8 +7,8 @@ namespace faiss_bits::gpu {
 
 GpuRangeResult::Part GpuRangeResult::allocate(idx_t size) {
     const size_t count = size_t(size);
-    memory_.push_back(detail::allocateOnDevice(
-            count * (sizeof(idx_t) + sizeof(float))));
+    memory_.push_back(
+            detail::allocateOnDevice(count * (sizeof(idx_t) + sizeof(float))));
     Part part;
     part.size = size;
     part.labels = static_cast<idx_t*>(memory_.back().get());

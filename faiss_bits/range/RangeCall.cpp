@@ -34,22 +34,25 @@ void requireWaits(const GpuContext& context) {
 
 void forQueryPages(
         const GpuContext& context,
+        const char* name,
         idx_t n,
-        const float* x,
-        int d,
-        const std::function<void(idx_t, idx_t, const float*)>& run) {
+        const void* x,
+        size_t rowBytes,
+        const std::function<void(idx_t, idx_t, const void*)>& run) {
     if (n == 0) {
         return;
     }
-    const size_t rowBytes = sizeof(float) * size_t(d);
-    const idx_t most = placeOf(context, "x", x).onHost
+    const idx_t most = placeOf(context, name, x).onHost
             ? std::clamp<idx_t>(idx_t(kQueryBytes / rowBytes), 1, n)
             : n;
     for (idx_t q = 0; q < n; q += most) {
         const idx_t count = std::min(most, n - q);
         const DeviceArray page(
-                context, "x", x + q * d, size_t(count) * rowBytes);
-        run(q, count, static_cast<const float*>(page.data()));
+                context,
+                name,
+                static_cast<const char*>(x) + size_t(q) * rowBytes,
+                size_t(count) * rowBytes);
+        run(q, count, page.data());
         waitFor(context.stream); // for queries that are on the host
     }
 }

@@ -18,15 +18,18 @@ void requireRange(float radius, idx_t maxResults);
 /// Throws FaissException while the context's stream is being captured.
 void requireWaits(const GpuContext& context);
 
-/// run(first, count, x on the device) for some of n queries x [n, d] at a time:
-/// all where they lie on the device, else pages of them, which are copied.
-/// Waits behind each for what was enqueued.
+/// run(first, count, x on the device) for some of n queries at a time, rows of
+/// so many bytes: all where they lie on the device, else pages of them, which
+/// are copied. Waits behind each for what was enqueued.
+///
+/// name   of x, for exceptions
 void forQueryPages(
         const GpuContext& context,
+        const char* name,
         idx_t n,
-        const float* x,
-        int d,
-        const std::function<void(idx_t, idx_t, const float*)>& run);
+        const void* x,
+        size_t rowBytes,
+        const std::function<void(idx_t, idx_t, const void*)>& run);
 
 /// runFlatRange with scratch from the resources' temporary memory.
 void runRangeCall(

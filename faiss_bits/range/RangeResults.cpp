@@ -79,9 +79,7 @@ FlatRangeRoom HostRangeSink::room(const FlatRangePart& part) {
     return room;
 }
 
-void HostRangeSink::take(
-        const FlatRangePart& part,
-        const FlatRangeRoom& room) {
+void HostRangeSink::take(const FlatRangePart& part, const FlatRangeRoom& room) {
     throwIfInterrupted();
     results_.add(
             context_,
