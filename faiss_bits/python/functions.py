@@ -33,6 +33,7 @@ from .plans import (  # noqa: F401
     select_algorithm,
     select_plan,
 )
+from .ranges import OUR_METRICS, radius_neighbors_graph, range_search  # noqa: F401
 from .search_modes import mode_of
 from .torch_interop import is_tensor, type_name
 
@@ -249,20 +250,13 @@ def knn(
     return D, I
 
 
-# Metrics that have a name here, and in some releases of FAISS no number.
-_OUR_METRICS = {
-    "cosine": swigfaiss_bits.Metric_Cosine,
-    "jaccard": swigfaiss_bits.Metric_Jaccard,
-}
-
-
 def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
     """Fills D and I. Matrices are (array, by row, number of rows), metric is
     (metric, metric_arg)."""
     queries, queries_by_row, nq = queries
     vectors, vectors_by_row, nb = vectors
     metric, metric_arg = metric
-    ours = _OUR_METRICS.get(metric, -1)
+    ours = OUR_METRICS.get(metric, -1)
     device, stream = place_of(queries, device)
     with resources_of(res) as owner:
         swigfaiss_bits.knnOnStream(
