@@ -11,6 +11,7 @@
 #ifdef FAISS_BITS_ENABLE_GPU
 #include <faiss/impl/AuxIndexStructures.h>
 
+#include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/python/TensorCalls.h"
 #include "faiss_bits/range/GpuBitsRange.h"

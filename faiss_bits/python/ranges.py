@@ -396,15 +396,13 @@ def squared_radius(radius, dtype):
     infinity = dtype(np.inf)
     if radius == np.inf:
         return float(infinity)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         least = dtype(np.float64(radius) * np.float64(radius))
-    least = min(least, np.finfo(dtype).max)
-    # The product was rounded: some steps of it at most.
-    while least > 0 and np.sqrt(np.float64(least)) > radius:
-        least = np.nextafter(least, dtype(-1))
-    while (
-        np.nextafter(least, infinity) < infinity
-        and np.sqrt(np.float64(np.nextafter(least, infinity))) <= radius
-    ):
-        least = np.nextafter(least, infinity)
-    return float(np.nextafter(least, infinity))
+        least = min(least, np.finfo(dtype).max)
+        # The product was rounded: some steps of it at most.
+        while least > 0 and np.sqrt(np.float64(least)) > radius:
+            least = np.nextafter(least, dtype(-1))
+        above = np.nextafter(least, infinity)
+        while above < infinity and np.sqrt(np.float64(above)) <= radius:
+            above = np.nextafter(above, infinity)
+    return float(above)

@@ -206,15 +206,19 @@ class RangeData {
     }
 
     /// Canonical distances of a query to all vectors.
-    std::vector<float> distancesOf(int64_t query) const {
-        std::vector<float> all(c.n);
-        for (int64_t v = 0; v < c.n; ++v) {
-            all[v] = canonicalDistance(
-                    c.metric,
-                    c.p,
-                    queries.data() + query * c.d,
-                    vectors.data() + v * c.d,
-                    c.d);
+    const std::vector<float>& distancesOf(int64_t query) const {
+        all_.resize(c.q);
+        std::vector<float>& all = all_[query];
+        if (all.empty()) {
+            all.resize(c.n);
+            for (int64_t v = 0; v < c.n; ++v) {
+                all[v] = canonicalDistance(
+                        c.metric,
+                        c.p,
+                        queries.data() + query * c.d,
+                        vectors.data() + v * c.d,
+                        c.d);
+            }
         }
         return all;
     }
@@ -239,7 +243,7 @@ class RangeData {
         const int64_t step =
                 std::max<int64_t>(1, c.q * c.n * c.d / 200'000'000);
         for (int64_t q = 0; q < c.q; q += step) {
-            const std::vector<float> all = distancesOf(q);
+            const std::vector<float>& all = distancesOf(q);
             std::vector<float> distances;
             std::vector<int64_t> ids;
             for (int64_t v = 0; v < c.n; ++v) {
@@ -306,6 +310,7 @@ class RangeData {
         BITS_CUDA_CHECK(cudaDeviceSynchronize());
     }
 
+    mutable std::vector<std::vector<float>> all_;
     DeviceBuffer<uint8_t> deviceVectors_;
     DeviceBuffer<uint8_t> deviceQueries_;
     DeviceBuffer<float> exact_;
