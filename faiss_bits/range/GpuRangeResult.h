@@ -19,7 +19,7 @@ class GpuRangeResult {
    public:
     /// Some of the results, on the device.
     struct Part {
-        idx_t size = 0;
+        idx_t size = 0;             ///< results
         float* distances = nullptr; ///< [size]
         idx_t* labels = nullptr;    ///< [size]
     };
@@ -29,7 +29,7 @@ class GpuRangeResult {
     GpuRangeResult(const GpuRangeResult&) = delete;
     GpuRangeResult& operator=(const GpuRangeResult&) = delete;
 
-    std::vector<idx_t> lims; ///< [queries + 1], on the host
+    std::vector<idx_t> lims; ///< [queries + 1], on the host; ends with the total
     std::vector<Part> parts; ///< in their order
 
     /// All results, to arrays of lims.back() elements on the device or on the

@@ -10,6 +10,9 @@
 /// All vectors of a matrix that are near enough, exactly.
 namespace faiss_bits {
 
+/// How runFlatRange goes about a problem: made once from its shape, it says
+/// what scratch to bring and then goes to the run.
+/// kernels/range/FlatRangePlan.h has what is in it.
 struct FlatRangePlan;
 
 /// Some of the results of a search: those of the queries first to
@@ -46,10 +49,10 @@ class FlatRangeSink {
     virtual void abandon() noexcept {}
 };
 
-/// How a range search goes about a problem: made once from its shape. Of the
-/// problem k, mode, outputs and allowedIds are not read. The plan whose scratch
-/// takes at most maxBytes, or that with the least that works. Host only, no
-/// CUDA call. Throws what runFlatKnn throws for a bad shape.
+/// The plan of a range search. Of the problem k, mode, outputs and allowedIds
+/// are not read. The plan whose scratch takes at most maxBytes, or that with
+/// the least that works. Host only, no CUDA call. Throws what runFlatKnn throws
+/// for a bad shape.
 FlatRangePlan planFlatRange(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// Finds the vectors whose distance is below the radius (similarities: above
