@@ -20,6 +20,7 @@ CELL_FIELDS = {
     "ivf_filters": ("index", "data", "selector", "allowed", "n", "d", "nlist",
                     "nprobe", "q", "k"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
+    "range": ("index", "metric", "n", "d", "q", "selectivity"),
     "dropin": ("index", "n", "d", "q", "k"),
     "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),

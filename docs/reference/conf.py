@@ -29,7 +29,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"cpp:identifier", r"(std|faiss)(::.*)?|(cuda|cublas)\w+|u?int\d+_t|size_t"),
     (r"cpp:identifier", r"INT32_MAX|faiss_bits(::(cpu|gpu))?|cpu|gpu"),
-    (r"cpp:identifier", r"FlatKnnPlan|SelectFamilyPlan"),
+    (r"cpp:identifier", r"FlatKnnPlan|FlatRangePlan|SelectFamilyPlan"),
     (r"py:class", r"(numpy|os|faiss)\..*|array_like"),
 ]
 myst_heading_anchors = 6

@@ -21,6 +21,8 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "kernels/common/SearchMode.h"
 %include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 %ignore faiss_bits::gpu::detail::resourcesOf;
+%ignore faiss_bits::gpu::detail::maxResultsOf;
+%ignore faiss_bits::gpu::GpuIndexBitsFlat::rangeSearchOnDevice;
 %include "faiss_bits/flat/SearchParametersBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"

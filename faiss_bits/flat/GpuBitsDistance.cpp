@@ -11,6 +11,7 @@
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/DistanceArguments.h"
 #include "faiss_bits/flat/SearchReport.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
@@ -20,23 +21,10 @@ namespace faiss_bits::gpu {
 using detail::allocTemporary;
 using detail::requireNotNull;
 using detail::withFaissErrors;
-using faiss::gpu::DistanceDataType;
 using faiss::gpu::GpuDistanceParams;
 using faiss::gpu::IndicesDataType;
 
 namespace {
-
-DataType dataTypeOf(DistanceDataType type) {
-    if (type == DistanceDataType::F32) {
-        return DataType::Float32;
-    }
-    if (type == DistanceDataType::F16) {
-        return DataType::Float16;
-    }
-    FAISS_THROW_IF_NOT_FMT(
-            isBFloat16(type), "vectorType = %d is not supported", int(type));
-    return DataType::BFloat16;
-}
 
 IdType idTypeOf(IndicesDataType type) {
     FAISS_THROW_IF_NOT_FMT(
@@ -48,40 +36,12 @@ IdType idTypeOf(IndicesDataType type) {
 
 /// Everything that can be said without looking at the memory.
 FlatKnnProblem problemOf(const GpuDistanceParams& args, Metric metric) {
-    FlatKnnProblem problem;
-    problem.metric = metric;
-    problem.metricArg =
-            detail::requireMetricArg(metric, "metricArg", args.metricArg);
     FAISS_THROW_IF_NOT_FMT(
             args.k == -1 || args.k >= 1,
             "k = %d is neither -1 (all distances) nor 1 or more",
             args.k);
-    FAISS_THROW_IF_NOT_FMT(
-            args.dims >= 1, "dims = %d, at least 1 is needed", args.dims);
-    FAISS_THROW_IF_NOT_FMT(
-            args.numVectors >= 0 &&
-                    args.numVectors <= std::numeric_limits<int>::max(),
-            "numVectors = %lld is outside 0..%d",
-            (long long)args.numVectors,
-            std::numeric_limits<int>::max());
-    FAISS_THROW_IF_NOT_FMT(
-            args.numQueries >= 0,
-            "numQueries = %lld is negative",
-            (long long)args.numQueries);
-    FAISS_THROW_IF_NOT_FMT(
-            args.vectorType == args.queryType,
-            "vectorType = %d and queryType = %d differ; they must be the same",
-            int(args.vectorType),
-            int(args.queryType));
-    FAISS_THROW_IF_NOT_MSG(
-            !asksForMissingCuvs(args),
-            "use_cuvs = true, but this FAISS has no cuVS");
-    problem.dataType = dataTypeOf(args.vectorType);
-    problem.numVectors = args.numVectors;
-    problem.d = args.dims;
+    FlatKnnProblem problem = detail::shapeOf(args, metric);
     problem.k = args.k;
-    problem.vectorsRowMajor = args.vectorsRowMajor;
-    problem.queriesRowMajor = args.queriesRowMajor;
     if (args.k != -1) {
         problem.idType = idTypeOf(args.outIndicesType);
     }
@@ -102,47 +62,6 @@ FlatKnnProblem problemOf(const GpuDistanceParams& args, Metric metric) {
     }
     return problem;
 }
-
-/// The vectors and, for L2, their norms, as long as the call needs them.
-struct VectorsOnDevice {
-    VectorsOnDevice(
-            const detail::GpuContext& context,
-            const GpuDistanceParams& args,
-            FlatKnnProblem& problem) {
-        if (problem.numVectors == 0) {
-            return;
-        }
-        if (context.arraysAreOnDevice) {
-            vectors.emplace(args.vectors);
-        } else {
-            vectors.emplace(
-                    context,
-                    "vectors",
-                    args.vectors,
-                    sizeOf(problem.dataType) * problem.d * problem.numVectors);
-        }
-        problem.vectors = vectors->data();
-        if (args.vectorNorms && problem.metric == Metric::L2) {
-            // The vectors are being copied if this one fails.
-            detail::ScopedWait guard({context.stream});
-            norms.emplace(
-                    context,
-                    "vectorNorms",
-                    args.vectorNorms,
-                    sizeof(float) * problem.numVectors);
-            guard.dismiss();
-            problem.vectorNorms = static_cast<const float*>(norms->data());
-        }
-    }
-
-    /// Host memory may still be read.
-    bool readsOn() const {
-        return (vectors && vectors->readsOn()) || (norms && norms->readsOn());
-    }
-
-    std::optional<detail::DeviceArray> vectors;
-    std::optional<detail::DeviceArray> norms;
-};
 
 void runAllPage(
         const detail::GpuContext& context,
@@ -190,7 +109,7 @@ void runPages(
     const idx_t numQueries = args.numQueries;
     const idx_t perQuery = all ? problem.numVectors : problem.k;
 
-    const VectorsOnDevice vectors(context, args, problem);
+    const detail::VectorsOnDevice vectors(context, args, problem);
     std::vector<cudaStream_t> reading;
     if (vectors.readsOn()) {
         reading.push_back(context.stream);

@@ -9,6 +9,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 #include "faiss_bits/flat/GpuSearchPlan.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 #include "kernels/common/SearchMode.h"
 #include "kernels/common/Types.h"
 
@@ -26,6 +27,7 @@ namespace detail {
 class GpuSearchCounters;
 class SearchFilter;
 class VectorFacts;
+enum class ImageUse;
 struct GpuContext;
 struct PageLimits;
 struct PagePlan;
@@ -181,6 +183,44 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t* labels,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// Finds all vectors nearer than a radius to each of n queries.
+    ///
+    /// x        [n, d], on the host or on the index's device
+    /// radius   distances below it are in range, and similarities above it:
+    ///          squared for METRIC_L2, as FAISS. Any number but NaN; L2 finds
+    ///          nothing for one that is not above zero
+    /// result   new, for n queries; on the host. Of a query in ascending ids,
+    ///          with the canonical distances of certified searches, whatever
+    ///          search_mode is. NaN is in no range
+    /// params   as search(); SearchParametersBitsFlat::max_results limits what
+    ///          comes back
+    ///
+    /// Stream   waits for the device, some times for every few thousand queries;
+    ///          not while its stream is being captured
+    /// Memory   up to 0.5 GiB of the resources' temporary memory, and 12 bytes
+    ///          for each of some million results; what that cannot give comes
+    ///          from cudaMalloc. On the host twice what the results take, for a
+    ///          part of them at a time. Results of any number, which come over
+    ///          in parts
+    /// Errors   FaissException, as search(); also where max_results is less than
+    ///          what is in range (which is said), and "computation interrupted".
+    ///          The result is then as it was
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// The same with results that stay on the device, in scratch of up to about
+    /// 1 GiB. Where it throws the result holds nothing of use.
+    void rangeSearchOnDevice(
+            idx_t n,
+            const float* x,
+            float radius,
+            GpuRangeResult& result,
+            const faiss::SearchParameters* params = nullptr) const;
+
     /// search(), and the vectors that it found to recons [n, k, d]: zeros where
     /// the label is -1. `params` as there.
     void search_and_reconstruct(
@@ -296,6 +336,7 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t n,
             idx_t k,
             const faiss::SearchParameters* params);
+    static void requireParameters_(const faiss::SearchParameters* params);
 
     /// search() of n queries of a batch of `batch` in all, but for pointers
     /// that it brings: how search and plan begin.
@@ -315,6 +356,32 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             float* distances,
             idx_t* labels,
             const detail::SearchFilter& filter) const;
+
+    /// What a search on the context's stream needs beside the shape: waits for
+    /// changes of the vectors in the stream, gives the problem what is kept of
+    /// them, and its queries x, on the device, in the type of the storage, in
+    /// memory that is returned.
+    faiss::gpu::GpuMemoryReservation makeReady_(
+            const detail::GpuContext& context,
+            const float* x,
+            FlatKnnProblem& problem,
+            detail::ImageUse* image) const;
+
+    /// Both forms of the range search: their checks, and the search.
+    void requireRangeArguments_(
+            idx_t n,
+            const float* x,
+            float radius,
+            const faiss::SearchParameters* params) const;
+    template <class Sink>
+    void rangeSearch_(
+            const detail::GpuContext& context,
+            idx_t n,
+            const float* x,
+            float radius,
+            const faiss::SearchParameters* params,
+            size_t mostScratch,
+            Sink& sink) const;
 
     /// search() of checked arguments; distances may be null.
     void searchPaged_(

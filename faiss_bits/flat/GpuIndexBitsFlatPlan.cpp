@@ -32,6 +32,16 @@ void GpuIndexBitsFlat::requireSearchArguments_(
             "k = %lld is outside 1..%d",
             (long long)k,
             kMaxK);
+    requireParameters_(params);
+    const idx_t most = detail::maxResultsOf(params);
+    FAISS_THROW_IF_NOT_FMT(
+            most == 0,
+            "params.max_results = %lld is for range_search",
+            (long long)most);
+}
+
+void GpuIndexBitsFlat::requireParameters_(
+        const faiss::SearchParameters* params) {
     if (!params) {
         return;
     }

@@ -137,42 +137,13 @@ void GpuIndexBitsFlat::searchPage_(
         const SearchFilter& filter) const {
     withFaissErrors([&] {
         FlatKnnProblem problem = problemOf_(batch, n, k);
-        problem.queries = x;
         problem.numRepeated = counters_->repeated();
         problem.numRescored = counters_->rescored();
         problem.outDistances = distances;
         problem.outIds = labels;
         filter.apply(problem);
-        // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
-        // leaves other norms than ours.
-        const bool areOurs = problem.greatestNorm;
-        facts_->awaitChanges(context, areOurs || problem.numVectors == 0);
         detail::ImageUse image = detail::ImageUse::None;
-        if (areOurs) {
-            image = facts_->giveTo(problem, context);
-        } else if (facts_->isOwn(context)) {
-            facts_->forget();
-        }
-        if (!facts_->isOwn(context)) {
-            counters_->useOtherStreams();
-        }
-
-        // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
-        // distances are those of the queries as they came.
-        faiss::gpu::GpuMemoryReservation rounded;
-        if (problem.dataType != DataType::Float32) {
-            rounded = allocTemporary(
-                    context, size_t(n) * d * sizeOf(problem.dataType));
-            detail::runFromFloat(
-                    problem.dataType,
-                    x,
-                    rounded.get(),
-                    idx_t(n) * d,
-                    context.stream);
-            problem.queries = rounded.get();
-            problem.exactQueries =
-                    search_mode == SearchMode::Certified ? x : nullptr;
-        }
+        const auto rounded = makeReady_(context, x, problem, &image);
 
         const FlatKnnPlan plan =
                 planFlatKnn(problem, detail::scratchBudget(context));
@@ -198,6 +169,45 @@ void GpuIndexBitsFlat::searchPage_(
             counters_->add(n, plan.method ? n * plan.places : 0);
         }
     });
+}
+
+faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
+        const GpuContext& context,
+        const float* x,
+        FlatKnnProblem& problem,
+        detail::ImageUse* image) const {
+    // GpuIndexFlat's own copyFrom changes the vectors and says nothing, but
+    // leaves other norms than ours.
+    const bool areOurs = problem.greatestNorm;
+    facts_->awaitChanges(context, areOurs || problem.numVectors == 0);
+    if (areOurs) {
+        *image = facts_->giveTo(problem, context);
+    } else if (facts_->isOwn(context)) {
+        facts_->forget();
+    }
+    if (!facts_->isOwn(context)) {
+        counters_->useOtherStreams();
+    }
+
+    // Vectors of 16 bits meet queries of 16 bits, as in FAISS; canonical
+    // distances are those of the queries as they came.
+    problem.queries = x;
+    faiss::gpu::GpuMemoryReservation rounded;
+    if (problem.dataType != DataType::Float32) {
+        const idx_t components = problem.numQueries * d;
+        rounded = allocTemporary(
+                context, size_t(components) * sizeOf(problem.dataType));
+        detail::runFromFloat(
+                problem.dataType,
+                x,
+                rounded.get(),
+                components,
+                context.stream);
+        problem.queries = rounded.get();
+        problem.exactQueries =
+                problem.mode == SearchMode::Certified ? x : nullptr;
+    }
+    return rounded;
 }
 
 void GpuIndexBitsFlat::reconstruct(idx_t key, float* out) const {

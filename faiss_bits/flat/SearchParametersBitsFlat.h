@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,9 @@ namespace faiss_bits::gpu {
 /// sel        ids to search among, as FAISS's; null (default): all
 /// resources  stream, cuBLAS handle, temporary and pinned memory of the search;
 ///            null (default): those of the index
+/// max_results  of a range search, of all its queries together: where more are
+///            in range it throws, with their number. 0 (default): no limit.
+///            A search for k neighbours refuses another value
 ///
 /// Threads    one call at a time for each resources object, that of the index
 ///            too. Calls that change the index, or one of its fields, come
@@ -45,6 +49,7 @@ struct SearchParametersBitsFlat : public faiss::SearchParameters {
     }
 
     std::shared_ptr<faiss::gpu::GpuResources> resources; ///< of this search
+    int64_t max_results = 0; ///< of a range search; 0: no limit
 };
 
 namespace detail {
@@ -56,6 +61,12 @@ inline const std::shared_ptr<faiss::gpu::GpuResources>& resourcesOf(
         const std::shared_ptr<faiss::gpu::GpuResources>& own) {
     const auto* ours = dynamic_cast<const SearchParametersBitsFlat*>(params);
     return ours && ours->resources ? ours->resources : own;
+}
+
+/// SearchParametersBitsFlat::max_results, or 0.
+inline int64_t maxResultsOf(const faiss::SearchParameters* params) {
+    const auto* ours = dynamic_cast<const SearchParametersBitsFlat*>(params);
+    return ours ? ours->max_results : 0;
 }
 
 } // namespace detail

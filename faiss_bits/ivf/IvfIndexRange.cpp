@@ -13,7 +13,9 @@
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
-#include "faiss_bits/ivf/RangeResults.h"
+#include "faiss_bits/range/RangeCall.h"
+#include "faiss_bits/range/RangeResults.h"
+#include "kernels/ivf/IvfRange.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -22,11 +24,12 @@ namespace {
 /// Queries that are copied to the device at a time.
 constexpr size_t kQueryBytes = size_t(64) << 20;
 
-/// range_search() of some queries.
+/// range_search() of some queries, from number `first` on.
 void searchPart(
         const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search,
+        idx_t first,
         idx_t n,
         const float* x,
         float radius,
@@ -65,7 +68,13 @@ void searchPart(
             Workspace{scratch.get(), plan.bytes},
             context.stream,
             [&](const IvfRangePart& part) {
-                results.add(context, part);
+                results.add(
+                        context,
+                        first + part.first,
+                        part.counts,
+                        part.total,
+                        part.distances,
+                        part.ids);
                 throwIfInterrupted();
             });
     waitFor(context.stream); // for queries that are on the host
@@ -88,10 +97,7 @@ void rangeSearchIvf(
     faiss::gpu::DeviceScope scope(index.device);
     const GpuContext context = contextOf(*index.resources, index.device);
     withFaissErrors([&] {
-        FAISS_THROW_IF_NOT_MSG(
-                !isCaptured(context.stream),
-                "range_search waits for the device, which a capture of its "
-                "stream forbids");
+        requireWaits(context);
         RangeResults results(n);
         if (n > 0) {
             const FilteredLists lists = filteredListsOf(index, context, search);
@@ -107,6 +113,7 @@ void rangeSearchIvf(
                         index,
                         context,
                         search,
+                        q,
                         std::min(most, n - q),
                         x + q * index.d,
                         radius,
@@ -114,7 +121,9 @@ void rangeSearchIvf(
             }
         }
         if (index.indices == faiss::gpu::INDICES_CPU) {
-            replacePlaces(*index.base, results.size(), results.ids());
+            results.changeIds([&](idx_t* ids, idx_t count) {
+                replacePlaces(*index.base, count, ids);
+            });
         }
         results.moveTo(*result);
     });

@@ -35,7 +35,7 @@ class OnStream {
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int device,
             long long stream,
-            bool arraysAreOnDevice)
+            bool arraysAreOnDevice = false)
             : device_(device < 0 ? faiss::gpu::getCurrentDevice() : device),
               scope_(device_) {
         if (stream != kResourcesStream) {

@@ -14,6 +14,7 @@ flat indexes and go wherever those go.
     index = faiss_bits.IndexFusedIVFFlat(faiss.IndexFlatL2(d), d, nlist)
 
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
+    lims, D, I = faiss_bits.range_search(xq, xb, radius)
 
     kmeans = faiss_bits.Kmeans(d, k)   # faiss.Kmeans, on a GPU if there is one
     kmeans.train(x)
@@ -39,6 +40,8 @@ _FUNCTIONS = (
     "index_to_fused",
     "knn",
     "knn_subset",
+    "radius_neighbors_graph",
+    "range_search",
     "select_k",
     "select_plan",
 )
@@ -67,6 +70,7 @@ _MODULES = (
     "fused_wrappers",
     "kmeans",
     "plans",
+    "ranges",
     "search_parameters",
     "swigfaiss_bits",
     "torch_interop",

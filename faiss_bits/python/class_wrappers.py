@@ -12,6 +12,7 @@ from faiss import class_wrappers as faiss_wrappers
 from . import torch_methods
 from .arrays import whole_number
 from .devices import is_provider, require_gpu
+from .ranges import wrap_range_search
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
 from .torch_methods import TORCH_METHODS, check_vectors, ordered
@@ -20,6 +21,8 @@ from .torch_methods import TORCH_METHODS, check_vectors, ordered
 def wrap_gpu_index(the_class):
     """Wraps one of our GPU flat index classes; base classes first."""
     wrap_index(the_class)
+    if not hasattr(the_class.range_search, "_takes_limit"):
+        wrap_range_search(the_class)
     _guard_constructor(the_class)
     if "search_mode" in vars(the_class):
         the_class.search_mode = by_name(the_class.search_mode)

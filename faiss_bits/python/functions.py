@@ -33,6 +33,7 @@ from .plans import (  # noqa: F401
     select_algorithm,
     select_plan,
 )
+from .ranges import OUR_METRICS, radius_neighbors_graph, range_search  # noqa: F401
 from .search_modes import mode_of
 from .torch_interop import current_stream, is_ready, is_tensor, type_name
 
@@ -243,7 +244,7 @@ def knn(
         stream = current_stream(device)
     else:
         device, stream = place_of(queries, device)
-    ours = _OUR_METRICS.get(metric, -1)
+    ours = OUR_METRICS.get(metric, -1)
     with resources_of(res) as owner:
         swigfaiss_bits.knnOnStream(
             owner,
@@ -268,13 +269,6 @@ def knn(
             mode,
         )
     return D, I
-
-
-# Metrics that have a name here, and in some releases of FAISS no number.
-_OUR_METRICS = {
-    "cosine": swigfaiss_bits.Metric_Cosine,
-    "jaccard": swigfaiss_bits.Metric_Jaccard,
-}
 
 
 def _gpu_argument(xq, device, vectorNorms, res):

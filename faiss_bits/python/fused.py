@@ -88,6 +88,21 @@ def _problem(d, is_double, k, metric, metric_arg, choice, mode=None):
     return problem
 
 
+def problem_of(queries, vectors, metric, metric_arg):
+    """A certified problem of checked arrays, but for its k and outputs."""
+    problem = _problem(
+        queries.shape[1],
+        queries.dtype == np.float64,
+        1,
+        metric,
+        metric_arg,
+        None,
+    )
+    problem.queries, problem.numQueries = pointer(queries), len(queries)
+    problem.vectors, problem.numVectors = pointer(vectors), len(vectors)
+    return problem
+
+
 def _run(problem, queries, nq, query_ids, vectors, n, vector_ids, D, I):
     """Searches and fills D and I, arrays or tensors of the right size."""
     problem.queries, problem.numQueries = pointer(queries), nq

@@ -13,8 +13,9 @@ def wrap_search_parameters(the_class):
     original_init = the_class.__init__
     selector, resources = the_class.sel, the_class.resources
 
-    def __init__(self, *, sel=None, resources=None):
+    def __init__(self, *, sel=None, resources=None, max_results=0):
         original_init(self)
+        self.max_results = whole_number(max_results, "max_results", 0)
         if sel is not None:
             self.sel = sel
         if resources is not None:
@@ -56,7 +57,7 @@ def wrap_search_parameters(the_class):
     )
 
 
-_PARAMETERS_DOC = """SearchParametersBitsFlat(sel=None, resources=None)
+_PARAMETERS_DOC = """SearchParametersBitsFlat(sel=None, resources=None, max_results=0)
 
     Parameters of one search of a GpuIndexBitsFlat, with resources of its own. So
     threads search one index at the same time:
@@ -68,6 +69,8 @@ _PARAMETERS_DOC = """SearchParametersBitsFlat(sel=None, resources=None)
     sel        a faiss.IDSelector: the ids to search among; None: all
     resources  faiss.StandardGpuResources, or the getResources() of an index; None:
                those of the index, which one thread at a time may use
+    max_results  for range_search: the most results of all queries together; more
+               are an error that tells their number. 0: any number
 
     It keeps both alive. Nothing else may use the same resources meanwhile, and no
     call may change the index. The first search on a resources object makes its

@@ -78,7 +78,7 @@ def test_every_python_name_has_an_entry(site):
         for name in names
     }
     expected = {*faiss_bits.__all__, *faiss_bits._GPU_CLASSES}
-    for module in ("all_knn", "datasets", "evaluation", "knn_graph"):
+    for module in ("all_knn", "datasets", "dbscan", "evaluation", "knn_graph"):
         whole = importlib.import_module(f"faiss_bits.contrib.{module}")
         expected |= {f"contrib.{module}.{name}" for name in whole.__all__}
     assert len(expected) > 30
@@ -98,6 +98,7 @@ INNER = """
     kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
     kernels/ivf/WithCoding.h
+    kernels/range/FlatRangePlan.h kernels/range/RangeParams.h kernels/range/RangeScratch.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h

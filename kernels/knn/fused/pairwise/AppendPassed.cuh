@@ -58,6 +58,14 @@ __device__ __forceinline__ void appendMask(
     if (!mask) {
         return;
     }
+    if (params.passed.bits) {
+        uint32_t* row = params.passed.bits + query * params.passed.words;
+        for (; mask; mask &= mask - 1) {
+            const idx_t vector = vectorOf(__ffs(int(mask)) - 1);
+            atomicOr(&row[vector / 32], 1u << (vector % 32));
+        }
+        return;
+    }
     uint32_t place = takeRoom(params, query, __popc(mask));
     for (uint32_t left = mask; left; left &= left - 1) {
         storePassed(params, query, place++, vectorOf(__ffs(int(left)) - 1));

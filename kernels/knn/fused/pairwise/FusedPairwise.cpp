@@ -105,7 +105,7 @@ void checkPointers(const FusedPairwiseProblem& p) {
             {"vectorFacts", p.vectorFacts, facts},
             {"queryFacts", p.queryFacts, facts},
             {"passed.limits", p.passed.limits, true},
-            {"passed.counts", p.passed.counts, true},
+            {"passed.counts", p.passed.counts, !p.passed.bits},
             {"passed.columns", p.passed.columns, p.passed.capacity > 0}};
     for (const auto& one : pointers) {
         BITS_THROW_IF_NOT_FMT(

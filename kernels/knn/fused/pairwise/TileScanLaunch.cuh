@@ -20,6 +20,10 @@ inline FusedPairwiseParams queriesFrom(
     queries.facts = queries.facts ? queries.facts + first : nullptr;
     queries.count = count;
     params.passed.limits += first;
+    if (params.passed.bits) {
+        params.passed.bits += first * params.passed.words;
+        return params;
+    }
     params.passed.counts += first;
     params.passed.columns += first * params.passed.capacity;
     return params;

@@ -79,6 +79,42 @@ class PassedBuffer {
                  (params.allowedBits[column / 32] >> (column % 32) & 1));
     }
 
+    /// Those of a word, from `column` on.
+    static __device__ __forceinline__ void setBits(
+            const PassedLists& lists,
+            uint32_t row,
+            uint32_t column,
+            uint32_t bits) {
+        atomicOr(
+                &lists.bits[row * lists.words + column / 32],
+                bits << (column % 32));
+    }
+
+    /// Those of four lanes side by side, which have the columns of a span:
+    /// 16, 32 or 64 that begin at a multiple of their number.
+    template <int kColumns>
+    static __device__ __forceinline__ void setSpan(
+            const PassedLists& lists,
+            uint32_t row,
+            uint32_t column,
+            uint32_t bits) {
+        static_assert(kColumns <= 16);
+        const int lane = threadIdx.x % 4;
+        uint64_t span = 0;
+#pragma unroll
+        for (int c = 0; c < kColumns; c += 2) {
+            span |= uint64_t(bits >> c & 3) << (columnOffset(c) + 2 * lane);
+        }
+        span |= __shfl_xor_sync(kFullWarp, span, 1);
+        span |= __shfl_xor_sync(kFullWarp, span, 2);
+        if (lane == 0 && uint32_t(span)) {
+            setBits(lists, row, column, uint32_t(span));
+        }
+        if (kColumns > 8 && lane == 0 && span >> 32) {
+            setBits(lists, row, column + 32, uint32_t(span >> 32));
+        }
+    }
+
     // Not members, so that the buffer stays in registers.
     static __device__ __noinline__ void store(
             const TensorScanParams& params,
@@ -93,6 +129,10 @@ class PassedBuffer {
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
             if (place < fill && isAllowed(params, row, column)) {
+                if (lists.bits) {
+                    setBits(lists, row, column, 1);
+                    continue;
+                }
                 const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
                 if (slot < lists.capacity) {
                     lists.columns[size_t(row) * lists.capacity + slot] = column;
@@ -121,9 +161,13 @@ class PassedBuffer {
                 }
             }
             // The four lanes that share a row are neighbours.
+            const int lane = threadIdx.x % 4;
+            if (lists.bits) {
+                setSpan<kColumns>(lists, rowNow, column, bits);
+                continue;
+            }
             const uint32_t mine = __popc(bits);
             uint32_t sum = mine;
-            const int lane = threadIdx.x % 4;
 #pragma unroll
             for (int distance = 1; distance < 4; distance *= 2) {
                 const uint32_t other =

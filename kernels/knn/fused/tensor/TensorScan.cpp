@@ -54,7 +54,8 @@ void check(const TensorScanProblem& problem) {
 
 void checkPassed(const PassedLists& passed) {
     BITS_THROW_IF_NOT_FMT(passed.limits, "passed.limits = nullptr");
-    BITS_THROW_IF_NOT_FMT(passed.counts, "passed.counts = nullptr");
+    BITS_THROW_IF_NOT_FMT(
+            passed.counts || passed.bits, "passed.counts = nullptr");
     BITS_THROW_IF_NOT_FMT(
             passed.columns || passed.capacity == 0, "passed.columns = nullptr");
 }

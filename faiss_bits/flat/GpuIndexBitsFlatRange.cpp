@@ -1,0 +1,106 @@
+// Range search of GpuIndexBitsFlat.
+
+#include <algorithm>
+#include <cmath>
+
+#include <faiss/gpu/utils/DeviceUtils.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/flat/SearchFilter.h"
+#include "faiss_bits/flat/VectorFacts.h"
+#include "faiss_bits/range/RangeCall.h"
+#include "faiss_bits/range/RangeResults.h"
+
+namespace faiss_bits::gpu {
+
+using detail::GpuContext;
+using detail::requireNotNull;
+using detail::withFaissErrors;
+using faiss::gpu::DeviceScope;
+
+void GpuIndexBitsFlat::requireRangeArguments_(
+        idx_t n,
+        const float* x,
+        float radius,
+        const faiss::SearchParameters* params) const {
+    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    requireParameters_(params);
+    detail::requireRange(radius, detail::maxResultsOf(params));
+    if (n > 0) {
+        requireNotNull(x, "x");
+    }
+}
+
+template <class Sink>
+void GpuIndexBitsFlat::rangeSearch_(
+        const GpuContext& context,
+        idx_t n,
+        const float* x,
+        float radius,
+        const faiss::SearchParameters* params,
+        size_t mostScratch,
+        Sink& sink) const {
+    detail::requireWaits(context);
+    const detail::SearchFilter filter(context, params, ntotal, n);
+    detail::LimitedRangeSink limited(sink, detail::maxResultsOf(params));
+    detail::forQueryPages(
+            context,
+            "x",
+            n,
+            x,
+            sizeof(float) * size_t(d),
+            [&](idx_t first, idx_t count, const void* page) {
+                FlatKnnProblem problem = problemOf_(n, count, 1);
+                problem.mode = SearchMode::Certified;
+                filter.apply(problem);
+                detail::ImageUse image = detail::ImageUse::None;
+                const auto rounded = makeReady_(
+                        context,
+                        static_cast<const float*>(page),
+                        problem,
+                        &image);
+                sink.setFirst(first);
+                detail::runRangeCall(
+                        context, problem, radius, mostScratch, limited);
+            });
+    limited.requireEnough();
+}
+
+void GpuIndexBitsFlat::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    requireRangeArguments_(n, x, radius, params);
+    detail::requireRangeResult(result, n);
+    DeviceScope scope(config_.device);
+    const GpuContext context = contextOf_(params);
+    withFaissErrors([&] {
+        detail::RangeResults results(n);
+        detail::HostRangeSink sink(context, results);
+        rangeSearch_(
+                context, n, x, radius, params, detail::kHostRangeScratch, sink);
+        results.moveTo(*result);
+    });
+}
+
+void GpuIndexBitsFlat::rangeSearchOnDevice(
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) const {
+    requireRangeArguments_(n, x, radius, params);
+    DeviceScope scope(config_.device);
+    const GpuContext context = contextOf_(params);
+    withFaissErrors([&] {
+        detail::DeviceRangeSink sink(result, n);
+        rangeSearch_(context, n, x, radius, params, SIZE_MAX, sink);
+        sink.finish();
+    });
+}
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,142 @@
+#include "faiss_bits/range/RangeResults.h"
+
+#include <algorithm>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/common/Waiting.h"
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n) {
+    requireNotNull(result, "result");
+    FAISS_THROW_IF_NOT_FMT(
+            idx_t(result->nq) == n,
+            "result->nq = %lld, but n = %lld",
+            (long long)result->nq,
+            (long long)n);
+    requireNotNull(result->lims, "result->lims");
+    FAISS_THROW_IF_NOT_MSG(
+            !result->labels && !result->distances,
+            "result holds the result of another search");
+}
+
+void RangeResults::add(
+        const GpuContext& context,
+        idx_t first,
+        const std::vector<idx_t>& counts,
+        idx_t total,
+        const float* distances,
+        const idx_t* ids) {
+    for (size_t i = 0; i < counts.size(); ++i) {
+        counts_[size_t(first) + i] += counts[i];
+    }
+    if (total == 0) {
+        return;
+    }
+    const size_t size = size_t(total);
+    Piece piece;
+    piece.size = total;
+    piece.distances = std::make_unique_for_overwrite<float[]>(size);
+    piece.ids = std::make_unique_for_overwrite<idx_t[]>(size);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            piece.distances.get(),
+            distances,
+            size * sizeof(float),
+            cudaMemcpyDeviceToHost,
+            context.stream));
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            piece.ids.get(),
+            ids,
+            size * sizeof(idx_t),
+            cudaMemcpyDeviceToHost,
+            context.stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    pieces_.push_back(std::move(piece));
+}
+
+void RangeResults::moveTo(faiss::RangeSearchResult& result) {
+    std::copy(counts_.begin(), counts_.end(), result.lims);
+    result.do_allocation(); // makes limits of the counts
+    size_t at = 0;
+    for (Piece& piece : pieces_) {
+        const size_t size = size_t(piece.size);
+        std::copy_n(piece.distances.get(), size, result.distances + at);
+        std::copy_n(piece.ids.get(), size, result.labels + at);
+        at += size;
+        piece = {}; // two copies of one piece, not of all
+    }
+}
+
+FlatRangeRoom HostRangeSink::room(const FlatRangePart& part) {
+    const size_t size = size_t(part.total);
+    memory_ = allocTemporary(context_, size * (sizeof(idx_t) + sizeof(float)));
+    FlatRangeRoom room;
+    room.ids = static_cast<idx_t*>(memory_.get());
+    room.distances = reinterpret_cast<float*>(room.ids + size);
+    return room;
+}
+
+void HostRangeSink::take(const FlatRangePart& part, const FlatRangeRoom& room) {
+    throwIfInterrupted();
+    results_.add(
+            context_,
+            first_ + part.first,
+            part.counts,
+            part.total,
+            room.distances,
+            room.ids);
+    memory_ = {};
+}
+
+DeviceRangeSink::DeviceRangeSink(GpuRangeResult& result, idx_t n)
+        : result_(result) {
+    result_.lims.assign(size_t(n) + 1, 0);
+    result_.parts.clear();
+}
+
+FlatRangeRoom DeviceRangeSink::room(const FlatRangePart& part) {
+    const GpuRangeResult::Part memory = result_.allocate(part.total);
+    result_.parts.push_back(memory);
+    return {memory.distances, memory.labels};
+}
+
+void DeviceRangeSink::take(const FlatRangePart& part, const FlatRangeRoom&) {
+    throwIfInterrupted();
+    for (size_t i = 0; i < part.counts.size(); ++i) {
+        result_.lims[size_t(first_ + part.first) + i + 1] += part.counts[i];
+    }
+}
+
+void DeviceRangeSink::finish() {
+    for (size_t i = 1; i < result_.lims.size(); ++i) {
+        result_.lims[i] += result_.lims[i - 1];
+    }
+}
+
+FlatRangeRoom LimitedRangeSink::room(const FlatRangePart& part) {
+    return isOver(part.total) ? FlatRangeRoom() : sink_.room(part);
+}
+
+void LimitedRangeSink::take(
+        const FlatRangePart& part,
+        const FlatRangeRoom& room) {
+    if (isOver(part.total)) {
+        throwIfInterrupted();
+    } else {
+        sink_.take(part, room);
+    }
+    total_ += part.total;
+}
+
+void LimitedRangeSink::requireEnough() const {
+    FAISS_THROW_IF_NOT_FMT(
+            !isOver(0),
+            "max_results = %lld, but %lld results are in range",
+            (long long)most_,
+            (long long)total_);
+}
+
+} // namespace faiss_bits::gpu::detail

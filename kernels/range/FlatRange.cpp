@@ -1,0 +1,362 @@
+#include "kernels/range/FlatRange.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/knn/ByMetric.h"
+#include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/all_pairs/AllPairsLaunch.h"
+#include "kernels/range/RangeParams.h"
+#include "kernels/range/RangeScratch.h"
+
+namespace faiss_bits {
+
+namespace {
+
+struct Launches {
+    void (*limits)(const RangeLimitParams&, cudaStream_t);
+    void (*scores)(const RangeScoreParams&, int, cudaStream_t);
+};
+
+Launches launchesFor(Metric metric) {
+    return byMetric(metric, []<Metric kMetric>() {
+        return Launches{launchRangeLimits<kMetric>, launchRangeScores<kMetric>};
+    });
+}
+
+void launchMatrix(
+        Metric metric,
+        const AllPairsParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    switch (metric) {
+        case Metric::L2:
+            return launchAllPairs<Metric::L2>(params, multiprocessors, stream);
+        case Metric::InnerProduct:
+            return launchAllPairs<Metric::InnerProduct>(
+                    params, multiprocessors, stream);
+        case Metric::L1:
+            return launchAllPairs<Metric::L1>(params, multiprocessors, stream);
+        case Metric::Linf:
+            return launchAllPairs<Metric::Linf>(
+                    params, multiprocessors, stream);
+        case Metric::Cosine:
+            return launchAllPairs<Metric::Cosine>(
+                    params, multiprocessors, stream);
+        default:
+            throw Error(formatMessage(
+                    "metric = %d has no tiles of all pairs", int(metric)));
+    }
+}
+
+class RangeRun {
+   public:
+    RangeRun(
+            const FlatRangePlan& plan,
+            const FlatKnnProblem& problem,
+            float radius,
+            const RangeScratch& scratch,
+            cudaStream_t stream,
+            FlatRangeSink& sink)
+            : plan_(plan),
+              p_(problem),
+              radius_(radius),
+              scratch_(scratch),
+              launches_(launchesFor(problem.metric)),
+              stream_(stream),
+              sink_(sink),
+              certifier_(
+                      problem,
+                      0,
+                      plan.method->bound(problem),
+                      scratch.certified,
+                      stream) {
+        items_.perRow = rangeItems(p_.numVectors, plan.itemWords);
+        items_.itemWords = plan.itemWords;
+        items_.words = rangeWords(p_.numVectors);
+    }
+
+    void run() {
+        certifier_.begin();
+        scratch_.scan->begin(nullptr, 0, stream_);
+        for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
+            first_ = q;
+            runTile(std::min(plan_.tileQueries, p_.numQueries - q));
+        }
+    }
+
+   private:
+    int multiprocessors() const {
+        return p_.device.multiprocessors;
+    }
+
+    void runTile(idx_t rows) {
+        scan(rows);
+        const idx_t pairs = rows * p_.numVectors;
+        // One wait less; of so few queries tiles of all pairs are mostly empty.
+        constexpr idx_t kFew = 16;
+        if (rows <= kFew && pairs <= plan_.capacity) {
+            return score(0, rows * items_.perRow, 0, rows);
+        }
+        readBounds(scratch_.offsets, rows * items_.perRow, items_.perRow, rows);
+        const std::vector<int64_t> candidates = bounds_;
+        const double share = double(candidates[size_t(rows)]) / double(pairs);
+        if (plan_.matrixQueries > 0 && share > plan_.matrixShare) {
+            for (idx_t row = 0; row < rows; row += plan_.matrixQueries) {
+                meetAll(row, std::min(plan_.matrixQueries, rows - row));
+            }
+            return;
+        }
+        for (idx_t row = 0; row < rows;) {
+            idx_t end = row + 1;
+            while (end < rows &&
+                   candidates[size_t(end + 1)] - candidates[size_t(row)] <=
+                           plan_.capacity) {
+                ++end;
+            }
+            const int64_t count =
+                    candidates[size_t(end)] - candidates[size_t(row)];
+            if (count == 0) {
+                handOn(row,
+                       std::vector<idx_t>(size_t(end - row)),
+                       [](const FlatRangeRoom&) {});
+            } else if (count <= plan_.capacity) {
+                score(row * items_.perRow,
+                      (end - row) * items_.perRow,
+                      row,
+                      end - row);
+            } else {
+                scoreParts(row);
+            }
+            row = end;
+        }
+    }
+
+    /// Sets the bits of what may be in range, and counts it.
+    void scan(idx_t rows) {
+        tile_ = certifier_.enter(first_, rows);
+        scratch_.scan->enter(tile_, stream_);
+        launches_.limits({tile_, radius_, scratch_.limits}, stream_);
+        BITS_CUDA_CHECK(cudaMemsetAsync(
+                scratch_.bits,
+                0,
+                size_t(rows) * items_.words * sizeof(uint32_t),
+                stream_));
+        PassedLists passed;
+        passed.limits = scratch_.limits;
+        passed.bits = scratch_.bits;
+        passed.words = items_.words;
+        scratch_.scan->run(tile_, passed, stream_);
+        items_.rows = uint32_t(rows);
+        launchRangeCounts(
+                candidates(), scratch_.counts, multiprocessors(), stream_);
+        launchRangeSums(
+                scratch_.counts,
+                rows * items_.perRow,
+                scratch_.offsets,
+                scratch_.sums,
+                scratch_.sumsBytes,
+                stream_);
+    }
+
+    RangeCandidates candidates() const {
+        RangeCandidates candidates;
+        candidates.items = items_;
+        candidates.n = p_.numVectors;
+        candidates.bits = scratch_.bits;
+        candidates.allowedBits = p_.allowedBits;
+        candidates.limits = scratch_.limits;
+        return candidates;
+    }
+
+    /// bounds_[i] = sums[min(i * step, count)]. Waits.
+    void readBounds(
+            const int64_t* sums,
+            int64_t count,
+            uint32_t step,
+            idx_t rows) {
+        launchRangeBounds(
+                sums, count, step, uint32_t(rows), scratch_.bounds, stream_);
+        bounds_.resize(size_t(rows) + 1);
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                bounds_.data(),
+                scratch_.bounds,
+                bounds_.size() * sizeof(int64_t),
+                cudaMemcpyDeviceToHost,
+                stream_));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    }
+
+    /// A part with results of some queries from a row of the tile on, which
+    /// `write` enqueues to their room.
+    template <class Write>
+    void handOn(idx_t row, std::vector<idx_t> counts, const Write& write) {
+        FlatRangePart part;
+        part.first = first_ + row;
+        part.counts = std::move(counts);
+        for (const idx_t count : part.counts) {
+            part.total += count;
+        }
+        FlatRangeRoom room;
+        if (part.total > 0) {
+            room = sink_.room(part);
+            if (room.distances) {
+                BITS_THROW_IF_NOT_FMT(room.ids, "room.ids = nullptr");
+                write(room);
+            }
+        }
+        sink_.take(part, room);
+    }
+
+    std::vector<idx_t> countsOfBounds() const {
+        std::vector<idx_t> counts;
+        for (size_t i = 0; i + 1 < bounds_.size(); ++i) {
+            counts.push_back(bounds_[i + 1] - bounds_[i]);
+        }
+        return counts;
+    }
+
+    /// The candidates of some items: of whole rows, or of a part of one.
+    void score(int64_t firstItem, int64_t numItems, idx_t row, idx_t rows) {
+        RangeScoreParams params;
+        params.search = tile_;
+        params.candidates = candidates();
+        params.offsets = scratch_.offsets;
+        params.firstItem = firstItem;
+        params.numItems = numItems;
+        params.radius = radius_;
+        params.distances = scratch_.distances;
+        params.columns = scratch_.columns;
+        params.kept = scratch_.kept;
+        launches_.scores(params, multiprocessors(), stream_);
+        launchRangeSums(
+                scratch_.kept,
+                numItems,
+                scratch_.places,
+                scratch_.sums,
+                scratch_.sumsBytes,
+                stream_);
+        readBounds(scratch_.places, numItems, uint32_t(numItems / rows), rows);
+        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
+            RangeCopyParams copy;
+            copy.offsets = params.offsets;
+            copy.firstItem = firstItem;
+            copy.numItems = numItems;
+            copy.distances = params.distances;
+            copy.columns = params.columns;
+            copy.places = scratch_.places;
+            copy.outDistances = room.distances;
+            copy.outIds = room.ids;
+            launchRangeCopy(copy, multiprocessors(), stream_);
+        });
+    }
+
+    /// A row that has more candidates than there is room for, in parts.
+    void scoreParts(idx_t row) {
+        std::vector<int64_t> offsets(size_t(items_.perRow) + 1);
+        const int64_t first = row * items_.perRow;
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                offsets.data(),
+                scratch_.offsets + first,
+                offsets.size() * sizeof(int64_t),
+                cudaMemcpyDeviceToHost,
+                stream_));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
+        for (size_t begin = 0; begin < items_.perRow;) {
+            size_t end = begin + 1;
+            while (end < items_.perRow &&
+                   offsets[end + 1] - offsets[begin] <= plan_.capacity) {
+                ++end;
+            }
+            score(first + int64_t(begin), int64_t(end - begin), row, 1);
+            begin = end;
+        }
+    }
+
+    /// The distances of some rows to all vectors.
+    void meetAll(idx_t row, idx_t rows) {
+        AllPairsParams pairs;
+        pairs.search = tile_;
+        pairs.search.queries += row * p_.d;
+        pairs.search.rows = uint32_t(rows);
+        pairs.distances = scratch_.matrix;
+        pairs.stride = rangeStride(p_.numVectors);
+        launchMatrix(p_.metric, pairs, multiprocessors(), stream_);
+        RangeMatrixParams params;
+        params.items = items_;
+        params.items.rows = uint32_t(rows);
+        params.n = p_.numVectors;
+        params.allowedBits = p_.allowedBits;
+        params.matrix = pairs.distances;
+        params.stride = pairs.stride;
+        params.radius = radius_;
+        params.largest = isSimilarity(p_.metric);
+        params.kept = scratch_.kept;
+        launchRangeMatrixCounts(params, multiprocessors(), stream_);
+        const int64_t numItems = rows * items_.perRow;
+        launchRangeSums(
+                scratch_.kept,
+                numItems,
+                scratch_.places,
+                scratch_.sums,
+                scratch_.sumsBytes,
+                stream_);
+        readBounds(scratch_.places, numItems, items_.perRow, rows);
+        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
+            params.places = scratch_.places;
+            params.outDistances = room.distances;
+            params.outIds = room.ids;
+            launchRangeMatrixResults(params, multiprocessors(), stream_);
+        });
+    }
+
+    const FlatRangePlan& plan_;
+    const FlatKnnProblem& p_;
+    const float radius_;
+    const RangeScratch& scratch_;
+    const Launches launches_;
+    cudaStream_t stream_;
+    FlatRangeSink& sink_;
+    Certifier certifier_;
+    RangeItems items_; // of the tile
+    CertifiedParams tile_;
+    idx_t first_ = 0; // query of the tile
+    std::vector<int64_t> bounds_;
+};
+
+} // namespace
+
+void runFlatRange(
+        const FlatRangePlan& plan,
+        const FlatKnnProblem& problem,
+        float radius,
+        Workspace workspace,
+        cudaStream_t stream,
+        FlatRangeSink& sink) {
+    FlatKnnProblem p = rangeProblemOf(problem);
+    checkFlatKnnShape(p);
+    BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "radius is NaN");
+    if (p.numQueries == 0) {
+        return;
+    }
+    BITS_THROW_IF_NOT_FMT(p.queries || p.exactQueries, "queries = nullptr");
+    if (p.numVectors == 0) {
+        FlatRangePart none;
+        none.counts.resize(size_t(p.numQueries));
+        sink.take(none, {});
+        return;
+    }
+    BITS_THROW_IF_NOT_FMT(p.vectors, "vectors = nullptr");
+    p.k = 0; // places in the outputs, which there are none of
+    WorkspaceSlices slices(workspace);
+    const RangeScratch scratch(p, plan, slices);
+    try {
+        RangeRun(plan, p, radius, scratch, stream, sink).run();
+    } catch (...) {
+        sink.abandon();
+        throw;
+    }
+}
+
+} // namespace faiss_bits

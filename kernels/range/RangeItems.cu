@@ -1,0 +1,265 @@
+/// What a range search does whatever the metric: counts, their sums, and
+/// results from distances that are in memory.
+
+#include <algorithm>
+
+#include <cub/device/device_scan.cuh>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/device/LaneMask.cuh"
+#include "kernels/range/RangeWords.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarpSize;
+
+/// Warps that take an item each, one after another.
+unsigned blocksFor(int64_t items, int multiprocessors) {
+    constexpr int64_t kBlocks = 32;
+    return unsigned(std::clamp<int64_t>(
+            (items + kWarps - 1) / kWarps, 1, kBlocks * multiprocessors));
+}
+
+/// take(item) of every item of the calling warp.
+template <class Take>
+__device__ __forceinline__ void forEachItem(int64_t count, const Take& take) {
+    for (int64_t item = int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarpSize;
+         item < count;
+         item += int64_t(gridDim.x) * kWarps) {
+        take(item);
+    }
+}
+
+struct CountParams {
+    RangeCandidates candidates;
+    int64_t* counts;
+};
+
+__global__ __launch_bounds__(kThreads) void rangeCountsKernel(
+        const __grid_constant__ CountParams params) {
+    waitForPrevious();
+    const RangeItems& items = params.candidates.items;
+    forEachItem(int64_t(items.rows) * items.perRow, [&](int64_t item) {
+        const uint32_t row = uint32_t(item / items.perRow);
+        const uint64_t first = item % items.perRow * items.itemWords;
+        uint32_t count = 0;
+        if (hasCandidates(params.candidates, row)) {
+#pragma unroll 4
+            for (uint32_t w = threadIdx.x % kWarpSize; w < items.itemWords;
+                 w += kWarpSize) {
+                count += __popc(
+                        candidateWord(params.candidates, row, first + w));
+            }
+        }
+        count = __reduce_add_sync(kFullWarp, count);
+        if (threadIdx.x % kWarpSize == 0) {
+            params.counts[item] = count;
+        }
+    });
+}
+
+struct BoundParams {
+    const int64_t* sums;
+    int64_t count;
+    uint32_t step;
+    uint32_t rows;
+    int64_t* bounds;
+};
+
+__global__ __launch_bounds__(kThreads) void rangeBoundsKernel(
+        const __grid_constant__ BoundParams params) {
+    waitForPrevious();
+    const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+    if (i <= params.rows) {
+        params.bounds[i] =
+                params.sums[min(int64_t(i) * params.step, params.count)];
+    }
+}
+
+__global__ __launch_bounds__(kThreads) void rangeCopyKernel(
+        const __grid_constant__ RangeCopyParams params) {
+    waitForPrevious();
+    const int64_t base = params.offsets[params.firstItem];
+    forEachItem(params.numItems, [&](int64_t item) {
+        const int64_t to = params.places[item];
+        const int64_t count = params.places[item + 1] - to;
+        const int64_t from = params.offsets[params.firstItem + item] - base;
+        for (int64_t i = threadIdx.x % kWarpSize; i < count; i += kWarpSize) {
+            params.outDistances[to + i] = params.distances[from + i];
+            params.outIds[to + i] = params.columns[from + i];
+        }
+    });
+}
+
+/// visit(vector, distance) of every step of 32 vectors of an item: a vector a
+/// lane, and NaN where it is none or may not be a result.
+template <class Visit>
+__device__ __forceinline__ void forEachDistance(
+        const RangeMatrixParams& params,
+        int64_t item,
+        const Visit& visit) {
+    const RangeItems& items = params.items;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    const int64_t row = item / items.perRow;
+    const int64_t first = item % items.perRow * items.itemWords * 32;
+    const int64_t last = min(first + int64_t(items.itemWords) * 32, params.n);
+#pragma unroll 4
+    for (int64_t v = first; v < last; v += kWarpSize) {
+        float distance = nanf("");
+        if (v + lane < last &&
+            (!params.allowedBits ||
+             (params.allowedBits[v / kWarpSize] >> lane & 1))) {
+            distance = params.matrix[row * params.stride + v + lane];
+        }
+        visit(v + lane, distance);
+    }
+}
+
+__global__ __launch_bounds__(kThreads) void rangeMatrixCountsKernel(
+        const __grid_constant__ RangeMatrixParams params) {
+    waitForPrevious();
+    const RangeItems& items = params.items;
+    forEachItem(int64_t(items.rows) * items.perRow, [&](int64_t item) {
+        uint32_t count = 0;
+        forEachDistance(params, item, [&](int64_t, float distance) {
+            count += isInRange(distance, params.radius, params.largest);
+        });
+        count = __reduce_add_sync(kFullWarp, count);
+        if (threadIdx.x % kWarpSize == 0) {
+            params.kept[item] = count;
+        }
+    });
+}
+
+__global__ __launch_bounds__(kThreads) void rangeMatrixResultsKernel(
+        const __grid_constant__ RangeMatrixParams params) {
+    waitForPrevious();
+    const RangeItems& items = params.items;
+    forEachItem(int64_t(items.rows) * items.perRow, [&](int64_t item) {
+        int64_t to = params.places[item];
+        if (params.places[item + 1] == to) {
+            return;
+        }
+        forEachDistance(params, item, [&](int64_t vector, float distance) {
+            const bool isIn =
+                    isInRange(distance, params.radius, params.largest);
+            const uint32_t all = __ballot_sync(kFullWarp, isIn);
+            if (isIn) {
+                const int64_t place = to + __popc(all & lanesBefore());
+                params.outDistances[place] = distance + 0.0f; // no -0
+                params.outIds[place] = vector;
+            }
+            to += __popc(all);
+        });
+    });
+}
+
+} // namespace
+
+void launchRangeCounts(
+        const RangeCandidates& candidates,
+        int64_t* counts,
+        int multiprocessors,
+        cudaStream_t stream) {
+    const RangeItems& items = candidates.items;
+    launchAfterPrevious(
+            rangeCountsKernel,
+            blocksFor(int64_t(items.rows) * items.perRow, multiprocessors),
+            kThreads,
+            0,
+            stream,
+            CountParams{candidates, counts});
+}
+
+size_t rangeSumsBytes(int64_t count) {
+    // A tile of CUB's scan has 256 counts or more, and leaves 16 bytes.
+    constexpr size_t kLeast = size_t(64) << 10;
+    return kLeast + size_t(count);
+}
+
+void launchRangeSums(
+        int64_t* counts,
+        int64_t count,
+        int64_t* sums,
+        void* scratch,
+        size_t scratchBytes,
+        cudaStream_t stream) {
+    BITS_CUDA_CHECK(
+            cudaMemsetAsync(counts + count, 0, sizeof(int64_t), stream));
+    size_t needed = 0;
+    BITS_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(
+            nullptr, needed, counts, sums, count + 1, stream));
+    BITS_THROW_IF_NOT_FMT(
+            needed <= scratchBytes,
+            "CUB needs %zu bytes to sum %lld counts, expected at most %zu",
+            needed,
+            (long long)count,
+            scratchBytes);
+    BITS_CUDA_CHECK(cub::DeviceScan::ExclusiveSum(
+            scratch, needed, counts, sums, count + 1, stream));
+}
+
+void launchRangeBounds(
+        const int64_t* sums,
+        int64_t count,
+        uint32_t step,
+        uint32_t rows,
+        int64_t* bounds,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            rangeBoundsKernel,
+            rows / kThreads + 1,
+            kThreads,
+            0,
+            stream,
+            BoundParams{sums, count, step, rows, bounds});
+}
+
+void launchRangeCopy(
+        const RangeCopyParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            rangeCopyKernel,
+            blocksFor(params.numItems, multiprocessors),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+void launchRangeMatrixCounts(
+        const RangeMatrixParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            rangeMatrixCountsKernel,
+            blocksFor(
+                    int64_t(params.items.rows) * params.items.perRow,
+                    multiprocessors),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+void launchRangeMatrixResults(
+        const RangeMatrixParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            rangeMatrixResultsKernel,
+            blocksFor(
+                    int64_t(params.items.rows) * params.items.perRow,
+                    multiprocessors),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,334 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
+#include "kernels/range/FlatRange.h"
+#include "kernels/range/FlatRangePlan.h"
+#include "tests/common/CanonicalOracle.h"
+#include "tests/common/DeviceBuffer.h"
+#include "tests/common/GpuTest.h"
+#include "tests/common/HardVectors.h"
+#include "tests/common/HostTypes.h"
+#include "tests/common/MetricNames.h"
+
+/// Range searches against the canonical distances of all pairs, computed on the
+/// host by code of its own: ids, order and bits.
+namespace faiss_bits::test {
+
+struct RangeCase {
+    Metric metric = Metric::L2;
+    float p = 0;
+    DataType dataType = DataType::Float32;
+    int64_t n = 2000;
+    int64_t q = 17;
+    int d = 32;
+    /// Components in [0, 1), or of one kind of Hard.
+    bool isHard = false;
+    Hard hard = Hard::Bytes;
+    /// Components are 0 .. 3: many ties.
+    bool areFew = false;
+    bool withImage = false;    ///< given, where the metric may have one
+    bool exactQueries = false; ///< not rounded to dataType
+    unsigned oneIn = 0;        ///< filter: so many are allowed; 0: all
+    size_t maxScratch = size_t(1) << 32;
+    /// Of all pairs, from which on tiles of all pairs are made; below zero: the
+    /// plan's.
+    double matrixShare = -1;
+    uint32_t seed = 1;
+
+    std::string describe() const {
+        std::ostringstream text;
+        text << metricName(metric) << " p=" << p << " type=" << int(dataType)
+             << " n=" << n << " q=" << q << " d=" << d
+             << " hard=" << (isHard ? int(hard) : -1) << " few=" << areFew
+             << " image=" << withImage << " exact=" << exactQueries
+             << " oneIn=" << oneIn << " maxScratch=" << maxScratch
+             << " matrixShare=" << matrixShare << " seed=" << seed;
+        return text.str();
+    }
+};
+
+struct RangeFound {
+    std::vector<std::vector<float>> distances; // of each query
+    std::vector<std::vector<int64_t>> ids;
+    size_t parts = 0;
+    int64_t total = 0;
+};
+
+/// Keeps what comes, in memory with guards of exactly the size of a part.
+class KeepingSink : public FlatRangeSink {
+   public:
+    KeepingSink(int64_t q, bool wantsResults) : wantsResults_(wantsResults) {
+        found.distances.resize(q);
+        found.ids.resize(q);
+    }
+
+    FlatRangeRoom room(const FlatRangePart& part) override {
+        EXPECT_GT(part.total, 0);
+        if (!wantsResults_) {
+            return {};
+        }
+        distances_.reset(part.total, 0xFF);
+        ids_.reset(part.total, 0xFF);
+        return {distances_.data(), ids_.data()};
+    }
+
+    void take(const FlatRangePart& part, const FlatRangeRoom& room) override {
+        ++found.parts;
+        found.total += part.total;
+        // In the order of the queries; the last one may go on.
+        EXPECT_TRUE(part.first == next_ || part.first == next_ - 1)
+                << part.first << " after " << next_;
+        next_ = part.first + int64_t(part.counts.size());
+        int64_t sum = 0;
+        for (const int64_t count : part.counts) {
+            sum += count;
+        }
+        EXPECT_EQ(sum, part.total);
+        if (!room.distances) {
+            EXPECT_TRUE(part.total == 0 || !wantsResults_);
+            return;
+        }
+        const std::vector<float> distances = distances_.download();
+        const std::vector<int64_t> ids = ids_.download();
+        int64_t at = 0;
+        for (size_t i = 0; i < part.counts.size(); ++i) {
+            auto& toDistances = found.distances[part.first + i];
+            auto& toIds = found.ids[part.first + i];
+            toDistances.insert(
+                    toDistances.end(),
+                    distances.begin() + at,
+                    distances.begin() + at + part.counts[i]);
+            toIds.insert(
+                    toIds.end(),
+                    ids.begin() + at,
+                    ids.begin() + at + part.counts[i]);
+            at += part.counts[i];
+        }
+    }
+
+    int64_t queriesSeen() const {
+        return next_;
+    }
+
+    RangeFound found;
+
+   private:
+    const bool wantsResults_;
+    int64_t next_ = 0;
+    DeviceBuffer<float> distances_;
+    DeviceBuffer<int64_t> ids_;
+};
+
+class RangeData {
+   public:
+    explicit RangeData(const RangeCase& c) : c(c) {
+        std::mt19937 random(c.seed);
+        vectors = make(c.n, random);
+        roundAllTo(c.dataType, vectors);
+        queries = make(c.q, random);
+        if (!c.exactQueries) {
+            roundAllTo(c.dataType, queries);
+        }
+        if (c.isHard && c.hard == Hard::Infinite && c.q > 2) {
+            queries[c.d] = NAN;
+            queries[2 * c.d] = INFINITY;
+        }
+        deviceVectors_ = DeviceBuffer<uint8_t>(packAs(c.dataType, vectors));
+        deviceQueries_ = DeviceBuffer<uint8_t>(packAs(c.dataType, queries));
+        if (c.exactQueries) {
+            exact_ = DeviceBuffer<float>(queries);
+        }
+        if (c.oneIn > 0) {
+            std::vector<uint32_t> bits((c.n + 31) / 32, 0);
+            for (int64_t i = 0; i < c.n; ++i) {
+                allowed.push_back(random() % c.oneIn == 0);
+                bits[i / 32] |= uint32_t(allowed.back()) << (i % 32);
+            }
+            if (c.n % 32) {
+                bits.back() |= ~0u << (c.n % 32); // may be anything
+            }
+            bits_ = DeviceBuffer<uint32_t>(bits);
+        }
+        if (c.withImage) {
+            makeImage();
+        }
+    }
+
+    FlatKnnProblem problem() const {
+        FlatKnnProblem p;
+        p.metric = c.metric;
+        p.metricArg = c.p;
+        p.dataType = c.dataType;
+        p.numVectors = c.n;
+        p.numQueries = c.q;
+        p.d = c.d;
+        p.vectors = deviceVectors_.data();
+        p.queries = deviceQueries_.data();
+        p.exactQueries = c.exactQueries ? exact_.data() : nullptr;
+        p.allowedBits = c.oneIn > 0 ? bits_.data() : nullptr;
+        p.searchImage = c.withImage ? image_.data() : nullptr;
+        p.device = deviceTraits();
+        return p;
+    }
+
+    FlatRangePlan plan() const {
+        FlatRangePlan plan = planFlatRange(problem(), c.maxScratch);
+        if (c.matrixShare >= 0) {
+            plan.matrixShare = c.matrixShare;
+        }
+        return plan;
+    }
+
+    RangeFound search(float radius, bool wantsResults = true) const {
+        const FlatRangePlan plan = this->plan();
+        DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
+        TestStream stream;
+        KeepingSink sink(c.q, wantsResults);
+        runFlatRange(
+                plan,
+                problem(),
+                radius,
+                {scratch.data(), scratch.size()},
+                stream,
+                sink);
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(sink.queriesSeen(), c.q);
+        return std::move(sink.found);
+    }
+
+    /// Canonical distances of a query to all vectors.
+    const std::vector<float>& distancesOf(int64_t query) const {
+        all_.resize(c.q);
+        std::vector<float>& all = all_[query];
+        if (all.empty()) {
+            all.resize(c.n);
+            for (int64_t v = 0; v < c.n; ++v) {
+                all[v] = canonicalDistance(
+                        c.metric,
+                        c.p,
+                        queries.data() + query * c.d,
+                        vectors.data() + v * c.d,
+                        c.d);
+            }
+        }
+        return all;
+    }
+
+    /// That about such a part of the vectors are within, of the first query:
+    /// the distance of one of them, which is left out.
+    float radiusFor(double part) const {
+        std::vector<float> all = distancesOf(0);
+        std::erase_if(all, [](float one) { return std::isnan(one); });
+        std::sort(all.begin(), all.end());
+        if (isSimilarity(c.metric)) {
+            std::reverse(all.begin(), all.end());
+        }
+        return all.empty() ? 1 : all[size_t(part * double(all.size() - 1))];
+    }
+
+    /// Returns how many were found.
+    int64_t expect(float radius) const {
+        SCOPED_TRACE(c.describe() + " radius=" + std::to_string(radius));
+        const RangeFound found = search(radius);
+        // Beside the first ones only some, where the host would take long.
+        const int64_t step =
+                std::max<int64_t>(1, c.q * c.n * c.d / 200'000'000);
+        for (int64_t q = 0; q < c.q; q += step) {
+            const std::vector<float>& all = distancesOf(q);
+            std::vector<float> distances;
+            std::vector<int64_t> ids;
+            for (int64_t v = 0; v < c.n; ++v) {
+                const bool isIn = isSimilarity(c.metric) ? all[v] > radius
+                                                         : all[v] < radius;
+                if (isIn && (allowed.empty() || allowed[v])) {
+                    distances.push_back(all[v]);
+                    ids.push_back(v);
+                }
+            }
+            if (found.ids[q] != ids) {
+                ADD_FAILURE() << "query " << q << ": " << found.ids[q].size()
+                              << " ids, expected " << ids.size();
+                return -1;
+            }
+            if (std::memcmp(
+                        found.distances[q].data(),
+                        distances.data(),
+                        distances.size() * sizeof(float)) != 0) {
+                ADD_FAILURE() << "query " << q << ": other distances";
+                return -1;
+            }
+        }
+        return found.total;
+    }
+
+    const RangeCase c;
+    std::vector<float> vectors; // [n, d]
+    std::vector<float> queries; // [q, d]
+    std::vector<bool> allowed;  // [n], or empty
+
+   private:
+    std::vector<float> make(int64_t count, std::mt19937& random) const {
+        if (c.isHard) {
+            return makeHard(c.hard, count, c.d, random());
+        }
+        std::vector<float> values(count * c.d);
+        for (float& one : values) {
+            one = c.areFew ? float(random() % 4)
+                           : float(random() % 1000000) / 1e6f;
+        }
+        return values;
+    }
+
+    void makeImage() {
+        FlatKnnProblem p = problem();
+        p.searchImage = nullptr;
+        DeviceBuffer<float> inverses(c.n);
+        if (c.metric == Metric::Cosine) {
+            runRowFacts(
+                    RowFacts::InverseNorm,
+                    p.vectors,
+                    p.dataType,
+                    true,
+                    c.n,
+                    c.d,
+                    inverses.data(),
+                    nullptr);
+            p.vectorFacts = inverses.data();
+        }
+        image_ = DeviceBuffer<uint8_t>(searchImageBytes(p));
+        WorkspaceSlices slices(Workspace{image_.data(), image_.size()});
+        runSearchImage(p, SearchImage(p, slices), nullptr);
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    }
+
+    mutable std::vector<std::vector<float>> all_;
+    DeviceBuffer<uint8_t> deviceVectors_;
+    DeviceBuffer<uint8_t> deviceQueries_;
+    DeviceBuffer<float> exact_;
+    DeviceBuffer<uint32_t> bits_;
+    DeviceBuffer<uint8_t> image_;
+};
+
+/// From none to all; the ends are distances of some vector.
+inline void expectSelectivities(const RangeCase& c) {
+    const RangeData data(c);
+    for (const double part : {0.0, 0.001, 0.01, 0.1, 0.5, 1.0}) {
+        if (data.expect(data.radiusFor(part)) < 0) {
+            return;
+        }
+    }
+    const float all = isSimilarity(c.metric) ? -INFINITY : INFINITY;
+    data.expect(all);
+    data.expect(-all);
+}
+
+} // namespace faiss_bits::test
