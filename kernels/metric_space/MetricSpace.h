@@ -85,15 +85,6 @@ struct MetricCounters {
     uint64_t references = 0;
 };
 
-/// Throws Error naming the value, unless the metric has a true distance, d >= 1
-/// and 0 <= n < 2^31.
-void checkMetricVectors(const MetricVectors& vectors);
-/// Throws Error unless bucketSize is 1 or more.
-void checkOptions(const ListOfClustersOptions& options);
-/// Throws Error unless alpha is above 0 (infinity: one pivot) and maxPivots 1
-/// or more.
-void checkOptions(const PivotOptions& options);
-
 /// Called now and then by the calling thread; what it throws ends the call.
 using Interrupt = std::function<void()>;
 

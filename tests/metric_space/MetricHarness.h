@@ -143,8 +143,7 @@ inline ::testing::AssertionResult isSameKnn(
 /// then outside) and what is just above them, some share of all pairs.
 inline std::vector<float> radiiOf(const MetricCase& c) {
     const float infinity = std::numeric_limits<float>::infinity();
-    std::vector<float> radii = {
-            0.0f, -1.0f, infinity, -infinity, 1e-30f, 3.4e38f};
+    std::vector<float> radii = {0.0f, -1.0f, infinity, 3.4e38f};
     std::vector<float> distances;
     for (idx_t q = 0; q < c.numQueries(); ++q) {
         for (idx_t i = 0; i < c.n(); ++i) {
@@ -155,7 +154,7 @@ inline std::vector<float> radiiOf(const MetricCase& c) {
         }
     }
     std::sort(distances.begin(), distances.end());
-    for (const double share : {0.0, 0.001, 0.01, 0.1, 0.5, 0.99}) {
+    for (const double share : {0.0, 0.01, 0.1, 0.5}) {
         if (!distances.empty()) {
             const float one =
                     distances[size_t(share * double(distances.size() - 1))];

@@ -225,8 +225,8 @@ void expectAll(const MetricCase& c, int bucketSize, double alpha) {
 
 TEST_F(GpuMetricSpace, IndexesAreThoseOfTheCpu) {
     for (const Metric metric : kTrueMetrics) {
-        for (const int d : {1, 3, 16, 17, 40}) {
-            for (const MetricCase& c : metricCases(metric, 700, d)) {
+        for (const int d : {1, 16, 17}) {
+            for (const MetricCase& c : metricCases(metric, 500, d)) {
                 const OnDevice device(c);
                 expectSameList(c, device, 1 + d);
                 expectSameList(c, device, 64);
@@ -238,8 +238,8 @@ TEST_F(GpuMetricSpace, IndexesAreThoseOfTheCpu) {
 }
 
 TEST_F(GpuMetricSpace, AnswersAreThoseOfBruteForceL2) {
-    for (const int d : {1, 3, 9, 33}) {
-        for (const MetricCase& c : metricCases(Metric::L2, 500, d)) {
+    for (const int d : {1, 3, 33}) {
+        for (const MetricCase& c : metricCases(Metric::L2, 400, d)) {
             expectAll(c, 64, 0.3);
         }
     }
@@ -256,7 +256,7 @@ TEST_F(GpuMetricSpace, AnswersAreThoseOfBruteForceL1AndLinf) {
 }
 
 TEST_F(GpuMetricSpace, EveryBucketSize) {
-    for (const int bucket : {1, 7, 63, 64, 65, 200, 1000}) {
+    for (const int bucket : {1, 7, 64, 65, 1000}) {
         for (const int kind : {2, 3, 8}) {
             const MetricCase c = metricCases(Metric::L2, 430, 5)[kind];
             expectAll(c, bucket, 0.25);
@@ -300,7 +300,7 @@ TEST_F(GpuMetricSpace, BruteForceByBothMappings) {
 /// More queries than a tile or a word of bits, and room for few results: rounds
 /// that are done again.
 TEST_F(GpuMetricSpace, ManyQueriesInLittleMemory) {
-    for (const idx_t numQueries : {31, 32, 33, 64, 65, 150}) {
+    for (const idx_t numQueries : {32, 33, 65, 150}) {
         MetricCase c = metricCases(Metric::L2, 900, 6)[2];
         const MetricCase more = metricCases(Metric::L2, 900, 6)[2];
         while (c.numQueries() < numQueries) {
@@ -366,7 +366,7 @@ TEST_F(GpuMetricSpace, IndexesComputeFewerDistances) {
 /// A few of all, for compute-sanitizer.
 TEST_F(GpuMetricSpace, SmallCases) {
     for (const Metric metric : kTrueMetrics) {
-        for (const int kind : {3, 8, 10}) {
+        for (const int kind : {8, 10}) {
             const MetricCase c = metricCases(metric, 150, 5)[kind];
             const OnDevice device(c);
             expectSameList(c, device, 10);

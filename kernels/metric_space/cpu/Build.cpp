@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <random>
 
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/Error.h"
 #include "kernels/cpu/ParallelFor.h"
+#include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::metric_space {
@@ -80,39 +80,6 @@ class IdSet {
 
 } // namespace
 
-void checkMetricVectors(const MetricVectors& vectors) {
-    BITS_THROW_IF_NOT_FMT(
-            canonical::hasTrueDistance(vectors.metric),
-            "metric = %d is not supported: L2 (%d), L1 (%d) and Linf (%d) are",
-            int(vectors.metric),
-            int(Metric::L2),
-            int(Metric::L1),
-            int(Metric::Linf));
-    BITS_THROW_IF_NOT_FMT(vectors.d >= 1, "d = %d is below 1", vectors.d);
-    BITS_THROW_IF_NOT_FMT(
-            0 <= vectors.n && vectors.n <= std::numeric_limits<int32_t>::max(),
-            "n = %lld is outside 0..2^31 - 1",
-            (long long)vectors.n);
-    BITS_THROW_IF_NOT_FMT(
-            vectors.data || vectors.n == 0, "vectors are a null pointer");
-}
-
-void checkOptions(const ListOfClustersOptions& options) {
-    BITS_THROW_IF_NOT_FMT(
-            options.bucketSize >= 1,
-            "bucketSize = %d is below 1",
-            options.bucketSize);
-}
-
-void checkOptions(const PivotOptions& options) {
-    BITS_THROW_IF_NOT_FMT(
-            options.alpha > 0, "alpha = %g is not above 0", options.alpha);
-    BITS_THROW_IF_NOT_FMT(
-            options.maxPivots >= 1,
-            "maxPivots = %d is below 1",
-            options.maxPivots);
-}
-
 void splitFinite(
         const MetricVectors& vectors,
         std::vector<idx_t>& finite,
@@ -121,10 +88,6 @@ void splitFinite(
         const bool fits = isFinite(vectors.data + i * vectors.d, vectors.d);
         (fits ? finite : rest).push_back(i);
     }
-}
-
-idx_t firstCenter(uint64_t seed, idx_t count) {
-    return idx_t(std::mt19937_64(seed)() % uint64_t(count));
 }
 
 ListOfClusters buildListOfClusters(

@@ -42,7 +42,4 @@ void splitFinite(
         std::vector<idx_t>& finite,
         std::vector<idx_t>& rest);
 
-/// Number of the first center among `count` vectors, above 0.
-idx_t firstCenter(uint64_t seed, idx_t count);
-
 } // namespace faiss_bits::metric_space

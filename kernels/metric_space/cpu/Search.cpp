@@ -8,6 +8,7 @@
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/Error.h"
 #include "kernels/cpu/ParallelFor.h"
+#include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::metric_space {
@@ -336,14 +337,6 @@ void knnOf(
 }
 
 } // namespace
-
-float greatestInside(float radius) {
-    return std::nextafter(radius, -kInfinity);
-}
-
-void checkRadius(float radius) {
-    BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "radius = NaN");
-}
 
 cpu::RangeResult<float> rangeSearch(const CpuSearch& search, float radius) {
     return rangeOf(search, radius, [&](Scan& scan, InRange& keep) {

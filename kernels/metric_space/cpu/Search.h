@@ -49,11 +49,4 @@ void knnSearch(
         float* outDistances,
         idx_t* outIds);
 
-/// The greatest float32 that is in the range: distance < radius. Below 0 where
-/// none is.
-float greatestInside(float radius);
-
-/// Throws Error for a radius that is NaN.
-void checkRadius(float radius);
-
 } // namespace faiss_bits::metric_space

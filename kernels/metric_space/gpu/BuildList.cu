@@ -7,7 +7,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/MetricBuild.h"
-#include "kernels/metric_space/cpu/Build.h"
+#include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/gpu/FiniteRows.h"
 #include "kernels/metric_space/gpu/RowDistances.cuh"
 

@@ -5,7 +5,7 @@
 
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/CudaCheck.h"
-#include "kernels/metric_space/cpu/Search.h"
+#include "kernels/metric_space/MetricChecks.h"
 #include "kernels/metric_space/gpu/FoundSort.h"
 
 namespace faiss_bits::metric_space {
