@@ -42,7 +42,13 @@ _FUNCTIONS = (
     "select_k",
     "select_plan",
 )
-_CPU_CLASSES = ("FusedChoice", "IndexFusedFlat", "IndexFusedIVFFlat")
+_CPU_CLASSES = (
+    "FusedChoice",
+    "IndexFusedFlat",
+    "IndexFusedIVFFlat",
+    "IndexListOfClusters",
+    "IndexSSS",
+)
 _PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",
@@ -53,6 +59,8 @@ _GPU_CLASSES = (
     "GpuIndexBitsIVFFlat",
     "GpuIndexBitsIVFPQ",
     "GpuIndexBitsIVFScalarQuantizer",
+    "GpuIndexBitsListOfClusters",
+    "GpuIndexBitsSSS",
     "SearchParametersBitsFlat",
 )
 _MODULES = (
@@ -66,6 +74,7 @@ _MODULES = (
     "fused",
     "fused_wrappers",
     "kmeans",
+    "metric_wrappers",
     "plans",
     "search_parameters",
     "swigfaiss_bits",

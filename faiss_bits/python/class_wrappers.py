@@ -20,7 +20,7 @@ from .torch_methods import TORCH_METHODS, check_vectors, ordered
 def wrap_gpu_index(the_class):
     """Wraps one of our GPU flat index classes; base classes first."""
     wrap_index(the_class)
-    _guard_constructor(the_class)
+    guard_constructor(the_class)
     if "search_mode" in vars(the_class):
         the_class.search_mode = by_name(the_class.search_mode)
         the_class.plan_c = the_class.plan
@@ -34,7 +34,7 @@ def wrap_gpu_ivf_index(the_class):
         the_class.add_with_ids, torch_methods.add_with_ids
     )
     the_class.update_vectors = _update_vectors
-    _guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
+    guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
 
 def wrap_index(the_class):
@@ -73,7 +73,9 @@ def _numpy_methods(the_class):
     }
 
 
-def _guard_constructor(the_class, doc=None):
+def guard_constructor(the_class, doc=None):
+    """The constructor of a class on the GPU: an exception where there is none, and
+    resources that live as long as the index."""
     original_init = the_class.__init__
 
     def __init__(self, *args):
