@@ -69,16 +69,32 @@ BITS_HOST_DEVICE bool isInside(
     return mostTrue(metric, toCenter) + reach < leastTrue(metric, radius);
 }
 
-/// Whether a vector that is between `nearest` and `farthest` from a pivot is
-/// surely out of the query's reach.
-BITS_HOST_DEVICE bool isOutside(
-        Metric metric,
-        float toPivot,
-        float nearest,
-        float farthest,
-        double reach) {
-    return leastTrue(metric, toPivot) > mostTrue(metric, farthest) + reach ||
-            leastTrue(metric, nearest) > mostTrue(metric, toPivot) + reach;
+/// A true distance as tables keep it, with 24 bits: within kTableRoom of it,
+/// and kTableTiny.
+BITS_HOST_DEVICE float tableDistance(Metric metric, float distance) {
+    return toFloat32(trueDistance(metric, distance));
+}
+
+// The roundings of two numbers of a table, four times over.
+constexpr float kTableRoom = 0x1p-21f;
+constexpr float kTableTiny = 0x1p-72f;
+
+/// Whether a vector x is surely out of the reach of a query q, for which a
+/// table has the distances of both to a pivot: |d(p, x) - d(p, q)| > reach. NaN
+/// and infinities: false.
+BITS_HOST_DEVICE bool isOutside(float ofVector, float ofQuery, double reach) {
+    const double gap = abs(double(ofVector) - double(ofQuery));
+    const double sum = double(ofVector) + double(ofQuery);
+    return gap > reach + (kTableRoom * sum + kTableTiny);
+}
+
+/// A number that the distance of x and q is surely not below, by the same; 0 or
+/// more.
+BITS_HOST_DEVICE double leastByPivot(float ofVector, float ofQuery) {
+    const double gap = abs(double(ofVector) - double(ofQuery));
+    const double sum = double(ofVector) + double(ofQuery);
+    const double least = gap - (kTableRoom * sum + kTableTiny);
+    return least > 0 ? least : 0.0;
 }
 
 } // namespace faiss_bits::canonical

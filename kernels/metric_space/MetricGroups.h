@@ -46,7 +46,7 @@ struct MetricGroups {
     const double* mosts = nullptr;
 
     // For Mapping::QueryMajor alone: the vectors, references and, of pivots,
-    // canonical distances by columns.
+    // true distances, rounded to float32, by columns.
     const float* vectorColumns = nullptr;    ///< [d, n]
     const float* referenceColumns = nullptr; ///< [d, numReferences]
     const float* pivotDistances = nullptr;   ///< [numReferences, n]
@@ -60,10 +60,12 @@ void runTranspose(
         float* out,
         cudaStream_t stream);
 
-/// Canonical distances of all vectors of the groups to one vector [d]: out [n].
+/// Canonical distances of all vectors of the groups to one vector [d], or those
+/// of a PivotTable: out [n].
 void runRowDistances(
         const MetricGroups& groups,
         const float* to,
+        bool forTable,
         float* out,
         cudaStream_t stream);
 

@@ -58,7 +58,8 @@ struct PivotTable {
     /// Ids of all vectors without NaN and infinities, by (nearest pivot, the
     /// distance to it, id): neighbours in this order are near each other.
     std::vector<idx_t> order;
-    /// [pivots, order.size()] canonical distances (L2: squared).
+    /// [pivots, order.size()] true distances (L2: the root), rounded to
+    /// float32.
     std::vector<float> distances;
     double maxDistance = 0;  ///< M, a true distance
     std::vector<idx_t> rest; ///< as in ListOfClusters

@@ -309,6 +309,15 @@ TEST(TrueDistance, BoundsHoldTheDistance) {
                     const float known = c.distance(q, i);
                     EXPECT_LE(canonical::leastTrue(metric, known), is);
                     EXPECT_GE(canonical::mostTrue(metric, known), is);
+                    // As a table has it, from which a pivot at the query's
+                    // place must not tell more.
+                    const float inTable =
+                            canonical::tableDistance(metric, known);
+                    EXPECT_LE(canonical::leastByPivot(inTable, 0), is);
+                    if (!std::isinf(known)) {
+                        EXPECT_FALSE(
+                                canonical::isOutside(inTable, 0, double(is)));
+                    }
                 }
             }
         }

@@ -242,7 +242,9 @@ void fillPivotDistances(
         float* out = table.distances.data() + p * n;
         forBlocks(threads, n, [&](idx_t first, idx_t last) {
             for (idx_t i = first; i < last; ++i) {
-                out[i] = distance(vectors.data + table.order[i] * d, pivot, d);
+                out[i] = canonical::tableDistance(
+                        vectors.metric,
+                        distance(vectors.data + table.order[i] * d, pivot, d));
             }
         });
     }

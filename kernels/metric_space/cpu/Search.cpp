@@ -19,6 +19,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Queries between two questions for an interrupt, a thread.
 constexpr idx_t kQueriesAtATime = 16;
+/// Vectors of a table that are looked at together.
+constexpr size_t kTableBlock = 2048;
 
 struct Found {
     float distance;
@@ -147,13 +149,33 @@ class Scan {
         }
     }
 
+    /// Pivot after pivot, of some vectors those that are left.
     void visit(const PivotTable& table, InRange& keep) {
         const std::vector<float> toPivots = distancesToPivots(table);
         const double reach = this->reach(keep.limit());
-        const size_t n = table.order.size();
-        for (size_t i = 0; i < n; ++i) {
-            if (reach >= 0 && !isOut(table, toPivots, i, reach)) {
-                keep.take(distanceTo(table.order[i]), table.order[i]);
+        const size_t n = reach >= 0 ? table.order.size() : 0;
+        uint32_t left[kTableBlock];
+        for (size_t first = 0; first < n; first += kTableBlock) {
+            const uint32_t size = uint32_t(std::min(kTableBlock, n - first));
+            uint32_t count = 0;
+            for (uint32_t i = 0; i < size; ++i) {
+                left[count++] = i;
+            }
+            for (size_t p = 0; p < toPivots.size() && count > 0; ++p) {
+                const float* known =
+                        table.distances.data() + p * table.order.size() + first;
+                uint32_t stay = 0;
+                for (uint32_t i = 0; i < count; ++i) {
+                    const uint32_t place = left[i];
+                    left[stay] = place;
+                    stay += !canonical::isOutside(
+                            known[place], toPivots[p], reach);
+                }
+                count = stay;
+            }
+            for (uint32_t i = 0; i < count; ++i) {
+                const idx_t id = table.order[first + left[i]];
+                keep.take(distanceTo(id), id);
             }
         }
         take(table.rest.data(), table.rest.size(), keep);
@@ -166,15 +188,15 @@ class Scan {
         // By what the pivots prove of the distance, least first.
         std::vector<std::pair<double, size_t>> order(n);
         for (size_t i = 0; i < n; ++i) {
-            double least = 0;
-            for (size_t p = 0; p < toPivots.size(); ++p) {
-                const float known = table.distances[p * n + i];
-                least = std::max(
-                        {least,
-                         leastTrue(toPivots[p]) - mostTrue(known),
-                         leastTrue(known) - mostTrue(toPivots[p])});
+            order[i].second = i;
+        }
+        for (size_t p = 0; p < toPivots.size(); ++p) {
+            const float* known = table.distances.data() + p * n;
+            for (size_t i = 0; i < n; ++i) {
+                order[i].first = std::max(
+                        order[i].first,
+                        canonical::leastByPivot(known[i], toPivots[p]));
             }
-            order[i] = {least, i};
         }
         const auto later = [](const auto& a, const auto& b) { return a > b; };
         std::make_heap(order.begin(), order.end(), later);
@@ -212,25 +234,10 @@ class Scan {
     std::vector<float> distancesToPivots(const PivotTable& table) {
         std::vector<float> toPivots;
         for (const idx_t pivot : table.pivots) {
-            toPivots.push_back(toReference(pivot));
+            toPivots.push_back(canonical::tableDistance(
+                    vectors_.metric, toReference(pivot)));
         }
         return toPivots;
-    }
-
-    bool isOut(
-            const PivotTable& table,
-            const std::vector<float>& toPivots,
-            size_t i,
-            double reach) const {
-        const size_t n = table.order.size();
-        for (size_t p = 0; p < toPivots.size(); ++p) {
-            const float known = table.distances[p * n + i];
-            if (canonical::isOutside(
-                        vectors_.metric, toPivots[p], known, known, reach)) {
-                return true;
-            }
-        }
-        return false;
     }
 
     const MetricVectors& vectors_;

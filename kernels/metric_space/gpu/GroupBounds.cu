@@ -34,14 +34,20 @@ __global__ void transposeKernel(
 }
 
 template <Metric kMetric>
-__global__ void __launch_bounds__(kRowThreads)
-        rowDistancesKernel(MetricGroups groups, const float* to, float* out) {
+__global__ void __launch_bounds__(kRowThreads) rowDistancesKernel(
+        MetricGroups groups,
+        const float* to,
+        bool forTable,
+        float* out) {
     forRowDistances<kMetric>(
             uint32_t(groups.n),
             groups.d,
             to,
             [&](uint32_t i) { return groups.vectors + int64_t(i) * groups.d; },
-            [&](uint32_t i, float distance) { out[i] = distance; });
+            [&](uint32_t i, float distance) {
+                out[i] = forTable ? canonical::tableDistance(kMetric, distance)
+                                  : distance;
+            });
 }
 
 /// A warp a group.
@@ -96,6 +102,7 @@ void runTranspose(
 void runRowDistances(
         const MetricGroups& groups,
         const float* to,
+        bool forTable,
         float* out,
         cudaStream_t stream) {
     if (groups.n == 0) {
@@ -104,7 +111,7 @@ void runRowDistances(
     withMetric(groups.metric, [&](auto metric) {
         rowDistancesKernel<metric()>
                 <<<rowBlocks(groups.n, groups.d), kRowThreads, 0, stream>>>(
-                        groups, to, out);
+                        groups, to, forTable, out);
     });
     BITS_CUDA_CHECK(cudaGetLastError());
 }

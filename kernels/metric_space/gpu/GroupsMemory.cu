@@ -181,7 +181,11 @@ GroupsMemory::GroupsMemory(
     for (size_t p = 0; p < table.pivots.size(); ++p) {
         float* out = static_cast<float*>(distances.get());
         runRowDistances(
-                groups_, groups_.references + p * vectors.d, out, stream);
+                groups_,
+                groups_.references + p * vectors.d,
+                false,
+                out,
+                stream);
         runGroupBounds(groups_, out, uint32_t(p), leasts, mosts, stream);
     }
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
@@ -214,6 +218,7 @@ void GroupsMemory::makeColumns(const Allocate& allocate, cudaStream_t stream) {
             runRowDistances(
                     g,
                     g.references + size_t(p) * g.d,
+                    true,
                     distances + size_t(p) * g.n,
                     stream);
         }

@@ -21,9 +21,9 @@ template <Metric kMetric, GroupBounds kKind>
 struct QueryMajor {
     const SearchParams& p;
     const MetricGroups& groups;
-    float* query;     // [d], shared
-    uint32_t* looks;  // centers: bits of the clusters
-    double* toPivots; // pivots: [2, references] least, most
+    float* query;    // [d], shared
+    uint32_t* looks; // centers: bits of the clusters
+    float* toPivots; // pivots: [references], as a table has them
     uint32_t& stop;
     uint32_t evaluated = 0; // by this thread
 
@@ -79,8 +79,7 @@ struct QueryMajor {
         const uint32_t count = groups.numReferences;
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
             const float to = distanceTo(groups.referenceColumns, i, count);
-            toPivots[i] = canonical::leastTrue(kMetric, to);
-            toPivots[count + i] = canonical::mostTrue(kMetric, to);
+            toPivots[i] = canonical::tableDistance(kMetric, to);
         }
         __syncthreads();
     }
@@ -97,9 +96,7 @@ struct QueryMajor {
         const uint32_t count = groups.numReferences;
         for (uint32_t j = 0; j < count; ++j) {
             const float known = groups.pivotDistances[j * groups.n + i];
-            if (toPivots[j] > canonical::mostTrue(kMetric, known) + reach ||
-                canonical::leastTrue(kMetric, known) >
-                        toPivots[count + j] + reach) {
+            if (canonical::isOutside(known, toPivots[j], reach)) {
                 return false;
             }
         }
@@ -154,7 +151,7 @@ __global__ void __launch_bounds__(kThreads) queryMajorKernel(SearchParams p) {
             p.groups,
             reinterpret_cast<float*>(memory),
             reinterpret_cast<uint32_t*>(behind),
-            reinterpret_cast<double*>(behind),
+            reinterpret_cast<float*>(behind),
             stop}
             .run();
 }
@@ -167,7 +164,7 @@ void launch(const SearchParams& p, cudaStream_t stream) {
             (kKind == GroupBounds::Centers
                      ? (groups.numBounded / kThreads + 1) * kThreads / 8
                      : kKind == GroupBounds::Pivots
-                     ? groups.numReferences * 2 * sizeof(double)
+                     ? groups.numReferences * sizeof(float)
                      : 0);
     const auto kernel = queryMajorKernel<kMetric, kKind>;
     BITS_THROW_IF_NOT_FMT(
