@@ -44,7 +44,8 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
-    ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h)
+    ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
+    GpuMetricState.h MetricContents.h MetricOptions.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)

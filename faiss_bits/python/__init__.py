@@ -45,7 +45,13 @@ _FUNCTIONS = (
     "select_k",
     "select_plan",
 )
-_CPU_CLASSES = ("FusedChoice", "IndexFusedFlat", "IndexFusedIVFFlat")
+_CPU_CLASSES = (
+    "FusedChoice",
+    "IndexFusedFlat",
+    "IndexFusedIVFFlat",
+    "IndexListOfClusters",
+    "IndexSSS",
+)
 _PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",
@@ -56,6 +62,8 @@ _GPU_CLASSES = (
     "GpuIndexBitsIVFFlat",
     "GpuIndexBitsIVFPQ",
     "GpuIndexBitsIVFScalarQuantizer",
+    "GpuIndexBitsListOfClusters",
+    "GpuIndexBitsSSS",
     "SearchParametersBitsFlat",
 )
 _MODULES = (
@@ -69,6 +77,7 @@ _MODULES = (
     "fused",
     "fused_wrappers",
     "kmeans",
+    "metric_wrappers",
     "plans",
     "ranges",
     "search_parameters",

@@ -23,7 +23,7 @@ def wrap_gpu_index(the_class):
     wrap_index(the_class)
     if not hasattr(the_class.range_search, "_takes_limit"):
         wrap_range_search(the_class)
-    _guard_constructor(the_class)
+    guard_constructor(the_class)
     if "search_mode" in vars(the_class):
         the_class.search_mode = by_name(the_class.search_mode)
         the_class.plan_c = the_class.plan
@@ -37,7 +37,7 @@ def wrap_gpu_ivf_index(the_class):
         the_class.add_with_ids, torch_methods.add_with_ids
     )
     the_class.update_vectors = _update_vectors
-    _guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
+    guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
 
 def wrap_index(the_class):
@@ -76,7 +76,9 @@ def _numpy_methods(the_class):
     }
 
 
-def _guard_constructor(the_class, doc=None):
+def guard_constructor(the_class, doc=None):
+    """The constructor of a class on the GPU: an exception where there is none, and
+    resources that live as long as the index."""
     original_init = the_class.__init__
 
     def __init__(self, *args):

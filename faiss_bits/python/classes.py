@@ -9,6 +9,7 @@ from .fused_wrappers import (
     wrap_fused_index,
     wrap_fused_ivf_index,
 )
+from .metric_wrappers import wrap_gpu_metric_index, wrap_metric_index
 from .search_parameters import wrap_device_selector, wrap_search_parameters
 
 FusedChoice = swigfaiss_bits.FusedChoice
@@ -18,6 +19,13 @@ IndexFusedIVFFlat = swigfaiss_bits.IndexFusedIVFFlat
 wrap_choice(FusedChoice)
 wrap_fused_index(IndexFusedFlat)
 wrap_fused_ivf_index(IndexFusedIVFFlat)
+
+# Base before derived: a derived class looks at what its base has got.
+IndexMetricSpace = swigfaiss_bits.IndexMetricSpace
+IndexListOfClusters = swigfaiss_bits.IndexListOfClusters
+IndexSSS = swigfaiss_bits.IndexSSS
+for _the_class in (IndexMetricSpace, IndexListOfClusters, IndexSSS):
+    wrap_metric_index(_the_class)
 
 if _build_info.HAS_GPU:
     DeviceSelector = swigfaiss_bits.DeviceSelector
@@ -39,5 +47,14 @@ if _build_info.HAS_GPU:
         GpuIndexBitsIVFScalarQuantizer,
     ):
         wrap_gpu_ivf_index(_the_class)
+    GpuIndexBitsMetricSpace = swigfaiss_bits.GpuIndexBitsMetricSpace
+    GpuIndexBitsListOfClusters = swigfaiss_bits.GpuIndexBitsListOfClusters
+    GpuIndexBitsSSS = swigfaiss_bits.GpuIndexBitsSSS
+    for _the_class in (
+        GpuIndexBitsMetricSpace,
+        GpuIndexBitsListOfClusters,
+        GpuIndexBitsSSS,
+    ):
+        wrap_gpu_metric_index(_the_class)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)

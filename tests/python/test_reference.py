@@ -99,6 +99,7 @@ INNER = """
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
     kernels/ivf/WithCoding.h
     kernels/range/FlatRangePlan.h kernels/range/RangeParams.h kernels/range/RangeScratch.h
+    kernels/metric_space/MetricChecks.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h

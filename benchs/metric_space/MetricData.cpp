@@ -1,0 +1,141 @@
+#include "benchs/metric_space/MetricData.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+
+#include "kernels/metric_space/cpu/RowDistances.h"
+
+namespace faiss_bits::bench {
+
+namespace {
+
+constexpr idx_t kSampleQueries = 100;
+
+std::vector<char> bytesOf(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        throw std::runtime_error(path + " cannot be read");
+    }
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// In an order that std::shuffle would leave to the library.
+void shuffleRows(std::vector<float>& rows, int d, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (idx_t i = idx_t(rows.size()) / d - 1; i > 0; --i) {
+        const idx_t j = idx_t(random() % uint64_t(i + 1));
+        std::swap_ranges(
+                rows.begin() + i * d,
+                rows.begin() + (i + 1) * d,
+                rows.begin() + j * d);
+    }
+}
+
+MetricData split(
+        const std::string& name,
+        std::vector<float> rows,
+        int d,
+        uint64_t seed) {
+    if (rows.size() / d < 5) {
+        throw std::runtime_error(name + " has too few vectors");
+    }
+    shuffleRows(rows, d, seed);
+    MetricData data;
+    data.name = name;
+    data.d = d;
+    const size_t stored = rows.size() / d * 4 / 5 * d;
+    data.vectors.assign(rows.begin(), rows.begin() + stored);
+    data.queries.assign(rows.begin() + stored, rows.end());
+    return data;
+}
+
+} // namespace
+
+MetricData readMetricData(const std::string& spec, uint64_t seed) {
+    const size_t colon = spec.find(':');
+    const std::string path =
+            colon == std::string::npos ? spec : spec.substr(colon + 1);
+    const bool areBytes = path.ends_with(".bvecs");
+    if (colon == std::string::npos ||
+        (!areBytes && !path.ends_with(".fvecs"))) {
+        throw std::runtime_error(
+                spec + " is neither name:PATH.fvecs nor name:PATH.bvecs");
+    }
+    const std::vector<char> bytes = bytesOf(path);
+    int32_t d = 0;
+    if (bytes.size() >= sizeof(d)) {
+        std::memcpy(&d, bytes.data(), sizeof(d));
+    }
+    const size_t record =
+            sizeof(d) + size_t(std::max(d, 1)) * (areBytes ? 1 : sizeof(float));
+    if (d < 1 || bytes.size() % record != 0) {
+        throw std::runtime_error(path + " is no file of vectors");
+    }
+    std::vector<float> rows;
+    for (size_t at = 0; at < bytes.size(); at += record) {
+        for (int c = 0; c < d; ++c) {
+            const char* from = bytes.data() + at + sizeof(d);
+            float value;
+            if (areBytes) {
+                value = float(uint8_t(from[c]));
+            } else {
+                std::memcpy(&value, from + c * sizeof(float), sizeof(float));
+            }
+            rows.push_back(value);
+        }
+    }
+    return split(spec.substr(0, colon), std::move(rows), d, seed);
+}
+
+MetricData clusteredData(idx_t n, int d, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto uniform = [&] {
+        return float(random() % (1 << 24)) / (1 << 24);
+    };
+    std::vector<float> centers(1000 * size_t(d));
+    for (float& one : centers) {
+        one = uniform();
+    }
+    std::vector<float> rows(size_t(n + n / 4) * d);
+    for (size_t i = 0; i < rows.size() / d; ++i) {
+        const size_t center = random() % 1000;
+        for (int c = 0; c < d; ++c) {
+            // About normal, of deviation 0.02.
+            const float noise = uniform() + uniform() + uniform() - 1.5f;
+            rows[i * d + c] = centers[center * d + c] + 0.04f * noise;
+        }
+    }
+    return split("clustered", std::move(rows), d, seed);
+}
+
+std::vector<float> radiiOfShares(
+        const MetricData& data,
+        Metric metric,
+        idx_t n,
+        const std::vector<double>& shares) {
+    const auto distance = metric_space::rowDistanceOf(metric);
+    const idx_t sample = std::min(data.numQueries(), kSampleQueries);
+    std::vector<float> distances;
+    for (idx_t q = 0; q < sample; ++q) {
+        for (idx_t i = 0; i < n; ++i) {
+            distances.push_back(distance(
+                    data.vectors.data() + i * data.d,
+                    data.queries.data() + q * data.d,
+                    data.d));
+        }
+    }
+    std::vector<float> radii;
+    for (const double share : shares) {
+        const auto place = distances.begin() +
+                std::min(distances.size() - 1,
+                         size_t(share * double(distances.size())));
+        std::nth_element(distances.begin(), place, distances.end());
+        radii.push_back(*place);
+    }
+    return radii;
+}
+
+} // namespace faiss_bits::bench

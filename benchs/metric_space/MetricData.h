@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/metric_space/MetricSpace.h"
+
+namespace faiss_bits::bench {
+
+/// Vectors of a file on the host, in the order that a seed shuffles them to: as
+/// the paper, 80% are searched in and the others are queries.
+struct MetricData {
+    std::string name;
+    int d = 0;
+    std::vector<float> vectors; // [n, d]
+    std::vector<float> queries;
+
+    idx_t n() const {
+        return idx_t(vectors.size()) / d;
+    }
+    idx_t numQueries() const {
+        return idx_t(queries.size()) / d;
+    }
+};
+
+/// Reads "name:PATH.fvecs" or "name:PATH.bvecs" (benchs/export_vectors.py).
+/// Throws std::runtime_error that names the file.
+MetricData readMetricData(const std::string& spec, uint64_t seed);
+
+/// n vectors around 1,000 uniform centers, and a quarter as many queries.
+MetricData clusteredData(idx_t n, int d, uint64_t seed);
+
+/// The canonical distances below which, of a sample of queries, these shares of
+/// the first n vectors are.
+std::vector<float> radiiOfShares(
+        const MetricData& data,
+        Metric metric,
+        idx_t n,
+        const std::vector<double>& shares);
+
+} // namespace faiss_bits::bench

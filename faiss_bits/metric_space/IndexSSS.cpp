@@ -1,0 +1,22 @@
+#include "faiss_bits/metric_space/IndexSSS.h"
+
+#include "faiss_bits/metric_space/MetricOptions.h"
+
+namespace faiss_bits {
+
+IndexSSS::IndexSSS(int d, faiss::MetricType metric, double alpha, int maxPivots)
+        : IndexMetricSpace(detail::sssContents(d, metric, alpha, maxPivots)) {}
+
+double IndexSSS::alpha() const {
+    return options_().pivotOptions.alpha;
+}
+
+int IndexSSS::maxPivots() const {
+    return options_().pivotOptions.maxPivots;
+}
+
+idx_t IndexSSS::numPivots() const {
+    return idx_t(options_().table.pivots.size());
+}
+
+} // namespace faiss_bits

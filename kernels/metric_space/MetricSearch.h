@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/common/Workspace.h"
+#include "kernels/metric_space/MetricGroups.h"
+
+/// Exact searches of an index for metric spaces on the GPU; with
+/// GroupBounds::None of all vectors, by brute force.
+namespace faiss_bits::metric_space {
+
+/// Who meets whom first.
+enum class Mapping : uint8_t {
+    /// The queries of a group together, in tiles of canonical distances: a
+    /// group
+    /// is read once for up to 64 of them.
+    GroupMajor,
+    /// Barrientos et al. 2012, IV: a block a query, a thread a vector. Ranges
+    /// alone. Needs the columns of MetricGroups.
+    QueryMajor,
+};
+
+struct MetricSearchProblem {
+    MetricGroups groups;
+    idx_t numQueries = 0;
+    const float* queries = nullptr; ///< [numQueries, d], on the device
+    Mapping mapping = Mapping::GroupMajor;
+    int multiprocessors = 132;
+};
+
+/// How searches of a problem go: made once from its shape.
+struct MetricSearchPlan {
+    idx_t rows = 0;     ///< queries at a time, at most
+    idx_t capacity = 0; ///< results at a time
+    size_t listsTemp = 0;
+    size_t sortTemp = 0;
+    size_t bytes = 0; ///< of scratch
+};
+
+/// The plan whose scratch is about maxBytes, or one with more if it has to: 28
+/// bytes for each vector, and 8 for each reference and group. k: of a search
+/// for neighbours; 0: of ranges. Asks the device what sorting takes.
+MetricSearchPlan planMetricSearch(
+        const MetricSearchProblem& problem,
+        idx_t k,
+        size_t maxBytes);
+
+/// Results of queries first to first + rows - 1, on the device, until the
+/// callback returns.
+struct MetricRangePart {
+    idx_t first = 0;
+    idx_t rows = 0;
+    const idx_t* limits = nullptr;    ///< [rows + 1], from 0 on
+    const float* distances = nullptr; ///< [total]
+    const idx_t* ids = nullptr;       ///< [total], ascending within a query
+    idx_t total = 0;
+};
+
+/// Hands all vectors with distance < radius to `take`, for some queries at a
+/// time, in their order.
+///
+/// Result   canonical distances, none that is NaN; the same bits whatever the
+///          bounds, the mapping, the scratch and the device
+/// Stream   waits for the device, for every part
+/// Errors   Error naming a bad argument, and what `take` throws
+/// Cost     distances to the references, and to the vectors of the groups that
+///          are left (`counters`), tiles of 64 queries and 64 vectors; then
+///          results are sorted
+void runMetricRange(
+        const MetricSearchPlan& plan,
+        const MetricSearchProblem& problem,
+        float radius,
+        Workspace workspace,
+        cudaStream_t stream,
+        const std::function<void(const MetricRangePart&)>& take,
+        MetricCounters* counters = nullptr);
+
+/// The k nearest of every query: by (distance, id), empty places (FLT_MAX, -1),
+/// NaN never. First the vectors of the groups that seem nearest make a limit,
+/// then it is a range search.
+///
+/// Shapes   outDistances and outIds [numQueries, k], on the device
+/// Stream, errors, cost as runMetricRange; `interrupt` is called now and then
+void runMetricKnn(
+        const MetricSearchPlan& plan,
+        const MetricSearchProblem& problem,
+        idx_t k,
+        float* outDistances,
+        idx_t* outIds,
+        Workspace workspace,
+        cudaStream_t stream,
+        const Interrupt& interrupt = nullptr,
+        MetricCounters* counters = nullptr);
+
+} // namespace faiss_bits::metric_space
