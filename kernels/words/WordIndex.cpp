@@ -49,8 +49,14 @@ WordRange WordIndex::range(
         idx_t maxDistance,
         const WordOptions& options) const {
     const uint32_t most = requireMaxDistance(maxDistance);
-    const LetterWords encoded = dictionary_.encode(queries);
-    return cpu::searchRange(*this, encoded, most, options);
+    return range(dictionary_.encode(queries), most, options);
+}
+
+WordRange WordIndex::range(
+        const LetterWords& queries,
+        uint32_t maxDistance,
+        const WordOptions& options) const {
+    return cpu::searchRange(*this, queries, maxDistance, options);
 }
 
 std::string WordIndex::plan(

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,9 @@ struct WordRange {
     std::vector<int32_t> distances; ///< [limits.back()]
     std::vector<idx_t> ids;         ///< ascending within a query
 };
+
+/// Ranges of queries in the dictionary's letters, found elsewhere.
+using RangeOf = std::function<WordRange(const LetterWords&, uint32_t most)>;
 
 /// Words to be searched by Levenshtein distance: the fewest letters that have to
 /// be inserted, deleted or replaced. A letter is a code point; é as one code
@@ -47,18 +51,25 @@ class WordIndex {
             const Utf8Words& queries,
             idx_t maxDistance,
             const WordOptions& options) const;
+    /// Of queries in the dictionary's letters.
+    WordRange range(
+            const LetterWords& queries,
+            uint32_t maxDistance,
+            const WordOptions& options) const;
 
     /// The k nearest words by (distance, id); short of k words: distance
     /// 2^31 - 1, id -1. `distances` and `ids` are [queries.count, k].
     ///
     /// Auto and the methods of range search look farther and farther until there
-    /// are k; what is left after kMostErrors edits Auto finds by brute force.
+    /// are k; what is left after 4 edits Auto finds by brute force. `rangeOf`,
+    /// where there is one, is asked for the ranges.
     void knn(
             const Utf8Words& queries,
             idx_t k,
             int32_t* distances,
             idx_t* ids,
-            const WordOptions& options) const;
+            const WordOptions& options,
+            const RangeOf& rangeOf = {}) const;
 
     /// What range() would do with queries of so many letters.
     std::string plan(

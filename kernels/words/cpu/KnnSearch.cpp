@@ -16,6 +16,7 @@ namespace {
 
 /// Queries that are searched together: bounds what their ranges may hold.
 constexpr size_t kBatch = 1024;
+constexpr size_t kBatchOfCaller = 65536; // who bounds them, too
 
 class KnnSearch {
    public:
@@ -25,7 +26,8 @@ class KnnSearch {
             idx_t k,
             int32_t* distances,
             idx_t* ids,
-            const WordOptions& options)
+            const WordOptions& options,
+            const RangeOf& rangeOf)
             : index_(index),
               dictionary_(index.dictionary()),
               queries_(queries),
@@ -33,12 +35,14 @@ class KnnSearch {
               distances_(distances),
               ids_(ids),
               options_(options),
+              rangeOf_(rangeOf),
               states_(size_t(options.workers())) {}
 
     void run() {
         const auto n = size_t(queries_.count());
-        for (size_t first = 0; first < n; first += kBatch) {
-            std::vector<uint32_t> left(std::min(kBatch, n - first));
+        const size_t batch = rangeOf_ ? kBatchOfCaller : kBatch;
+        for (size_t first = 0; first < n; first += batch) {
+            std::vector<uint32_t> left(std::min(batch, n - first));
             std::iota(left.begin(), left.end(), uint32_t(first));
             search(left);
         }
@@ -79,8 +83,9 @@ class KnnSearch {
                     letters + queries_.length(query));
             part.begins.push_back(idx_t(part.letters.size()));
         }
-        const WordRange found =
-                cpu::searchRange(index_, part, most, options_);
+        const WordRange found = rangeOf_
+                ? rangeOf_(part, most)
+                : cpu::searchRange(index_, part, most, options_);
         std::vector<uint32_t> more;
         for (size_t i = 0; i < left.size(); ++i) {
             const idx_t first = found.limits[i];
@@ -173,6 +178,7 @@ class KnnSearch {
     int32_t* distances_;
     idx_t* ids_;
     const WordOptions& options_;
+    const RangeOf& rangeOf_;
     std::vector<std::unique_ptr<ThreadState>> states_;
 };
 
@@ -183,14 +189,15 @@ void WordIndex::knn(
         idx_t k,
         int32_t* distances,
         idx_t* ids,
-        const WordOptions& options) const {
+        const WordOptions& options,
+        const RangeOf& rangeOf) const {
     BITS_THROW_IF_NOT_FMT(k >= 1, "k = %lld is below 1", (long long)k);
     const LetterWords encoded = dictionary_.encode(queries);
     BITS_THROW_IF_NOT_FMT(
             encoded.count() == 0 || (distances && ids),
             "%s is a null pointer",
             distances ? "ids" : "distances");
-    KnnSearch(*this, encoded, k, distances, ids, options).run();
+    KnnSearch(*this, encoded, k, distances, ids, options, rangeOf).run();
 }
 
 } // namespace faiss_bits::words
