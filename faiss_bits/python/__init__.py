@@ -15,6 +15,9 @@ flat indexes and go wherever those go.
 
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
 
+    index = faiss_bits.EditDistanceIndex(words)   # words by their letters
+    lims, D, I = index.range_search(["a wrod"], 2)
+
     kmeans = faiss_bits.Kmeans(d, k)   # faiss.Kmeans, on a GPU if there is one
     kmeans.train(x)
 
@@ -43,7 +46,7 @@ _FUNCTIONS = (
     "select_plan",
 )
 _CPU_CLASSES = ("FusedChoice", "IndexFusedFlat", "IndexFusedIVFFlat")
-_PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
+_PYTHON_CLASSES = {"EditDistanceIndex": "words", "Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",
     "GpuIndexBitsFlat",
@@ -71,6 +74,7 @@ _MODULES = (
     "swigfaiss_bits",
     "torch_interop",
     "torch_methods",
+    "words",
 )
 
 #: False in a folder that holds the drop-in library and no more.

@@ -1,11 +1,12 @@
 #include "faiss_bits/words/EditDistanceIndex.h"
 
-#include <mutex>
+#include <optional>
 
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "kernels/words/WordIndex.h"
 
 #ifdef FAISS_BITS_GPU_PART
 #include "faiss_bits/words/WordsOnGpu.h"
@@ -44,47 +45,46 @@ WordOptions optionsOf(const std::string& method) {
     return options;
 }
 
-words::WordIndex makeIndex(const words::Utf8Words& words) {
-    return detail::withFaissErrors([&] { return words::WordIndex(words); });
-}
-
 } // namespace
 
+struct EditDistanceIndex::Parts {
+    explicit Parts(const words::Utf8Words& words) : index(words) {}
+
+    words::WordIndex index;
+    bool mustBeGpu = false;
 #ifdef FAISS_BITS_GPU_PART
-class EditDistanceIndex::Device : public detail::WordsOnGpu {
-    using WordsOnGpu::WordsOnGpu;
-};
-#else
-class EditDistanceIndex::Device {};
+    std::optional<detail::WordsOnGpu> gpu;
 #endif
+};
 
 EditDistanceIndex::EditDistanceIndex(
         idx_t n,
         const uint8_t* words,
         const idx_t* offsets,
-        const std::string& device)
-        : index_(makeIndex(wordsOf(n, words, offsets, "words"))),
-          mustBeGpu_(device == "gpu") {
+        const std::string& device) {
     FAISS_THROW_IF_NOT_FMT(
             device == "auto" || device == "cpu" || device == "gpu",
             "device = '%s' is none of auto, cpu, gpu",
             device.c_str());
+    parts_ = detail::withFaissErrors([&] {
+        return std::make_unique<Parts>(wordsOf(n, words, offsets, "words"));
+    });
+    parts_->mustBeGpu = device == "gpu";
     if (device == "cpu") {
         return;
     }
 #ifdef FAISS_BITS_GPU_PART
     const std::string problem = detail::WordsOnGpu::problem();
     FAISS_THROW_IF_NOT_FMT(
-            !mustBeGpu_ || problem.empty(),
+            !parts_->mustBeGpu || problem.empty(),
             "device = 'gpu': %s",
             problem.c_str());
     if (problem.empty()) {
-        device_ = detail::withFaissErrors(
-                [&] { return std::make_unique<Device>(index_); });
+        detail::withFaissErrors([&] { parts_->gpu.emplace(parts_->index); });
     }
 #else
     FAISS_THROW_IF_NOT_MSG(
-            !mustBeGpu_,
+            !parts_->mustBeGpu,
             "device = 'gpu': this build of faiss_bits holds the CPU part only");
 #endif
 }
@@ -92,11 +92,15 @@ EditDistanceIndex::EditDistanceIndex(
 EditDistanceIndex::~EditDistanceIndex() = default;
 
 idx_t EditDistanceIndex::ntotal() const {
-    return index_.dictionary().size();
+    return parts_->index.dictionary().size();
 }
 
 bool EditDistanceIndex::onGpu() const {
-    return device_ != nullptr;
+    #ifdef FAISS_BITS_GPU_PART
+    return parts_->gpu.has_value();
+#else
+    return false;
+#endif
 }
 
 WordRange EditDistanceIndex::rangeSearch(
@@ -109,15 +113,15 @@ WordRange EditDistanceIndex::rangeSearch(
         const WordOptions options = optionsOf(method);
         const auto texts = wordsOf(n, queries, offsets, "queries");
 #ifdef FAISS_BITS_GPU_PART
-        if (device_) {
+        if (parts_->gpu) {
             const uint32_t most = words::requireMaxDistance(maxDistance);
-            const auto letters = index_.dictionary().encode(texts);
-            if (device_->takes(letters, most, options, mustBeGpu_)) {
-                return device_->range(letters, most, options);
+            const auto letters = parts_->index.dictionary().encode(texts);
+            if (parts_->gpu->takes(letters, most, options, parts_->mustBeGpu)) {
+                return parts_->gpu->range(letters, most, options);
             }
         }
 #endif
-        return index_.range(texts, maxDistance, options);
+        return parts_->index.range(texts, maxDistance, options);
     });
 }
 
@@ -134,16 +138,16 @@ void EditDistanceIndex::search(
         const auto texts = wordsOf(n, queries, offsets, "queries");
         words::RangeOf rangeOf;
 #ifdef FAISS_BITS_GPU_PART
-        if (device_) {
+        if (parts_->gpu) {
             // Of what is farther the GPU has no trie.
             rangeOf = [&](const words::LetterWords& letters, uint32_t most) {
-                return device_->takes(letters, most, options, mustBeGpu_)
-                        ? device_->range(letters, most, options)
-                        : index_.range(letters, most, options);
+                return parts_->gpu->takes(letters, most, options, parts_->mustBeGpu)
+                        ? parts_->gpu->range(letters, most, options)
+                        : parts_->index.range(letters, most, options);
             };
         }
 #endif
-        index_.knn(texts, k, distances, labels, options, rangeOf);
+        parts_->index.knn(texts, k, distances, labels, options, rangeOf);
     });
 }
 
@@ -155,11 +159,11 @@ std::string EditDistanceIndex::plan(
     return detail::withFaissErrors([&] {
         const WordOptions options = optionsOf(method);
         const std::string onCpu =
-                index_.plan(n, queryLength, maxDistance, options);
+                parts_->index.plan(n, queryLength, maxDistance, options);
 #ifdef FAISS_BITS_GPU_PART
-        if (device_) {
-            return device_->plan(
-                    index_, queryLength, maxDistance, options, onCpu);
+        if (parts_->gpu) {
+            return parts_->gpu->plan(
+                    parts_->index, queryLength, maxDistance, options, onCpu);
         }
 #endif
         return onCpu;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "faiss_bits/common/FaissCompat.h"
-#include "kernels/words/WordIndex.h"
+#include "kernels/words/WordRange.h"
 
 namespace faiss_bits {
 
@@ -74,10 +74,8 @@ class EditDistanceIndex {
             const std::string& method = "auto") const;
 
    private:
-    class Device; // the copy on a GPU
-    words::WordIndex index_;
-    std::unique_ptr<Device> device_;
-    bool mustBeGpu_ = false;
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
 };
 
 } // namespace faiss_bits

@@ -10,16 +10,10 @@
 #include "kernels/words/ListOfClusters.h"
 #include "kernels/words/Options.h"
 #include "kernels/words/Pivots.h"
+#include "kernels/words/WordRange.h"
 
 /// Words near to words by edit distance, on the CPU. No FAISS, no CUDA.
 namespace faiss_bits::words {
-
-/// All words near enough, query after query.
-struct WordRange {
-    std::vector<idx_t> limits; ///< [queries + 1]; i: limits[i] .. limits[i + 1]
-    std::vector<int32_t> distances; ///< [limits.back()]
-    std::vector<idx_t> ids;         ///< ascending within a query
-};
 
 /// Ranges of queries in the dictionary's letters, found elsewhere.
 using RangeOf = std::function<WordRange(const LetterWords&, uint32_t most)>;
