@@ -45,7 +45,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
-    GpuMetricState.h MetricContents.h MetricOptions.h)
+    GpuMetricState.h MetricContents.h MetricOptions.h WordsOnGpu.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
@@ -67,9 +67,11 @@ if(FAISS_BITS_ENABLE_GPU)
     PATTERN SelectTable.h EXCLUDE
     PATTERN "*Policy.h" EXCLUDE
     PATTERN ThresholdPlan.h EXCLUDE
+    PATTERN words EXCLUDE
     PATTERN cpu EXCLUDE)
 endif()
-# What the headers of faiss_bits/ name; bits_cpu itself is inside libfaiss_bits.
+# What the headers of faiss_bits/ name; bits_cpu and bits_words themselves are
+# inside libfaiss_bits.
 install(FILES
   "${PROJECT_SOURCE_DIR}/kernels/cpu/Choice.h"
   "${PROJECT_SOURCE_DIR}/kernels/cpu/Knn.h"
@@ -79,6 +81,9 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/kernels/cpu/Range.h"
   "${PROJECT_SOURCE_DIR}/kernels/cpu/Targets.h"
   DESTINATION ${faiss_bits_include_dir}/kernels/cpu)
+install(FILES
+  "${PROJECT_SOURCE_DIR}/kernels/words/WordRange.h"
+  DESTINATION ${faiss_bits_include_dir}/kernels/words)
 install(FILES
   "${PROJECT_SOURCE_DIR}/kernels/common/Error.h"
   "${PROJECT_SOURCE_DIR}/kernels/common/SearchMode.h"

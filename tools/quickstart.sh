@@ -3,6 +3,8 @@
 # neighbours on real data. A second run starts within seconds.
 #
 #   tools/quickstart.sh [--help | options of contrib/quickstart.py]
+#   tools/quickstart.sh words [--help | options of contrib/words.py]
+#       nearest words of a dictionary, and a spell check
 #
 # tools/setup.sh lists the environment variables that it heeds.
 
@@ -14,7 +16,12 @@ source "$tools/lib/common.sh"
 # shellcheck source=tools/lib/build.sh
 source "$tools/lib/build.sh"
 
-set_up quickstart
+program=quickstart
+if [[ ${1:-} == words ]]; then
+    program=words
+    shift
+fi
+set_up "$program"
 options=()
 # A build folder that already has the tests keeps them.
 if [[ ! -e $BITS_BUILD/CMakeCache.txt ]]; then
@@ -22,5 +29,5 @@ if [[ ! -e $BITS_BUILD/CMakeCache.txt ]]; then
 fi
 configure "${options[@]}"
 build swigfaiss_bits faiss_bits_python_files
-say "running contrib/quickstart.py"
-exec "$BITS_PYTHON" "$BITS_ROOT/contrib/quickstart.py" "$@"
+say "running contrib/$program.py"
+exec "$BITS_PYTHON" "$BITS_ROOT/contrib/$program.py" "$@"

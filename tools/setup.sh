@@ -3,7 +3,8 @@
 # found to <build>/env.sh. quickstart.sh, test.sh and docs.sh call it; a second
 # run takes about a second and needs no network.
 #
-#   tools/setup.sh [quickstart|test|docs]    what for (test needs more packages)
+#   tools/setup.sh [quickstart|words|test|docs]    what for (test needs more
+#                                                  packages, words word lists)
 #
 # Read from the environment:
 #   FAISS_BITS_GPU           auto (default), on or off: the GPU part. auto is
@@ -42,8 +43,8 @@ done
 
 purpose=${1:-test}
 case $purpose in
-    quickstart | test | docs) ;;
-    *) die "what for? quickstart, test or docs, not '$purpose'" ;;
+    quickstart | words | test | docs) ;;
+    *) die "what for? quickstart, words, test or docs, not '$purpose'" ;;
 esac
 
 BITS_CMAKE_ARGS=(-G Ninja "-DPython_EXECUTABLE=$BITS_PYTHON")
@@ -58,7 +59,10 @@ install_tools() {
         packages+=(libgtest-dev libgmock-dev libbenchmark-dev python3-pytest
             python3-hypothesis python3-scipy python3-venv python3-yaml ccache)
     fi
-    if [[ $purpose != quickstart ]]; then
+    if [[ $purpose == words ]]; then
+        packages+=(wbritish-huge wspanish)
+    fi
+    if [[ $purpose == test || $purpose == docs ]]; then
         packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo)
     fi
     install_packages "${packages[@]}"
@@ -135,7 +139,7 @@ main() {
     install_tools
     choose_gpu
     choose_faiss
-    if [[ $purpose != docs ]]; then
+    if [[ $purpose == quickstart || $purpose == test ]]; then
         fetch_data
     fi
     if [[ $purpose == test && $BITS_GPU == ON ]]; then

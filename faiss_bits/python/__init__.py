@@ -16,6 +16,9 @@ flat indexes and go wherever those go.
     D, I = faiss_bits.knn(xq, xb, k)   # no index; on the CPU without a GPU
     lims, D, I = faiss_bits.range_search(xq, xb, radius)
 
+    index = faiss_bits.EditDistanceIndex(words)   # words by their letters
+    lims, D, I = index.range_search(["a wrod"], 2)
+
     kmeans = faiss_bits.Kmeans(d, k)   # faiss.Kmeans, on a GPU if there is one
     kmeans.train(x)
 
@@ -52,7 +55,7 @@ _CPU_CLASSES = (
     "IndexListOfClusters",
     "IndexSSS",
 )
-_PYTHON_CLASSES = {"Kmeans": "kmeans"}  # and their modules
+_PYTHON_CLASSES = {"EditDistanceIndex": "words", "Kmeans": "kmeans"}  # and their modules
 _GPU_CLASSES = (
     "DeviceSelector",
     "GpuIndexBitsFlat",
@@ -84,6 +87,7 @@ _MODULES = (
     "swigfaiss_bits",
     "torch_interop",
     "torch_methods",
+    "words",
 )
 
 #: False in a folder that holds the drop-in library and no more.

@@ -78,7 +78,14 @@ def test_every_python_name_has_an_entry(site):
         for name in names
     }
     expected = {*faiss_bits.__all__, *faiss_bits._GPU_CLASSES}
-    for module in ("all_knn", "datasets", "dbscan", "evaluation", "knn_graph"):
+    for module in (
+        "all_knn",
+        "datasets",
+        "dbscan",
+        "evaluation",
+        "knn_graph",
+        "words",
+    ):
         whole = importlib.import_module(f"faiss_bits.contrib.{module}")
         expected |= {f"contrib.{module}.{name}" for name in whole.__all__}
     assert len(expected) > 30
@@ -122,7 +129,7 @@ def installed_headers():
             parts = path.relative_to(ROOT / folder).parts
             if not any(fnmatch.filter(parts, pattern) for pattern in patterns):
                 names[path.relative_to(ROOT).as_posix()] = None
-    return [*names, *re.findall(r"\{PROJECT_SOURCE_DIR\}/(kernels/cpu/\w+\.h)", text)]
+    return [*names, *re.findall(r"\{PROJECT_SOURCE_DIR\}/(kernels/(?:cpu|words)/\w+\.h)", text)]
 
 
 @pytest.mark.long_cpu

@@ -1,0 +1,491 @@
+#include "kernels/words/cpu/RangeSearch.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "kernels/common/Error.h"
+#include "kernels/words/cpu/HitParts.h"
+#include "kernels/words/cpu/QueryPattern.h"
+#include "kernels/words/cpu/TrieByBlocks.h"
+#include "kernels/words/cpu/TrieByLanes.h"
+
+namespace faiss_bits::words::cpu {
+
+Way wayOf(Method method, uint32_t queryLength, uint32_t maxDistance) {
+    switch (method) {
+        case Method::BruteForce:
+            return Way::BruteForce;
+        case Method::ListOfClusters:
+            return Way::Clusters;
+        case Method::Sss:
+            return Way::Pivots;
+        case Method::Auto:
+        case Method::Trie:
+            break;
+    }
+    if (maxDistance <= uint32_t(kMostErrors) && queryLength < 64) {
+        return queryLength < 16 ? Way::Lanes16
+                : queryLength < 32 ? Way::Lanes32
+                                   : Way::Lanes64;
+    }
+    // Beyond some errors few words are left out, and what finds all distances
+    // does so for 16 words at once.
+    return method == Method::Auto && queryLength <= 64 ? Way::BruteForce
+                                                       : Way::Blocks;
+}
+
+std::string planText(
+        const WordOptions& options,
+        uint32_t queryLength,
+        uint32_t maxDistance) {
+    const Way way = wayOf(options.method, queryLength, maxDistance);
+    const WordKernels& kernels = wordKernels();
+    std::string text;
+    switch (way) {
+        case Way::Lanes16:
+        case Way::Lanes32:
+        case Way::Lanes64: {
+            const int lanes = way == Way::Lanes16 ? kernels.lanes16
+                    : way == Way::Lanes32         ? kernels.lanes32
+                                                  : kernels.lanes64;
+            text = formatMessage(
+                    "trie by automata, %d queries at a time", lanes);
+            break;
+        }
+        case Way::Blocks:
+            text = "trie by columns, query by query";
+            break;
+        case Way::BruteForce:
+            text = "brute force, 16 words at a time";
+            break;
+        case Way::Clusters:
+            text = "list of clusters";
+            break;
+        case Way::Pivots:
+            text = "sss";
+            break;
+    }
+    return text + formatMessage(", on the CPU, %d threads", options.workers());
+}
+
+namespace {
+
+/// Where the results of a query are.
+struct Found {
+    int thread = 0;
+    idx_t first = 0, count = 0;
+};
+
+/// What a thread needs; made when it first has work.
+struct ThreadState {
+    explicit ThreadState(const Dictionary& dictionary) : part(dictionary) {}
+
+    HitPart part;
+    std::optional<TrieByLanes<uint16_t>> lanes16;
+    std::optional<TrieByLanes<uint32_t>> lanes32;
+    std::optional<TrieByLanes<uint64_t>> lanes64;
+    std::optional<TrieByBlocks> blocks;
+    std::optional<QueryPattern> pattern;
+    std::vector<size_t> starts; // of the hits of a lane
+    std::vector<LaneHit> byLane;
+    std::vector<uint16_t> toPivots;
+    WordGroups candidates;
+    uint64_t distances = 0, nodes = 0;
+};
+
+class RangeSearch {
+   public:
+    RangeSearch(
+            const WordIndex& index,
+            const LetterWords& queries,
+            uint32_t most,
+            const WordOptions& options)
+            : index_(index),
+              dictionary_(index.dictionary()),
+              queries_(queries),
+              most_(most),
+              options_(options),
+              found_(size_t(queries.count())),
+              states_(size_t(options.workers())) {}
+
+    WordRange run() {
+        std::vector<uint32_t> byWay[kWays];
+        for (idx_t i = 0; i < queries_.count(); ++i) {
+            const Way way = wayOf(options_.method, queries_.length(i), most_);
+            byWay[int(way)].push_back(uint32_t(i));
+        }
+        for (int way = 0; way < kWays; ++way) {
+            if (!byWay[way].empty()) {
+                runWay(Way(way), byWay[way]);
+            }
+        }
+        return collect();
+    }
+
+   private:
+    void runWay(Way way, std::vector<uint32_t>& queries) {
+        const WordKernels& kernels = wordKernels();
+        switch (way) {
+            case Way::Lanes16:
+                return runLanes(
+                        queries,
+                        kernels.lanes16,
+                        kernels.walk16,
+                        &ThreadState::lanes16);
+            case Way::Lanes32:
+                return runLanes(
+                        queries,
+                        kernels.lanes32,
+                        kernels.walk32,
+                        &ThreadState::lanes32);
+            case Way::Lanes64:
+                return runLanes(
+                        queries,
+                        kernels.lanes64,
+                        kernels.walk64,
+                        &ThreadState::lanes64);
+            case Way::Blocks:
+                return runEach(queries, [this](ThreadState& state, uint32_t i) {
+                    walkBlocks(state, i);
+                });
+            case Way::BruteForce: {
+                const WordGroups& groups = index_.groups();
+                return runEach(
+                        queries, [&](ThreadState& state, uint32_t i) {
+                            scanAll(state, i, groups);
+                        });
+            }
+            case Way::Clusters: {
+                const ListOfClusters& clusters = index_.clusters(options_);
+                return runEach(
+                        queries, [&](ThreadState& state, uint32_t i) {
+                            scanClusters(state, i, clusters);
+                        });
+            }
+            case Way::Pivots: {
+                const Pivots& pivots = index_.pivots(options_);
+                return runEach(
+                        queries, [&](ThreadState& state, uint32_t i) {
+                            scanPivots(state, i, pivots);
+                        });
+            }
+        }
+    }
+
+    ThreadState& stateOf(int thread) {
+        auto& state = states_[size_t(thread)];
+        if (!state) {
+            state = std::make_unique<ThreadState>(dictionary_);
+        }
+        return *state;
+    }
+
+    void finish(ThreadState& state, int thread, uint32_t query) {
+        const idx_t first = state.part.finish();
+        found_[query] = {
+                thread, first, idx_t(state.part.outIds.size()) - first};
+    }
+
+    // ---- the trie ----------------------------------------------------------
+
+    /// Queries that begin alike walk the same nodes.
+    void sortByLetters(std::vector<uint32_t>& queries) const {
+        const int bits = std::bit_width(dictionary_.alphabet.size() + 1);
+        const auto letters = uint32_t(64 / bits);
+        std::vector<std::pair<uint64_t, uint32_t>> keys;
+        keys.reserve(queries.size());
+        for (const uint32_t query : queries) {
+            uint64_t key = 0;
+            for (uint32_t i = 0; i < letters; ++i) {
+                key = key << bits |
+                        (i < queries_.length(query)
+                                 ? queries_.word(query)[i] + 1
+                                 : 0);
+            }
+            keys.push_back({key, query});
+        }
+        std::sort(keys.begin(), keys.end());
+        for (size_t i = 0; i < keys.size(); ++i) {
+            queries[i] = keys[i].second;
+        }
+    }
+
+    template <class T>
+    void runLanes(
+            std::vector<uint32_t>& queries,
+            int lanes,
+            void (*kernel)(TrieWalk<T>&),
+            std::optional<TrieByLanes<T>> ThreadState::*member) {
+        sortByLetters(queries);
+        const auto groups = int64_t((queries.size() + lanes - 1) / lanes);
+        forAll(options_, groups, [&](int64_t group, int thread) {
+            ThreadState& state = stateOf(thread);
+            auto& walker = state.*member;
+            if (!walker) {
+                walker.emplace(dictionary_, lanes, kernel);
+            }
+            const uint32_t* first = queries.data() + group * lanes;
+            const size_t count = std::min<size_t>(
+                    size_t(lanes), queries.size() - size_t(group * lanes));
+            takeHits(
+                    state,
+                    thread,
+                    first,
+                    count,
+                    walker->run(
+                            queries_, first, count, int(most_), state.nodes));
+        });
+    }
+
+    /// Hits by node become those of query after query.
+    void takeHits(
+            ThreadState& state,
+            int thread,
+            const uint32_t* queries,
+            size_t count,
+            const std::vector<LaneHit>& hits) {
+        state.starts.assign(count + 1, 0);
+        for (const LaneHit& hit : hits) {
+            ++state.starts[hit.lane + 1];
+        }
+        for (size_t lane = 0; lane < count; ++lane) {
+            state.starts[lane + 1] += state.starts[lane];
+        }
+        state.byLane.resize(hits.size());
+        for (const LaneHit& hit : hits) {
+            state.byLane[state.starts[hit.lane]++] = hit;
+        }
+        size_t place = 0; // starts[lane] is now the end of a lane's
+        for (size_t lane = 0; lane < count; ++lane) {
+            for (; place < state.starts[lane]; ++place) {
+                const LaneHit& hit = state.byLane[place];
+                addNode(state, hit.node, hit.distance);
+            }
+            finish(state, thread, queries[lane]);
+        }
+    }
+
+    void addNode(ThreadState& state, uint32_t node, uint32_t distance) const {
+        const uint32_t end = dictionary_.nodes[node + 1].words;
+        for (uint32_t i = dictionary_.nodes[node].words; i < end; ++i) {
+            state.part.add(i, distance);
+        }
+    }
+
+    void walkBlocks(ThreadState& state, uint32_t query) {
+        if (!state.blocks) {
+            state.blocks.emplace(dictionary_);
+        }
+        state.blocks->run(
+                queries_.word(query),
+                queries_.length(query),
+                most_,
+                state.nodes,
+                [&](uint32_t node, uint32_t distance) {
+                    addNode(state, node, distance);
+                });
+    }
+
+    // ---- whole words -------------------------------------------------------
+
+    /// body(state, query) for each, which adds its hits.
+    template <class Body>
+    void runEach(const std::vector<uint32_t>& queries, const Body& body) {
+        forAll(options_,
+               int64_t(queries.size()),
+               [&](int64_t i, int thread) {
+                   ThreadState& state = stateOf(thread);
+                   const uint32_t query = queries[size_t(i)];
+                   body(state, query);
+                   finish(state, thread, query);
+               });
+    }
+
+    QueryPattern& patternOf(ThreadState& state, uint32_t query) const {
+        if (!state.pattern) {
+            state.pattern.emplace(dictionary_);
+        }
+        state.pattern->set(queries_.word(query), queries_.length(query));
+        return *state.pattern;
+    }
+
+    void scanGroup(
+            ThreadState& state,
+            QueryPattern& pattern,
+            const WordGroups& groups,
+            uint32_t group) const {
+        uint32_t distances[WordGroups::kSize];
+        pattern.distances(groups, group, distances);
+        const uint32_t words = groups.words(group);
+        for (uint32_t i = 0; i < words; ++i) {
+            if (distances[i] <= most_) {
+                state.part.add(groups.places(group)[i], distances[i]);
+            }
+        }
+        state.distances += words;
+    }
+
+    void scanAll(
+            ThreadState& state,
+            uint32_t query,
+            const WordGroups& groups) const {
+        QueryPattern& pattern = patternOf(state, query);
+        for (uint32_t group = 0; group < groups.count(); ++group) {
+            scanGroup(state, pattern, groups, group);
+        }
+    }
+
+    void scanClusters(
+            ThreadState& state,
+            uint32_t query,
+            const ListOfClusters& clusters) const {
+        QueryPattern& pattern = patternOf(state, query);
+        const WordGroups& centers = clusters.centers;
+        for (uint32_t group = 0; group < centers.count(); ++group) {
+            uint32_t distances[WordGroups::kSize];
+            pattern.distances(centers, group, distances);
+            for (uint32_t i = 0; i < centers.words(group); ++i) {
+                const uint64_t distance = distances[i];
+                const uint32_t cluster = group * WordGroups::kSize + i;
+                const uint64_t radius = clusters.radii[cluster];
+                ++state.distances;
+                if (distance <= most_) {
+                    state.part.add(centers.places(group)[i], distances[i]);
+                }
+                if (distance <= radius + most_) {
+                    scanBucket(state, pattern, clusters, cluster);
+                }
+                // Strictly: words at the radius itself may be in later buckets.
+                if (distance + most_ < radius) {
+                    return;
+                }
+            }
+        }
+    }
+
+    void scanBucket(
+            ThreadState& state,
+            QueryPattern& pattern,
+            const ListOfClusters& clusters,
+            uint32_t cluster) const {
+        for (uint32_t i = 0; i < ListOfClusters::kBucketGroups; ++i) {
+            const uint32_t group = cluster * ListOfClusters::kBucketGroups + i;
+            if (clusters.buckets.words(group) > 0) {
+                scanGroup(state, pattern, clusters.buckets, group);
+            }
+        }
+    }
+
+    void scanPivots(
+            ThreadState& state,
+            uint32_t query,
+            const Pivots& pivots) const {
+        QueryPattern& pattern = patternOf(state, query);
+        state.toPivots.clear();
+        for (uint32_t group = 0; group < pivots.pivots.count(); ++group) {
+            uint32_t distances[WordGroups::kSize];
+            pattern.distances(pivots.pivots, group, distances);
+            for (uint32_t i = 0; i < pivots.pivots.words(group); ++i) {
+                state.toPivots.push_back(
+                        uint16_t(std::min(distances[i], 0xFFFFu)));
+            }
+        }
+        state.distances += state.toPivots.size();
+        PivotTest test;
+        test.query = state.toPivots.data();
+        test.pivots = pivots.count();
+        test.most = uint16_t(std::min(most_, 0xFFFFu));
+        const auto n = uint32_t(dictionary_.size());
+        uint32_t places[WordGroups::kSize], count = 0;
+        const auto compare = [&] {
+            state.candidates.clear();
+            state.candidates.add(dictionary_, places, count);
+            scanGroup(state, pattern, state.candidates, 0);
+            count = 0;
+        };
+        const auto& survivors = wordKernels().survivors;
+        for (uint32_t first = 0; first < n; first += Pivots::kBlock) {
+            test.words = pivots.block(first / Pivots::kBlock);
+            for (uint64_t bits = survivors(test); bits; bits &= bits - 1) {
+                const auto place = first + uint32_t(std::countr_zero(bits));
+                if (place >= n) {
+                    break;
+                }
+                places[count++] = place;
+                if (count == WordGroups::kSize) {
+                    compare();
+                }
+            }
+        }
+        if (count > 0) {
+            compare();
+        }
+    }
+
+    // ---- results -----------------------------------------------------------
+
+    WordRange collect() {
+        WordRange out;
+        out.limits.reserve(found_.size() + 1);
+        out.limits.push_back(0);
+        for (const Found& found : found_) {
+            out.limits.push_back(out.limits.back() + found.count);
+        }
+        out.ids.resize(size_t(out.limits.back()));
+        out.distances.resize(size_t(out.limits.back()));
+        constexpr int64_t kPart = 256;
+        const auto n = int64_t(found_.size());
+        forAll(options_, (n + kPart - 1) / kPart, [&](int64_t part, int) {
+            const int64_t end = std::min(n, (part + 1) * kPart);
+            for (int64_t i = part * kPart; i < end; ++i) {
+                const Found& found = found_[size_t(i)];
+                if (found.count == 0) {
+                    continue;
+                }
+                const HitPart& from = states_[size_t(found.thread)]->part;
+                std::copy_n(
+                        from.outIds.begin() + found.first,
+                        found.count,
+                        out.ids.begin() + out.limits[size_t(i)]);
+                std::copy_n(
+                        from.outDistances.begin() + found.first,
+                        found.count,
+                        out.distances.begin() + out.limits[size_t(i)]);
+            }
+        });
+        if (options_.stats) {
+            for (const auto& state : states_) {
+                if (state) {
+                    options_.stats->distances += state->distances;
+                    options_.stats->nodes += state->nodes;
+                }
+            }
+        }
+        return out;
+    }
+
+    const WordIndex& index_;
+    const Dictionary& dictionary_;
+    const LetterWords& queries_;
+    uint32_t most_;
+    const WordOptions& options_;
+    std::vector<Found> found_;
+    std::vector<std::unique_ptr<ThreadState>> states_;
+};
+
+} // namespace
+
+WordRange searchRange(
+        const WordIndex& index,
+        const LetterWords& queries,
+        uint32_t maxDistance,
+        const WordOptions& options) {
+    BITS_THROW_IF_NOT_FMT(
+            queries.count() < (idx_t(1) << 31),
+            "queries: %lld are more than 2^31 - 1",
+            (long long)queries.count());
+    return RangeSearch(index, queries, maxDistance, options).run();
+}
+
+} // namespace faiss_bits::words::cpu

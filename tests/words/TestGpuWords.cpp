@@ -1,0 +1,197 @@
+// Searches of words on the GPU against the reference, and against the CPU's.
+
+#include <gmock/gmock.h>
+
+#include "kernels/words/gpu/GpuWords.h"
+#include "tests/common/GpuTest.h"
+#include "tests/words/WordReference.h"
+
+namespace faiss_bits::test {
+namespace {
+
+using words::GpuWords;
+using words::Method;
+using words::WordIndex;
+using words::WordRange;
+
+constexpr idx_t kNoLimit = idx_t(1) << 40;
+constexpr Method kMethods[] = {
+        Method::Auto,
+        Method::BruteForce,
+        Method::Trie,
+        Method::ListOfClusters,
+        Method::Sss};
+
+WordRange download(const words::DeviceRange& range, idx_t queries) {
+    WordRange out;
+    out.limits.resize(size_t(queries) + 1);
+    out.distances.resize(size_t(range.total));
+    out.ids.resize(size_t(range.total));
+    const auto copy = [](auto& to, const void* from) {
+        if (!to.empty()) {
+            BITS_CUDA_CHECK(cudaMemcpy(
+                    to.data(),
+                    from,
+                    to.size() * sizeof(to[0]),
+                    cudaMemcpyDeviceToHost));
+        }
+    };
+    BITS_CUDA_CHECK(cudaDeviceSynchronize());
+    copy(out.limits, range.limits);
+    copy(out.distances, range.distances);
+    copy(out.ids, range.ids);
+    return out;
+}
+
+/// Without the queries that the GPU does not take.
+std::vector<Text> shortOnes(const std::vector<Text>& queries) {
+    std::vector<Text> out;
+    for (const Text& query : queries) {
+        if (query.size() <= GpuWords::kLongestQuery) {
+            out.push_back(query);
+        }
+    }
+    return out;
+}
+
+class GpuWordsTest : public GpuTest {
+   protected:
+    void check(const WordCase& one, const std::vector<int32_t>& distances) {
+        const PackedWords list(one.words, "words");
+        const std::vector<Text> texts = shortOnes(one.queries);
+        const PackedWords queries(texts, "queries");
+        const WordIndex index(list.view());
+        GpuWords gpu(index.dictionary());
+        gpu.setClusters(index.clusters({}));
+        gpu.setPivots(index.pivots({}));
+        const words::LetterWords letters =
+                index.dictionary().encode(queries.view());
+        const TestStream stream;
+        for (const int32_t most : distances) {
+            const WordRange expected = rangeReference(one.words, texts, most);
+            for (const Method method : kMethods) {
+                if (!GpuWords::refusal(
+                             index.dictionary(), method, 0, uint32_t(most))
+                             .empty()) {
+                    EXPECT_EQ(method, Method::Trie);
+                    continue;
+                }
+                SCOPED_TRACE(
+                        one.name + ", " + nameOf(method) + ", r = " +
+                        std::to_string(most));
+                const words::DeviceQueries uploaded = gpu.upload(
+                        letters, 0, letters.count(), stream);
+                const WordRange found = download(
+                        gpu.range(
+                                uploaded,
+                                uint32_t(most),
+                                method,
+                                kNoLimit,
+                                stream),
+                        letters.count());
+                EXPECT_EQ(expected.limits, found.limits);
+                EXPECT_EQ(expected.ids, found.ids);
+                EXPECT_EQ(expected.distances, found.distances);
+            }
+        }
+    }
+};
+
+TEST_F(GpuWordsTest, EveryMethodFindsTheRange) {
+    for (const WordCase& one : wordCases()) {
+        check(one, {0, 1, 2, 3, 4, 5, 9, 40, 300});
+    }
+}
+
+TEST_F(GpuWordsTest, Small) {
+    check(denseCase(300, kManyLetters, 4), {0, 1, 3, 4, 6});
+    check(edgeCase(), {2});
+}
+
+/// Too many letters for tables in shared memory.
+TEST_F(GpuWordsTest, LargeAlphabets) {
+    WordCase one{"ideographs", {}, {}};
+    WordMaker make(12);
+    Text alphabet;
+    for (char32_t c = 0x4E00; c < 0x4E00 + 3000; ++c) {
+        alphabet += c;
+    }
+    for (int i = 0; i < 3000; ++i) {
+        one.words.push_back(make.word(1 + make.below(5), alphabet));
+    }
+    for (int i = 0; i < 200; ++i) {
+        one.queries.push_back(
+                make.edited(one.words[size_t(i)], i % 4, alphabet));
+    }
+    check(one, {1, 2, 4});
+}
+
+/// Rows that are longer than a block has threads, ids that are beyond a window
+/// of bits, and more results than there is room for at first.
+TEST_F(GpuWordsTest, LongRows) {
+    WordCase one{"long rows", {}, {}};
+    WordMaker make(13);
+    for (int i = 0; i < 600000; ++i) {
+        one.words.push_back(make.word(make.below(12), kTwoLetters));
+    }
+    for (int i = 0; i < 40; ++i) {
+        one.queries.push_back(make.word(make.below(14), kTwoLetters));
+    }
+    const PackedWords list(one.words, "words");
+    const PackedWords queries(one.queries, "queries");
+    const WordIndex index(list.view());
+    GpuWords gpu(index.dictionary());
+    const words::LetterWords letters =
+            index.dictionary().encode(queries.view());
+    for (const int most : {0, 2, 20}) {
+        const WordRange expected = index.range(queries.view(), most, {});
+        const auto uploaded = gpu.upload(letters, 0, letters.count(), nullptr);
+        const WordRange found = download(
+                gpu.range(
+                        uploaded,
+                        uint32_t(most),
+                        Method::Auto,
+                        kNoLimit,
+                        nullptr),
+                letters.count());
+        EXPECT_TRUE(expected.limits == found.limits) << most;
+        EXPECT_TRUE(expected.ids == found.ids) << most;
+        EXPECT_TRUE(expected.distances == found.distances) << most;
+    }
+}
+
+TEST_F(GpuWordsTest, SmallRefusals) {
+    const WordCase one = denseCase(50, kTwoLetters, 14);
+    const PackedWords list(one.words, "words");
+    const PackedWords queries(one.queries, "queries");
+    const WordIndex index(list.view());
+    GpuWords gpu(index.dictionary());
+    words::LetterWords letters = index.dictionary().encode(queries.view());
+    auto uploaded = gpu.upload(letters, 0, letters.count(), nullptr);
+    const auto messageOf = [&](uint32_t most, Method method, idx_t results) {
+        try {
+            gpu.range(uploaded, most, method, results, nullptr);
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    using testing::HasSubstr;
+    EXPECT_THAT(
+            messageOf(5, Method::Trie, kNoLimit),
+            HasSubstr("max_distance = 5: the method 'trie' takes up to 4"));
+    EXPECT_THAT(
+            messageOf(1, Method::Sss, kNoLimit),
+            HasSubstr("'sss' is not on the device"));
+    EXPECT_THAT(
+            messageOf(4, Method::Trie, 3),
+            HasSubstr("are more than max_results = 3"));
+    EXPECT_EQ(messageOf(4, Method::Trie, kNoLimit), ""); // still usable
+    uploaded.longest = 64;
+    EXPECT_THAT(
+            messageOf(1, Method::Trie, kNoLimit),
+            HasSubstr("one has 64 letters, the GPU takes 63"));
+}
+
+} // namespace
+} // namespace faiss_bits::test
