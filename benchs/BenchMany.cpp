@@ -417,9 +417,9 @@ class ManyBench {
         if (!options_.wants("faiss")) {
             return;
         }
+        std::vector<std::unique_ptr<faiss::gpu::GpuIndexFlat>> owned;
         faiss::IndexShards shards(int(shapes_.d), true, true);
         faiss::IndexReplicas replicas(int(shapes_.d), true);
-        shards.own_indices = replicas.own_indices = true;
         const auto host = download(vectors_);
         const gpu::DeviceList list = places(parts);
         for (int i = 0; i < parts; ++i) {
@@ -434,10 +434,11 @@ class ManyBench {
             const int64_t end = kind == "shards" ? n_ * (i + 1) / parts : n_;
             one->add(end - begin, host.data() + begin * shapes_.d);
             if (kind == "shards") {
-                shards.add_shard(one.release());
+                shards.add_shard(one.get());
             } else {
-                replicas.add_replica(one.release());
+                replicas.add_replica(one.get());
             }
+            owned.push_back(std::move(one));
         }
         const faiss::Index& index = kind == "shards"
                 ? static_cast<const faiss::Index&>(shards)

@@ -100,6 +100,15 @@ int GpuIndexBitsReplicas::count() const {
     return set_->devices.size();
 }
 
+int GpuIndexBitsReplicas::getDevice() const {
+    return set_->devices[0].device;
+}
+
+std::shared_ptr<faiss::gpu::GpuResources> GpuIndexBitsReplicas::getResources()
+        const {
+    return set_->devices[0].resources;
+}
+
 const faiss::Index* GpuIndexBitsReplicas::at(int replica) const {
     FAISS_THROW_IF_NOT_FMT(
             replica >= 0 && replica < count(),

@@ -80,6 +80,10 @@ class GpuIndexBitsReplicas : public faiss::Index {
 
     /// Number of replicas.
     int count() const;
+    /// The first device of the list, where arrays may lie.
+    int getDevice() const;
+    /// The first resources of the list, whose stream orders the calls.
+    std::shared_ptr<faiss::gpu::GpuResources> getResources() const;
     /// Replica 0 <= replica < count(); it stays ours.
     const faiss::Index* at(int replica) const;
 

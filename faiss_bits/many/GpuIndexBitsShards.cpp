@@ -97,6 +97,15 @@ int GpuIndexBitsShards::count() const {
     return set_->devices.size();
 }
 
+int GpuIndexBitsShards::getDevice() const {
+    return set_->devices[0].device;
+}
+
+std::shared_ptr<faiss::gpu::GpuResources> GpuIndexBitsShards::getResources()
+        const {
+    return set_->devices[0].resources;
+}
+
 const faiss::Index* GpuIndexBitsShards::at(int shard) const {
     FAISS_THROW_IF_NOT_FMT(
             shard >= 0 && shard < count(),

@@ -91,6 +91,10 @@ class GpuIndexBitsShards : public faiss::Index {
 
     /// Number of shards.
     int count() const;
+    /// The first device of the list, where arrays may lie.
+    int getDevice() const;
+    /// The first resources of the list, whose stream orders the calls.
+    std::shared_ptr<faiss::gpu::GpuResources> getResources() const;
     /// Vectors of shard 0 <= shard < count().
     idx_t shardSize(int shard) const;
     /// Device of that shard.

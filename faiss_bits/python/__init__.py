@@ -35,7 +35,9 @@ _FUNCTIONS = (
     "best_flat_index",
     "cpu_plan",
     "get_num_gpus",
+    "index_cpu_to_all_gpus",
     "index_cpu_to_gpu",
+    "index_cpu_to_gpu_multiple",
     "index_to_fused",
     "knn",
     "knn_subset",
@@ -53,6 +55,9 @@ _GPU_CLASSES = (
     "GpuIndexBitsIVFFlat",
     "GpuIndexBitsIVFPQ",
     "GpuIndexBitsIVFScalarQuantizer",
+    "GpuIndexBitsManyConfig",
+    "GpuIndexBitsReplicas",
+    "GpuIndexBitsShards",
     "SearchParametersBitsFlat",
 )
 _MODULES = (
@@ -66,6 +71,8 @@ _MODULES = (
     "fused",
     "fused_wrappers",
     "kmeans",
+    "many",
+    "many_wrappers",
     "plans",
     "search_parameters",
     "swigfaiss_bits",

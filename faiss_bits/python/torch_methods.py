@@ -74,7 +74,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
-    elif x.is_cuda:
+    elif x.is_cuda and isinstance(self, faiss.GpuIndex):
         swigfaiss_bits.searchOnStream(
             self,
             torch_interop.current_stream(x.get_device()),
@@ -86,7 +86,8 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
             params,
         )
     else:
-        self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
+        with ordered(self, x, params):
+            self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
     return D, I
 
 
