@@ -184,9 +184,9 @@ class ManyBench {
             int parts,
             int64_t q,
             int64_t k,
+            const char* arrays,
             double ms,
-            double hostMs,
-            double mergeMs) {
+            double mergeMs = -1) {
         const int64_t devices = std::min<int64_t>(parts, shapes_.devices);
         Row row;
         row.text("bench", "many")
@@ -196,21 +196,19 @@ class ManyBench {
                 .integer("shards", parts)
                 .integer("devices", devices)
                 .integer("peers", devices > 1 && shapes_.peers)
+                .text("arrays", arrays)
                 .integer("n", n_)
                 .integer("d", shapes_.d)
                 .integer("q", q)
-                .integer("k", k);
-        if (ms > 0) {
-            row.number("ms", ms);
-        }
-        row.number("host_ms", hostMs);
+                .integer("k", k)
+                .number("ms", ms);
         if (mergeMs >= 0) {
             row.number("merge_ms", mergeMs);
         }
         report_.add(row);
         std::printf(
-                "%5.0fs %-18s %-8s %d on %lld n=%-8lld q=%-5lld k=%-4lld "
-                "%9.3f ms, host %9.3f ms, merge %8.4f ms\n",
+                "%5.0fs %-15s %-8s %d on %lld n=%-8lld q=%-5lld k=%-4lld %-6s "
+                "%9.3f ms, merge %8.4f ms\n",
                 budget_.seconds(),
                 method,
                 kind.c_str(),
@@ -219,8 +217,8 @@ class ManyBench {
                 (long long)n_,
                 (long long)q,
                 (long long)k,
+                arrays,
                 ms,
-                hostMs,
                 mergeMs);
         std::fflush(stdout);
     }
@@ -236,7 +234,8 @@ class ManyBench {
             wanted_[{q, k}] = firstLabels(out, q, k);
             const double hostMs = timeOnHost(index, q, k);
             for (const std::string& kind : shapes_.kinds) {
-                add("faiss_bits", kind, 1, q, k, ms, hostMs, 0);
+                add("faiss_bits", kind, 1, q, k, "device", ms, 0);
+                add("faiss_bits", kind, 1, q, k, "host", hostMs);
             }
         });
     }
@@ -282,14 +281,14 @@ class ManyBench {
             } else if (shards) {
                 mergeMs = ms - longestSearch(*shards, q, k);
             }
+            add("faiss_bits", kind, parts, q, k, "device", ms, mergeMs);
             add("faiss_bits",
                 kind,
                 parts,
                 q,
                 k,
-                ms,
-                timeOnHost(*index, q, k),
-                mergeMs);
+                "host",
+                timeOnHost(*index, q, k));
             if (options_.wants("faiss_over_ours")) {
                 runFaissOver(*index, kind, parts, q, k);
             }
@@ -409,7 +408,7 @@ class ManyBench {
             }
             ms = timeOnHost(index, q, k);
         }
-        add("faiss_over_ours", kind, parts, q, k, 0, ms, -1);
+        add("faiss_over_ours", kind, parts, q, k, "host", ms);
     }
 
     /// FAISS's container over FAISS's GpuIndexFlat.
@@ -444,7 +443,7 @@ class ManyBench {
                 ? static_cast<const faiss::Index&>(shards)
                 : replicas;
         forEachCell("FAISS's " + kind, [&](int64_t q, int64_t k) {
-            add("faiss", kind, parts, q, k, 0, timeOnHost(index, q, k), -1);
+            add("faiss", kind, parts, q, k, "host", timeOnHost(index, q, k));
         });
     }
 

@@ -20,6 +20,8 @@ CELL_FIELDS = {
     "ivf_filters": ("index", "data", "selector", "allowed", "n", "d", "nlist",
                     "nprobe", "q", "k"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
+    "many": ("index", "kind", "shards", "devices", "peers", "arrays", "n", "d",
+             "q", "k"),
     "dropin": ("index", "n", "d", "q", "k"),
     "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),
