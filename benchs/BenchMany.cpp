@@ -320,7 +320,8 @@ class ManyBench {
                     {found.back().distances.data(),
                      found.back().labels.data(),
                      width,
-                     first});
+                     first,
+                     false});
             first += shards.shardSize(i);
         }
         merge.outDistances = out.distances.data();

@@ -40,7 +40,10 @@ struct ShardSet;
 ///          device of the list, in any mix
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
-///          shards enqueues and returns, unless memory comes from cudaMalloc
+///          shards enqueues and returns, unless memory comes from cudaMalloc or
+///          n k >= 2^16: then shards are asked for little more than their
+///          share of the k results at first, and the call waits to see whether
+///          that was enough. Queries where it was not are searched again
 /// Pages    host arrays go through the first device as in GpuIndexBitsFlat.
 ///          Interrupts: as there
 /// Merge    each device has a slice of the queries: it gets the results that
@@ -50,7 +53,7 @@ struct ShardSet;
 /// Filters  SearchParameters::sel: any selector of the index's ids, read on the
 ///          host at each call (n / 8 bytes, and what the selector costs). Of
 ///          inverted lists, SearchParametersIVF too
-/// Memory   12 min(k, ntotal of a shard) bytes a query and shard, taken from
+/// Memory   12 min(k, ntotal of a shard) bytes a query and shard or less, taken from
 ///          temporary memory of the shards' resources in batches of queries
 /// Errors   FaissException, with the device's number where one of them fails.
 ///          The index then is what it was. A device that has gone cannot be

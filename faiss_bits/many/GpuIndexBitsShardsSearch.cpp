@@ -115,6 +115,8 @@ void GpuIndexBitsShards::searchPaged_(
             some.distances = page.as<float>(outDistances);
             some.labels = page.as<idx_t>(outLabels);
             some.params = shardParams;
+            some.mayCut = set_->isFlat() && !params &&
+                    search_mode == SearchMode::Certified;
             set_->search(
                     home,
                     d,

@@ -1,6 +1,7 @@
 #include "faiss_bits/many/ShardMap.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace faiss_bits::gpu::detail {
@@ -86,6 +87,12 @@ bool ShardMap::isInOrder() const {
         }
     }
     return true;
+}
+
+idx_t firstWidth(idx_t k, idx_t n, idx_t total) {
+    const double expected = double(k) * double(n) / double(total);
+    const double likely = expected + 6 * std::sqrt(expected) + 8;
+    return std::min({k, n, idx_t(std::ceil(likely))});
 }
 
 std::vector<ShardRun> ShardMap::runs(idx_t first, idx_t n) const {

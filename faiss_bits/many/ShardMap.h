@@ -83,4 +83,10 @@ inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
     return rows / slices * slice + rows % slices * slice / slices;
 }
 
+/// Results that a shard of n of `total` vectors is asked for at first: as many
+/// of the k best as it will have in nearly every query if vectors are dealt out
+/// at random (their number is hypergeometric: six deviations above the
+/// expected), and no more than it can have.
+idx_t firstWidth(idx_t k, idx_t n, idx_t total);
+
 } // namespace faiss_bits::gpu::detail

@@ -38,12 +38,15 @@ class Batch {
           const GpuContext& home,
           int d,
           bool largest,
-          const ShardQueries& queries)
+          const ShardQueries& queries,
+          const std::vector<idx_t>& widths)
             : set_(set),
               home_(home),
               d_(d),
               largest_(largest),
               queries_(queries),
+              widths_(widths),
+              flags_(set.devices.groups().size()),
               found_(set.devices.size()),
               done_(set.devices.size()),
               memory_(set.devices.groups().size()) {}
@@ -58,9 +61,47 @@ class Batch {
         }
     }
 
+    /// After run(): rows whose cut lists were too short. Waits if a list is cut.
+    std::vector<idx_t> incompleteRows() const {
+        const auto& groups = set_.devices.groups();
+        std::vector<idx_t> rows;
+        for (int group = 0; group < int(groups.size()); ++group) {
+            if (!flags_[group]) {
+                continue;
+            }
+            set_.devices.onPart(groups[group].parts[0], [&] {
+                const idx_t first = sliceBegin_(group);
+                std::vector<uint8_t> flags(sliceBegin_(group + 1) - first);
+                const cudaStream_t stream =
+                        contextOf_(groups[group].parts[0]).stream;
+                BITS_CUDA_CHECK(cudaMemcpyAsync(
+                        flags.data(),
+                        flags_[group],
+                        flags.size(),
+                        cudaMemcpyDeviceToHost,
+                        stream));
+                waitFor(stream);
+                for (size_t i = 0; i < flags.size(); ++i) {
+                    if (flags[i]) {
+                        rows.push_back(first + idx_t(i));
+                    }
+                }
+            });
+        }
+        return rows;
+    }
+
    private:
     idx_t widthOf_(int shard) const {
-        return std::min(queries_.k, set_.sizeOf(shard));
+        return widths_[shard];
+    }
+    bool isCut_(int shard) const {
+        return widths_[shard] < std::min(queries_.k, set_.sizeOf(shard));
+    }
+
+    idx_t sliceBegin_(int group) const {
+        return sliceBegin(
+                queries_.n, int(set_.devices.groups().size()), group);
     }
 
     /// In the thread of the group. The lead of group 0 is the first shard, on
@@ -149,6 +190,7 @@ class Batch {
         const idx_t at = first * found.width;
         MergeList list;
         list.width = found.width;
+        list.isCut = isCut_(shard);
         if (set_.isFlat() && set_.segments.empty()) {
             list.idOffset = set_.map.segments(shard)[0].inWhole;
         }
@@ -187,9 +229,8 @@ class Batch {
 
     void mergeSlice_(int group) {
         const auto& groups = set_.devices.groups();
-        const int slices = int(groups.size());
-        const idx_t first = sliceBegin(queries_.n, slices, group);
-        const idx_t rows = sliceBegin(queries_.n, slices, group + 1) - first;
+        const idx_t first = sliceBegin_(group);
+        const idx_t rows = sliceBegin_(group + 1) - first;
         const GpuContext lead = contextOf_(groups[group].parts[0]);
         // They have read the lead's queries, too.
         for (int shard : groups[group].parts) {
@@ -223,6 +264,15 @@ class Batch {
         }
         merge.outDistances = merged.distances;
         merge.outIds = merged.labels;
+        for (int shard = 0; shard < set_.devices.size(); ++shard) {
+            if (isCut_(shard) && !flags_[group]) {
+                flags_[group] =
+                        static_cast<uint8_t*>(memory_[group].take(lead, rows));
+                BITS_CUDA_CHECK(
+                        cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
+            }
+        }
+        merge.incomplete = flags_[group];
         runMergeLists(merge, lead.stream);
 
         // What the shards of this device found may be overwritten then.
@@ -258,6 +308,8 @@ class Batch {
     const int d_;
     const bool largest_;
     const ShardQueries& queries_;
+    const std::vector<idx_t>& widths_;
+    std::vector<uint8_t*> flags_;       // of each group: of its slice, or null
     std::vector<Results> found_;        // of each shard
     std::vector<StreamMark> done_; // likewise
     std::vector<MemoryStack> memory_;   // of each group
@@ -332,13 +384,107 @@ void ShardSet::search(
         some.x += first * d;
         some.distances += first * queries.k;
         some.labels += first * queries.k;
-        Batch batch(*this, home, d, largest, some);
+        searchBatch(home, d, largest, some);
+    }
+}
+
+std::vector<idx_t> ShardSet::widths(const ShardQueries& queries) const {
+    std::vector<idx_t> full;
+    std::vector<idx_t> cut;
+    idx_t total = 0;
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        total += sizeOf(shard);
+    }
+    double all = 0;
+    double fewer = 0;
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        full.push_back(std::min(queries.k, sizeOf(shard)));
+        cut.push_back(firstWidth(
+                queries.k, sizeOf(shard), std::max<idx_t>(total, 1)));
+        all += double(full.back());
+        fewer += double(cut.back());
+    }
+    // Else the wait costs more than it saves.
+    const bool pays = double(queries.n) * double(queries.k) >= 65536 &&
+            fewer <= 0.75 * all;
+    if (!queries.mayCut || !pays) {
+        return full;
+    }
+    if (uncut > 0) {
+        --uncut;
+        return full;
+    }
+    return cut;
+}
+
+void ShardSet::searchBatch(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries) const {
+    const std::vector<idx_t> wanted = widths(queries);
+    std::vector<idx_t> again;
+    {
+        Batch batch(*this, home, d, largest, queries, wanted);
         try {
             batch.run();
+            again = batch.incompleteRows();
         } catch (...) {
             devices.waitForAll(); // before temporary memory is let go of
             throw;
         }
+    }
+    if (again.empty()) {
+        return;
+    }
+    // Where vectors are not in random order, nor are the shards of the best.
+    constexpr int kPause = 15;
+    if (idx_t(again.size()) > queries.n / 16) {
+        uncut = kPause;
+    }
+    searchAgain(home, d, largest, queries, again);
+}
+
+void ShardSet::searchAgain(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries,
+        const std::vector<idx_t>& rows) const {
+    ShardQueries whole = queries;
+    whole.mayCut = false;
+    // Few of them are copied one by one.
+    constexpr size_t kFew = 64;
+    if (rows.size() > kFew) {
+        searchBatch(home, d, largest, whole);
+        return;
+    }
+    MemoryStack memory;
+    ShardQueries some = whole;
+    some.n = idx_t(rows.size());
+    const size_t queryBytes = size_t(d) * sizeof(float);
+    const size_t k = size_t(queries.k);
+    auto* x = static_cast<float*>(memory.take(home, some.n * queryBytes));
+    const Results out(
+            memory.take(home, some.n * k * kResultBytes), some.n, queries.k);
+    const auto copyRow = [&](void* to, const void* from, size_t bytes) {
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                to, from, bytes, cudaMemcpyDeviceToDevice, home.stream));
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+        copyRow(x + i * d, queries.x + rows[i] * d, queryBytes);
+    }
+    some.x = x;
+    some.distances = out.distances;
+    some.labels = out.labels;
+    searchBatch(home, d, largest, some);
+    for (size_t i = 0; i < rows.size(); ++i) {
+        copyRow(queries.distances + rows[i] * k,
+                out.distances + i * k,
+                k * sizeof(float));
+        copyRow(queries.labels + rows[i] * k,
+                out.labels + i * k,
+                k * sizeof(idx_t));
     }
 }
 

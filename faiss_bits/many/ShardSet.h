@@ -22,6 +22,9 @@ struct ShardQueries {
     idx_t* labels = nullptr;    ///< [n, k]
     /// What a shard's search gets.
     std::function<const faiss::SearchParameters*(int shard)> params;
+    /// Shards may be asked for fewer than k results each at first (firstWidth):
+    /// every result is canonical, whatever the batch that it is searched in.
+    bool mayCut = false;
 };
 
 struct ShardSet {
@@ -42,12 +45,28 @@ struct ShardSet {
     std::vector<std::shared_ptr<void>> uploadSegments(const ShardMap& of) const;
 
     /// Searches all shards and merges; enqueues on the stream of `home`, which
-    /// is the first shard's context in the calling thread.
+    /// is the first shard's context in the calling thread. Where shards are
+    /// asked for fewer than k results it waits, to see whether that was enough,
+    /// and searches again for the queries where it was not.
     void search(
             const GpuContext& home,
             int d,
             bool largest,
             const ShardQueries& queries) const;
+
+    /// The results that each shard is asked for.
+    std::vector<idx_t> widths(const ShardQueries& queries) const;
+    void searchBatch(
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries) const;
+    void searchAgain(
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries,
+            const std::vector<idx_t>& rows) const;
 
     GpuIndexBitsManyConfig config;
     ManyDevices devices;
@@ -58,6 +77,9 @@ struct ShardSet {
     /// Of each shard: IdSegment [segments] on its device, or null where the map
     /// is in order.
     std::vector<std::shared_ptr<void>> segments;
+    /// Searches that go without cut lists from now on, as these were too short
+    /// for many queries.
+    mutable int uncut = 0;
 };
 
 } // namespace faiss_bits::gpu::detail

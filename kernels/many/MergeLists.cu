@@ -30,6 +30,7 @@ struct MergeParams {
     bool largest = false;
     float* outDistances = nullptr; // [rows, k]
     idx_t* outIds = nullptr;       // [rows, k]
+    uint8_t* incomplete = nullptr; // [rows]
 };
 static_assert(sizeof(MergeParams) <= 4096, "kernel arguments of all devices");
 
@@ -127,6 +128,10 @@ __device__ __forceinline__ void placeElement(
         const size_t out = size_t(row.row) * p.k + rank;
         p.outDistances[out] = row.distance(list, at);
         p.outIds[out] = ById ? id : row.id(list, at);
+        const MergeList& from = p.lists[list];
+        if (from.isCut && at + 1 == from.width) {
+            p.incomplete[row.row] = 1;
+        }
     }
 }
 
@@ -252,6 +257,10 @@ void checkMerge(const MergeProblem& p) {
             BITS_THROW_IF_NOT_FMT(list.ids, "lists[%zu].ids = nullptr", i);
         }
         widths += list.width;
+        BITS_THROW_IF_NOT_FMT(
+                !list.isCut || p.incomplete || p.rows == 0,
+                "incomplete = nullptr, but lists[%zu] is cut",
+                i);
     }
     BITS_THROW_IF_NOT_FMT(
             widths < 2 * kEnd,
@@ -318,6 +327,7 @@ void runMergeLists(const MergeProblem& problem, cudaStream_t stream) {
     params.largest = problem.largest;
     params.outDistances = problem.outDistances;
     params.outIds = problem.outIds;
+    params.incomplete = problem.incomplete;
     constexpr idx_t kOfOneWarp = 256;
     if (problem.k <= kOfOneWarp) {
         launch<32, kWarpKeys>(params, !problem.idsAscend, stream);

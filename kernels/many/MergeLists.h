@@ -20,6 +20,8 @@ struct MergeList {
     const idx_t* ids = nullptr; ///< [rows, width], -1 behind the last result
     idx_t width = 0;            ///< 0: nothing; the pointers may be null then
     idx_t idOffset = 0;         ///< added to the ids that are not -1
+    /// The search had more results than these, maybe: it was asked for `width`.
+    bool isCut = false;
 };
 
 struct MergeProblem {
@@ -35,6 +37,10 @@ struct MergeProblem {
 
     float* outDistances = nullptr; ///< [rows, k]
     idx_t* outIds = nullptr;       ///< [rows, k]
+    /// [rows], not null if a list is cut: becomes 1 where all of a list that is
+    /// cut is among the k best, so that what was cut off may be too; else it
+    /// stays.
+    uint8_t* incomplete = nullptr;
 };
 
 /// The k best results of every row, of all lists.

@@ -148,15 +148,27 @@ TYPED_TEST(ManyTest, SmallResourcesSharedByParts) {
     }
 }
 
+/// Three places, of which the first works on a stream of the test's.
+struct PlacesOnStream {
+    PlacesOnStream() {
+        first.setDefaultStream(0, stream);
+        list.add(&first, 0);
+        list.add(partResources(1), 0);
+        list.add(partResources(2), 0);
+    }
+
+    const TestStream stream; // outlives the memory that was used on it
+    OwnResources first;
+    DeviceList list;
+};
+
 TYPED_TEST(ManyTest, SmallOnOtherStreams) {
+    const PlacesOnStream places;
+    const TestStream& stream = places.stream;
     ManyCase<TypeParam> c(
-            placesOf(3), kD, faiss::METRIC_L2, makeVectors(300, kD, 1));
+            places.list, kD, faiss::METRIC_L2, makeVectors(300, kD, 1));
     const auto queries = makeVectors(40, kD, 2);
     const auto want = searchOnHost(c.one, queries, 9);
-    const TestStream stream;
-    auto resources = partResources(0)->getResources();
-    const cudaStream_t before = resources->getDefaultStream(0);
-    resources->setDefaultStream(0, stream);
     const DeviceBuffer<float> x(queries);
     const DeviceBuffer<float> later(queries.size());
     const DeviceBuffer<float> distances(40 * 9);
@@ -172,16 +184,13 @@ TYPED_TEST(ManyTest, SmallOnOtherStreams) {
     BITS_CUDA_CHECK(cudaMemsetAsync(
             later.data(), 0xFF, queries.size() * sizeof(float), stream));
     EXPECT_TRUE(sameOutput({distances.download(), labels.download()}, want));
-    resources->setDefaultStream(0, before);
 }
 
 TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
+    const PlacesOnStream places;
+    const TestStream& stream = places.stream;
     ManyCase<TypeParam> c(
-            placesOf(2), kD, faiss::METRIC_L2, makeVectors(30, kD, 1));
-    const TestStream stream;
-    auto resources = partResources(0)->getResources();
-    const cudaStream_t before = resources->getDefaultStream(0);
-    resources->setDefaultStream(0, stream);
+            places.list, kD, faiss::METRIC_L2, makeVectors(30, kD, 1));
     const DeviceBuffer<float> x(makeVectors(2, kD, 2));
     const DeviceBuffer<float> distances(4);
     const DeviceBuffer<idx_t> labels(4);
@@ -196,7 +205,6 @@ TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
             "captured"));
     BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
     BITS_CUDA_CHECK(cudaGraphDestroy(graph));
-    resources->setDefaultStream(0, before);
 }
 
 TYPED_TEST(ManyTest, SmallBadArguments) {

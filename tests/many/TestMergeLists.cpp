@@ -59,6 +59,7 @@ std::ostream& operator<<(std::ostream& out, const MergeCase& c) {
 struct Found {
     float distance = 0;
     int64_t id = 0;
+    bool isLastOfCut = false;
 };
 
 float valueOf(const MergeCase& c, size_t list, std::mt19937& random) {
@@ -126,7 +127,7 @@ void checkMerge(const MergeCase& c) {
                 const int64_t id = c.idsAscend
                         ? j * 3
                         : int64_t(j * numLists + (list + j) % numLists);
-                found.push_back({valueOf(c, list, random), id});
+                found.push_back({valueOf(c, list, random), id, false});
             }
             std::sort(found.begin(), found.end(), [&](auto& a, auto& b) {
                 return isBefore(a, b, c.largest);
@@ -134,24 +135,35 @@ void checkMerge(const MergeCase& c) {
             for (int64_t j = 0; j < there; ++j) {
                 d[row * width + j] = found[j].distance;
                 i[row * width + j] = found[j].id;
-                rows[row].push_back({found[j].distance, found[j].id + offset});
+                // Every second list is cut.
+                rows[row].push_back(
+                        {found[j].distance,
+                         found[j].id + offset,
+                         list % 2 == 1 && j + 1 == width});
             }
         }
         distances.emplace_back(d);
         ids.emplace_back(i);
         problem.lists.push_back(
-                {distances.back().data(), ids.back().data(), width, offset});
+                {distances.back().data(),
+                 ids.back().data(),
+                 width,
+                 offset,
+                 list % 2 == 1});
     }
     DeviceBuffer<float> outDistances(c.rows * c.k);
     DeviceBuffer<int64_t> outIds(c.rows * c.k);
+    DeviceBuffer<uint8_t> incomplete(c.rows, 0);
     problem.rows = c.rows;
     problem.k = c.k;
     problem.largest = c.largest;
     problem.idsAscend = c.idsAscend;
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
+    problem.incomplete = incomplete.data();
     const TestStream stream;
     runMergeLists(problem, stream);
+    const auto gotIncomplete = incomplete.download();
     const auto gotDistances = outDistances.download();
     const auto gotIds = outIds.download();
 
@@ -164,12 +176,19 @@ void checkMerge(const MergeCase& c) {
         for (int64_t j = 0; j < c.k; ++j) {
             const Found want = j < int64_t(all.size())
                     ? all[j]
-                    : Found{c.largest ? -most : most, -1};
+                    : Found{c.largest ? -most : most, -1, false};
             ASSERT_EQ(gotIds[row * c.k + j], want.id)
                     << "row " << row << " place " << j;
             ASSERT_TRUE(sameBits(gotDistances[row * c.k + j], want.distance))
                     << "row " << row << " place " << j;
         }
+        const auto best = all.begin() + std::min<size_t>(all.size(), c.k);
+        ASSERT_EQ(
+                bool(gotIncomplete[row]),
+                std::any_of(all.begin(), best, [](const Found& one) {
+                    return one.isLastOfCut;
+                }))
+                << "row " << row;
     }
 }
 
@@ -281,8 +300,8 @@ TEST_F(MergeLists, SmallRepeatedIds) {
     problem.rows = 1;
     problem.k = 7;
     problem.lists = {
-            {distances.data(), ids.data(), 3, 0},
-            {distances.data(), ids.data(), 3, 0}};
+            {distances.data(), ids.data(), 3, 0, false},
+            {distances.data(), ids.data(), 3, 0, false}};
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
     runMergeLists(problem, nullptr);
@@ -301,8 +320,8 @@ TEST_F(MergeLists, SmallCaptured) {
     problem.k = 2;
     problem.idsAscend = true;
     problem.lists = {
-            {distances.data(), ids.data(), 2, 0},
-            {distances.data(), ids.data(), 2, 10}};
+            {distances.data(), ids.data(), 2, 0, false},
+            {distances.data(), ids.data(), 2, 10, false}};
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
     const TestStream stream;
@@ -326,7 +345,7 @@ MergeProblem goodProblem() {
     problem.outDistances = reinterpret_cast<float*>(256);
     problem.outIds = reinterpret_cast<int64_t*>(256);
     problem.lists = {
-            {problem.outDistances, problem.outIds, 1, 0}};
+            {problem.outDistances, problem.outIds, 1, 0, false}};
     return problem;
 }
 
@@ -352,6 +371,7 @@ TEST(MergeListsArguments, AreChecked) {
     expectRefused("lists.size()", [](auto& p) {
         p.lists.resize(kMaxMergeLists + 1, p.lists[0]);
     });
+    expectRefused("incomplete", [](auto& p) { p.lists[0].isCut = true; });
     expectRefused("widths", [](auto& p) {
         p.lists.resize(3, p.lists[0]);
         for (auto& list : p.lists) {

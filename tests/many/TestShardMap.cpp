@@ -10,6 +10,7 @@
 namespace faiss_bits::test {
 namespace {
 
+using gpu::detail::firstWidth;
 using gpu::detail::ShardMap;
 using gpu::detail::ShardPiece;
 using gpu::detail::ShardRun;
@@ -171,6 +172,29 @@ TEST(ShardMap, LaterAdditionsLevelFirst) {
     EXPECT_EQ(pieces[0].count, 10);
     EXPECT_EQ(pieces[1].shard, 2);
     EXPECT_EQ(pieces[1].count, 6);
+}
+
+/// Draws without replacement: the width falls short in none of many queries.
+TEST(ShardMap, FirstWidthsAreRarelyTooSmall) {
+    std::mt19937 random(1);
+    for (idx_t k : {10, 100, 2000}) {
+        for (idx_t shards : {2, 8}) {
+            const idx_t total = 80000;
+            const idx_t n = total / shards;
+            const idx_t width = firstWidth(k, n, total);
+            EXPECT_LE(width, k);
+            for (int query = 0; query < 500; ++query) {
+                idx_t inShard = 0;
+                for (idx_t i = 0; i < k; ++i) {
+                    inShard += idx_t(random() % (total - i)) < n - inShard;
+                }
+                EXPECT_LE(inShard, width);
+            }
+        }
+    }
+    EXPECT_EQ(firstWidth(100, 5, 1000), 5);
+    EXPECT_EQ(firstWidth(3, 1000, 1000), 3);
+    EXPECT_LT(firstWidth(2000, 1000, 8000), 360);
 }
 
 TEST(ShardMap, SlicesCoverAllRows) {

@@ -209,6 +209,52 @@ TEST_F(Shards, LargerShapes) {
     }
 }
 
+/// Shards that are asked for little more than their share of the best have all
+/// of them, for every query.
+TEST_F(Shards, BestOfOneShardAreFound) {
+    const int d = 16;
+    const int64_t n = 8000;
+    auto vectors = makeVectors(n, d, 1);
+    for (int64_t i = 0; i < n; ++i) {
+        vectors[i * d] = 30.f * float(i) / float(n); // neighbours by number
+    }
+    auto queries = makeVectors(600, d, 2);
+    for (int64_t i = 0; i < 600; ++i) {
+        queries[i * d] = 30.f * float(i) / 600.f;
+    }
+    for (const auto& config : waysOf()) {
+        const ShardsCase c(placesOf(8), d, faiss::METRIC_L2, vectors, config);
+        for (int run = 0; run < 3; ++run) { // the next ones know
+            c.expectSame(queries, 300);
+        }
+        c.expectSame(queries, 2000);
+    }
+}
+
+/// The same for a few queries among many, which are searched again alone.
+TEST_F(Shards, BestOfOneShardAreFoundForAFewQueries) {
+    const int d = 16;
+    const int64_t n = 8000;
+    for (int odd : {1, 40, 64, 65}) {
+        auto vectors = makeVectors(n, d, 1);
+        auto queries = makeVectors(1200, d, 2);
+        for (int i = 0; i < odd; ++i) { // all near one place, in one shard
+            std::fill_n(queries.begin() + (i * 13 + 5) * d, d, 40.f + i * 1e-3f);
+        }
+        for (int64_t i = 2100; i < 2700; ++i) {
+            for (int j = 0; j < d; ++j) {
+                vectors[i * d + j] += 40;
+            }
+        }
+        for (const auto& config : waysOf()) {
+            const ShardsCase c(
+                    placesOf(8), d, faiss::METRIC_L2, vectors, config);
+            c.expectSame(queries, 250);
+            c.expectSame(queries, 250);
+        }
+    }
+}
+
 TEST_F(Shards, SmallAddFromTheDevice) {
     const int d = 7;
     const auto vectors = makeVectors(100, d, 1);
