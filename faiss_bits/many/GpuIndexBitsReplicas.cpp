@@ -64,7 +64,7 @@ GpuIndexBitsReplicas::GpuIndexBitsReplicas(
         : GpuIndexBitsReplicas(
                   devices,
                   checked(index)->d,
-                  index->metric_type,
+                  checked(index)->metric_type,
                   config) {
     metric_arg = index->metric_arg;
     if (index->ntotal > 0) {

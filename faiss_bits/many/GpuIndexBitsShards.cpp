@@ -67,7 +67,7 @@ GpuIndexBitsShards::GpuIndexBitsShards(
         : GpuIndexBitsShards(
                   devices,
                   checked(index)->d,
-                  index->metric_type,
+                  checked(index)->metric_type,
                   config) {
     metric_arg = index->metric_arg;
     if (index->ntotal > 0) {
