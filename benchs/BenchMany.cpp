@@ -247,11 +247,19 @@ class ManyBench {
         return downloadLabels(out.labels, std::min<int64_t>(q, 256) * k);
     }
 
-    void check(const std::string& what, const Outputs& out, int64_t q, int64_t k) {
+    void check(
+            const std::string& what,
+            const Outputs& out,
+            int64_t q,
+            int64_t k) {
         const auto wanted = wanted_.find({q, k});
         if (wanted != wanted_.end() &&
             firstLabels(out, q, k) != wanted->second) {
-            std::printf("WRONG: %s q=%lld k=%lld\n", what.c_str(), (long long)q, (long long)k);
+            std::printf(
+                    "WRONG: %s q=%lld k=%lld\n",
+                    what.c_str(),
+                    (long long)q,
+                    (long long)k);
             ++wrong_;
         }
     }
@@ -478,11 +486,15 @@ int runMain(int argc, char** argv) {
     const Options options = parseOptions(
             argc,
             argv,
-            {{"--ns", "vectors, in all shards (default: 2^20)", numbers(shapes.ns)},
+            {{"--ns",
+              "vectors, in all shards (default: 2^20)",
+              numbers(shapes.ns)},
              {"--d", "dimensions", number(shapes.d)},
              {"--qs", "queries a call", numbers(shapes.qs)},
              {"--ks", "neighbours", numbers(shapes.ks)},
-             {"--parts", "shards or replicas; 1: one index", numbers(shapes.parts)},
+             {"--parts",
+              "shards or replicas; 1: one index",
+              numbers(shapes.parts)},
              {"--devices", "parts lie on them in turn", number(shapes.devices)},
              {"--kinds",
               "of shards,replicas",

@@ -30,9 +30,8 @@ std::unique_ptr<faiss::gpu::GpuIndex> clonePart(
         const faiss::gpu::GpuClonerOptions& options,
         const faiss::Index& index) {
     faiss::gpu::GpuResourcesProviderFromInstance provider(place.resources);
-    std::unique_ptr<faiss::Index> clone(
-            faiss_bits::gpu::index_cpu_to_gpu(
-                    &provider, place.device, &index, &options));
+    std::unique_ptr<faiss::Index> clone(faiss_bits::gpu::index_cpu_to_gpu(
+            &provider, place.device, &index, &options));
     auto* onGpu = dynamic_cast<faiss::gpu::GpuIndex*>(clone.get());
     FAISS_THROW_IF_NOT_FMT(
             onGpu, "a %s has no copy on a GPU", typeid(index).name());
@@ -65,9 +64,8 @@ std::unique_ptr<faiss::IndexIVF> emptyLike(
         made = std::make_unique<faiss::IndexIVFFlat>(
                 quantizer, flat->d, flat->nlist, flat->metric_type);
     } else if (
-            auto* scalar =
-                    dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(
-                            &index)) {
+            auto* scalar = dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(
+                    &index)) {
         auto copy = std::make_unique<faiss::IndexIVFScalarQuantizer>(
                 quantizer,
                 scalar->d,
@@ -181,14 +179,15 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
                 "it",
                 type);
         std::unique_ptr<faiss::Index> made;
-        faiss::Index* quantizer = flatQuantizer(
-                ivf, detail::wantsCommonQuantizer(options), made);
+        faiss::Index* quantizer =
+                flatQuantizer(ivf, detail::wantsCommonQuantizer(options), made);
         if (options.shard) {
             requireIdsOnDevices(options);
         }
         faiss::gpu::GpuMultipleClonerOptions ofPart = options;
         if (options.shard) {
-            ofPart.reserveVecs = (options.reserveVecs + long(devices.size()) - 1) /
+            ofPart.reserveVecs =
+                    (options.reserveVecs + long(devices.size()) - 1) /
                     long(devices.size());
         }
         GpuParts parts;

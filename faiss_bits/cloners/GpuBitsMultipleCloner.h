@@ -15,10 +15,10 @@ namespace faiss_bits::gpu {
 /// with `shard` a GpuIndexBitsShards; so does an IndexIVFFlat,
 /// IndexIVFScalarQuantizer or IndexIVFPQ that BitsToGpuCloner has a class for:
 /// with `shard` each device gets a part of every list (shard_type 1: ids modulo
-/// the number of devices; 2: ranges of ids; FAISS since 1.7.4 also 4: lists) and
-/// all centroids, so that the shards probe the same lists and give the results
-/// of one index. An IndexIDMap or IndexPreTransform stays one, of such an
-/// index. One device: as BitsToGpuCloner.
+/// the number of devices; 2: ranges of ids; FAISS since 1.7.4 also 4: lists)
+/// and all centroids, so that the shards probe the same lists and give the
+/// results of one index. An IndexIDMap or IndexPreTransform stays one, of such
+/// an index. One device: as BitsToGpuCloner.
 struct BitsToGpuClonerMultiple : faiss::Cloner {
     BitsToGpuClonerMultiple(
             const DeviceList& devices,
@@ -38,9 +38,9 @@ struct BitsToGpuClonerMultiple : faiss::Cloner {
 /// with BitsToGpuClonerMultiple.
 ///
 /// options  null: FAISS's defaults, which copy to every device. shard: split;
-///          shard_type as above. common_ivf_quantizer (since FAISS 1.7.4): every
-///          device has the centroids and finds the lists by itself, whatever it
-///          says; a quantizer that is not flat becomes flat
+///          shard_type as above. common_ivf_quantizer (since FAISS 1.7.4):
+///          every device has the centroids and finds the lists by itself,
+///          whatever it says; a quantizer that is not flat becomes flat
 /// config   of the parts and the copies between them; useFloat16 of either
 ///          counts
 /// Result   a new index, owned by the caller

@@ -242,8 +242,7 @@ bool wantsCommonQuantizer(const Options& options) {
 template <class T>
 struct SubsetType;
 template <class Index, class Type>
-struct SubsetType<
-        void (Index::*)(Index&, Type, idx_t, idx_t) const> {
+struct SubsetType<void (Index::*)(Index&, Type, idx_t, idx_t) const> {
     using type = Type;
 };
 

@@ -23,8 +23,7 @@ bool enablePeerAccess(int device, int other) {
     if (status != cudaSuccess) {
         (void)cudaGetLastError(); // there are limits on the number of peers
     }
-    return status == cudaSuccess ||
-            status == cudaErrorPeerAccessAlreadyEnabled;
+    return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
 }
 
 } // namespace
@@ -154,11 +153,7 @@ void DeviceCopies::copyThroughHost_(
         const CurrentDevice scope(path.toDevice);
         path.filled[slot]->holdUp(targetStream);
         BITS_CUDA_CHECK(cudaMemcpyAsync(
-                target + at,
-                piece,
-                now,
-                cudaMemcpyHostToDevice,
-                targetStream));
+                target + at, piece, now, cudaMemcpyHostToDevice, targetStream));
         path.read[slot]->record(targetStream);
     }
 }

@@ -113,8 +113,7 @@ class SlicedSearch {
             const idx_t end = sliceBegin(n_, parts, part + 1);
             const int pieces = int((end - begin + most_ - 1) / most_);
             for (int i = 0; i < pieces && !stop_; ++i) {
-                const idx_t first =
-                        begin + sliceBegin(end - begin, pieces, i);
+                const idx_t first = begin + sliceBegin(end - begin, pieces, i);
                 const idx_t rows =
                         begin + sliceBegin(end - begin, pieces, i + 1) - first;
                 set_.devices.onPart(

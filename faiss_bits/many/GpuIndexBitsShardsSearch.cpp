@@ -72,11 +72,8 @@ void GpuIndexBitsShards::search(
     searchPaged_(n, x, k, distances, labels, params);
 }
 
-void GpuIndexBitsShards::assign(
-        idx_t n,
-        const float* x,
-        idx_t* labels,
-        idx_t k) const {
+void GpuIndexBitsShards::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
+        const {
     searchPaged_(n, x, k, nullptr, labels, nullptr);
 }
 
@@ -105,8 +102,8 @@ void GpuIndexBitsShards::searchPaged_(
         const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
         PageLimits limits;
         limits.rows = n;
-        limits.workPerRow = detail::manyWork(
-                ntotal, d, k, set_->devices.groups().size());
+        limits.workPerRow =
+                detail::manyWork(ntotal, d, k, set_->devices.groups().size());
         call.run(limits, [&](const Page& page) {
             detail::ShardQueries some;
             some.n = page.rows;

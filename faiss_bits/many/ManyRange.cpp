@@ -92,8 +92,7 @@ void joinRanges(
                         {one, &map->segments(int(shard)), begin, end, 0, 0});
                 continue;
             }
-            const idx_t offset =
-                    map ? map->segments(int(shard))[0].inWhole : 0;
+            const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
             std::copy(
                     one->distances + begin,
                     one->distances + end,

@@ -49,11 +49,11 @@ IdBits::IdBits(const SelectorTree& tree, idx_t n) : IdBits(n) {
     for (size_t i = 0; i < numBytes(); ++i) {
         const uint8_t a = left.bytes_[i];
         const uint8_t b = right.bytes_[i];
-        bytes_[i] = uint8_t(
-                tree.kind == Kind::Not         ? ~a
-                        : tree.kind == Kind::And ? a & b
-                        : tree.kind == Kind::Or  ? a | b
-                                                 : a ^ b);
+        bytes_[i] =
+                uint8_t(tree.kind == Kind::Not           ? ~a
+                                : tree.kind == Kind::And ? a & b
+                                : tree.kind == Kind::Or  ? a | b
+                                                         : a ^ b);
     }
     clearBehind_();
 }
@@ -99,11 +99,7 @@ void IdBits::write_(idx_t at, uint64_t bits) {
     }
 }
 
-void IdBits::copyFrom(
-        const IdBits& source,
-        idx_t from,
-        idx_t to,
-        idx_t count) {
+void IdBits::copyFrom(const IdBits& source, idx_t from, idx_t to, idx_t count) {
     for (idx_t i = 0; i < count; i += 64) {
         uint64_t bits = source.read_(from + i);
         if (count - i < 64) {

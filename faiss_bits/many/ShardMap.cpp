@@ -47,8 +47,8 @@ std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
     std::vector<int> chosen(order.begin(), order.begin() + used);
     std::sort(chosen.begin(), chosen.end());
     for (int i = 0; i < used; ++i) {
-        const idx_t share = sliceBegin(above, used, i + 1) -
-                sliceBegin(above, used, i);
+        const idx_t share =
+                sliceBegin(above, used, i + 1) - sliceBegin(above, used, i);
         counts[chosen[i]] = level - sizes_[chosen[i]] + share;
     }
     std::vector<ShardPiece> pieces;

@@ -61,7 +61,8 @@ class Batch {
         }
     }
 
-    /// After run(): rows whose cut lists were too short. Waits if a list is cut.
+    /// After run(): rows whose cut lists were too short. Waits if a list is
+    /// cut.
     std::vector<idx_t> incompleteRows() const {
         const auto& groups = set_.devices.groups();
         std::vector<idx_t> rows;
@@ -100,8 +101,7 @@ class Batch {
     }
 
     idx_t sliceBegin_(int group) const {
-        return sliceBegin(
-                queries_.n, int(set_.devices.groups().size()), group);
+        return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
     }
 
     /// In the thread of the group. The lead of group 0 is the first shard, on
@@ -257,10 +257,10 @@ class Batch {
         merged.distances = distances;
         merged.labels = labels;
         if (group != 0) {
-            merged = Results(
-                    memory_[group].take(lead, count * kResultBytes),
-                    rows,
-                    queries_.k);
+            merged =
+                    Results(memory_[group].take(lead, count * kResultBytes),
+                            rows,
+                            queries_.k);
         }
         merge.outDistances = merged.distances;
         merge.outIds = merged.labels;
@@ -309,17 +309,15 @@ class Batch {
     const bool largest_;
     const ShardQueries& queries_;
     const std::vector<idx_t>& widths_;
-    std::vector<uint8_t*> flags_;       // of each group: of its slice, or null
-    std::vector<Results> found_;        // of each shard
-    std::vector<StreamMark> done_; // likewise
-    std::vector<MemoryStack> memory_;   // of each group
+    std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
+    std::vector<Results> found_;      // of each shard
+    std::vector<StreamMark> done_;    // likewise
+    std::vector<MemoryStack> memory_; // of each group
 };
 
 } // namespace
 
-ShardSet::ShardSet(
-        const DeviceList& list,
-        const GpuIndexBitsManyConfig& config)
+ShardSet::ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config)
         : config(config),
           devices(list, config, "shard"),
           copies(std::make_unique<DeviceCopies>(devices, config)),
@@ -374,7 +372,8 @@ void ShardSet::search(
         perQuery = 2 * perQuery + d * sizeof(float) +
                 size_t(queries.k) * kResultBytes / groups;
     }
-    const idx_t most = std::max<idx_t>(1, budget / std::max<size_t>(perQuery, 1));
+    const idx_t most =
+            std::max<idx_t>(1, budget / std::max<size_t>(perQuery, 1));
     const int batches = int(std::min<idx_t>(
             (queries.n + most - 1) / most, std::numeric_limits<int>::max()));
     for (int i = 0; i < batches; ++i) {

@@ -46,9 +46,8 @@ __device__ __forceinline__ void syncRow() {
 /// Elements in front of which `isBefore` holds, of [0, n) with all of these
 /// first.
 template <class IsBefore>
-__device__ __forceinline__ uint32_t countWhile(
-        uint32_t n,
-        const IsBefore& isBefore) {
+__device__ __forceinline__ uint32_t
+countWhile(uint32_t n, const IsBefore& isBefore) {
     uint32_t low = 0;
     uint32_t high = n;
     while (low < high) {

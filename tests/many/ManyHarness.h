@@ -26,8 +26,8 @@ inline int numDevices() {
 
 /// Resources of part `part` in all tests; they stay until the process ends.
 inline faiss::gpu::StandardGpuResources* partResources(int part) {
-    static auto& all = *new std::vector<
-            std::unique_ptr<faiss::gpu::StandardGpuResources>>;
+    static auto& all =
+            *new std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>>;
     while (int(all.size()) <= part) {
         auto made = std::make_unique<faiss::gpu::StandardGpuResources>();
         made->setPinnedMemory(0);
@@ -69,7 +69,7 @@ inline std::vector<GpuIndexBitsManyConfig> waysOf(
 }
 
 inline const char* nameOfWay(const GpuIndexBitsManyConfig& config) {
-    return config.joinSameDevice ? "together"
+    return config.joinSameDevice   ? "together"
             : config.usePeerAccess ? "apart"
                                    : "apart through the host";
 }

@@ -139,11 +139,7 @@ TYPED_TEST(ManyTest, SmallResourcesSharedByParts) {
     }
     for (const auto& config : waysOf()) {
         const ManyCase<TypeParam> c(
-                places,
-                kD,
-                faiss::METRIC_L2,
-                makeVectors(200, kD, 1),
-                config);
+                places, kD, faiss::METRIC_L2, makeVectors(200, kD, 1), config);
         c.expectSame(makeVectors(30, kD, 2), 80);
     }
 }
@@ -199,8 +195,7 @@ TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
             cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     EXPECT_TRUE(faissThrowsNaming(
             [&] {
-                c.many.search(
-                        2, x.data(), 2, distances.data(), labels.data());
+                c.many.search(2, x.data(), 2, distances.data(), labels.data());
             },
             "captured"));
     BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
@@ -213,9 +208,10 @@ TYPED_TEST(ManyTest, SmallBadArguments) {
     auto& index = c.many;
     std::vector<float> x(2 * kD), distances(20), vectors(30 * kD);
     std::vector<idx_t> labels(20);
-    const auto search = [&](idx_t n, const float* q, idx_t k, float* d, idx_t* i) {
-        return [&, n, q, k, d, i] { index.search(n, q, k, d, i); };
-    };
+    const auto search =
+            [&](idx_t n, const float* q, idx_t k, float* d, idx_t* i) {
+                return [&, n, q, k, d, i] { index.search(n, q, k, d, i); };
+            };
     float* const q = x.data();
     float* const d = distances.data();
     idx_t* const i = labels.data();
@@ -230,8 +226,7 @@ TYPED_TEST(ManyTest, SmallBadArguments) {
 
     EXPECT_TRUE(faissThrowsNaming([&] { index.add(-1, q); }, "n", "-1"));
     EXPECT_TRUE(faissThrowsNaming([&] { index.add(1, nullptr); }, "x"));
-    EXPECT_TRUE(
-            faissThrowsNaming([&] { index.add_with_ids(1, q, i); }, "ids"));
+    EXPECT_TRUE(faissThrowsNaming([&] { index.add_with_ids(1, q, i); }, "ids"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index.reconstruct(30, vectors.data()); }, "key", "30"));
     EXPECT_TRUE(faissThrowsNaming(
@@ -283,7 +278,10 @@ TYPED_TEST(ManyTest, SmallBadArguments) {
     EXPECT_TRUE(faissThrowsNaming(
             [&] { places.add(partResources(0), 99); }, "device", "99"));
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { DeviceList({partResources(0)}, {0, 0}); }, "devices"));
+            [&] {
+                DeviceList({partResources(0)}, {0, 0});
+            },
+            "devices"));
     for (int part = 0; part < 65; ++part) {
         places.add(partResources(0), 0);
     }

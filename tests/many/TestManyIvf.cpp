@@ -104,9 +104,10 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                 const auto queries = makeVectors(q, kD, 2);
                 for (int count : {2, 3}) {
                     GpuMultipleClonerOptions options;
-                    SCOPED_TRACE(::testing::Message()
-                                 << "kind " << int(kind) << " metric "
-                                 << int(metric) << " parts " << count);
+                    SCOPED_TRACE(
+                            ::testing::Message()
+                            << "kind " << int(kind) << " metric " << int(metric)
+                            << " parts " << count);
                     const std::unique_ptr<faiss::Index> replicas(
                             index_cpu_to_gpu_multiple(
                                     placesOf(count), cpu.get(), &options));
@@ -159,8 +160,8 @@ TEST_F(ManyIvf, SmallCallsThatNeedFlatParts) {
     GpuMultipleClonerOptions options;
     for (bool shard : {false, true}) {
         options.shard = shard;
-        const std::unique_ptr<faiss::Index> many(index_cpu_to_gpu_multiple(
-                placesOf(2), cpu.get(), &options));
+        const std::unique_ptr<faiss::Index> many(
+                index_cpu_to_gpu_multiple(placesOf(2), cpu.get(), &options));
         EXPECT_TRUE(faissThrowsNaming(
                 [&] { many->add(1, vectors.data()); }, "add"));
         EXPECT_EQ(many->ntotal, 600);

@@ -85,8 +85,7 @@ TEST(ManyRange, ShardsWithIdsOfTheirOwn) {
     RangeSearchResult result(2);
     joinRanges(found, nullptr, &result);
     EXPECT_EQ(
-            hitsOf(result),
-            (Hits{{{9, 1.f}, {2, 3.f}, {4, 0.f}}, {{5, 2.f}}}));
+            hitsOf(result), (Hits{{{9, 1.f}, {2, 3.f}, {4, 0.f}}, {{5, 2.f}}}));
 }
 
 TEST(ManyRange, SlicesOfReplicas) {

@@ -103,8 +103,8 @@ bool isBefore(const Found& a, const Found& b, bool largest) {
 
 void checkMerge(const MergeCase& c) {
     SCOPED_TRACE(::testing::Message() << c);
-    std::mt19937 random(unsigned(
-            c.k * 31 + c.rows + c.widths.size() * 7 + int(c.values)));
+    std::mt19937 random(
+            unsigned(c.k * 31 + c.rows + c.widths.size() * 7 + int(c.values)));
     const size_t numLists = c.widths.size();
     std::vector<std::vector<Found>> rows(c.rows); // all that there is
     std::vector<DeviceBuffer<float>> distances;
@@ -118,8 +118,9 @@ void checkMerge(const MergeCase& c) {
         for (int64_t row = 0; row < c.rows; ++row) {
             int64_t there = width;
             if (c.missing > 0 && random() % 2) {
-                there = int64_t(
-                        double(width) * (1 - c.missing * (random() % 100) / 99));
+                there =
+                        int64_t(double(width) *
+                                (1 - c.missing * (random() % 100) / 99));
             }
             std::vector<Found> found;
             for (int64_t j = 0; j < there; ++j) {
@@ -185,9 +186,10 @@ void checkMerge(const MergeCase& c) {
         const auto best = all.begin() + std::min<size_t>(all.size(), c.k);
         ASSERT_EQ(
                 bool(gotIncomplete[row]),
-                std::any_of(all.begin(), best, [](const Found& one) {
-                    return one.isLastOfCut;
-                }))
+                std::any_of(
+                        all.begin(),
+                        best,
+                        [](const Found& one) { return one.isLastOfCut; }))
                 << "row " << row;
     }
 }
@@ -305,9 +307,7 @@ TEST_F(MergeLists, SmallRepeatedIds) {
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
     runMergeLists(problem, nullptr);
-    EXPECT_EQ(
-            outIds.download(),
-            (std::vector<int64_t>{4, 4, 4, 4, 5, 5, -1}));
+    EXPECT_EQ(outIds.download(), (std::vector<int64_t>{4, 4, 4, 4, 5, 5, -1}));
 }
 
 TEST_F(MergeLists, SmallCaptured) {
@@ -344,8 +344,7 @@ MergeProblem goodProblem() {
     problem.k = 1;
     problem.outDistances = reinterpret_cast<float*>(256);
     problem.outIds = reinterpret_cast<int64_t*>(256);
-    problem.lists = {
-            {problem.outDistances, problem.outIds, 1, 0, false}};
+    problem.lists = {{problem.outDistances, problem.outIds, 1, 0, false}};
     return problem;
 }
 

@@ -22,9 +22,10 @@ TEST_F(Replicas, SmallEveryMetricIsOneIndex) {
                     smallConfig(),
                     metric.arg);
             for (int64_t q : {1, 7, 50}) {
-                SCOPED_TRACE(::testing::Message()
-                             << "metric " << int(metric.type) << " replicas "
-                             << count << " q " << q);
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << "metric " << int(metric.type) << " replicas "
+                        << count << " q " << q);
                 c.expectSame(positiveVectors(q, d, 2), 40);
                 c.expectSame(positiveVectors(q, d, 2), 250);
             }

@@ -32,10 +32,7 @@ struct Model {
     std::vector<std::pair<int, idx_t>> places; // of every id: shard, number
 };
 
-void expectPieces(
-        const std::vector<ShardPiece>& pieces,
-        idx_t n,
-        int shards) {
+void expectPieces(const std::vector<ShardPiece>& pieces, idx_t n, int shards) {
     idx_t first = 0;
     int last = -1;
     for (const ShardPiece& piece : pieces) {
@@ -53,7 +50,8 @@ void expectIs(const ShardMap& map, const Model& model) {
     ASSERT_EQ(map.total(), idx_t(model.places.size()));
     bool inOrder = true;
     for (size_t id = 1; id < model.places.size(); ++id) {
-        inOrder = inOrder && model.places[id].first >= model.places[id - 1].first;
+        inOrder =
+                inOrder && model.places[id].first >= model.places[id - 1].first;
     }
     ASSERT_EQ(map.isInOrder(), inOrder);
     idx_t id = 0;

@@ -25,9 +25,10 @@ TEST_F(Shards, SmallEveryMetricIsOneIndexAndTheOracle) {
             for (int64_t q : {1, 20}) {
                 const auto queries = positiveVectors(q, d, 2);
                 for (int64_t k : {1, 40, 250}) { // beyond a shard, beyond all
-                    SCOPED_TRACE(::testing::Message()
-                                 << "metric " << int(metric.type) << " shards "
-                                 << count << " q " << q << " k " << k);
+                    SCOPED_TRACE(
+                            ::testing::Message()
+                            << "metric " << int(metric.type) << " shards "
+                            << count << " q " << q << " k " << k);
                     c.expectSame(queries, k);
                     const auto out = searchOnHost(c.many, queries, k);
                     const bool largest = isSimilarity(metric.ours);
@@ -59,8 +60,9 @@ TEST_F(Shards, SmallTiesOverTheBorders) {
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
         for (int count : kCounts) {
             for (const auto& config : waysOf()) {
-                SCOPED_TRACE(::testing::Message()
-                             << count << " " << nameOfWay(config));
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << count << " " << nameOfWay(config));
                 const ShardsCase c(placesOf(count), d, metric, vectors, config);
                 c.expectSame(queries, 1);
                 c.expectSame(queries, 150);
@@ -83,9 +85,10 @@ TEST_F(Shards, SmallHardVectors) {
         auto queries = makeHard(kind, 20, d, 6);
         for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
             for (int count : {3, 8}) {
-                SCOPED_TRACE(::testing::Message()
-                             << "kind " << int(kind) << " shards " << count
-                             << " metric " << int(metric));
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << "kind " << int(kind) << " shards " << count
+                        << " metric " << int(metric));
                 const ShardsCase c(placesOf(count), d, metric, vectors);
                 c.expectSame(queries, 10);
                 c.expectSame(queries, 600);
@@ -165,8 +168,7 @@ TEST_F(Shards, SmallManyAdditions) {
             std::vector<float> all(cpu.ntotal * d);
             c.one.reconstruct_n(0, cpu.ntotal, all.data());
             EXPECT_EQ(
-                    std::vector<float>(
-                            cpu.get_xb(), cpu.get_xb() + all.size()),
+                    std::vector<float>(cpu.get_xb(), cpu.get_xb() + all.size()),
                     all);
 
             c.many.reset();
@@ -239,7 +241,8 @@ TEST_F(Shards, BestOfOneShardAreFoundForAFewQueries) {
         auto vectors = makeVectors(n, d, 1);
         auto queries = makeVectors(1200, d, 2);
         for (int i = 0; i < odd; ++i) { // all near one place, in one shard
-            std::fill_n(queries.begin() + (i * 13 + 5) * d, d, 40.f + i * 1e-3f);
+            std::fill_n(
+                    queries.begin() + (i * 13 + 5) * d, d, 40.f + i * 1e-3f);
         }
         for (int64_t i = 2100; i < 2700; ++i) {
             for (int j = 0; j < d; ++j) {

@@ -60,10 +60,10 @@ TEST_F(Truncate, SmallWithoutMemory) {
 TEST_F(Truncate, SmallBadArguments) {
     const FlatData data(someCase());
     const auto index = data.makeIndex();
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->truncate(-1); }, "numVecs", "-1"));
-    EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->truncate(501); }, "numVecs", "501"));
+    EXPECT_TRUE(
+            faissThrowsNaming([&] { index->truncate(-1); }, "numVecs", "-1"));
+    EXPECT_TRUE(
+            faissThrowsNaming([&] { index->truncate(501); }, "numVecs", "501"));
     EXPECT_EQ(index->ntotal, 500);
 }
 

@@ -31,9 +31,10 @@ TYPED_TEST(TwoDevices, SmallAreOneIndex) {
     for (const ManyMetric& metric : manyMetrics<faiss::MetricType>()) {
         for (int count : {2, 3, 8}) {
             for (const auto& config : waysOver()) {
-                SCOPED_TRACE(::testing::Message()
-                             << "metric " << int(metric.type) << " parts "
-                             << count << " peers " << config.usePeerAccess);
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << "metric " << int(metric.type) << " parts " << count
+                        << " peers " << config.usePeerAccess);
                 const ManyCase<TypeParam> c(
                         placesOf(count, 2),
                         d,
@@ -68,8 +69,7 @@ TYPED_TEST(TwoDevices, SmallHardVectors) {
 TYPED_TEST(TwoDevices, SmallAdditionsFromTheFirstDevice) {
     const int d = 7;
     for (const auto& config : waysOver()) {
-        ManyCase<TypeParam> c(
-                placesOf(4, 2), d, faiss::METRIC_L2, {}, config);
+        ManyCase<TypeParam> c(placesOf(4, 2), d, faiss::METRIC_L2, {}, config);
         for (int i = 0; i < 3; ++i) {
             const auto vectors = makeVectors(100, d, 1 + i, Fill::Integers);
             const DeviceBuffer<float> onDevice(vectors);
