@@ -45,7 +45,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h RangeResults.h AllowedPlaces.h DeviceCopies.h ManyCalls.h ManyDevices.h
-    ManyMemory.h ManyRange.h PartFilters.h ReplicaSet.h ShardMap.h ShardSet.h)
+    ManyMemory.h ManyRange.h PartFilters.h ReplicaSet.h ShardBatch.h ShardMap.h ShardSet.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
