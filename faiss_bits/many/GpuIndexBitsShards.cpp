@@ -124,6 +124,11 @@ int GpuIndexBitsShards::shardDevice(int shard) const {
     return set_->devices[shard].device;
 }
 
+idx_t GpuIndexBitsShards::shardK(int shard, idx_t n, idx_t k) const {
+    at(shard);
+    return set_->widths(n, k, set_->isFlat())[shard];
+}
+
 void GpuIndexBitsShards::requireFlat_(const char* what) const {
     FAISS_THROW_IF_NOT_FMT(
             set_->isFlat(),

@@ -103,6 +103,9 @@ class GpuIndexBitsShards : public faiss::Index {
     idx_t shardSize(int shard) const;
     /// Device of that shard.
     int shardDevice(int shard) const;
+    /// Results that a certified search of n queries on the device, without a
+    /// filter, asks that shard for at first: k, or fewer (Stream, above).
+    idx_t shardK(int shard, idx_t n, idx_t k) const;
     /// Shard 0 <= shard < count(); it stays ours.
     const faiss::Index* at(int shard) const;
 

@@ -86,7 +86,7 @@ void ShardSet::search(
     }
 }
 
-std::vector<idx_t> ShardSet::widths(const ShardQueries& queries) const {
+std::vector<idx_t> ShardSet::widths(idx_t n, idx_t k, bool mayCut) const {
     std::vector<idx_t> full;
     std::vector<idx_t> cut;
     idx_t total = 0;
@@ -96,23 +96,16 @@ std::vector<idx_t> ShardSet::widths(const ShardQueries& queries) const {
     double all = 0;
     double fewer = 0;
     for (int shard = 0; shard < devices.size(); ++shard) {
-        full.push_back(std::min(queries.k, sizeOf(shard)));
-        cut.push_back(firstWidth(
-                queries.k, sizeOf(shard), std::max<idx_t>(total, 1)));
+        full.push_back(std::min(k, sizeOf(shard)));
+        cut.push_back(firstWidth(k, sizeOf(shard), std::max<idx_t>(total, 1)));
         all += double(full.back());
         fewer += double(cut.back());
     }
     // Else the wait costs more than it saves.
-    const bool pays = double(queries.n) * double(queries.k) >= 65536 &&
-            fewer <= 0.75 * all;
-    if (!queries.mayCut || !pays) {
-        return full;
-    }
-    if (uncut > 0) {
-        --uncut;
-        return full;
-    }
-    return cut;
+    constexpr double kLeastResults = 1 << 16;
+    const bool pays =
+            double(n) * double(k) >= kLeastResults && fewer <= 0.75 * all;
+    return mayCut && pays ? cut : full;
 }
 
 void ShardSet::searchBatch(
@@ -120,7 +113,9 @@ void ShardSet::searchBatch(
         int d,
         bool largest,
         const ShardQueries& queries) const {
-    const std::vector<idx_t> wanted = widths(queries);
+    const std::vector<idx_t> wanted =
+            widths(queries.n, queries.k, queries.mayCut && uncut == 0);
+    uncut -= uncut > 0;
     std::vector<idx_t> again;
     {
         ShardBatch batch(*this, home, d, largest, queries, wanted);

@@ -55,7 +55,7 @@ struct ShardSet {
             const ShardQueries& queries) const;
 
     /// The results that each shard is asked for.
-    std::vector<idx_t> widths(const ShardQueries& queries) const;
+    std::vector<idx_t> widths(idx_t n, idx_t k, bool mayCut) const;
     void searchBatch(
             const GpuContext& home,
             int d,

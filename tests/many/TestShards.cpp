@@ -226,6 +226,7 @@ TEST_F(Shards, BestOfOneShardAreFound) {
     }
     for (const auto& config : waysOf()) {
         const ShardsCase c(placesOf(8), d, faiss::METRIC_L2, vectors, config);
+        ASSERT_LT(c.many.shardK(0, 600, 300), 100);
         for (int run = 0; run < 3; ++run) { // the next ones know
             c.expectSame(queries, 300);
         }
@@ -252,6 +253,8 @@ TEST_F(Shards, BestOfOneShardAreFoundForAFewQueries) {
         for (const auto& config : waysOf()) {
             const ShardsCase c(
                     placesOf(8), d, faiss::METRIC_L2, vectors, config);
+            ASSERT_LT(c.many.shardK(3, 1200, 250), 100);
+            EXPECT_EQ(c.many.shardK(3, 100, 250), 250);
             c.expectSame(queries, 250);
             c.expectSame(queries, 250);
         }

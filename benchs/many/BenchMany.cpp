@@ -7,9 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/IndexReplicas.h>
-#include <faiss/IndexShards.h>
-#include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "benchs/common/DeviceData.h"
@@ -17,10 +14,11 @@
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
+#include "benchs/many/FaissMany.h"
+#include "benchs/many/MergeTimes.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
-#include "kernels/many/MergeLists.h"
 
 namespace faiss_bits::bench {
 namespace {
@@ -285,9 +283,23 @@ class ManyBench {
             check(kind, out, q, k);
             double mergeMs = -1;
             if (shards && shapes_.devices == 1) {
-                mergeMs = timeMerge(*shards, q, k, out);
+                mergeMs = timeMerge(
+                        *shards,
+                        queries_.data(),
+                        q,
+                        k,
+                        out.distances.data(),
+                        out.labels.data(),
+                        [&] { flush_.enqueue(); });
+                check("merge", out, q, k);
             } else if (shards) {
-                mergeMs = ms - longestSearch(*shards, q, k);
+                mergeMs = ms -
+                        timeLongestSearch(
+                                  *shards,
+                                  queries_.data(),
+                                  q,
+                                  k,
+                                  int(shapes_.devices));
             }
             add("faiss_bits", kind, parts, q, k, "device", ms, mergeMs);
             add("faiss_bits",
@@ -298,126 +310,16 @@ class ManyBench {
                 "host",
                 timeOnHost(*index, q, k));
             if (options_.wants("faiss_over_ours")) {
-                runFaissOver(*index, kind, parts, q, k);
+                const FaissMany faiss = faissOverParts(*index);
+                add("faiss_over_ours",
+                    kind,
+                    parts,
+                    q,
+                    k,
+                    "host",
+                    timeOnHost(*faiss.index, q, k));
             }
         });
-    }
-
-    /// The merge of what the shards find, all on one device, alone.
-    double timeMerge(
-            const gpu::GpuIndexBitsShards& shards,
-            int64_t q,
-            int64_t k,
-            const Outputs& out) {
-        std::vector<Outputs> found;
-        MergeProblem merge;
-        merge.rows = q;
-        merge.k = k;
-        merge.idsAscend = true;
-        idx_t first = 0;
-        for (int i = 0; i < shards.count(); ++i) {
-            const idx_t width = std::min<idx_t>(k, shards.shardSize(i));
-            found.emplace_back(q, width);
-            shards.at(i)->search(
-                    q,
-                    queries_.data(),
-                    width,
-                    found.back().distances.data(),
-                    found.back().labels.data());
-            merge.lists.push_back(
-                    {found.back().distances.data(),
-                     found.back().labels.data(),
-                     width,
-                     first,
-                     false});
-            first += shards.shardSize(i);
-        }
-        merge.outDistances = out.distances.data();
-        merge.outIds = out.labels.data();
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        TimingMode mode;
-        mode.before = [&] { flush_.enqueue(); };
-        const double ms =
-                timeCall([&](int) { runMergeLists(merge, nullptr); }, mode).ms;
-        check("merge", out, q, k);
-        return ms;
-    }
-
-    /// Of the devices' own searches, with the queries there.
-    double longestSearch(
-            const gpu::GpuIndexBitsShards& shards,
-            int64_t q,
-            int64_t k) {
-        double longest = 0;
-        for (int device = 0; device < shapes_.devices; ++device) {
-            BITS_CUDA_CHECK(cudaSetDevice(device));
-            {
-                DeviceArray<float> queries(q * shapes_.d);
-                BITS_CUDA_CHECK(cudaMemcpy(
-                        queries.data(),
-                        queries_.data(),
-                        queries.size() * sizeof(float),
-                        cudaMemcpyDefault));
-                std::vector<Outputs> found;
-                for (int i = 0; i < shards.count(); ++i) {
-                    found.emplace_back(q, k);
-                }
-                TimingMode mode;
-                mode.wallClock = true;
-                const double ms =
-                        timeCall(
-                                [&](int) {
-                                    for (int i = 0; i < shards.count(); ++i) {
-                                        if (shards.shardDevice(i) == device) {
-                                            shards.at(i)->search(
-                                                    q,
-                                                    queries.data(),
-                                                    k,
-                                                    found[i].distances.data(),
-                                                    found[i].labels.data());
-                                        }
-                                    }
-                                },
-                                mode)
-                                .ms;
-                longest = std::max(longest, ms);
-            }
-        }
-        BITS_CUDA_CHECK(cudaSetDevice(0));
-        return longest;
-    }
-
-    /// FAISS's container over the parts of ours: the same searches, its merge.
-    void runFaissOver(
-            const faiss::Index& ours,
-            const std::string& kind,
-            int parts,
-            int64_t q,
-            int64_t k) {
-        const auto part = [&](int i) {
-            const auto* shards =
-                    dynamic_cast<const gpu::GpuIndexBitsShards*>(&ours);
-            return const_cast<faiss::Index*>(
-                    shards ? shards->at(i)
-                           : dynamic_cast<const gpu::GpuIndexBitsReplicas&>(
-                                     ours)
-                                     .at(i));
-        };
-        double ms = 0;
-        if (kind == "shards") {
-            faiss::IndexShards index(int(shapes_.d), true, true);
-            for (int i = 0; i < parts; ++i) {
-                index.add_shard(part(i));
-            }
-            ms = timeOnHost(index, q, k);
-        } else {
-            faiss::IndexReplicas index(int(shapes_.d), true);
-            for (int i = 0; i < parts; ++i) {
-                index.add_replica(part(i));
-            }
-            ms = timeOnHost(index, q, k);
-        }
-        add("faiss_over_ours", kind, parts, q, k, "host", ms);
     }
 
     /// FAISS's container over FAISS's GpuIndexFlat.
@@ -425,34 +327,17 @@ class ManyBench {
         if (!options_.wants("faiss")) {
             return;
         }
-        std::vector<std::unique_ptr<faiss::gpu::GpuIndexFlat>> owned;
-        faiss::IndexShards shards(int(shapes_.d), true, true);
-        faiss::IndexReplicas replicas(int(shapes_.d), true);
         const auto host = download(vectors_);
-        const gpu::DeviceList list = places(parts);
-        for (int i = 0; i < parts; ++i) {
-            faiss::gpu::GpuIndexFlatConfig config;
-            config.device = list[i].device;
-            auto one = std::make_unique<faiss::gpu::GpuIndexFlat>(
-                    resources_[i].get(),
-                    int(shapes_.d),
-                    faiss::METRIC_L2,
-                    config);
-            const int64_t begin = kind == "shards" ? n_ * i / parts : 0;
-            const int64_t end = kind == "shards" ? n_ * (i + 1) / parts : n_;
-            one->add(end - begin, host.data() + begin * shapes_.d);
-            if (kind == "shards") {
-                shards.add_shard(one.get());
-            } else {
-                replicas.add_replica(one.get());
-            }
-            owned.push_back(std::move(one));
-        }
-        const faiss::Index& index = kind == "shards"
-                ? static_cast<const faiss::Index&>(shards)
-                : replicas;
+        const FaissMany faiss = faissOverFlat(
+                kind == "shards",
+                places(parts),
+                resources_,
+                int(shapes_.d),
+                host.data(),
+                n_);
         forEachCell("FAISS's " + kind, [&](int64_t q, int64_t k) {
-            add("faiss", kind, parts, q, k, "host", timeOnHost(index, q, k));
+            const double ms = timeOnHost(*faiss.index, q, k);
+            add("faiss", kind, parts, q, k, "host", ms);
         });
     }
 
