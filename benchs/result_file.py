@@ -21,6 +21,8 @@ CELL_FIELDS = {
                     "nprobe", "q", "k"),
     "metrics": ("n", "d", "q", "k", "metric", "p"),
     "range": ("index", "metric", "n", "d", "q", "selectivity"),
+    "many": ("index", "kind", "shards", "devices", "peers", "arrays", "n", "d",
+             "q", "k"),
     "dropin": ("index", "n", "d", "q", "k"),
     "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),

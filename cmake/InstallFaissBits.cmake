@@ -45,12 +45,14 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
-    GpuMetricState.h MetricContents.h MetricOptions.h WordsOnGpu.h)
+    GpuMetricState.h MetricContents.h MetricOptions.h WordsOnGpu.h
+    DeviceCopies.h ManyCalls.h ManyDevices.h
+    ManyMemory.h ManyRange.h PartFilters.h ReplicaSet.h ShardBatch.h ShardMap.h ShardSet.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
   list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE
-    PATTERN DeviceSelector.h EXCLUDE
+    PATTERN DeviceSelector.h EXCLUDE PATTERN many EXCLUDE
     PATTERN SearchParametersBitsFlat.h EXCLUDE)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"

@@ -10,7 +10,7 @@
 #               they were packed), and bench_dropin.py
 #   quickstart  contrib/quickstart.py
 #   sanitize    the small tests under compute-sanitizer
-#   select, flat, filters, ivf, metrics, queues
+#   select, flat, filters, ivf, many, metrics, queues
 #               one bench each; select goes on with torch.topk, and says which
 #               targets were reached
 #   select_sweep
@@ -216,7 +216,7 @@ run_part() {
     case $1 in
         tests | sanitize | bench | python | quickstart | dropin | \
             select | select_sweep | flat | rivals | sweep | filters | \
-            ivf | ivf_rivals | metrics | queues)
+            ivf | ivf_rivals | many | metrics | queues)
             "run_$1"
             ;;
         all)

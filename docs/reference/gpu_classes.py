@@ -28,6 +28,11 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
+%include "faiss_bits/many/DeviceList.h"
+%ignore faiss_bits::gpu::GpuIndexBitsShards::at;
+%ignore faiss_bits::gpu::GpuIndexBitsReplicas::at;
+%include "faiss_bits/many/GpuIndexBitsShards.h"
+%include "faiss_bits/many/GpuIndexBitsReplicas.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;
 %include "faiss_bits/flat/DeviceSelector.h"
@@ -70,7 +75,7 @@ def stand_ins(root=_ROOT):
     """{name: class} of the GPU classes."""
     import faiss
 
-    from faiss_bits import class_wrappers, search_parameters
+    from faiss_bits import class_wrappers, many_wrappers, search_parameters
 
     module = _proxies(root)
     index = _on(faiss.IndexFlat, module.GpuIndexBitsFlat)
@@ -90,6 +95,12 @@ def stand_ins(root=_ROOT):
         inverted = _on(base, proxy)
         class_wrappers.wrap_gpu_ivf_index(inverted)
         classes.append(inverted)
+    for proxy in (module.GpuIndexBitsShards, module.GpuIndexBitsReplicas):
+        many = _on(faiss.Index, proxy)
+        many_wrappers.wrap_many_index(many)
+        classes.append(many)
+    many_wrappers.wrap_many_config(module.GpuIndexBitsManyConfig)
+    classes.append(module.GpuIndexBitsManyConfig)
     search_parameters.wrap_device_selector(selector)
     params = _on(faiss.SearchParameters, module.SearchParametersBitsFlat)
     search_parameters.wrap_search_parameters(params)

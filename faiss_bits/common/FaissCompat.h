@@ -220,6 +220,47 @@ struct HasBFloat16 : std::false_type {};
 template <class T>
 struct HasBFloat16<T, std::void_t<decltype(T::BF16)>> : std::true_type {};
 
+template <class T, class = void>
+struct HasCommonQuantizer : std::false_type {};
+template <class T>
+struct HasCommonQuantizer<
+        T,
+        std::void_t<decltype(std::declval<T&>().common_ivf_quantizer)>>
+        : std::true_type {};
+
+/// Whether a cloner for several GPUs is asked for one quantizer for all.
+template <class Options>
+bool wantsCommonQuantizer(const Options& options) {
+    if constexpr (HasCommonQuantizer<Options>::value) {
+        return options.common_ivf_quantizer;
+    }
+    (void)options;
+    return false;
+}
+
+// The type of a subset in IndexIVF::copy_subset_to, which was int.
+template <class T>
+struct SubsetType;
+template <class Index, class Type>
+struct SubsetType<void (Index::*)(Index&, Type, idx_t, idx_t) const> {
+    using type = Type;
+};
+
+/// Subsets of whole lists (type 4) came with the enumeration.
+constexpr bool kHasSubsetOfLists = FAISS_BITS_FAISS_VERSION >= 10704;
+
+/// IndexIVF::copy_subset_to.
+template <class Index>
+void copySubset(
+        const Index& from,
+        Index& to,
+        int type,
+        idx_t first,
+        idx_t second) {
+    using Subset = typename SubsetType<decltype(&Index::copy_subset_to)>::type;
+    from.copy_subset_to(to, static_cast<Subset>(type), first, second);
+}
+
 } // namespace detail
 #endif
 

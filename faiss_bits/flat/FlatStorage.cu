@@ -128,16 +128,18 @@ bool isOurs(FlatIndex& data, idx_t n) {
     return normsOf(data).getSize(0) == n + 1;
 }
 
-/// Norms of all vectors: the first `before` are copied if they are there.
+/// Norms of all vectors: the first `before` are copied if those of `stored`
+/// vectors are there.
 void fillNorms(
         const GpuContext& context,
         FlatIndex& data,
         int d,
         NormsTensor& norms,
         idx_t before,
+        idx_t stored,
         idx_t total) {
     idx_t first = 0;
-    if (before > 0 && isOurs(data, before)) {
+    if (before > 0 && isOurs(data, stored)) {
         BITS_CUDA_CHECK(cudaMemcpyAsync(
                 norms.data(),
                 normsOf(data).data(),
@@ -233,13 +235,46 @@ void appendVectors(
                     context.stream,
                     true /* reserve no more than this */);
         }
-        fillNorms(context, data, d, norms, before, total);
+        fillNorms(context, data, d, norms, before, before, total);
     } catch (...) {
         raw.resize(sizeBefore, context.stream);
         throw;
     }
     data.*memberOf(CountTag()) = ImplSize(total);
     reserveRows(data, d, total, context.stream); // renews the tensors only
+    normsOf(data) = std::move(norms);
+}
+
+void truncateVectors(
+        const GpuContext& context,
+        faiss::gpu::MemorySpace space,
+        FlatIndex& data,
+        int d,
+        idx_t n) {
+    const ImplSize before = data.*memberOf(CountTag());
+    if (n >= before) {
+        return;
+    }
+    NormsTensor norms;
+    if (n > 0 && isOurs(data, before)) {
+        try {
+            NormsTensor fewer(
+                    context.resources,
+                    faiss::gpu::AllocInfo(
+                            faiss::gpu::AllocType::FlatData,
+                            context.device,
+                            space,
+                            context.stream),
+                    {ImplSize(n + 1)});
+            fillNorms(context, data, d, fewer, n, before, n);
+            norms = std::move(fewer);
+        } catch (const faiss::FaissException&) {
+            // No memory for them.
+        }
+    }
+    rawOf(data).resize(size_t(n) * d * sizeOf(typeOf(data)), context.stream);
+    data.*memberOf(CountTag()) = ImplSize(n);
+    reserveRows(data, d, n, context.stream); // renews the tensors only
     normsOf(data) = std::move(norms);
 }
 

@@ -57,6 +57,16 @@ void appendVectors(
         const float* x,
         idx_t n);
 
+/// Forgets the vectors from n on, 0 <= n <= those that are there. Their memory
+/// stays reserved. Cannot run out of memory: without n floats for the norms the
+/// index goes on without norms of its own, and searches find them.
+void truncateVectors(
+        const GpuContext& context,
+        faiss::gpu::MemorySpace space,
+        faiss::gpu::FlatIndex& data,
+        int d,
+        idx_t n);
+
 /// Replaces `data` by a new FlatIndex that holds n vectors x of d dimensions,
 /// stored as `type`. If that fails, `data` is what it was; so both exist for a
 /// moment.

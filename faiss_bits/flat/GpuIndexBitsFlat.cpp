@@ -245,6 +245,27 @@ void GpuIndexBitsFlat::add(idx_t n, const float* x) {
     });
 }
 
+void GpuIndexBitsFlat::truncate(idx_t numVecs) {
+    FAISS_THROW_IF_NOT_FMT(
+            numVecs >= 0 && numVecs <= ntotal,
+            "numVecs = %lld is outside 0..%lld",
+            (long long)numVecs,
+            (long long)ntotal);
+    if (numVecs == ntotal) {
+        return;
+    }
+    DeviceScope scope(config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    withFaissErrors([&] {
+        detail::viewOf(*data_, storageType_()); // or throws
+        facts_->forget();
+        const detail::ScopedMark mark(facts_->changes(), context.stream);
+        detail::truncateVectors(
+                context, config_.memorySpace, *data_, d, numVecs);
+        ntotal = numVecs;
+    });
+}
+
 SearchStats GpuIndexBitsFlat::stats() const {
     DeviceScope scope(config_.device);
     return withFaissErrors([&] {

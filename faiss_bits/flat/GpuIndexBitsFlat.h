@@ -151,6 +151,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// Adds n vectors x [n, d]. All or none.
     void add(idx_t n, const float* x) override;
 
+    /// Removes the vectors from numVecs on, 0 <= numVecs <= ntotal: those that
+    /// were added last. Their memory stays reserved.
+    void truncate(idx_t numVecs);
+
     /// As add. ids must be null: a flat index numbers its vectors itself (use
     /// IndexIDMap for other ids).
     void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;

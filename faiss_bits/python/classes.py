@@ -9,6 +9,7 @@ from .fused_wrappers import (
     wrap_fused_index,
     wrap_fused_ivf_index,
 )
+from .many_wrappers import wrap_many_config, wrap_many_index
 from .metric_wrappers import wrap_gpu_metric_index, wrap_metric_index
 from .search_parameters import wrap_device_selector, wrap_search_parameters
 
@@ -56,5 +57,11 @@ if _build_info.HAS_GPU:
         GpuIndexBitsSSS,
     ):
         wrap_gpu_metric_index(_the_class)
+    GpuIndexBitsManyConfig = swigfaiss_bits.GpuIndexBitsManyConfig
+    GpuIndexBitsShards = swigfaiss_bits.GpuIndexBitsShards
+    GpuIndexBitsReplicas = swigfaiss_bits.GpuIndexBitsReplicas
+    wrap_many_config(GpuIndexBitsManyConfig)
+    for _the_class in (GpuIndexBitsShards, GpuIndexBitsReplicas):
+        wrap_many_index(_the_class)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)

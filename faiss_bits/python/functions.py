@@ -27,6 +27,7 @@ from .devices import (
     resources_of,
 )
 from .fused import cpu_plan, knn_subset  # noqa: F401
+from .many import index_cpu_to_all_gpus, index_cpu_to_gpu_multiple  # noqa: F401
 from .plans import (  # noqa: F401
     ID_TYPES,
     KEY_TYPES,

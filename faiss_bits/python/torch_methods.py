@@ -79,7 +79,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
-    elif x.is_cuda:
+    elif x.is_cuda and isinstance(self, faiss.GpuIndex):
         device = x.get_device()
         fits = swigfaiss_bits.searchOnStream(
             self,
@@ -96,7 +96,10 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
         if not fits:
             check_vectors(self, x)  # which says why
     else:
-        self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
+        if ready:
+            check_vectors(self, x)
+        with ordered(self, x, params):
+            self.search_c(n, pointer(x), k, pointer(D), pointer(I), params)
     return D, I
 
 

@@ -132,6 +132,13 @@ run_filters() {
         --out "$out/filters.json" "${args[@]}"
 }
 
+run_many() {
+    local args
+    use_bench_args
+    record bench_many "$here/benchs/bin/bench_many" \
+        --out "$out/many.json" "${args[@]}"
+}
+
 run_metrics() {
     local args
     use_bench_args
@@ -175,6 +182,7 @@ run_bench() {
     run_filters
     run_ivf
     run_ivf_rivals
+    run_many
     run_metrics
     run_queues
 }

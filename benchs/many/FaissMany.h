@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss/Index.h>
+#include <faiss/gpu/StandardGpuResources.h>
+
+#include "faiss_bits/many/DeviceList.h"
+
+namespace faiss_bits::bench {
+
+/// FAISS's IndexShards or IndexReplicas, and the parts of its own.
+struct FaissMany {
+    std::vector<std::unique_ptr<faiss::Index>> owned;
+    std::unique_ptr<faiss::Index> index; ///< goes before the parts
+};
+
+/// Over the parts of a GpuIndexBitsShards or GpuIndexBitsReplicas: the same
+/// searches, FAISS's merge. `ours` stays the owner.
+FaissMany faissOverParts(const faiss::Index& ours);
+
+/// Over GpuIndexFlat on these devices: n vectors [n, d] on the host, split or
+/// copied.
+FaissMany faissOverFlat(
+        bool split,
+        const gpu::DeviceList& places,
+        const std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>>&
+                resources,
+        int d,
+        const float* vectors,
+        int64_t n);
+
+} // namespace faiss_bits::bench

@@ -1,0 +1,136 @@
+#include "faiss_bits/many/ManyDevices.h"
+
+#include <chrono>
+#include <exception>
+#include <future>
+
+#include <faiss/impl/FaissAssert.h>
+#include <faiss/utils/WorkerThread.h>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+CurrentDevice::CurrentDevice(int device) {
+    BITS_CUDA_CHECK(cudaGetDevice(&before_));
+    BITS_CUDA_CHECK(cudaSetDevice(device));
+}
+
+CurrentDevice::~CurrentDevice() {
+    if (cudaSetDevice(before_) != cudaSuccess) {
+        (void)cudaGetLastError();
+    }
+}
+
+ManyDevices::ManyDevices(
+        const DeviceList& list,
+        const GpuIndexBitsManyConfig& config,
+        const char* kind)
+        : list_(list), kind_(kind) {
+    FAISS_THROW_IF_NOT_FMT(
+            list.size() >= 1 && list.size() <= kMostParts,
+            "devices.size() = %zu is outside 1..%zu",
+            list.size(),
+            kMostParts);
+    for (int part = 0; part < size(); ++part) {
+        int found = -1;
+        for (int g = 0; g < int(groups_.size()) && found < 0; ++g) {
+            const DevicePlace& lead = list_[groups_[g].parts[0]];
+            // Resources serve one thread.
+            const bool same = lead.device == list_[part].device &&
+                    (config.joinSameDevice ||
+                     lead.resources == list_[part].resources);
+            found = same ? g : -1;
+        }
+        if (found < 0) {
+            found = int(groups_.size());
+            groups_.push_back({list_[part].device, {}});
+        }
+        groups_[found].parts.push_back(part);
+        groupOf_.push_back(found);
+        onPart(part, [&] {
+            list_[part].resources->initializeForDevice(list_[part].device);
+        });
+    }
+    for (size_t g = 1; g < groups_.size(); ++g) {
+        workers_.push_back(std::make_unique<faiss::WorkerThread>());
+    }
+}
+
+ManyDevices::~ManyDevices() = default;
+
+void ManyDevices::onPart(int part, const std::function<void()>& f) const {
+    try {
+        const CurrentDevice scope(list_[part].device);
+        f();
+    } catch (const std::exception& error) {
+        FAISS_THROW_FMT(
+                "device %d (%s %d of %d): %s",
+                list_[part].device,
+                kind_.c_str(),
+                part,
+                size(),
+                error.what());
+    }
+}
+
+void ManyDevices::onGroups(
+        const std::function<void(int group)>& f,
+        const std::function<void()>& mayStop) const {
+    std::vector<std::exception_ptr> errors(groups_.size());
+    const auto run = [&](int group) {
+        try {
+            f(group);
+        } catch (...) {
+            errors[group] = std::current_exception();
+        }
+    };
+    std::vector<std::future<bool>> others;
+    for (int g = 1; g < int(groups_.size()); ++g) {
+        others.push_back(workers_[g - 1]->add([&run, g] { run(g); }));
+    }
+    run(0);
+    std::exception_ptr stopped;
+    for (auto& other : others) {
+        while (mayStop && !stopped &&
+               other.wait_for(std::chrono::milliseconds(20)) !=
+                       std::future_status::ready) {
+            try {
+                mayStop();
+            } catch (...) {
+                stopped = std::current_exception();
+            }
+        }
+        other.get(); // what runs there is this call's
+    }
+    if (stopped) {
+        std::rethrow_exception(stopped);
+    }
+    for (const std::exception_ptr& error : errors) {
+        if (error) {
+            std::rethrow_exception(error);
+        }
+    }
+}
+
+void ManyDevices::onEach(const std::function<void(int part)>& f) const {
+    onGroups([&](int group) {
+        for (int part : groups_[group].parts) {
+            onPart(part, [&] { f(part); });
+        }
+    });
+}
+
+void ManyDevices::waitForAll() const {
+    for (int part = 0; part < size(); ++part) {
+        try {
+            const CurrentDevice scope(list_[part].device);
+            (void)cudaStreamSynchronize(context(part).stream);
+        } catch (const std::exception&) {
+            // Whoever waits here has an error of its own to report.
+        }
+        (void)cudaGetLastError();
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/many/DeviceList.h"
+
+namespace faiss {
+class WorkerThread;
+}
+
+/// Where the parts of an index are, and who works there. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Makes a device the current one, and throws where that fails; FAISS's
+/// DeviceScope ends the process.
+class CurrentDevice {
+   public:
+    explicit CurrentDevice(int device);
+    ~CurrentDevice();
+    CurrentDevice(const CurrentDevice&) = delete;
+    CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+   private:
+    int before_ = 0;
+};
+
+/// Parts that one thread works for, on one device.
+struct PartGroup {
+    int device = 0;
+    std::vector<int> parts; ///< ascending; the first one leads
+};
+
+/// Parts in groups, one a device, and a thread for each group but the first,
+/// which is the calling thread's.
+class ManyDevices {
+   public:
+    static constexpr size_t kMostParts = 64; ///< kMaxMergeLists
+
+    /// kind  what a part is called in errors
+    ManyDevices(
+            const DeviceList& list,
+            const GpuIndexBitsManyConfig& config,
+            const char* kind);
+    ~ManyDevices();
+
+    int size() const {
+        return int(list_.size());
+    }
+    const DevicePlace& operator[](int part) const {
+        return list_[part];
+    }
+    const std::vector<PartGroup>& groups() const {
+        return groups_;
+    }
+    int groupOf(int part) const {
+        return groupOf_[part];
+    }
+
+    /// As contextOf: in the calling thread on CallStream's stream.
+    GpuContext context(int part) const {
+        return contextOf(*list_[part].resources, list_[part].device);
+    }
+
+    /// Calls f() with the part's device as the current one. What it throws
+    /// leaves as a FaissException that names device and part.
+    void onPart(int part, const std::function<void()>& f) const;
+
+    /// Calls f(group) for every group, at the same time, and waits until all
+    /// have returned. Then throws what the first of them threw. While it waits,
+    /// mayStop, if it is there, is called every 20 ms, until it throws: then
+    /// that is thrown in the end.
+    void onGroups(
+            const std::function<void(int group)>& f,
+            const std::function<void()>& mayStop = nullptr) const;
+
+    /// onPart for every part, by the threads of their groups.
+    void onEach(const std::function<void(int part)>& f) const;
+
+    /// Waits for the streams of all parts, whatever they say.
+    void waitForAll() const;
+
+   private:
+    DeviceList list_;
+    std::string kind_;
+    std::vector<PartGroup> groups_;
+    std::vector<int> groupOf_;
+    /// Of groups 1 and up.
+    std::vector<std::unique_ptr<faiss::WorkerThread>> workers_;
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/Waiting.h"
+
+/// Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Temporary memory of one group: FAISS's allocator is a stack, so that it is
+/// let go of in the reverse order.
+class MemoryStack {
+   public:
+    MemoryStack() = default;
+    MemoryStack(const MemoryStack&) = delete;
+    MemoryStack& operator=(const MemoryStack&) = delete;
+    ~MemoryStack() {
+        while (!taken_.empty()) {
+            taken_.pop_back();
+        }
+    }
+
+    void* take(const GpuContext& context, size_t bytes) {
+        taken_.push_back(allocTemporary(context, bytes));
+        return taken_.back().get();
+    }
+
+   private:
+    std::vector<faiss::gpu::GpuMemoryReservation> taken_;
+};
+
+/// What is on a stream at some time.
+struct StreamMark {
+    void record(cudaStream_t on) {
+        stream = on;
+        event = std::make_unique<CudaEvent>();
+        event->record(on);
+    }
+    void holdUp(cudaStream_t other) const {
+        if (event && other != stream) {
+            event->holdUp(other);
+        }
+    }
+    cudaStream_t stream = nullptr;
+    std::unique_ptr<CudaEvent> event;
+};
+
+} // namespace faiss_bits::gpu::detail

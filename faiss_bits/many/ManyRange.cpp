@@ -1,0 +1,148 @@
+#include "faiss_bits/many/ManyRange.h"
+
+#include <algorithm>
+#include <queue>
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+using faiss::RangeSearchResult;
+
+/// One shard's results of one query, from the lowest id on.
+struct Cursor {
+    const RangeSearchResult* from = nullptr;
+    const std::vector<IdSegment>* segments = nullptr;
+    size_t at = 0;
+    size_t end = 0;
+    size_t segment = 0;
+    idx_t id = 0;
+
+    void readId() {
+        const idx_t local = from->labels[at];
+        while (segment + 1 < segments->size() &&
+               (*segments)[segment + 1].inPart <= local) {
+            ++segment;
+        }
+        const IdSegment& of = (*segments)[segment];
+        id = of.inWhole + (local - of.inPart);
+    }
+};
+
+struct HigherId {
+    bool operator()(const Cursor* a, const Cursor* b) const {
+        return a->id > b->id;
+    }
+};
+
+/// Writes one query's results from `out` on.
+void joinInOrder(
+        std::vector<Cursor>& cursors,
+        size_t out,
+        RangeSearchResult* result) {
+    std::priority_queue<Cursor*, std::vector<Cursor*>, HigherId> next;
+    for (Cursor& cursor : cursors) {
+        if (cursor.at < cursor.end) {
+            cursor.readId();
+            next.push(&cursor);
+        }
+    }
+    while (!next.empty()) {
+        Cursor& cursor = *next.top();
+        next.pop();
+        result->labels[out] = cursor.id;
+        result->distances[out] = cursor.from->distances[cursor.at];
+        ++out;
+        if (++cursor.at < cursor.end) {
+            cursor.readId();
+            next.push(&cursor);
+        }
+    }
+}
+
+} // namespace
+
+void joinRanges(
+        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        const ShardMap* map,
+        RangeSearchResult* result) {
+    const size_t nq = result->nq;
+    for (size_t q = 0; q < nq; ++q) {
+        size_t count = 0;
+        for (const auto& one : found) {
+            count += one ? one->lims[q + 1] - one->lims[q] : 0;
+        }
+        result->lims[q] = count;
+    }
+    result->do_allocation();
+    const bool inOrder = !map || map->isInOrder();
+    std::vector<Cursor> cursors;
+    for (size_t q = 0; q < nq; ++q) {
+        size_t out = result->lims[q];
+        cursors.clear();
+        for (size_t shard = 0; shard < found.size(); ++shard) {
+            const RangeSearchResult* one = found[shard].get();
+            if (!one) {
+                continue;
+            }
+            const size_t begin = one->lims[q];
+            const size_t end = one->lims[q + 1];
+            if (!inOrder) {
+                cursors.push_back(
+                        {one, &map->segments(int(shard)), begin, end, 0, 0});
+                continue;
+            }
+            const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
+            std::copy(
+                    one->distances + begin,
+                    one->distances + end,
+                    result->distances + out);
+            for (size_t i = begin; i < end; ++i) {
+                result->labels[out++] = one->labels[i] + offset;
+            }
+        }
+        if (!inOrder) {
+            joinInOrder(cursors, out, result);
+        }
+    }
+}
+
+void joinSlices(
+        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        RangeSearchResult* result) {
+    size_t query = 0;
+    for (const auto& one : found) {
+        for (size_t q = 0; one && q < one->nq; ++q) {
+            result->lims[query++] = one->lims[q + 1] - one->lims[q];
+        }
+    }
+    result->do_allocation();
+    size_t out = 0;
+    for (const auto& one : found) {
+        if (!one) {
+            continue;
+        }
+        const size_t count = one->lims[one->nq];
+        std::copy(one->labels, one->labels + count, result->labels + out);
+        std::copy(
+                one->distances,
+                one->distances + count,
+                result->distances + out);
+        out += count;
+    }
+}
+
+QueriesOnHost::QueriesOnHost(
+        const GpuContext& home,
+        const float* x,
+        size_t count)
+        : data_(x) {
+    if (placeOf(home, "x", x).onHost) {
+        return;
+    }
+    copy_.resize(count);
+    copyOut(home, x, "x", copy_.data(), count * sizeof(float));
+    data_ = copy_.data();
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,272 @@
+#include "faiss_bits/many/ShardBatch.h"
+
+#include <algorithm>
+
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+static_assert(ManyDevices::kMostParts == kMaxMergeLists);
+
+ShardBatch::ShardBatch(
+        const ShardSet& set,
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries,
+        const std::vector<idx_t>& widths)
+        : set_(set),
+          home_(home),
+          d_(d),
+          largest_(largest),
+          queries_(queries),
+          widths_(widths),
+          flags_(set.devices.groups().size()),
+          found_(set.devices.size()),
+          done_(set.devices.size()),
+          memory_(set.devices.groups().size()) {}
+
+void ShardBatch::run() {
+    const auto& groups = set_.devices.groups();
+    set_.devices.onGroups([&](int group) { searchGroup_(group); });
+    // Nobody searches any more: all is enqueued.
+    for (int group = 0; group < int(groups.size()); ++group) {
+        set_.devices.onPart(
+                groups[group].parts[0], [&] { mergeSlice_(group); });
+    }
+}
+
+std::vector<idx_t> ShardBatch::incompleteRows() const {
+    const auto& groups = set_.devices.groups();
+    std::vector<idx_t> rows;
+    for (int group = 0; group < int(groups.size()); ++group) {
+        if (!flags_[group]) {
+            continue;
+        }
+        set_.devices.onPart(groups[group].parts[0], [&] {
+            const idx_t first = sliceBegin_(group);
+            std::vector<uint8_t> flags(sliceBegin_(group + 1) - first);
+            const cudaStream_t stream =
+                    contextOf_(groups[group].parts[0]).stream;
+            BITS_CUDA_CHECK(cudaMemcpyAsync(
+                    flags.data(),
+                    flags_[group],
+                    flags.size(),
+                    cudaMemcpyDeviceToHost,
+                    stream));
+            waitFor(stream);
+            for (size_t i = 0; i < flags.size(); ++i) {
+                if (flags[i]) {
+                    rows.push_back(first + idx_t(i));
+                }
+            }
+        });
+    }
+    return rows;
+}
+
+idx_t ShardBatch::widthOf_(int shard) const {
+    return widths_[shard];
+}
+
+bool ShardBatch::isCut_(int shard) const {
+    return widths_[shard] < std::min(queries_.k, set_.sizeOf(shard));
+}
+
+idx_t ShardBatch::sliceBegin_(int group) const {
+    return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
+}
+
+GpuContext ShardBatch::contextOf_(int shard) const {
+    return shard == 0 ? home_ : set_.devices.context(shard);
+}
+
+void ShardBatch::searchGroup_(int group) {
+    const PartGroup& parts = set_.devices.groups()[group];
+    const bool isEmpty =
+            std::all_of(parts.parts.begin(), parts.parts.end(), [&](int shard) {
+                return widthOf_(shard) == 0;
+            });
+    if (isEmpty) {
+        return;
+    }
+    const float* x = queries_.x;
+    const GpuContext lead = contextOf_(parts.parts[0]);
+    StreamMark ready;
+    set_.devices.onPart(parts.parts[0], [&] {
+        if (group != 0) {
+            const size_t bytes = size_t(queries_.n) * d_ * sizeof(float);
+            void* copy = memory_[group].take(lead, bytes);
+            set_.copies->copy(
+                    group,
+                    copy,
+                    lead.stream,
+                    0,
+                    x,
+                    home_.stream,
+                    bytes,
+                    true); // the stream of home waits for all in the end
+            x = static_cast<const float*>(copy);
+        }
+        ready.record(lead.stream);
+    });
+    for (int shard : parts.parts) {
+        if (widthOf_(shard) > 0) {
+            set_.devices.onPart(
+                    shard, [&] { searchShard_(group, shard, x, ready); });
+        }
+    }
+}
+
+void ShardBatch::searchShard_(
+        int group,
+        int shard,
+        const float* x,
+        const StreamMark& ready) {
+    const GpuContext context = contextOf_(shard);
+    const idx_t width = widthOf_(shard);
+    ready.holdUp(context.stream);
+    found_[shard] =
+            Results(memory_[group].take(
+                            context, size_t(queries_.n) * width * kResultBytes),
+                    queries_.n,
+                    width);
+    set_.shards[shard]->search(
+            queries_.n,
+            x,
+            width,
+            found_[shard].distances,
+            found_[shard].labels,
+            queries_.params(shard));
+    if (!set_.segments.empty() && set_.segments[shard]) {
+        runMapIds(
+                static_cast<const IdSegment*>(set_.segments[shard].get()),
+                idx_t(set_.map.segments(shard).size()),
+                found_[shard].labels,
+                queries_.n * width,
+                context.stream);
+    }
+    done_[shard].record(context.stream);
+}
+
+MergeList ShardBatch::listFor_(
+        int group,
+        const GpuContext& lead,
+        int shard,
+        idx_t first,
+        idx_t rows) {
+    const Results& found = found_[shard];
+    const idx_t at = first * found.width;
+    MergeList list;
+    list.width = found.width;
+    list.isCut = isCut_(shard);
+    if (set_.isFlat() && set_.segments.empty()) {
+        list.idOffset = set_.map.segments(shard)[0].inWhole;
+    }
+    const int from = set_.devices.groupOf(shard);
+    if (from == group) {
+        list.distances = found.distances + at;
+        list.ids = found.labels + at;
+        return list;
+    }
+    const size_t count = size_t(rows) * found.width;
+    const Results here(
+            memory_[group].take(lead, count * kResultBytes), rows, found.width);
+    const cudaStream_t source = done_[shard].stream;
+    set_.copies->copy(
+            group,
+            here.labels,
+            lead.stream,
+            from,
+            found.labels + at,
+            source,
+            count * sizeof(idx_t));
+    set_.copies->copy(
+            group,
+            here.distances,
+            lead.stream,
+            from,
+            found.distances + at,
+            source,
+            count * sizeof(float));
+    list.distances = here.distances;
+    list.ids = here.labels;
+    return list;
+}
+
+void ShardBatch::mergeSlice_(int group) {
+    const auto& groups = set_.devices.groups();
+    const idx_t first = sliceBegin_(group);
+    const idx_t rows = sliceBegin_(group + 1) - first;
+    const GpuContext lead = contextOf_(groups[group].parts[0]);
+    // They have read the lead's queries, too.
+    for (int shard : groups[group].parts) {
+        done_[shard].holdUp(lead.stream);
+    }
+    if (rows == 0) {
+        return;
+    }
+    MergeProblem merge;
+    merge.rows = rows;
+    merge.k = queries_.k;
+    merge.largest = largest_;
+    merge.idsAscend = set_.isFlat() && set_.segments.empty();
+    for (int shard = 0; shard < set_.devices.size(); ++shard) {
+        if (found_[shard].width > 0) {
+            merge.lists.push_back(listFor_(group, lead, shard, first, rows));
+        }
+    }
+    float* const distances = queries_.distances + first * queries_.k;
+    idx_t* const labels = queries_.labels + first * queries_.k;
+    const size_t count = size_t(rows) * queries_.k;
+    Results merged;
+    merged.distances = distances;
+    merged.labels = labels;
+    if (group != 0) {
+        merged =
+                Results(memory_[group].take(lead, count * kResultBytes),
+                        rows,
+                        queries_.k);
+    }
+    merge.outDistances = merged.distances;
+    merge.outIds = merged.labels;
+    for (int shard = 0; shard < set_.devices.size(); ++shard) {
+        if (isCut_(shard) && !flags_[group]) {
+            flags_[group] =
+                    static_cast<uint8_t*>(memory_[group].take(lead, rows));
+            BITS_CUDA_CHECK(
+                    cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
+        }
+    }
+    merge.incomplete = flags_[group];
+    runMergeLists(merge, lead.stream);
+
+    // What the shards of this device found may be overwritten then.
+    StreamMark read;
+    read.record(lead.stream);
+    for (int shard : groups[group].parts) {
+        if (found_[shard].width > 0) {
+            read.holdUp(done_[shard].stream);
+        }
+    }
+    if (group != 0) {
+        set_.copies->copy(
+                0,
+                labels,
+                home_.stream,
+                group,
+                merged.labels,
+                lead.stream,
+                count * sizeof(idx_t));
+        set_.copies->copy(
+                0,
+                distances,
+                home_.stream,
+                group,
+                merged.distances,
+                lead.stream,
+                count * sizeof(float));
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <vector>
+
+#include "faiss_bits/many/ManyMemory.h"
+#include "faiss_bits/many/ShardSet.h"
+#include "kernels/many/MergeLists.h"
+
+/// Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Bytes of a result.
+constexpr size_t kResultBytes = sizeof(float) + sizeof(idx_t);
+
+/// Distances and labels of some rows, in one piece of temporary memory.
+struct Results {
+    Results() = default;
+    Results(void* memory, idx_t rows, idx_t width)
+            : labels(static_cast<idx_t*>(memory)),
+              distances(reinterpret_cast<float*>(labels + rows * width)),
+              width(width) {}
+
+    idx_t* labels = nullptr;
+    float* distances = nullptr;
+    idx_t width = 0;
+};
+
+/// One batch of queries: searched by all shards, then merged.
+class ShardBatch {
+   public:
+    ShardBatch(
+            const ShardSet& set,
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries,
+            const std::vector<idx_t>& widths);
+
+    /// Enqueues searches, copies and merges; the stream of `home` comes after
+    /// all of them.
+    void run();
+
+    /// After run(): rows whose cut lists were too short. Waits if a list is
+    /// cut.
+    std::vector<idx_t> incompleteRows() const;
+
+   private:
+    idx_t widthOf_(int shard) const;
+    bool isCut_(int shard) const;
+
+    idx_t sliceBegin_(int group) const;
+
+    /// In the thread of the group. The lead of group 0 is the first shard,
+    /// on the stream that the caller has chosen.
+    GpuContext contextOf_(int shard) const;
+
+    void searchGroup_(int group);
+
+    void searchShard_(
+            int group,
+            int shard,
+            const float* x,
+            const StreamMark& ready);
+
+    /// Results of rows first .. first + rows - 1 of a shard for the lead of
+    /// a group: in place, or copied.
+    MergeList listFor_(
+            int group,
+            const GpuContext& lead,
+            int shard,
+            idx_t first,
+            idx_t rows);
+
+    void mergeSlice_(int group);
+
+    const ShardSet& set_;
+    const GpuContext home_;
+    const int d_;
+    const bool largest_;
+    const ShardQueries& queries_;
+    const std::vector<idx_t>& widths_;
+    std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
+    std::vector<Results> found_;      // of each shard
+    std::vector<StreamMark> done_;    // likewise
+    std::vector<MemoryStack> memory_; // of each group
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,121 @@
+#include "faiss_bits/many/ShardMap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace faiss_bits::gpu::detail {
+
+ShardMap::ShardMap(int numShards, idx_t leastPiece)
+        : leastPiece_(leastPiece), sizes_(numShards), segments_(numShards) {}
+
+std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
+    if (n <= 0) {
+        return {};
+    }
+    const int shards = numShards();
+    // The shortest first; of equal ones the first.
+    std::vector<int> order(shards);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+        return sizes_[a] < sizes_[b];
+    });
+    if (n < leastPiece_ && !runs_.empty()) {
+        // Where the last vectors went, while that is not much longer.
+        const int last = runs_.back().shard;
+        if (sizes_[last] < sizes_[order[0]] + leastPiece_) {
+            return {{last, 0, n}};
+        }
+    }
+
+    // Up to a common level, as water: to the shards below it.
+    const idx_t mostPieces =
+            std::clamp<idx_t>(n / std::max<idx_t>(leastPiece_, 1), 1, shards);
+    int used = 1;
+    idx_t filled = 0; // what raises the used shards to the next one's size
+    while (used < mostPieces) {
+        const idx_t step = sizes_[order[used]] - sizes_[order[used - 1]];
+        if (step > 0 && filled + step * used > n) {
+            break;
+        }
+        filled += step * used;
+        ++used;
+    }
+    const idx_t above = n - filled;
+    const idx_t level = sizes_[order[used - 1]];
+    std::vector<idx_t> counts(shards);
+    std::vector<int> chosen(order.begin(), order.begin() + used);
+    std::sort(chosen.begin(), chosen.end());
+    for (int i = 0; i < used; ++i) {
+        const idx_t share =
+                sliceBegin(above, used, i + 1) - sliceBegin(above, used, i);
+        counts[chosen[i]] = level - sizes_[chosen[i]] + share;
+    }
+    std::vector<ShardPiece> pieces;
+    idx_t first = 0;
+    for (int shard = 0; shard < shards; ++shard) {
+        if (counts[shard] > 0) {
+            pieces.push_back({shard, first, counts[shard]});
+            first += counts[shard];
+        }
+    }
+    return pieces;
+}
+
+void ShardMap::commit(const std::vector<ShardPiece>& pieces) {
+    for (const ShardPiece& piece : pieces) {
+        idx_t& size = sizes_[piece.shard];
+        if (!runs_.empty() && runs_.back().shard == piece.shard) {
+            runs_.back().count += piece.count;
+        } else {
+            runs_.push_back({piece.shard, size, total_, piece.count});
+            segments_[piece.shard].push_back({size, total_});
+        }
+        size += piece.count;
+        total_ += piece.count;
+    }
+}
+
+void ShardMap::clear() {
+    *this = ShardMap(numShards(), leastPiece_);
+}
+
+bool ShardMap::isInOrder() const {
+    for (size_t i = 1; i < runs_.size(); ++i) {
+        if (runs_[i].shard <= runs_[i - 1].shard) {
+            return false;
+        }
+    }
+    return true;
+}
+
+idx_t firstWidth(idx_t k, idx_t n, idx_t total) {
+    const double expected = double(k) * double(n) / double(total);
+    const double likely = expected + 6 * std::sqrt(expected) + 8;
+    return std::min({k, n, idx_t(std::ceil(likely))});
+}
+
+std::vector<ShardRun> ShardMap::runs(idx_t first, idx_t n) const {
+    std::vector<ShardRun> found;
+    auto run = std::upper_bound(
+            runs_.begin(), runs_.end(), first, [](idx_t id, const ShardRun& r) {
+                return id < r.inWhole;
+            });
+    if (run != runs_.begin()) {
+        --run;
+    }
+    for (; run != runs_.end() && run->inWhole < first + n; ++run) {
+        const idx_t begin = std::max(first, run->inWhole);
+        const idx_t end = std::min(first + n, run->inWhole + run->count);
+        if (begin < end) {
+            found.push_back(
+                    {run->shard,
+                     run->inShard + (begin - run->inWhole),
+                     begin,
+                     end - begin});
+        }
+    }
+    return found;
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,184 @@
+// The search of shards, batch by batch.
+
+#include "faiss_bits/many/ShardSet.h"
+
+#include <algorithm>
+
+#include "faiss_bits/many/ShardBatch.h"
+#include "kernels/common/CudaCheck.h"
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Results of a batch that a device may hold at least.
+constexpr size_t kLeastBatchBytes = size_t(64) << 20;
+
+} // namespace
+
+ShardSet::ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config)
+        : config(config),
+          devices(list, config, "shard"),
+          copies(std::make_unique<DeviceCopies>(devices, config)),
+          map(devices.size(), config.leastPiece) {}
+
+std::vector<std::shared_ptr<void>> ShardSet::uploadSegments(
+        const ShardMap& of) const {
+    if (of.isInOrder()) {
+        return {};
+    }
+    std::vector<std::shared_ptr<void>> made(devices.size());
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        const auto& list = of.segments(shard);
+        if (list.empty()) {
+            continue;
+        }
+        devices.onPart(shard, [&] {
+            const size_t bytes = list.size() * sizeof(IdSegment);
+            made[shard] = allocateOnDevice(bytes);
+            const cudaStream_t stream = devices.context(shard).stream;
+            BITS_CUDA_CHECK(cudaMemcpyAsync(
+                    made[shard].get(),
+                    list.data(),
+                    bytes,
+                    cudaMemcpyHostToDevice,
+                    stream));
+            waitFor(stream);
+        });
+    }
+    return made;
+}
+
+void ShardSet::search(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries) const {
+    // Bytes of a query on the device that has most of them.
+    size_t perQuery = 0;
+    size_t budget = SIZE_MAX;
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        const DevicePlace& place = devices[shard];
+        const size_t there =
+                place.resources->getTempMemoryAvailable(place.device) / 4;
+        budget = std::min(budget, std::max(there, kLeastBatchBytes));
+        const idx_t width = std::min(queries.k, sizeOf(shard));
+        perQuery = std::max(perQuery, size_t(width) * kResultBytes);
+    }
+    // A lead also gets slices of what the others found, and makes one.
+    const size_t groups = devices.groups().size();
+    if (groups > 1) {
+        perQuery = 2 * perQuery + d * sizeof(float) +
+                size_t(queries.k) * kResultBytes / groups;
+    }
+    const idx_t most =
+            std::max<idx_t>(1, budget / std::max<size_t>(perQuery, 1));
+    const int batches = int(std::min<idx_t>(
+            (queries.n + most - 1) / most, std::numeric_limits<int>::max()));
+    for (int i = 0; i < batches; ++i) {
+        const idx_t first = sliceBegin(queries.n, batches, i);
+        ShardQueries some = queries;
+        some.n = sliceBegin(queries.n, batches, i + 1) - first;
+        some.x += first * d;
+        some.distances += first * queries.k;
+        some.labels += first * queries.k;
+        searchBatch(home, d, largest, some);
+    }
+}
+
+std::vector<idx_t> ShardSet::widths(idx_t n, idx_t k, bool mayCut) const {
+    std::vector<idx_t> full;
+    std::vector<idx_t> cut;
+    idx_t total = 0;
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        total += sizeOf(shard);
+    }
+    double all = 0;
+    double fewer = 0;
+    for (int shard = 0; shard < devices.size(); ++shard) {
+        full.push_back(std::min(k, sizeOf(shard)));
+        cut.push_back(firstWidth(k, sizeOf(shard), std::max<idx_t>(total, 1)));
+        all += double(full.back());
+        fewer += double(cut.back());
+    }
+    // Else the wait costs more than it saves.
+    constexpr double kLeastResults = 1 << 16;
+    const bool pays =
+            double(n) * double(k) >= kLeastResults && fewer <= 0.75 * all;
+    return mayCut && pays ? cut : full;
+}
+
+void ShardSet::searchBatch(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries) const {
+    const std::vector<idx_t> wanted =
+            widths(queries.n, queries.k, queries.mayCut && uncut == 0);
+    uncut -= uncut > 0;
+    std::vector<idx_t> again;
+    {
+        ShardBatch batch(*this, home, d, largest, queries, wanted);
+        try {
+            batch.run();
+            again = batch.incompleteRows();
+        } catch (...) {
+            devices.waitForAll(); // before temporary memory is let go of
+            throw;
+        }
+    }
+    if (again.empty()) {
+        return;
+    }
+    // Where vectors are not in random order, nor are the shards of the best.
+    constexpr int kPause = 15;
+    if (idx_t(again.size()) > queries.n / 16) {
+        uncut = kPause;
+    }
+    searchAgain(home, d, largest, queries, again);
+}
+
+void ShardSet::searchAgain(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries,
+        const std::vector<idx_t>& rows) const {
+    ShardQueries whole = queries;
+    whole.mayCut = false;
+    // Few of them are copied one by one.
+    constexpr size_t kFew = 64;
+    if (rows.size() > kFew) {
+        searchBatch(home, d, largest, whole);
+        return;
+    }
+    MemoryStack memory;
+    ShardQueries some = whole;
+    some.n = idx_t(rows.size());
+    const size_t queryBytes = size_t(d) * sizeof(float);
+    const size_t k = size_t(queries.k);
+    auto* x = static_cast<float*>(memory.take(home, some.n * queryBytes));
+    const Results out(
+            memory.take(home, some.n * k * kResultBytes), some.n, queries.k);
+    const auto copyRow = [&](void* to, const void* from, size_t bytes) {
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                to, from, bytes, cudaMemcpyDeviceToDevice, home.stream));
+    };
+    for (size_t i = 0; i < rows.size(); ++i) {
+        copyRow(x + i * d, queries.x + rows[i] * d, queryBytes);
+    }
+    some.x = x;
+    some.distances = out.distances;
+    some.labels = out.labels;
+    searchBatch(home, d, largest, some);
+    for (size_t i = 0; i < rows.size(); ++i) {
+        copyRow(queries.distances + rows[i] * k,
+                out.distances + i * k,
+                k * sizeof(float));
+        copyRow(queries.labels + rows[i] * k,
+                out.labels + i * k,
+                k * sizeof(idx_t));
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss/gpu/GpuIndex.h>
+
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/many/DeviceCopies.h"
+#include "faiss_bits/many/ManyDevices.h"
+#include "faiss_bits/many/ShardMap.h"
+
+/// The inside of GpuIndexBitsShards. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Queries of one call and where their results go, on the first device.
+struct ShardQueries {
+    idx_t n = 0;
+    const float* x = nullptr; ///< [n, d]
+    idx_t k = 0;
+    float* distances = nullptr; ///< [n, k]
+    idx_t* labels = nullptr;    ///< [n, k]
+    /// What a shard's search gets.
+    std::function<const faiss::SearchParameters*(int shard)> params;
+    /// Shards may be asked for fewer than k results each at first (firstWidth):
+    /// every result is canonical, whatever the batch that it is searched in.
+    bool mayCut = false;
+};
+
+struct ShardSet {
+    ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config);
+
+    /// Vectors of a shard.
+    idx_t sizeOf(int shard) const {
+        return isFlat() ? map.size(shard) : shards[shard]->ntotal;
+    }
+    bool isFlat() const {
+        return !flat.empty();
+    }
+    GpuIndexBitsFlat& flatShard(int shard) const {
+        return *flat[shard];
+    }
+
+    /// Segments of the map go to the devices, for shards of more than one.
+    std::vector<std::shared_ptr<void>> uploadSegments(const ShardMap& of) const;
+
+    /// Searches all shards and merges; enqueues on the stream of `home`, which
+    /// is the first shard's context in the calling thread. Where shards are
+    /// asked for fewer than k results it waits, to see whether that was enough,
+    /// and searches again for the queries where it was not.
+    void search(
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries) const;
+
+    /// The results that each shard is asked for.
+    std::vector<idx_t> widths(idx_t n, idx_t k, bool mayCut) const;
+    void searchBatch(
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries) const;
+    void searchAgain(
+            const GpuContext& home,
+            int d,
+            bool largest,
+            const ShardQueries& queries,
+            const std::vector<idx_t>& rows) const;
+
+    GpuIndexBitsManyConfig config;
+    ManyDevices devices;
+    std::unique_ptr<DeviceCopies> copies;
+    std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> shards;
+    std::vector<GpuIndexBitsFlat*> flat; ///< the same, or none
+    ShardMap map;                        ///< of flat shards
+    /// Of each shard: IdSegment [segments] on its device, or null where the map
+    /// is in order.
+    std::vector<std::shared_ptr<void>> segments;
+    /// Searches that go without cut lists from now on, as these were too short
+    /// for many queries.
+    mutable int uncut = 0;
+};
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,37 @@
+/// What a search says of a device that has gone. A kernel that fails takes its
+/// device with it, for the whole process: this is the program's only test.
+
+#include "tests/many/ManyHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+__global__ void failKernel() {
+    asm("trap;");
+}
+
+class LostDevice : public GpuTest {
+   protected:
+    void TearDown() override {} // the device is gone
+};
+
+TEST_F(LostDevice, IsNamed) {
+    const auto vectors = makeVectors(100, 4, 1);
+    // Never destroyed: FAISS ends the process for errors in there.
+    auto& many = *new GpuIndexBitsShards(
+            placesOf(3), 4, faiss::METRIC_L2, smallConfig());
+    many.add(100, vectors.data());
+    searchOnHost(many, vectors, 3);
+    failKernel<<<1, 1>>>();
+    ASSERT_NE(cudaDeviceSynchronize(), cudaSuccess);
+    try {
+        searchOnHost(many, vectors, 3);
+        FAIL() << "nothing was thrown";
+    } catch (const faiss::FaissException& error) {
+        const std::string text = error.what();
+        EXPECT_NE(text.find("CUDA error"), std::string::npos) << text;
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

@@ -1,0 +1,106 @@
+/// GpuIndexBitsReplicas: the bits of one index, whatever the number of copies.
+
+#include "tests/many/ManyHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+constexpr int kCounts[] = {1, 2, 3, 8};
+
+class Replicas : public GpuTest {};
+
+TEST_F(Replicas, SmallEveryMetricIsOneIndex) {
+    const int d = 9;
+    const auto vectors = positiveVectors(203, d, 1);
+    for (const ManyMetric& metric : manyMetrics<faiss::MetricType>()) {
+        for (int count : kCounts) {
+            const ReplicasCase c(
+                    placesOf(count),
+                    d,
+                    metric.type,
+                    vectors,
+                    smallConfig(),
+                    metric.arg);
+            for (int64_t q : {1, 7, 50}) {
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << "metric " << int(metric.type) << " replicas "
+                        << count << " q " << q);
+                c.expectSame(positiveVectors(q, d, 2), 40);
+                c.expectSame(positiveVectors(q, d, 2), 250);
+            }
+        }
+    }
+}
+
+TEST_F(Replicas, SmallHardVectors) {
+    const int d = 12;
+    for (Hard kind : kHard) {
+        for (const auto& config : waysOf()) {
+            const ReplicasCase c(
+                    placesOf(3),
+                    d,
+                    faiss::METRIC_L2,
+                    makeHard(kind, 500, d, 5),
+                    config);
+            c.expectSame(makeHard(kind, 40, d, 6), 30);
+        }
+    }
+}
+
+TEST_F(Replicas, SmallEveryStorage) {
+    const int d = 24;
+    for (DataType storage : kStorages) {
+        for (const auto& config : waysOf(smallConfig(storage))) {
+            const ReplicasCase c(
+                    placesOf(2),
+                    d,
+                    faiss::METRIC_INNER_PRODUCT,
+                    makeVectors(400, d, 7),
+                    config);
+            c.expectSame(makeVectors(50, d, 8), 30);
+        }
+    }
+}
+
+TEST_F(Replicas, LargerShapes) {
+    const int d = 32;
+    const auto vectors = makeVectors(20000, d, 1);
+    for (const auto& config : waysOf()) {
+        const ReplicasCase c(placesOf(3), d, faiss::METRIC_L2, vectors, config);
+        c.expectSame(makeVectors(5000, d, 2), 100);
+        c.expectSame(makeVectors(900, d, 3), 2000);
+    }
+}
+
+TEST_F(Replicas, SmallAdditionsAndReset) {
+    const int d = 6;
+    for (const auto& config : waysOf()) {
+        ReplicasCase c(placesOf(3), d, faiss::METRIC_L2, {}, config);
+        c.add(makeVectors(50, d, 1));
+        const auto more = makeVectors(31, d, 2);
+        const DeviceBuffer<float> onDevice(more);
+        c.many.add(31, onDevice.data());
+        c.one.add(31, more.data());
+        const auto queries = makeVectors(9, d, 3);
+        c.expectSame(queries, 60);
+        for (int replica = 0; replica < 3; ++replica) {
+            EXPECT_EQ(c.many.at(replica)->ntotal, 81);
+        }
+        std::vector<float> got(20 * d), want(20 * d);
+        c.many.reconstruct_n(40, 20, got.data());
+        c.one.reconstruct_n(40, 20, want.data());
+        EXPECT_EQ(got, want);
+        faiss::IndexFlat cpu(1);
+        c.many.copyTo(&cpu);
+        EXPECT_EQ(cpu.ntotal, 81);
+        c.many.reset();
+        c.one.reset();
+        c.expectSame(queries, 3);
+        c.add(makeVectors(10, d, 4));
+        c.expectSame(queries, 3);
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test

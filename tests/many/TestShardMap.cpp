@@ -1,0 +1,213 @@
+/// Which shard holds which vector.
+
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "faiss_bits/many/ShardMap.h"
+
+namespace faiss_bits::test {
+namespace {
+
+using gpu::detail::firstWidth;
+using gpu::detail::ShardMap;
+using gpu::detail::ShardPiece;
+using gpu::detail::ShardRun;
+using gpu::detail::sliceBegin;
+
+/// What a ShardMap must be, vector by vector.
+struct Model {
+    explicit Model(int shards) : sizes(shards) {}
+
+    void add(const std::vector<ShardPiece>& pieces) {
+        for (const ShardPiece& piece : pieces) {
+            for (idx_t i = 0; i < piece.count; ++i) {
+                places.emplace_back(piece.shard, sizes[piece.shard]++);
+            }
+        }
+    }
+
+    std::vector<idx_t> sizes;
+    std::vector<std::pair<int, idx_t>> places; // of every id: shard, number
+};
+
+void expectPieces(const std::vector<ShardPiece>& pieces, idx_t n, int shards) {
+    idx_t first = 0;
+    int last = -1;
+    for (const ShardPiece& piece : pieces) {
+        ASSERT_EQ(piece.first, first);
+        ASSERT_GT(piece.count, 0);
+        ASSERT_GT(piece.shard, last);
+        ASSERT_LT(piece.shard, shards);
+        first += piece.count;
+        last = piece.shard;
+    }
+    ASSERT_EQ(first, n);
+}
+
+void expectIs(const ShardMap& map, const Model& model) {
+    ASSERT_EQ(map.total(), idx_t(model.places.size()));
+    bool inOrder = true;
+    for (size_t id = 1; id < model.places.size(); ++id) {
+        inOrder =
+                inOrder && model.places[id].first >= model.places[id - 1].first;
+    }
+    ASSERT_EQ(map.isInOrder(), inOrder);
+    idx_t id = 0;
+    for (const ShardRun& run : map.allRuns()) {
+        ASSERT_EQ(run.inWhole, id);
+        for (idx_t i = 0; i < run.count; ++i, ++id) {
+            ASSERT_EQ(model.places[id].first, run.shard);
+            ASSERT_EQ(model.places[id].second, run.inShard + i);
+        }
+    }
+    ASSERT_EQ(id, map.total());
+    for (int shard = 0; shard < map.numShards(); ++shard) {
+        ASSERT_EQ(map.size(shard), model.sizes[shard]);
+        const auto& segments = map.segments(shard);
+        ASSERT_EQ(segments.empty(), map.size(shard) == 0);
+        for (size_t whole = 0; whole < model.places.size(); ++whole) {
+            if (model.places[whole].first != shard) {
+                continue;
+            }
+            const idx_t local = model.places[whole].second;
+            size_t at = segments.size() - 1;
+            while (segments[at].inPart > local) {
+                --at;
+            }
+            ASSERT_EQ(
+                    segments[at].inWhole + local - segments[at].inPart,
+                    idx_t(whole));
+        }
+    }
+}
+
+TEST(ShardMap, FirstAdditionIsSplitEvenlyAndInOrder) {
+    for (int shards : {1, 2, 3, 8}) {
+        for (idx_t n : {0, 1, 2, 7, 8, 9, 1000}) {
+            const ShardMap map(shards, 1);
+            const auto pieces = map.plan(n);
+            expectPieces(pieces, n, shards);
+            ASSERT_EQ(pieces.size(), size_t(std::min<idx_t>(n, shards)));
+            for (const ShardPiece& piece : pieces) {
+                EXPECT_LE(std::abs(piece.count - n / shards), 1);
+            }
+        }
+    }
+}
+
+TEST(ShardMap, PiecesHaveTheirLeastLength) {
+    const ShardMap map(8, 1024);
+    EXPECT_EQ(map.plan(1000).size(), 1u);
+    EXPECT_EQ(map.plan(2047).size(), 1u);
+    EXPECT_EQ(map.plan(2048).size(), 2u);
+    EXPECT_EQ(map.plan(8191).size(), 7u);
+    EXPECT_EQ(map.plan(8192).size(), 8u);
+}
+
+TEST(ShardMap, VectorByVectorStaysLevel) {
+    ShardMap map(3, 10);
+    Model model(3);
+    for (int i = 0; i < 1000; ++i) {
+        const auto pieces = map.plan(1);
+        expectPieces(pieces, 1, 3);
+        model.add(pieces);
+        map.commit(pieces);
+    }
+    expectIs(map, model);
+    EXPECT_LE(map.allRuns().size(), 110u);
+    for (int shard = 0; shard < 3; ++shard) {
+        EXPECT_NEAR(double(map.size(shard)), 1000.0 / 3, 11);
+    }
+}
+
+TEST(ShardMap, ManyAdditions) {
+    std::mt19937 random(1);
+    for (int shards : {1, 2, 3, 8}) {
+        for (idx_t least : {1, 7, 64}) {
+            ShardMap map(shards, least);
+            Model model(shards);
+            for (int i = 0; i < 40; ++i) {
+                const idx_t n = random() % (i % 5 == 0 ? 200 : 20);
+                const auto pieces = map.plan(n);
+                expectPieces(pieces, n, shards);
+                model.add(pieces);
+                map.commit(pieces);
+                const auto [low, high] = std::minmax_element(
+                        model.sizes.begin(), model.sizes.end());
+                EXPECT_LE(*high - *low, 2 * least);
+            }
+            expectIs(map, model);
+
+            for (int i = 0; i < 50 && map.total() > 0; ++i) {
+                const idx_t first = random() % map.total();
+                const idx_t n = random() % (map.total() - first + 1);
+                idx_t id = first;
+                for (const ShardRun& run : map.runs(first, n)) {
+                    ASSERT_EQ(run.inWhole, id);
+                    for (idx_t j = 0; j < run.count; ++j, ++id) {
+                        ASSERT_EQ(model.places[id].first, run.shard);
+                        ASSERT_EQ(model.places[id].second, run.inShard + j);
+                    }
+                }
+                ASSERT_EQ(id, first + n);
+            }
+            map.clear();
+            EXPECT_EQ(map.total(), 0);
+            EXPECT_TRUE(map.isInOrder());
+            EXPECT_EQ(map.numShards(), shards);
+        }
+    }
+}
+
+TEST(ShardMap, LaterAdditionsLevelFirst) {
+    ShardMap map(3, 1);
+    map.commit({{0, 0, 10}, {2, 10, 4}});
+    const auto pieces = map.plan(16); // 10, 0, 4 -> 10, 10, 10
+    ASSERT_EQ(pieces.size(), 2u);
+    EXPECT_EQ(pieces[0].shard, 1);
+    EXPECT_EQ(pieces[0].count, 10);
+    EXPECT_EQ(pieces[1].shard, 2);
+    EXPECT_EQ(pieces[1].count, 6);
+}
+
+/// Draws without replacement: the width falls short in none of many queries.
+TEST(ShardMap, FirstWidthsAreRarelyTooSmall) {
+    std::mt19937 random(1);
+    for (idx_t k : {10, 100, 2000}) {
+        for (idx_t shards : {2, 8}) {
+            const idx_t total = 80000;
+            const idx_t n = total / shards;
+            const idx_t width = firstWidth(k, n, total);
+            EXPECT_LE(width, k);
+            for (int query = 0; query < 500; ++query) {
+                idx_t inShard = 0;
+                for (idx_t i = 0; i < k; ++i) {
+                    inShard += idx_t(random() % (total - i)) < n - inShard;
+                }
+                EXPECT_LE(inShard, width);
+            }
+        }
+    }
+    EXPECT_EQ(firstWidth(100, 5, 1000), 5);
+    EXPECT_EQ(firstWidth(3, 1000, 1000), 3);
+    EXPECT_LT(firstWidth(2000, 1000, 8000), 360);
+}
+
+TEST(ShardMap, SlicesCoverAllRows) {
+    for (idx_t rows : {idx_t(0), idx_t(1), idx_t(7), idx_t(1) << 40}) {
+        for (int slices : {1, 2, 3, 8}) {
+            EXPECT_EQ(sliceBegin(rows, slices, 0), 0);
+            EXPECT_EQ(sliceBegin(rows, slices, slices), rows);
+            for (int i = 0; i < slices; ++i) {
+                const idx_t length = sliceBegin(rows, slices, i + 1) -
+                        sliceBegin(rows, slices, i);
+                EXPECT_LE(std::abs(length - rows / slices), 1);
+            }
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
