@@ -23,6 +23,7 @@ Methods are coroutines: an object answers while it computes in a thread.
 
 import asyncio
 import itertools
+import time
 import uuid
 
 from distributed import Client, get_worker
@@ -49,6 +50,10 @@ async def _execute(rpc, place, name, args):
     if reply["status"] != "OK":
         raise reply["exception"]
     return reply["result"]
+
+
+# How often a wait looks whether a worker lives, seconds.
+_LOOK = 0.25
 
 
 class DaskHandle:
@@ -87,13 +92,20 @@ class DaskTransport:
             pure=False,
             key=f"{self._name}-{next(self._numbers)}",
         )
-        try:
-            future.result(timeout)
-        except (OSError, asyncio.TimeoutError) as error:
-            raise WorkerLostError(
-                f"worker {worker} did not start: {error!r}"
-            ) from None
-        return DaskHandle(worker, future)
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                future.result(_LOOK)
+                return DaskHandle(worker, future)
+            except asyncio.TimeoutError:
+                # Dask itself would wait for a worker of this address to come.
+                if worker in self.workers() and time.monotonic() < end:
+                    continue
+                problem = "does not start"
+            except OSError as error:
+                problem = f"was lost: {error!r}"
+            future.release()
+            raise WorkerLostError(f"worker {worker} {problem}")
 
     def call(self, handle, name, *args):
         client, worker = self._client, handle.worker

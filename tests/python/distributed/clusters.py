@@ -14,6 +14,7 @@ import pytest
 import faiss_bits
 
 try:
+    import dask
     import distributed
 
     import faiss_bits.distributed as fd
@@ -21,7 +22,7 @@ try:
 except ImportError as error:
     if "pip install" not in str(error) and "distributed" not in str(error):
         raise
-    distributed = fd = ShardSpec = None
+    dask = distributed = fd = ShardSpec = None
 
 needs_dask = pytest.mark.skipif(
     fd is None, reason="Dask is not installed (Debian: python3-distributed)"
@@ -33,6 +34,9 @@ _shared = {}
 def client():
     """Of the cluster, which starts when it is first asked for."""
     if not _shared:
+        # Else a cluster gives up a worker that is dead 15 seconds after it died
+        # before.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"})
         cluster = distributed.LocalCluster(
             n_workers=WORKERS,
             threads_per_worker=1,
