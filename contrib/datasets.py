@@ -19,7 +19,10 @@ __all__ = [
     "Sift",
     "as_float32",
     "data_folders",
+    "existing",
     "fashion_mnist",
+    "map_npy",
+    "map_vecs",
     "read_bvecs",
     "read_fvecs",
     "read_h5",
@@ -28,6 +31,7 @@ __all__ = [
     "read_npy",
     "read_vectors",
     "sift",
+    "vecs_values",
 ]
 
 #: What the labels 0 .. 9 stand for.
@@ -67,7 +71,8 @@ class Sift(NamedTuple):
     truth: np.ndarray  #: [1000, t] int32, ids of the t nearest (squared L2)
 
 
-def _existing(path):
+def existing(path):
+    """`path` as a Path; an exception where it is no file."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
@@ -76,10 +81,11 @@ def _existing(path):
     return path
 
 
-def _read_vecs(path, dtype, limit):
-    """The common form of .fvecs, .ivecs and .bvecs: for every vector its
-    dimension as a 32-bit number, then its values, all little endian."""
-    path = _existing(path)
+def map_vecs(path, dtype):
+    """The memory map of a .fvecs, .ivecs or .bvecs file, (records [n, bytes of
+    one], d, dtype). It has for every vector its dimension as a 32-bit number,
+    then its values, all little endian."""
+    path = existing(path)
     dtype = np.dtype(dtype)
     size = path.stat().st_size
     if size < 4:
@@ -98,21 +104,30 @@ def _read_vecs(path, dtype, limit):
             f"dimension {d} ({record} bytes each); cut off or not a "
             f"{path.suffix} file"
         )
-    n = size // record
-    if limit is not None:
-        n = min(n, limit)
-    if n <= 0:
-        return np.empty((0, d), dtype.newbyteorder("="))
-    raw = np.memmap(path, np.uint8, "r", shape=(n, record))
-    dims = np.ascontiguousarray(raw[:, :4]).view("<i4").reshape(-1)
+    shape = (size // record, record)
+    return np.memmap(path, np.uint8, "r", shape=shape), d, dtype
+
+
+def vecs_values(path, records, d, dtype, first=0):
+    """The vectors of some records of map_vecs(), [n, d]; `first` is the number
+    of the first one, for what is said of an error."""
+    dims = np.ascontiguousarray(records[:, :4]).view("<i4").reshape(-1)
     if (dims != d).any():
         row = int(np.argmax(dims != d))
         raise ValueError(
-            f"{path}: vector {row} says dimension {int(dims[row])}, the first "
-            f"one {d}"
+            f"{path}: vector {first + row} says dimension {int(dims[row])}, the "
+            f"first one {d}"
         )
-    values = np.array(raw[:, 4:], order="C").view(dtype)
+    values = np.array(records[:, 4:], order="C").view(dtype)
     return values.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _read_vecs(path, dtype, limit):
+    records, d, dtype = map_vecs(path, dtype)
+    n = len(records) if limit is None else min(len(records), limit)
+    if n <= 0:
+        return np.empty((0, d), dtype.newbyteorder("="))
+    return vecs_values(path, records[:n], d, dtype)
 
 
 def read_fvecs(path, limit=None):
@@ -130,15 +145,21 @@ def read_bvecs(path, limit=None):
     return _read_vecs(path, "u1", limit)
 
 
-def read_npy(path, limit=None):
-    """The array of a .npy file; at most its first `limit` rows."""
-    path = _existing(path)
+def map_npy(path):
+    """The memory map of the array of a .npy file."""
+    path = existing(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path}: not a readable .npy file: {error}") from error
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{path}: a .npz archive, not a .npy array")
+    return array
+
+
+def read_npy(path, limit=None):
+    """The array of a .npy file; at most its first `limit` rows."""
+    array = map_npy(path)
     return np.array(array if array.ndim == 0 else array[:limit])
 
 
@@ -160,7 +181,7 @@ def read_h5(path, dataset=None, limit=None, names=H5_VECTOR_NAMES):
              there, or the only array of the file
     limit    read at most so many rows
     """
-    path = _existing(path)
+    path = existing(path)
     h5py = _h5py()
     try:
         file = h5py.File(path, "r")
@@ -195,7 +216,7 @@ _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 def read_idx(path):
     """The array of an IDX file (the form of MNIST), gzipped or plain."""
-    path = _existing(path)
+    path = existing(path)
     raw = path.read_bytes()
     if raw[:2] == b"\x1f\x8b":
         try:

@@ -25,7 +25,7 @@ from faiss_bits.arrays import whole_number
 from faiss_bits.contrib.progress import bar
 from faiss_bits.torch_interop import is_tensor
 
-__all__ = ["knn_graph", "open_graph"]
+__all__ = ["knn_graph", "new_graph", "open_graph", "without_self"]
 
 
 def knn_graph(
@@ -85,12 +85,19 @@ def knn_graph(
         outputs = _outputs(x, k, on_device)
         _fill(index, x, k, block, outputs, progress)
         return outputs
-    row = np.dtype([("id", np.int64, (k,)), ("distance", np.float32, (k,))])
-    graph = np.lib.format.open_memmap(path, "w+", dtype=row, shape=(len(x),))
-    graph["id"] = -1
+    graph = new_graph(path, len(x), k)
     _fill(index, x, k, block, (graph["distance"], graph["id"]), progress)
     graph.flush()
     return open_graph(path)
+
+
+def new_graph(path, n, k):
+    """A file for a graph of n vectors with k neighbours each, as a memory map
+    like that of open_graph(), to be written: all ids are -1."""
+    row = np.dtype([("id", np.int64, (k,)), ("distance", np.float32, (k,))])
+    graph = np.lib.format.open_memmap(path, "w+", dtype=row, shape=(n,))
+    graph["id"] = -1
+    return graph
 
 
 def open_graph(path):
@@ -147,14 +154,14 @@ def _fill(index, x, k, block, outputs, progress):
         for begin in range(0, n, block):
             end = min(begin + block, n)
             D, I = index.search(_rows(x, begin, end), k + 1)
-            for out, found in zip(outputs, _without_self(D, I, begin)):
+            for out, found in zip(outputs, without_self(D, I, begin)):
                 out[begin:end] = found
             shown.update(end - begin)
     finally:
         shown.close()
 
 
-def _without_self(D, I, first):
+def without_self(D, I, first):
     """Rows [q, k + 1] of the vectors first, first + 1, ... without those
     vectors themselves, [q, k]: where as many others are as near, and come
     first, the last place goes. Arrays or tensors."""

@@ -83,7 +83,7 @@ def test_interrupted_file_names_what_is_missing(tmp_path, monkeypatch):
         calls.append(first)
         return D[:, 1:], I[:, 1:]
 
-    monkeypatch.setattr(module, "_without_self", stop)
+    monkeypatch.setattr(module, "without_self", stop)
     with pytest.raises(KeyboardInterrupt):
         knn_graph(make("normal", 50, 3, 3), 4, tmp_path / "graph.npy", block=20,
                   progress=False)

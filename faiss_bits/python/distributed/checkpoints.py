@@ -1,0 +1,56 @@
+"""Where a long job stands, in a file that is whole or not there."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+
+def identity(index, **settings):
+    """What a job is done with: a checkpoint of another must not be gone on
+    with. The workers are no part of it."""
+    shards = [[s.path, s.begin, s.end, s.first_id] for s in index._shards]
+    return {
+        "shards": shards, "d": index.d, "metric": int(index.metric_type),
+        "metric_arg": index.metric_arg, **settings,
+    }
+
+
+def replace_file(path, write):
+    """write(file) to a file that takes the place of `path` when it is whole and
+    on the disk."""
+    path = Path(path)
+    work = path.with_name(path.name + ".new")
+    with open(work, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(work, path)
+
+
+def save(path, job, state, **arrays):
+    """Writes a checkpoint: `state` can be written as JSON."""
+    text = json.dumps({"job": job, "state": state})
+    replace_file(path, lambda file: np.savez(file, text=np.array(text), **arrays))
+
+
+def load(path, job):
+    """(state, arrays) of a checkpoint, or None if there is none; ValueError where
+    it is of another job or no checkpoint."""
+    path = Path(path)
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        found = json.loads(str(arrays.pop("text")))
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise ValueError(f"{path}: not a readable checkpoint: {error}") from error
+    other = [name for name in job if found["job"].get(name) != job[name]]
+    if other or set(found["job"]) != set(job):
+        raise ValueError(
+            f"{path}: is of another job ({', '.join(other) or 'other settings'}); "
+            "remove it, or give resume = False"
+        )
+    return found["state"], arrays
