@@ -109,13 +109,10 @@ function(faiss_bits_use_wheel)
     INTERFACE_INCLUDE_DIRECTORIES "${headers}")
 
   faiss_bits_read_faiss_version(version)
-  string(REGEX REPLACE "[.][0-9]+$" "" series "${version}")
-  if(NOT FAISS_BITS_PYTHON_FAISS_RELEASE MATCHES "^${series}[.]")
+  # Not of the same series alone: classes of 1.15.0 and 1.15.1 differ in size.
+  if(NOT version VERSION_EQUAL FAISS_BITS_PYTHON_FAISS_RELEASE)
     message(FATAL_ERROR "The headers of ${headers} are FAISS ${version}, the "
-      "wheel is ${wheel}: FAISS_BITS_FAISS_HEADERS must name the same release.")
-  elseif(NOT version VERSION_EQUAL FAISS_BITS_PYTHON_FAISS_RELEASE)
-    message(WARNING "The headers of ${headers} are FAISS ${version}, the wheel "
-      "is ${wheel}. Those of its own tag, v${FAISS_BITS_PYTHON_FAISS_RELEASE}, "
-      "are the right ones.")
+      "wheel is ${wheel}: FAISS_BITS_FAISS_HEADERS must name a source tree of "
+      "the same release, the tag v${FAISS_BITS_PYTHON_FAISS_RELEASE}.")
   endif()
 endfunction()

@@ -65,6 +65,22 @@ def as_rows(x, name, dtypes):
     )
 
 
+TENSOR_KEY_TYPES = ("float32", "float16", "bfloat16")
+
+
+def key_types(keys):
+    """Types of keys that select_k takes. numpy has no bfloat16 of its own, and
+    the types that other packages add to it are not those of FAISS's pointers."""
+    if is_tensor(keys):
+        return TENSOR_KEY_TYPES
+    if getattr(getattr(keys, "dtype", None), "name", "") == "bfloat16":
+        raise TypeError(
+            "keys is a numpy array of bfloat16, which is taken as a torch "
+            "tensor only; pass a tensor, or keys.astype(numpy.float32)"
+        )
+    return ("float32", "float16")
+
+
 def address(x):
     """Of the first element of a checked array."""
     if type(x) is np.ndarray:

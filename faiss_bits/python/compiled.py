@@ -62,5 +62,22 @@ if not isinstance(
         "(pip install . in its source tree finds it)"
     )
 
+
+
+def _check_layout():
+    """Releases of one series may differ in a member: 1.15.1 has one more in
+    ClusteringParameters, and thereby in every IVF index, than 1.15.0."""
+    probe = faiss.IndexIVFFlat(faiss.IndexFlatL2(1), 1, 1)
+    probe.nprobe = 8731
+    if swigfaiss_bits.nprobe_of(probe) != 8731:
+        raise ImportError(
+            "faiss_bits was built with the headers of another release than "
+            f"{faiss.__version__} in {faiss.__file__}: pip install . in its source "
+            "tree, with FAISS_BITS_FAISS_HEADERS of that release or unset"
+        )
+
+
+_check_layout()
+
 # Where the two modules hold a copy of FAISS each, Ctrl-C is known in the other.
 swigfaiss_bits.bridge_interrupts(faiss.InterruptCallback.check)

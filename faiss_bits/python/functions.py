@@ -6,6 +6,7 @@ import numpy as np
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
 from .class_wrappers import refuse_lost_options
 from .arrays import (
+    TENSOR_KEY_TYPES,
     address,
     are_ready,
     as_floats,
@@ -13,6 +14,7 @@ from .arrays import (
     as_rows,
     check_same_kind,
     in_one_type,
+    key_types,
     neighbours,
     output,
     whole_number,
@@ -242,9 +244,31 @@ def knn(
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
     if ready:
         device = xq.get_device()
-        stream = current_stream(device)
+        place = device, current_stream(device)
     else:
-        device, stream = place_of(queries, device)
+        place = place_of(queries, device)
+    _knn_on_gpu(
+        res,
+        place,
+        (queries, queries_by_row, nq),
+        (vectors, vectors_by_row, nb),
+        d,
+        (metric, metric_arg),
+        vectorNorms,
+        mode,
+        D,
+        I,
+    )
+    return D, I
+
+
+def _knn_on_gpu(res, place, queries, vectors, d, metric, norms, mode, D, I):
+    """Fills D and I. place is (device, stream), matrices are (array, by row,
+    number of rows), metric is (metric, metric_arg)."""
+    device, stream = place
+    queries, queries_by_row, nq = queries
+    vectors, vectors_by_row, nb = vectors
+    metric, metric_arg = metric
     ours = OUR_METRICS.get(metric, -1)
     with resources_of(res) as owner:
         swigfaiss_bits.knnOnStream(
@@ -254,13 +278,13 @@ def knn(
             nq,
             nb,
             d,
-            k,
+            D.shape[1],
             address(queries),
             queries_by_row,
             address(vectors),
             vectors_by_row,
-            kind == "float16",
-            0 if vectorNorms is None else address(vectorNorms),
+            type_name(queries.dtype) == "float16",
+            0 if norms is None else address(norms),
             address(D),
             address(I),
             type_name(I.dtype) == "int64",
@@ -269,7 +293,6 @@ def knn(
             ours,
             mode,
         )
-    return D, I
 
 
 def _gpu_argument(xq, device, vectorNorms, res):
@@ -285,22 +308,6 @@ def _gpu_argument(xq, device, vectorNorms, res):
 
 
 # ---- k-selection --------------------------------------------------------------
-
-
-_TENSOR_KEY_TYPES = ("float32", "float16", "bfloat16")
-
-
-def _key_types(keys):
-    """Types of keys that select_k takes. numpy has no bfloat16 of its own, and
-    the types that other packages add to it are not those of FAISS's pointers."""
-    if is_tensor(keys):
-        return _TENSOR_KEY_TYPES
-    if getattr(getattr(keys, "dtype", None), "name", "") == "bfloat16":
-        raise TypeError(
-            "keys is a numpy array of bfloat16, which is taken as a torch "
-            "tensor only; pass a tensor, or keys.astype(numpy.float32)"
-        )
-    return ("float32", "float16")
 
 
 def select_k(
@@ -346,11 +353,11 @@ def select_k(
     it for the CPU: without a GPU it raises RuntimeError.
     """
     require_gpu("select_k")
-    if ids is None and is_ready(keys, _TENSOR_KEY_TYPES):
+    if ids is None and is_ready(keys, TENSOR_KEY_TYPES):
         row_stride = keys.shape[1]
     else:
         check_same_kind(keys, "keys", (ids, "ids"))
-        keys, row_stride = as_rows(keys, "keys", _key_types(keys))
+        keys, row_stride = as_rows(keys, "keys", key_types(keys))
     rows, cols = keys.shape
     k = neighbours(k)
     id_type, id_stride = "int64", 0

@@ -3,7 +3,7 @@ with the compiler of this build: our libraries bring their own CUDA runtime.
 
 FAISS_BITS_TEST_WHEEL     a folder with the wheel and its CUDA libraries
                           (docs/dropin.md says how it is made)
-FAISS_BITS_FAISS_HEADERS  a source tree of FAISS 1.15
+FAISS_BITS_FAISS_HEADERS  a source tree of FAISS, of the wheel's release
 """
 
 import os
@@ -108,6 +108,12 @@ assert isinstance(index, faiss.IndexFlat)
 assert (index.search(x, 1)[1][:, 0] == np.arange(3000)).all()
 assert (faiss_bits.knn(x, x, 1)[1][:, 0] == np.arange(3000)).all()
 assert issubclass(faiss_bits.GpuIndexBitsFlatL2, faiss.GpuIndexFlat)
+# Members of these lie where the headers of the wheel's release say.
+lists = faiss_bits.IndexFusedIVFFlat(faiss.IndexFlatL2(24), 24, 16)
+lists.train(x)
+lists.add(x)
+lists.nprobe = 16
+assert (lists.search(x, 1)[1][:, 0] == np.arange(3000)).all()
 """
 
 
@@ -128,6 +134,7 @@ if faiss_bits.get_num_gpus() == 0:
     raise SystemExit
 res = faiss.StandardGpuResources()
 # Candidates on tensor cores after a sample by cuBLASLt, and its products alone.
+found = {}
 for mode, k in (("certified", 10), ("plain", 3000)):
     index = faiss_bits.GpuIndexBitsFlatL2(res, 24)
     index.search_mode = mode
@@ -136,6 +143,12 @@ for mode, k in (("certified", 10), ("plain", 3000)):
     assert (I[:, 0] == np.arange(1000)).all(), mode
     exact = ((x[:1000, None] - x[I[:, :10]]) ** 2).sum(2)
     assert np.allclose(D[:, :10], exact, atol=1e-4), mode
+    found[mode] = I
+lists = faiss_bits.GpuIndexBitsIVFFlat(res, 24, 64)
+lists.train(x)
+lists.add(x)
+lists.nprobe = 64
+assert (lists.search(x[:1000], 10)[1] == found["certified"]).all()
 print("searched")
 """
 

@@ -14,6 +14,11 @@ index = faiss_bits.IndexFusedFlat(24)
 index.add(x)
 assert isinstance(index, faiss.IndexFlat)
 assert (index.search(x, 1)[1][:, 0] == np.arange(3000)).all()
+lists = faiss_bits.IndexFusedIVFFlat(faiss.IndexFlatL2(24), 24, 16)
+lists.train(x)
+lists.add(x)
+lists.nprobe = 16
+assert (lists.search(x, 1)[1][:, 0] == np.arange(3000)).all()
 print("found", faiss_bits.__file__)
 """
 

@@ -63,6 +63,19 @@ def test_another_version(tmp_path, use):
     assert (f"pip install {WHEEL}," in line) == bool(WHEEL)
 
 
+def test_headers_of_another_release(tmp_path):
+    """Members of FAISS's classes lie elsewhere than its headers said."""
+    line = message(
+        "import faiss\n"
+        "class Other(faiss.IndexIVFFlat):\n"
+        "    nprobe = property(lambda self: 0, lambda self, value: None)\n"
+        "faiss.IndexIVFFlat = Other\n" + USES[0],
+        tmp_path,
+    )
+    assert "built with the headers of another release" in line
+    assert f"than {VERSION} in " in line and "pip install ." in line
+
+
 def test_a_broken_library(tmp_path):
     """The right version, with other symbols in its library."""
     (tmp_path / "faiss_bits").mkdir()

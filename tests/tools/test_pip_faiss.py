@@ -175,13 +175,16 @@ def test_cmake_no_package(tmp_path):
     )
 
 
-def test_cmake_headers_of_another_release(tmp_path):
+@pytest.mark.parametrize("version", ["1.14.1", "1.15.0"])
+def test_cmake_headers_of_another_release(tmp_path, version):
     package = make_package(tmp_path / "site", "faiss-cpu")
     said = configure(
         tmp_path, package,
-        FAISS_BITS_FAISS_HEADERS=make_headers(tmp_path / "tree", "1.14.1"),
+        FAISS_BITS_FAISS_HEADERS=make_headers(tmp_path / "tree", version),
     )
-    assert "are FAISS 1.14.1, the wheel is faiss-cpu 1.15.1" in said
+    assert "CMake Error" in said
+    assert f"are FAISS {version}, the wheel is faiss-cpu 1.15.1" in said
+    assert "the tag v1.15.1" in said
 
 
 def test_cmake_headers_that_are_none(tmp_path):
