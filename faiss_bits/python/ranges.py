@@ -1,6 +1,7 @@
 """Range searches: all vectors that are near enough, without an index and for
 tensors on a GPU."""
 
+import functools
 import operator
 import sys
 
@@ -249,6 +250,8 @@ def wrap_range_search(the_class):
     arrays."""
     numpy_method = the_class.range_search
 
+    # FAISS's replace_method() goes by the name, which wraps() keeps.
+    @functools.wraps(numpy_method)
     def index_range_search(self, x, thresh, *, params=None, max_results=None):
         thresh = number(thresh, "thresh")
         params = _with_limit(params, limit(max_results))
@@ -267,7 +270,7 @@ def wrap_range_search(the_class):
             x.device,
         )
 
-    index_range_search.__name__ = "range_search"
+    del index_range_search.__wrapped__  # it takes more than FAISS's
     index_range_search.__doc__ = _INDEX_DOC
     index_range_search._checks_numpy = True
     index_range_search._takes_limit = True

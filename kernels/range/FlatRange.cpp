@@ -16,7 +16,7 @@ namespace {
 
 struct Launches {
     void (*limits)(const RangeLimitParams&, cudaStream_t);
-    void (*scores)(const RangeScoreParams&, int, cudaStream_t);
+    void (*scores)(const RangeScoreParams&, int64_t, cudaStream_t);
 };
 
 Launches launchesFor(Metric metric) {
@@ -97,8 +97,9 @@ class RangeRun {
         // One wait less; of so few queries tiles of all pairs are mostly empty.
         constexpr idx_t kFew = 16;
         if (rows <= kFew && pairs <= plan_.capacity) {
-            return score(0, rows * items_.perRow, 0, rows);
+            return score(0, rows * items_.perRow, 0, rows, pairs);
         }
+        sumUp(scratch_.counts, rows * items_.perRow, scratch_.offsets);
         readBounds(scratch_.offsets, rows * items_.perRow, items_.perRow, rows);
         const std::vector<int64_t> candidates = bounds_;
         const double share = double(candidates[size_t(rows)]) / double(pairs);
@@ -125,7 +126,8 @@ class RangeRun {
                 score(row * items_.perRow,
                       (end - row) * items_.perRow,
                       row,
-                      end - row);
+                      end - row,
+                      count);
             } else {
                 scoreParts(row);
             }
@@ -151,13 +153,6 @@ class RangeRun {
         items_.rows = uint32_t(rows);
         launchRangeCounts(
                 candidates(), scratch_.counts, multiprocessors(), stream_);
-        launchRangeSums(
-                scratch_.counts,
-                rows * items_.perRow,
-                scratch_.offsets,
-                scratch_.sums,
-                scratch_.sumsBytes,
-                stream_);
     }
 
     RangeCandidates candidates() const {
@@ -217,39 +212,53 @@ class RangeRun {
         return counts;
     }
 
-    /// The candidates of some items: of whole rows, or of a part of one.
-    void score(int64_t firstItem, int64_t numItems, idx_t row, idx_t rows) {
-        RangeScoreParams params;
-        params.search = tile_;
-        params.candidates = candidates();
-        params.offsets = scratch_.offsets;
-        params.firstItem = firstItem;
-        params.numItems = numItems;
-        params.radius = radius_;
-        params.distances = scratch_.distances;
-        params.columns = scratch_.columns;
-        params.kept = scratch_.kept;
-        launches_.scores(params, multiprocessors(), stream_);
+    /// The candidates of some items, at most so many: of whole rows, or of a
+    /// part of one.
+    void score(
+            int64_t firstItem,
+            int64_t numItems,
+            idx_t row,
+            idx_t rows,
+            int64_t most) {
+        RangeListParams lists;
+        lists.candidates = candidates();
+        lists.batch = {
+                firstItem, numItems, uint32_t(rows), uint32_t(numItems / rows)};
+        lists.counts = scratch_.counts;
+        lists.inOrder = scratch_.inOrder;
+        lists.offsets = scratch_.begins;
+        lists.distances = scratch_.distances;
+        lists.columns = scratch_.columns;
+        lists.kept = scratch_.kept;
+        lists.places = scratch_.places;
+        launchRangeOrder(lists, multiprocessors(), stream_);
+        sumUp(scratch_.inOrder, numItems, scratch_.begins);
+        launchRangeLists(lists, multiprocessors(), stream_);
+        RangeScoreParams scores;
+        scores.search = tile_;
+        scores.total = scratch_.begins + numItems;
+        scores.radius = radius_;
+        scores.distances = scratch_.distances;
+        scores.columns = scratch_.columns;
+        launches_.scores(scores, most, stream_);
+        launchRangeKept(lists, multiprocessors(), stream_);
+        sumUp(scratch_.kept, numItems, scratch_.places);
+        readBounds(scratch_.places, numItems, lists.batch.perRow, rows);
+        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
+            lists.outDistances = room.distances;
+            lists.outIds = room.ids;
+            launchRangeResults(lists, multiprocessors(), stream_);
+        });
+    }
+
+    void sumUp(int64_t* counts, int64_t count, int64_t* sums) {
         launchRangeSums(
-                scratch_.kept,
-                numItems,
-                scratch_.places,
+                counts,
+                count,
+                sums,
                 scratch_.sums,
                 scratch_.sumsBytes,
                 stream_);
-        readBounds(scratch_.places, numItems, uint32_t(numItems / rows), rows);
-        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
-            RangeCopyParams copy;
-            copy.offsets = params.offsets;
-            copy.firstItem = firstItem;
-            copy.numItems = numItems;
-            copy.distances = params.distances;
-            copy.columns = params.columns;
-            copy.places = scratch_.places;
-            copy.outDistances = room.distances;
-            copy.outIds = room.ids;
-            launchRangeCopy(copy, multiprocessors(), stream_);
-        });
     }
 
     /// A row that has more candidates than there is room for, in parts.
@@ -269,7 +278,11 @@ class RangeRun {
                    offsets[end + 1] - offsets[begin] <= plan_.capacity) {
                 ++end;
             }
-            score(first + int64_t(begin), int64_t(end - begin), row, 1);
+            score(first + int64_t(begin),
+                  int64_t(end - begin),
+                  row,
+                  1,
+                  offsets[end] - offsets[begin]);
             begin = end;
         }
     }
@@ -295,13 +308,7 @@ class RangeRun {
         params.kept = scratch_.kept;
         launchRangeMatrixCounts(params, multiprocessors(), stream_);
         const int64_t numItems = rows * items_.perRow;
-        launchRangeSums(
-                scratch_.kept,
-                numItems,
-                scratch_.places,
-                scratch_.sums,
-                scratch_.sumsBytes,
-                stream_);
+        sumUp(scratch_.kept, numItems, scratch_.places);
         readBounds(scratch_.places, numItems, items_.perRow, rows);
         handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
             params.places = scratch_.places;

@@ -160,6 +160,8 @@ RangeScratch::RangeScratch(
     bits = slices.take<uint32_t>(rows * rangeWords(p.numVectors));
     counts = slices.take<int64_t>(items + 1);
     offsets = slices.take<int64_t>(items + 1);
+    inOrder = slices.take<int64_t>(items + 1);
+    begins = slices.take<int64_t>(items + 1);
     kept = slices.take<int64_t>(items + 1);
     places = slices.take<int64_t>(items + 1);
     bounds = slices.take<int64_t>(rows + 1);

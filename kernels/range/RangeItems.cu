@@ -80,17 +80,93 @@ __global__ __launch_bounds__(kThreads) void rangeBoundsKernel(
     }
 }
 
-__global__ __launch_bounds__(kThreads) void rangeCopyKernel(
-        const __grid_constant__ RangeCopyParams params) {
+__global__ __launch_bounds__(kThreads) void rangeOrderKernel(
+        const __grid_constant__ RangeListParams params) {
     waitForPrevious();
-    const int64_t base = params.offsets[params.firstItem];
-    forEachItem(params.numItems, [&](int64_t item) {
-        const int64_t to = params.places[item];
-        const int64_t count = params.places[item + 1] - to;
-        const int64_t from = params.offsets[params.firstItem + item] - base;
-        for (int64_t i = threadIdx.x % kWarpSize; i < count; i += kWarpSize) {
-            params.outDistances[to + i] = params.distances[from + i];
-            params.outIds[to + i] = params.columns[from + i];
+    for (int64_t j = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+         j < params.batch.numItems;
+         j += int64_t(gridDim.x) * kThreads) {
+        params.inOrder[j] =
+                params.counts[params.batch.firstItem + params.batch.itemAt(j)];
+    }
+}
+
+__global__ __launch_bounds__(kThreads) void rangeListsKernel(
+        const __grid_constant__ RangeListParams params) {
+    waitForPrevious();
+    const RangeItems& items = params.candidates.items;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    forEachItem(params.batch.numItems, [&](int64_t j) {
+        int64_t to = params.offsets[j];
+        if (params.offsets[j + 1] == to) {
+            return;
+        }
+        const int64_t item = params.batch.firstItem + params.batch.itemAt(j);
+        const uint32_t row = uint32_t(item / items.perRow);
+        const uint64_t first = item % items.perRow * items.itemWords;
+        for (uint32_t w = 0; w < items.itemWords; w += kWarpSize) {
+            const uint64_t word = first + w + lane;
+            uint32_t bits = candidateWord(params.candidates, row, word);
+            const uint32_t own = __popc(bits);
+            uint32_t upTo = own;
+#pragma unroll
+            for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
+                const uint32_t before = __shfl_up_sync(kFullWarp, upTo, lanes);
+                upTo += lane >= lanes ? before : 0;
+            }
+            int64_t place = to + upTo - own;
+            for (; bits; bits &= bits - 1, ++place) {
+                params.distances[place] = __uint_as_float(row);
+                params.columns[place] =
+                        uint32_t(word * 32 + __ffs(int(bits)) - 1);
+            }
+            to += __shfl_sync(kFullWarp, upTo, kWarpSize - 1);
+        }
+    });
+}
+
+__global__ __launch_bounds__(kThreads) void rangeKeptKernel(
+        const __grid_constant__ RangeListParams params) {
+    waitForPrevious();
+    forEachItem(params.batch.numItems, [&](int64_t j) {
+        const int64_t last = params.offsets[j + 1];
+        uint32_t count = 0;
+#pragma unroll 4
+        for (int64_t i = params.offsets[j] + threadIdx.x % kWarpSize; i < last;
+             i += kWarpSize) {
+            const float distance = params.distances[i];
+            count += distance == distance;
+        }
+        count = __reduce_add_sync(kFullWarp, count);
+        if (threadIdx.x % kWarpSize == 0) {
+            params.kept[params.batch.itemAt(j)] = count;
+        }
+    });
+}
+
+__global__ __launch_bounds__(kThreads) void rangeResultsKernel(
+        const __grid_constant__ RangeListParams params) {
+    waitForPrevious();
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    forEachItem(params.batch.numItems, [&](int64_t j) {
+        const int64_t last = params.offsets[j + 1];
+        int64_t to = params.places[params.batch.itemAt(j)];
+#pragma unroll 2
+        for (int64_t i = params.offsets[j]; i < last; i += kWarpSize) {
+            float distance = nanf("");
+            uint32_t column = 0;
+            if (i + lane < last) {
+                distance = params.distances[i + lane];
+                column = params.columns[i + lane];
+            }
+            const bool isIn = distance == distance;
+            const uint32_t all = __ballot_sync(kFullWarp, isIn);
+            if (isIn) {
+                const int64_t place = to + __popc(all & lanesBefore());
+                params.outDistances[place] = distance;
+                params.outIds[place] = column;
+            }
+            to += __popc(all);
         }
     });
 }
@@ -158,6 +234,20 @@ __global__ __launch_bounds__(kThreads) void rangeMatrixResultsKernel(
     });
 }
 
+void launchByItem(
+        void (*kernel)(RangeListParams),
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            kernel,
+            blocksFor(params.batch.numItems, multiprocessors),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
 } // namespace
 
 void launchRangeCounts(
@@ -219,17 +309,38 @@ void launchRangeBounds(
             BoundParams{sums, count, step, rows, bounds});
 }
 
-void launchRangeCopy(
-        const RangeCopyParams& params,
+void launchRangeOrder(
+        const RangeListParams& params,
         int multiprocessors,
         cudaStream_t stream) {
     launchAfterPrevious(
-            rangeCopyKernel,
-            blocksFor(params.numItems, multiprocessors),
+            rangeOrderKernel,
+            blocksFor(params.batch.numItems / kWarpSize + 1, multiprocessors),
             kThreads,
             0,
             stream,
             params);
+}
+
+void launchRangeLists(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchByItem(rangeListsKernel, params, multiprocessors, stream);
+}
+
+void launchRangeKept(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchByItem(rangeKeptKernel, params, multiprocessors, stream);
+}
+
+void launchRangeResults(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchByItem(rangeResultsKernel, params, multiprocessors, stream);
 }
 
 void launchRangeMatrixCounts(

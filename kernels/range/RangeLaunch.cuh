@@ -22,16 +22,15 @@ void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream) {
 template <Metric kMetric>
 void launchRangeScores(
         const RangeScoreParams& params,
-        int multiprocessors,
+        int64_t most,
         cudaStream_t stream) {
-    // More than fit together, as items differ.
-    constexpr int64_t kBlocks = 16;
-    const int64_t wanted =
-            (params.numItems + RangeScores<kMetric>::kWarps - 1) /
-            RangeScores<kMetric>::kWarps;
+    // Many more blocks than are at work at a time, so that they end together.
+    constexpr int64_t kOfBlock = 4 * kRangeScoreThreads;
+    constexpr int64_t kMostBlocks = int64_t(1) << 20;
     launchAfterPrevious(
             rangeScoresKernel<kMetric>,
-            unsigned(std::min<int64_t>(wanted, kBlocks * multiprocessors)),
+            unsigned(std::clamp<int64_t>(
+                    (most + kOfBlock - 1) / kOfBlock, 1, kMostBlocks)),
             kRangeScoreThreads,
             0,
             stream,

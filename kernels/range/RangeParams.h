@@ -4,6 +4,12 @@
 
 #include "kernels/knn/certified/CertifiedParams.h"
 
+#if defined(__CUDACC__)
+#define RANGE_BOTH __host__ __device__
+#else
+#define RANGE_BOTH
+#endif
+
 namespace faiss_bits {
 
 /// The rows of a tile, cut into items: of row r the i-th is number
@@ -34,18 +40,46 @@ struct RangeLimitParams {
     float* limits = nullptr; // [rows]
 };
 
-/// Canonical distances of the candidates of some items, side by side: of those
-/// in range, in order, from the place of the item's first candidate on.
+/// Items whose candidates are in memory together: all items of some rows, or
+/// some of one row. Their candidates lie by items of the same vectors: the j-th
+/// item is that of the row j % rows.
+struct RangeBatch {
+    int64_t firstItem = 0;
+    int64_t numItems = 0;
+    uint32_t rows = 1;
+    uint32_t perRow = 1; // numItems / rows
+
+    /// The number that the j-th has in the tile, less firstItem.
+    RANGE_BOTH int64_t itemAt(int64_t j) const {
+        return j % rows * perRow + j / rows;
+    }
+};
+
+/// From the bits of a batch to its candidates, and to those of them in range.
+struct RangeListParams {
+    RangeCandidates candidates;
+    RangeBatch batch;
+    const int64_t* counts = nullptr;  // of the tile's items
+    int64_t* inOrder = nullptr;       // [numItems]: those of the j-th ones
+    const int64_t* offsets = nullptr; // [numItems + 1]: sums of these
+    /// The number of its row for every candidate, as bits of a float; then its
+    /// distance, or NaN.
+    float* distances = nullptr;
+    uint32_t* columns = nullptr; // of every candidate
+    /// [numItems], by the numbers of the items: those in range.
+    int64_t* kept = nullptr;
+    const int64_t* places = nullptr; // [numItems + 1]: sums of `kept`
+    float* outDistances = nullptr;   // [results]
+    int64_t* outIds = nullptr;
+};
+
+/// Candidates to canonical distances; NaN where these are not in range.
 struct RangeScoreParams {
     CertifiedParams search;
-    RangeCandidates candidates;
-    const int64_t* offsets = nullptr; // [items + 1]: of the candidates of all
-    int64_t firstItem = 0;            // items are whole rows, or of one row
-    int64_t numItems = 0;
+    const int64_t* total = nullptr; // candidates, on the device
     float radius = 0;
-    float* distances = nullptr;  // [candidates of these items]
-    uint32_t* columns = nullptr; // the same
-    int64_t* kept = nullptr;     // [numItems]: those in range
+    float* distances = nullptr; // in: as RangeListParams
+    const uint32_t* columns = nullptr;
 };
 
 /// The matrix of canonical distances of some rows.
@@ -63,27 +97,16 @@ struct RangeMatrixParams {
     int64_t* outIds = nullptr;
 };
 
-/// From what scores kept to results.
-struct RangeCopyParams {
-    const int64_t* offsets = nullptr; // as the scores have them
-    int64_t firstItem = 0;
-    int64_t numItems = 0;
-    const float* distances = nullptr;
-    const uint32_t* columns = nullptr;
-    const int64_t* places = nullptr; // [numItems + 1]: sums of `kept`
-    float* outDistances = nullptr;   // [results]
-    int64_t* outIds = nullptr;
-};
-
 /// Limits of a scan, such that all in range passes. A query that is not a
 /// number, or a radius that nothing is within: minus infinity.
 template <Metric kMetric>
 void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream);
 
+/// most: candidates that there may be.
 template <Metric kMetric>
 void launchRangeScores(
         const RangeScoreParams& params,
-        int multiprocessors,
+        int64_t most,
         cudaStream_t stream);
 
 /// counts [items]: candidates of each.
@@ -114,8 +137,23 @@ void launchRangeBounds(
         int64_t* bounds,
         cudaStream_t stream);
 
-void launchRangeCopy(
-        const RangeCopyParams& params,
+/// inOrder of a batch.
+void launchRangeOrder(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+/// Rows and columns of its candidates.
+void launchRangeLists(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+/// What is left of them: kept.
+void launchRangeKept(
+        const RangeListParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+void launchRangeResults(
+        const RangeListParams& params,
         int multiprocessors,
         cudaStream_t stream);
 
@@ -129,3 +167,5 @@ void launchRangeMatrixResults(
         cudaStream_t stream);
 
 } // namespace faiss_bits
+
+#undef RANGE_BOTH

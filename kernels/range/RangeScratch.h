@@ -13,6 +13,8 @@ struct RangeScratch {
     uint32_t* bits = nullptr;    // [tileQueries, words]
     int64_t* counts = nullptr;   // [items of a tile + 1]
     int64_t* offsets = nullptr;  // the same
+    int64_t* inOrder = nullptr;  // the same, of a batch
+    int64_t* begins = nullptr;   // the same
     int64_t* kept = nullptr;     // the same
     int64_t* places = nullptr;   // the same
     int64_t* bounds = nullptr;   // [tileQueries + 1]

@@ -89,7 +89,7 @@ FlatCase smallCase() {
     return c;
 }
 
-TEST_F(FlatIndexRange, SmallRangesOfEveryStorage) {
+TEST_F(FlatIndexRange, RangesOfEveryStorage) {
     for (const FlatCase& c : kindsOf(smallCase())) {
         const FlatData data(c);
         const auto index = data.makeIndex();

@@ -42,6 +42,7 @@ struct RangeCase {
     /// Of all pairs, from which on tiles of all pairs are made; below zero: the
     /// plan's.
     double matrixShare = -1;
+    int64_t tileQueries = 0; ///< scanned for together; 0: the plan's
     uint32_t seed = 1;
 
     std::string describe() const {
@@ -51,7 +52,8 @@ struct RangeCase {
              << " hard=" << (isHard ? int(hard) : -1) << " few=" << areFew
              << " image=" << withImage << " exact=" << exactQueries
              << " oneIn=" << oneIn << " maxScratch=" << maxScratch
-             << " matrixShare=" << matrixShare << " seed=" << seed;
+             << " matrixShare=" << matrixShare
+             << " tileQueries=" << tileQueries << " seed=" << seed;
         return text.str();
     }
 };
@@ -185,6 +187,9 @@ class RangeData {
         if (c.matrixShare >= 0) {
             plan.matrixShare = c.matrixShare;
         }
+        if (c.tileQueries > 0) {
+            plan.tileQueries = std::min(plan.tileQueries, c.tileQueries);
+        }
         return plan;
     }
 
@@ -241,7 +246,7 @@ class RangeData {
         const RangeFound found = search(radius);
         // Beside the first ones only some, where the host would take long.
         const int64_t step =
-                std::max<int64_t>(1, c.q * c.n * c.d / 200'000'000);
+                std::max<int64_t>(1, c.q * c.n * c.d / 60'000'000);
         for (int64_t q = 0; q < c.q; q += step) {
             const std::vector<float>& all = distancesOf(q);
             std::vector<float> distances;

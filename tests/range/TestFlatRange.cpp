@@ -37,7 +37,7 @@ RangeCase caseOf(const OneMetric& one) {
     return c;
 }
 
-TEST_F(FlatRange, SmallSearchesByEveryMetric) {
+TEST_F(FlatRange, SearchesByEveryMetric) {
     for (const OneMetric& one : kEveryMetric) {
         RangeCase c = caseOf(one);
         c.n = 300;
