@@ -22,6 +22,14 @@ using detail::withFaissErrors;
 
 namespace {
 
+/// The vectors in the order of the index.
+std::vector<float> orderedVectors(const MetricContents& c) {
+    return metric_space::orderedRows(
+            c.view(),
+            c.kind == MetricIndexKind::ListOfClusters ? c.list.members
+                                                      : c.table.order);
+}
+
 void throwIfInterrupted() {
     if (faiss::InterruptCallback::is_interrupted()) {
         FAISS_THROW_MSG("computation interrupted");
@@ -32,8 +40,16 @@ void throwIfInterrupted() {
 
 struct IndexMetricSpace::State {
     MetricContents contents;
-    std::mutex building; // searches at the same time make it once
+    std::vector<float> ordered; // the vectors as the index has them
+    std::mutex building;        // searches at the same time make it once
     std::atomic<uint64_t> distances{0};
+
+    void forgetIndex() {
+        contents.isBuilt = false;
+        contents.list = {};
+        contents.table = {};
+        ordered = {};
+    }
 };
 
 IndexMetricSpace::IndexMetricSpace(MetricContents contents)
@@ -60,10 +76,15 @@ void IndexMetricSpace::setContents(MetricContents contents) {
         contents.table.distances.empty()) {
         metric_space::fillPivotDistances(contents.view(), contents.table);
     }
+    std::vector<float> ordered;
+    if (contents.isBuilt) {
+        ordered = orderedVectors(contents);
+    }
     d = contents.d;
     metric_type = detail::faissMetricOf(contents.metric);
     ntotal = contents.n;
     state_->contents = std::move(contents);
+    state_->ordered = std::move(ordered);
 }
 
 void IndexMetricSpace::add(idx_t n, const float* x) {
@@ -73,9 +94,7 @@ void IndexMetricSpace::add(idx_t n, const float* x) {
     }
     MetricContents& c = state_->contents;
     c.vectors.insert(c.vectors.end(), x, x + n * d);
-    c.isBuilt = false;
-    c.list = {};
-    c.table = {};
+    state_->forgetIndex();
     c.n += n;
     ntotal = c.n;
 }
@@ -83,9 +102,7 @@ void IndexMetricSpace::add(idx_t n, const float* x) {
 void IndexMetricSpace::reset() {
     MetricContents& c = state_->contents;
     c.vectors.clear();
-    c.isBuilt = false;
-    c.list = {};
-    c.table = {};
+    state_->forgetIndex();
     c.n = 0;
     ntotal = 0;
 }
@@ -104,6 +121,7 @@ void IndexMetricSpace::build_() const {
             c.table = metric_space::buildPivotTable(
                     c.view(), c.pivotOptions, 0, throwIfInterrupted);
         }
+        state_->ordered = orderedVectors(c);
     });
     c.isBuilt = true;
 }
@@ -138,7 +156,13 @@ void IndexMetricSpace::search(
     const MetricContents& c = state_->contents;
     metric_space::MetricCounters counters;
     metric_space::CpuSearch search{
-            c.view(), n, x, 0, &counters, throwIfInterrupted};
+            c.view(),
+            state_->ordered.data(),
+            n,
+            x,
+            0,
+            &counters,
+            throwIfInterrupted};
     withFaissErrors([&] {
         if (c.kind == MetricIndexKind::ListOfClusters) {
             metric_space::knnSearch(search, c.list, k, distances, labels);
@@ -161,7 +185,13 @@ void IndexMetricSpace::range_search(
     const MetricContents& c = state_->contents;
     metric_space::MetricCounters counters;
     metric_space::CpuSearch search{
-            c.view(), n, x, 0, &counters, throwIfInterrupted};
+            c.view(),
+            state_->ordered.data(),
+            n,
+            x,
+            0,
+            &counters,
+            throwIfInterrupted};
     const auto found = withFaissErrors([&] {
         return c.kind == MetricIndexKind::ListOfClusters
                 ? metric_space::rangeSearch(search, c.list, radius)

@@ -30,6 +30,9 @@ struct MetricContents;
 /// Limits   k >= 1, above ntotal as well; at most 2^31 - 1 vectors
 /// Threads  as many as OpenMP would use; a query is one thread's. Searches may
 ///          run at the same time
+/// Memory   8 d bytes a vector, as they are kept by their ids and in the order
+/// of
+///          the index
 /// Errors   FaissException naming the argument and its value. The index then is
 ///          what it was before
 /// Interrupts  build and searches ask faiss::InterruptCallback now and then
