@@ -48,7 +48,7 @@ def expect_exact(index, xb, xq, metric, shares=(0.0001, 0.001, 0.01)):
     numbers always."""
     true = oracle.distances(xq, xb, metric=metric).astype(np.float32)
     for share in shares:
-        radius = np.sort(true, axis=None)[int(share * true.size)]
+        radius = float(np.sort(true, axis=None)[int(share * true.size)])
         lims, D, I = index.range_search(xq, radius)
         assert (D.dtype, I.dtype) == (np.float32, np.int64)
         for q in range(len(xq)):
@@ -173,8 +173,8 @@ def test_bad_arguments(kind):
         index.search(x, 1, params=params)
     with pytest.raises(RuntimeError, match="ids|add_with_ids"):
         index.add_with_ids(x, np.arange(5))
-    with pytest.raises(TypeError):
-        pickle.dumps(index)
+    with pytest.raises((RuntimeError, TypeError)):
+        pickle.dumps(index)  # FAISS does not know the class
 
 
 def test_bad_constructors():
