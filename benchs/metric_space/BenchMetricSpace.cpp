@@ -28,7 +28,6 @@ using namespace metric_space;
 
 constexpr size_t kScratch = size_t(2) << 30;
 
-/// A set of cells.
 struct Settings {
     std::vector<int64_t> queries = {100, 10000};
     std::vector<double> shares = {0.0001, 0.001, 0.01};
@@ -187,6 +186,11 @@ class MetricBench {
         check(cell, index, got);
         TimingMode mode;
         mode.wallClock = true;
+        // The check was a call before.
+        mode.totalMs = 40;
+        mode.fewMs = 30;
+        mode.onceMs = 100;
+        mode.firstMs = 100;
         const Measured time = timeCall(
                 [&](int) { search([](const MetricRangePart&) {}, nullptr); },
                 mode);
