@@ -181,7 +181,7 @@ class MetricBench {
         MetricCounters counters;
         cpu::RangeResult<float> got;
         got.limits.push_back(0);
-        search([&](const MetricRangePart& part) { append(part, got); },
+        search([&](const MetricRangePart& part) { appendPart(part, got); },
                &counters);
         check(cell, index, got);
         TimingMode mode;
@@ -201,27 +201,6 @@ class MetricBench {
                time.ms,
                got.ids.size(),
                counters);
-    }
-
-    static void append(
-            const MetricRangePart& part,
-            cpu::RangeResult<float>& got) {
-        std::vector<idx_t> limits(part.rows + 1);
-        const size_t before = got.ids.size();
-        got.distances.resize(before + part.total);
-        got.ids.resize(before + part.total);
-        const auto copy = [](void* to, const void* from, size_t bytes) {
-            BITS_CUDA_CHECK(
-                    cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
-        };
-        copy(limits.data(), part.limits, limits.size() * sizeof(idx_t));
-        copy(got.distances.data() + before,
-             part.distances,
-             part.total * sizeof(float));
-        copy(got.ids.data() + before, part.ids, part.total * sizeof(idx_t));
-        for (idx_t i = 1; i <= part.rows; ++i) {
-            got.limits.push_back(idx_t(before) + limits[i]);
-        }
     }
 
     void onCpu(const Cell& cell, const MetricIndex& index, int threads) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::bench {
@@ -136,6 +137,26 @@ std::vector<float> radiiOfShares(
         radii.push_back(*place);
     }
     return radii;
+}
+
+void appendPart(
+        const metric_space::MetricRangePart& part,
+        cpu::RangeResult<float>& got) {
+    std::vector<idx_t> limits(part.rows + 1);
+    const size_t before = got.ids.size();
+    got.distances.resize(before + part.total);
+    got.ids.resize(before + part.total);
+    const auto copy = [](void* to, const void* from, size_t bytes) {
+        BITS_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+    };
+    copy(limits.data(), part.limits, limits.size() * sizeof(idx_t));
+    copy(got.distances.data() + before,
+         part.distances,
+         part.total * sizeof(float));
+    copy(got.ids.data() + before, part.ids, part.total * sizeof(idx_t));
+    for (idx_t i = 1; i <= part.rows; ++i) {
+        got.limits.push_back(idx_t(before) + limits[i]);
+    }
 }
 
 } // namespace faiss_bits::bench

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/metric_space/MetricSpace.h"
+#include "kernels/cpu/Range.h"
+#include "kernels/metric_space/MetricSearch.h"
 
 namespace faiss_bits::bench {
 
@@ -38,5 +39,11 @@ std::vector<float> radiiOfShares(
         Metric metric,
         idx_t n,
         const std::vector<double>& shares);
+
+/// Copies a part of a search on the GPU to the end of `got`, which begins with
+/// the limit 0.
+void appendPart(
+        const metric_space::MetricRangePart& part,
+        cpu::RangeResult<float>& got);
 
 } // namespace faiss_bits::bench
