@@ -14,8 +14,8 @@ namespace faiss_bits::metric_space {
 
 /// Vectors on the host or, for calls on a GPU, on the current device.
 struct MetricVectors {
-    Metric metric = Metric::L2; ///< L2, L1 or Linf
-    int d = 0;
+    Metric metric = Metric::L2;  ///< L2, L1 or Linf
+    int d = 0;                   ///< components
     idx_t n = 0;                 ///< below 2^31
     const float* data = nullptr; ///< [n, d], row-major
 };
@@ -29,7 +29,7 @@ struct MetricVectors {
 ///
 /// Source   Chavez and Navarro 2005; Barrientos et al. 2012, II-A
 struct ListOfClusters {
-    int bucketSize = 0;
+    int bucketSize = 0;         ///< vectors of a full bucket
     std::vector<idx_t> centers; ///< [clusters] ids, in the order of the list
     /// [clusters] canonical distance (L2: squared) of the farthest of the
     /// bucket; 0 for an empty one.
