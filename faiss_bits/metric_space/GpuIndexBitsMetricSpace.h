@@ -127,6 +127,7 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
     /// Distances that searches computed since the index was made, or since
     /// resetDistances(): those to centers and pivots included.
     uint64_t numDistances() const;
+    /// numDistances() begins at zero again.
     void resetDistances();
 
     /// Writes vectors, options and, where it is made, the index.

@@ -85,6 +85,7 @@ class IndexMetricSpace : public faiss::Index {
     /// Distances that searches computed since the index was made, or since
     /// resetDistances(): those to centers and pivots included.
     uint64_t numDistances() const;
+    /// numDistances() begins at zero again.
     void resetDistances();
 
     /// Writes vectors, options and, where it is made, the index.
@@ -96,6 +97,7 @@ class IndexMetricSpace : public faiss::Index {
 #ifndef SWIG
     /// What is in it. Not part of the API.
     const detail::MetricContents& contents() const;
+    /// Replaces it. Not part of the API.
     void setContents(detail::MetricContents contents);
 #endif
 

@@ -20,6 +20,7 @@ enum class Mapping : uint8_t {
     QueryMajor,
 };
 
+/// What a search takes.
 struct MetricSearchProblem {
     MetricGroups groups;                   ///< what is searched in
     idx_t numQueries = 0;                  ///< rows of queries

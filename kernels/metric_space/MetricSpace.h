@@ -42,6 +42,7 @@ struct ListOfClusters {
     std::vector<idx_t> rest;
 };
 
+/// How a ListOfClusters is made.
 struct ListOfClustersOptions {
     int bucketSize = 64; ///< 1 or more. The paper: 64 vectors, 32 words
     /// Picks the first center: std::mt19937_64(seed)() modulo their number.
@@ -65,6 +66,7 @@ struct PivotTable {
     std::vector<idx_t> rest; ///< as in ListOfClusters
 };
 
+/// How a PivotTable is made.
 struct PivotOptions {
     /// A vector becomes a pivot if it is alpha M or more from all pivots before
     /// it. 0 < alpha. The paper: 0.66 for vectors on a GPU; Brisaboa: 0.4.
