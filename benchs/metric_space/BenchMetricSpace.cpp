@@ -333,7 +333,8 @@ int runMain(int argc, char** argv) {
             argc,
             argv,
             {{"--data",
-              "name:PATH.fvecs or name:PATH.bvecs, with commas",
+              "name:PATH.fvecs or name:PATH.bvecs, with commas; with :N behind "
+              "it the last N are queries, else 20%",
               [&](const std::string& v) { files = splitList(v); }},
              {"--clustered",
               "so many vectors of 16 dimensions around 1,000 centers (100000; "

@@ -9,8 +9,9 @@
 
 namespace faiss_bits::bench {
 
-/// Vectors of a file on the host, in the order that a seed shuffles them to: as
-/// the paper, 80% are searched in and the others are queries.
+/// Vectors of a file on the host. As the paper, 80% are searched in and the
+/// others are queries, in the order that a seed shuffles them to; or so many of
+/// the last are.
 struct MetricData {
     std::string name;
     int d = 0;
@@ -25,7 +26,9 @@ struct MetricData {
     }
 };
 
-/// Reads "name:PATH.fvecs" or "name:PATH.bvecs" (benchs/export_vectors.py).
+/// Reads "name:PATH.fvecs" or "name:PATH.bvecs" (benchs/export_vectors.py),
+/// with
+/// ":1000" behind it for the last 1,000 as queries.
 /// Throws std::runtime_error that names the file.
 MetricData readMetricData(const std::string& spec, uint64_t seed);
 

@@ -60,15 +60,11 @@ IndexMetricSpace::IndexMetricSpace(MetricContents contents)
 
 IndexMetricSpace::~IndexMetricSpace() = default;
 
-const MetricContents& IndexMetricSpace::contents() const {
+const MetricContents& IndexMetricSpace::contents_() const {
     return state_->contents;
 }
 
-const MetricContents& IndexMetricSpace::options_() const {
-    return state_->contents;
-}
-
-void IndexMetricSpace::setContents(MetricContents contents) {
+void IndexMetricSpace::setContents_(MetricContents contents) {
     FAISS_THROW_IF_NOT_MSG(
             contents.kind == state_->contents.kind,
             "contents are of another kind of index");
@@ -210,14 +206,14 @@ void IndexMetricSpace::range_search(
 void IndexMetricSpace::reconstruct(idx_t key, float* recons) const {
     detail::requireKey(key, ntotal);
     requireNotNull(recons, "recons");
-    std::copy_n(contents().vectors.data() + key * d, d, recons);
+    std::copy_n(contents_().vectors.data() + key * d, d, recons);
 }
 
 void IndexMetricSpace::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     detail::requireRun(i0, ni, ntotal);
     if (ni > 0) {
         requireNotNull(recons, "recons");
-        std::copy_n(contents().vectors.data() + i0 * d, ni * d, recons);
+        std::copy_n(contents_().vectors.data() + i0 * d, ni * d, recons);
     }
 }
 
@@ -231,11 +227,11 @@ void IndexMetricSpace::resetDistances() {
 
 void IndexMetricSpace::write(const char* fname) const {
     const std::lock_guard<std::mutex> lock(state_->building);
-    detail::writeMetricFile(fname, contents());
+    detail::writeMetricFile(fname, contents_());
 }
 
 void IndexMetricSpace::read(const char* fname) {
-    setContents(detail::readMetricFile(fname, contents().kind));
+    setContents_(detail::readMetricFile(fname, contents_().kind));
 }
 
 } // namespace faiss_bits

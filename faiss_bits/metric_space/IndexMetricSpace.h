@@ -12,6 +12,9 @@ namespace faiss_bits {
 namespace detail {
 struct MetricContents;
 } // namespace detail
+namespace gpu {
+class GpuIndexBitsMetricSpace;
+} // namespace gpu
 
 /// Exact search on the CPU by an index for metric spaces, which computes fewer
 /// distances than brute force where the triangle inequality lets it: what
@@ -94,18 +97,15 @@ class IndexMetricSpace : public faiss::Index {
     /// this class.
     void read(const char* fname);
 
-#ifndef SWIG
-    /// What is in it. Not part of the API.
-    const detail::MetricContents& contents() const;
-    /// Replaces it. Not part of the API.
-    void setContents(detail::MetricContents contents);
-#endif
-
-   protected:
-    explicit IndexMetricSpace(detail::MetricContents contents);
-    const detail::MetricContents& options_() const;
-
    private:
+    friend class IndexListOfClusters;
+    friend class IndexSSS;
+    friend class gpu::GpuIndexBitsMetricSpace;
+
+    explicit IndexMetricSpace(detail::MetricContents contents);
+    const detail::MetricContents& contents_() const;
+    void setContents_(detail::MetricContents contents);
+
     struct State;
     void build_() const;
 

@@ -190,6 +190,19 @@ TEST_F(GpuMetricSpace, SmallLinf) {
     expectSmall(Metric::Linf);
 }
 
+/// One search, for racecheck.
+TEST_F(GpuMetricSpace, TinySmallRange) {
+    const MetricCase c = metricCases(Metric::L2, 40, 3)[10];
+    const OnDevice device(c);
+    const ListOfClusters clusters = listOnGpu(device, 8);
+    const GroupsMemory list(device.view, clusters, allocate, nullptr);
+    EXPECT_TRUE(isSame(
+            rangeOf(problemOf(c, device, list.groups(), Mapping::GroupMajor),
+                    3.0f,
+                    1 << 14),
+            plainRange(c, 3.0f)));
+}
+
 TEST_F(GpuMetricSpace, BadArgumentsAreNamed) {
     const MetricCase c = metricCases(Metric::L2, 50, 3)[0];
     const OnDevice device(c);

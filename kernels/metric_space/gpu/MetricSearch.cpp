@@ -80,7 +80,11 @@ class Search {
         if (seeds > 0) {
             launchSeedBits(params(), scratch_.keys, seeds, stream_);
             launchLists(params(), stream_);
-            launchGroupScan(params(), false, problem_.multiprocessors, stream_);
+            launchGroupScan(
+                    params(),
+                    ScanOf::Lists,
+                    problem_.multiprocessors,
+                    stream_);
             const idx_t total = readTotal();
             if (total > plan_.capacity) {
                 return; // and neither is there room for what follows
@@ -165,7 +169,11 @@ class Search {
             return;
         }
         if (groups.kind == GroupBounds::None) {
-            launchGroupScan(params(), true, problem_.multiprocessors, stream_);
+            launchGroupScan(
+                    params(),
+                    ScanOf::Everything,
+                    problem_.multiprocessors,
+                    stream_);
             return;
         }
         if (groups.numGroups == 0) {
@@ -173,7 +181,8 @@ class Search {
         }
         launchGroupBits(params(), stream_);
         launchLists(params(), stream_);
-        launchGroupScan(params(), false, problem_.multiprocessors, stream_);
+        launchGroupScan(
+                params(), ScanOf::Within, problem_.multiprocessors, stream_);
     }
 
     idx_t readTotal() {

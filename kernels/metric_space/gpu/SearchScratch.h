@@ -73,6 +73,7 @@ struct SearchScratch {
         params.bits = slices.take<uint32_t>(numGroups * ((rows + 31) / 32));
         params.listFirsts = slices.take<uint32_t>(numGroups + 1);
         params.tileFirsts = slices.take<uint32_t>(numGroups + 1);
+        params.listedPairs = slices.take<unsigned long long>(1);
         params.lists = slices.take<uint32_t>(numGroups * rows);
         params.tiles = slices.take<uint2>(mostTiles(groups, rows));
         params.tempBytes = plan.listsTemp;
