@@ -4,8 +4,8 @@
     benchs/plot_metric_space.py benchs/results/h100/metric_space.json
 
 Writes metric_space_figure_2.png, .svg and so on beside the file, one pair a
-figure that has rows, and prints the cells in which an index is no faster than
-brute force by the same mapping.
+figure that has rows. Prints tables for docs/algorithms.md, and the cells in
+which an index is no faster than brute force by the same mapping.
 """
 
 import pathlib
@@ -210,6 +210,45 @@ def lost_cells(rows):
                    f"{brute[cell(row)]:.3g}")
 
 
+def tables(rows):
+    """Lines of two tables in Markdown: the most queries on the GPU, and what ran
+    on the CPU too."""
+    rows = largest(rows)
+    mappings = {"group_major": "by groups", "query_major": "as the paper",
+                "sequential": "1 thread", "openmp": "OpenMP"}
+    for kinds in (("group_major", "query_major"),
+                  ("sequential", "openmp", "query_major", "group_major")):
+        columns = [(index, mapping) for mapping in kinds for index in INDEXES]
+        yield "| data | queries | in range | " + " | ".join(
+            f"{INDEXES[index][0]}, {mappings[mapping]}"
+            for index, mapping in columns) + " |"
+        yield "|---" * (3 + len(columns)) + "|"
+        for name in distinct(row["data"] for row in rows):
+            some = [row for row in rows if row["data"] == name
+                    and row["metric"] == "L2"]
+            qs = [row["q"] for row in some if "sequential" in kinds
+                  and row["mapping"] == "sequential"
+                  or "sequential" not in kinds]
+            if not qs:
+                continue
+            some = [row for row in some if row["q"] == max(qs)]
+            for level in distinct(map(percent, some)):
+                cells = []
+                for index, mapping in columns:
+                    found = [row for row in some
+                             if (row["index"], row["mapping"], percent(row))
+                             == (index, mapping, level)]
+                    share = 100 * found[0]["evaluations"] if found else 0
+                    cells.append(
+                        f"{found[0]['ms']:.3g} ms"
+                        + (f", {share:.2g}%" if index != "brute_force" else "")
+                        if found else "-")
+                yield (f"| {name}, {some[0]['n']:,} x {some[0]['d']} "
+                       f"| {some[0]['q']:,} | {level} | "
+                       + " | ".join(cells) + " |")
+        yield ""
+
+
 FIGURES = {"figure_2": figure_2, "figure_3": figure_3, "figure_4": figure_4,
            "table_2": table_2}
 
@@ -226,7 +265,7 @@ def main(path):
             figure.savefig(f"{stem}_{name}.{kind}", dpi=150,
                            metadata={"Date": None} if kind == "svg" else None)
         plt.close(figure)
-    for line in lost_cells(rows):
+    for line in (*tables(rows), *lost_cells(rows)):
         print(line)
 
 

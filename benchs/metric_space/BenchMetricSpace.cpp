@@ -29,13 +29,13 @@ using namespace metric_space;
 constexpr size_t kScratch = size_t(2) << 30;
 
 struct Settings {
-    std::vector<int64_t> queries = {100, 10000};
+    std::vector<int64_t> queries = {32, 10000};
     std::vector<double> shares = {0.0001, 0.001, 0.01};
     std::vector<int64_t> parts = {1}; // 4: of a quarter of the vectors
     std::vector<std::string> metrics = {"L2"};
     MetricIndexSettings indexes;
     /// Cells of no more queries run on the CPU too.
-    int64_t cpuQueries = 100;
+    int64_t cpuQueries = 32;
 };
 
 Metric metricNamed(const std::string& name) {
@@ -342,12 +342,12 @@ int runMain(int argc, char** argv) {
               [&](const std::string& v) {
                   clustered = parseNumbers(v).front();
               }},
-             {"--qs", "queries a call (100,10000)", numbers(grid.queries)},
+             {"--qs", "queries a call (32,10000)", numbers(grid.queries)},
              {"--metrics",
               "of L2,L1,Linf (L2)",
               [&](const std::string& v) { grid.metrics = splitList(v); }},
              {"--cpu-queries",
-              "cells of no more than so many run on the CPU too (100)",
+              "cells of no more than so many run on the CPU too (32)",
               [&](const std::string& v) {
                   grid.cpuQueries = parseNumbers(v).front();
               }},
@@ -362,7 +362,7 @@ int runMain(int argc, char** argv) {
     pivots.indexes.alphas = {};
     pivots.indexes.pivots = {1, 2, 4, 8, 16, 32, 64};
     Settings sizes = grid;
-    sizes.queries = {100};
+    sizes.queries = {32};
     sizes.shares = {0.01};
     sizes.parts = {2, 4, 8};
 
