@@ -122,10 +122,10 @@ def figure_3(rows):
                          alpha=0.5 if mapping == "query_major" else 1,
                          label=f"{INDEXES[index][0]}, {MAPPINGS[mapping]}")
             axis.set_xticks(range(len(levels)), levels)
-            axis.set_yscale("log")
+            axis.set_yscale("linear" if line == 0 else "log")
             axis.set_ylabel(f"{'distances' if line == 0 else 'time'} / most")
         axes[0][column].set_title(f"{name}, {q} queries")
-    axes[0][0].legend(fontsize=6)
+    axes[0][-1].legend(fontsize=6, loc="upper left")
     return figure
 
 
@@ -159,9 +159,9 @@ def figure_4(rows):
             [f"{INDEXES[index][0]}, {MAPPINGS[mapping]}"
              for index, mapping in bars], rotation=90, fontsize=7)
         axis.set_yscale("log")
-        axis.set_title(f"{name}: {', '.join(levels)} from left to right")
+        axis.set_title(f"{name}, {', '.join(levels)}")
         axis.grid(axis="y", alpha=0.3)
-    axes[0].set_ylabel("times as fast as sequential brute force")
+    axes[0].set_ylabel("speed-up")
     return figure
 
 
@@ -241,7 +241,7 @@ def tables(rows):
                     share = 100 * found[0]["evaluations"] if found else 0
                     cells.append(
                         f"{found[0]['ms']:.3g} ms"
-                        + (f", {share:.2g}%" if index != "brute_force" else "")
+                        + (f", {share:.3g}%" if index != "brute_force" else "")
                         if found else "-")
                 yield (f"| {name}, {some[0]['n']:,} x {some[0]['d']} "
                        f"| {some[0]['q']:,} | {level} | "
