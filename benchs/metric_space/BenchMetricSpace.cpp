@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -17,45 +16,27 @@
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
 #include "benchs/metric_space/MetricData.h"
+#include "benchs/metric_space/MetricIndexes.h"
 #include "kernels/common/DeviceTraits.h"
-#include "kernels/metric_space/GroupsMemory.h"
-#include "kernels/metric_space/MetricBuild.h"
 #include "kernels/metric_space/MetricSearch.h"
-#include "kernels/metric_space/cpu/Build.h"
 #include "kernels/metric_space/cpu/Search.h"
 
 namespace faiss_bits::bench {
 namespace {
 
 using namespace metric_space;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kScratch = size_t(2) << 30;
-constexpr int kGroup = 64;
 
 struct Settings {
-    std::vector<std::string> data;
-    std::vector<int64_t> queries = {100, 10000};
+    std::vector<int64_t> queries = {32, 10000};
     std::vector<double> shares = {0.0001, 0.001, 0.01};
-    std::vector<int64_t> parts = {1}; // 4: of a quarter of the vectors too
-    std::vector<int64_t> pivots;      // numbers of them to try (figure 2)
+    std::vector<int64_t> parts = {1}; // 4: of a quarter of the vectors
     std::vector<std::string> metrics = {"L2"};
-    double alpha = 0.66;
-    double manyAlpha = 0.4; // of the group-major mapping
-    int64_t cpuQueries = 100;
-    int64_t clustered = 0; // vectors
+    MetricIndexSettings indexes;
+    /// Cells of no more queries run on the CPU too.
+    int64_t cpuQueries = 32;
 };
-
-std::shared_ptr<void> allocate(size_t bytes) {
-    void* memory = nullptr;
-    BITS_CUDA_CHECK(cudaMalloc(&memory, bytes));
-    return {memory, [](void* p) { (void)cudaFree(p); }};
-}
-
-double msSince(Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start)
-            .count();
-}
 
 Metric metricNamed(const std::string& name) {
     if (name == "L1") {
@@ -69,16 +50,6 @@ Metric metricNamed(const std::string& name) {
     }
     return Metric::L2;
 }
-
-/// One index on the GPU, and for the CPU.
-struct Index {
-    std::string name;
-    std::string note; // what is particular: bucketSize, alpha
-    GroupsMemory memory;
-    std::optional<ListOfClusters> list;
-    std::optional<PivotTable> table;
-    double buildMs = 0;
-};
 
 /// What is the same for the rows of a cell.
 struct Cell {
@@ -94,19 +65,18 @@ struct Cell {
 
 class MetricBench {
    public:
-    MetricBench(const Options& options, const Settings& settings)
-            : settings_(settings),
-              budget_(options.maxSeconds),
+    explicit MetricBench(const Options& options)
+            : budget_(options.maxSeconds),
               report_(options.out,
                       collectMeta(options, measureReadBandwidth())),
               multiprocessors_(deviceTraits().multiprocessors),
               scratch_(kScratch) {}
 
-    void run(const MetricData& data) {
-        for (const std::string& name : settings_.metrics) {
-            for (const int64_t part : settings_.parts) {
+    void run(const MetricData& data, const Settings& settings) {
+        for (const std::string& name : settings.metrics) {
+            for (const int64_t part : settings.parts) {
                 if (!budget_.isSpent()) {
-                    runPart(data, name, data.n() / part);
+                    runPart(data, settings, name, data.n() / part);
                 }
             }
         }
@@ -122,7 +92,11 @@ class MetricBench {
     }
 
    private:
-    void runPart(const MetricData& data, const std::string& name, idx_t n) {
+    void runPart(
+            const MetricData& data,
+            const Settings& settings,
+            const std::string& name,
+            idx_t n) {
         const Metric metric = metricNamed(name);
         vectors_ = DeviceArray<float>(size_t(n) * data.d);
         queries_ = DeviceArray<float>(data.queries.size());
@@ -137,95 +111,55 @@ class MetricBench {
                 data.queries.size() * sizeof(float),
                 cudaMemcpyHostToDevice));
         onHost_ = {metric, data.d, n, data.vectors.data()};
-        onDevice_ = {metric, data.d, n, vectors_.data()};
+        const MetricVectors onDevice{metric, data.d, n, vectors_.data()};
         hostQueries_ = data.queries.data();
         const std::vector<float> radii =
-                radiiOfShares(data, metric, n, settings_.shares);
-        makeIndexes();
+                radiiOfShares(data, metric, n, settings.shares);
+        indexes_ = makeMetricIndexes(
+                onHost_,
+                onDevice,
+                settings.indexes,
+                {scratch_.data(), kScratch});
         for (size_t s = 0; s < radii.size(); ++s) {
-            for (const int64_t q : settings_.queries) {
+            for (const int64_t q : settings.queries) {
                 const idx_t count = std::min<idx_t>(q, data.numQueries());
-                runCell(
+                runCell(settings,
                         {data.name,
                          metric,
                          name,
                          n,
                          data.d,
                          count,
-                         settings_.shares[s],
+                         settings.shares[s],
                          radii[s]});
             }
         }
     }
 
-    void makeIndexes() {
-        indexes_.clear();
-        Index& brute = add("brute_force", "");
-        brute.memory = GroupsMemory(onDevice_, allocate, nullptr);
-        Index& list = add("list_of_clusters", "bucketSize = 64");
-        auto start = Clock::now();
-        list.list = buildListOfClustersOnGpu(
-                onDevice_, {}, {scratch_.data(), kScratch}, nullptr);
-        list.memory = GroupsMemory(onDevice_, *list.list, allocate, nullptr);
-        list.buildMs = msSince(start);
-        addPivots(settings_.alpha, PivotOptions().maxPivots);
-        addPivots(settings_.manyAlpha, PivotOptions().maxPivots);
-        for (const int64_t pivots : settings_.pivots) {
-            addPivots(1e-6, int(pivots)); // as many as it may have
-        }
-        for (Index& index : indexes_) {
-            index.memory.makeColumns(allocate, nullptr);
-        }
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-    }
-
-    Index& add(const std::string& name, const std::string& note) {
-        indexes_.emplace_back();
-        indexes_.back().name = name;
-        indexes_.back().note = note;
-        return indexes_.back();
-    }
-
-    void addPivots(double alpha, int maxPivots) {
-        const auto start = Clock::now();
-        PivotOptions options;
-        options.alpha = alpha;
-        options.maxPivots = maxPivots;
-        Index& sss = add("sss", "");
-        sss.table = buildPivotsOnGpu(
-                onDevice_, options, {scratch_.data(), kScratch}, nullptr);
-        sss.memory =
-                GroupsMemory(onDevice_, *sss.table, kGroup, allocate, nullptr);
-        sss.buildMs = msSince(start);
-        sss.note = "alpha = " + std::to_string(alpha).substr(0, 4);
-    }
-
-    void runCell(const Cell& cell) {
+    void runCell(const Settings& settings, const Cell& cell) {
         if (budget_.isSpent()) {
             std::printf("--max-seconds is spent\n");
             return;
         }
         want_.reset();
-        for (Index& index : indexes_) {
+        for (MetricIndex& index : indexes_) {
             for (const Mapping mapping :
                  {Mapping::GroupMajor, Mapping::QueryMajor}) {
                 onGpu(cell, index, mapping);
             }
         }
-        if (cell.q > settings_.cpuQueries) {
+        if (cell.q > settings.cpuQueries) {
             return;
         }
-        for (Index& index : indexes_) {
-            if (index.table && index.table->distances.empty()) {
-                fillPivotDistances(onHost_, *index.table);
-            }
-            for (const int threads : {1, 0}) {
-                onCpu(cell, index, threads);
+        for (MetricIndex& index : indexes_) {
+            if (index.forCpu) {
+                onCpu(cell, index, 1);
+                onCpu(cell, index, omp_get_max_threads());
             }
         }
     }
 
-    void onGpu(const Cell& cell, const Index& index, Mapping mapping) {
+    void onGpu(const Cell& cell, const MetricIndex& index, Mapping mapping) {
         MetricSearchProblem problem;
         problem.groups = index.memory.groups();
         problem.numQueries = cell.q;
@@ -247,11 +181,16 @@ class MetricBench {
         MetricCounters counters;
         cpu::RangeResult<float> got;
         got.limits.push_back(0);
-        search([&](const MetricRangePart& part) { append(part, got); },
+        search([&](const MetricRangePart& part) { appendPart(part, got); },
                &counters);
         check(cell, index, got);
         TimingMode mode;
         mode.wallClock = true;
+        // The check was a call before.
+        mode.totalMs = 40;
+        mode.fewMs = 30;
+        mode.onceMs = 100;
+        mode.firstMs = 100;
         const Measured time = timeCall(
                 [&](int) { search([](const MetricRangePart&) {}, nullptr); },
                 mode);
@@ -264,47 +203,35 @@ class MetricBench {
                counters);
     }
 
-    static void append(
-            const MetricRangePart& part,
-            cpu::RangeResult<float>& got) {
-        std::vector<idx_t> limits(part.rows + 1);
-        const size_t before = got.ids.size();
-        got.distances.resize(before + part.total);
-        got.ids.resize(before + part.total);
-        const auto copy = [](void* to, const void* from, size_t bytes) {
-            BITS_CUDA_CHECK(
-                    cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
-        };
-        copy(limits.data(), part.limits, limits.size() * sizeof(idx_t));
-        copy(got.distances.data() + before,
-             part.distances,
-             part.total * sizeof(float));
-        copy(got.ids.data() + before, part.ids, part.total * sizeof(idx_t));
-        for (idx_t i = 1; i <= part.rows; ++i) {
-            got.limits.push_back(idx_t(before) + limits[i]);
-        }
-    }
-
-    void onCpu(const Cell& cell, const Index& index, int threads) {
+    void onCpu(const Cell& cell, const MetricIndex& index, int threads) {
         CpuSearch search;
         search.vectors = onHost_;
+        search.ordered = index.ordered.empty() ? nullptr : index.ordered.data();
         search.numQueries = cell.q;
         search.queries = hostQueries_;
         search.threads = threads;
+        const auto run = [&] {
+            return index.list ? rangeSearch(search, *index.list, cell.radius)
+                    : index.table
+                    ? rangeSearch(search, *index.table, cell.radius)
+                    : rangeSearch(search, cell.radius);
+        };
+        // The threads of OpenMP are there then.
+        search.numQueries = std::min<idx_t>(cell.q, threads);
+        run();
+        search.numQueries = cell.q;
         MetricCounters counters;
         search.counters = &counters;
-        // The first call is the measurement: it has no launches to warm up.
-        const auto start = Clock::now();
-        const cpu::RangeResult<float> got = index.list
-                ? rangeSearch(search, *index.list, cell.radius)
-                : index.table ? rangeSearch(search, *index.table, cell.radius)
-                              : rangeSearch(search, cell.radius);
-        const double ms = msSince(start);
+        const auto start = std::chrono::steady_clock::now();
+        const cpu::RangeResult<float> got = run();
+        const double ms = std::chrono::duration<double, std::milli>(
+                                  std::chrono::steady_clock::now() - start)
+                                  .count();
         check(cell, index, got);
         addRow(cell,
                index,
                threads == 1 ? "sequential" : "openmp",
-               threads == 1 ? 1 : int(hostThreads()),
+               threads,
                ms,
                got.ids.size(),
                counters);
@@ -313,7 +240,7 @@ class MetricBench {
     /// All answers of a cell are those of brute force on the GPU, bit for bit.
     void check(
             const Cell& cell,
-            const Index& index,
+            const MetricIndex& index,
             const cpu::RangeResult<float>& got) {
         if (!want_) {
             want_ = got;
@@ -336,7 +263,7 @@ class MetricBench {
 
     void addRow(
             const Cell& cell,
-            const Index& index,
+            const MetricIndex& index,
             const char* mapping,
             int threads,
             double ms,
@@ -349,7 +276,7 @@ class MetricBench {
                 .text("method", "faiss_bits")
                 .text("index", index.name)
                 .text("mapping", mapping)
-                .text("settings", index.note)
+                .text("settings", index.settings)
                 .integer("references", groups.numReferences)
                 .text("data", cell.data)
                 .text("metric", cell.metricName)
@@ -381,9 +308,6 @@ class MetricBench {
         std::fflush(stdout);
     }
 
-    static unsigned hostThreads();
-
-    const Settings& settings_;
     Budget budget_;
     Report report_;
     int multiprocessors_;
@@ -391,19 +315,17 @@ class MetricBench {
     DeviceArray<float> vectors_;
     DeviceArray<float> queries_;
     MetricVectors onHost_;
-    MetricVectors onDevice_;
     const float* hostQueries_ = nullptr;
-    std::vector<Index> indexes_;
+    std::list<MetricIndex> indexes_;
     std::optional<cpu::RangeResult<float>> want_;
     int wrong_ = 0;
 };
 
-unsigned MetricBench::hostThreads() {
-    return unsigned(omp_get_max_threads());
-}
-
 int runMain(int argc, char** argv) {
-    Settings settings;
+    Settings grid;
+    std::vector<std::string> files;
+    int64_t clustered = 100000;
+    bool withFigures = true;
     const auto numbers = [](std::vector<int64_t>& list) {
         return [&list](const std::string& v) { list = parseNumbers(v); };
     };
@@ -411,35 +333,53 @@ int runMain(int argc, char** argv) {
             argc,
             argv,
             {{"--data",
-              "name:PATH.fvecs or name:PATH.bvecs, with commas",
-              [&](const std::string& v) { settings.data = splitList(v); }},
+              "name:PATH.fvecs or name:PATH.bvecs, with commas; with :N behind "
+              "it the last N are queries, else 20%",
+              [&](const std::string& v) { files = splitList(v); }},
              {"--clustered",
-              "so many vectors around 1,000 centers, of 16 dimensions (none)",
+              "so many vectors of 16 dimensions around 1,000 centers (100000; "
+              "0: none)",
               [&](const std::string& v) {
-                  settings.clustered = parseNumbers(v).front();
+                  clustered = parseNumbers(v).front();
               }},
-             {"--qs", "queries a call (100,10000)", numbers(settings.queries)},
-             {"--parts",
-              "1: all vectors, 2: half of them, ... (1)",
-              numbers(settings.parts)},
-             {"--pivots",
-              "also SSS with so many (none)",
-              numbers(settings.pivots)},
+             {"--qs", "queries a call (32,10000)", numbers(grid.queries)},
              {"--metrics",
               "of L2,L1,Linf (L2)",
-              [&](const std::string& v) { settings.metrics = splitList(v); }},
+              [&](const std::string& v) { grid.metrics = splitList(v); }},
              {"--cpu-queries",
-              "cells of no more than so many run on the CPU too (100)",
+              "cells of no more than so many run on the CPU too (32)",
               [&](const std::string& v) {
-                  settings.cpuQueries = parseNumbers(v).front();
-              }}});
+                  grid.cpuQueries = parseNumbers(v).front();
+              }},
+             {"--figures",
+              "on (default): numbers of pivots and of vectors too; off",
+              [&](const std::string& v) { withFigures = v == "on"; }}});
+    // Figure 2 and Table II of the paper.
+    Settings pivots = grid;
+    pivots.queries = {1000};
+    pivots.shares = {0.001};
+    pivots.cpuQueries = 0;
+    pivots.indexes.alphas = {};
+    pivots.indexes.pivots = {1, 2, 4, 8, 16, 32, 64};
+    Settings sizes = grid;
+    sizes.queries = {32};
+    sizes.shares = {0.01};
+    sizes.parts = {2, 4, 8};
+
     constexpr uint64_t kSeed = 1;
-    MetricBench bench(options, settings);
-    for (const std::string& spec : settings.data) {
-        bench.run(readMetricData(spec, kSeed));
+    MetricBench bench(options);
+    const auto runAll = [&](const MetricData& data) {
+        bench.run(data, grid);
+        if (withFigures) {
+            bench.run(data, pivots);
+            bench.run(data, sizes);
+        }
+    };
+    for (const std::string& spec : files) {
+        runAll(readMetricData(spec, kSeed));
     }
-    if (settings.clustered > 0) {
-        bench.run(clusteredData(settings.clustered, 16, kSeed));
+    if (clustered > 0) {
+        runAll(clusteredData(clustered, 16, kSeed));
     }
     return bench.isRight() ? 0 : 1;
 }

@@ -6,6 +6,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "benchs/common/Options.h"
+#include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::bench {
@@ -34,19 +36,25 @@ void shuffleRows(std::vector<float>& rows, int d, uint64_t seed) {
     }
 }
 
+/// The last of the rows are queries: so many, or 20% after a shuffle.
 MetricData split(
         const std::string& name,
         std::vector<float> rows,
         int d,
+        size_t numQueries,
         uint64_t seed) {
-    if (rows.size() / d < 5) {
+    const size_t n = rows.size() / d;
+    if (numQueries == 0) {
+        shuffleRows(rows, d, seed);
+        numQueries = n - n * 4 / 5;
+    }
+    if (n < 5 || numQueries >= n) {
         throw std::runtime_error(name + " has too few vectors");
     }
-    shuffleRows(rows, d, seed);
     MetricData data;
     data.name = name;
     data.d = d;
-    const size_t stored = rows.size() / d * 4 / 5 * d;
+    const size_t stored = (n - numQueries) * d;
     data.vectors.assign(rows.begin(), rows.begin() + stored);
     data.queries.assign(rows.begin() + stored, rows.end());
     return data;
@@ -55,15 +63,15 @@ MetricData split(
 } // namespace
 
 MetricData readMetricData(const std::string& spec, uint64_t seed) {
-    const size_t colon = spec.find(':');
-    const std::string path =
-            colon == std::string::npos ? spec : spec.substr(colon + 1);
+    const std::vector<std::string> parts = splitList(spec, ':');
+    const std::string path = parts.size() > 1 ? parts[1] : "";
     const bool areBytes = path.ends_with(".bvecs");
-    if (colon == std::string::npos ||
-        (!areBytes && !path.ends_with(".fvecs"))) {
+    if (!areBytes && !path.ends_with(".fvecs")) {
         throw std::runtime_error(
                 spec + " is neither name:PATH.fvecs nor name:PATH.bvecs");
     }
+    const size_t numQueries =
+            parts.size() > 2 ? parseNumbers(parts[2]).front() : 0;
     const std::vector<char> bytes = bytesOf(path);
     int32_t d = 0;
     if (bytes.size() >= sizeof(d)) {
@@ -87,7 +95,7 @@ MetricData readMetricData(const std::string& spec, uint64_t seed) {
             rows.push_back(value);
         }
     }
-    return split(spec.substr(0, colon), std::move(rows), d, seed);
+    return split(parts[0], std::move(rows), d, numQueries, seed);
 }
 
 MetricData clusteredData(idx_t n, int d, uint64_t seed) {
@@ -108,7 +116,7 @@ MetricData clusteredData(idx_t n, int d, uint64_t seed) {
             rows[i * d + c] = centers[center * d + c] + 0.04f * noise;
         }
     }
-    return split("clustered", std::move(rows), d, seed);
+    return split("clustered", std::move(rows), d, 0, seed);
 }
 
 std::vector<float> radiiOfShares(
@@ -136,6 +144,26 @@ std::vector<float> radiiOfShares(
         radii.push_back(*place);
     }
     return radii;
+}
+
+void appendPart(
+        const metric_space::MetricRangePart& part,
+        cpu::RangeResult<float>& got) {
+    std::vector<idx_t> limits(part.rows + 1);
+    const size_t before = got.ids.size();
+    got.distances.resize(before + part.total);
+    got.ids.resize(before + part.total);
+    const auto copy = [](void* to, const void* from, size_t bytes) {
+        BITS_CUDA_CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+    };
+    copy(limits.data(), part.limits, limits.size() * sizeof(idx_t));
+    copy(got.distances.data() + before,
+         part.distances,
+         part.total * sizeof(float));
+    copy(got.ids.data() + before, part.ids, part.total * sizeof(idx_t));
+    for (idx_t i = 1; i <= part.rows; ++i) {
+        got.limits.push_back(idx_t(before) + limits[i]);
+    }
 }
 
 } // namespace faiss_bits::bench

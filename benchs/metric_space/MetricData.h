@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/metric_space/MetricSpace.h"
+#include "kernels/cpu/Range.h"
+#include "kernels/metric_space/MetricSearch.h"
 
 namespace faiss_bits::bench {
 
-/// Vectors of a file on the host, in the order that a seed shuffles them to: as
-/// the paper, 80% are searched in and the others are queries.
+/// Vectors of a file on the host. As the paper, 80% are searched in and the
+/// others are queries, in the order that a seed shuffles them to; or so many of
+/// the last are.
 struct MetricData {
     std::string name;
     int d = 0;
@@ -24,7 +26,9 @@ struct MetricData {
     }
 };
 
-/// Reads "name:PATH.fvecs" or "name:PATH.bvecs" (benchs/export_vectors.py).
+/// Reads "name:PATH.fvecs" or "name:PATH.bvecs" (benchs/export_vectors.py),
+/// with
+/// ":1000" behind it for the last 1,000 as queries.
 /// Throws std::runtime_error that names the file.
 MetricData readMetricData(const std::string& spec, uint64_t seed);
 
@@ -38,5 +42,11 @@ std::vector<float> radiiOfShares(
         Metric metric,
         idx_t n,
         const std::vector<double>& shares);
+
+/// Copies a part of a search on the GPU to the end of `got`, which begins with
+/// the limit 0.
+void appendPart(
+        const metric_space::MetricRangePart& part,
+        cpu::RangeResult<float>& got);
 
 } // namespace faiss_bits::bench

@@ -33,6 +33,9 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %ignore faiss_bits::gpu::GpuIndexBitsReplicas::at;
 %include "faiss_bits/many/GpuIndexBitsShards.h"
 %include "faiss_bits/many/GpuIndexBitsReplicas.h"
+%include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
+%include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
+%include "faiss_bits/metric_space/GpuIndexBitsSSS.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;
 %include "faiss_bits/flat/DeviceSelector.h"
@@ -75,7 +78,12 @@ def stand_ins(root=_ROOT):
     """{name: class} of the GPU classes."""
     import faiss
 
-    from faiss_bits import class_wrappers, many_wrappers, search_parameters
+    from faiss_bits import (
+        class_wrappers,
+        many_wrappers,
+        metric_wrappers,
+        search_parameters,
+    )
 
     module = _proxies(root)
     index = _on(faiss.IndexFlat, module.GpuIndexBitsFlat)
@@ -101,6 +109,12 @@ def stand_ins(root=_ROOT):
         classes.append(many)
     many_wrappers.wrap_many_config(module.GpuIndexBitsManyConfig)
     classes.append(module.GpuIndexBitsManyConfig)
+    metric_space = _on(faiss.Index, module.GpuIndexBitsMetricSpace)
+    metric_wrappers.wrap_gpu_metric_index(metric_space)
+    for proxy in (module.GpuIndexBitsListOfClusters, module.GpuIndexBitsSSS):
+        the_class = _on(metric_space, proxy)
+        metric_wrappers.wrap_gpu_metric_index(the_class)
+        classes.append(the_class)
     search_parameters.wrap_device_selector(selector)
     params = _on(faiss.SearchParameters, module.SearchParametersBitsFlat)
     search_parameters.wrap_search_parameters(params)

@@ -40,8 +40,8 @@ GpuIndexBitsListOfClusters::GpuIndexBitsListOfClusters(
         : GpuIndexBitsListOfClusters(
                   provider,
                   int(checked(index)->d),
-                  index->metric_type,
-                  index->bucketSize(),
+                  checked(index)->metric_type,
+                  checked(index)->bucketSize(),
                   1,
                   config) {
     copyFrom(index);
@@ -52,7 +52,8 @@ void GpuIndexBitsListOfClusters::copyFrom(const IndexListOfClusters* index) {
 }
 
 void GpuIndexBitsListOfClusters::copyTo(IndexListOfClusters* index) const {
-    copyTo_(*const_cast<IndexListOfClusters*>(checked(index)));
+    requireNotNull(index, "index");
+    copyTo_(*index);
 }
 
 int GpuIndexBitsListOfClusters::bucketSize() const {

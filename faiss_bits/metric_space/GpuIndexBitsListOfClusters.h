@@ -40,6 +40,7 @@ class GpuIndexBitsListOfClusters : public GpuIndexBitsMetricSpace {
     /// Replaces everything in an index on the CPU by ours.
     void copyTo(IndexListOfClusters* index) const;
 
+    /// As given to the constructor, or by what was read.
     int bucketSize() const;
     /// Of the index that is made; 0 before.
     idx_t numClusters() const;

@@ -175,9 +175,9 @@ void GpuIndexBitsMetricSpace::build_() const {
         c.list = std::move(list);
         c.table = std::move(table);
         c.isBuilt = true;
-        state.groups = {};
+        state.hasGroups = false;
     }
-    if (state.groups.groups().numIds != c.n) {
+    if (!state.hasGroups) {
         state.groups = c.kind == MetricIndexKind::ListOfClusters
                 ? GroupsMemory(state.view(), c.list, allocate, context.stream)
                 : GroupsMemory(
@@ -186,6 +186,7 @@ void GpuIndexBitsMetricSpace::build_() const {
                           kPivotGroup,
                           allocate,
                           context.stream);
+        state.hasGroups = true;
     }
     if (query_major) {
         state.groups.makeColumns(allocate, context.stream);
@@ -309,11 +310,11 @@ void GpuIndexBitsMetricSpace::setContents_(MetricContents contents) {
 }
 
 void GpuIndexBitsMetricSpace::copyFrom_(const IndexMetricSpace& index) {
-    setContents_(index.contents());
+    setContents_(index.contents_());
 }
 
 void GpuIndexBitsMetricSpace::copyTo_(IndexMetricSpace& index) const {
-    index.setContents(contents_());
+    index.setContents_(contents_());
 }
 
 void GpuIndexBitsMetricSpace::write(const char* fname) const {

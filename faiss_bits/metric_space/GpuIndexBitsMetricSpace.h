@@ -127,6 +127,7 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
     /// Distances that searches computed since the index was made, or since
     /// resetDistances(): those to centers and pivots included.
     uint64_t numDistances() const;
+    /// numDistances() begins at zero again.
     void resetDistances();
 
     /// Writes vectors, options and, where it is made, the index.
@@ -136,16 +137,6 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
     void read(const char* fname);
 
    protected:
-    GpuIndexBitsMetricSpace(
-            std::shared_ptr<faiss::gpu::GpuResources> resources,
-            faiss_bits::detail::MetricContents contents,
-            faiss::gpu::GpuIndexConfig config);
-
-    /// From and to the class on the CPU.
-    void copyFrom_(const IndexMetricSpace& index);
-    void copyTo_(IndexMetricSpace& index) const;
-    const faiss_bits::detail::MetricContents& options_() const;
-
     bool addImplRequiresIDs_() const override;
     void addImpl_(ImplSize n, const float* x, const idx_t* ids) override;
     void searchImpl_(
@@ -156,9 +147,21 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
             idx_t* labels,
             const faiss::SearchParameters* params) const override;
 
-    struct State;
-
    private:
+    struct State;
+    friend class GpuIndexBitsListOfClusters;
+    friend class GpuIndexBitsSSS;
+
+    GpuIndexBitsMetricSpace(
+            std::shared_ptr<faiss::gpu::GpuResources> resources,
+            faiss_bits::detail::MetricContents contents,
+            faiss::gpu::GpuIndexConfig config);
+
+    /// From and to the class on the CPU.
+    void copyFrom_(const IndexMetricSpace& index);
+    void copyTo_(IndexMetricSpace& index) const;
+    const faiss_bits::detail::MetricContents& options_() const;
+
     void build_() const;
     void setContents_(faiss_bits::detail::MetricContents contents);
     faiss_bits::detail::MetricContents contents_() const;

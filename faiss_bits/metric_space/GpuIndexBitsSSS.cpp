@@ -40,8 +40,8 @@ GpuIndexBitsSSS::GpuIndexBitsSSS(
         : GpuIndexBitsSSS(
                   provider,
                   int(checked(index)->d),
-                  index->metric_type,
-                  index->alpha(),
+                  checked(index)->metric_type,
+                  checked(index)->alpha(),
                   1,
                   config) {
     copyFrom(index);
@@ -52,7 +52,8 @@ void GpuIndexBitsSSS::copyFrom(const IndexSSS* index) {
 }
 
 void GpuIndexBitsSSS::copyTo(IndexSSS* index) const {
-    copyTo_(*const_cast<IndexSSS*>(checked(index)));
+    requireNotNull(index, "index");
+    copyTo_(*index);
 }
 
 double GpuIndexBitsSSS::alpha() const {

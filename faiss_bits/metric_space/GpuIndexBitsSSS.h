@@ -43,7 +43,9 @@ class GpuIndexBitsSSS : public GpuIndexBitsMetricSpace {
     /// Replaces everything in an index on the CPU by ours.
     void copyTo(IndexSSS* index) const;
 
+    /// As given to the constructor, or by what was read.
     double alpha() const;
+    /// As given to the constructor, or by what was read.
     int maxPivots() const;
     /// Of the index that is made; 0 before.
     idx_t numPivots() const;

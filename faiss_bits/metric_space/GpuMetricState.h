@@ -12,7 +12,8 @@ struct GpuIndexBitsMetricSpace::State {
     faiss_bits::detail::MetricContents contents; ///< without the vectors
     std::shared_ptr<void> vectors; ///< [capacity, d] on the device
     idx_t capacity = 0;
-    metric_space::GroupsMemory groups; ///< where the contents are built
+    metric_space::GroupsMemory groups;
+    bool hasGroups = false; ///< of the contents, which are built then
     uint64_t distances = 0;
 
     float* data() const {
@@ -23,6 +24,7 @@ struct GpuIndexBitsMetricSpace::State {
     }
     void forgetIndex() {
         groups = {};
+        hasGroups = false;
         contents.isBuilt = false;
         contents.list = {};
         contents.table = {};

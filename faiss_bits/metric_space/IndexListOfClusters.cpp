@@ -12,11 +12,11 @@ IndexListOfClusters::IndexListOfClusters(
         : IndexMetricSpace(detail::listContents(d, metric, bucketSize, seed)) {}
 
 int IndexListOfClusters::bucketSize() const {
-    return options_().listOptions.bucketSize;
+    return contents_().listOptions.bucketSize;
 }
 
 idx_t IndexListOfClusters::numClusters() const {
-    return idx_t(options_().list.centers.size());
+    return idx_t(contents_().list.centers.size());
 }
 
 } // namespace faiss_bits

@@ -22,6 +22,7 @@ class IndexListOfClusters : public IndexMetricSpace {
             int bucketSize = 64,
             uint64_t seed = 1);
 
+    /// As given to the constructor, or by what was read.
     int bucketSize() const;
     /// Of the index that is made; 0 before.
     idx_t numClusters() const;

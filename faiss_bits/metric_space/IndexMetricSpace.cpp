@@ -22,6 +22,14 @@ using detail::withFaissErrors;
 
 namespace {
 
+/// The vectors in the order of the index.
+std::vector<float> orderedVectors(const MetricContents& c) {
+    return metric_space::orderedRows(
+            c.view(),
+            c.kind == MetricIndexKind::ListOfClusters ? c.list.members
+                                                      : c.table.order);
+}
+
 void throwIfInterrupted() {
     if (faiss::InterruptCallback::is_interrupted()) {
         FAISS_THROW_MSG("computation interrupted");
@@ -32,8 +40,16 @@ void throwIfInterrupted() {
 
 struct IndexMetricSpace::State {
     MetricContents contents;
-    std::mutex building; // searches at the same time make it once
+    std::vector<float> ordered; // the vectors as the index has them
+    std::mutex building;        // searches at the same time make it once
     std::atomic<uint64_t> distances{0};
+
+    void forgetIndex() {
+        contents.isBuilt = false;
+        contents.list = {};
+        contents.table = {};
+        ordered = {};
+    }
 };
 
 IndexMetricSpace::IndexMetricSpace(MetricContents contents)
@@ -44,15 +60,11 @@ IndexMetricSpace::IndexMetricSpace(MetricContents contents)
 
 IndexMetricSpace::~IndexMetricSpace() = default;
 
-const MetricContents& IndexMetricSpace::contents() const {
+const MetricContents& IndexMetricSpace::contents_() const {
     return state_->contents;
 }
 
-const MetricContents& IndexMetricSpace::options_() const {
-    return state_->contents;
-}
-
-void IndexMetricSpace::setContents(MetricContents contents) {
+void IndexMetricSpace::setContents_(MetricContents contents) {
     FAISS_THROW_IF_NOT_MSG(
             contents.kind == state_->contents.kind,
             "contents are of another kind of index");
@@ -60,10 +72,15 @@ void IndexMetricSpace::setContents(MetricContents contents) {
         contents.table.distances.empty()) {
         metric_space::fillPivotDistances(contents.view(), contents.table);
     }
+    std::vector<float> ordered;
+    if (contents.isBuilt) {
+        ordered = orderedVectors(contents);
+    }
     d = contents.d;
     metric_type = detail::faissMetricOf(contents.metric);
     ntotal = contents.n;
     state_->contents = std::move(contents);
+    state_->ordered = std::move(ordered);
 }
 
 void IndexMetricSpace::add(idx_t n, const float* x) {
@@ -73,9 +90,7 @@ void IndexMetricSpace::add(idx_t n, const float* x) {
     }
     MetricContents& c = state_->contents;
     c.vectors.insert(c.vectors.end(), x, x + n * d);
-    c.isBuilt = false;
-    c.list = {};
-    c.table = {};
+    state_->forgetIndex();
     c.n += n;
     ntotal = c.n;
 }
@@ -83,9 +98,7 @@ void IndexMetricSpace::add(idx_t n, const float* x) {
 void IndexMetricSpace::reset() {
     MetricContents& c = state_->contents;
     c.vectors.clear();
-    c.isBuilt = false;
-    c.list = {};
-    c.table = {};
+    state_->forgetIndex();
     c.n = 0;
     ntotal = 0;
 }
@@ -104,6 +117,7 @@ void IndexMetricSpace::build_() const {
             c.table = metric_space::buildPivotTable(
                     c.view(), c.pivotOptions, 0, throwIfInterrupted);
         }
+        state_->ordered = orderedVectors(c);
     });
     c.isBuilt = true;
 }
@@ -138,7 +152,13 @@ void IndexMetricSpace::search(
     const MetricContents& c = state_->contents;
     metric_space::MetricCounters counters;
     metric_space::CpuSearch search{
-            c.view(), n, x, 0, &counters, throwIfInterrupted};
+            c.view(),
+            state_->ordered.data(),
+            n,
+            x,
+            0,
+            &counters,
+            throwIfInterrupted};
     withFaissErrors([&] {
         if (c.kind == MetricIndexKind::ListOfClusters) {
             metric_space::knnSearch(search, c.list, k, distances, labels);
@@ -161,7 +181,13 @@ void IndexMetricSpace::range_search(
     const MetricContents& c = state_->contents;
     metric_space::MetricCounters counters;
     metric_space::CpuSearch search{
-            c.view(), n, x, 0, &counters, throwIfInterrupted};
+            c.view(),
+            state_->ordered.data(),
+            n,
+            x,
+            0,
+            &counters,
+            throwIfInterrupted};
     const auto found = withFaissErrors([&] {
         return c.kind == MetricIndexKind::ListOfClusters
                 ? metric_space::rangeSearch(search, c.list, radius)
@@ -180,14 +206,14 @@ void IndexMetricSpace::range_search(
 void IndexMetricSpace::reconstruct(idx_t key, float* recons) const {
     detail::requireKey(key, ntotal);
     requireNotNull(recons, "recons");
-    std::copy_n(contents().vectors.data() + key * d, d, recons);
+    std::copy_n(contents_().vectors.data() + key * d, d, recons);
 }
 
 void IndexMetricSpace::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
     detail::requireRun(i0, ni, ntotal);
     if (ni > 0) {
         requireNotNull(recons, "recons");
-        std::copy_n(contents().vectors.data() + i0 * d, ni * d, recons);
+        std::copy_n(contents_().vectors.data() + i0 * d, ni * d, recons);
     }
 }
 
@@ -201,11 +227,11 @@ void IndexMetricSpace::resetDistances() {
 
 void IndexMetricSpace::write(const char* fname) const {
     const std::lock_guard<std::mutex> lock(state_->building);
-    detail::writeMetricFile(fname, contents());
+    detail::writeMetricFile(fname, contents_());
 }
 
 void IndexMetricSpace::read(const char* fname) {
-    setContents(detail::readMetricFile(fname, contents().kind));
+    setContents_(detail::readMetricFile(fname, contents_().kind));
 }
 
 } // namespace faiss_bits

@@ -12,6 +12,9 @@ namespace faiss_bits {
 namespace detail {
 struct MetricContents;
 } // namespace detail
+namespace gpu {
+class GpuIndexBitsMetricSpace;
+} // namespace gpu
 
 /// Exact search on the CPU by an index for metric spaces, which computes fewer
 /// distances than brute force where the triangle inequality lets it: what
@@ -30,6 +33,9 @@ struct MetricContents;
 /// Limits   k >= 1, above ntotal as well; at most 2^31 - 1 vectors
 /// Threads  as many as OpenMP would use; a query is one thread's. Searches may
 ///          run at the same time
+/// Memory   8 d bytes a vector, as they are kept by their ids and in the order
+/// of
+///          the index
 /// Errors   FaissException naming the argument and its value. The index then is
 ///          what it was before
 /// Interrupts  build and searches ask faiss::InterruptCallback now and then
@@ -82,6 +88,7 @@ class IndexMetricSpace : public faiss::Index {
     /// Distances that searches computed since the index was made, or since
     /// resetDistances(): those to centers and pivots included.
     uint64_t numDistances() const;
+    /// numDistances() begins at zero again.
     void resetDistances();
 
     /// Writes vectors, options and, where it is made, the index.
@@ -90,17 +97,15 @@ class IndexMetricSpace : public faiss::Index {
     /// this class.
     void read(const char* fname);
 
-#ifndef SWIG
-    /// What is in it. Not part of the API.
-    const detail::MetricContents& contents() const;
-    void setContents(detail::MetricContents contents);
-#endif
-
-   protected:
-    explicit IndexMetricSpace(detail::MetricContents contents);
-    const detail::MetricContents& options_() const;
-
    private:
+    friend class IndexListOfClusters;
+    friend class IndexSSS;
+    friend class gpu::GpuIndexBitsMetricSpace;
+
+    explicit IndexMetricSpace(detail::MetricContents contents);
+    const detail::MetricContents& contents_() const;
+    void setContents_(detail::MetricContents contents);
+
     struct State;
     void build_() const;
 

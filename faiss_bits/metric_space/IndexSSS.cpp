@@ -8,15 +8,15 @@ IndexSSS::IndexSSS(int d, faiss::MetricType metric, double alpha, int maxPivots)
         : IndexMetricSpace(detail::sssContents(d, metric, alpha, maxPivots)) {}
 
 double IndexSSS::alpha() const {
-    return options_().pivotOptions.alpha;
+    return contents_().pivotOptions.alpha;
 }
 
 int IndexSSS::maxPivots() const {
-    return options_().pivotOptions.maxPivots;
+    return contents_().pivotOptions.maxPivots;
 }
 
 idx_t IndexSSS::numPivots() const {
-    return idx_t(options_().table.pivots.size());
+    return idx_t(contents_().table.pivots.size());
 }
 
 } // namespace faiss_bits

@@ -24,7 +24,9 @@ class IndexSSS : public IndexMetricSpace {
             double alpha = 0.66,
             int maxPivots = 256);
 
+    /// As given to the constructor, or by what was read.
     double alpha() const;
+    /// As given to the constructor, or by what was read.
     int maxPivots() const;
     /// Of the index that is made; 0 before.
     idx_t numPivots() const;

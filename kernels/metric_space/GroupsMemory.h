@@ -47,6 +47,7 @@ class GroupsMemory {
     /// second call does nothing.
     void makeColumns(const Allocate& allocate, cudaStream_t stream);
 
+    /// Until this goes, or its columns are made.
     const MetricGroups& groups() const {
         return groups_;
     }

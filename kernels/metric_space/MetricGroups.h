@@ -18,17 +18,17 @@ enum class GroupBounds : uint8_t {
 /// Vectors in groups that a search looks at or leaves out as a whole. All
 /// pointers are to the device.
 struct MetricGroups {
-    Metric metric = Metric::L2;
-    int d = 0;
-    idx_t numIds = 0; ///< ids are below it
+    Metric metric = Metric::L2; ///< L2, L1 or Linf
+    int d = 0;                  ///< components
+    idx_t numIds = 0;           ///< ids are below it
 
-    idx_t n = 0;                    ///< vectors in groups, below 2^31
-    const float* vectors = nullptr; ///< [n, d], group after group
-    const int32_t* ids = nullptr;   ///< [n]
-    uint32_t numGroups = 0;
+    idx_t n = 0;                      ///< vectors in groups, below 2^31
+    const float* vectors = nullptr;   ///< [n, d], group after group
+    const int32_t* ids = nullptr;     ///< [n]
+    uint32_t numGroups = 0;           ///< bounded ones first
     const uint32_t* firsts = nullptr; ///< [numGroups + 1] of the vectors
 
-    GroupBounds kind = GroupBounds::None;
+    GroupBounds kind = GroupBounds::None; ///< what the bounds are of
     /// Groups 0 .. numBounded - 1 may be left out; the others never.
     uint32_t numBounded = 0;
     /// Vectors of a bounded group; the last may have fewer.
@@ -42,8 +42,8 @@ struct MetricGroups {
     /// Bounds of true distances (kernels/canonical/TrueDistance.h).
     /// Centers: [numBounded], of the radii. Pivots: [numReferences,
     /// numBounded], of the nearest and of the farthest vector of a group.
-    const double* leasts = nullptr;
-    const double* mosts = nullptr;
+    const double* leasts = nullptr; ///< not above the distance
+    const double* mosts = nullptr;  ///< not below the distance
 
     // For Mapping::QueryMajor alone: the vectors, references and, of pivots,
     // true distances, rounded to float32, by columns.

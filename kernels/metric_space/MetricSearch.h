@@ -20,21 +20,22 @@ enum class Mapping : uint8_t {
     QueryMajor,
 };
 
+/// What a search takes.
 struct MetricSearchProblem {
-    MetricGroups groups;
-    idx_t numQueries = 0;
-    const float* queries = nullptr; ///< [numQueries, d], on the device
-    Mapping mapping = Mapping::GroupMajor;
-    int multiprocessors = 132;
+    MetricGroups groups;                   ///< what is searched in
+    idx_t numQueries = 0;                  ///< rows of queries
+    const float* queries = nullptr;        ///< [numQueries, d], on the device
+    Mapping mapping = Mapping::GroupMajor; ///< changes no answer
+    int multiprocessors = 132;             ///< of the device
 };
 
 /// How searches of a problem go: made once from its shape.
 struct MetricSearchPlan {
-    idx_t rows = 0;     ///< queries at a time, at most
-    idx_t capacity = 0; ///< results at a time
-    size_t listsTemp = 0;
-    size_t sortTemp = 0;
-    size_t bytes = 0; ///< of scratch
+    idx_t rows = 0;       ///< queries at a time, at most
+    idx_t capacity = 0;   ///< results at a time
+    size_t listsTemp = 0; ///< bytes that CUB takes for the lists of groups
+    size_t sortTemp = 0;  ///< and for sorting
+    size_t bytes = 0;     ///< of scratch
 };
 
 /// The plan whose scratch is about maxBytes, or one with more if it has to: 28
@@ -48,12 +49,12 @@ MetricSearchPlan planMetricSearch(
 /// Results of queries first to first + rows - 1, on the device, until the
 /// callback returns.
 struct MetricRangePart {
-    idx_t first = 0;
-    idx_t rows = 0;
+    idx_t first = 0;                  ///< query
+    idx_t rows = 0;                   ///< queries
     const idx_t* limits = nullptr;    ///< [rows + 1], from 0 on
     const float* distances = nullptr; ///< [total]
     const idx_t* ids = nullptr;       ///< [total], ascending within a query
-    idx_t total = 0;
+    idx_t total = 0;                  ///< results of all of them
 };
 
 /// Hands all vectors with distance < radius to `take`, for some queries at a

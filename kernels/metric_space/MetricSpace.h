@@ -14,8 +14,8 @@ namespace faiss_bits::metric_space {
 
 /// Vectors on the host or, for calls on a GPU, on the current device.
 struct MetricVectors {
-    Metric metric = Metric::L2; ///< L2, L1 or Linf
-    int d = 0;
+    Metric metric = Metric::L2;  ///< L2, L1 or Linf
+    int d = 0;                   ///< components
     idx_t n = 0;                 ///< below 2^31
     const float* data = nullptr; ///< [n, d], row-major
 };
@@ -29,7 +29,7 @@ struct MetricVectors {
 ///
 /// Source   Chavez and Navarro 2005; Barrientos et al. 2012, II-A
 struct ListOfClusters {
-    int bucketSize = 0;
+    int bucketSize = 0;         ///< vectors of a full bucket
     std::vector<idx_t> centers; ///< [clusters] ids, in the order of the list
     /// [clusters] canonical distance (L2: squared) of the farthest of the
     /// bucket; 0 for an empty one.
@@ -42,6 +42,7 @@ struct ListOfClusters {
     std::vector<idx_t> rest;
 };
 
+/// How a ListOfClusters is made.
 struct ListOfClustersOptions {
     int bucketSize = 64; ///< 1 or more. The paper: 64 vectors, 32 words
     /// Picks the first center: std::mt19937_64(seed)() modulo their number.
@@ -65,6 +66,7 @@ struct PivotTable {
     std::vector<idx_t> rest; ///< as in ListOfClusters
 };
 
+/// How a PivotTable is made.
 struct PivotOptions {
     /// A vector becomes a pivot if it is alpha M or more from all pivots before
     /// it. 0 < alpha. The paper: 0.66 for vectors on a GPU; Brisaboa: 0.4.

@@ -16,6 +16,10 @@ namespace faiss_bits::metric_space {
 
 struct CpuSearch {
     MetricVectors vectors;
+    /// The vectors of ListOfClusters::members or of PivotTable::order once
+    /// more, in that order (orderedRows): those that are looked at together
+    /// then lie side by side. nullptr: they are read where they are.
+    const float* ordered = nullptr;
     idx_t numQueries = 0;
     const float* queries = nullptr; ///< [numQueries, d]
     /// 0: as many as OpenMP would use. Decides no bit of the result.
@@ -23,6 +27,11 @@ struct CpuSearch {
     MetricCounters* counters = nullptr; ///< added to; may be null
     Interrupt interrupt;
 };
+
+/// Rows `ids` of the vectors, one after the other.
+std::vector<float> orderedRows(
+        const MetricVectors& vectors,
+        const std::vector<idx_t>& ids);
 
 /// Without an index: what the others are compared with.
 cpu::RangeResult<float> rangeSearch(const CpuSearch& search, float radius);

@@ -37,6 +37,9 @@ __global__ void __launch_bounds__(kThreads) listSizesKernel(
         vectors = p.groups.firsts[group + 1] - p.groups.firsts[group];
     }
     if (threadIdx.x % kWarpSize == 0) {
+        if (count > 0) {
+            atomicAdd(p.listedPairs, (unsigned long long)count * vectors);
+        }
         p.listFirsts[group] = count;
         p.tileFirsts[group] = (count + tileQueries - 1) / tileQueries *
                 ((vectors + tileVectors - 1) / tileVectors);
@@ -85,6 +88,8 @@ size_t listsTempBytes(uint32_t numGroups) {
 
 void launchLists(const SearchParams& p, cudaStream_t stream) {
     const uint32_t numGroups = p.groups.numGroups;
+    BITS_CUDA_CHECK(
+            cudaMemsetAsync(p.listedPairs, 0, sizeof(*p.listedPairs), stream));
     listSizesKernel<<<numGroups / kGroupsOfBlock + 1, kThreads, 0, stream>>>(
             p, scanQueries(p.groups.metric), scanVectors(p.groups.metric));
     BITS_CUDA_CHECK(cudaGetLastError());

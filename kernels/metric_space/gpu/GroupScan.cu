@@ -19,6 +19,7 @@ struct ScanParamsOfGroups {
     CertifiedParams search;
     SearchParams groups;
     bool everything;
+    bool isChoice;     // the other kernel runs where this one does not
     uint32_t rowTiles; // of everything
     uint64_t numTiles; // the same
 };
@@ -65,7 +66,16 @@ struct GroupScan {
                 count - skip};
     }
 
+    /// Whether tiles of everything are expected to take less time.
+    __device__ __forceinline__ bool isDense() const {
+        const SearchParams& p = params.groups;
+        return *p.listedPairs * 3 > uint64_t(p.rows) * p.groups.n * 2;
+    }
+
     __device__ __forceinline__ void run() {
+        if (params.isChoice && isDense() != params.everything) {
+            return;
+        }
         const uint64_t tiles = params.everything
                 ? params.numTiles
                 : params.groups.tileFirsts[params.groups.groups.numGroups];
@@ -209,7 +219,7 @@ void launchScan(
 
 void launchGroupScan(
         const SearchParams& p,
-        bool everything,
+        ScanOf what,
         int multiprocessors,
         cudaStream_t stream) {
     if (p.groups.n == 0 || p.rows == 0) {
@@ -223,7 +233,7 @@ void launchGroupScan(
     params.search.queries = p.queries;
     params.search.rows = p.rows;
     params.groups = p;
-    params.everything = everything;
+    params.everything = what == ScanOf::Everything;
     withMetric(p.groups.metric, [&](auto metric) {
         constexpr Metric kMetric = metric();
         constexpr int kWide = 8;
@@ -231,10 +241,15 @@ void launchGroupScan(
         if constexpr (kMetric == Metric::L2) {
             static_assert(
                     DistanceTile<kMetric, kWide>::kVectors == kWideVectors);
-            if (everything) {
-                return launchScan<kMetric, kWide>(
-                        params, multiprocessors, stream);
+            params.isChoice = what == ScanOf::Within;
+            if (what != ScanOf::Lists) {
+                params.everything = true;
+                launchScan<kMetric, kWide>(params, multiprocessors, stream);
             }
+            if (what == ScanOf::Everything) {
+                return;
+            }
+            params.everything = false;
         }
         static_assert(
                 DistanceTile<kMetric, kNarrow>::kVectors ==

@@ -6,7 +6,7 @@
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/MetricChecks.h"
-#include "kernels/metric_space/gpu/FoundSort.h"
+#include "kernels/metric_space/gpu/SearchScratch.h"
 
 namespace faiss_bits::metric_space {
 
@@ -14,94 +14,12 @@ namespace {
 
 constexpr idx_t kMostRows = idx_t(1) << 20;
 constexpr idx_t kMostResults = idx_t(1) << 30;
-/// Rows of the matrix begin on 32 bytes.
-constexpr idx_t kRowStep = 8;
-
-idx_t strideOf(const MetricGroups& groups) {
-    return (groups.numReferences + kRowStep - 1) / kRowStep * kRowStep;
-}
-
-bool usesLists(const MetricSearchProblem& p) {
-    return p.mapping == Mapping::GroupMajor &&
-            p.groups.kind != GroupBounds::None;
-}
-
-int bitsFor(idx_t count) {
-    int bits = 0;
-    while ((idx_t(1) << bits) < count) {
-        ++bits;
-    }
-    return bits;
-}
-
 /// Groups whose vectors make the limit of a search for neighbours. One of them
 /// may be short.
 uint32_t seedGroups(const MetricGroups& groups, idx_t k) {
     const idx_t count = (k + groups.groupSize - 1) / groups.groupSize + 1;
     return count < groups.numBounded && k < groups.numIds ? uint32_t(count) : 0;
 }
-
-/// What a search takes, in the order in which it is taken.
-struct Scratch {
-    SearchParams params;
-    SortArrays sort;
-    idx_t* limits = nullptr; // of the sorted results
-    float* keys = nullptr;   // of groups that may be seeds
-
-    Scratch(const MetricSearchProblem& p,
-            const MetricSearchPlan& plan,
-            bool isKnn,
-            WorkspaceSlices& slices) {
-        const MetricGroups& groups = p.groups;
-        const size_t rows = size_t(plan.rows);
-        const size_t numGroups = groups.numGroups;
-        params.groups = groups;
-        params.found.capacity = plan.capacity;
-        params.found.idBits = bitsFor(groups.numIds);
-        params.found.count = slices.take<unsigned long long>(3);
-        params.numDistances = params.found.count + 1;
-        params.limits = slices.take<float>(rows);
-        params.reaches = slices.take<double>(rows);
-        limits = slices.take<idx_t>(rows + 1);
-        for (int i = 0; i < 2; ++i) {
-            sort.keys[i] = slices.take<uint64_t>(plan.capacity);
-            sort.values[i] = slices.take<uint32_t>(plan.capacity);
-        }
-        sort.tempBytes = plan.sortTemp;
-        sort.temp = slices.take<uint8_t>(plan.sortTemp);
-        params.found.keys = sort.keys[0];
-        params.found.distances = reinterpret_cast<float*>(sort.values[0]);
-        if (!usesLists(p)) {
-            return;
-        }
-        params.stride = strideOf(groups);
-        params.toReferences = slices.take<float>(rows * params.stride);
-        if (groups.kind == GroupBounds::Pivots) {
-            const size_t count = rows * groups.numReferences;
-            params.pivotLeasts = slices.take<double>(count);
-            params.pivotMosts = slices.take<double>(count);
-            keys = slices.take<float>(isKnn ? rows * groups.numBounded : 0);
-        } else {
-            params.stops = slices.take<uint32_t>(rows);
-        }
-        params.bits = slices.take<uint32_t>(numGroups * ((rows + 31) / 32));
-        params.listFirsts = slices.take<uint32_t>(numGroups + 1);
-        params.tileFirsts = slices.take<uint32_t>(numGroups + 1);
-        params.lists = slices.take<uint32_t>(numGroups * rows);
-        params.tiles = slices.take<uint2>(mostTiles(groups, rows));
-        params.tempBytes = plan.listsTemp;
-        params.temp = slices.take<uint8_t>(plan.listsTemp);
-    }
-
-   private:
-    static size_t mostTiles(const MetricGroups& groups, size_t rows) {
-        const size_t queries = scanQueries(groups.metric);
-        const size_t vectors = scanVectors(groups.metric);
-        // Every group has at most one tile that is not full each way.
-        return (rows + queries - 1) / queries *
-                (size_t(groups.n) / vectors + groups.numGroups);
-    }
-};
 
 void checkProblem(const MetricSearchProblem& p, bool isKnn) {
     const MetricGroups& groups = p.groups;
@@ -162,7 +80,11 @@ class Search {
         if (seeds > 0) {
             launchSeedBits(params(), scratch_.keys, seeds, stream_);
             launchLists(params(), stream_);
-            launchGroupScan(params(), false, problem_.multiprocessors, stream_);
+            launchGroupScan(
+                    params(),
+                    ScanOf::Lists,
+                    problem_.multiprocessors,
+                    stream_);
             const idx_t total = readTotal();
             if (total > plan_.capacity) {
                 return; // and neither is there room for what follows
@@ -212,7 +134,7 @@ class Search {
     SearchParams& params() {
         return scratch_.params;
     }
-    const Scratch& scratch() const {
+    const SearchScratch& scratch() const {
         return scratch_;
     }
 
@@ -247,7 +169,11 @@ class Search {
             return;
         }
         if (groups.kind == GroupBounds::None) {
-            launchGroupScan(params(), true, problem_.multiprocessors, stream_);
+            launchGroupScan(
+                    params(),
+                    ScanOf::Everything,
+                    problem_.multiprocessors,
+                    stream_);
             return;
         }
         if (groups.numGroups == 0) {
@@ -255,7 +181,8 @@ class Search {
         }
         launchGroupBits(params(), stream_);
         launchLists(params(), stream_);
-        launchGroupScan(params(), false, problem_.multiprocessors, stream_);
+        launchGroupScan(
+                params(), ScanOf::Within, problem_.multiprocessors, stream_);
     }
 
     idx_t readTotal() {
@@ -276,7 +203,7 @@ class Search {
     idx_t batch_;
     unsigned long long counts_[3] = {}; // results, distances, of references
     WorkspaceSlices slices_;
-    Scratch scratch_;
+    SearchScratch scratch_;
 };
 
 } // namespace
@@ -314,7 +241,7 @@ MetricSearchPlan planMetricSearch(
     plan.sortTemp = foundSortTempBytes(plan.capacity);
     plan.listsTemp = usesLists(problem) ? listsTempBytes(groups.numGroups) : 0;
     WorkspaceSlices slices;
-    Scratch(problem, plan, k > 0, slices);
+    SearchScratch(problem, plan, k > 0, slices);
     plan.bytes = slices.used();
     return plan;
 }

@@ -38,6 +38,9 @@ struct SearchParams {
     uint32_t* lists = nullptr;      // queries, group after group
     uint32_t* tileFirsts = nullptr; // [numGroups + 1]
     uint2* tiles = nullptr;         // group, and number within it
+    /// Pairs of lists and their groups' vectors. Where they are most of all
+    /// pairs, tiles of everything take less time.
+    unsigned long long* listedPairs = nullptr;
 
     FoundPairs found;
     /// [2] distances computed, and of them those to references; or nullptr.
@@ -53,7 +56,8 @@ constexpr uint32_t scanQueries(Metric metric) {
 constexpr uint32_t scanVectors(Metric metric) {
     return metric == Metric::L2 ? 64 : 32;
 }
-/// Of brute force by L2.
+/// Of everything, by L2. A pair takes about two thirds of the time that it
+/// takes in a tile of a group (H200, d = 128).
 constexpr uint32_t kWideVectors = 256;
 
 /// toReferences: all of rows x numReferences.
@@ -86,11 +90,17 @@ void launchLists(const SearchParams& params, cudaStream_t stream);
 /// Bytes of SearchParams::temp for so many groups. Asks the device.
 size_t listsTempBytes(uint32_t numGroups);
 
-/// All pairs of lists and their groups, or with everything = true of all rows
-/// and all vectors: those within the limits to found.
+/// What launchGroupScan takes.
+enum class ScanOf : uint8_t {
+    Everything, ///< all rows and all vectors
+    Lists,      ///< lists and their groups
+    Within, ///< all that is within the limits: either, which takes less time
+};
+
+/// Those pairs that are within the limits to found.
 void launchGroupScan(
         const SearchParams& params,
-        bool everything,
+        ScanOf what,
         int multiprocessors,
         cudaStream_t stream);
 
