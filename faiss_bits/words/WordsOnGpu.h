@@ -26,7 +26,8 @@ class WordsOnGpu {
     WordsOnGpu(const WordsOnGpu&) = delete;
     WordsOnGpu& operator=(const WordsOnGpu&) = delete;
 
-    /// False if the GPU cannot search so; throws Error that says why if it must.
+    /// False if the GPU cannot search so; throws Error that says why if it
+    /// must.
     bool takes(
             const words::LetterWords& queries,
             uint32_t maxDistance,
