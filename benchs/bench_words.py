@@ -151,8 +151,7 @@ def gpu(args):
         queries.write_text("\n".join(lines) + "\n", encoding="utf-8")
         part = Path(args.out).with_name(f"{name}.json")
         methods = [
-            m for m in ("trie", "brute_force", "list_of_clusters", "sss")
-            if (name, m) not in LEFT_OUT
+            m for m in args.methods.split(",") if (name, m) not in LEFT_OUT
         ]
         command = [
             args.program, "--out", part, "--words", words, "--queries", queries,
@@ -184,7 +183,7 @@ def run_stringzillas(bench, name, words, queries):
     bench.data["meta"]["stringzillas-cuda"] = szs.__version__
     scope = szs.DeviceScope(gpu_device=0)
     engine = szs.LevenshteinDistancesUTF8(capabilities=scope)
-    count = 512
+    count = 256
     asked, all_words = sz.Strs(queries[:count]), sz.Strs(words)
     out = np.zeros((count, len(words)), np.uint64)
 
@@ -227,6 +226,7 @@ def parse(arguments):
             add("--note", default="", help="for meta")
         else:
             add("--program", required=True, help="the program bench_words")
+            add("--methods", default=",".join(CPU_METHODS))
             add("--threads", default="", help="also on the CPU, as 1,16")
     return parser.parse_args(arguments)
 
