@@ -26,11 +26,12 @@ CELL_FIELDS = {
     "dropin": ("index", "n", "d", "q", "k"),
     "calls": ("name", "n", "d", "k"),
     "kmeans": ("n", "d", "k", "niter", "input", "data"),
+    "words": ("dictionary", "device", "threads", "queries", "r"),
 }
 
 #: Fields that not every row of a bench has: p is of the metric Lp, data of
-#: what is not uniform.
-OPTIONAL_FIELDS = ("p", "data")
+#: what is not uniform, threads of the CPU.
+OPTIONAL_FIELDS = ("p", "data", "threads")
 
 
 def load(path):

@@ -33,7 +33,7 @@ EXAMPLES = {
     ),
     "spanish": (
         "murcielago",
-        "El veloz murciélago indú comía felis cardiyo y kiwi.",
+        "El velos murciélago hindú come felis cardilo con una zigüeña.",
     ),
 }
 FARTHEST = 3  # edits, of what a word may have been

@@ -1,11 +1,11 @@
-// bench_words: range searches of a word list by edit distance, on the GPU and on
-// the CPU of the same machine.
+// bench_words: range searches of a word list by edit distance, on the GPU and
+// on the CPU of the same machine.
 //
 // On the GPU queries in the dictionary's letters lie on the device, as in
 // Barrientos et al. 2012, and all results are left there as CSR: time is from
-// there to there, sorting of the queries included. On the CPU time is from UTF-8
-// to CSR in memory. Every answer is compared with that of the CPU's trie before
-// it is timed. bench_words.py makes the queries, and adds rivals.
+// there to there, sorting of the queries included. On the CPU time is from
+// UTF-8 to CSR in memory. Every answer is compared with that of the CPU's trie
+// before it is timed. bench_words.py makes the queries, and adds rivals.
 
 #include <cstdio>
 #include <fstream>
@@ -129,8 +129,14 @@ class Bench {
                 TimingMode mode;
                 mode.wallClock = true;
                 const Measured time = timeCall([&](int) { search(); }, mode);
-                add("gpu", method, 0, r, letters.count(), time.ms,
-                    idx_t(expected.ids.size()), -1);
+                add("gpu",
+                    method,
+                    0,
+                    r,
+                    letters.count(),
+                    time.ms,
+                    idx_t(expected.ids.size()),
+                    -1);
             }
         }
     }
@@ -168,8 +174,14 @@ class Bench {
                 mode.wallClock = true;
                 const Measured time = timeCall(
                         [&](int) { index_.range(texts, r, options); }, mode);
-                add("cpu", method, threads, r, texts.count, time.ms,
-                    idx_t(expected.ids.size()), share);
+                add("cpu",
+                    method,
+                    threads,
+                    r,
+                    texts.count,
+                    time.ms,
+                    idx_t(expected.ids.size()),
+                    share);
             }
         }
     }
@@ -251,9 +263,9 @@ int run(int argc, char** argv) {
               [&](const std::string& value) {
                   settings.threads = parseNumbers(value);
               }},
-             {"--gpu",
-              "0: not on the GPU",
-              [&](const std::string& value) { onGpu = value != "0"; }}});
+             {"--gpu", "0: not on the GPU", [&](const std::string& value) {
+                  onGpu = value != "0";
+              }}});
     const Meta meta = collectMeta(options, 0);
     Report report(options.out, meta);
     Bench bench(settings, report);

@@ -96,7 +96,7 @@ idx_t EditDistanceIndex::ntotal() const {
 }
 
 bool EditDistanceIndex::onGpu() const {
-    #ifdef FAISS_BITS_GPU_PART
+#ifdef FAISS_BITS_GPU_PART
     return parts_->gpu.has_value();
 #else
     return false;
@@ -141,7 +141,8 @@ void EditDistanceIndex::search(
         if (parts_->gpu) {
             // Of what is farther the GPU has no trie.
             rangeOf = [&](const words::LetterWords& letters, uint32_t most) {
-                return parts_->gpu->takes(letters, most, options, parts_->mustBeGpu)
+                return parts_->gpu->takes(
+                               letters, most, options, parts_->mustBeGpu)
                         ? parts_->gpu->range(letters, most, options)
                         : parts_->index.range(letters, most, options);
             };

@@ -14,16 +14,18 @@ namespace faiss_bits {
 /// Words    UTF-8, one behind the other: word i is the bytes offsets[i] to
 ///          offsets[i + 1]; id i. A letter is a code point. Equal words are
 ///          words of their own, empty ones are words too
-/// Device   "auto": the current GPU if there is one, else the CPU. "gpu": there,
+/// Device   "auto": the current GPU if there is one, else the CPU. "gpu":
+/// there,
 ///          or an exception. "cpu"
 /// Methods  "auto", "trie", "brute_force", "list_of_clusters", "sss"
 ///          (kernels/words/Method.h); all give the same answers. What the last
 ///          two need is made by the first search that asks for it
 /// On a GPU queries of up to 63 letters, words of up to 4,095, and tries for up
-///          to 4 edits: "auto" searches what is beyond on the CPU, "gpu" refuses
-///          it
+///          to 4 edits: "auto" searches what is beyond on the CPU, "gpu"
+///          refuses it
 /// Threads  any number may search at a time; on a GPU one after the other
-/// Errors   FaissException that names the argument and its value; for bytes that
+/// Errors   FaissException that names the argument and its value; for bytes
+/// that
 ///          are not UTF-8, the word and the byte
 /// Interrupt  faiss::InterruptCallback is asked now and then: FaissException
 class EditDistanceIndex {

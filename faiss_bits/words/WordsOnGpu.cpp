@@ -14,9 +14,7 @@ using words::WordRange;
 
 namespace {
 
-/// Queries and results of one run: at most 3.8 GB of memory on the GPU.
-constexpr idx_t kQueries = 65536;
-constexpr idx_t kResults = idx_t(1) << 27;
+constexpr idx_t kQueries = 65536; // of one run
 
 /// Makes a device the calling thread's own in its scope.
 class OnDevice {
@@ -61,8 +59,12 @@ std::string WordsOnGpu::problem() {
     return count > 0 ? "" : "no CUDA device";
 }
 
-WordsOnGpu::WordsOnGpu(const words::WordIndex& index)
-        : index_(index), device_(currentDevice()), gpu_(index.dictionary()) {
+WordsOnGpu::WordsOnGpu(const words::WordIndex& index, idx_t mostResults)
+        : index_(index),
+          // One query has as many results as there are words, at most.
+          mostResults_(std::max(mostResults, index.dictionary().size())),
+          device_(currentDevice()),
+          gpu_(index.dictionary()) {
     BITS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 
@@ -125,10 +127,8 @@ void WordsOnGpu::rangePart(
         Method method,
         WordRange& out) {
     const auto uploaded = gpu_.upload(queries, first, count, stream_);
-    // One query has as many results as there are words, at most.
-    const idx_t most = std::max(kResults, index_.dictionary().size());
     const auto found =
-            gpu_.range(uploaded, maxDistance, method, most, stream_);
+            gpu_.range(uploaded, maxDistance, method, mostResults_, stream_);
     const auto before = size_t(out.limits.back());
     const size_t limitsBefore = out.limits.size();
     out.limits.resize(limitsBefore + size_t(count));

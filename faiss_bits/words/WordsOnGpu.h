@@ -18,12 +18,16 @@ class WordsOnGpu {
     /// Why there is no GPU, or an empty text.
     static std::string problem();
 
-    explicit WordsOnGpu(const words::WordIndex& index);
+    /// mostResults  of one run: 28 bytes of memory on the GPU for each
+    explicit WordsOnGpu(
+            const words::WordIndex& index,
+            idx_t mostResults = idx_t(1) << 27);
     ~WordsOnGpu();
     WordsOnGpu(const WordsOnGpu&) = delete;
     WordsOnGpu& operator=(const WordsOnGpu&) = delete;
 
-    /// False if the GPU cannot search so; throws Error that says why if it must.
+    /// False if the GPU cannot search so; throws Error that says why if it
+    /// must.
     bool takes(
             const words::LetterWords& queries,
             uint32_t maxDistance,
@@ -55,6 +59,7 @@ class WordsOnGpu {
             words::WordRange& out);
 
     const words::WordIndex& index_;
+    idx_t mostResults_;
     int device_ = 0;
     cudaStream_t stream_ = nullptr;
     words::GpuWords gpu_;

@@ -60,8 +60,7 @@ std::vector<uint32_t> sortWords(const LetterWords& words) {
         }
         const uint32_t *left = words.word(a.id), *right = words.word(b.id);
         const uint32_t n = words.length(a.id), m = words.length(b.id);
-        const auto places = std::mismatch(
-                left, left + std::min(n, m), right);
+        const auto places = std::mismatch(left, left + std::min(n, m), right);
         const auto same = uint32_t(places.first - left);
         if (same < std::min(n, m)) {
             return left[same] < right[same];

@@ -11,7 +11,7 @@ namespace faiss_bits::words {
 /// then its subtrees, each whole.
 struct TrieNode {
     static constexpr uint32_t kFirstChild = 1u << 31; ///< its parent is before
-    static constexpr uint32_t kBranches = 1u << 30;   ///< has 2 children or more
+    static constexpr uint32_t kBranches = 1u << 30; ///< has 2 children or more
     static constexpr uint32_t kEndsWord = 1u << 29;
     static constexpr uint32_t kDepthMask = kEndsWord - 1;
 
@@ -25,7 +25,8 @@ struct TrieNode {
 #if defined(__CUDACC__)
     __host__ __device__
 #endif
-    uint32_t depth() const {
+            uint32_t
+            depth() const {
         return state & kDepthMask;
     }
 };

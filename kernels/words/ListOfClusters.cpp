@@ -52,8 +52,7 @@ class Remaining {
                     const uint32_t end =
                             std::min(first + kPart, groups_.count());
                     for (uint32_t group = first; group < end; ++group) {
-                        uint32_t* to =
-                                &distances_[group * WordGroups::kSize];
+                        uint32_t* to = &distances_[group * WordGroups::kSize];
                         patterns_[size_t(thread)]->distances(
                                 groups_, group, to);
                         for (uint32_t i = 0; i < groups_.words(group); ++i) {

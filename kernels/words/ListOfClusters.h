@@ -16,8 +16,8 @@ struct ListOfClusters {
     static constexpr uint32_t kBucket = 32;
     static constexpr uint32_t kBucketGroups = kBucket / WordGroups::kSize;
 
-    WordGroups centers; ///< in the order in which they were made
-    WordGroups buckets; ///< kBucketGroups for every center
+    WordGroups centers;          ///< in the order in which they were made
+    WordGroups buckets;          ///< kBucketGroups for every center
     std::vector<uint32_t> radii; ///< distance of the farthest of the bucket
 
     uint32_t count() const {

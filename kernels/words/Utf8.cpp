@@ -55,8 +55,7 @@ LetterWords decodeUtf8(const Utf8Words& words) {
             words.bytes || words.offsets[words.count] == words.offsets[0],
             "%s: bytes is a null pointer",
             words.name);
-    out.letters.reserve(
-            size_t(words.offsets[words.count] - words.offsets[0]));
+    out.letters.reserve(size_t(words.offsets[words.count] - words.offsets[0]));
     const auto* bytes = reinterpret_cast<const uint8_t*>(words.bytes);
     for (idx_t i = 0; i < words.count; ++i) {
         BITS_THROW_IF_NOT_FMT(

@@ -9,7 +9,7 @@ namespace faiss_bits::words {
 
 /// Words as UTF-8 bytes, one behind the other.
 struct Utf8Words {
-    idx_t count = 0;            ///< words, 0 or more
+    idx_t count = 0;                ///< words, 0 or more
     const char* bytes = nullptr;    ///< [offsets[count]]
     const idx_t* offsets = nullptr; ///< [count + 1], ascending from 0
     const char* name = "words";     ///< what errors call them

@@ -42,11 +42,9 @@ void WordGroups::clear() {
 WordGroups WordGroups::byLength(const Dictionary& dictionary) {
     std::vector<uint32_t> places(size_t(dictionary.size()));
     std::iota(places.begin(), places.end(), 0u);
-    std::stable_sort(
-            places.begin(), places.end(), [&](uint32_t a, uint32_t b) {
-                return dictionary.sorted.length(a) <
-                        dictionary.sorted.length(b);
-            });
+    std::stable_sort(places.begin(), places.end(), [&](uint32_t a, uint32_t b) {
+        return dictionary.sorted.length(a) < dictionary.sorted.length(b);
+    });
     WordGroups groups;
     for (size_t first = 0; first < places.size(); first += kSize) {
         groups.add(

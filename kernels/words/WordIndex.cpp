@@ -38,8 +38,8 @@ const Pivots& WordIndex::pivots(const WordOptions& options) const {
 const WordGroups& WordIndex::groups() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!groups_) {
-        groups_ = std::make_unique<WordGroups>(
-                WordGroups::byLength(dictionary_));
+        groups_ =
+                std::make_unique<WordGroups>(WordGroups::byLength(dictionary_));
     }
     return *groups_;
 }
@@ -74,9 +74,7 @@ std::string WordIndex::plan(
             (long long)queryLength);
     const uint32_t most = requireMaxDistance(maxDistance);
     return cpu::planText(
-            options,
-            uint32_t(std::min<idx_t>(queryLength, INT32_MAX)),
-            most);
+            options, uint32_t(std::min<idx_t>(queryLength, INT32_MAX)), most);
 }
 
 } // namespace faiss_bits::words

@@ -18,8 +18,8 @@ namespace faiss_bits::words {
 /// Ranges of queries in the dictionary's letters, found elsewhere.
 using RangeOf = std::function<WordRange(const LetterWords&, uint32_t most)>;
 
-/// Words to be searched by Levenshtein distance: the fewest letters that have to
-/// be inserted, deleted or replaced. A letter is a code point; é as one code
+/// Words to be searched by Levenshtein distance: the fewest letters that have
+/// to be inserted, deleted or replaced. A letter is a code point; é as one code
 /// point and as e with an accent behind it are not the same.
 ///
 /// What a method needs beside the trie is made when it is first used. Safe to
@@ -54,9 +54,9 @@ class WordIndex {
     /// The k nearest words by (distance, id); short of k words: distance
     /// 2^31 - 1, id -1. `distances` and `ids` are [queries.count, k].
     ///
-    /// Auto and the methods of range search look farther and farther until there
-    /// are k; what is left after 4 edits Auto finds by brute force. `rangeOf`,
-    /// where there is one, is asked for the ranges.
+    /// Auto and the methods of range search look farther and farther until
+    /// there are k; what is left after 4 edits Auto finds by brute force.
+    /// `rangeOf`, where there is one, is asked for the ranges.
     void knn(
             const Utf8Words& queries,
             idx_t k,

@@ -77,10 +77,10 @@ class GpuWordsTest : public GpuTest {
                     continue;
                 }
                 SCOPED_TRACE(
-                        one.name + ", " + nameOf(method) + ", r = " +
-                        std::to_string(most));
-                const words::DeviceQueries uploaded = gpu.upload(
-                        letters, 0, letters.count(), stream);
+                        one.name + ", " + nameOf(method) +
+                        ", r = " + std::to_string(most));
+                const words::DeviceQueries uploaded =
+                        gpu.upload(letters, 0, letters.count(), stream);
                 const WordRange found = download(
                         gpu.range(
                                 uploaded,

@@ -57,8 +57,8 @@ TEST(WordSearch, EveryMethodFindsTheRange) {
                     rangeReference(one.words, one.queries, most);
             for (const Method method : kMethods) {
                 SCOPED_TRACE(
-                        one.name + ", " + nameOf(method) + ", r = " +
-                        std::to_string(most));
+                        one.name + ", " + nameOf(method) +
+                        ", r = " + std::to_string(most));
                 expectSame(
                         expected,
                         index.range(queries.view(), most, optionsOf(method)));
@@ -79,8 +79,8 @@ TEST(WordSearch, EveryMethodFindsTheNearest) {
             }
             for (const Method method : kMethods) {
                 SCOPED_TRACE(
-                        one.name + ", " + nameOf(method) + ", k = " +
-                        std::to_string(k));
+                        one.name + ", " + nameOf(method) +
+                        ", k = " + std::to_string(k));
                 std::vector<int32_t> distances(one.queries.size() * k, -7);
                 std::vector<idx_t> ids(one.queries.size() * k, -7);
                 index.knn(
@@ -114,8 +114,7 @@ TEST(WordSearch, ThreadsChangeNothing) {
             SCOPED_TRACE(threads);
             expectSame(
                     expected,
-                    index.range(
-                            queries.view(), 2, optionsOf(method, threads)));
+                    index.range(queries.view(), 2, optionsOf(method, threads)));
         }
     }
 }
@@ -202,9 +201,9 @@ TEST(WordArguments, InvalidUtf8IsNamed) {
          std::vector<std::pair<std::string, const char*>>{
                  {"a\xFF", "byte 1 is 0xFF"},
                  {"\x80", "byte 0 is 0x80"},
-                 {"\xC0\x80", "byte 0 is 0xC0"},     // overlong
-                 {"\xE0\x80\x80", "byte 0 is 0xE0"}, // overlong
-                 {"\xED\xA0\x80", "byte 0 is 0xED"}, // a surrogate
+                 {"\xC0\x80", "byte 0 is 0xC0"},         // overlong
+                 {"\xE0\x80\x80", "byte 0 is 0xE0"},     // overlong
+                 {"\xED\xA0\x80", "byte 0 is 0xED"},     // a surrogate
                  {"\xF4\x90\x80\x80", "byte 0 is 0xF4"}, // above U+10FFFF
                  {"\xF5\x80\x80\x80", "byte 0 is 0xF5"},
                  {"x\xC3", "byte 1 is 0xC3"}, // cut off

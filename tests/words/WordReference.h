@@ -167,8 +167,25 @@ inline WordCase edgeCase() {
     WordMaker make(3);
     for (const Text& alphabet : {kTwoLetters, kManyLetters}) {
         for (const size_t length :
-             {0, 1, 2, 14, 15, 16, 17, 30, 31, 32, 33, 62, 63, 64, 65, 127, 128,
-              129, 200}) {
+             {0,
+              1,
+              2,
+              14,
+              15,
+              16,
+              17,
+              30,
+              31,
+              32,
+              33,
+              62,
+              63,
+              64,
+              65,
+              127,
+              128,
+              129,
+              200}) {
             const Text word = make.word(length, alphabet);
             out.words.push_back(word);
             for (int edits = 0; edits < 6; ++edits) {

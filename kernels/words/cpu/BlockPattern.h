@@ -110,8 +110,8 @@ class BlockPattern {
         return value;
     }
 
-    /// False only if every entry of the column is above `most`: then so is every
-    /// entry of the columns to come.
+    /// False only if every entry of the column is above `most`: then so is
+    /// every entry of the columns to come.
     bool mayReach(const uint64_t* column, uint32_t depth, uint32_t most) const {
         const size_t n = blocks();
         int64_t value = depth;
@@ -146,9 +146,8 @@ class BlockPattern {
     uint64_t rowsOf(size_t block) const {
         const uint64_t begin = 64 * block;
         return begin + 64 <= length_ ? ~uint64_t(0)
-                : begin >= length_
-                ? 0
-                : ~uint64_t(0) >> (64 - (length_ - begin));
+                : begin >= length_   ? 0
+                                     : ~uint64_t(0) >> (64 - (length_ - begin));
     }
 
     LetterTable<uint64_t> table_;

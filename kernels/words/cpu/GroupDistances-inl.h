@@ -29,9 +29,9 @@ struct DifferenceColumn {
     template <class D>
     HWY_INLINE void step(D d, V same) {
         using T = hn::TFromD<D>;
-        const V diagonal = hn::Or(
-                hn::Xor(hn::Add(hn::And(same, more), more), more),
-                hn::Or(same, less));
+        const V diagonal =
+                hn::Or(hn::Xor(hn::Add(hn::And(same, more), more), more),
+                       hn::Or(same, less));
         const V right = hn::Or(less, hn::Not(hn::Or(more, diagonal)));
         const V left = hn::And(more, diagonal);
         const V shifted = hn::Or(hn::ShiftLeft<1>(right), hn::Set(d, T(1)));
@@ -105,9 +105,9 @@ inline uint64_t pivotSurvivors(const PivotTest& test) {
             const auto word = hn::LoadU(
                     d, test.words + size_t(pivot) * kPivotBlock + first);
             // Saturated: one of the two is zero.
-            const auto difference = hn::Or(
-                    hn::SaturatedSub(query, word),
-                    hn::SaturatedSub(word, query));
+            const auto difference =
+                    hn::Or(hn::SaturatedSub(query, word),
+                           hn::SaturatedSub(word, query));
             alive = hn::And(
                     alive,
                     hn::Eq(hn::SaturatedSub(difference, most), hn::Zero(d)));

@@ -12,8 +12,7 @@ namespace faiss_bits::words::cpu {
 /// The results of one thread, query after query, each by ascending id.
 class HitPart {
    public:
-    explicit HitPart(const Dictionary& dictionary)
-            : dictionary_(dictionary) {}
+    explicit HitPart(const Dictionary& dictionary) : dictionary_(dictionary) {}
 
     /// Of the query at hand: the word at a place.
     void add(uint32_t place, uint32_t distance) {

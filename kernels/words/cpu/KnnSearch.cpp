@@ -91,11 +91,12 @@ class KnnSearch {
             const idx_t first = found.limits[i];
             const idx_t count = found.limits[i + 1] - first;
             if (count >= k_ || count == dictionary_.size()) {
-                write(left[i],
-                      found.distances.data() + first,
-                      [&](idx_t j) { return found.ids[size_t(first + j)]; },
-                      count,
-                      most);
+                write(
+                        left[i],
+                        found.distances.data() + first,
+                        [&](idx_t j) { return found.ids[size_t(first + j)]; },
+                        count,
+                        most);
             } else {
                 more.push_back(left[i]);
             }
@@ -164,11 +165,12 @@ class KnnSearch {
         if (options_.stats) {
             options_.stats->distances += uint64_t(dictionary_.size());
         }
-        write(query,
-              state->byId.data(),
-              [](idx_t id) { return id; },
-              dictionary_.size(),
-              greatest);
+        write(
+                query,
+                state->byId.data(),
+                [](idx_t id) { return id; },
+                dictionary_.size(),
+                greatest);
     }
 
     const WordIndex& index_;

@@ -5,9 +5,7 @@
 #include <optional>
 
 #include "kernels/common/Error.h"
-#include "kernels/words/cpu/HitParts.h"
-#include "kernels/words/cpu/QueryPattern.h"
-#include "kernels/words/cpu/TrieByBlocks.h"
+#include "kernels/words/cpu/QueryScan.h"
 #include "kernels/words/cpu/TrieByLanes.h"
 
 namespace faiss_bits::words::cpu {
@@ -25,7 +23,7 @@ Way wayOf(Method method, uint32_t queryLength, uint32_t maxDistance) {
             break;
     }
     if (maxDistance <= uint32_t(kMostErrors) && queryLength < 64) {
-        return queryLength < 16 ? Way::Lanes16
+        return queryLength < 16    ? Way::Lanes16
                 : queryLength < 32 ? Way::Lanes32
                                    : Way::Lanes64;
     }
@@ -79,19 +77,18 @@ struct Found {
 
 /// What a thread needs; made when it first has work.
 struct ThreadState {
-    explicit ThreadState(const Dictionary& dictionary) : part(dictionary) {}
+    ThreadState(
+            const Dictionary& dictionary,
+            const LetterWords& queries,
+            uint32_t most)
+            : scan(dictionary, queries, most) {}
 
-    HitPart part;
+    QueryScan scan;
     std::optional<TrieByLanes<uint16_t>> lanes16;
     std::optional<TrieByLanes<uint32_t>> lanes32;
     std::optional<TrieByLanes<uint64_t>> lanes64;
-    std::optional<TrieByBlocks> blocks;
-    std::optional<QueryPattern> pattern;
     std::vector<size_t> starts; // of the hits of a lane
     std::vector<LaneHit> byLane;
-    std::vector<uint16_t> toPivots;
-    WordGroups candidates;
-    uint64_t distances = 0, nodes = 0;
 };
 
 class RangeSearch {
@@ -147,28 +144,25 @@ class RangeSearch {
                         &ThreadState::lanes64);
             case Way::Blocks:
                 return runEach(queries, [this](ThreadState& state, uint32_t i) {
-                    walkBlocks(state, i);
+                    state.scan.walkTrie(i);
                 });
             case Way::BruteForce: {
                 const WordGroups& groups = index_.groups();
-                return runEach(
-                        queries, [&](ThreadState& state, uint32_t i) {
-                            scanAll(state, i, groups);
-                        });
+                return runEach(queries, [&](ThreadState& state, uint32_t i) {
+                    state.scan.scanAll(i, groups);
+                });
             }
             case Way::Clusters: {
                 const ListOfClusters& clusters = index_.clusters(options_);
-                return runEach(
-                        queries, [&](ThreadState& state, uint32_t i) {
-                            scanClusters(state, i, clusters);
-                        });
+                return runEach(queries, [&](ThreadState& state, uint32_t i) {
+                    state.scan.scanClusters(i, clusters);
+                });
             }
             case Way::Pivots: {
                 const Pivots& pivots = index_.pivots(options_);
-                return runEach(
-                        queries, [&](ThreadState& state, uint32_t i) {
-                            scanPivots(state, i, pivots);
-                        });
+                return runEach(queries, [&](ThreadState& state, uint32_t i) {
+                    state.scan.scanPivots(i, pivots);
+                });
             }
         }
     }
@@ -176,15 +170,15 @@ class RangeSearch {
     ThreadState& stateOf(int thread) {
         auto& state = states_[size_t(thread)];
         if (!state) {
-            state = std::make_unique<ThreadState>(dictionary_);
+            state = std::make_unique<ThreadState>(dictionary_, queries_, most_);
         }
         return *state;
     }
 
     void finish(ThreadState& state, int thread, uint32_t query) {
-        const idx_t first = state.part.finish();
+        const idx_t first = state.scan.part.finish();
         found_[query] = {
-                thread, first, idx_t(state.part.outIds.size()) - first};
+                thread, first, idx_t(state.scan.part.outIds.size()) - first};
     }
 
     // ---- the trie ----------------------------------------------------------
@@ -234,7 +228,11 @@ class RangeSearch {
                     first,
                     count,
                     walker->run(
-                            queries_, first, count, int(most_), state.nodes));
+                            queries_,
+                            first,
+                            count,
+                            int(most_),
+                            state.scan.nodes));
         });
     }
 
@@ -260,167 +258,24 @@ class RangeSearch {
         for (size_t lane = 0; lane < count; ++lane) {
             for (; place < state.starts[lane]; ++place) {
                 const LaneHit& hit = state.byLane[place];
-                addNode(state, hit.node, hit.distance);
+                state.scan.addNode(hit.node, hit.distance);
             }
             finish(state, thread, queries[lane]);
         }
     }
 
-    void addNode(ThreadState& state, uint32_t node, uint32_t distance) const {
-        const uint32_t end = dictionary_.nodes[node + 1].words;
-        for (uint32_t i = dictionary_.nodes[node].words; i < end; ++i) {
-            state.part.add(i, distance);
-        }
-    }
-
-    void walkBlocks(ThreadState& state, uint32_t query) {
-        if (!state.blocks) {
-            state.blocks.emplace(dictionary_);
-        }
-        state.blocks->run(
-                queries_.word(query),
-                queries_.length(query),
-                most_,
-                state.nodes,
-                [&](uint32_t node, uint32_t distance) {
-                    addNode(state, node, distance);
-                });
-    }
-
-    // ---- whole words -------------------------------------------------------
+    // ---- query by query
+    // -------------------------------------------------------
 
     /// body(state, query) for each, which adds its hits.
     template <class Body>
     void runEach(const std::vector<uint32_t>& queries, const Body& body) {
-        forAll(options_,
-               int64_t(queries.size()),
-               [&](int64_t i, int thread) {
-                   ThreadState& state = stateOf(thread);
-                   const uint32_t query = queries[size_t(i)];
-                   body(state, query);
-                   finish(state, thread, query);
-               });
-    }
-
-    QueryPattern& patternOf(ThreadState& state, uint32_t query) const {
-        if (!state.pattern) {
-            state.pattern.emplace(dictionary_);
-        }
-        state.pattern->set(queries_.word(query), queries_.length(query));
-        return *state.pattern;
-    }
-
-    void scanGroup(
-            ThreadState& state,
-            QueryPattern& pattern,
-            const WordGroups& groups,
-            uint32_t group) const {
-        uint32_t distances[WordGroups::kSize];
-        pattern.distances(groups, group, distances);
-        const uint32_t words = groups.words(group);
-        for (uint32_t i = 0; i < words; ++i) {
-            if (distances[i] <= most_) {
-                state.part.add(groups.places(group)[i], distances[i]);
-            }
-        }
-        state.distances += words;
-    }
-
-    void scanAll(
-            ThreadState& state,
-            uint32_t query,
-            const WordGroups& groups) const {
-        QueryPattern& pattern = patternOf(state, query);
-        for (uint32_t group = 0; group < groups.count(); ++group) {
-            scanGroup(state, pattern, groups, group);
-        }
-    }
-
-    void scanClusters(
-            ThreadState& state,
-            uint32_t query,
-            const ListOfClusters& clusters) const {
-        QueryPattern& pattern = patternOf(state, query);
-        const WordGroups& centers = clusters.centers;
-        for (uint32_t group = 0; group < centers.count(); ++group) {
-            uint32_t distances[WordGroups::kSize];
-            pattern.distances(centers, group, distances);
-            for (uint32_t i = 0; i < centers.words(group); ++i) {
-                const uint64_t distance = distances[i];
-                const uint32_t cluster = group * WordGroups::kSize + i;
-                const uint64_t radius = clusters.radii[cluster];
-                ++state.distances;
-                if (distance <= most_) {
-                    state.part.add(centers.places(group)[i], distances[i]);
-                }
-                if (distance <= radius + most_) {
-                    scanBucket(state, pattern, clusters, cluster);
-                }
-                // Strictly: words at the radius itself may be in later buckets.
-                if (distance + most_ < radius) {
-                    return;
-                }
-            }
-        }
-    }
-
-    void scanBucket(
-            ThreadState& state,
-            QueryPattern& pattern,
-            const ListOfClusters& clusters,
-            uint32_t cluster) const {
-        for (uint32_t i = 0; i < ListOfClusters::kBucketGroups; ++i) {
-            const uint32_t group = cluster * ListOfClusters::kBucketGroups + i;
-            if (clusters.buckets.words(group) > 0) {
-                scanGroup(state, pattern, clusters.buckets, group);
-            }
-        }
-    }
-
-    void scanPivots(
-            ThreadState& state,
-            uint32_t query,
-            const Pivots& pivots) const {
-        QueryPattern& pattern = patternOf(state, query);
-        state.toPivots.clear();
-        for (uint32_t group = 0; group < pivots.pivots.count(); ++group) {
-            uint32_t distances[WordGroups::kSize];
-            pattern.distances(pivots.pivots, group, distances);
-            for (uint32_t i = 0; i < pivots.pivots.words(group); ++i) {
-                state.toPivots.push_back(
-                        uint16_t(std::min(distances[i], 0xFFFFu)));
-            }
-        }
-        state.distances += state.toPivots.size();
-        PivotTest test;
-        test.query = state.toPivots.data();
-        test.pivots = pivots.count();
-        test.most = uint16_t(std::min(most_, 0xFFFFu));
-        const auto n = uint32_t(dictionary_.size());
-        uint32_t places[WordGroups::kSize], count = 0;
-        const auto compare = [&] {
-            state.candidates.clear();
-            state.candidates.add(dictionary_, places, count);
-            scanGroup(state, pattern, state.candidates, 0);
-            count = 0;
-        };
-        const auto& survivors = wordKernels().survivors;
-        for (uint32_t first = 0; first < n; first += Pivots::kBlock) {
-            test.words = pivots.block(first / Pivots::kBlock);
-            for (uint64_t bits = survivors(test); bits; bits &= bits - 1) {
-                const auto place = first + uint32_t(std::countr_zero(bits));
-                if (place >= n) {
-                    break;
-                }
-                places[count++] = place;
-                if (count == WordGroups::kSize) {
-                    compare();
-                }
-            }
-        }
-        if (count > 0) {
-            compare();
-        }
+        forAll(options_, int64_t(queries.size()), [&](int64_t i, int thread) {
+            ThreadState& state = stateOf(thread);
+            const uint32_t query = queries[size_t(i)];
+            body(state, query);
+            finish(state, thread, query);
+        });
     }
 
     // ---- results -----------------------------------------------------------
@@ -443,7 +298,7 @@ class RangeSearch {
                 if (found.count == 0) {
                     continue;
                 }
-                const HitPart& from = states_[size_t(found.thread)]->part;
+                const HitPart& from = states_[size_t(found.thread)]->scan.part;
                 std::copy_n(
                         from.outIds.begin() + found.first,
                         found.count,
@@ -457,8 +312,8 @@ class RangeSearch {
         if (options_.stats) {
             for (const auto& state : states_) {
                 if (state) {
-                    options_.stats->distances += state->distances;
-                    options_.stats->nodes += state->nodes;
+                    options_.stats->distances += state->scan.comparisons;
+                    options_.stats->nodes += state->scan.nodes;
                 }
             }
         }

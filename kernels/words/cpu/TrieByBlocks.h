@@ -63,8 +63,7 @@ class TrieByBlocks {
             if (node.state & TrieNode::kBranches) {
                 columns_.resize(depths_.size() * size);
                 depths_.push_back(node.depth());
-                columns_.insert(
-                        columns_.end(), column_.begin(), column_.end());
+                columns_.insert(columns_.end(), column_.begin(), column_.end());
             }
             ++i;
         }

@@ -93,8 +93,7 @@ void walkOfErrors(TrieWalk<T>& walk) {
     const auto rows = hn::Load(d, walk.rows);
     const auto hasHit = [&](const ErrorColumn<T, Errors>& column) {
         return !hn::AllTrue(
-                d,
-                hn::Eq(hn::And(column.errors[Errors], last), hn::Zero(d)));
+                d, hn::Eq(hn::And(column.errors[Errors], last), hn::Zero(d)));
     };
 
     auto column = ErrorColumn<T, Errors>::first();

@@ -6,10 +6,8 @@ namespace faiss_bits::words {
 
 /// A result before it has its place: a word's place, 12 bits of distance, 20
 /// bits of query.
-inline __device__ uint64_t makeFound(
-        uint32_t place,
-        uint32_t distance,
-        uint32_t query) {
+inline __device__ uint64_t
+makeFound(uint32_t place, uint32_t distance, uint32_t query) {
     return uint64_t(place) << 32 | uint64_t(distance) << 20 | query;
 }
 inline __device__ uint32_t placeOf(uint64_t found) {

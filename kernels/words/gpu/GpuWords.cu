@@ -6,10 +6,9 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
-#include "kernels/words/gpu/DeviceMemory.h"
+#include "kernels/words/gpu/DeviceGroups.h"
 #include "kernels/words/gpu/RangeRows.cuh"
-#include "kernels/words/gpu/ScanQueries.cuh"
-#include "kernels/words/gpu/TrieWalk.cuh"
+#include "kernels/words/gpu/WordLaunch.h"
 
 namespace faiss_bits::words {
 
@@ -19,105 +18,6 @@ namespace {
 constexpr uint32_t kWalkTasks = 32768;
 /// Ids whose bits a block of sortRowsKernel holds: 64 KiB.
 constexpr uint32_t kMostWindow = 1 << 19;
-/// Shared memory for the letters of queries: every GPU has as much and more.
-constexpr size_t kTableBytes = 64 * 1024;
-
-/// Groups on the device.
-struct DeviceGroups {
-    DeviceMemory<uint32_t> letters, lengths, places;
-    DeviceMemory<uint64_t> begins;
-    uint32_t count = 0;
-    bool isThere = false;
-
-    void copy(const WordGroups& groups) {
-        count = groups.count();
-        std::vector<uint64_t> starts;
-        for (uint32_t group = 0; group < count; ++group) {
-            starts.push_back(
-                    uint64_t(groups.columns(group) - groups.columns(0)));
-        }
-        begins.copy(starts);
-        if (count > 0) {
-            const size_t slots = size_t(count) * WordGroups::kSize;
-            letters.copy(
-                    groups.columns(0),
-                    size_t(groups.columns(count - 1) - groups.columns(0)) +
-                            size_t(groups.longest(count - 1)) *
-                                    WordGroups::kSize);
-            lengths.copy(groups.lengths(0), slots);
-            places.copy(groups.places(0), slots);
-        }
-        isThere = true;
-    }
-
-    GroupParams params() const {
-        return {letters.data(),
-                begins.data(),
-                lengths.data(),
-                places.data(),
-                count};
-    }
-};
-
-template <class Kernel>
-void allowShared(Kernel kernel, size_t bytes) {
-    BITS_CUDA_CHECK(cudaFuncSetAttribute(
-            kernel,
-            cudaFuncAttributeMaxDynamicSharedMemorySize,
-            int(bytes)));
-}
-
-template <class T, int Errors, bool HasTable>
-void launchWalk(const TrieParams& params, dim3 grid, cudaStream_t stream) {
-    const size_t bytes = SameLetters<T, HasTable>::bytes(params.numLetters);
-    const auto kernel = walkTrieKernel<T, Errors, HasTable>;
-    allowShared(kernel, bytes);
-    kernel<<<grid, kWalkWarps * 32, bytes, stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
-}
-
-template <class T, bool HasTable>
-void launchWalk(const TrieParams& params, dim3 grid, cudaStream_t stream) {
-    static_assert(GpuWords::kMostErrors == 4, "a case for each");
-    switch (params.most) {
-        case 0:
-            return launchWalk<T, 0, HasTable>(params, grid, stream);
-        case 1:
-            return launchWalk<T, 1, HasTable>(params, grid, stream);
-        case 2:
-            return launchWalk<T, 2, HasTable>(params, grid, stream);
-        case 3:
-            return launchWalk<T, 3, HasTable>(params, grid, stream);
-        default:
-            return launchWalk<T, 4, HasTable>(params, grid, stream);
-    }
-}
-
-template <class T, ScanMethod Method>
-void launchScan(const ScanParams& params, idx_t count, cudaStream_t stream) {
-    const size_t bytes =
-            sizeof(T) * params.numLetters + scanSharedBytes(Method, params);
-    const auto kernel = scanQueriesKernel<T, Method>;
-    allowShared(kernel, bytes);
-    kernel<<<unsigned(count), kScanThreads, bytes, stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
-}
-
-template <class T>
-void launchScan(
-        ScanMethod method,
-        const ScanParams& params,
-        idx_t count,
-        cudaStream_t stream) {
-    switch (method) {
-        case ScanMethod::All:
-            return launchScan<T, ScanMethod::All>(params, count, stream);
-        case ScanMethod::Clusters:
-            return launchScan<T, ScanMethod::Clusters>(params, count, stream);
-        case ScanMethod::Pivots:
-            return launchScan<T, ScanMethod::Pivots>(params, count, stream);
-    }
-}
 
 } // namespace
 
@@ -217,16 +117,7 @@ struct GpuWords::State {
             }
             p.first = uint32_t(first);
             p.end = uint32_t(end);
-            const dim3 grid(unsigned((end - first + 31) / 32), parts);
-            if (!isLong &&
-                SameLetters<uint32_t, true>::bytes(numLetters) <= kTableBytes) {
-                launchWalk<uint32_t, true>(p, grid, stream);
-            } else if (SameLetters<uint64_t, true>::bytes(numLetters) <=
-                       kTableBytes) {
-                launchWalk<uint64_t, true>(p, grid, stream);
-            } else {
-                launchWalk<uint64_t, false>(p, grid, stream);
-            }
+            launchTrieWalk(p, isLong, stream);
         };
         launch(0, queries.below32, false);
         launch(queries.below32, queries.count, true);
@@ -239,8 +130,7 @@ struct GpuWords::State {
             cudaStream_t stream) {
         ScanParams p;
         static_cast<FoundParams&>(p) = foundParams(queries, most);
-        ScanMethod how = ScanMethod::All;
-        p.words = byLength.params();
+        p.words = method == Method::Sss ? byPlace.params() : byLength.params();
         p.centers = centers.params();
         p.buckets = buckets.params();
         p.radii = radii.data();
@@ -249,17 +139,7 @@ struct GpuWords::State {
         p.toPivots = toPivots.data();
         p.numPivots = numPivots;
         p.numWords = numWords;
-        if (method == Method::ListOfClusters) {
-            how = ScanMethod::Clusters;
-        } else if (method == Method::Sss) {
-            how = ScanMethod::Pivots;
-            p.words = byPlace.params();
-        }
-        if (queries.longest <= 32) {
-            launchScan<uint32_t>(how, p, queries.count, stream);
-        } else {
-            launchScan<uint64_t>(how, p, queries.count, stream);
-        }
+        launchQueryScan(p, method, queries.longest > 32, queries.count, stream);
     }
 
     /// Places of all results from their numbers: limits, of which the last is
@@ -312,11 +192,7 @@ struct GpuWords::State {
                 std::min(kMostWindow, (numWords + 255) / 256 * 256);
         const size_t bytes = window / 8 + (window / 256 + 1) * 4;
         allowShared(sortRowsKernel, bytes);
-        sortRowsKernel<<<
-                unsigned(queries.count),
-                kRowThreads,
-                bytes,
-                stream>>>(
+        sortRowsKernel<<<unsigned(queries.count), kRowThreads, bytes, stream>>>(
                 rows.data(),
                 limits.data(),
                 numWords,
@@ -328,7 +204,7 @@ struct GpuWords::State {
 };
 
 Method GpuWords::choose(Method method, uint32_t maxDistance) {
-    return method != Method::Auto   ? method
+    return method != Method::Auto        ? method
             : maxDistance <= kMostErrors ? Method::Trie
                                          : Method::BruteForce;
 }
@@ -353,14 +229,16 @@ std::string GpuWords::refusal(
     method = choose(method, maxDistance);
     if (method == Method::Trie && maxDistance > kMostErrors) {
         return formatMessage(
-                "max_distance = %u: the method 'trie' takes up to %u on the GPU",
+                "max_distance = %u: the method 'trie' takes up to %u on the "
+                "GPU",
                 maxDistance,
                 kMostErrors);
     }
     constexpr size_t kMostLetters = kTableBytes / sizeof(uint64_t);
     if (method != Method::Trie && dictionary.alphabet.size() > kMostLetters) {
         return formatMessage(
-                "words: %zu different letters, the method '%s' takes %zu on the "
+                "words: %zu different letters, the method '%s' takes %zu on "
+                "the "
                 "GPU",
                 dictionary.alphabet.size(),
                 nameOf(method),

@@ -25,7 +25,7 @@ struct DeviceQueries {
 
 /// Results on the device.
 struct DeviceRange {
-    const idx_t* limits = nullptr; ///< [count + 1]
+    const idx_t* limits = nullptr;      ///< [count + 1]
     const int32_t* distances = nullptr; ///< [total]
     const idx_t* ids = nullptr;         ///< [total], ascending within a query
     idx_t total = 0;
@@ -38,7 +38,7 @@ class GpuWords {
     static constexpr uint32_t kLongestQuery = 63; ///< letters
     static constexpr uint32_t kLongestWord = 4095;
     static constexpr idx_t kMostQueries = idx_t(1) << 20; ///< of a call
-    static constexpr uint32_t kMostErrors = 4; ///< of the trie
+    static constexpr uint32_t kMostErrors = 4;            ///< of the trie
 
     /// Why the GPU cannot search so, as a text; empty if it can.
     static std::string refusal(
@@ -71,7 +71,8 @@ class GpuWords {
     /// Result  of WordIndex::range, in every bit
     /// Stream  waits for it, to learn how many there are
     /// Memory  kept for the next call: 28 bytes a result, 60 a query
-    /// Errors  throws Error with what refusal() says, for more than kMostQueries,
+    /// Errors  throws Error with what refusal() says, for more than
+    /// kMostQueries,
     ///         and naming the total where there are more than `mostResults` or
     ///         memory is short
     /// Cost    trie: the nodes that are near to any of 32 queries that begin

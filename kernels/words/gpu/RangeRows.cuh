@@ -47,8 +47,8 @@ static __global__ void gatherRowsKernel(
          i += step) {
         const uint64_t one = found[i];
         const uint32_t query = queryOf(one);
-        const idx_t place = limits[query] +
-                idx_t(atomicAdd(counts + query, ~Count(0)) - 1);
+        const idx_t place =
+                limits[query] + idx_t(atomicAdd(counts + query, ~Count(0)) - 1);
         rows[place] = uint64_t(ids[placeOf(one)]) << 32 | distanceOf(one);
     }
 }

@@ -21,10 +21,8 @@ class ScannedQuery {
 
     /// Its distance from the word of a slot, `stride` apart letter by letter
     /// (Myers 1999, Hyyro 2003).
-    __device__ uint32_t distance(
-            const uint32_t* word,
-            uint32_t stride,
-            uint32_t wordLength) const {
+    __device__ uint32_t
+    distance(const uint32_t* word, uint32_t stride, uint32_t wordLength) const {
         if (length_ == 0) {
             return wordLength;
         }
@@ -47,8 +45,8 @@ class ScannedQuery {
     }
 
     /// Of the word in a slot of groups.
-    __device__ uint32_t distance(const GroupParams& groups, uint32_t slot)
-            const {
+    __device__ uint32_t
+    distance(const GroupParams& groups, uint32_t slot) const {
         constexpr uint32_t kSize = WordGroups::kSize;
         return distance(
                 groups.letters + groups.begins[slot / kSize] + slot % kSize,
@@ -142,8 +140,7 @@ class QueryScan {
     __device__ void pivots() {
         auto* toQuery = static_cast<uint16_t*>(shared_);
         for (uint32_t i = threadIdx.x; i < p.numPivots; i += kScanThreads) {
-            toQuery[i] = uint16_t(
-                    min(scanned_.distance(p.pivots, i), 0xFFFFu));
+            toQuery[i] = uint16_t(min(scanned_.distance(p.pivots, i), 0xFFFFu));
         }
         __syncthreads();
         constexpr uint32_t kBlock = faiss_bits::words::Pivots::kBlock;

@@ -1,14 +1,13 @@
 #pragma once
 
 #include "kernels/words/gpu/FoundBuffer.cuh"
+#include "kernels/words/gpu/WordLaunch.h"
 
 namespace faiss_bits::words {
 
-constexpr int kWalkWarps = 8; // of a block, which has 32 queries
-
 /// A column of the matrix of edit distances of a lane's query: bit i of
-/// errors[e] says that the first i letters of the query are at most e edits from
-/// the letters of the trie so far (kernels/words/cpu/TrieWalk-inl.h).
+/// errors[e] says that the first i letters of the query are at most e edits
+/// from the letters of the trie so far (kernels/words/cpu/TrieWalk-inl.h).
 template <class T, int Errors>
 struct WalkColumn {
     T errors[Errors + 1];
@@ -124,8 +123,7 @@ __global__ void __launch_bounds__(kWalkWarps * 32)
     const bool isQuery = place < p.end;
     const uint32_t query = isQuery ? p.order[place] : 0;
     const idx_t begin = p.begins[query];
-    const uint32_t length =
-            isQuery ? uint32_t(p.begins[query + 1] - begin) : 0;
+    const uint32_t length = isQuery ? uint32_t(p.begins[query + 1] - begin) : 0;
     const SameLetters<T, HasTable> same(
             walkShared, p, p.letters + begin, length);
     const T last = isQuery ? T(T(1) << length) : T(0);

@@ -1,0 +1,96 @@
+"""benchs/word_queries.py, bench_words.py and plot_words.py."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+BENCHS = pathlib.Path(__file__).resolve().parents[2] / "benchs"
+sys.path.insert(0, str(BENCHS))
+sys.dont_write_bytecode = True
+
+import bench_words  # noqa: E402
+import plot_words  # noqa: E402
+import word_queries  # noqa: E402
+
+WORDS = ["año", "casa", "a", "perro", "gato"]
+
+
+def edits(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        before, row[0] = row[0], i + 1
+        for j, y in enumerate(b):
+            before, row[j + 1] = row[j + 1], min(
+                before + (x != y), row[j] + 1, row[j + 1] + 1)
+    return row[-1]
+
+
+def test_queries_are_one_edit_away():
+    queries = word_queries.make_queries(WORDS, 500)
+    assert len(queries) == 500
+    nearest = [min(edits(q, w) for w in WORDS) for q in queries]
+    assert set(nearest) == {0, 1}  # a letter may be replaced by itself
+    lengths = {len(q) for q in queries}
+    assert 0 in lengths and 6 in lengths
+    assert queries == word_queries.make_queries(WORDS, 500)
+    assert queries != word_queries.make_queries(WORDS, 500, seed=3)
+
+
+def test_queries_of_the_program(tmp_path):
+    source, out = tmp_path / "words", tmp_path / "queries"
+    source.write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    assert bench_words.main(["queries", str(source), str(out), "--count", "7"]) == 0
+    assert word_queries.read_lines(source) == WORDS
+    assert word_queries.read_lines(out) == word_queries.make_queries(WORDS, 7)
+
+
+def row(method, device, r, ms, queries=100, **other):
+    return {"bench": "words", "method": method, "device": device,
+            "dictionary": "spanish", "words": 5, "queries": queries, "r": r,
+            "ms": ms, "results": 1, **other}
+
+
+ROWS = [
+    row("brute_force", "cpu", 1, 100.0, threads=1, evaluations=1.0),
+    row("trie", "cpu", 1, 1.0, threads=1, evaluations=0.0),
+    row("sss", "cpu", 1, 20.0, 200, threads=1, evaluations=0.25),
+    row("brute_force", "cpu", 1, 10.0, threads=16),
+    row("trie", "gpu", 1, 0.5),
+    row("stringzillas-cuda", "gpu", 1, 7.0),
+    row("trie", "gpu", 2, 0.5),  # no brute force to compare with
+    {**row("trie", "gpu", 1, 0.1), "dictionary": "british-huge"},
+]
+
+
+def test_speed_ups_are_of_rates():
+    assert plot_words.speed_ups(ROWS) == {
+        ("sequential", "brute_force", 1): 1, ("sequential", "trie", 1): 100,
+        ("sequential", "sss", 1): 10, ("16 threads", "brute_force", 1): 10,
+        ("GPU", "trie", 1): 200,
+    }
+    assert plot_words.evaluations(ROWS) == {("brute_force", 1): 1, ("sss", 1): 0.25}
+    assert "16 threads" in plot_words.table(ROWS)
+
+
+def test_draws(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    path = tmp_path / "words.json"
+    path.write_text(json.dumps({"meta": {"gpu": "G", "cpu": "C"}, "rows": ROWS}))
+    assert plot_words.main([str(path)]) == 0
+    assert path.with_suffix(".png").stat().st_size > 1000
+    assert path.with_suffix(".svg").exists()
+    assert "sequential" in capsys.readouterr().out
+    assert plot_words.main([]) == 2
+
+
+@pytest.mark.parametrize("device", ["h200", "cpu"])
+def test_results_agree(device):
+    """Every method has found the same numbers of results for the same queries."""
+    data = json.loads((BENCHS / "results" / device / "words.json").read_text())
+    assert data["meta"]["seed"] == word_queries.SEED
+    found = {}
+    for one in data["rows"]:
+        cell = one["dictionary"], one["queries"], one["r"]
+        assert found.setdefault(cell, one["results"]) == one["results"], one

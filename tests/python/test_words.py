@@ -1,0 +1,256 @@
+"""EditDistanceIndex against plain dynamic programming."""
+
+import random
+import re
+import signal
+import threading
+import time
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import faiss_bits
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = ("auto", "trie", "brute_force", "list_of_clusters", "sss")
+MOST = 2**31 - 1
+
+
+def edit_distance(a, b):
+    """Levenshtein's, by the whole matrix."""
+    matrix = np.zeros((len(a) + 1, len(b) + 1), np.int64)
+    matrix[:, 0] = range(len(a) + 1)
+    matrix[0, :] = range(len(b) + 1)
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            matrix[i + 1, j + 1] = min(
+                matrix[i, j] + (x != y),
+                matrix[i, j + 1] + 1,
+                matrix[i + 1, j] + 1,
+            )
+    return int(matrix[-1, -1])
+
+
+def distances(words, queries):
+    """Of all pairs, [queries, words]."""
+    return np.array(
+        [[edit_distance(q, w) for w in words] for q in queries], np.int64
+    ).reshape(len(queries), len(words))
+
+
+def check_range(expected, found, most):
+    lims, D, I = found
+    assert (lims.dtype, D.dtype, I.dtype) == (np.int64, np.int32, np.int64)
+    query, word = np.nonzero(expected <= most)
+    counts = np.bincount(query, minlength=len(expected))
+    assert lims.tolist() == [0, *np.cumsum(counts).tolist()]
+    assert I.tolist() == word.tolist()
+    assert D.tolist() == expected[query, word].tolist()
+
+
+def check_nearest(expected, found, k):
+    D, I = found
+    assert D.shape == I.shape == (len(expected), k)
+    for row, d, i in zip(expected, D.tolist(), I.tolist()):
+        order = sorted(range(len(row)), key=lambda j: (row[j], j))[:k]
+        short = [-1] * (k - len(order))
+        assert i == order + short
+        assert d == [row[j] for j in order] + [MOST] * len(short)
+
+
+def test_the_reference():
+    assert edit_distance("kitten", "sitting") == 3
+    assert edit_distance("", "abc") == 3
+    assert edit_distance("año", "ano") == 1
+
+
+letters = st.one_of(st.sampled_from("ab"), st.characters(blacklist_categories=["Cs"]))
+word_lists = st.one_of(
+    st.lists(st.text(st.sampled_from("ab"), max_size=9), max_size=40),
+    st.lists(st.text(st.sampled_from("abcé漢😀"), max_size=40), max_size=12),
+    st.lists(st.text(letters, max_size=20), max_size=12),
+)
+
+
+@given(word_lists, word_lists, st.integers(0, 45), st.integers(1, 50))
+def test_any_words(words, queries, most, k):
+    index = faiss_bits.EditDistanceIndex(words, "cpu")
+    assert index.ntotal == len(index) == len(words)
+    queries = queries + words[:3]
+    expected = distances(words, queries)
+    for method in METHODS:
+        check_range(expected, index.range_search(queries, most, method), most)
+        check_nearest(expected, index.search(queries, k, method), k)
+
+
+@pytest.mark.parametrize(
+    "length", [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129]
+)
+def test_lengths_at_edges(length):
+    rng = random.Random(length)
+
+    def word(n):
+        return "".join(rng.choice("abñ") for _ in range(n))
+
+    words = [word(max(0, length + i)) for i in (-3, -2, -1, 0, 0, 1, 2)]
+    queries = [w[1:] + "b" for w in words] + [word(length)]
+    index = faiss_bits.EditDistanceIndex(words)
+    expected = distances(words, queries)
+    for most in (0, 1, 2, 4, 5, length // 2, length, 10 * length, 2**40):
+        for method in METHODS:
+            if index.on_gpu and length > 60 and method != "auto":
+                continue  # on the GPU a method takes 63 letters
+            check_range(expected, index.range_search(queries, most, method), most)
+
+
+@pytest.fixture(scope="module")
+def real():
+    """The different words of the documents, as they come."""
+    text = "\n".join(path.read_text() for path in sorted(ROOT.rglob("docs/*.md")))
+    return list(dict.fromkeys(re.findall(r"[^\W_]+", text)))
+
+
+def test_real_words(real):
+    assert len(real) > 2000
+    rng = random.Random(5)
+    queries = [w[:1] + w[2:] for w in rng.sample(real, 25)] + ["", "teh", "Müller"]
+    expected = distances(real, queries)
+    index = faiss_bits.EditDistanceIndex(real)
+    for method in METHODS:
+        for most in (0, 1, 2, 3, 4, 7):
+            if index.on_gpu and method == "trie" and most > 4:
+                continue
+            check_range(expected, index.range_search(queries, most, method), most)
+        for k in (1, 10, 3000):
+            check_nearest(expected, index.search(queries, k, method), k)
+
+
+def test_bytes_and_any_sequence(real):
+    index = faiss_bits.EditDistanceIndex(iter(w.encode() for w in real[:500]))
+    same = faiss_bits.EditDistanceIndex(np.array(real[:500]))
+    found = index.range_search((w for w in real[490:510]), 2)
+    for a, b in zip(found, same.range_search([w.encode() for w in real[490:510]], 2)):
+        assert a.tolist() == b.tolist()
+    assert index.words[3] == real[3].encode() and same.words[3] == real[3]
+
+
+def test_code_points_count():
+    index = faiss_bits.EditDistanceIndex(["é", "e\u0301", "😀😀", "漢字"], "cpu")
+    check_range(distances(index.words, ["e", "😀", "漢"]),
+                index.range_search(["e", "😀", "漢"], 1), 1)
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda i: faiss_bits.EditDistanceIndex("abc"), TypeError,
+         "words is one str, expected a list of words"),
+        (lambda i: faiss_bits.EditDistanceIndex(7), TypeError, "words is a int"),
+        (lambda i: faiss_bits.EditDistanceIndex(["a", 3]), TypeError,
+         r"words\[1\] is a int, expected str or bytes"),
+        (lambda i: faiss_bits.EditDistanceIndex(["a", "b\ud800"]), ValueError,
+         r"words\[1\] is not Unicode text: letter 1 is U\+D800"),
+        (lambda i: faiss_bits.EditDistanceIndex(["a", b"x\xff"]), RuntimeError,
+         r"words\[1\] is not UTF-8: byte 1 is 0xFF"),
+        (lambda i: faiss_bits.EditDistanceIndex(["a"], "tpu"), RuntimeError,
+         "device = 'tpu' is none of auto, cpu, gpu"),
+        (lambda i: faiss_bits.EditDistanceIndex(["a"], 1), TypeError, "device is a"),
+        (lambda i: i.range_search("abc", 1), TypeError, "queries is one str"),
+        (lambda i: i.range_search([b"\xc3"], 1), RuntimeError,
+         r"queries\[0\] is not UTF-8: byte 0 is 0xC3"),
+        (lambda i: i.range_search(["a"], -1), ValueError, "max_distance = -1"),
+        (lambda i: i.range_search(["a"], 1.5), TypeError, "max_distance = 1.5"),
+        (lambda i: i.range_search(["a"], 1, "fast"), RuntimeError,
+         "method = 'fast' is none of auto, brute_force, trie"),
+        (lambda i: i.range_search(["a"], 1, None), TypeError, "method is a NoneType"),
+        (lambda i: i.search(["a"], 0), ValueError, "k = 0"),
+        (lambda i: i.search(["a"], 2**31), ValueError, "k = 2147483648"),
+        (lambda i: i.plan(-1, 2), ValueError, "query_length = -1"),
+    ],
+)
+def test_bad_arguments(call, error, text):
+    with pytest.raises(error, match=text):
+        call(faiss_bits.EditDistanceIndex(["paper"]))
+
+
+@pytest.mark.cpu
+def test_no_gpu():
+    with pytest.raises(RuntimeError, match="device = 'gpu': "):
+        faiss_bits.EditDistanceIndex(["a"], "gpu")
+
+
+def test_says_what_it_is():
+    index = faiss_bits.EditDistanceIndex(["a", "b"], "cpu")
+    assert repr(index) == "<EditDistanceIndex of 2 words on the CPU>"
+    assert not index.on_gpu
+    assert index.plan(8, 2).startswith("trie by automata")
+    assert index.plan(8, 9).startswith("brute force")
+
+
+@pytest.mark.gpu
+def test_gpu_and_cpu_agree(real):
+    gpu = faiss_bits.EditDistanceIndex(real, "gpu")
+    cpu = faiss_bits.EditDistanceIndex(real, "cpu")
+    assert gpu.on_gpu and gpu.plan(8, 2) == "trie, on the GPU"
+    queries = [w[:1] + w[2:] for w in real[::3]] + ["", "漢字"]
+    for method in METHODS:
+        for most in (0, 2, 4):
+            for a, b in zip(gpu.range_search(queries, most, method),
+                            cpu.range_search(queries, most)):
+                assert (a == b).all()
+        for k in (1, 20):
+            for a, b in zip(gpu.search(queries[:200], k), cpu.search(queries[:200], k)):
+                assert (a == b).all()
+    with pytest.raises(RuntimeError, match="one has 64 letters, the GPU takes 63"):
+        gpu.range_search(["x" * 64], 1)
+    auto = faiss_bits.EditDistanceIndex(real)
+    assert auto.range_search(["x" * 64], 1)[0].tolist() == [0, 0]
+
+
+def test_threads_search_one_index(real):
+    index = faiss_bits.EditDistanceIndex(real)
+    queries = real[:300]
+    expected = index.range_search(queries, 2)
+    found = [None] * 6
+
+    def run(i):
+        found[i] = index.range_search(queries, 2, METHODS[i % len(METHODS)])
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in found:
+        for a, b in zip(expected, one):
+            assert (a == b).all()
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("what", ["range_search", "search"])
+def test_keyboard_interrupt(real, what):
+    """Ctrl-C ends a search of minutes, and the index is as it was."""
+    index = faiss_bits.EditDistanceIndex(real * 20)
+    queries = real * 40
+    calls = {
+        "range_search": lambda: index.range_search(queries, 9, "brute_force"),
+        "search": lambda: index.search(queries, 100, "brute_force"),
+    }
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            calls[what]()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 5
+    assert index.search(real[:1], 1)[0].tolist() == [[0]]
