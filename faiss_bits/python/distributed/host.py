@@ -3,13 +3,14 @@ it, and exchanges slices of queries and of results with the others."""
 
 import asyncio
 import collections
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import faiss
 import numpy as np
 
 from ..contrib.vector_files import file_shape
-from . import transport
+from . import calibration_steps, transport
 from .clustering_step import step_sums, sum_of_shards, training_sample, trained
 from .errors import JobAbortedError
 from .merge import (
@@ -132,6 +133,27 @@ class Host:
             "largest_message": counts.largest,
             "most_job_bytes": counts.most_held,
         }
+
+    async def measure(self, what, *args):
+        """Seconds that a step takes here, of calibration.py."""
+        return await self._compute(getattr(calibration_steps, what), self._part, *args)
+
+    async def echo(self, x):
+        return x
+
+    async def exchange(self, size, rounds):
+        """Seconds a round of asking every other worker for `size` bytes."""
+        job = Job(None)
+        others = [r for r in range(len(self._peers)) if r != self._rank]
+        begin = time.perf_counter()
+        for _ in range(rounds):
+            await asyncio.gather(
+                *(self._from_peer(job, rank, "bytes_of", size) for rank in others)
+            )
+        return (time.perf_counter() - begin) / rounds
+
+    async def bytes_of(self, size):
+        return np.random.default_rng(0).integers(0, 256, size, np.uint8)
 
     # ---- jobs -----------------------------------------------------------------
 
@@ -385,7 +407,7 @@ class Host:
             if cut[0] >= cut[1]:
                 continue
             if rank == self._rank:
-                parts.append(await self.rows_of(shard, *cut))
+                parts.append(await self._compute(self._part.rows, shard, *cut))
             else:
                 parts.append(
                     await self._from_peer(job, rank, "rows_of", shard, *cut)
