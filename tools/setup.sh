@@ -59,7 +59,9 @@ install_tools() {
             python3-hypothesis python3-scipy python3-venv python3-yaml ccache)
     fi
     if [[ $purpose != quickstart ]]; then
-        packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo)
+        # The reference imports the package, with what needs Dask.
+        packages+=(python3-distributed
+            doxygen python3-sphinx python3-breathe python3-myst-parser furo)
     fi
     install_packages "${packages[@]}"
 }
