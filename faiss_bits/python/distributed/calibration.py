@@ -6,10 +6,12 @@ import numpy as np
 
 from ..arrays import neighbours, whole_number
 from .flat import BATCH, DistributedFlat
+from .groups import Group
+from .jobs import Deadline
 from .planning import Rates
 
 
-def calibrate(index, k, batch=BATCH, n=1 << 14):
+def calibrate(index, k, batch=BATCH, n=1 << 15):
     """Measures how fast the workers of an index are, all at the same time, with
     made-up vectors of its dimension. It takes some seconds.
 
@@ -42,28 +44,47 @@ def calibrate(index, k, batch=BATCH, n=1 << 14):
     def slowest(what, *args):
         return max(group.call("measure", what, *args))
 
-    # Twice the vectors, and a line through both times.
-    half, whole = (slowest("search", m, d, batch, k) for m in (n // 2, n))
-    pair = max(whole - half, whole / 4) / (n - n // 2)  # seconds a vector
+    # A line through the times of few vectors and of many.
+    few = max(1, n // 8)
+    short, long = (slowest("search", m, d, batch, k) for m in (few, n))
+    pair = max(long - short, long / 4) / (n - few)  # seconds a vector
     part = -(-batch // workers)
     clusters = min(k, n)
-    exchanged = max(part * max(12 * k, 4 * d), 1024)
-    near, far = (
-        max(group.call("exchange", size, 5)) for size in (1024, exchanged + 1024)
-    )
-    small, large = (_echo(group, size) for size in (1024, exchanged + 1024))
-    per_byte = max(far - near, 1e-9) / max(1, workers - 1) / exchanged
-    client_byte = max(large - small, 1e-9) / 2 / exchanged
+    size = max(4 * part * max(12 * k, 4 * d), 1 << 20)
+    near, far = (max(group.call("exchange", x, 5)) for x in (1024, size + 1024))
+    small, large = (_echo(group, x) for x in (1024, size + 1024))
+    per_byte = max(far - near, far / 4) / max(1, workers - 1) / size
+    client_byte = max(large - small, large / 4) / 2 / size
     return Rates(
         scan=batch * d / pair,
-        start=max(whole - pair * n, 0.0),
+        start=max(long - pair * n, 0.0),
         assign=n * clusters * d / slowest("assign", n, d, clusters),
         read=4 * n * d / slowest("read", n, d),
         network=1 / max(per_byte, client_byte),
         message=max(near, small),
+        setup=_setup(index),
         merge=part * k * workers / slowest("merge", part, k, workers),
         gpu=any(w["device"] == "gpu" for w in index.stats()["workers"]),
     )
+
+
+def _setup(index):
+    """Seconds in which workers get a host, without vectors."""
+    times = []
+    for _ in range(3):
+        group = Group(
+            index._transport, [[] for _ in index._groups[0].handles],
+            index._options, index.d, "calibration",
+        )
+        begin = time.perf_counter()
+        try:
+            group.start(index._groups[0].addresses())
+            group.call("shapes", [])
+            group.join(Deadline(None, "calibrate"))
+        finally:
+            group.stop()
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times))
 
 
 def _echo(group, size):

@@ -1,5 +1,5 @@
 """What calibrate() measures on a worker: seconds of one call on made-up vectors,
-with the worker's own kind of index, the least of some."""
+with the worker's own kind of index, the median of some."""
 
 import os
 import tempfile
@@ -12,10 +12,10 @@ from .clustering_step import _add_rows
 from .merge import merge_neighbours
 from .parts import BLOCK, flat_index
 
-_REPEATS = 3
+_REPEATS = 5
 
 
-def _least(function):
+def _median(function):
     times = []
     for _ in range(_REPEATS):
         begin = time.perf_counter()
@@ -39,7 +39,7 @@ def _index(part, x):
 def search(part, n, d, q, k):
     """A search of q queries among n vectors."""
     index, queries = _index(part, _vectors(n, d, 1)), _vectors(q, d, 2)
-    return _least(lambda: index.search(queries, k))
+    return _median(lambda: index.search(queries, k))
 
 
 def assign(part, n, d, k):
@@ -51,7 +51,7 @@ def assign(part, n, d, k):
         labels = index.search(x, 1)[1]
         _add_rows(sums, counts, x, labels[:, 0])
 
-    return _least(step)
+    return _median(step)
 
 
 def merge(part, q, k, workers):
@@ -62,7 +62,7 @@ def merge(part, q, k, workers):
          np.sort(rng.integers(0, 1 << 40, (q, k)), axis=1))
         for _ in range(workers)
     ]
-    return _least(lambda: merge_neighbours(parts, k, False))
+    return _median(lambda: merge_neighbours(parts, k, False))
 
 
 def read(part, n, d):
@@ -79,7 +79,7 @@ def read(part, n, d):
             for x in row_blocks(path, 0, n, BLOCK):
                 index.add(x)
 
-        return _least(load)
+        return _median(load)
     finally:
         os.remove(path)
         os.rmdir(folder)

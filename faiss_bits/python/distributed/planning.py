@@ -25,6 +25,7 @@ class Rates:
     read     bytes a second of vectors that a worker reads and adds
     network  bytes a second that a worker, or the client, sends or receives
     message  seconds of a message
+    setup    seconds in which the workers are made ready
     merge    results a second that a worker merges
     gpu      whether vectors are on a GPU, with their copy of 16 bits
     """
@@ -35,6 +36,7 @@ class Rates:
     read: float = 2e9
     network: float = 3.1e9
     message: float = 2e-3
+    setup: float = 1.0
     merge: float = 1.5e7
     gpu: bool = True
 
@@ -143,7 +145,7 @@ def plan(
     load = Step(
         "load",
         0,
-        most * d * bytes_of_component / rates.read,
+        rates.setup + most * d * bytes_of_component / rates.read,
         most * (4 * d + (_image_bytes(d) if rates.gpu else 0)),
     )
     if task == "kmeans":

@@ -8,8 +8,8 @@ from conftest import make
 pytestmark = needs_dask
 N, D, W = 1003, 12, 4
 SLOW = None if fd is None else fd.Rates(
-    scan=1e6, start=0.5, assign=1e5, read=1e4, network=1e4, message=0.25, merge=1e3,
-    gpu=False,
+    scan=1e6, start=0.5, assign=1e5, read=1e4, network=1e4, message=0.25, setup=2.0,
+    merge=1e3, gpu=False,
 )
 
 
@@ -70,7 +70,7 @@ def test_times_are_sums_of_what_the_rates_say():
     plan = fd.plan(1000, 10, 200, 4, 2, batch=50, rates=SLOW)
     seconds = {step.name: step.seconds for step in plan.steps}
     assert seconds == pytest.approx({
-        "load": 500 * 10 * 4 / 1e4,
+        "load": 2 + 500 * 10 * 4 / 1e4,
         "queries to the workers": 200 * 40 / 1e4 + 2 * 4 * 0.25,
         "search": 4 * 0.5 + 200 * 500 * 10 / 1e6,
         "slices of results": 200 * 4 * 12 / 2 / 1e4 + 4 * 0.25,
@@ -85,7 +85,8 @@ def test_calibrated_rates(path):
     """All are measured, and more vectors or queries are never less work."""
     with flat(ShardSpec.split(path, W)) as index:
         rates = fd.calibrate(index, 5, batch=200, n=4096)
-    for name in ("scan", "assign", "read", "network", "message", "merge"):
+    for name in ("scan", "assign", "read", "network", "message", "setup",
+                 "merge"):
         assert getattr(rates, name) > 0, name
     assert rates.start >= 0 and not rates.gpu
     times = [fd.plan(n, D, q, 5, W, rates=rates).seconds
