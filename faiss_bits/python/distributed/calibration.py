@@ -1,14 +1,16 @@
 """The rates of a cluster, measured: what a plan of this machine is made with."""
 
+import dataclasses
 import time
 
 import numpy as np
 
 from ..arrays import neighbours, whole_number
+from .batches import Batch, Runner
 from .flat import BATCH, DistributedFlat
 from .groups import Group
 from .jobs import Deadline
-from .planning import Rates
+from .planning import Rates, plan
 
 
 def calibrate(index, k, batch=BATCH, n=1 << 15):
@@ -38,8 +40,80 @@ def calibrate(index, k, batch=BATCH, n=1 << 15):
         )
     k, batch = neighbours(k), whole_number(batch, "batch", 1)
     n = whole_number(n, "n", 1024)
-    group, d = index._groups[0], index.d
-    workers = group.size
+    setup, group = _made_up_group(index)
+    try:
+        rates = _measured(index, group, k, batch, n, setup)
+        overhead = _overhead(index, group, k, batch, rates)
+        return dataclasses.replace(rates, overhead=overhead)
+    finally:
+        group.stop()
+
+
+# Vectors of a worker that is searched for what a search takes besides.
+_FEW = 512
+_BATCHES = 5
+
+
+def _made_up_group(index):
+    """(seconds, a group): hosts of some random vectors, on the workers of an
+    index."""
+    group = Group(
+        index._transport, [[] for _ in index._groups[0].handles], index._options,
+        index.d, "calibration",
+    )
+    begin = time.perf_counter()
+    try:
+        group.start(index._groups[0].addresses())
+        group.call("shapes", [])
+        group.join(Deadline(None, "calibrate"))
+        seconds = time.perf_counter() - begin
+        group.results(
+            [
+                (handle, ("make_up", _FEW, index.d, rank * _FEW))
+                for rank, handle in enumerate(group.handles)
+            ]
+        )
+    except BaseException:
+        group.stop()
+        raise
+    return seconds, group
+
+
+def _overhead(index, group, k, batch, rates):
+    """What a whole search takes besides its scan, over what a plan of the other
+    rates says of that."""
+    W, d = group.size, index.d
+    x = np.random.default_rng(5).random((_BATCHES * batch, d), np.float32)
+    runner = Runner(index._transport, [group], None)
+
+    def search():
+        batches = (
+            Batch(
+                "search", batch,
+                lambda bounds, i=i: [
+                    x[i + a : i + b] for a, b in zip(bounds, bounds[1:])
+                ],
+                {"k": k},
+                lambda send, number, results: [
+                    np.concatenate(part) for part in zip(*results)
+                ],
+            )
+            for i in range(0, len(x), batch)
+        )
+        begin = time.perf_counter()
+        list(runner.run(batches, Deadline(None, "calibrate")))
+        return time.perf_counter() - begin
+
+    scan = max(group.call("measure", "search", _FEW, d, batch, k))
+    found = np.median([search() for _ in range(3)]) - _BATCHES * scan
+    steps = plan(W * _FEW, d, len(x), k, W, batch=batch, rates=rates).steps
+    planned = sum(s.seconds for s in steps if s.name not in ("load", "search"))
+    return float(max(found / planned, 0.1))
+
+
+def _measured(index, group, k, batch, n, setup):
+    """Rates of single steps."""
+    d, workers = index.d, group.size
 
     def slowest(what, *args):
         return max(group.call("measure", what, *args))
@@ -62,29 +136,10 @@ def calibrate(index, k, batch=BATCH, n=1 << 15):
         read=4 * n * d / slowest("read", n, d),
         network=1 / max(per_byte, client_byte),
         message=max(near, small),
-        setup=_setup(index),
+        setup=setup,
         merge=part * k * workers / slowest("merge", part, k, workers),
         gpu=any(w["device"] == "gpu" for w in index.stats()["workers"]),
     )
-
-
-def _setup(index):
-    """Seconds in which workers get a host, without vectors."""
-    times = []
-    for _ in range(3):
-        group = Group(
-            index._transport, [[] for _ in index._groups[0].handles],
-            index._options, index.d, "calibration",
-        )
-        begin = time.perf_counter()
-        try:
-            group.start(index._groups[0].addresses())
-            group.call("shapes", [])
-            group.join(Deadline(None, "calibrate"))
-        finally:
-            group.stop()
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times))
 
 
 def _echo(group, size):

@@ -69,7 +69,7 @@ class DistributedFlat:
     ----------
     d, ntotal : int
         Dimension and number of the vectors
-    metric_type : MetricType
+    metric_type : int
         The metric
 
     Notes

@@ -138,6 +138,9 @@ class Host:
         """Seconds that a step takes here, of calibration.py."""
         return await self._compute(getattr(calibration_steps, what), self._part, *args)
 
+    async def make_up(self, n, d, first_row):
+        await self._compute(self._part.make_up, n, d, first_row)
+
     async def echo(self, x):
         return x
 

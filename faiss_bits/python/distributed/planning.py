@@ -27,6 +27,8 @@ class Rates:
     message  seconds of a message
     setup    seconds in which the workers are made ready
     merge    results a second that a worker merges
+    overhead  what all steps but `load` and `search` take together, over the sum
+             of what each takes alone
     gpu      whether vectors are on a GPU, with their copy of 16 bits
     """
 
@@ -38,6 +40,7 @@ class Rates:
     message: float = 2e-3
     setup: float = 1.0
     merge: float = 1.5e7
+    overhead: float = 1.0
     gpu: bool = True
 
 
@@ -182,7 +185,7 @@ def _search_plan(n, d, q, k, W, most, batch, rates, load, task):
         Step(
             "queries to the workers",
             queries,
-            link / rates.network + 2 * batches * rates.message,
+            rates.overhead * (link / rates.network + 2 * batches * rates.message),
             kept * 4 * d * (size + part),
         ),
         Step(
@@ -194,14 +197,21 @@ def _search_plan(n, d, q, k, W, most, batch, rates, load, task):
         Step(
             "slices of results",
             traffic["outputs"],
-            traffic["outputs"] / W / rates.network + batches * rates.message,
+            rates.overhead
+            * (traffic["outputs"] / W / rates.network + batches * rates.message),
             kept * BYTES_OF_RESULT * k * (W - 1) * part,
         ),
-        Step("merge", 0, q * k / rates.merge, kept * BYTES_OF_RESULT * k * part),
+        Step(
+            "merge",
+            0,
+            rates.overhead * q * k / rates.merge,
+            kept * BYTES_OF_RESULT * k * part,
+        ),
         Step(
             "results to the client",
             traffic["client results"],
-            traffic["client results"] / rates.network + batches * rates.message,
+            rates.overhead
+            * (traffic["client results"] / rates.network + batches * rates.message),
             0,
         ),
     ]

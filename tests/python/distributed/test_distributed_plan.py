@@ -1,5 +1,7 @@
 """plan(): its bytes are those that jobs count, its times follow from the rates."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from clusters import ShardSpec, fd, flat, needs_dask, saved
@@ -78,6 +80,10 @@ def test_times_are_sums_of_what_the_rates_say():
         "results to the client": 200 * 4 * 12 / 1e4 + 4 * 0.25,
     })
     assert plan.seconds == pytest.approx(sum(seconds.values()))
+    rates = dataclasses.replace(SLOW, overhead=3.0)
+    for step in fd.plan(1000, 10, 200, 4, 2, batch=50, rates=rates).steps:
+        times = 1 if step.name in ("load", "search") else 3
+        assert step.seconds == pytest.approx(times * seconds[step.name])
     assert "| load |" in str(plan) and "| all |" in plan.table()
 
 
@@ -86,7 +92,7 @@ def test_calibrated_rates(path):
     with flat(ShardSpec.split(path, W)) as index:
         rates = fd.calibrate(index, 5, batch=200, n=4096)
     for name in ("scan", "assign", "read", "network", "message", "setup",
-                 "merge"):
+                 "merge", "overhead"):
         assert getattr(rates, name) > 0, name
     assert rates.start >= 0 and not rates.gpu
     times = [fd.plan(n, D, q, 5, W, rates=rates).seconds
