@@ -183,8 +183,10 @@ def page(text, results):
     for name, table in (
         ("measured", measured_table(results)), ("planned", planned_tables())
     ):
-        mark = re.compile(f"(<!-- {name}: begin .*?-->\n).*?(\n<!-- {name}: end -->)", re.S)
-        text, count = mark.subn(lambda m: f"{m[1]}\n{table}\n{m[2]}", text)
+        mark = re.compile(
+            f"(<!-- {name}: begin .*?-->\n).*?\n(<!-- {name}: end -->)", re.S
+        )
+        text, count = mark.subn(lambda m: f"{m[1]}\n{table}\n\n{m[2]}", text)
         if count != 1:
             raise ValueError(f"the page has {count} places for '{name}'")
     return text

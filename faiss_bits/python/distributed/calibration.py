@@ -57,14 +57,18 @@ _BATCHES = 5
 def _made_up_group(index):
     """(seconds, a group): hosts of some random vectors, on the workers of an
     index."""
-    group = Group(
-        index._transport, [[] for _ in index._groups[0].handles], index._options,
-        index.d, "calibration",
-    )
+    def new(parts):
+        return Group(index._transport, parts, index._options, index.d, "calibration")
+
+    addresses = index._groups[0].addresses()
+    group, first = new([[] for _ in addresses]), new([[]])
     begin = time.perf_counter()
     try:
-        group.start(index._groups[0].addresses())
-        group.call("shapes", [])
+        # As an index does: one that looks at the files, then all.
+        first.start(addresses[:1])
+        first.call("shapes", [])
+        first.stop()
+        group.start(addresses)
         group.join(Deadline(None, "calibrate"))
         seconds = time.perf_counter() - begin
         group.results(
@@ -74,6 +78,7 @@ def _made_up_group(index):
             ]
         )
     except BaseException:
+        first.stop()
         group.stop()
         raise
     return seconds, group

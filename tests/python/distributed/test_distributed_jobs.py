@@ -201,7 +201,8 @@ def lloyd(x, centroids, niter):
 def test_kmeans_is_the_reference(tmp_path):
     x = np.random.default_rng(7).integers(0, 50, (3000, 6)).astype(np.float32)
     path = saved(tmp_path, x)
-    specs = [ShardSpec(path, a, b) for a, b in ((0, 7), (7, 7), (7, 2500), (2500, 3000))]
+    ends = ((0, 7), (7, 7), (7, 2500), (2500, 3000))
+    specs = [ShardSpec(path, a, b) for a, b in ends]
     expected = lloyd(x, x[:12], 6)
     with flat(specs) as index:
         found = fd.kmeans(index, 12, 6, init_centroids=x[:12], progress=False)
