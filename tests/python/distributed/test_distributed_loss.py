@@ -131,6 +131,36 @@ def test_while_loading(vectors, expected):
         client().run(SlowFile.put, 0)
 
 
+def test_progress_while_loading(vectors, monkeypatch):
+    """A bar of all vectors of a copy, which moves before it is full."""
+    from faiss_bits.distributed import groups
+
+    _, path = vectors
+    bars = []
+
+    class Bar:
+        def __init__(self, name, total, unit, progress):
+            self.shown, self.name, self.total, self.steps = progress, name, total, []
+            bars.append(self)
+
+        def update(self, count):
+            self.steps.append(count)
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(groups, "bar", Bar)
+    client().run(SlowFile.put, 0.4)
+    try:
+        with fd.DistributedFlat(client(), ShardSpec.split(path, 8)):
+            pass
+    finally:
+        client().run(SlowFile.put, 0)
+    assert len(bars) == 1 and bars[0].total == 60000 and bars[0].closed
+    assert bars[0].shown and sum(bars[0].steps) == 60000
+    assert len([step for step in bars[0].steps if step]) > 1
+
+
 def test_nobody_takes_its_place(vectors, expected):
     x, path = vectors
     with flat(ShardSpec.split(path, 4), replace_timeout=0.5) as index:
