@@ -70,13 +70,13 @@ def _made_up_group(index):
         first.stop()
         group.start(addresses)
         group.join(Deadline(None, "calibrate"))
-        seconds = time.perf_counter() - begin
         group.results(
             [
                 (handle, ("make_up", _FEW, index.d, rank * _FEW))
                 for rank, handle in enumerate(group.handles)
             ]
         )
+        seconds = time.perf_counter() - begin
     except BaseException:
         first.stop()
         group.stop()

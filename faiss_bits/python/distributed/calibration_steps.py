@@ -48,8 +48,9 @@ def assign(part, n, d, k):
     sums, counts = np.zeros((k, d)), np.zeros(k, np.int64)
 
     def step():
-        labels = index.search(x, 1)[1]
-        _add_rows(sums, counts, x, labels[:, 0])
+        rows = x.copy()  # as an index gives them
+        labels = index.search(rows, 1)[1]
+        _add_rows(sums, counts, rows, labels[:, 0])
 
     return _median(step)
 

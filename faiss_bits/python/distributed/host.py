@@ -66,6 +66,13 @@ class Host(Ranges, Clusters):
             return "loading"
         return "ready" if self._part.has(shards) else "empty"
 
+    async def close(self):
+        """Frees the vectors, when what is computed is done."""
+        for job in list(self._jobs.values()):
+            job.fail(JobAbortedError(f"the index was closed (job {job.number})"))
+        await self._compute(self._part.drop)
+        self._pool.shutdown(wait=False)
+
     async def progress(self):
         return self._part.loaded
 

@@ -57,7 +57,7 @@ class Part:
             faiss.StandardGpuResources() if self.device == "gpu" else None
         )
         self.shards, self.index, self.loaded = [], None, 0
-        self.centroids = None
+        self.centroids = self.quantizer = None
         self._starts = np.zeros(1, np.int64)
 
     def build(self, shards, d, centroids=None, lists=None):
@@ -93,6 +93,10 @@ class Part:
         self._starts = np.array([0, n])
         self.index, self.loaded = self._flat(d, n), n
         self.index.add(x)
+
+    def drop(self):
+        """Frees all memory; it holds no shards then."""
+        self.shards, self.index, self.quantizer, self.resources = [], None, None, None
 
     def _flat(self, d, n):
         return flat_index(

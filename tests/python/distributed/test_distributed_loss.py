@@ -11,6 +11,7 @@ import pytest
 from clusters import (
     ShardSpec,
     client,
+    distributed,
     fd,
     flat,
     kill,
@@ -57,6 +58,37 @@ def test_between_searches(vectors, expected, replicas):
             assert lost not in [w["worker"] for w in index.stats()["workers"]]
         # The vectors are all there again, on a worker each.
         assert sum(w["vectors"] for w in index.stats()["workers"]) == replicas * 60000
+
+
+def test_other_replicas_go_on_at_once(vectors, expected):
+    """While nobody can take the lost worker's place; later it is made whole."""
+    x, path = vectors
+    with flat(ShardSpec.split(path, 4), replicas=2, replace_timeout=60) as index:
+        spare, open_ = index._spare, threading.Event()
+        index._spare = lambda: spare() if open_.is_set() else []
+        begin = time.monotonic()
+        kill(address_of(index))
+        for _ in range(3):
+            same(index.search(x[:4000], 10, batch=500), expected)
+        assert time.monotonic() - begin < 20
+        assert not index._groups[0].is_whole() and index._groups[1].is_whole()
+        open_.set()
+        index.stats()  # waits for the repair, which finds a worker now
+        assert all(group.is_whole() for group in index._groups)
+        same(index.search(x[:4000], 10, batch=500), expected)
+        workers = index.stats()["workers"]
+        assert sum(w["vectors"] for w in workers) == 120000
+        assert all(w["sent"]["results"] > 0 for w in workers)
+
+
+def test_closed_while_it_is_repaired(vectors, expected):
+    x, path = vectors
+    with flat(ShardSpec.split(path, 4), replicas=2, replace_timeout=60) as index:
+        index._spare = lambda: []
+        kill(address_of(index))
+        same(index.search(x[:4000], 10, batch=500), expected)
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 10
 
 
 def test_ranges_between_searches(vectors):
@@ -279,6 +311,16 @@ def test_closed_indexes_free_the_workers(vectors):
     while any(client().run(actors_of).values()) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(client().run(actors_of).values())
+
+
+def test_closing_after_the_client(vectors):
+    _, path = vectors
+    client()
+    other = distributed.Client(client().scheduler.address)
+    index = fd.DistributedFlat(other, ShardSpec.split(path, 2), progress=False)
+    other.close()
+    index.close()
+    index.close()
 
 
 def actors_of(dask_worker):
