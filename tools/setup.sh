@@ -63,7 +63,9 @@ install_tools() {
         packages+=(wbritish-huge wspanish)
     fi
     if [[ $purpose == test || $purpose == docs ]]; then
-        packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo)
+        # The reference imports the package, with what needs Dask.
+        packages+=(python3-distributed
+            doxygen python3-sphinx python3-breathe python3-myst-parser furo)
     fi
     install_packages "${packages[@]}"
 }

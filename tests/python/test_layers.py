@@ -16,7 +16,8 @@ FILES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     .replace("__init__", "")
     .rstrip("."): path
-    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("contrib/*.py")]
+    for folder in ("", "contrib/", "distributed/")
+    for path in PACKAGE.glob(f"{folder}*.py")
 }
 
 

@@ -25,7 +25,7 @@ def missing():
     """Why the reference cannot be made here, or None."""
     if not REFERENCE.is_dir():
         return "the sources of the reference are not here"
-    modules = ("sphinx", "breathe", "myst_parser", "furo")
+    modules = ("sphinx", "breathe", "myst_parser", "furo", "distributed")
     found = [x for x in ("doxygen", "swig") if shutil.which(x) is None]
     found += [x for x in modules if importlib.util.find_spec(x) is None]
     if found:
@@ -78,12 +78,15 @@ def test_every_python_name_has_an_entry(site):
         for name in names
     }
     expected = {*faiss_bits.__all__, *faiss_bits._GPU_CLASSES}
+    distributed = importlib.import_module("faiss_bits.distributed")
+    expected |= {f"distributed.{name}" for name in distributed.__all__}
     for module in (
         "all_knn",
         "datasets",
         "dbscan",
         "evaluation",
         "knn_graph",
+        "vector_files",
         "words",
     ):
         whole = importlib.import_module(f"faiss_bits.contrib.{module}")
@@ -197,7 +200,7 @@ def test_comments_name_files_that_exist():
     """Headers and docstrings name files of the tree, as texts."""
     sources = [
         *(ROOT / name for name in installed_headers()),
-        *(ROOT / "faiss_bits/python").glob("*.py"),
+        *(ROOT / "faiss_bits/python").rglob("*.py"),
         *(ROOT / "contrib").glob("*.py"),
     ]
     pattern = re.compile(

@@ -26,11 +26,13 @@ except ImportError as error:
         "(Debian: apt-get install python3-distributed)"
     ) from error
 
+from .calibration import calibrate
 from .clustering import Clusters, kmeans
 from .errors import JobAbortedError, SearchTimeoutError, WorkerLostError
 from .flat import DistributedFlat
 from .graph import knn_graph
 from .ivf import DistributedIVF
+from .planning import Plan, Rates, Step, plan
 from .specs import ShardSpec
 
 __all__ = [
@@ -38,9 +40,14 @@ __all__ = [
     "DistributedFlat",
     "DistributedIVF",
     "JobAbortedError",
+    "Plan",
+    "Rates",
     "SearchTimeoutError",
     "ShardSpec",
+    "Step",
     "WorkerLostError",
+    "calibrate",
     "kmeans",
     "knn_graph",
+    "plan",
 ]

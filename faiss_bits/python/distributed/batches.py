@@ -32,7 +32,8 @@ class Runner:
 
     groups     of groups.py
     repair     mends a group that lost a worker: repair(group, generation,
-               deadline)
+               deadline). Where another copy is whole it runs aside, and batches
+               go to that one
     """
 
     def __init__(self, transport, groups, repair):
@@ -53,25 +54,35 @@ class Runner:
             for flight in waiting:
                 self._abort(flight)
 
-    def _send(self, batch, deadline, attempt=0):
-        group = self._groups[next(self._turn) % len(self._groups)]
-        generation, handles = group.generation, list(group.handles)
+    def whole_group(self, deadline):
+        """(group, generation, handles) of the next copy that is whole; where
+        none is, of one that is made whole first."""
+        first = next(self._turn) % len(self._groups)
+        groups = self._groups[first:] + self._groups[:first]
+        for _ in range(ATTEMPTS):
+            for group in groups:
+                generation, handles = group.generation, list(group.handles)
+                if group.is_whole() and None not in handles:
+                    for other in groups:
+                        if not other.is_whole():
+                            other.aside(self._repair)
+                    return group, generation, handles
+            self._repair(groups[0], groups[0].generation, deadline)
+        raise WorkerLostError("workers are lost faster than they can be replaced")
+
+    def _send(self, batch, deadline):
+        group, generation, handles = self.whole_group(deadline)
         number = next(self._numbers)
-        bounds = slice_bounds(batch.n, group.size)
         options = batch.options
         if callable(options):
             options = options(group)
-        if None in handles or generation is None:  # a repair did not succeed
-            if attempt == ATTEMPTS:
-                raise WorkerLostError("the index has lost workers")
-            self._repair(group, generation, deadline)
-            return self._send(batch, deadline, attempt + 1)
+        slices = batch.slices(slice_bounds(batch.n, group.size))
         calls = [
             self._transport.call(
                 handle, "run", number, generation, batch.what, source, batch.n,
                 options,
             )
-            for handle, source in zip(handles, batch.slices(bounds))
+            for handle, source in zip(handles, slices)
         ]
         return _Flight(batch, group, generation, number, handles, calls)
 
@@ -85,7 +96,7 @@ class Runner:
                 self._abort(flight)
                 if not is_loss(error) or attempt == ATTEMPTS - 1:
                     raise
-            self._repair(flight.group, flight.generation, deadline)
+            flight.group.lost(flight.generation)
             flight = self._send(flight.batch, deadline)
         raise AssertionError("not reached")
 

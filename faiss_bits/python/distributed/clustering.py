@@ -10,7 +10,9 @@ from ..contrib.progress import bar
 from . import checkpoints
 from .batches import Batch
 from .clustering_step import sample_pieces
+from .errors import JobAbortedError, WorkerLostError
 from .flat import BATCH, DistributedFlat
+from .groups import ATTEMPTS
 from .jobs import Deadline, checked_timeout
 
 Clusters = collections.namedtuple("Clusters", "centroids obj counts nsplit")
@@ -125,16 +127,20 @@ def _checked(centroids, k, d):
 
 def _first(index, rows, deadline):
     """Vectors of sampled rows, from the files."""
-    group = index._groups[0]
-    parts = [
-        group.results(
-            [(group.handles[group.rank_of(shard)],
-              ("sample", shard, rows, first, last))],
-            deadline,
-        )[0]
-        for shard, first, last in sample_pieces(index._shards, rows, BATCH)
-    ]
-    return np.concatenate(parts)
+    for attempt in range(ATTEMPTS):
+        group, generation, handles = index._runner.whole_group(deadline)
+        calls = [
+            (handles[group.rank_of(shard)], ("sample", shard, rows, first, last))
+            for shard, first, last in sample_pieces(index._shards, rows, BATCH)
+        ]
+        try:
+            # One by one: the client takes no more than a batch at a time.
+            parts = [group.results([call], deadline)[0] for call in calls]
+            return np.concatenate(parts)
+        except (WorkerLostError, JobAbortedError):
+            group.lost(generation)
+            if attempt == ATTEMPTS - 1:
+                raise
 
 
 def _step(index, centroids, deadline):

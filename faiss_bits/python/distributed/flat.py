@@ -69,7 +69,7 @@ class DistributedFlat:
     ----------
     d, ntotal : int
         Dimension and number of the vectors
-    metric_type : MetricType
+    metric_type : int
         The metric
 
     Notes
@@ -311,7 +311,8 @@ class DistributedFlat:
             self._traffic[what] += sum(a.nbytes for a in arrays)
 
     def stats(self):
-        """What went over the network, and what workers hold.
+        """What went over the network, and what workers hold. Waits for a copy that
+        is being made whole.
 
         Returns
         -------
@@ -324,7 +325,9 @@ class DistributedFlat:
         """
         workers = []
         for group in self._groups:
-            for handle, stats in zip(group.handles, group.call("stats")):
+            group.settle()
+            handles = [handle for handle in group.handles if handle is not None]
+            for handle, stats in zip(handles, group.call("stats", handles=handles)):
                 workers.append({"worker": handle.worker, **stats})
         with self._lock:
             return {"client": dict(self._traffic), "workers": workers}

@@ -1,7 +1,9 @@
 """Workers that hold the whole of a collection between them, one host each: made,
 filled, and made whole again when one is lost."""
 
+import concurrent.futures
 import itertools
+import logging
 import threading
 import time
 
@@ -10,6 +12,7 @@ from .errors import WorkerLostError
 from .host import Host
 from .jobs import Deadline, is_loss, results_of
 
+_LOG = logging.getLogger(__name__)
 _generations = itertools.count(1)
 # Seconds that a host which lives has to say so.
 _ANSWER = 20.0
@@ -33,6 +36,9 @@ class Group:
         self.generation = None
         self.centroids = None  # or a function that sends them to handles
         self._lock = threading.RLock()
+        self._lost = None  # the generation that lost a worker
+        self._aside, self._starting = None, threading.Lock()
+        self._stopped = False
 
     @property
     def size(self):
@@ -73,6 +79,39 @@ class Group:
         deadline = deadline or Deadline(None, "the call")
         return results_of(self._transport, handles, futures, deadline)
 
+    # ---- what it has lost -----------------------------------------------------
+
+    def lost(self, generation):
+        """Something of this generation was lost."""
+        if generation == self.generation:
+            self._lost = generation
+
+    def is_whole(self):
+        whole = self.generation is not None and self._lost != self.generation
+        return whole and None not in self.handles
+
+    def aside(self, repair):
+        """Begins a repair in a thread, unless there is one."""
+        with self._starting:
+            if self._aside is not None and self._aside.is_alive():
+                return
+            self._aside = threading.Thread(
+                target=self._mend, args=(repair, self.generation), daemon=True
+            )
+            self._aside.start()
+
+    def _mend(self, repair, generation):
+        try:
+            repair(self, generation, Deadline(None, "a repair"))
+        except Exception as error:  # the next batch begins another
+            _LOG.warning("a copy of the vectors is not whole: %s", error)
+
+    def settle(self):
+        """Waits for a repair aside."""
+        thread = self._aside
+        if thread is not None:
+            thread.join()
+
     # ---- workers that come and go ---------------------------------------------
 
     def start(self, workers):
@@ -100,6 +139,7 @@ class Group:
 
             def look():
                 nonlocal loaded
+                self._check_open()
                 now = sum(self.call("progress", handles=handles)) if progress else 0
                 shown.update(max(0, now - loaded))
                 loaded = max(loaded, now)
@@ -142,6 +182,7 @@ class Group:
         with self._lock:
             if generation is not None and generation != self.generation:
                 return
+            self._lost = self.generation
             for attempt in range(ATTEMPTS):
                 try:
                     self._repair_once(spare, deadline, wait)
@@ -151,6 +192,7 @@ class Group:
                         raise
 
     def _repair_once(self, spare, deadline, wait):
+        self._check_open()
         lost = [r for r in range(self.size) if not self._is_well(r, deadline)]
         for rank in lost:
             if self.handles[rank] is not None:
@@ -190,6 +232,7 @@ class Group:
     def _a_worker(self, spare, deadline, wait):
         end = time.monotonic() + wait
         while True:
+            self._check_open()
             free = spare()
             if free:
                 return free[0]
@@ -200,8 +243,27 @@ class Group:
                 )
             time.sleep(deadline.left(0.1))
 
+    def _check_open(self):
+        if self._stopped:
+            raise RuntimeError("the index is closed")
+
     def stop(self):
-        for handle in self.handles:
-            if handle is not None:
-                self._transport.stop(handle)
+        """Gives all hosts up, and a repair that runs. Those that live free their
+        memory first, within some seconds: Dask forgets an actor whenever it comes
+        to it."""
+        self._stopped = True
+        with self._lock:
+            self._free()
+
+    def _free(self):
+        handles = [handle for handle in self.handles if handle is not None]
         self.handles = [None] * self.size
+        alive = self._transport.workers()
+        calls = [
+            self._transport.call(handle, "close")
+            for handle in handles
+            if handle.worker in alive
+        ]
+        concurrent.futures.wait(calls, timeout=5)
+        for handle in handles:
+            self._transport.stop(handle)

@@ -3,66 +3,23 @@ it, and exchanges slices of queries and of results with the others."""
 
 import asyncio
 import collections
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import faiss
 import numpy as np
 
 from ..contrib.vector_files import file_shape
-from . import transport
-from .clustering_step import step_sums, sum_of_shards, training_sample, trained
+from . import calibration_steps, transport
 from .errors import JobAbortedError
-from .merge import (
-    cut_range,
-    empty_pairs,
-    merge_neighbours,
-    merge_ranges,
-    slice_bounds,
-)
+from .host_clusters import Clusters
+from .host_ranges import Ranges
+from .merge import merge_neighbours, slice_bounds
 from .parts import Part
+from .worker_jobs import Counts, Job
 
 
-class Counts:
-    """Bytes of arrays in messages that were sent, by what they carry."""
-
-    def __init__(self):
-        self.bytes = collections.Counter()
-        self.messages = collections.Counter()
-        self.largest = 0
-        self.held = self.most_held = 0
-
-    def sent(self, what, *arrays):
-        size = sum(a.nbytes for a in arrays if a is not None)
-        self.bytes[what] += size
-        self.messages[what] += 1
-        self.largest = max(self.largest, size)
-
-    def hold(self, size):
-        self.held += size
-        self.most_held = max(self.most_held, self.held)
-
-
-class Job:
-    """One batch under way. Others wait for its queries and results here."""
-
-    def __init__(self, job):
-        loop = asyncio.get_running_loop()
-        self.number = job
-        self.inputs, self.outputs, self.aborted = (
-            loop.create_future() for _ in range(3)
-        )
-        self.merged = None
-        self.waiting = None  # requests of others that are to come
-        self.held = 0
-
-    def fail(self, error):
-        for future in (self.inputs, self.outputs, self.aborted):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # nobody need ask
-
-
-class Host:
+class Host(Ranges, Clusters):
     """The actor. Its methods are coroutines on the worker's event loop; one
     thread of its own computes."""
 
@@ -109,6 +66,13 @@ class Host:
             return "loading"
         return "ready" if self._part.has(shards) else "empty"
 
+    async def close(self):
+        """Frees the vectors, when what is computed is done."""
+        for job in list(self._jobs.values()):
+            job.fail(JobAbortedError(f"the index was closed (job {job.number})"))
+        await self._compute(self._part.drop)
+        self._pool.shutdown(wait=False)
+
     async def progress(self):
         return self._part.loaded
 
@@ -132,6 +96,30 @@ class Host:
             "largest_message": counts.largest,
             "most_job_bytes": counts.most_held,
         }
+
+    async def measure(self, what, *args):
+        """Seconds that a step takes here, of calibration.py."""
+        return await self._compute(getattr(calibration_steps, what), self._part, *args)
+
+    async def make_up(self, n, d, first_row):
+        await self._compute(self._part.make_up, n, d, first_row)
+
+    async def echo(self, x):
+        return x
+
+    async def exchange(self, size, rounds):
+        """Seconds a round of asking every other worker for `size` bytes."""
+        job = Job(None)
+        others = [r for r in range(len(self._peers)) if r != self._rank]
+        begin = time.perf_counter()
+        for _ in range(rounds):
+            await asyncio.gather(
+                *(self._from_peer(job, rank, "bytes_of", size) for rank in others)
+            )
+        return (time.perf_counter() - begin) / rounds
+
+    async def bytes_of(self, size):
+        return np.random.default_rng(0).integers(0, 256, size, np.uint8)
 
     # ---- jobs -----------------------------------------------------------------
 
@@ -292,89 +280,7 @@ class Host:
         self._counts.sent("results", D, I)
         return D, I
 
-    # ---- ranges ---------------------------------------------------------------
-
-    async def _range(self, job, inputs, bounds, filled, options):
-        x, _ = self._whole(inputs)
-        result = await self._compute(
-            self._part.range_search, x, options["radius"], options.get("nprobe", 0)
-        )
-        self._hold(job, x, *result)
-        job.outputs.set_result(result)
-        begin, end = bounds[self._rank], bounds[self._rank + 1]
-        if begin == end:
-            return np.zeros(1, np.int64)
-        own = cut_range(result, begin, end)
-        parts = await self._from_all(job, None, range(len(self._peers)),
-                                     "range_of", begin, end)
-        piece = options["piece"]
-
-        async def whole(rank):
-            if rank == self._rank:
-                return own
-            lims = parts[rank]
-            return (lims, *await self._pieces(
-                lims[-1], piece,
-                lambda *cut: self._from_peer(
-                    job, rank, "range_piece", job.number, begin, end, *cut
-                ),
-            ))
-
-        ranges = await asyncio.gather(*map(whole, range(len(self._peers))))
-        # The others are done with this worker's when they say so.
-        await asyncio.gather(*(
-            self._from_peer(job, rank, "range_done", job.number)
-            for rank in range(len(self._peers)) if rank != self._rank
-        ))
-        lims, D, I = await self._compute(merge_ranges, ranges)
-        self._hold(job, lims, D, I)
-        job.merged = (D, I)
-        self._counts.sent("results", lims)
-        return lims
-
-    @staticmethod
-    async def _pieces(total, piece, call):
-        """(D, I) of `total` results that come up to `piece` at a time."""
-        parts = [empty_pairs()]
-        for first in range(0, int(total), piece):
-            parts.append(await call(first, min(first + piece, int(total))))
-        return tuple(map(np.concatenate, zip(*parts)))
-
-    async def range_of(self, number, begin, end):
-        """How many results queries begin .. end - 1 have here: lims."""
-        job = self._job(number)
-        lims = (await asyncio.shield(job.outputs))[0]
-        lims = lims[begin : end + 1] - lims[begin]
-        self._counts.sent("outputs", lims)
-        return lims
-
-    async def range_piece(self, number, begin, end, first, last):
-        """Results first .. last - 1 of queries begin .. end - 1."""
-        job = self._job(number)
-        _, D, I = cut_range(await asyncio.shield(job.outputs), begin, end)
-        self._counts.sent("outputs", D[first:last], I[first:last])
-        return D[first:last], I[first:last]
-
-    async def range_done(self, number):
-        self._served(self._job(number))
-        return True
-
-    async def merged_piece(self, number, first, last):
-        """Merged results of this worker's slice, for the client."""
-        D, I = self._job(number).merged
-        self._counts.sent("results", D[first:last], I[first:last])
-        return D[first:last], I[first:last]
-
-    async def merged_done(self, number):
-        """The client has all of them."""
-        job = self._jobs.get(number)
-        if job is not None:
-            job.merged = None
-            if job.waiting <= 0:
-                self._finish(job)
-        return True
-
-    # ---- rows, training and clustering ----------------------------------------
+    # ---- rows -----------------------------------------------------------------
 
     async def _rows(self, job, begin, end, table):
         """Vectors of rows begin .. end - 1, from whoever has them. `table` has
@@ -385,7 +291,7 @@ class Host:
             if cut[0] >= cut[1]:
                 continue
             if rank == self._rank:
-                parts.append(await self.rows_of(shard, *cut))
+                parts.append(await self._compute(self._part.rows, shard, *cut))
             else:
                 parts.append(
                     await self._from_peer(job, rank, "rows_of", shard, *cut)
@@ -397,69 +303,3 @@ class Host:
         x = await self._compute(self._part.rows, shard, begin, end)
         self._counts.sent("rows", x)
         return x
-
-    async def sample(self, shards, rows, first, last):
-        """Vectors of some rows of the collection that are in `shards`, read from
-        the files: numbers first .. last - 1 of `rows` (total, count, seed)."""
-        x = await self._compute(training_sample, shards, rows, first, last)
-        self._counts.sent("sample", x)
-        return x
-
-    async def train(self, pieces, d, options):
-        """Centroids of vectors that come from ranks in pieces [(rank, shards,
-        rows, first, last)]; they stay here. Returns how many there are."""
-        job = Job(None)
-        parts = [np.empty((0, d), np.float32)]
-        for rank, *piece in pieces:
-            if rank == self._rank:
-                parts.append(await self.sample(*piece))
-            else:
-                parts.append(await self._from_peer(job, rank, "sample", *piece))
-        x = np.concatenate(parts)
-        self._part.centroids = await self._compute(
-            trained, x, options, self._part.device == "gpu"
-        )
-        return len(self._part.centroids)
-
-    async def centroids_of(self, begin, end):
-        x = self._part.centroids[begin:end]
-        self._counts.sent("centroids", x)
-        return x
-
-    async def take_centroids(self, begin, x, n):
-        """Rows begin .. of n centroids, of the client."""
-        if self._part.centroids is None or len(self._part.centroids) != n:
-            self._part.centroids = np.empty((n, x.shape[1]), np.float32)
-        self._part.centroids[begin : begin + len(x)] = x
-        return True
-
-    async def _cluster(self, job, inputs, bounds, filled, options):
-        """A step of k-means: the inputs are the centroids."""
-        centroids, _ = self._whole(inputs)
-        sums = await self._compute(step_sums, self._part, centroids)
-        self._hold(job, centroids, sums.sums, sums.counts)
-        job.outputs.set_result((sums.sums, sums.counts))
-        begin, end = bounds[self._rank], bounds[self._rank + 1]
-        numbers = options["shards"]
-        own = sums.sums[:, begin:end], sums.counts[:, begin:end]
-        parts = []
-        if begin < end:
-            parts = await self._from_all(job, own, range(len(self._peers)),
-                                         "sums_of", begin, end)
-            for part in parts:
-                self._hold(job, *part)
-        new, counts = await self._compute(
-            sum_of_shards, parts, numbers, centroids[begin:end]
-        )
-        self._counts.sent("results", new, counts)
-        shards = [shard.number for shard in self._part.shards]
-        return new, counts, list(zip(shards, sums.objectives.tolist()))
-
-    async def sums_of(self, number, begin, end):
-        """Sums and counts of clusters begin .. end - 1, a row a shard."""
-        job = self._job(number)
-        sums, counts = await asyncio.shield(job.outputs)
-        sums, counts = sums[:, begin:end], counts[:, begin:end]
-        self._counts.sent("outputs", sums, counts)
-        self._served(job)
-        return sums, counts

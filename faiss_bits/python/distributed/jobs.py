@@ -55,7 +55,7 @@ def results_of(transport, handles, calls, deadline, look=None):
             return_when=concurrent.futures.FIRST_EXCEPTION,
         )
         errors += [call.exception() for call in done if call.exception()]
-        if look is not None:
+        if look is not None and not errors:
             look()
         if pending and not errors:
             errors += _lost(transport, handles, calls, pending)

@@ -8,6 +8,7 @@ from .. import classes
 from ..backends import why_not_gpu
 from ..contrib.vector_files import row_blocks
 from ..devices import get_num_gpus, require_gpu
+from .specs import Shard
 
 #: Rows that are read at a time: how often progress moves.
 BLOCK = 1 << 16
@@ -56,7 +57,7 @@ class Part:
             faiss.StandardGpuResources() if self.device == "gpu" else None
         )
         self.shards, self.index, self.loaded = [], None, 0
-        self.centroids = None
+        self.centroids = self.quantizer = None
         self._starts = np.zeros(1, np.int64)
 
     def build(self, shards, d, centroids=None, lists=None):
@@ -84,6 +85,18 @@ class Part:
                     self.index.add_with_ids(x, ids)
                 first += len(x)
                 self.loaded += len(x)
+
+    def make_up(self, n, d, first_row):
+        """Takes n random vectors in place of shards, to measure with."""
+        x = np.random.default_rng(first_row).random((n, d), np.float32)
+        self.shards = [Shard(0, "", 0, n, first_row, first_row, None)]
+        self._starts = np.array([0, n])
+        self.index, self.loaded = self._flat(d, n), n
+        self.index.add(x)
+
+    def drop(self):
+        """Frees all memory; it holds no shards then."""
+        self.shards, self.index, self.quantizer, self.resources = [], None, None, None
 
     def _flat(self, d, n):
         return flat_index(

@@ -25,7 +25,10 @@ class Rates:
     read     bytes a second of vectors that a worker reads and adds
     network  bytes a second that a worker, or the client, sends or receives
     message  seconds of a message
+    setup    seconds in which the workers are made ready
     merge    results a second that a worker merges
+    overhead  what all steps but `load` and `search` take together, over the sum
+             of what each takes alone
     gpu      whether vectors are on a GPU, with their copy of 16 bits
     """
 
@@ -35,7 +38,9 @@ class Rates:
     read: float = 2e9
     network: float = 3.1e9
     message: float = 2e-3
+    setup: float = 1.0
     merge: float = 1.5e7
+    overhead: float = 1.0
     gpu: bool = True
 
 
@@ -143,7 +148,7 @@ def plan(
     load = Step(
         "load",
         0,
-        most * d * bytes_of_component / rates.read,
+        rates.setup + most * d * bytes_of_component / rates.read,
         most * (4 * d + (_image_bytes(d) if rates.gpu else 0)),
     )
     if task == "kmeans":
@@ -180,7 +185,7 @@ def _search_plan(n, d, q, k, W, most, batch, rates, load, task):
         Step(
             "queries to the workers",
             queries,
-            link / rates.network + 2 * batches * rates.message,
+            rates.overhead * (link / rates.network + 2 * batches * rates.message),
             kept * 4 * d * (size + part),
         ),
         Step(
@@ -192,14 +197,21 @@ def _search_plan(n, d, q, k, W, most, batch, rates, load, task):
         Step(
             "slices of results",
             traffic["outputs"],
-            traffic["outputs"] / W / rates.network + batches * rates.message,
+            rates.overhead
+            * (traffic["outputs"] / W / rates.network + batches * rates.message),
             kept * BYTES_OF_RESULT * k * (W - 1) * part,
         ),
-        Step("merge", 0, q * k / rates.merge, kept * BYTES_OF_RESULT * k * part),
+        Step(
+            "merge",
+            0,
+            rates.overhead * q * k / rates.merge,
+            kept * BYTES_OF_RESULT * k * part,
+        ),
         Step(
             "results to the client",
             traffic["client results"],
-            traffic["client results"] / rates.network + batches * rates.message,
+            rates.overhead
+            * (traffic["client results"] / rates.network + batches * rates.message),
             0,
         ),
     ]

@@ -158,8 +158,11 @@ def _common_dimension(specs, shapes):
 
 
 def placed(shards, hosts):
-    """The shards of each of `hosts` hosts: the largest first, each to the host
-    with the fewest rows so far; a host has its own in the order of their ids."""
+    """The shards of each of `hosts` hosts: one each, or the largest first, each
+    to the host with the fewest rows so far; a host has its own in the order of
+    their ids."""
+    if len(shards) == hosts:
+        return [[shard] for shard in shards]
     rows, parts = [0] * hosts, [[] for _ in range(hosts)]
     for shard in sorted(shards, key=lambda s: (-s.size, s.number)):
         host = min(range(hosts), key=lambda i: (rows[i], len(parts[i]), i))

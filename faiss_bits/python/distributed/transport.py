@@ -80,6 +80,8 @@ class DaskTransport:
         self._numbers = itertools.count()
 
     def workers(self):
+        if self._client.status != "running":  # it was closed
+            return []
         return sorted(self._client.nthreads())
 
     def start(self, kind, args, worker, timeout=60):

@@ -11,6 +11,7 @@ import pytest
 from clusters import (
     ShardSpec,
     client,
+    distributed,
     fd,
     flat,
     kill,
@@ -57,6 +58,37 @@ def test_between_searches(vectors, expected, replicas):
             assert lost not in [w["worker"] for w in index.stats()["workers"]]
         # The vectors are all there again, on a worker each.
         assert sum(w["vectors"] for w in index.stats()["workers"]) == replicas * 60000
+
+
+def test_other_replicas_go_on_at_once(vectors, expected):
+    """While nobody can take the lost worker's place; later it is made whole."""
+    x, path = vectors
+    with flat(ShardSpec.split(path, 4), replicas=2, replace_timeout=60) as index:
+        spare, open_ = index._spare, threading.Event()
+        index._spare = lambda: spare() if open_.is_set() else []
+        begin = time.monotonic()
+        kill(address_of(index))
+        for _ in range(3):
+            same(index.search(x[:4000], 10, batch=500), expected)
+        assert time.monotonic() - begin < 20
+        assert not index._groups[0].is_whole() and index._groups[1].is_whole()
+        open_.set()
+        index.stats()  # waits for the repair, which finds a worker now
+        assert all(group.is_whole() for group in index._groups)
+        same(index.search(x[:4000], 10, batch=500), expected)
+        workers = index.stats()["workers"]
+        assert sum(w["vectors"] for w in workers) == 120000
+        assert all(w["sent"]["results"] > 0 for w in workers)
+
+
+def test_closed_while_it_is_repaired(vectors, expected):
+    x, path = vectors
+    with flat(ShardSpec.split(path, 4), replicas=2, replace_timeout=60) as index:
+        index._spare = lambda: []
+        kill(address_of(index))
+        same(index.search(x[:4000], 10, batch=500), expected)
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 10
 
 
 def test_ranges_between_searches(vectors):
@@ -131,14 +163,45 @@ def test_while_loading(vectors, expected):
         client().run(SlowFile.put, 0)
 
 
+def test_progress_while_loading(vectors, monkeypatch):
+    """A bar of all vectors of a copy, which moves before it is full."""
+    from faiss_bits.distributed import groups
+
+    _, path = vectors
+    bars = []
+
+    class Bar:
+        def __init__(self, name, total, unit, progress):
+            self.shown, self.name, self.total, self.steps = progress, name, total, []
+            bars.append(self)
+
+        def update(self, count):
+            self.steps.append(count)
+
+        def close(self):
+            self.closed = True
+
+    monkeypatch.setattr(groups, "bar", Bar)
+    client().run(SlowFile.put, 0.4)
+    try:
+        with fd.DistributedFlat(client(), ShardSpec.split(path, 8)):
+            pass
+    finally:
+        client().run(SlowFile.put, 0)
+    assert len(bars) == 1 and bars[0].total == 60000 and bars[0].closed
+    assert bars[0].shown and sum(bars[0].steps) == 60000
+    assert len([step for step in bars[0].steps if step]) > 1
+
+
 def test_nobody_takes_its_place(vectors, expected):
     x, path = vectors
-    with flat(ShardSpec.split(path, 4), replace_timeout=0.01) as index:
-        # Dask needs longer than that for a new worker.
+    with flat(ShardSpec.split(path, 4), replace_timeout=0.5) as index:
+        index._spare = lambda: []  # as if Dask started none
         kill(address_of(index))
-        with pytest.raises(fd.WorkerLostError):
-            index.search(x[:4000], 10)
-        client()  # waits for the new one
+        for _ in range(2):
+            with pytest.raises(fd.WorkerLostError, match="replace_timeout = 0.5"):
+                index.search(x[:4000], 10)
+        del index._spare
         same(index.search(x[:4000], 10), expected)
 
 
@@ -248,6 +311,16 @@ def test_closed_indexes_free_the_workers(vectors):
     while any(client().run(actors_of).values()) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(client().run(actors_of).values())
+
+
+def test_closing_after_the_client(vectors):
+    _, path = vectors
+    client()
+    other = distributed.Client(client().scheduler.address)
+    index = fd.DistributedFlat(other, ShardSpec.split(path, 2), progress=False)
+    other.close()
+    index.close()
+    index.close()
 
 
 def actors_of(dask_worker):
