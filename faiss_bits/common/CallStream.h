@@ -27,8 +27,8 @@ namespace faiss_bits::gpu::detail {
 ///          eight
 class CallStream {
    public:
-    /// arraysAreOnDevice: those that the first call is given, so that nobody has
-    /// to ask CUDA where they lie.
+    /// arraysAreOnDevice: those that the first call is given, so that nobody
+    /// has to ask CUDA where they lie.
     CallStream(
             std::shared_ptr<faiss::gpu::GpuResources> resources,
             int device,

@@ -107,7 +107,8 @@ class DeviceArray {
             size_t bytes);
 
     /// Of an array that lies on the device.
-    explicit DeviceArray(const void* data) : data_(data), place_{false, false} {}
+    explicit DeviceArray(const void* data)
+            : data_(data), place_{false, false} {}
 
     const void* data() const {
         return data_;

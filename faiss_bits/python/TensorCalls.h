@@ -91,7 +91,8 @@ inline bool searchOnStream(
     return true;
 }
 
-/// bfKnnBits of matrices, which lie on the device where a stream is given; `ours` is a Metric that goes before `metric`, or -1.
+/// bfKnnBits of matrices, which lie on the device where a stream is given;
+/// `ours` is a Metric that goes before `metric`, or -1.
 inline void knnOnStream(
         faiss::gpu::GpuResourcesProvider* provider,
         int device,

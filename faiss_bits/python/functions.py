@@ -38,7 +38,7 @@ from .plans import (  # noqa: F401
 )
 from .ranges import OUR_METRICS, radius_neighbors_graph, range_search  # noqa: F401
 from .search_modes import mode_of
-from .torch_interop import current_stream, is_ready, is_tensor, type_name
+from .torch_interop import is_ready, is_tensor, type_name
 
 
 def best_flat_index(d, metric=faiss.METRIC_L2):
@@ -242,14 +242,9 @@ def knn(
         vectorNorms = as_floats(vectorNorms, "vectorNorms", nb)
     if on_cpu:
         return fused.knn(xq, xb, k, D, I, metric, metric_arg, choice, mode)
-    if ready:
-        device = xq.get_device()
-        place = device, current_stream(device)
-    else:
-        place = place_of(queries, device)
     _knn_on_gpu(
         res,
-        place,
+        device,
         (queries, queries_by_row, nq),
         (vectors, vectors_by_row, nb),
         d,
@@ -262,14 +257,14 @@ def knn(
     return D, I
 
 
-def _knn_on_gpu(res, place, queries, vectors, d, metric, norms, mode, D, I):
-    """Fills D and I. place is (device, stream), matrices are (array, by row,
-    number of rows), metric is (metric, metric_arg)."""
-    device, stream = place
+def _knn_on_gpu(res, device, queries, vectors, d, metric, norms, mode, D, I):
+    """Fills D and I. Matrices are (array, by row, number of rows), metric is
+    (metric, metric_arg)."""
     queries, queries_by_row, nq = queries
     vectors, vectors_by_row, nb = vectors
     metric, metric_arg = metric
     ours = OUR_METRICS.get(metric, -1)
+    device, stream = place_of(queries, device)
     with resources_of(res) as owner:
         swigfaiss_bits.knnOnStream(
             owner,

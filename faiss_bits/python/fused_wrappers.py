@@ -101,6 +101,8 @@ _CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
 def wrap_fused_ivf_index(the_class):
     """IndexFusedIVFFlat with numpy arrays and torch tensors on the CPU, as
     IndexFusedFlat, and with search_preassigned of arrays."""
+    # As C++ has it: the wrappers of later FAISS releases replace it.
+    search_preassigned = the_class.search_preassigned
     wrap_index(the_class)
     original_init = the_class.__init__
 
@@ -112,9 +114,7 @@ def wrap_fused_ivf_index(the_class):
 
     __init__.__doc__ = _IVF_CONSTRUCTOR_DOC
     the_class.__init__ = __init__
-    the_class.search_preassigned_c = swigfaiss_bits.IndexFusedIVFFlat.__dict__[
-        "search_preassigned"
-    ]
+    the_class.search_preassigned_c = search_preassigned
     the_class.search_preassigned = _search_preassigned
     the_class.__getstate__ = _ivf_getstate
     the_class.__setstate__ = _ivf_setstate

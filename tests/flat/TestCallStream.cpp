@@ -1,6 +1,6 @@
 /// CallStream on streams without a GPU: work of a call comes after what the
-/// resources' stream had before and before what it gets later, in whatever order
-/// a device does the rest; a capture is left alone.
+/// resources' stream had before and before what it gets later, in whatever
+/// order a device does the rest; a capture is left alone.
 
 #include <thread>
 

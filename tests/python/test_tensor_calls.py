@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import faiss_bits
-from faiss_bits import arrays, devices, functions
+from faiss_bits import arrays, devices, functions, torch_methods
 
 pytestmark = pytest.mark.skipif(
     not hasattr(faiss_bits, "GpuIndexBitsFlat"),
@@ -95,6 +95,7 @@ def torch(monkeypatch):
         Tensor=Tensor,
         empty=empty,
         promote_types=promote_types,
+        device=lambda kind, number: f"{kind}:{number}",
         _C=types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 77 + device),
         **DTYPES,
     )
@@ -225,3 +226,61 @@ def test_errors_of_select_k(calls, keys, error, words):
     with pytest.raises(error, match=words):
         faiss_bits.select_k(Tensor(keys), 1, res="any")
     assert not calls
+
+
+class Index:
+    """As much of an index as a search asks before C++."""
+
+    d = 4
+
+    def getDevice(self):
+        return 1
+
+
+def test_search(monkeypatch):
+    made = []
+
+    def call(*args):
+        made.append(args)
+        return True
+
+    monkeypatch.setattr(faiss_bits.swigfaiss_bits, "searchOnStream", call)
+    index, x = Index(), Tensor(XQ, 1)
+    D, I = torch_methods.search(index, x, 2, params="any")
+    for out, name in ((D, "float32"), (I, "int64")):
+        assert out.shape == (3, 2) and out.dtype.name == name
+        assert out.device == "cuda:1"
+    wanted = (index, 1, 78, 3, 4, x.data_ptr(), 2, D.data_ptr(), I.data_ptr(), "any")
+    assert made == [wanted]
+    assert torch_methods.search(index, x, 2, params="any", D=D, I=I) == (D, I)
+    assert made == [wanted, wanted]
+
+
+@pytest.mark.parametrize(
+    "x, more, error, words",
+    [
+        (Tensor(XQ, 0), {}, ValueError, "x is on cuda:0, expected cuda:1"),
+        (Tensor(XQ[:, :3].copy(), 1), {}, ValueError,
+         r"x has shape \(3, 3\), expected \(any, 4\)"),
+        (Tensor(XQ[0], 1), {}, ValueError, r"x has shape \(4,\)"),
+        (Tensor(XQ.astype("f8"), 1), {}, TypeError, "x is float64"),
+        (Tensor(np.asfortranarray(XQ), 1), {}, ValueError, "x is not contiguous"),
+        (Tensor(XQ, 1), {"k": 0}, ValueError, "k = 0 is less than 1"),
+        (Tensor(XQ, 1), {"k": 2.5}, TypeError, "k = 2.5 is not a whole number"),
+        (Tensor(XQ, 1), {"D": Tensor(np.empty((3, 2), "f4"), 0)}, ValueError,
+         "D is on cuda:0, expected cuda:1"),
+        (Tensor(XQ, 1), {"I": Tensor(np.empty((3, 2), "i4"), 1)}, TypeError,
+         "I is int32, expected int64"),
+        (Tensor(XQ, 1), {"I": Tensor(np.empty((3, 3), "i8"), 1)}, ValueError,
+         r"I has shape \(3, 3\)"),
+    ],
+)
+def test_errors_of_search(monkeypatch, x, more, error, words):
+    """What C++ refuses, and what does not get there."""
+
+    def call(index, device, stream, n, d, *rest):
+        return device == index.getDevice() and d == index.d
+
+    monkeypatch.setattr(faiss_bits.swigfaiss_bits, "searchOnStream", call)
+    with pytest.raises(error, match=words):
+        torch_methods.search(Index(), x, **{"k": 2, **more})
