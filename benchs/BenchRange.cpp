@@ -106,14 +106,16 @@ class RangeBench {
         return data;
     }
 
-    /// That about such a part of all pairs are within: the median of some
-    /// queries' distances to that neighbour.
+    /// That such a part of the vectors are within, of the median one of some
+    /// queries: on average over queries it is more.
     float radiusFor(int64_t n, double share) {
         const int64_t k = std::max<int64_t>(1, std::llround(share * double(n)));
         const DeviceArray<float> distances(kSample * k);
         const DeviceArray<idx_t> labels(kSample * k);
         index_->search(
                 kSample, queries_.data(), k, distances.data(), labels.data());
+        BITS_CUDA_CHECK(
+                cudaDeviceSynchronize()); // it was on the index's stream
         std::vector<float> last(kSample);
         for (int64_t i = 0; i < kSample; ++i) {
             BITS_CUDA_CHECK(cudaMemcpy(
