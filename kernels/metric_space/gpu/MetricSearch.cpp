@@ -81,10 +81,7 @@ class Search {
             launchSeedBits(params(), scratch_.keys, seeds, stream_);
             launchLists(params(), stream_);
             launchGroupScan(
-                    params(),
-                    ScanOf::Lists,
-                    problem_.multiprocessors,
-                    stream_);
+                    params(), ScanOf::Lists, problem_.multiprocessors, stream_);
             const idx_t total = readTotal();
             if (total > plan_.capacity) {
                 return; // and neither is there room for what follows
