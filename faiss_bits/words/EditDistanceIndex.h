@@ -30,6 +30,7 @@ namespace faiss_bits {
 /// Interrupt  faiss::InterruptCallback is asked now and then: FaissException
 class EditDistanceIndex {
    public:
+    /// Of n words, which are copied.
     EditDistanceIndex(
             idx_t n,
             const uint8_t* words,
