@@ -213,7 +213,11 @@ void DeviceCopies::copyThroughHost_(
         const CurrentDevice scope(path.toDevice);
         path.filled[slot]->holdUp(targetStream);
         BITS_CUDA_CHECK(cudaMemcpyAsync(
-                target + at, piece, now, cudaMemcpyHostToDevice, targetStream));
+                static_cast<char*>(target) + at,
+                piece,
+                now,
+                cudaMemcpyHostToDevice,
+                targetStream));
         path.read[slot]->record(targetStream);
     }
 }

@@ -24,11 +24,12 @@ struct MergeList {
     bool isCut = false;
 };
 
+/// What runMergeLists does. All but the pointers are plain values.
 struct MergeProblem {
-    idx_t rows = 0;
-    idx_t k = 0;
-    std::vector<MergeList> lists;
-    bool largest = false; ///< the largest distances are first
+    idx_t rows = 0;               ///< of every list and of the results
+    idx_t k = 0;                  ///< results of a row
+    std::vector<MergeList> lists; ///< those without results may be left out
+    bool largest = false;         ///< the largest distances are first
 
     /// Every id of a list, with its offset, is below those of the lists behind
     /// it: equal distances fall to the list in front, and ids are only copied.
