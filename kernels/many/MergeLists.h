@@ -48,10 +48,9 @@ struct MergeProblem {
 ///
 /// Shapes   lists and outputs as above; outputs must not overlap lists
 /// Lists    in the order (distance, id), no NaN: what searches of ours return
-/// Result   in the order (distance, id, list); -0 counts as +0; the bits of
-/// distances
-///          are those of the lists. Behind the last result FLT_MAX (-FLT_MAX if
-///          `largest`) and id -1
+/// Result   in the order (distance, id, list); -0 counts as +0; distances keep
+///          their bits. Behind the last result FLT_MAX (-FLT_MAX if `largest`)
+///          and id -1
 /// Limits   0 <= rows < 2^31, 1 <= k < 2^31, up to kMaxMergeLists lists of
 ///          0 <= width < 2^31, below 2^32 together
 /// Stream   enqueues and never waits; can be captured in a graph
