@@ -20,6 +20,7 @@ namespace faiss_bits::gpu {
 /// results of one index. An IndexIDMap or IndexPreTransform stays one, of such
 /// an index. One device: as BitsToGpuCloner.
 struct BitsToGpuClonerMultiple : faiss::Cloner {
+    /// Errors  FaissException: no device
     BitsToGpuClonerMultiple(
             const DeviceList& devices,
             const faiss::gpu::GpuMultipleClonerOptions& options,
@@ -29,9 +30,9 @@ struct BitsToGpuClonerMultiple : faiss::Cloner {
     /// FaissException for an index that no class of ours takes the place of.
     faiss::Index* clone_Index(const faiss::Index* index) override;
 
-    DeviceList devices;
-    faiss::gpu::GpuMultipleClonerOptions options;
-    GpuIndexBitsManyConfig config;
+    DeviceList devices;                           ///< of the parts, in order
+    faiss::gpu::GpuMultipleClonerOptions options; ///< FAISS's
+    GpuIndexBitsManyConfig config;                ///< what these lack
 };
 
 /// Copies a CPU index to several GPUs, as faiss::gpu::index_cpu_to_gpu_multiple

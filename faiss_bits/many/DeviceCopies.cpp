@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
+#include <utility>
 
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -13,17 +17,26 @@ constexpr size_t kPiece = size_t(4) << 20;
 
 /// Whether `device` can read memory of `other` from now on.
 bool enablePeerAccess(int device, int other) {
+    // To ask again is an error of CUDA's, if a harmless one.
+    static std::mutex mutex;
+    static std::map<std::pair<int, int>, bool> known;
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto found = known.find({device, other});
+    if (found != known.end()) {
+        return found->second;
+    }
     int can = 0;
     BITS_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
     if (!can) {
-        return false;
+        return known[{device, other}] = false;
     }
     const CurrentDevice scope(device);
     const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
     if (status != cudaSuccess) {
         (void)cudaGetLastError(); // there are limits on the number of peers
     }
-    return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+    return known[{device, other}] = status == cudaSuccess ||
+            status == cudaErrorPeerAccessAlreadyEnabled;
 }
 
 } // namespace
@@ -75,28 +88,80 @@ void DeviceCopies::copy(
         int from,
         const void* source,
         cudaStream_t sourceStream,
-        size_t bytes,
-        bool keepsSource) {
-    if (bytes == 0) {
-        return;
-    }
+        size_t bytes) {
     Path& path = path_(to, from);
     if (!path.direct) {
         copyThroughHost_(
-                path,
-                static_cast<char*>(target),
-                targetStream,
-                static_cast<const char*>(source),
-                sourceStream,
-                bytes);
+                path, target, targetStream, source, sourceStream, bytes);
         return;
     }
+    StreamMark ready;
     {
         const CurrentDevice scope(path.fromDevice);
-        CudaEvent ready;
         ready.record(sourceStream);
-        ready.holdUp(targetStream);
     }
+    ready.holdUp(targetStream);
+    copyStraight_(path, target, targetStream, source, bytes);
+    const CurrentDevice scope(path.toDevice);
+    StreamMark done;
+    done.record(targetStream);
+    done.holdUp(sourceStream);
+}
+
+void DeviceCopies::fetch(
+        int to,
+        void* target,
+        cudaStream_t targetStream,
+        int from,
+        const void* source,
+        const StreamMark& ready,
+        cudaStream_t helper,
+        size_t bytes) {
+    Path& path = path_(to, from);
+    if (path.direct) {
+        ready.holdUp(targetStream);
+        copyStraight_(path, target, targetStream, source, bytes);
+        return;
+    }
+    ready.holdUp(helper);
+    copyThroughHost_(path, target, targetStream, source, helper, bytes);
+}
+
+void DeviceCopies::add(
+        int to,
+        GpuIndexBitsFlat& index,
+        const GpuContext& context,
+        const GpuContext& home,
+        const float* x,
+        idx_t n) {
+    constexpr size_t kAtOnce = size_t(64) << 20;
+    const size_t rowBytes = size_t(index.d) * sizeof(float);
+    const idx_t most = std::max<idx_t>(1, idx_t(kAtOnce / rowBytes));
+    index.reserve(index.ntotal + n);
+    auto some = allocTemporary(context, std::min(n, most) * rowBytes);
+    for (idx_t first = 0; first < n; first += most) {
+        const idx_t rows = std::min(most, n - first);
+        // Not straight: on two H200s additions of 2 GiB failed so ("unspecified
+        // launch failure") where the vectors' memory had been taken after peer
+        // access was switched on. The cause is not found.
+        copyThroughHost_(
+                path_(to, 0),
+                some.get(),
+                context.stream,
+                x + first * index.d,
+                home.resources->getAsyncCopyStream(home.device),
+                rows * rowBytes);
+        index.add(rows, static_cast<const float*>(some.get()));
+    }
+    waitFor(context.stream);
+}
+
+void DeviceCopies::copyStraight_(
+        const Path& path,
+        void* target,
+        cudaStream_t targetStream,
+        const void* source,
+        size_t bytes) {
     const CurrentDevice scope(path.toDevice);
     BITS_CUDA_CHECK(cudaMemcpyPeerAsync(
             target,
@@ -105,18 +170,13 @@ void DeviceCopies::copy(
             path.fromDevice,
             bytes,
             targetStream));
-    if (!keepsSource) {
-        CudaEvent done;
-        done.record(targetStream);
-        done.holdUp(sourceStream);
-    }
 }
 
 void DeviceCopies::copyThroughHost_(
         Path& path,
-        char* target,
+        void* target,
         cudaStream_t targetStream,
-        const char* source,
+        const void* source,
         cudaStream_t sourceStream,
         size_t bytes) {
     if (!path.pinned) {
@@ -144,7 +204,7 @@ void DeviceCopies::copyThroughHost_(
             path.read[slot]->holdUp(sourceStream); // of the copy before
             BITS_CUDA_CHECK(cudaMemcpyAsync(
                     piece,
-                    source + at,
+                    static_cast<const char*>(source) + at,
                     now,
                     cudaMemcpyDeviceToHost,
                     sourceStream));
@@ -153,7 +213,11 @@ void DeviceCopies::copyThroughHost_(
         const CurrentDevice scope(path.toDevice);
         path.filled[slot]->holdUp(targetStream);
         BITS_CUDA_CHECK(cudaMemcpyAsync(
-                target + at, piece, now, cudaMemcpyHostToDevice, targetStream));
+                static_cast<char*>(target) + at,
+                piece,
+                now,
+                cudaMemcpyHostToDevice,
+                targetStream));
         path.read[slot]->record(targetStream);
     }
 }

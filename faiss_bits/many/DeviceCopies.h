@@ -5,6 +5,11 @@
 
 #include "faiss_bits/common/Waiting.h"
 #include "faiss_bits/many/ManyDevices.h"
+#include "faiss_bits/many/ManyMemory.h"
+
+namespace faiss_bits::gpu {
+class GpuIndexBitsFlat;
+}
 
 namespace faiss_bits::gpu::detail {
 
@@ -13,9 +18,9 @@ namespace faiss_bits::gpu::detail {
 /// switched on, and stays on), else in pieces through pinned memory of the
 /// host.
 ///
-/// Threads  copies to one group come from one thread at a time
-/// Memory   8 MiB of pinned memory for a pair of groups without peer access,
-///          from its first copy on
+/// Threads  copies from one group to another come from one thread at a time
+/// Memory   8 MiB of pinned memory for a pair of groups, from its first copy
+///          through the host on
 class DeviceCopies {
    public:
     DeviceCopies(
@@ -24,9 +29,8 @@ class DeviceCopies {
     ~DeviceCopies();
 
     /// Copies bytes from `source` on the device of group `from` to `target` on
-    /// that of group `to`. It begins when what is on sourceStream now is done,
-    /// and what comes onto targetStream later comes after it. keepsSource: what
-    /// comes onto sourceStream later may come before it.
+    /// that of group `to`. It begins when what is on sourceStream now is done;
+    /// what comes onto either stream later comes after it.
     void copy(
             int to,
             void* target,
@@ -34,8 +38,33 @@ class DeviceCopies {
             int from,
             const void* source,
             cudaStream_t sourceStream,
-            size_t bytes,
-            bool keepsSource = false);
+            size_t bytes);
+
+    /// The same of what is there from `ready` on, and stays as it is until
+    /// targetStream has come past the copy: it begins then, whatever is on the
+    /// stream of `ready` by now.
+    ///
+    /// helper  a stream of the source's device, for copies through the host
+    void fetch(
+            int to,
+            void* target,
+            cudaStream_t targetStream,
+            int from,
+            const void* source,
+            const StreamMark& ready,
+            cudaStream_t helper,
+            size_t bytes);
+
+    /// Adds n vectors x [n, d] of group 0's device, which are there, to an
+    /// index of group `to`: some at a time, so that no second copy of all is
+    /// made. Waits.
+    void add(
+            int to,
+            GpuIndexBitsFlat& index,
+            const GpuContext& context,
+            const GpuContext& home,
+            const float* x,
+            idx_t n);
 
     /// True if copies from one group to another go straight.
     bool isDirect(int to, int from) const;
@@ -46,11 +75,17 @@ class DeviceCopies {
     Path& path_(int to, int from) const {
         return *paths_[size_t(to) * numGroups_ + from];
     }
+    void copyStraight_(
+            const Path& path,
+            void* target,
+            cudaStream_t targetStream,
+            const void* source,
+            size_t bytes);
     void copyThroughHost_(
             Path& path,
-            char* target,
+            void* target,
             cudaStream_t targetStream,
-            const char* source,
+            const void* source,
             cudaStream_t sourceStream,
             size_t bytes);
 

@@ -9,8 +9,8 @@ namespace faiss_bits::gpu {
 
 /// A GPU, and the resources for work there.
 struct DevicePlace {
-    std::shared_ptr<faiss::gpu::GpuResources> resources;
-    int device = 0;
+    std::shared_ptr<faiss::gpu::GpuResources> resources; ///< not null
+    int device = 0;                                      ///< its number
 };
 
 /// The GPUs of an index on several of them, in the order of its parts. A device
@@ -18,6 +18,7 @@ struct DevicePlace {
 /// resources of its own, else one after the other.
 class DeviceList {
    public:
+    /// None yet.
     DeviceList() = default;
 
     /// devices[i] with the resources of providers[i].
@@ -31,10 +32,12 @@ class DeviceList {
     /// One more, behind the others. Errors as above.
     void add(faiss::gpu::GpuResourcesProvider* provider, int device);
 
+    /// Number of entries.
     size_t size() const {
         return places_.size();
     }
 
+    /// Entry 0 <= i < size().
     const DevicePlace& operator[](size_t i) const {
         return places_[i];
     }

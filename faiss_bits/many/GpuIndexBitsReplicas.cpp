@@ -164,18 +164,13 @@ void GpuIndexBitsReplicas::addToAll_(idx_t n, const float* x) {
             if (onHost || context.device == home.device) {
                 set_->flat[part]->add(n, x);
             } else {
-                const size_t bytes = size_t(n) * d * sizeof(float);
-                auto copy = detail::allocTemporary(context, bytes);
-                set_->copies->copy(
+                set_->copies->add(
                         devices.groupOf(part),
-                        copy.get(),
-                        context.stream,
-                        0,
+                        *set_->flat[part],
+                        context,
+                        home,
                         x,
-                        home.stream,
-                        bytes,
-                        true);
-                set_->flat[part]->add(n, static_cast<const float*>(copy.get()));
+                        n);
             }
             if (!onHost) {
                 detail::waitFor(context.stream); // x is the caller's again

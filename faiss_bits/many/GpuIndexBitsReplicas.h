@@ -36,7 +36,7 @@ struct ReplicaSet;
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
 ///          replicas enqueues and returns, unless memory comes from cudaMalloc
-/// Interrupts  as of GpuIndexBitsFlat
+/// Ctrl-C   as of GpuIndexBitsFlat (interrupts)
 /// Filters  SearchParameters::sel: any selector; where there are several
 ///          devices it is read on the host, once a call (n / 8 bytes). Of
 ///          inverted lists, SearchParametersIVF too

@@ -66,7 +66,9 @@ class SlicedSearch {
               x_(x),
               distances_(distances),
               labels_(labels),
-              params_(params) {
+              params_(params),
+              memory_(set.devices.groups().size()),
+              found_(set.devices.size()) {
         isOnHost_ = x.onHost && distances.onHost && labels.onHost;
         // Where the host waits it must be able to stop between two pieces; more
         // than 16 queries have one arithmetic.
@@ -99,6 +101,9 @@ class SlicedSearch {
                             throw;
                         }
                     });
+            if (!isOnHost_) {
+                bringBack_();
+            }
         } catch (...) {
             set_.devices.waitForAll();
             throw;
@@ -128,29 +133,28 @@ class SlicedSearch {
         if (!isOnHost_) {
             start_.holdUp(context.stream);
         }
-        MemoryStack memory;
         const auto hereOf = [&](const CallArray& array) -> char* {
             if (!array.data) {
                 return nullptr;
             }
             return array.onHost || group == 0
                     ? array.data + first * array.rowBytes
-                    : static_cast<char*>(
-                              memory.take(context, rows * array.rowBytes));
+                    : static_cast<char*>(memory_[group].take(
+                              context, rows * array.rowBytes));
         };
         char* const x = hereOf(x_);
         char* const distances = hereOf(distances_);
         char* const labels = hereOf(labels_);
         if (!x_.onHost && group != 0) {
-            set_.copies->copy(
+            set_.copies->fetch(
                     group,
                     x,
                     context.stream,
                     0,
                     x_.data + first * x_.rowBytes,
-                    home_.stream,
-                    rows * x_.rowBytes,
-                    true); // home waits for the whole search in the end
+                    start_,
+                    home_.resources->getAsyncCopyStream(home_.device),
+                    rows * x_.rowBytes);
         }
         faiss::gpu::GpuIndex& replica = *set_.replicas[part];
         const auto* queries = reinterpret_cast<const float*>(x);
@@ -166,27 +170,46 @@ class SlicedSearch {
         } else {
             replica.assign(rows, queries, ids, k_);
         }
-        if (isOnHost_) {
-            return;
+        if (!isOnHost_) {
+            found_[part] = {first, rows, distances, labels, {}};
+            found_[part].done.record(context.stream);
         }
-        const auto bringBack = [&](const CallArray& array, char* here) {
-            if (!array.onHost && group != 0) {
-                set_.copies->copy(
-                        0,
-                        array.data + first * array.rowBytes,
-                        home_.stream,
-                        group,
-                        here,
-                        context.stream,
-                        rows * array.rowBytes);
-            }
-        };
-        bringBack(distances_, distances);
-        bringBack(labels_, labels);
-        StreamMark done;
-        done.record(context.stream);
-        done.holdUp(home_.stream);
     }
+
+    /// When everyone has enqueued: nobody's search on the stream of home comes
+    /// after one of another device.
+    void bringBack_() {
+        for (int part = 0; part < set_.devices.size(); ++part) {
+            const Found& found = found_[part];
+            const int group = set_.devices.groupOf(part);
+            const auto bring = [&](const CallArray& array, char* here) {
+                if (array.data && !array.onHost && group != 0) {
+                    set_.copies->copy(
+                            0,
+                            array.data + found.first * array.rowBytes,
+                            home_.stream,
+                            group,
+                            here,
+                            found.done.stream,
+                            found.rows * array.rowBytes);
+                }
+            };
+            if (found.rows > 0) {
+                bring(distances_, found.distances);
+                bring(labels_, found.labels);
+                found.done.holdUp(home_.stream);
+            }
+        }
+    }
+
+    /// Of one part, where arrays are on the device.
+    struct Found {
+        idx_t first = 0;
+        idx_t rows = 0;
+        char* distances = nullptr;
+        char* labels = nullptr;
+        StreamMark done;
+    };
 
     const ReplicaSet& set_;
     const GpuContext home_;
@@ -197,9 +220,11 @@ class SlicedSearch {
     const CallArray labels_;
     const std::function<const faiss::SearchParameters*(int)>& params_;
     bool isOnHost_ = false;
-    idx_t most_ = 0; // queries of a piece
-    StreamMark start_;
+    idx_t most_ = 0;   // queries of a piece
+    StreamMark start_; // the queries are there
     std::atomic<bool> stop_ = false;
+    std::vector<MemoryStack> memory_; // of each group
+    std::vector<Found> found_;        // of each part
 };
 
 /// What each replica gets for the parameters of a search.

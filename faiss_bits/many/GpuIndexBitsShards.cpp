@@ -193,19 +193,13 @@ void GpuIndexBitsShards::addPieces_(idx_t n, const float* x) {
             if (onHost || context.device == home.device) {
                 set_->flat[shard]->add(count, from);
             } else {
-                const size_t bytes = size_t(count) * d * sizeof(float);
-                auto copy = detail::allocTemporary(context, bytes);
-                set_->copies->copy(
+                set_->copies->add(
                         devices.groupOf(shard),
-                        copy.get(),
-                        context.stream,
-                        0,
+                        *set_->flat[shard],
+                        context,
+                        home,
                         from,
-                        home.stream,
-                        bytes,
-                        true);
-                set_->flat[shard]->add(
-                        count, static_cast<const float*>(copy.get()));
+                        count);
             }
             if (!onHost) {
                 detail::waitFor(context.stream); // x is the caller's again

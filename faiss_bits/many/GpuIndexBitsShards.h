@@ -53,9 +53,8 @@ struct ShardSet;
 /// Filters  SearchParameters::sel: any selector of the index's ids, read on the
 ///          host at each call (n / 8 bytes, and what the selector costs). Of
 ///          inverted lists, SearchParametersIVF too
-/// Memory   12 min(k, ntotal of a shard) bytes a query and shard or less, taken
-/// from
-///          temporary memory of the shards' resources in batches of queries
+/// Memory   up to 12 min(k, ntotal of a shard) bytes a query and shard, from
+///          temporary memory of the shards' resources, in batches of queries
 /// Errors   FaissException, with the device's number where one of them fails.
 ///          The index then is what it was. A device that has gone cannot be
 ///          used again by the process (CUDA)

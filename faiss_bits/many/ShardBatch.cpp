@@ -28,6 +28,8 @@ ShardBatch::ShardBatch(
 
 void ShardBatch::run() {
     const auto& groups = set_.devices.groups();
+    // Before anyone searches on the stream: other devices wait for no search.
+    start_.record(home_.stream);
     set_.devices.onGroups([&](int group) { searchGroup_(group); });
     // Nobody searches any more: all is enqueued.
     for (int group = 0; group < int(groups.size()); ++group) {
@@ -97,15 +99,15 @@ void ShardBatch::searchGroup_(int group) {
         if (group != 0) {
             const size_t bytes = size_t(queries_.n) * d_ * sizeof(float);
             void* copy = memory_[group].take(lead, bytes);
-            set_.copies->copy(
+            set_.copies->fetch(
                     group,
                     copy,
                     lead.stream,
                     0,
                     x,
-                    home_.stream,
-                    bytes,
-                    true); // the stream of home waits for all in the end
+                    start_,
+                    home_.resources->getAsyncCopyStream(home_.device),
+                    bytes);
             x = static_cast<const float*>(copy);
         }
         ready.record(lead.stream);

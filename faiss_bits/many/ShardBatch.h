@@ -79,6 +79,7 @@ class ShardBatch {
     const bool largest_;
     const ShardQueries& queries_;
     const std::vector<idx_t>& widths_;
+    StreamMark start_;                // the queries are there
     std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
     std::vector<Results> found_;      // of each shard
     std::vector<StreamMark> done_;    // likewise

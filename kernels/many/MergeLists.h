@@ -24,11 +24,12 @@ struct MergeList {
     bool isCut = false;
 };
 
+/// What runMergeLists does. All but the pointers are plain values.
 struct MergeProblem {
-    idx_t rows = 0;
-    idx_t k = 0;
-    std::vector<MergeList> lists;
-    bool largest = false; ///< the largest distances are first
+    idx_t rows = 0;               ///< of every list and of the results
+    idx_t k = 0;                  ///< results of a row
+    std::vector<MergeList> lists; ///< those without results may be left out
+    bool largest = false;         ///< the largest distances are first
 
     /// Every id of a list, with its offset, is below those of the lists behind
     /// it: equal distances fall to the list in front, and ids are only copied.
@@ -47,10 +48,9 @@ struct MergeProblem {
 ///
 /// Shapes   lists and outputs as above; outputs must not overlap lists
 /// Lists    in the order (distance, id), no NaN: what searches of ours return
-/// Result   in the order (distance, id, list); -0 counts as +0; the bits of
-/// distances
-///          are those of the lists. Behind the last result FLT_MAX (-FLT_MAX if
-///          `largest`) and id -1
+/// Result   in the order (distance, id, list); -0 counts as +0; distances keep
+///          their bits. Behind the last result FLT_MAX (-FLT_MAX if `largest`)
+///          and id -1
 /// Limits   0 <= rows < 2^31, 1 <= k < 2^31, up to kMaxMergeLists lists of
 ///          0 <= width < 2^31, below 2^32 together
 /// Stream   enqueues and never waits; can be captured in a graph
