@@ -18,7 +18,7 @@ class Rates:
     """How fast workers are. calibrate() measures them; the defaults are an H200
     (benchs/results/h200/flat.json: 10,240 queries, 2^20 x 128, k = 10;
     kmeans.json: 2^20 x 128 into 4,096) behind a network of 25 Gbit/s, with merges
-    (32 workers, k = 2000) and sums by one core of a server, as measured.
+    (32 workers, k = 10) and sums by one core of a server, as measured.
 
     scan     products of components a second: queries times vectors times d
     start    seconds that a batch takes besides, on a worker
@@ -42,7 +42,7 @@ class Rates:
     network: float = 3.1e9
     message: float = 2e-3
     setup: float = 1.0
-    merge: float = 6.5e6
+    merge: float = 2.7e7
     overhead: float = 1.0
     gpu: bool = True
 
