@@ -138,6 +138,7 @@ def _measured(index, group, k, batch, n, setup):
         scan=batch * d / pair,
         start=max(long - pair * n, 0.0),
         assign=n * clusters * d / slowest("assign", n, d, clusters),
+        sums=n * d / slowest("sums", n, d, clusters),
         read=4 * n * d / slowest("read", n, d),
         network=1 / max(per_byte, client_byte),
         message=max(near, small),

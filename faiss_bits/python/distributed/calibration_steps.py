@@ -43,16 +43,16 @@ def search(part, n, d, q, k):
 
 
 def assign(part, n, d, k):
-    """n vectors to the nearest of k centroids, and summed."""
+    """n vectors to the nearest of k centroids."""
     index, x = _index(part, _vectors(k, d, 1)), _vectors(n, d, 2)
-    sums, counts = np.zeros((k, d)), np.zeros(k, np.int64)
+    return _median(lambda: index.search(x, 1))
 
-    def step():
-        rows = x.copy()  # as an index gives them
-        labels = index.search(rows, 1)[1]
-        _add_rows(sums, counts, rows, labels[:, 0])
 
-    return _median(step)
+def sums(part, n, d, k):
+    """n vectors taken from an index and added to k sums."""
+    x, labels = _vectors(n, d, 2), np.random.default_rng(3).integers(0, k, n)
+    total, counts = np.zeros((k, d)), np.zeros(k, np.int64)
+    return _median(lambda: _add_rows(total, counts, x.copy(), labels))
 
 
 def merge(part, q, k, workers):

@@ -68,16 +68,21 @@ class Group:
 
     def call(self, name, *args, handles=None):
         """Results of a method of every host."""
-        return self.results(
-            [(handle, (name, *args)) for handle in handles or self.handles]
-        )
+        handles = self.handles if handles is None else handles
+        return self.results([(handle, (name, *args)) for handle in handles])
 
     def results(self, calls, deadline=None):
         """Results of [(handle, (method, arguments...))]."""
         handles = [handle for handle, _ in calls]
+        self._check_there(handles)
         futures = [self._transport.call(h, *what) for h, what in calls]
         deadline = deadline or Deadline(None, "the call")
         return results_of(self._transport, handles, futures, deadline)
+
+    @staticmethod
+    def _check_there(handles):
+        if None in handles:
+            raise WorkerLostError("a worker was lost before it had its shards")
 
     # ---- what it has lost -----------------------------------------------------
 
@@ -115,15 +120,20 @@ class Group:
     # ---- workers that come and go ---------------------------------------------
 
     def start(self, workers):
-        """Hosts on given workers, without vectors."""
+        """Hosts on given workers, without vectors; fill() replaces those that are
+        lost meanwhile."""
         for rank, worker in enumerate(workers):
-            self.handles[rank] = self._transport.start(
-                Host, (self._options,), worker
-            )
+            try:
+                self.handles[rank] = self._transport.start(
+                    Host, (self._options,), worker
+                )
+            except WorkerLostError as error:
+                _LOG.warning("%s", error)
 
     def load(self, ranks, deadline, progress=False):
         """Has hosts read their shards, and tells all of them of each other."""
         handles = [self.handles[rank] for rank in ranks]
+        self._check_there(handles)
         if self.centroids is not None:
             self.centroids(handles)
         total = sum(s.size for rank in ranks for s in self._parts[rank])

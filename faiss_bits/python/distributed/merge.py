@@ -19,10 +19,16 @@ def merge_neighbours(parts, k, largest):
     """The k best of sorted results (D [q, any], I [q, any]): best first, equal
     distances by the lower id, empty places (id -1) last. `largest`: the best are
     the largest distances."""
-    D = np.concatenate([part[0] for part in parts], axis=1)
-    I = np.concatenate([part[1] for part in parts], axis=1)
     # NaN is behind every number, infinity too; no distance of a result is NaN.
-    keys = np.where(I < 0, np.float32(np.nan), -D if largest else D)
+    keys = [
+        np.where(I < 0, np.float32(np.nan), -D if largest else D) for D, I in parts
+    ]
+    widths = _widths(keys, k)
+    D, I = (
+        np.concatenate([part[i][:, :w] for part, w in zip(parts, widths)], axis=1)
+        for i in (0, 1)
+    )
+    keys = np.concatenate([key[:, :w] for key, w in zip(keys, widths)], axis=1)
     order = np.argsort(keys, axis=1, kind="stable")
     keys = np.take_along_axis(keys, order, 1)
     I = np.take_along_axis(I, order, 1)
@@ -33,6 +39,23 @@ def merge_neighbours(parts, k, largest):
         order = np.lexsort((I[row], keys[row]))
         D[row], I[row] = D[row, order], I[row, order]
     return _of_width(D[:, :k], I[:, :k], k, largest)
+
+
+def _widths(keys, k):
+    """How many columns of each part can be among the k best of a row. The first
+    ceil(k / parts) of all parts are k or more, so that nothing beyond the last of
+    these is."""
+    each = -(-k // len(keys))
+    if len(keys) == 1 or any(key.shape[1] < each for key in keys):
+        return [key.shape[1] for key in keys]
+    # NaN, where a part is short, is the greatest: then there is no limit.
+    limit = np.max([key[:, each - 1] for key in keys], axis=0)
+    unlimited = np.isnan(limit)
+    return [
+        key.shape[1] if unlimited.any()
+        else int((key <= limit[:, None]).sum(1).max(initial=0))
+        for key in keys
+    ]
 
 
 def _of_width(D, I, k, largest):

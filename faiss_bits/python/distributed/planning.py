@@ -16,12 +16,14 @@ _KEPT = 2
 @dataclasses.dataclass(frozen=True)
 class Rates:
     """How fast workers are. calibrate() measures them; the defaults are an H200
-    (benchs/results/h200/flat.json: 10,240 queries, 2^20 x 128, k = 10) behind a
-    network of 25 Gbit/s, with merges by one core.
+    (benchs/results/h200/flat.json: 10,240 queries, 2^20 x 128, k = 10;
+    kmeans.json: 2^20 x 128 into 4,096) behind a network of 25 Gbit/s, with merges
+    (32 workers, k = 10) and sums by one core of a server, as measured.
 
     scan     products of components a second: queries times vectors times d
     start    seconds that a batch takes besides, on a worker
-    assign   products a second for the nearest centroid, with the sums
+    assign   products a second for the nearest centroid
+    sums     components a second that are added to sums of clusters
     read     bytes a second of vectors that a worker reads and adds
     network  bytes a second that a worker, or the client, sends or receives
     message  seconds of a message
@@ -34,12 +36,13 @@ class Rates:
 
     scan: float = 2.7e14
     start: float = 2e-4
-    assign: float = 2e12
+    assign: float = 1.1e14
+    sums: float = 1.1e8
     read: float = 2e9
     network: float = 3.1e9
     message: float = 2e-3
     setup: float = 1.0
-    merge: float = 1.5e7
+    merge: float = 2.7e7
     overhead: float = 1.0
     gpu: bool = True
 
@@ -259,7 +262,8 @@ def _kmeans_plan(n, d, k, W, most, niter, rates, load):
         Step(
             "nearest centroids and sums",
             0,
-            niter * (rates.start + most * k * d / rates.assign),
+            niter
+            * (rates.start + most * k * d / rates.assign + most * d / rates.sums),
             (8 * d + 8) * k,
         ),
         Step(

@@ -10,7 +10,7 @@ from conftest import make
 pytestmark = needs_dask
 N, D, W = 1003, 12, 4
 SLOW = None if fd is None else fd.Rates(
-    scan=1e6, start=0.5, assign=1e5, read=1e4, network=1e4, message=0.25, setup=2.0,
+    scan=1e6, start=0.5, assign=1e5, sums=1e4, read=1e4, network=1e4, message=0.25, setup=2.0,
     merge=1e3, gpu=False,
 )
 
@@ -84,6 +84,14 @@ def test_times_are_sums_of_what_the_rates_say():
     for step in fd.plan(1000, 10, 200, 4, 2, batch=50, rates=rates).steps:
         times = 1 if step.name in ("load", "search") else 3
         assert step.seconds == pytest.approx(times * seconds[step.name])
+    plan = fd.plan(1000, 10, 0, 4, 2, "kmeans", niter=3, rates=SLOW)
+    assert {step.name: step.seconds for step in plan.steps} == pytest.approx({
+        "load": 2 + 500 * 10 * 4 / 1e4,
+        "centroids to the workers": 3 * (4 * 40 / 1e4 + 2 * 0.25),
+        "nearest centroids and sums": 3 * (0.5 + 500 * 40 / 1e5 + 5000 / 1e4),
+        "slices of sums": 3 * ((8 * 10 + 8) * 4 / 2 / 1e4 + 0.25),
+        "centroids to the client": 3 * ((4 * 10 + 8) * 4 / 1e4 + 0.25),
+    })
     assert "| load |" in str(plan) and "| all |" in plan.table()
 
 
@@ -91,7 +99,7 @@ def test_calibrated_rates(path):
     """All are measured, and more vectors or queries are never less work."""
     with flat(ShardSpec.split(path, W)) as index:
         rates = fd.calibrate(index, 5, batch=200, n=4096)
-    for name in ("scan", "assign", "read", "network", "message", "setup",
+    for name in ("scan", "assign", "sums", "read", "network", "message", "setup",
                  "merge", "overhead"):
         assert getattr(rates, name) > 0, name
     assert rates.start >= 0 and not rates.gpu

@@ -148,6 +148,38 @@ def test_all_shards_empty(tmp_path):
         assert lims.tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("kind", ["random", "ties", "sorted", "equal"])
+@pytest.mark.parametrize("largest", [False, True])
+def test_merges(kind, largest):
+    """Against a sort of everything, also where all of the best are in one part."""
+    from faiss_bits.distributed.merge import merge_neighbours
+
+    rng, parts = np.random.default_rng(20), (1, 2, 7)
+    for count, k in [(c, k) for c in parts for k in (1, 2, 5, 30)]:
+        n, q = 60 * count, 11
+        keys = {
+            "random": rng.random((q, n)), "ties": rng.integers(0, 4, (q, n)),
+            "sorted": np.tile(np.arange(n), (q, 1)), "equal": np.zeros((q, n)),
+        }[kind].astype(np.float32)
+        keys[0, : n // 2], keys[1] = np.nan, np.nan  # short, empty
+        keys[2, ::3] = np.inf
+        owner = np.arange(n) // 60 if kind == "sorted" else rng.integers(0, count, n)
+        cut = []
+        for part in range(count):
+            ids = np.flatnonzero(owner == part)
+            cut.append(oracle.select(keys[:, ids], k, largest))
+            found = cut[-1][1]
+            found[found >= 0] = ids[found[found >= 0]]
+            gone = np.isnan(cut[-1][0])  # an index returns no NaN
+            found[gone], cut[-1][0][gone] = -1, -oracle.FLOAT32_MAX if largest else (
+                oracle.FLOAT32_MAX
+            )
+        D, I = oracle.select(keys, k, largest)
+        gone = np.isnan(D)
+        I[gone], D[gone] = -1, -oracle.FLOAT32_MAX if largest else oracle.FLOAT32_MAX
+        same(merge_neighbours(cut, k, largest), (D, I))
+
+
 # ---- files, replicas, threads -------------------------------------------------
 
 
