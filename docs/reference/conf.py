@@ -28,7 +28,7 @@ nitpicky = True
 # Of others; namespaces, which have no entry; and types without an inside.
 nitpick_ignore_regex = [
     (r"cpp:identifier", r"(std|faiss)(::.*)?|(cuda|cublas)\w+|u?int\d+_t|size_t"),
-    (r"cpp:identifier", r"INT32_MAX|faiss_bits(::(cpu|gpu))?|cpu|gpu"),
+    (r"cpp:identifier", r"INT32_MAX|faiss_bits(::(cpu|gpu|words))?|cpu|gpu|words"),
     (r"cpp:identifier", r"FlatKnnPlan|FlatRangePlan|SelectFamilyPlan"),
     (r"py:class", r"(numpy|os|faiss)\..*|array_like"),
 ]

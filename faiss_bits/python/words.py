@@ -27,8 +27,6 @@ class EditDistanceIndex:
     ----------
     words : list of str or bytes
         Those that were given
-    ntotal : int
-        Their number
 
     Notes
     -----
@@ -51,6 +49,7 @@ class EditDistanceIndex:
 
     @property
     def ntotal(self):
+        """Number of words."""
         return self._index.ntotal()
 
     def __len__(self):
