@@ -199,16 +199,16 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// params   as search(); SearchParametersBitsFlat::max_results limits what
     ///          comes back
     ///
-    /// Stream   waits for the device, some times for every few thousand queries;
-    ///          not while its stream is being captured
+    /// Stream   waits for the device, some times for every few thousand
+    ///          queries; an error while its stream is being captured
     /// Memory   up to 0.5 GiB of the resources' temporary memory, and 12 bytes
     ///          for each of some million results; what that cannot give comes
     ///          from cudaMalloc. On the host twice what the results take, for a
     ///          part of them at a time. Results of any number, which come over
     ///          in parts
-    /// Errors   FaissException, as search(); also where max_results is less than
-    ///          what is in range (which is said), and "computation interrupted".
-    ///          The result is then as it was
+    /// Errors   FaissException, as search(); also where max_results is less
+    ///          than what is in range (which is said), and "computation
+    ///          interrupted". The result is then as it was
     void range_search(
             idx_t n,
             const float* x,

@@ -198,11 +198,7 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
         rounded = allocTemporary(
                 context, size_t(components) * sizeOf(problem.dataType));
         detail::runFromFloat(
-                problem.dataType,
-                x,
-                rounded.get(),
-                components,
-                context.stream);
+                problem.dataType, x, rounded.get(), components, context.stream);
         problem.queries = rounded.get();
         problem.exactQueries =
                 problem.mode == SearchMode::Certified ? x : nullptr;

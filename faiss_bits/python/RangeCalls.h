@@ -39,8 +39,7 @@ class ArrayMaker {
         PyObject* result =
                 PyObject_CallFunction(allocate_, "L", (long long)size);
         const bool isRight = result &&
-                PyArg_ParseTuple(
-                        result, "KK", &arrays.distances, &arrays.ids);
+                PyArg_ParseTuple(result, "KK", &arrays.distances, &arrays.ids);
         Py_XDECREF(result);
         PyGILState_Release(state);
         if (!isRight) {
@@ -61,8 +60,8 @@ void rangeFused(
         T radius,
         PyObject* allocate,
         size_t lims) {
-    const cpu::RangeResult<T> found = bfRangeFused(
-            static_cast<const cpu::Problem<T>&>(problem), radius);
+    const cpu::RangeResult<T> found =
+            bfRangeFused(static_cast<const cpu::Problem<T>&>(problem), radius);
     std::copy(
             found.limits.begin(),
             found.limits.end(),

@@ -29,7 +29,7 @@ class GpuRangeResult {
     GpuRangeResult(const GpuRangeResult&) = delete;
     GpuRangeResult& operator=(const GpuRangeResult&) = delete;
 
-    std::vector<idx_t> lims; ///< [queries + 1], on the host; ends with the total
+    std::vector<idx_t> lims; ///< [queries + 1], on the host
     std::vector<Part> parts; ///< in their order
 
     /// All results, to arrays of lims.back() elements on the device or on the

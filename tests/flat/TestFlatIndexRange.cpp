@@ -3,8 +3,8 @@
 #include <limits>
 #include <thread>
 
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/IndexIVF.h>
+#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/flat/DeviceSelector.h"

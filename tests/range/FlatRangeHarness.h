@@ -52,8 +52,8 @@ struct RangeCase {
              << " hard=" << (isHard ? int(hard) : -1) << " few=" << areFew
              << " image=" << withImage << " exact=" << exactQueries
              << " oneIn=" << oneIn << " maxScratch=" << maxScratch
-             << " matrixShare=" << matrixShare
-             << " tileQueries=" << tileQueries << " seed=" << seed;
+             << " matrixShare=" << matrixShare << " tileQueries=" << tileQueries
+             << " seed=" << seed;
         return text.str();
     }
 };
@@ -245,8 +245,7 @@ class RangeData {
         SCOPED_TRACE(c.describe() + " radius=" + std::to_string(radius));
         const RangeFound found = search(radius);
         // Beside the first ones only some, where the host would take long.
-        const int64_t step =
-                std::max<int64_t>(1, c.q * c.n * c.d / 60'000'000);
+        const int64_t step = std::max<int64_t>(1, c.q * c.n * c.d / 60'000'000);
         for (int64_t q = 0; q < c.q; q += step) {
             const std::vector<float>& all = distancesOf(q);
             std::vector<float> distances;
