@@ -13,7 +13,8 @@ from clusters import fd, needs_dask
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "distributed.md"
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+TEXT = PAGE.read_text() if PAGE.exists() else ""
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
 
 
 def run(code, folder):
