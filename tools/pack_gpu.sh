@@ -151,7 +151,7 @@ fill_benchs() {
 fill_scripts() {
     cp -r "$BITS_ROOT/tests/python" "$stage/tests"
     mkdir -p "$stage"/tests/dropin "$stage"/faiss_bits/python "$stage/docs"
-    cp "$BITS_ROOT"/docs/{dropin,plans}.md "$stage/docs" # examples are tests
+    cp "$BITS_ROOT"/docs/*.md "$stage/docs" # examples and words of tests
     cp "$BITS_ROOT"/tests/dropin/*.py "$stage/tests/dropin"
     cp "$BITS_ROOT"/faiss_bits/python/{__init__,dropin}.py \
         "$stage/faiss_bits/python"

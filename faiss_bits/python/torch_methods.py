@@ -18,6 +18,10 @@ from .torch_interop import (
 )
 
 
+# None where FAISS has no GPU part.
+_GpuIndex = getattr(faiss, "GpuIndex", ())
+
+
 def _dtypes(numeric_type):
     """The dtype that goes with FAISS's numeric_type, where FAISS has one."""
     if numeric_type is None or numeric_type == getattr(faiss, "Float32", None):
@@ -79,7 +83,7 @@ def search(self, x, k, *, params=None, D=None, I=None, numeric_type=None):
             self.search_ex(
                 n, pointer(x), numeric_type, k, pointer(D), pointer(I), params
             )
-    elif x.is_cuda and isinstance(self, faiss.GpuIndex):
+    elif x.is_cuda and isinstance(self, _GpuIndex):
         device = x.get_device()
         fits = swigfaiss_bits.searchOnStream(
             self,

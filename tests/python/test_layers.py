@@ -130,6 +130,8 @@ def test_any_module_can_be_the_first(module):
     done = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, timeout=60
     )
+    if module == "distributed" and "needs Dask" in done.stderr:
+        pytest.skip("Dask is not installed")
     assert done.returncode == 0, done.stderr
 
 

@@ -285,6 +285,8 @@ class Host(Ranges, Clusters):
     async def _rows(self, job, begin, end, table):
         """Vectors of rows begin .. end - 1, from whoever has them. `table` has
         (first row, end row, shard, rank) of the shards, by rows."""
+        if begin == end:  # a batch of fewer rows than there are workers
+            return np.empty((0, self._part.index.d), np.float32)
         parts = []
         for first, last, shard, rank in table:
             cut = max(begin, first), min(end, last)

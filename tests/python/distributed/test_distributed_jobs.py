@@ -182,6 +182,15 @@ def test_graph_from_the_start(tmp_path, monkeypatch):
             fd.knn_graph(index, 3, batch=1, timeout=0.01, progress=False)
 
 
+def test_graph_in_batches_of_fewer_rows_than_workers(tmp_path):
+    x = make("normal", 31, 5, 6)
+    path = saved(tmp_path, x)
+    with flat(ShardSpec.split(path, 4)) as index:
+        for batch in (1, 3, 15):
+            graph = fd.knn_graph(index, 3, batch=batch, progress=False)
+            same([graph["id"]], [knn_graph(x, 3, progress=False)[1]])
+
+
 # ---- k-means ------------------------------------------------------------------
 
 

@@ -57,11 +57,12 @@ class LimitTest {
     ///
     /// norms    of the fragment's columns, shared: to be added
     /// column   of the fragment's first value in lane 0
+    template <class Buffer>
     __device__ __forceinline__ void run(
             const float (&values)[kBlocks][kWidth / 2],
             const float* norms,
             uint32_t column,
-            PassedBuffer& buffer) const {
+            Buffer& buffer) const {
         const int lane = threadIdx.x % 4;
         bool hit[kGroups];
         bool any = false;
@@ -102,7 +103,7 @@ class LimitTest {
                     mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
                 }
             }
-            buffer.append<kRows, 2 * kPairs, kRowStep>(
+            buffer.template append<kRows, 2 * kPairs, kRowStep>(
                     mask, row_, column + 8 * g * kPairs + 2 * lane);
         }
     }
@@ -154,10 +155,15 @@ class LimitTest {
     uint32_t row_;
 };
 
-/// A scan that appends what passes.
-struct FindPassing {
+/// A scan that appends what passes to lists, or sets the bits of it.
+template <bool kToBits>
+struct FindPassingTo {
+    using Buffer = PassedBufferOf<kToBits>;
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
     using Test = LimitTest<kNorms, kBlocks, kWidth, kRowStep>;
 };
+
+using FindPassing = FindPassingTo<false>;
+using FindPassingBits = FindPassingTo<true>;
 
 } // namespace faiss_bits

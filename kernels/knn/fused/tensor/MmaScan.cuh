@@ -34,6 +34,7 @@ struct MmaScanBody {
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
     static constexpr int kBlocks = 4; // of 16 queries, a warp
     static constexpr int kWidth = 32; // vectors of a warp
+    using Buffer = typename Finder::Buffer;
 
     const TensorScanParams& params;
     MmaSharedLayout layout;
@@ -44,9 +45,9 @@ struct MmaScanBody {
         const int lane = threadIdx.x % kWarpSize;
         const int warpRow = warp / 4 * 64;
         const int warpColumn = warp % 4 * kWidth;
-        PassedBuffer buffer(
+        Buffer buffer(
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
-                        warp * PassedBuffer::kEntries,
+                        warp * Buffer::kEntries,
                 params);
         typename Finder::template Test<
                 kIsL2 ? ScanNorms::ToBeAdded : ScanNorms::None,

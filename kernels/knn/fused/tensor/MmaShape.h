@@ -64,6 +64,13 @@ void launchMmaScan(
         bool isL2,
         const DeviceTraits& device,
         cudaStream_t stream);
+/// The same that sets params.passed.bits.
+void launchMmaBits(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        bool isL2,
+        const DeviceTraits& device,
+        cudaStream_t stream);
 /// The same with params.strips.
 void launchMmaStrips(
         const TensorScanParams& params,

@@ -162,6 +162,7 @@ class NearestTest : public ScanRows<kNorms, kBlocks, kRowStep> {
 
 /// A scan that finds the nearest of every strip.
 struct FindNearest {
+    using Buffer = PassedBuffer; // stays empty
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
     using Test = NearestTest<kNorms, kBlocks, kWidth, kRowStep>;
 };

@@ -11,11 +11,15 @@ namespace faiss_bits {
 /// longer than the products of a tile, so that they are made 64 at a time,
 /// all in flight together. Rows of lists are told by number, so that a buffer
 /// outlives an item of work.
-class PassedBuffer {
+///
+/// kToBits: bits in place of lists (PassedLists). In kernels of their own: to
+/// ask in those of lists costs their scan 7 to 9% (docs/design.md).
+template <bool kToBits>
+class PassedBufferOf {
    public:
     static constexpr int kEntries = 64;
 
-    __device__ PassedBuffer(uint64_t* entries, const TensorScanParams& params)
+    __device__ PassedBufferOf(uint64_t* entries, const TensorScanParams& params)
             : entries_(entries), params_(params) {}
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
@@ -129,7 +133,7 @@ class PassedBuffer {
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
             if (place < fill && isAllowed(params, row, column)) {
-                if (lists.bits) {
+                if constexpr (kToBits) {
                     setBits(lists, row, column, 1);
                     continue;
                 }
@@ -161,13 +165,13 @@ class PassedBuffer {
                 }
             }
             // The four lanes that share a row are neighbours.
-            const int lane = threadIdx.x % 4;
-            if (lists.bits) {
+            if constexpr (kToBits) {
                 setSpan<kColumns>(lists, rowNow, column, bits);
                 continue;
             }
             const uint32_t mine = __popc(bits);
             uint32_t sum = mine;
+            const int lane = threadIdx.x % 4;
 #pragma unroll
             for (int distance = 1; distance < 4; distance *= 2) {
                 const uint32_t other =
@@ -192,5 +196,7 @@ class PassedBuffer {
     const TensorScanParams& params_;
     uint32_t fill_ = 0; // the same in all lanes
 };
+
+using PassedBuffer = PassedBufferOf<false>;
 
 } // namespace faiss_bits

@@ -109,6 +109,7 @@ class StripTest : public ScanRows<kNorms, kBlocks, kRowStep> {
 
 /// A scan that finds the least key of every strip.
 struct FindStripKeys {
+    using Buffer = PassedBuffer; // stays empty
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
     using Test = StripTest<kNorms, kBlocks, kWidth, kRowStep>;
 };

@@ -158,10 +158,14 @@ void runTensorScan(
     const bool isL2 = isByL2(problem);
 #ifdef FAISS_BITS_WGMMA
     if (byWgmma) {
-        return launchWgmmaScan(params, image, isL2, device, stream);
+        return params.passed.bits
+                ? launchWgmmaBits(params, image, isL2, device, stream)
+                : launchWgmmaScan(params, image, isL2, device, stream);
     }
 #endif
-    launchMmaScan(params, image, isL2, device, stream);
+    return params.passed.bits
+            ? launchMmaBits(params, image, isL2, device, stream)
+            : launchMmaScan(params, image, isL2, device, stream);
 }
 
 uint32_t nearestStripsOf(

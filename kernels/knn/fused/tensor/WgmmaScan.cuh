@@ -36,6 +36,7 @@ struct WgmmaScanBody {
     static constexpr int kWidth = kShape.width();
     static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
     static constexpr int kBlockBytes = 64 * kRowBytes;
+    using Buffer = typename Finder::Buffer;
     using Test = typename Finder::template Test<
             kIsL2 ? ScanNorms::InValues : ScanNorms::None,
             kBlocks,
@@ -199,9 +200,9 @@ struct WgmmaScanBody {
         const int lane = threadIdx.x % kWarpSize;
         const int group = warp / 4;
         const int part = group % kShape.queryParts(); // of the queries
-        PassedBuffer buffer(
+        Buffer buffer(
                 reinterpret_cast<uint64_t*>(shared + layout.passed) +
-                        warp * PassedBuffer::kEntries,
+                        warp * Buffer::kEntries,
                 params);
         Test test;
         float values[kBlocks][kWidth / 2];
@@ -284,7 +285,7 @@ struct WgmmaScanBody {
             const RingPlace& slot,
             int group,
             Test& test,
-            PassedBuffer& buffer) const {
+            Buffer& buffer) const {
         constexpr uint32_t kTiles = kShape.tilesOfUnit();
         const uint32_t column = unit * kShape.unit();
         const uint32_t first = firstOf(group);

@@ -111,6 +111,13 @@ void launchWgmmaScan(
         bool isL2,
         const DeviceTraits& device,
         cudaStream_t stream);
+/// The same that sets params.passed.bits.
+void launchWgmmaBits(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        bool isL2,
+        const DeviceTraits& device,
+        cudaStream_t stream);
 /// The same with params.strips.
 void launchWgmmaStrips(
         const TensorScanParams& params,

@@ -1,0 +1,14 @@
+#include "kernels/knn/fused/tensor/WgmmaLaunch.cuh"
+
+namespace faiss_bits {
+
+void launchWgmmaBits(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        bool isL2,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    wgmma::launchFor<FindPassingBits>(params, image, isL2, device, stream);
+}
+
+} // namespace faiss_bits
