@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draw the figures of Barrientos et al. 2012 from a result of bench_metric_space.
 
-    benchs/plot_metric_space.py benchs/results/h100/metric_space.json
+    benchs/plot_metric_space.py benchs/results/h200/metric_space.json
 
 Writes metric_space_figure_2.png, .svg and so on beside the file, one pair a
 figure that has rows. Prints tables for docs/algorithms.md, and the cells in
