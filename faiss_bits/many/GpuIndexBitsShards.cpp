@@ -226,6 +226,7 @@ void GpuIndexBitsShards::reset() {
     });
     set_->map.clear();
     set_->segments.clear();
+    set_->sample.clear();
     ntotal = 0;
 }
 

@@ -40,10 +40,14 @@ struct ShardSet;
 ///          device of the list, in any mix
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
-///          shards enqueues and returns, unless memory comes from cudaMalloc or
-///          n k >= 2^16: then shards are asked for little more than their
-///          share of the k results at first, and the call waits to see whether
-///          that was enough. Queries where it was not are searched again
+///          shards enqueues and returns, unless memory comes from cudaMalloc,
+///          n k >= 2^16, or n >= 512 and shards have 8,192 vectors each: then
+///          shards are asked for little more than their share of the k results
+///          at first, within a limit that a sample of all vectors says is far
+///          enough, and the call waits to see whether that was so. Queries
+///          where it was not are searched again. The first such search after
+///          an addition of more than an eighth of the vectors makes the sample
+///          (some ten milliseconds)
 /// Pages    host arrays go through the first device as in GpuIndexBitsFlat.
 ///          Interrupts: as there
 /// Merge    each device has a slice of the queries: it gets the results that
@@ -54,7 +58,8 @@ struct ShardSet;
 ///          host at each call (n / 8 bytes, and what the selector costs). Of
 ///          inverted lists, SearchParametersIVF too
 /// Memory   up to 12 min(k, ntotal of a shard) bytes a query and shard, from
-///          temporary memory of the shards' resources, in batches of queries
+///          temporary memory of the shards' resources, in batches of queries;
+///          the sample, up to 2^16 vectors in float32 on every device
 /// Errors   FaissException, with the device's number where one of them fails.
 ///          The index then is what it was. A device that has gone cannot be
 ///          used again by the process (CUDA)

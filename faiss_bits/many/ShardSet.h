@@ -9,6 +9,7 @@
 #include "faiss_bits/many/DeviceCopies.h"
 #include "faiss_bits/many/ManyDevices.h"
 #include "faiss_bits/many/ShardMap.h"
+#include "faiss_bits/many/ShardSample.h"
 
 /// The inside of GpuIndexBitsShards. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -77,9 +78,10 @@ struct ShardSet {
     /// Of each shard: IdSegment [segments] on its device, or null where the map
     /// is in order.
     std::vector<std::shared_ptr<void>> segments;
-    /// Searches that go without cut lists from now on, as these were too short
-    /// for many queries.
+    /// Searches that go without cut lists and limits from now on, as these were
+    /// too short for many queries.
     mutable int uncut = 0;
+    mutable ShardSample sample; ///< of flat shards
 };
 
 } // namespace faiss_bits::gpu::detail

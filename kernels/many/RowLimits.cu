@@ -35,7 +35,8 @@ void runRowLimits(
         bool largest,
         float* limits,
         cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(rows >= 0, "rows = %lld is negative", (long long)rows);
+    BITS_THROW_IF_NOT_FMT(
+            rows >= 0, "rows = %lld is negative", (long long)rows);
     BITS_THROW_IF_NOT_FMT(k >= 1, "k = %lld is below 1", (long long)k);
     if (rows == 0) {
         return;

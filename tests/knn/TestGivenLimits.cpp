@@ -89,8 +89,7 @@ class GivenLimits : public FlatKnnCertified {
                 continue;
             }
             if (count > 0) {
-                ASSERT_TRUE(
-                        isCanonical(within, largest, distances, ids, count))
+                ASSERT_TRUE(isCanonical(within, largest, distances, ids, count))
                         << "query " << i << " of limit " << limit;
             }
             std::vector<float> keys(c.n, std::nanf(""));
@@ -102,9 +101,7 @@ class GivenLimits : public FlatKnnCertified {
                 if (ids[j] == -1) {
                     for (; j < c.k; ++j) {
                         ASSERT_EQ(ids[j], -1) << "query " << i;
-                        ASSERT_EQ(
-                                distances[j],
-                                largest ? -FLT_MAX : FLT_MAX);
+                        ASSERT_EQ(distances[j], largest ? -FLT_MAX : FLT_MAX);
                     }
                     break;
                 }

@@ -103,10 +103,7 @@ bool isBefore(const Found& a, const Found& b, bool largest) {
 
 /// A limit of a row, whose results are in order: before all, of the k-th and
 /// those beside it, none.
-float limitOf(
-        const MergeCase& c,
-        const std::vector<Found>& all,
-        int64_t row) {
+float limitOf(const MergeCase& c, const std::vector<Found>& all, int64_t row) {
     const float infinity = std::numeric_limits<float>::infinity();
     const auto beside = [&](int64_t at, float to) {
         at = std::min<int64_t>(at, int64_t(all.size()) - 1);
@@ -122,9 +119,9 @@ float limitOf(
         case 3:
             return beside(c.k - 1, -infinity);
         case 4:
-            return all.empty() ? 0
-                               : all[std::min<size_t>(c.k, all.size()) - 1]
-                                         .distance;
+            return all.empty()
+                    ? 0
+                    : all[std::min<size_t>(c.k, all.size()) - 1].distance;
         default:
             return beside(0, c.largest ? infinity : -infinity);
     }

@@ -28,7 +28,7 @@ TEST_F(RowLimits, SmallRows) {
                 for (int64_t row = 0; row < rows; ++row) {
                     const int64_t last = row * k + k - 1;
                     want.push_back(
-                            last % 7 != 6 ? distances[last]
+                            last % 7 != 6     ? distances[last]
                                     : largest ? -HUGE_VALF
                                               : HUGE_VALF);
                 }
@@ -56,8 +56,7 @@ TEST(RowLimitsArguments, AreChecked) {
             [&] { runRowLimits(nullptr, ids, 1, 1, false, x, nullptr); },
             "distances"));
     EXPECT_TRUE(throwsNaming(
-            [&] { runRowLimits(x, nullptr, 1, 1, false, x, nullptr); },
-            "ids"));
+            [&] { runRowLimits(x, nullptr, 1, 1, false, x, nullptr); }, "ids"));
     EXPECT_TRUE(throwsNaming(
             [&] { runRowLimits(x, ids, 1, 1, false, nullptr, nullptr); },
             "limits"));
