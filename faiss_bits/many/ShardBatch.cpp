@@ -85,6 +85,13 @@ bool ShardBatch::isCut_(int shard) const {
 }
 
 idx_t ShardBatch::sliceBegin_(int group) const {
+    // A few results are merged on the first device: to send them on would take
+    // longer.
+    constexpr idx_t kFewQueries = 64;
+    constexpr idx_t kFewResults = 1 << 14;
+    if (queries_.n < kFewQueries && queries_.k <= kFewResults / queries_.n) {
+        return group == 0 ? 0 : queries_.n;
+    }
     return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
 }
 
@@ -196,7 +203,7 @@ void ShardBatch::searchShard_(
         within.limits = limits_[group];
         within.numWithin = sample_->numWithin(set_, shard, queries_.k);
     }
-    set_.shards[shard]->search(
+    set_.parts[shard]->search(
             queries_.n,
             x,
             width,
@@ -238,6 +245,19 @@ MergeList ShardBatch::listFor_(
     const Results here(
             memory_[group].take(lead, count * kResultBytes), rows, found.width);
     const cudaStream_t source = done_[shard].stream;
+    list.distances = here.distances;
+    list.ids = here.labels;
+    if (rows == queries_.n) { // both lie together
+        set_.copies->copy(
+                group,
+                here.labels,
+                lead.stream,
+                from,
+                found.labels,
+                source,
+                count * kResultBytes);
+        return list;
+    }
     set_.copies->copy(
             group,
             here.labels,
@@ -254,8 +274,6 @@ MergeList ShardBatch::listFor_(
             found.distances + at,
             source,
             count * sizeof(float));
-    list.distances = here.distances;
-    list.ids = here.labels;
     return list;
 }
 

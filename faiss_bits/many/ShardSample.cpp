@@ -5,7 +5,6 @@
 
 #include <faiss/impl/FaissException.h>
 
-#include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ShardBatch.h"
 #include "faiss_bits/many/ShardSet.h"
 #include "kernels/device/Hash.h"

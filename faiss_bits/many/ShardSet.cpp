@@ -17,9 +17,7 @@ constexpr size_t kLeastBatchBytes = size_t(64) << 20;
 } // namespace
 
 ShardSet::ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config)
-        : config(config),
-          devices(list, config, "shard"),
-          copies(std::make_unique<DeviceCopies>(devices, config)),
+        : PartSet(list, config, "shard"),
           map(devices.size(), config.leastPiece) {}
 
 std::vector<std::shared_ptr<void>> ShardSet::uploadSegments(
