@@ -40,14 +40,15 @@ endforeach()
 set(faiss_bits_excluded "")
 foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h RandomRows.h
     SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h Waiting.h
-    FlatStorage.h GpuSearchCounters.h SearchFilter.h SelectorBits.h
+    FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
     ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
     GpuMetricState.h MetricContents.h MetricOptions.h WordsOnGpu.h
     DeviceCopies.h ManyCalls.h ManyDevices.h
-    ManyMemory.h ManyRange.h PartFilters.h ReplicaSet.h ShardBatch.h ShardMap.h ShardSet.h)
+    ManyMemory.h ManyRange.h PartFilters.h PartSet.h ShardBatch.h ShardMap.h ShardSample.h
+    ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)

@@ -29,8 +29,8 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
 %include "faiss_bits/many/DeviceList.h"
-%ignore faiss_bits::gpu::GpuIndexBitsShards::at;
-%ignore faiss_bits::gpu::GpuIndexBitsReplicas::at;
+%ignore faiss_bits::gpu::GpuIndexBitsMany::at;
+%include "faiss_bits/many/GpuIndexBitsMany.h"
 %include "faiss_bits/many/GpuIndexBitsShards.h"
 %include "faiss_bits/many/GpuIndexBitsReplicas.h"
 %include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
@@ -103,8 +103,9 @@ def stand_ins(root=_ROOT):
         inverted = _on(base, proxy)
         class_wrappers.wrap_gpu_ivf_index(inverted)
         classes.append(inverted)
+    parts = _on(faiss.Index, module.GpuIndexBitsMany)
     for proxy in (module.GpuIndexBitsShards, module.GpuIndexBitsReplicas):
-        many = _on(faiss.Index, proxy)
+        many = _on(parts, proxy)
         many_wrappers.wrap_many_index(many)
         classes.append(many)
     many_wrappers.wrap_many_config(module.GpuIndexBitsManyConfig)

@@ -12,6 +12,7 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/SearchReport.h"
+#include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/flat/VectorFacts.h"
 
 namespace faiss_bits::gpu {
@@ -47,7 +48,8 @@ void GpuIndexBitsFlat::requireParameters_(
     }
     FAISS_THROW_IF_NOT_FMT(
             typeid(*params) == typeid(faiss::SearchParameters) ||
-                    typeid(*params) == typeid(SearchParametersBitsFlat),
+                    typeid(*params) == typeid(SearchParametersBitsFlat) ||
+                    typeid(*params) == typeid(detail::SearchWithin),
             "params is a %s: a flat index would have to ignore what it asks "
             "for; only a plain SearchParameters and a SearchParametersBitsFlat "
             "are taken",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faiss_bits/flat/DeviceSelector.h"
+#include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/flat/SelectorBits.h"
 #include "kernels/knn/filter/FilterBits.h"
 
@@ -62,6 +63,10 @@ SearchFilter::SearchFilter(
         const faiss::SearchParameters* params,
         idx_t n,
         idx_t queries) {
+    if (const auto* within = dynamic_cast<const SearchWithin*>(params)) {
+        limits_ = within->limits;
+        numWithin_ = within->numWithin;
+    }
     if (!params || !params->sel) {
         return;
     }

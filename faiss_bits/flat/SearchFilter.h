@@ -36,7 +36,8 @@ FilterShape filterShapeOf(
         int device);
 
 /// The filter of one call, on the device: SearchParameters::sel evaluated, or
-/// what a DeviceSelector holds. Without `sel` it is empty.
+/// what a DeviceSelector holds. Without `sel` it is empty. And the limits of a
+/// SearchWithin.
 ///
 /// Stream  enqueues (SelectorBits.h says when it waits)
 /// Memory  temporary memory, n / 8 bytes and 4 bytes for each id of a list; it
@@ -58,6 +59,8 @@ class SearchFilter {
         problem.allowedBits = bits_;
         problem.allowedIds = ids_;
         problem.numAllowed = numIds_;
+        problem.limits = limits_;
+        problem.numWithin = numWithin_;
     }
 
    private:
@@ -70,6 +73,8 @@ class SearchFilter {
     const uint32_t* bits_ = nullptr;
     const int32_t* ids_ = nullptr;
     idx_t numIds_ = 0;
+    const float* limits_ = nullptr;
+    idx_t numWithin_ = 0;
     faiss::gpu::GpuMemoryReservation ownBits_;
     faiss::gpu::GpuMemoryReservation ownIds_;
 };

@@ -1,8 +1,10 @@
 #include "faiss_bits/many/ManyDevices.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <future>
+#include <utility>
 
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/utils/WorkerThread.h>
@@ -44,9 +46,17 @@ ManyDevices::ManyDevices(
         }
         if (found < 0) {
             found = int(groups_.size());
-            groups_.push_back({list_[part].device, {}});
+            groups_.push_back({list_[part].device, {}, {}});
         }
-        groups_[found].parts.push_back(part);
+        PartGroup& group = groups_[found];
+        group.parts.push_back(part);
+        const bool isNew = std::none_of(
+                group.lanes.begin(), group.lanes.end(), [&](int lane) {
+                    return list_[lane].resources == list_[part].resources;
+                });
+        if (isNew) {
+            group.lanes.push_back(part);
+        }
         groupOf_.push_back(found);
         onPart(part, [&] {
             list_[part].resources->initializeForDevice(list_[part].device);
@@ -77,17 +87,41 @@ void ManyDevices::onPart(int part, const std::function<void()>& f) const {
 void ManyDevices::onGroups(
         const std::function<void(int group)>& f,
         const std::function<void()>& mayStop) const {
-    std::vector<std::exception_ptr> errors(groups_.size());
-    const auto run = [&](int group) {
+    onLanes(
+            std::vector<int>(groups_.size(), 1),
+            [&](int group, int) { f(group); },
+            mayStop);
+}
+
+void ManyDevices::onLanes(
+        const std::vector<int>& lanes,
+        const std::function<void(int group, int lane)>& f,
+        const std::function<void()>& mayStop) const {
+    // The first is the calling thread's; those of groups are in front, so that
+    // each has the same thread in every call.
+    std::vector<std::pair<int, int>> tasks;
+    for (int g = 0; g < int(groups_.size()); ++g) {
+        tasks.push_back({g, 0});
+    }
+    for (int g = 0; g < int(groups_.size()); ++g) {
+        for (int lane = 1; lane < lanes[g]; ++lane) {
+            tasks.push_back({g, lane});
+        }
+    }
+    while (workers_.size() + 1 < tasks.size()) {
+        workers_.push_back(std::make_unique<faiss::WorkerThread>());
+    }
+    std::vector<std::exception_ptr> errors(tasks.size());
+    const auto run = [&](size_t task) {
         try {
-            f(group);
+            f(tasks[task].first, tasks[task].second);
         } catch (...) {
-            errors[group] = std::current_exception();
+            errors[task] = std::current_exception();
         }
     };
     std::vector<std::future<bool>> others;
-    for (int g = 1; g < int(groups_.size()); ++g) {
-        others.push_back(workers_[g - 1]->add([&run, g] { run(g); }));
+    for (size_t task = 1; task < tasks.size(); ++task) {
+        others.push_back(workers_[task - 1]->add([&run, task] { run(task); }));
     }
     run(0);
     std::exception_ptr stopped;

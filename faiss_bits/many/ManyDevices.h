@@ -32,6 +32,9 @@ class CurrentDevice {
 struct PartGroup {
     int device = 0;
     std::vector<int> parts; ///< ascending; the first one leads
+    /// The first part of each resources object of the group: threads may work
+    /// for these at the same time.
+    std::vector<int> lanes;
 };
 
 /// Parts in groups, one a device, and a thread for each group but the first,
@@ -52,6 +55,10 @@ class ManyDevices {
     }
     const DevicePlace& operator[](int part) const {
         return list_[part];
+    }
+    /// What a part is called.
+    const std::string& kind() const {
+        return kind_;
     }
     const std::vector<PartGroup>& groups() const {
         return groups_;
@@ -77,6 +84,13 @@ class ManyDevices {
             const std::function<void(int group)>& f,
             const std::function<void()>& mayStop = nullptr) const;
 
+    /// The same for so many lanes of each group, one or more: f(group, lane),
+    /// each by a thread of its own.
+    void onLanes(
+            const std::vector<int>& lanes,
+            const std::function<void(int group, int lane)>& f,
+            const std::function<void()>& mayStop = nullptr) const;
+
     /// onPart for every part, by the threads of their groups.
     void onEach(const std::function<void(int part)>& f) const;
 
@@ -88,8 +102,8 @@ class ManyDevices {
     std::string kind_;
     std::vector<PartGroup> groups_;
     std::vector<int> groupOf_;
-    /// Of groups 1 and up.
-    std::vector<std::unique_ptr<faiss::WorkerThread>> workers_;
+    /// Of groups 1 and up; then of other lanes, made when they are needed.
+    mutable std::vector<std::unique_ptr<faiss::WorkerThread>> workers_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "faiss_bits/flat/SearchWithin.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -14,13 +15,17 @@ ShardBatch::ShardBatch(
         int d,
         bool largest,
         const ShardQueries& queries,
-        const std::vector<idx_t>& widths)
+        const std::vector<idx_t>& widths,
+        const ShardSample* sample)
         : set_(set),
           home_(home),
           d_(d),
           largest_(largest),
           queries_(queries),
           widths_(widths),
+          sample_(sample),
+          x_(set.devices.groups().size()),
+          limits_(set.devices.groups().size()),
           flags_(set.devices.groups().size()),
           found_(set.devices.size()),
           done_(set.devices.size()),
@@ -30,6 +35,10 @@ void ShardBatch::run() {
     const auto& groups = set_.devices.groups();
     // Before anyone searches on the stream: other devices wait for no search.
     start_.record(home_.stream);
+    if (sample_) {
+        set_.devices.onGroups([&](int group) { findLimits_(group); });
+        exchangeLimits_();
+    }
     set_.devices.onGroups([&](int group) { searchGroup_(group); });
     // Nobody searches any more: all is enqueued.
     for (int group = 0; group < int(groups.size()); ++group) {
@@ -76,11 +85,80 @@ bool ShardBatch::isCut_(int shard) const {
 }
 
 idx_t ShardBatch::sliceBegin_(int group) const {
+    // A few results are merged on the first device: to send them on would take
+    // longer.
+    constexpr idx_t kFewQueries = 64;
+    constexpr idx_t kFewResults = 1 << 14;
+    if (queries_.n < kFewQueries && queries_.k <= kFewResults / queries_.n) {
+        return group == 0 ? 0 : queries_.n;
+    }
     return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
 }
 
 GpuContext ShardBatch::contextOf_(int shard) const {
     return shard == 0 ? home_ : set_.devices.context(shard);
+}
+
+const float* ShardBatch::queriesFor_(int group, const GpuContext& lead) {
+    if (group == 0) {
+        return queries_.x;
+    }
+    if (!x_[group]) {
+        const size_t bytes = size_t(queries_.n) * d_ * sizeof(float);
+        void* copy = memory_[group].take(lead, bytes);
+        set_.copies->fetch(
+                group,
+                copy,
+                lead.stream,
+                0,
+                queries_.x,
+                start_,
+                home_.resources->getAsyncCopyStream(home_.device),
+                bytes);
+        x_[group] = static_cast<const float*>(copy);
+    }
+    return x_[group];
+}
+
+void ShardBatch::findLimits_(int group) {
+    const int part = set_.devices.groups()[group].parts[0];
+    const idx_t first = sliceBegin_(group);
+    const idx_t rows = sliceBegin_(group + 1) - first;
+    set_.devices.onPart(part, [&] {
+        const GpuContext lead = contextOf_(part);
+        const float* x = queriesFor_(group, lead);
+        limits_[group] = static_cast<float*>(
+                memory_[group].take(lead, size_t(queries_.n) * sizeof(float)));
+        sample_->limits(
+                group,
+                lead,
+                x + first * d_,
+                rows,
+                queries_.k,
+                memory_[group],
+                limits_[group] + first);
+    });
+}
+
+void ShardBatch::exchangeLimits_() {
+    const auto& groups = set_.devices.groups();
+    for (int from = 0; from < int(groups.size()); ++from) {
+        const idx_t first = sliceBegin_(from);
+        const idx_t rows = sliceBegin_(from + 1) - first;
+        for (int to = 0; to < int(groups.size()); ++to) {
+            if (to == from) {
+                continue;
+            }
+            set_.copies->copy(
+                    to,
+                    limits_[to] + first,
+                    contextOf_(groups[to].parts[0]).stream,
+                    from,
+                    limits_[from] + first,
+                    contextOf_(groups[from].parts[0]).stream,
+                    size_t(rows) * sizeof(float));
+        }
+    }
 }
 
 void ShardBatch::searchGroup_(int group) {
@@ -92,24 +170,11 @@ void ShardBatch::searchGroup_(int group) {
     if (isEmpty) {
         return;
     }
-    const float* x = queries_.x;
+    const float* x = nullptr;
     const GpuContext lead = contextOf_(parts.parts[0]);
     StreamMark ready;
     set_.devices.onPart(parts.parts[0], [&] {
-        if (group != 0) {
-            const size_t bytes = size_t(queries_.n) * d_ * sizeof(float);
-            void* copy = memory_[group].take(lead, bytes);
-            set_.copies->fetch(
-                    group,
-                    copy,
-                    lead.stream,
-                    0,
-                    x,
-                    start_,
-                    home_.resources->getAsyncCopyStream(home_.device),
-                    bytes);
-            x = static_cast<const float*>(copy);
-        }
+        x = queriesFor_(group, lead);
         ready.record(lead.stream);
     });
     for (int shard : parts.parts) {
@@ -133,13 +198,18 @@ void ShardBatch::searchShard_(
                             context, size_t(queries_.n) * width * kResultBytes),
                     queries_.n,
                     width);
-    set_.shards[shard]->search(
+    SearchWithin within;
+    if (sample_) {
+        within.limits = limits_[group];
+        within.numWithin = sample_->numWithin(set_, shard, queries_.k);
+    }
+    set_.parts[shard]->search(
             queries_.n,
             x,
             width,
             found_[shard].distances,
             found_[shard].labels,
-            queries_.params(shard));
+            sample_ ? &within : queries_.params(shard));
     if (!set_.segments.empty() && set_.segments[shard]) {
         runMapIds(
                 static_cast<const IdSegment*>(set_.segments[shard].get()),
@@ -175,6 +245,19 @@ MergeList ShardBatch::listFor_(
     const Results here(
             memory_[group].take(lead, count * kResultBytes), rows, found.width);
     const cudaStream_t source = done_[shard].stream;
+    list.distances = here.distances;
+    list.ids = here.labels;
+    if (rows == queries_.n) { // both lie together
+        set_.copies->copy(
+                group,
+                here.labels,
+                lead.stream,
+                from,
+                found.labels,
+                source,
+                count * kResultBytes);
+        return list;
+    }
     set_.copies->copy(
             group,
             here.labels,
@@ -191,8 +274,6 @@ MergeList ShardBatch::listFor_(
             found.distances + at,
             source,
             count * sizeof(float));
-    list.distances = here.distances;
-    list.ids = here.labels;
     return list;
 }
 
@@ -233,13 +314,14 @@ void ShardBatch::mergeSlice_(int group) {
     merge.outDistances = merged.distances;
     merge.outIds = merged.labels;
     for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        if (isCut_(shard) && !flags_[group]) {
+        if ((sample_ || isCut_(shard)) && !flags_[group]) {
             flags_[group] =
                     static_cast<uint8_t*>(memory_[group].take(lead, rows));
             BITS_CUDA_CHECK(
                     cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
         }
     }
+    merge.limits = sample_ ? limits_[group] + first : nullptr;
     merge.incomplete = flags_[group];
     runMergeLists(merge, lead.stream);
 

@@ -25,7 +25,9 @@ struct Results {
     idx_t width = 0;
 };
 
-/// One batch of queries: searched by all shards, then merged.
+/// One batch of queries: searched by all shards, then merged. With a sample the
+/// shards look for what is within its limits: each group makes those of its
+/// slice, and gets the others'.
 class ShardBatch {
    public:
     ShardBatch(
@@ -34,14 +36,15 @@ class ShardBatch {
             int d,
             bool largest,
             const ShardQueries& queries,
-            const std::vector<idx_t>& widths);
+            const std::vector<idx_t>& widths,
+            const ShardSample* sample);
 
     /// Enqueues searches, copies and merges; the stream of `home` comes after
     /// all of them.
     void run();
 
-    /// After run(): rows whose cut lists were too short. Waits if a list is
-    /// cut.
+    /// After run(): rows whose cut lists were too short, or whose limits were
+    /// too close. Waits if a list is cut, or there are limits.
     std::vector<idx_t> incompleteRows() const;
 
    private:
@@ -53,6 +56,12 @@ class ShardBatch {
     /// In the thread of the group. The lead of group 0 is the first shard,
     /// on the stream that the caller has chosen.
     GpuContext contextOf_(int shard) const;
+
+    /// Queries of the batch for the lead of a group, copied at the first call.
+    const float* queriesFor_(int group, const GpuContext& lead);
+
+    void findLimits_(int group);
+    void exchangeLimits_();
 
     void searchGroup_(int group);
 
@@ -79,7 +88,10 @@ class ShardBatch {
     const bool largest_;
     const ShardQueries& queries_;
     const std::vector<idx_t>& widths_;
+    const ShardSample* const sample_; // or null
     StreamMark start_;                // the queries are there
+    std::vector<const float*> x_;     // of each group, or null
+    std::vector<float*> limits_;      // of each group: [n], or null
     std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
     std::vector<Results> found_;      // of each shard
     std::vector<StreamMark> done_;    // likewise

@@ -78,9 +78,10 @@ class ShardMap {
 };
 
 /// The first of `rows` rows of slice `slice` of `slices`; of number `slices`:
-/// the end. Slices differ by one row at most.
+/// the end. Slices differ by one row at most, and a single row is the first's.
 inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
-    return rows / slices * slice + rows % slices * slice / slices;
+    return rows / slices * slice +
+            (rows % slices * slice + slices - 1) / slices;
 }
 
 /// Results that a shard of n of `total` vectors is asked for at first: as many

@@ -17,9 +17,7 @@ constexpr size_t kLeastBatchBytes = size_t(64) << 20;
 } // namespace
 
 ShardSet::ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config)
-        : config(config),
-          devices(list, config, "shard"),
-          copies(std::make_unique<DeviceCopies>(devices, config)),
+        : PartSet(list, config, "shard"),
           map(devices.size(), config.leastPiece) {}
 
 std::vector<std::shared_ptr<void>> ShardSet::uploadSegments(
@@ -113,12 +111,15 @@ void ShardSet::searchBatch(
         int d,
         bool largest,
         const ShardQueries& queries) const {
-    const std::vector<idx_t> wanted =
-            widths(queries.n, queries.k, queries.mayCut && uncut == 0);
+    const bool mayCut = queries.mayCut && uncut == 0;
+    const std::vector<idx_t> wanted = widths(queries.n, queries.k, mayCut);
+    const ShardSample* const limits =
+            mayCut && sample.isReadyFor(*this, queries.n, queries.k) ? &sample
+                                                                     : nullptr;
     uncut -= uncut > 0;
     std::vector<idx_t> again;
     {
-        ShardBatch batch(*this, home, d, largest, queries, wanted);
+        ShardBatch batch(*this, home, d, largest, queries, wanted, limits);
         try {
             batch.run();
             again = batch.incompleteRows();

@@ -1,14 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include <faiss/gpu/GpuIndex.h>
-
-#include "faiss_bits/flat/GpuIndexBitsFlat.h"
-#include "faiss_bits/many/DeviceCopies.h"
-#include "faiss_bits/many/ManyDevices.h"
+#include "faiss_bits/many/PartSet.h"
 #include "faiss_bits/many/ShardMap.h"
+#include "faiss_bits/many/ShardSample.h"
 
 /// The inside of GpuIndexBitsShards. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -27,18 +25,12 @@ struct ShardQueries {
     bool mayCut = false;
 };
 
-struct ShardSet {
+struct ShardSet : PartSet {
     ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config);
 
     /// Vectors of a shard.
     idx_t sizeOf(int shard) const {
-        return isFlat() ? map.size(shard) : shards[shard]->ntotal;
-    }
-    bool isFlat() const {
-        return !flat.empty();
-    }
-    GpuIndexBitsFlat& flatShard(int shard) const {
-        return *flat[shard];
+        return isFlat() ? map.size(shard) : parts[shard]->ntotal;
     }
 
     /// Segments of the map go to the devices, for shards of more than one.
@@ -68,18 +60,14 @@ struct ShardSet {
             const ShardQueries& queries,
             const std::vector<idx_t>& rows) const;
 
-    GpuIndexBitsManyConfig config;
-    ManyDevices devices;
-    std::unique_ptr<DeviceCopies> copies;
-    std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> shards;
-    std::vector<GpuIndexBitsFlat*> flat; ///< the same, or none
-    ShardMap map;                        ///< of flat shards
+    ShardMap map; ///< of flat shards
     /// Of each shard: IdSegment [segments] on its device, or null where the map
     /// is in order.
     std::vector<std::shared_ptr<void>> segments;
-    /// Searches that go without cut lists from now on, as these were too short
-    /// for many queries.
+    /// Searches that go without cut lists and limits from now on, as these were
+    /// too short for many queries.
     mutable int uncut = 0;
+    mutable ShardSample sample; ///< of flat shards
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -54,6 +54,19 @@ struct FlatKnnProblem {
     const int32_t* allowedIds = nullptr;
     idx_t numAllowed = 0; ///< of the list; not read without it
 
+    /// Certified: [numQueries], distances beyond which nobody wants a vector,
+    /// for callers that know the k-th of more vectors than these, or guess it;
+    /// similarities: below which. A search that is fused takes them in place of
+    /// those that it makes of a sample, and may leave out what is beyond them:
+    /// its result is then what is not, ties with a limit among it, at most k,
+    /// and behind that perhaps some that are. It may be short. Others have all
+    /// k.
+    /// NaN or an infinity: no limit. nullptr: none.
+    const float* limits = nullptr;
+    /// With limits: vectors within that of most queries. It decides scratch and
+    /// time alone.
+    idx_t numWithin = 0;
+
     SearchMode mode = SearchMode::Certified; ///< what is promised
     /// Certified: the queries before they were rounded to dataType, row-major
     /// [numQueries, d]; the distances are theirs. nullptr: `queries` are exact.

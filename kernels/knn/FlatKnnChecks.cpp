@@ -59,6 +59,10 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             (long long)p.numAllowed,
             INT32_MAX);
     BITS_THROW_IF_NOT_FMT(
+            p.numWithin >= 0,
+            "numWithin = %lld is negative",
+            (long long)p.numWithin);
+    BITS_THROW_IF_NOT_FMT(
             p.device.multiprocessors >= 1,
             "device.multiprocessors = %d is below 1",
             p.device.multiprocessors);

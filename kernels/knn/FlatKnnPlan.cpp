@@ -342,6 +342,11 @@ FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return {};
     }
+    if (p.limits) {
+        if (std::optional<FusedPlan> part = planFused(p, maxBytes)) {
+            return withoutTiles(&FlatKnnPlan::fused, std::move(part));
+        }
+    }
     const bool pairsPay = allPairsPays(p);
     if (directPays(p, p.searchImage) &&
         !(pairsPay && allPairsMicroseconds(p) < directMicroseconds(p))) {

@@ -30,6 +30,7 @@ struct MergeParams {
     bool largest = false;
     float* outDistances = nullptr; // [rows, k]
     idx_t* outIds = nullptr;       // [rows, k]
+    const float* limits = nullptr; // [rows]
     uint8_t* incomplete = nullptr; // [rows]
 };
 static_assert(sizeof(MergeParams) <= 4096, "kernel arguments of all devices");
@@ -73,6 +74,13 @@ struct MergeRow {
     __device__ __forceinline__ uint32_t key(int list, uint32_t at) const {
         const float d = distance(list, at);
         return orderedKey(p.largest ? -d : d);
+    }
+    /// True if lists have all that is no worse than limitKey().
+    __device__ __forceinline__ bool isLimited() const {
+        return p.limits && isfinite(p.limits[row]);
+    }
+    __device__ __forceinline__ uint32_t limitKey() const {
+        return orderedKey(p.largest ? -p.limits[row] : p.limits[row]);
     }
     __device__ __forceinline__ idx_t rawId(int list, uint32_t at) const {
         const MergeList& l = p.lists[list];
@@ -129,6 +137,9 @@ __device__ __forceinline__ void placeElement(
         p.outIds[out] = ById ? id : row.id(list, at);
         const MergeList& from = p.lists[list];
         if (from.isCut && at + 1 == from.width) {
+            p.incomplete[row.row] = 1;
+        }
+        if (rank + 1 == p.k && row.isLimited() && key > row.limitKey()) {
             p.incomplete[row.row] = 1;
         }
     }
@@ -219,6 +230,9 @@ __global__ void __launch_bounds__(kBlock)
         });
     }
     if (blockIdx.y == 0) {
+        if (lane == 0 && total < p.k && row.isLimited()) {
+            p.incomplete[row.row] = 1;
+        }
         for (size_t i = size_t(total) + lane; i < p.k; i += Threads) {
             p.outDistances[size_t(row.row) * p.k + i] =
                     p.largest ? -FLT_MAX : FLT_MAX;
@@ -261,6 +275,9 @@ void checkMerge(const MergeProblem& p) {
                 "incomplete = nullptr, but lists[%zu] is cut",
                 i);
     }
+    BITS_THROW_IF_NOT_FMT(
+            !p.limits || p.incomplete || p.rows == 0,
+            "incomplete = nullptr, but limits are given");
     BITS_THROW_IF_NOT_FMT(
             widths < 2 * kEnd,
             "the widths of all lists are %lld together, 2^32 - 1 is the most",
@@ -326,6 +343,7 @@ void runMergeLists(const MergeProblem& problem, cudaStream_t stream) {
     params.largest = problem.largest;
     params.outDistances = problem.outDistances;
     params.outIds = problem.outIds;
+    params.limits = problem.limits;
     params.incomplete = problem.incomplete;
     constexpr idx_t kOfOneWarp = 256;
     if (problem.k <= kOfOneWarp) {

@@ -38,8 +38,13 @@ struct MergeProblem {
 
     float* outDistances = nullptr; ///< [rows, k]
     idx_t* outIds = nullptr;       ///< [rows, k]
-    /// [rows], not null if a list is cut: becomes 1 where all of a list that is
-    /// cut is among the k best, so that what was cut off may be too; else it
+    /// [rows], distances beyond which lists may lack results
+    /// (FlatKnnProblem::limits); NaN or an infinity: they lack none. nullptr:
+    /// none of any row.
+    const float* limits = nullptr;
+    /// [rows], not null if a list is cut or there are limits: becomes 1 where
+    /// all of a list that is cut is among the k best, so that what was cut off
+    /// may be too, and where the k-th is beyond the limit or not there; else it
     /// stays.
     uint8_t* incomplete = nullptr;
 };

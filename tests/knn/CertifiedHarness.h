@@ -32,6 +32,7 @@ struct CertifiedCase {
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
+    std::vector<float> limits; ///< of each query, given; none: not given
 
     std::string describe() const {
         std::ostringstream text;
@@ -162,6 +163,9 @@ class FlatKnnCertified : public FlatKnnTest {
         p.vectors = deviceVectors.data();
         p.queries = deviceQueries.data();
         p.exactQueries = c.exactQueries ? exact.data() : nullptr;
+        const DeviceBuffer<float> limits(c.limits);
+        p.limits = c.limits.empty() ? nullptr : limits.data();
+        p.numWithin = c.limits.empty() ? 0 : c.k;
         p.outDistances = outDistances.data();
         p.outIds = outIds.data();
         p.numRepeated = counts.data();

@@ -110,6 +110,9 @@ TEST_F(FlatKnnArguments, BadNumbers) {
     }
     good.numQueries = -2;
     expectBadShape(good, "numQueries", "-2");
+    good.numQueries = 5;
+    good.numWithin = -3;
+    expectBadShape(good, "numWithin", "-3");
 }
 
 TEST_F(FlatKnnArguments, BadEnumerations) {

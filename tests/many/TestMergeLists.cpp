@@ -101,8 +101,55 @@ bool isBefore(const Found& a, const Found& b, bool largest) {
     return a.id < b.id;
 }
 
-void checkMerge(const MergeCase& c) {
-    SCOPED_TRACE(::testing::Message() << c);
+/// A limit of a row, whose results are in order: before all, of the k-th and
+/// those beside it, none.
+float limitOf(const MergeCase& c, const std::vector<Found>& all, int64_t row) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const auto beside = [&](int64_t at, float to) {
+        at = std::min<int64_t>(at, int64_t(all.size()) - 1);
+        return at < 0 ? 3.f : std::nextafter(all[at].distance, to);
+    };
+    switch ((row + c.k + int64_t(c.values)) % 6) {
+        case 0:
+            return c.largest ? -infinity : infinity;
+        case 1:
+            return std::nanf("");
+        case 2:
+            return beside(c.k - 1, infinity);
+        case 3:
+            return beside(c.k - 1, -infinity);
+        case 4:
+            return all.empty()
+                    ? 0
+                    : all[std::min<size_t>(c.k, all.size()) - 1].distance;
+        default:
+            return beside(0, c.largest ? infinity : -infinity);
+    }
+}
+
+/// By meaning: something may be missing among the k best.
+bool isIncomplete(
+        const MergeCase& c,
+        const std::vector<Found>& all,
+        const float* limit) {
+    const size_t best = std::min<size_t>(all.size(), c.k);
+    for (size_t i = 0; i < best; ++i) {
+        if (all[i].isLastOfCut) {
+            return true;
+        }
+    }
+    if (!limit || !std::isfinite(*limit)) {
+        return false;
+    }
+    if (best < size_t(c.k)) {
+        return true;
+    }
+    const float last = all[c.k - 1].distance;
+    return c.largest ? last < *limit : last > *limit;
+}
+
+void checkMerge(const MergeCase& c, bool areLimited) {
+    SCOPED_TRACE(::testing::Message() << c << " limits " << areLimited);
     std::mt19937 random(
             unsigned(c.k * 31 + c.rows + c.widths.size() * 7 + int(c.values)));
     const size_t numLists = c.widths.size();
@@ -162,6 +209,15 @@ void checkMerge(const MergeCase& c) {
     problem.outDistances = outDistances.data();
     problem.outIds = outIds.data();
     problem.incomplete = incomplete.data();
+    std::vector<float> limits;
+    for (int64_t row = 0; row < c.rows; ++row) {
+        std::sort(rows[row].begin(), rows[row].end(), [&](auto& a, auto& b) {
+            return isBefore(a, b, c.largest);
+        });
+        limits.push_back(limitOf(c, rows[row], row));
+    }
+    const DeviceBuffer<float> onDevice(limits);
+    problem.limits = areLimited ? onDevice.data() : nullptr;
     const TestStream stream;
     runMergeLists(problem, stream);
     const auto gotIncomplete = incomplete.download();
@@ -170,10 +226,7 @@ void checkMerge(const MergeCase& c) {
 
     const float most = std::numeric_limits<float>::max();
     for (int64_t row = 0; row < c.rows; ++row) {
-        auto& all = rows[row];
-        std::sort(all.begin(), all.end(), [&](auto& a, auto& b) {
-            return isBefore(a, b, c.largest);
-        });
+        const auto& all = rows[row];
         for (int64_t j = 0; j < c.k; ++j) {
             const Found want = j < int64_t(all.size())
                     ? all[j]
@@ -183,15 +236,16 @@ void checkMerge(const MergeCase& c) {
             ASSERT_TRUE(sameBits(gotDistances[row * c.k + j], want.distance))
                     << "row " << row << " place " << j;
         }
-        const auto best = all.begin() + std::min<size_t>(all.size(), c.k);
         ASSERT_EQ(
                 bool(gotIncomplete[row]),
-                std::any_of(
-                        all.begin(),
-                        best,
-                        [](const Found& one) { return one.isLastOfCut; }))
-                << "row " << row;
+                isIncomplete(c, all, areLimited ? &limits[row] : nullptr))
+                << "row " << row << " limit " << limits[row];
     }
+}
+
+void checkMerge(const MergeCase& c) {
+    checkMerge(c, false);
+    checkMerge(c, true);
 }
 
 /// Every kind of values and order of one shape.
@@ -371,6 +425,7 @@ TEST(MergeListsArguments, AreChecked) {
         p.lists.resize(kMaxMergeLists + 1, p.lists[0]);
     });
     expectRefused("incomplete", [](auto& p) { p.lists[0].isCut = true; });
+    expectRefused("incomplete", [](auto& p) { p.limits = p.outDistances; });
     expectRefused("widths", [](auto& p) {
         p.lists.resize(3, p.lists[0]);
         for (auto& list : p.lists) {

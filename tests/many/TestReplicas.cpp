@@ -1,5 +1,7 @@
 /// GpuIndexBitsReplicas: the bits of one index, whatever the number of copies.
 
+#include <faiss/impl/IDSelector.h>
+
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
@@ -70,6 +72,33 @@ TEST_F(Replicas, LargerShapes) {
         const ReplicasCase c(placesOf(3), d, faiss::METRIC_L2, vectors, config);
         c.expectSame(makeVectors(5000, d, 2), 100);
         c.expectSame(makeVectors(900, d, 3), 2000);
+    }
+}
+
+/// So many queries or results on the host that two replicas of a device search
+/// at the same time; with resources of one object they do not.
+TEST_F(Replicas, TwoAtATime) {
+    const int d = 16;
+    const auto vectors = makeVectors(5000, d, 1);
+    DeviceList shared;
+    for (int i = 0; i < 3; ++i) {
+        shared.add(partResources(0), 0);
+    }
+    for (const DeviceList& places : {placesOf(2), placesOf(5), shared}) {
+        const ReplicasCase c(places, d, faiss::METRIC_L2, vectors);
+        for (int64_t q : {4095, 4096, 4097}) {
+            c.expectSame(makeVectors(q, d, 2), 10);
+        }
+        c.expectSame(makeVectors(2001, d, 3), 2000);
+        std::vector<idx_t> got(5000), want(5000);
+        const auto queries = makeVectors(5000, d, 4);
+        c.many.assign(5000, queries.data(), got.data());
+        c.one.assign(5000, queries.data(), want.data());
+        EXPECT_EQ(got, want);
+        faiss::IDSelectorRange some(10, 3000);
+        faiss::SearchParameters params;
+        params.sel = &some;
+        c.expectSame(queries, 10, &params);
     }
 }
 

@@ -57,7 +57,9 @@ double tensorImageWidth(const FlatKnnProblem& p) {
 double passingVectors(const FusedPlan& plan, const FlatKnnProblem& p) {
     const double n = double(p.numVectors);
     double passed = 0;
-    if (plan.strips.perRow > 0) {
+    if (plan.givenLimits) {
+        passed = double(p.numWithin);
+    } else if (plan.strips.perRow > 0) {
         // Those of strips that have several of the nearest.
         const double strips = plan.strips.perRow;
         passed = -strips * std::log1p(-std::min(plan.rank / strips, 0.9));

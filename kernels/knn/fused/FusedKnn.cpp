@@ -20,6 +20,7 @@ namespace {
 
 struct Launches {
     void (*sampleLimits)(const SampleLimitParams&, cudaStream_t);
+    void (*givenLimits)(const GivenLimitParams&, cudaStream_t);
     void (*closerLimits)(const CloserLimitParams&, cudaStream_t);
     void (*scorePassed)(const PassedParams&, int, cudaStream_t);
     void (*sampleFew)(const SampleLimitParams&, cudaStream_t);
@@ -29,6 +30,7 @@ Launches launchesFor(Metric metric) {
     return byMetric(metric, []<Metric kMetric>() {
         return Launches{
                 launchSampleLimits<kMetric>,
+                launchGivenLimits<kMetric>,
                 launchCloserLimits<kMetric>,
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
@@ -121,7 +123,15 @@ class FusedRun {
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
         const void* queries = scratch_.scan->enter(params, stream_);
-        if (plan_.strips.perRow > 0) {
+        if (plan_.givenLimits) {
+            launches_.givenLimits(
+                    {params,
+                     p_.limits + first,
+                     scratch_.limits,
+                     scratch_.complete,
+                     scratch_.counts},
+                    stream_);
+        } else if (plan_.strips.perRow > 0) {
             findStripLimits(params);
         } else {
             for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
@@ -254,6 +264,9 @@ class FusedRun {
         // Limits of a sample let more pass of some queries.
         constexpr double kMore = 1.5;
         list.usual = idx_t(kMore * passingVectors(plan_, p_));
+        if (list.usual > 0) {
+            list.usual = std::max<idx_t>(list.usual, p_.k);
+        }
         SurvivorOutput output;
         output.k = p_.k;
         output.largest = isSimilarity(p_.metric);
@@ -313,7 +326,7 @@ FusedScratch::FusedScratch(
             }
         }
     }
-    if (p.allowedBits) {
+    if (p.allowedBits && !plan.givenLimits) {
         sampleBits = slices.take<uint32_t>((plan.samples + 31) / 32);
         if (plan.secondSamples > 0) {
             secondBits = slices.take<uint32_t>((plan.secondSamples + 31) / 32);

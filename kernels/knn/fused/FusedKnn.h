@@ -17,6 +17,8 @@ namespace faiss_bits {
 /// How such a search goes about a problem.
 struct FusedPlan {
     const FusedMethod* method = nullptr;
+    /// The limits are the problem's: there are neither strips nor a sample.
+    bool givenLimits = false;
     /// Of which the limits are made; none: of a sample.
     StripPlan strips;
     /// Where the distances to the sample come from; nullptr: few queries.
@@ -39,6 +41,11 @@ struct FusedPlan {
 /// With less scratch, which is more than tiles of a matrix need for any shape
 /// but millions of queries, a search goes by tiles.
 constexpr size_t kLeastUntiledBytes = size_t(32) << 20;
+
+/// Least rank m such that of the k nearest vectors a sample that takes each
+/// with probability `share` has m or more in fewer than one query in a million:
+/// up to the m-th of the sample there are k, then. From 1 to k.
+uint32_t sampleRank(double k, double share);
 
 /// Vectors of the sample.
 uint32_t samplesOf(const FlatKnnProblem& problem);

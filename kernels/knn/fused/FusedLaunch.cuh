@@ -7,6 +7,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/knn/fused/CloserLimit.cuh"
 #include "kernels/knn/fused/FusedLaunch.h"
+#include "kernels/knn/fused/GivenLimits.cuh"
 #include "kernels/knn/fused/SampleLimit.cuh"
 #include "kernels/knn/fused/ScorePassed.cuh"
 
@@ -32,6 +33,28 @@ void launchSampleFew(const SampleLimitParams& params, cudaStream_t stream) {
             0,
             stream,
             params);
+}
+
+template <Metric kMetric>
+void launchGivenLimits(const GivenLimitParams& params, cudaStream_t stream) {
+    const unsigned rows = params.search.rows;
+    if (params.search.imageFacts) {
+        launchAfterPrevious(
+                givenLimitsKernel<kMetric, true>,
+                (rows + kGivenLimitThreads - 1) / kGivenLimitThreads,
+                kGivenLimitThreads,
+                0,
+                stream,
+                params);
+    } else {
+        launchAfterPrevious(
+                givenLimitsKernel<kMetric, false>,
+                rows,
+                kGivenLimitThreads,
+                0,
+                stream,
+                params);
+    }
 }
 
 template <Metric kMetric>

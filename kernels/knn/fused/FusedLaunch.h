@@ -16,6 +16,9 @@ template <Metric kMetric>
 void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream);
 
 template <Metric kMetric>
+void launchGivenLimits(const GivenLimitParams& params, cudaStream_t stream);
+
+template <Metric kMetric>
 void launchCloserLimits(const CloserLimitParams& params, cudaStream_t stream);
 
 template <Metric kMetric>

@@ -37,6 +37,17 @@ struct StripLimitParams {
     uint32_t* counts = nullptr;  // [rows], set to zero
 };
 
+/// Limits that come from elsewhere (FlatKnnProblem::limits).
+struct GivenLimitParams {
+    CertifiedParams search;       // rows and queries are read
+    const float* given = nullptr; // [rows]
+    float* limits = nullptr;      // [rows]
+    /// [rows], SurvivorOutput::complete: infinity, or NaN of a query that is
+    /// no number.
+    float* complete = nullptr;
+    uint32_t* counts = nullptr; // [rows], set to zero
+};
+
 constexpr uint32_t kMostStrips = 2048;
 constexpr uint32_t kMostSamples = 16384;
 /// Entries of a list of a second sample that a limit is made of, at most.

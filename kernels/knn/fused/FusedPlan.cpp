@@ -37,24 +37,6 @@ constexpr idx_t kMostTileQueries = 16384;
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
 
-/// Least m such that of k vectors a sample that takes each with probability p
-/// has m or more with a probability below one in a million.
-uint32_t rankFor(double k, double p) {
-    const double mean = k * p;
-    if (mean > 100) {
-        return uint32_t(std::ceil(mean + 5.2 * std::sqrt(mean) + 4));
-    }
-    double term = std::exp(k * std::log1p(-p)); // none
-    double below = term;
-    uint32_t m = 1;
-    while (1 - below > 1e-6 && m < k) {
-        term *= (k - m + 1) / m * p / (1 - p);
-        below += term;
-        ++m;
-    }
-    return m;
-}
-
 /// A list of no more than one in `share` vectors.
 bool hasShortList(const FlatKnnProblem& p, idx_t share) {
     return p.allowedIds && p.numAllowed <= p.numVectors / share;
@@ -86,15 +68,19 @@ bool leavesMost(const FlatKnnProblem& p, const FusedMethod& method) {
 /// less than the 1 GiB that the drop-in library keeps from call to call.
 constexpr uint32_t kLeastCapacity = 3584;
 
-/// Vectors not above the rank'th of a sample: rank / share, with a deviation of
-/// the root of the rank over it; and what the bound lets through beside them.
-uint32_t roomFor(uint32_t rank, double share, idx_t n) {
-    const double expected =
-            (rank + rank / 8 + 6 * std::sqrt(double(rank)) + 8) / share;
+/// Room for so many entries of most queries.
+uint32_t capacityFor(double expected, idx_t n) {
     const double room = std::ceil(1.25 * expected / 32) * 32;
     return uint32_t(std::min<double>(
             double((n + 31) / 32 * 32),
             std::max<double>(room, kLeastCapacity)));
+}
+
+/// Vectors not above the rank'th of a sample: rank / share, with a deviation of
+/// the root of the rank over it; and what the bound lets through beside them.
+uint32_t roomFor(uint32_t rank, double share, idx_t n) {
+    return capacityFor(
+            (rank + rank / 8 + 6 * std::sqrt(double(rank)) + 8) / share, n);
 }
 
 /// Samples, ranks and lists.
@@ -102,7 +88,7 @@ void planSamples(FusedPlan& plan, const FlatKnnProblem& p) {
     const double n = double(p.numVectors);
     const auto useFirst = [&](uint32_t samples) {
         plan.samples = samples;
-        plan.rank = std::min(rankFor(p.k, samples / n), samples / 2);
+        plan.rank = std::min(sampleRank(p.k, samples / n), samples / 2);
         plan.room = plan.rank + plan.rank / 8;
         plan.capacity = roomFor(plan.rank, samples / n, p.numVectors);
     };
@@ -117,7 +103,7 @@ void planSamples(FusedPlan& plan, const FlatKnnProblem& p) {
     // first sample is enough then, if what passes in the second one is few.
     constexpr double kWorth = 0.75;
     const double share = double(second) / n;
-    const uint32_t rank = rankFor(p.k, share);
+    const uint32_t rank = sampleRank(p.k, share);
     for (uint32_t part : {samples / 4, samples}) {
         useFirst(part);
         const double passing = plan.rank / (part / n);
@@ -170,6 +156,22 @@ std::optional<FusedPlan> fitQueries(
 
 } // namespace
 
+uint32_t sampleRank(double k, double p) {
+    const double mean = k * p;
+    if (mean > 100) {
+        return uint32_t(std::ceil(mean + 5.2 * std::sqrt(mean) + 4));
+    }
+    double term = std::exp(k * std::log1p(-p)); // none
+    double below = term;
+    uint32_t m = 1;
+    while (1 - below > 1e-6 && m < k) {
+        term *= (k - m + 1) / m * p / (1 - p);
+        below += term;
+        ++m;
+    }
+    return m;
+}
+
 uint32_t samplesOf(const FlatKnnProblem& p) {
     // Few queries: the sample is all latency.
     const bool isSmall = batchOf(p) <= kFewQueries && p.k <= 128;
@@ -192,6 +194,11 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     plan.method = fusedMethodFor(p);
     if (!plan.method || leavesMost(p, *plan.method)) {
         return {};
+    }
+    if (p.limits) {
+        plan.givenLimits = true;
+        plan.capacity = capacityFor(double(p.numWithin), p.numVectors);
+        return fitQueries(plan, p, maxBytes, [](FusedPlan&) { return true; });
     }
     planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
@@ -267,6 +274,15 @@ std::string FusedPlan::toString() const {
                 method->name,
                 (long long)tileQueries,
                 strips.perRow,
+                capacity,
+                bytes);
+    }
+    if (givenLimits) {
+        return formatMessage(
+                "fused %s: %lld queries a scan, limits are given, lists of %u, "
+                "%zu bytes",
+                method->name,
+                (long long)tileQueries,
                 capacity,
                 bytes);
     }

@@ -1,0 +1,228 @@
+#include "faiss_bits/many/GpuIndexBitsMany.h"
+
+#include <utility>
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/many/ManyRange.h"
+#include "faiss_bits/many/PartSet.h"
+
+namespace faiss_bits::gpu {
+
+using detail::CurrentDevice;
+using detail::GpuContext;
+using detail::requireNotNull;
+using detail::withFaissErrors;
+using faiss_bits::detail::requireCount;
+
+namespace {
+
+int checkedDims(int dims) {
+    FAISS_THROW_IF_NOT_FMT(dims >= 1, "dims = %d, at least 1 is needed", dims);
+    return dims;
+}
+
+faiss::MetricType checked(faiss::MetricType metric) {
+    detail::requireMetric(metric);
+    return metric;
+}
+
+} // namespace
+
+GpuIndexBitsMany::GpuIndexBitsMany(
+        std::unique_ptr<detail::PartSet> set,
+        int dims,
+        faiss::MetricType metric)
+        : faiss::Index(checkedDims(dims), checked(metric)),
+          set_(std::move(set)) {
+    set_->makeFlat(dims, metric);
+    is_trained = true;
+}
+
+GpuIndexBitsMany::GpuIndexBitsMany(
+        std::unique_ptr<detail::PartSet> set,
+        std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts)
+        : set_(std::move(set)) {
+    set_->take(std::move(parts));
+    const faiss::gpu::GpuIndex& first = *set_->parts[0];
+    d = first.d;
+    metric_type = first.metric_type;
+    metric_arg = first.metric_arg;
+    is_trained = true;
+}
+
+GpuIndexBitsMany::~GpuIndexBitsMany() = default;
+
+void GpuIndexBitsMany::copyFrom_(const faiss::IndexFlat& index) {
+    metric_arg = index.metric_arg;
+    if (index.ntotal > 0) {
+        add(index.ntotal, index.get_xb());
+    }
+}
+
+int GpuIndexBitsMany::count() const {
+    return set_->devices.size();
+}
+
+int GpuIndexBitsMany::getDevice() const {
+    return set_->devices[0].device;
+}
+
+std::shared_ptr<faiss::gpu::GpuResources> GpuIndexBitsMany::getResources()
+        const {
+    return set_->devices[0].resources;
+}
+
+const faiss::Index* GpuIndexBitsMany::at(int part) const {
+    FAISS_THROW_IF_NOT_FMT(
+            part >= 0 && part < count(),
+            "%s = %d is outside 0..%d",
+            set_->devices.kind().c_str(),
+            part,
+            count() - 1);
+    return set_->parts[part].get();
+}
+
+void GpuIndexBitsMany::requireFlat_(const char* what) const {
+    FAISS_THROW_IF_NOT_FMT(
+            set_->isFlat(),
+            "%s: each %s is inverted lists, which are filled before they go to "
+            "several devices, and have ids of their own",
+            what,
+            set_->devices.kind().c_str());
+}
+
+void GpuIndexBitsMany::tellParts_() const {
+    detail::requireMetricArg(
+            detail::requireMetric(metric_type), "metric_arg", metric_arg);
+    for (GpuIndexBitsFlat* part : set_->flat) {
+        part->search_mode = search_mode;
+        part->metric_arg = metric_arg;
+    }
+}
+
+void GpuIndexBitsMany::train(idx_t, const float*) {}
+
+void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
+    FAISS_THROW_IF_NOT_MSG(
+            !ids,
+            "ids: a flat index numbers its vectors itself and takes none; "
+            "IndexIDMap keeps other ids");
+    add(n, x);
+}
+
+void GpuIndexBitsMany::add(idx_t n, const float* x) {
+    requireFlat_("add");
+    requireCount(n, "n");
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    withFaissErrors([&] { addVectors_(n, x); });
+}
+
+void GpuIndexBitsMany::reset() {
+    withFaissErrors([&] {
+        set_->devices.onEach([&](int part) { set_->parts[part]->reset(); });
+    });
+    wasReset_();
+    ntotal = 0;
+}
+
+void GpuIndexBitsMany::search(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    if (n != 0) {
+        requireNotNull(distances, "distances");
+    }
+    searchChecked_(n, x, k, distances, labels, params);
+}
+
+void GpuIndexBitsMany::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
+        const {
+    searchChecked_(n, x, k, nullptr, labels, nullptr);
+}
+
+void GpuIndexBitsMany::searchChecked_(
+        idx_t n,
+        const float* x,
+        idx_t k,
+        float* distances,
+        idx_t* labels,
+        const faiss::SearchParameters* params) const {
+    withFaissErrors([&] {
+        const GpuContext home = set_->devices.context(0);
+        requireCount(n, "n");
+        FAISS_THROW_IF_NOT_FMT(
+                k >= 1 && k <= kMaxK,
+                "k = %lld is outside 1..%d",
+                (long long)k,
+                kMaxK);
+        FAISS_THROW_IF_NOT_MSG(
+                !detail::isCaptured(home.stream),
+                "the stream is being captured into a CUDA graph: an index on "
+                "several devices cannot be");
+        tellParts_();
+        const PartParameters_ parameters = parametersOf_(params);
+        if (n == 0) {
+            return;
+        }
+        requireNotNull(x, "x");
+        requireNotNull(labels, "labels");
+        const CurrentDevice scope(home.device);
+        searchParts_(
+                home,
+                n,
+                x,
+                k,
+                distances,
+                labels,
+                parameters,
+                params != nullptr);
+    });
+}
+
+void GpuIndexBitsMany::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    withFaissErrors([&] {
+        requireCount(n, "n");
+        requireNotNull(result, "result");
+        FAISS_THROW_IF_NOT_FMT(
+                result->nq == size_t(n),
+                "result->nq = %zu, expected n = %lld",
+                result->nq,
+                (long long)n);
+        tellParts_();
+        const PartParameters_ parameters = parametersOf_(params);
+        if (n == 0) {
+            result->do_allocation();
+            return;
+        }
+        requireNotNull(x, "x");
+        const detail::QueriesOnHost host(
+                set_->devices.context(0), x, size_t(n) * d);
+        rangeSearchParts_(n, host.data(), radius, result, parameters);
+    });
+}
+
+void GpuIndexBitsMany::copyTo(faiss::IndexFlat* index) const {
+    requireFlat_("copyTo");
+    requireNotNull(index, "index");
+    std::vector<float> vectors(size_t(ntotal) * d);
+    reconstruct_n(0, ntotal, vectors.data());
+    faiss::IndexFlat copy(d, metric_type);
+    copy.metric_arg = metric_arg;
+    copy.add(ntotal, vectors.data());
+    *index = std::move(copy);
+}
+
+} // namespace faiss_bits::gpu

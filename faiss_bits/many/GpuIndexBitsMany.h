@@ -1,0 +1,161 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <faiss/Index.h>
+#include <faiss/IndexFlat.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/many/DeviceList.h"
+#include "kernels/common/SearchMode.h"
+
+namespace faiss::gpu {
+class GpuIndex;
+}
+
+namespace faiss_bits::gpu {
+
+namespace detail {
+struct GpuContext;
+struct PartSet;
+} // namespace detail
+
+/// What GpuIndexBitsShards and GpuIndexBitsReplicas have in common: parts on
+/// several GPUs that answer as one exact index does.
+class GpuIndexBitsMany : public faiss::Index {
+   public:
+    /// Of flat parts, as of GpuIndexBitsFlat; inverted lists are always
+    /// certified.
+    SearchMode search_mode = SearchMode::Certified;
+
+    ~GpuIndexBitsMany() override;
+
+    /// Number of parts.
+    int count() const;
+    /// The first device of the list, where arrays may lie.
+    int getDevice() const;
+    /// The first resources of the list, whose stream orders the calls.
+    std::shared_ptr<faiss::gpu::GpuResources> getResources() const;
+    /// Part 0 <= part < count(); it stays ours.
+    const faiss::Index* at(int part) const;
+
+    /// Adds n vectors x [n, d], on the host or on the first device. All or
+    /// none, whichever device fails.
+    void add(idx_t n, const float* x) override;
+
+    /// As add; ids must be null.
+    void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;
+
+    /// Nothing: flat indexes need none, and inverted lists are trained before
+    /// they go to several devices.
+    void train(idx_t n, const float* x) override;
+
+    /// Removes all vectors.
+    void reset() override;
+
+    /// Finds the k nearest vectors of each of n queries.
+    ///
+    /// x [n, d], distances [n, k], labels [n, k]; params as above
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// search() without the distances; labels is [n, k].
+    void assign(idx_t n, const float* x, idx_t* labels, idx_t k = 1)
+            const override;
+
+    /// Finds all vectors with distance < radius (similarities > radius) for
+    /// each of n queries, by range_search of the parts, at the same time.
+    ///
+    /// x [n, d] on the host or on the first device; result->nq must be n. Of
+    /// every query in ascending order of ids; of inverted lists that are dealt
+    /// out shard by shard
+    ///
+    /// Cost  as of the parts, and a copy of all results on the host
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Replaces the CPU index's metric, dimensions and vectors by ours.
+    void copyTo(faiss::IndexFlat* index) const;
+
+   protected:
+    /// Of empty flat parts.
+    GpuIndexBitsMany(
+            std::unique_ptr<detail::PartSet> set,
+            int dims,
+            faiss::MetricType metric);
+
+    /// Of parts that are there already; ntotal is to be set.
+    GpuIndexBitsMany(
+            std::unique_ptr<detail::PartSet> set,
+            std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts);
+
+    /// For constructors that copy a CPU index, which is not null: the metric's
+    /// argument and the vectors.
+    void copyFrom_(const faiss::IndexFlat& index);
+
+    void requireFlat_(const char* what) const;
+
+    detail::PartSet& parts_() const {
+        return *set_;
+    }
+
+    /// What each part gets for the parameters of a search.
+    using PartParameters_ =
+            std::function<const faiss::SearchParameters*(int part)>;
+
+   private:
+    /// Throws where parameters would have to be ignored.
+    virtual PartParameters_ parametersOf_(
+            const faiss::SearchParameters* params) const = 0;
+
+    /// Of n > 0 vectors; sets ntotal.
+    virtual void addVectors_(idx_t n, const float* x) = 0;
+
+    /// All parts are empty.
+    virtual void wasReset_() {}
+
+    /// Of n > 0 queries; distances may be null. isFiltered: params were given.
+    virtual void searchParts_(
+            const detail::GpuContext& home,
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const PartParameters_& parameters,
+            bool isFiltered) const = 0;
+
+    /// Of n > 0 queries on the host.
+    virtual void rangeSearchParts_(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
+            const PartParameters_& parameters) const = 0;
+
+    void searchChecked_(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const;
+
+    /// Fields that a user may have set go to the parts.
+    void tellParts_() const;
+
+    std::unique_ptr<detail::PartSet> set_;
+};
+
+} // namespace faiss_bits::gpu

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <faiss/gpu/GpuIndex.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/many/DeviceCopies.h"
+#include "faiss_bits/many/ManyDevices.h"
+
+/// The inside of GpuIndexBitsMany. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Parts and the devices where they are. None yet.
+struct PartSet {
+    /// kind  what a part is called in errors
+    PartSet(const DeviceList& list,
+            const GpuIndexBitsManyConfig& config,
+            const char* kind);
+    virtual ~PartSet();
+
+    bool isFlat() const {
+        return !flat.empty();
+    }
+
+    /// Makes one empty flat index for each entry of the list.
+    void makeFlat(int dims, faiss::MetricType metric);
+
+    /// Takes indexes on these devices, or throws FaissException.
+    void take(std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> given);
+
+    /// Calls f(part) for every flat part by the thread of its group, with its
+    /// number of vectors before; where one throws all have these again.
+    void addOrTakeBack(const std::function<void(int part)>& f);
+
+    /// Adds vectors x [n, d], on the host or on the first device, to a flat
+    /// part, in the thread of its group.
+    void addTo(int part, idx_t n, const float* x, bool onHost);
+
+    GpuIndexBitsManyConfig config;
+    ManyDevices devices;
+    std::unique_ptr<DeviceCopies> copies;
+    std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts;
+    std::vector<GpuIndexBitsFlat*> flat; ///< the same, or none
+};
+
+/// The set of a constructor: checks its arguments.
+template <class Set>
+std::unique_ptr<Set> makePartSet(
+        const DeviceList& devices,
+        const GpuIndexBitsManyConfig& config) {
+    FAISS_THROW_IF_NOT_FMT(
+            config.leastPiece >= 1,
+            "config.leastPiece = %d, at least 1 is needed",
+            config.leastPiece);
+    return withFaissErrors(
+            [&] { return std::make_unique<Set>(devices, config); });
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,146 @@
+#include "faiss_bits/many/ShardSample.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <faiss/impl/FaissException.h>
+
+#include "faiss_bits/many/ShardBatch.h"
+#include "faiss_bits/many/ShardSet.h"
+#include "kernels/device/Hash.h"
+#include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/many/RowLimits.h"
+#include "kernels/survivors/SurvivorSort.h"
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Fewer queries wait for the search of the sample longer than they gain.
+constexpr idx_t kLeastQueries = 512;
+/// Smaller shards take limits by other ways than a sample.
+constexpr idx_t kLeastShard = 8192;
+/// A sample is one vector of so many, or the most there are.
+constexpr idx_t kShare = 16;
+constexpr idx_t kMostSamples = 1 << 16;
+/// Fewer for a place of the result say too little.
+constexpr idx_t kLeastSharePerRank = 8;
+
+/// Member i of a sample of m of n vectors: one from each of as many even parts,
+/// the same ones in every run.
+idx_t sampled(idx_t i, idx_t m, idx_t n) {
+    const idx_t begin = i * n / m;
+    const idx_t end = (i + 1) * n / m;
+    return begin + idx_t(mixBits(uint32_t(i)) % uint32_t(end - begin));
+}
+
+} // namespace
+
+bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
+    const int shards = set.devices.size();
+    if (shards < 2 || n < kLeastQueries || k > kMaxFinishK) {
+        return false;
+    }
+    idx_t total = 0;
+    for (int shard = 0; shard < shards; ++shard) {
+        const idx_t size = set.sizeOf(shard);
+        if (size < kLeastShard) {
+            return false;
+        }
+        total += size;
+    }
+    const bool isOld = total > total_ + total_ / 8;
+    if ((indexes_.empty() || isOld) && (isShort_ || !make_(set, total))) {
+        return false;
+    }
+    for (const auto& index : indexes_) {
+        index->metric_arg = set.flat[0]->metric_arg;
+    }
+    return rank_(k) * kLeastSharePerRank <= size_;
+}
+
+bool ShardSample::make_(const ShardSet& set, idx_t total) {
+    clear();
+    const int d = set.flat[0]->d;
+    const idx_t wanted = std::min(total / kShare, kMostSamples);
+    std::vector<float> vectors;
+    for (int shard = 0; shard < set.devices.size(); ++shard) {
+        const idx_t n = set.sizeOf(shard);
+        const idx_t m = std::max<idx_t>(
+                1, idx_t(double(wanted) * double(n) / double(total)));
+        std::vector<idx_t> keys;
+        for (idx_t i = 0; i < m; ++i) {
+            keys.push_back(sampled(i, m, n));
+        }
+        const size_t first = vectors.size();
+        vectors.resize(first + size_t(m) * d);
+        set.devices.onPart(shard, [&] {
+            set.flat[shard]->reconstruct_batch(
+                    m, keys.data(), vectors.data() + first);
+        });
+    }
+    const idx_t size = idx_t(vectors.size()) / d;
+    try {
+        for (const PartGroup& group : set.devices.groups()) {
+            const int lead = group.parts[0];
+            set.devices.onPart(lead, [&] {
+                const DevicePlace& place = set.devices[lead];
+                GpuIndexBitsFlatConfig config;
+                config.device = place.device;
+                config.keepSearchImage = set.config.keepSearchImage;
+                auto index = std::make_unique<GpuIndexBitsFlat>(
+                        place.resources, d, set.flat[0]->metric_type, config);
+                index->add(size, vectors.data());
+                indexes_.push_back(std::move(index));
+            });
+        }
+    } catch (const faiss::FaissException&) {
+        clear();
+        isShort_ = true;
+        return false;
+    }
+    size_ = size;
+    total_ = total;
+    return true;
+}
+
+void ShardSample::limits(
+        int group,
+        const GpuContext& lead,
+        const float* x,
+        idx_t rows,
+        idx_t k,
+        MemoryStack& memory,
+        float* limits) const {
+    const idx_t rank = rank_(k);
+    const GpuIndexBitsFlat& index = *indexes_[group];
+    const Results found(
+            memory.take(lead, size_t(rows) * rank * kResultBytes), rows, rank);
+    index.search(rows, x, rank, found.distances, found.labels);
+    runRowLimits(
+            found.distances,
+            found.labels,
+            rows,
+            rank,
+            isSimilarity(requireMetric(index.metric_type)),
+            limits,
+            lead.stream);
+}
+
+idx_t ShardSample::numWithin(const ShardSet& set, int shard, idx_t k) const {
+    return idx_t(
+            double(rank_(k)) / share_() * double(set.sizeOf(shard)) /
+            double(total_));
+}
+
+idx_t ShardSample::rank_(idx_t k) const {
+    return idx_t(sampleRank(double(k), share_()));
+}
+
+void ShardSample::clear() {
+    indexes_.clear();
+    size_ = total_ = 0;
+    isShort_ = false;
+}
+
+} // namespace faiss_bits::gpu::detail

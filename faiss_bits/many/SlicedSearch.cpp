@@ -1,0 +1,198 @@
+#include "faiss_bits/many/SlicedSearch.h"
+
+#include <algorithm>
+
+#include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/many/ShardMap.h"
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Where the host waits it must be able to stop between two pieces; more than
+/// 16 queries have one arithmetic.
+idx_t mostOfPiece(double workPerRow) {
+    constexpr double kPieceWork = 8 * kPageWork;
+    constexpr idx_t kLeastPiece = 64;
+    return std::max(kLeastPiece, idx_t(kPieceWork / workPerRow));
+}
+
+} // namespace
+
+CallArray::CallArray(
+        const GpuContext& home,
+        const char* name,
+        const void* given,
+        size_t rowBytes)
+        : data(static_cast<char*>(const_cast<void*>(given))),
+          rowBytes(rowBytes),
+          onHost(!data || placeOf(home, name, data).onHost) {}
+
+SlicedSearch::SlicedSearch(
+        const PartSet& set,
+        const GpuContext& home,
+        idx_t n,
+        idx_t k,
+        double workPerRow,
+        const Arrays& arrays,
+        const Parameters& parameters,
+        bool isFiltered)
+        : set_(set),
+          home_(home),
+          n_(n),
+          k_(k),
+          arrays_(arrays),
+          parameters_(parameters),
+          isFiltered_(isFiltered),
+          isOnHost_(
+                  arrays.x.onHost && arrays.distances.onHost &&
+                  arrays.labels.onHost),
+          most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
+          memory_(set.devices.groups().size()),
+          found_(set.devices.groups().size()) {}
+
+void SlicedSearch::run() {
+    if (!isOnHost_) {
+        start_.record(home_.stream);
+    }
+    std::vector<int> lanes;
+    for (int group = 0; group < int(memory_.size()); ++group) {
+        lanes.push_back(lanesOf_(group));
+    }
+    try {
+        set_.devices.onLanes(
+                lanes,
+                [&](int group, int lane) {
+                    try {
+                        searchLane_(group, lane, lanes[group]);
+                    } catch (...) {
+                        stop_ = true;
+                        throw;
+                    }
+                },
+                [&] {
+                    try {
+                        throwIfInterrupted();
+                    } catch (...) {
+                        stop_ = true;
+                        throw;
+                    }
+                });
+        if (!isOnHost_) {
+            bringBack_();
+        }
+    } catch (...) {
+        set_.devices.waitForAll();
+        throw;
+    }
+}
+
+idx_t SlicedSearch::begin_(int group) const {
+    int parts = 0;
+    for (int g = 0; g < group; ++g) {
+        parts += int(set_.devices.groups()[g].parts.size());
+    }
+    return sliceBegin(n_, set_.devices.size(), parts);
+}
+
+int SlicedSearch::lanesOf_(int group) const {
+    // H200: 10,240 queries on the host take 5.4 and 22 ms in two lanes, 5.7 and
+    // 38 in one (n = 2^20, d = 128, k = 10 and 2000); of 1,024 one is faster.
+    constexpr idx_t kLeastRows = 4096;
+    constexpr double kLeastBytes = 40e6;
+    const idx_t rows = rows_(group);
+    const double bytes =
+            double(rows) * double(k_) * double(sizeof(float) + sizeof(idx_t));
+    const bool pays = rows >= kLeastRows || bytes >= kLeastBytes;
+    const size_t most = set_.devices.groups()[group].lanes.size();
+    return isOnHost_ && !isFiltered_ && pays ? int(std::min<size_t>(2, most))
+                                             : 1;
+}
+
+void SlicedSearch::searchLane_(int group, int lane, int lanes) {
+    const int part = set_.devices.groups()[group].lanes[lane];
+    const idx_t first = begin_(group) + sliceBegin(rows_(group), lanes, lane);
+    const idx_t end = begin_(group) + sliceBegin(rows_(group), lanes, lane + 1);
+    const int pieces = int((end - first + most_ - 1) / most_);
+    for (int i = 0; i < pieces && !stop_; ++i) {
+        const idx_t at = first + sliceBegin(end - first, pieces, i);
+        const idx_t next = first + sliceBegin(end - first, pieces, i + 1);
+        set_.devices.onPart(
+                part, [&] { searchPiece_(group, part, at, next - at); });
+    }
+}
+
+void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
+    const GpuContext context = part == 0 ? home_ : set_.devices.context(part);
+    if (!isOnHost_) {
+        start_.holdUp(context.stream);
+    }
+    const auto hereOf = [&](const CallArray& array) -> char* {
+        if (!array.data) {
+            return nullptr;
+        }
+        return array.onHost || group == 0
+                ? array.data + first * array.rowBytes
+                : static_cast<char*>(
+                          memory_[group].take(context, rows * array.rowBytes));
+    };
+    char* const x = hereOf(arrays_.x);
+    char* const distances = hereOf(arrays_.distances);
+    char* const labels = hereOf(arrays_.labels);
+    if (!arrays_.x.onHost && group != 0) {
+        set_.copies->fetch(
+                group,
+                x,
+                context.stream,
+                0,
+                arrays_.x.data + first * arrays_.x.rowBytes,
+                start_,
+                home_.resources->getAsyncCopyStream(home_.device),
+                rows * arrays_.x.rowBytes);
+    }
+    faiss::gpu::GpuIndex& replica = *set_.parts[part];
+    const auto* queries = reinterpret_cast<const float*>(x);
+    auto* ids = reinterpret_cast<idx_t*>(labels);
+    if (distances) {
+        replica.search(
+                rows,
+                queries,
+                k_,
+                reinterpret_cast<float*>(distances),
+                ids,
+                parameters_(part));
+    } else {
+        replica.assign(rows, queries, ids, k_);
+    }
+    if (!isOnHost_) {
+        found_[group] = {first, rows, distances, labels, {}};
+        found_[group].done.record(context.stream);
+    }
+}
+
+/// When everyone has enqueued: nobody's search on the stream of home comes
+/// after one of another device.
+void SlicedSearch::bringBack_() {
+    for (int group = 0; group < int(found_.size()); ++group) {
+        const Found& found = found_[group];
+        const auto bring = [&](const CallArray& array, char* here) {
+            if (array.data && !array.onHost && group != 0) {
+                set_.copies->copy(
+                        0,
+                        array.data + found.first * array.rowBytes,
+                        home_.stream,
+                        group,
+                        here,
+                        found.done.stream,
+                        found.rows * array.rowBytes);
+            }
+        };
+        if (found.rows > 0) {
+            bring(arrays_.distances, found.distances);
+            bring(arrays_.labels, found.labels);
+            found.done.holdUp(home_.stream);
+        }
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "faiss_bits/many/ManyMemory.h"
+#include "faiss_bits/many/PartSet.h"
+
+/// Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// An array of the caller's, in rows.
+struct CallArray {
+    CallArray(
+            const GpuContext& home,
+            const char* name,
+            const void* given,
+            size_t rowBytes);
+
+    char* data;
+    size_t rowBytes;
+    bool onHost; ///< or a null pointer
+};
+
+/// One search of replicas. Each device has a slice of the queries, the larger
+/// the more replicas it has; one replica searches them, or where arrays lie on
+/// the host and are large two at a time, so that copies of one go along with
+/// the other's work.
+class SlicedSearch {
+   public:
+    using Parameters = std::function<const faiss::SearchParameters*(int part)>;
+
+    struct Arrays {
+        CallArray x;
+        CallArray distances;
+        CallArray labels;
+    };
+
+    /// workPerRow  PagePlan.h
+    /// isFiltered  selectors are asked by one thread a device
+    SlicedSearch(
+            const PartSet& set,
+            const GpuContext& home,
+            idx_t n,
+            idx_t k,
+            double workPerRow,
+            const Arrays& arrays,
+            const Parameters& parameters,
+            bool isFiltered);
+
+    /// With arrays on the device: enqueues, and the stream of `home` comes
+    /// after all of it. Else waits.
+    void run();
+
+   private:
+    /// Where arrays are on the device: what a group has found.
+    struct Found {
+        idx_t first = 0;
+        idx_t rows = 0;
+        char* distances = nullptr;
+        char* labels = nullptr;
+        StreamMark done;
+    };
+
+    idx_t begin_(int group) const;
+    idx_t rows_(int group) const {
+        return begin_(group + 1) - begin_(group);
+    }
+    int lanesOf_(int group) const;
+    void searchLane_(int group, int lane, int lanes);
+    void searchPiece_(int group, int part, idx_t first, idx_t rows);
+    void bringBack_();
+
+    const PartSet& set_;
+    const GpuContext home_;
+    const idx_t n_;
+    const idx_t k_;
+    const Arrays arrays_;
+    const Parameters& parameters_;
+    const bool isFiltered_;
+    const bool isOnHost_;
+    const idx_t most_; // queries of a piece
+    StreamMark start_; // the queries are there
+    std::atomic<bool> stop_ = false;
+    std::vector<MemoryStack> memory_; // of each group
+    std::vector<Found> found_;        // likewise
+};
+
+} // namespace faiss_bits::gpu::detail
