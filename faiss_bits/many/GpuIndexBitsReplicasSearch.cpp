@@ -9,6 +9,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyMemory.h"
@@ -242,6 +243,8 @@ class ReplicaParameters {
                     ntotal,
                     set.devices[0].device,
                     set.devices.groups().size() == 1);
+        } else {
+            detail::requireNoLimit(params);
         }
     }
 

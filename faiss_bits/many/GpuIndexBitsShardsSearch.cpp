@@ -8,6 +8,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyRange.h"
@@ -36,6 +37,8 @@ class ShardParameters {
             : params_(params) {
         if (set.isFlat()) {
             filters_.emplace(params, set.map, set.devices[0].device);
+        } else {
+            detail::requireNoLimit(params);
         }
     }
 
