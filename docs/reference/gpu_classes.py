@@ -25,6 +25,7 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %ignore *::rangeSearchOnDevice;
 %include "faiss_bits/flat/SearchParametersBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
+%include "faiss_bits/flat/GpuIndexBitsFlatSubclasses.h"
 %include "faiss_bits/ivf/SearchParametersBitsIVF.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
