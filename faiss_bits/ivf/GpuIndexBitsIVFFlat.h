@@ -125,7 +125,7 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     ///
     /// Cost   all canonical distances, as a search without estimates by tensor
     ///        cores; waits for the device. Memory of the result on the host,
-    ///        twice for a part of it at a time, and scratch as search()
+    ///        twice for a moment, and scratch as search()
     /// Errors FaissException, as search(); also where max_results is less than
     ///        what is in range (which is said). The result is then as it was
     void range_search(

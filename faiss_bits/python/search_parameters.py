@@ -107,7 +107,7 @@ def wrap_ivf_search_parameters(the_class):
     )
 
 
-_IVF_FIELDS = ("nprobe", "sel", "quantizer_params", "max_codes")
+_IVF_FIELDS = ("nprobe", "sel", "quantizer_params")
 
 _IVF_PARAMETERS_DOC = """SearchParametersBitsIVF(params=None, *, nprobe=1, sel=None, quantizer_params=None, max_results=0)
 
