@@ -54,7 +54,7 @@ endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
   list(APPEND faiss_bits_excluded PATTERN select EXCLUDE PATTERN "Gpu*" EXCLUDE
     PATTERN DeviceSelector.h EXCLUDE PATTERN many EXCLUDE
-    PATTERN SearchParametersBitsFlat.h EXCLUDE)
+    PATTERN "SearchParametersBits*.h" EXCLUDE)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/faiss_bits"
   DESTINATION ${faiss_bits_include_dir}

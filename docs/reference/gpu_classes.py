@@ -22,9 +22,11 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/flat/GpuIndexBitsFlatConfig.h"
 %ignore faiss_bits::gpu::detail::resourcesOf;
 %ignore faiss_bits::gpu::detail::maxResultsOf;
-%ignore faiss_bits::gpu::GpuIndexBitsFlat::rangeSearchOnDevice;
+%ignore *::rangeSearchOnDevice;
 %include "faiss_bits/flat/SearchParametersBitsFlat.h"
 %include "faiss_bits/flat/GpuIndexBitsFlat.h"
+%include "faiss_bits/flat/GpuIndexBitsFlatSubclasses.h"
+%include "faiss_bits/ivf/SearchParametersBitsIVF.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 %include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
@@ -119,7 +121,9 @@ def stand_ins(root=_ROOT):
     search_parameters.wrap_device_selector(selector)
     params = _on(faiss.SearchParameters, module.SearchParametersBitsFlat)
     search_parameters.wrap_search_parameters(params)
-    classes += [selector, params, module.GpuIndexBitsFlatConfig]
+    ivf_params = _on(faiss.SearchParametersIVF, module.SearchParametersBitsIVF)
+    search_parameters.wrap_ivf_search_parameters(ivf_params)
+    classes += [selector, params, ivf_params, module.GpuIndexBitsFlatConfig]
     return {the_class.__name__: the_class for the_class in classes}
 
 

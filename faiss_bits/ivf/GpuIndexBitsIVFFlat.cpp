@@ -224,6 +224,15 @@ void GpuIndexBitsIVFFlat::range_search(
     detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
 }
 
+void GpuIndexBitsIVFFlat::rangeSearchOnDevice(
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) const {
+    detail::rangeSearchIvfOnDevice(ivfIndex_(), n, x, radius, result, params);
+}
+
 void GpuIndexBitsIVFFlat::search_and_reconstruct(
         idx_t n,
         const float* x,

@@ -5,11 +5,11 @@
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/ivf/SearchParametersBitsIVF.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 
 namespace faiss {
-struct IndexIVFStats;
 struct RangeSearchResult;
-struct SearchParametersIVF;
 } // namespace faiss
 
 namespace faiss_bits::gpu {
@@ -44,8 +44,10 @@ struct IvfIndex;
 ///          share lists (kernels/ivf/IvfKnn.h; not while its stream is being
 ///          captured), with INDICES_CPU, and with a quantizer on the CPU
 /// Params   SearchParametersIVF: nprobe, quantizer_params and sel; a plain
-///          SearchParameters: sel. FaissException for what is set besides
-///          (max_codes)
+///          SearchParameters: sel. A SearchParametersBitsIVF or, for the nprobe
+///          of the index, a SearchParametersBitsFlat: max_results of a range
+///          search too. FaissException for what is set besides (max_codes,
+///          resources)
 /// Filters  every IDSelector, by is_member of the vectors' ids (with
 ///          INDICES_IVF these are list << 32 | place): the result is that of
 ///          an index of the selected vectors alone. FAISS's own and
@@ -116,19 +118,32 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
     /// Finds all vectors of nprobe lists with distance < radius (inner product
     /// > radius), for each of n queries.
     ///
-    /// x [n, d], on the host or on the index's device; params as above;
-    /// result->nq must be n. Of every query in the order of the lists, nearest
-    /// first, and of their vectors, as FAISS on the CPU
+    /// x [n, d], on the host or on the index's device; radius any number but
+    /// NaN; params as above; result new, for n queries. Of every query in the
+    /// order of the lists, nearest first, and of their vectors, as FAISS on the
+    /// CPU
     ///
     /// Cost   all canonical distances, as a search without estimates by tensor
     ///        cores; waits for the device. Memory of the result on the host,
     ///        twice for a moment, and scratch as search()
+    /// Errors FaissException, as search(); also where max_results is less than
+    ///        what is in range (which is said). The result is then as it was
     void range_search(
             idx_t n,
             const float* x,
             float radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    /// The same with results that stay on the device, in the same order: rows
+    /// of a sparse matrix. Where it throws the result holds nothing of use.
+    /// With INDICES_CPU labels take the way to the host and back.
+    void rangeSearchOnDevice(
+            idx_t n,
+            const float* x,
+            float radius,
+            GpuRangeResult& result,
+            const faiss::SearchParameters* params = nullptr) const;
 
     /// search(), and the vectors of the labels to recons [n, k, d]: as
     /// reconstruct_batch(), zeros where there is none. Each array on the host

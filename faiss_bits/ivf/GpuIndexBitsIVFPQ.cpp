@@ -291,6 +291,15 @@ void GpuIndexBitsIVFPQ::range_search(
     detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
 }
 
+void GpuIndexBitsIVFPQ::rangeSearchOnDevice(
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) const {
+    detail::rangeSearchIvfOnDevice(ivfIndex_(), n, x, radius, result, params);
+}
+
 void GpuIndexBitsIVFPQ::search_and_reconstruct(
         idx_t n,
         const float* x,

@@ -243,6 +243,15 @@ void GpuIndexBitsIVFScalarQuantizer::range_search(
     detail::rangeSearchIvf(ivfIndex_(), n, x, radius, result, params);
 }
 
+void GpuIndexBitsIVFScalarQuantizer::rangeSearchOnDevice(
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) const {
+    detail::rangeSearchIvfOnDevice(ivfIndex_(), n, x, radius, result, params);
+}
+
 void GpuIndexBitsIVFScalarQuantizer::search_and_reconstruct(
         idx_t n,
         const float* x,

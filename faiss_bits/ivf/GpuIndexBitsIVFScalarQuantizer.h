@@ -5,11 +5,11 @@
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/ivf/SearchParametersBitsIVF.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 
 namespace faiss {
-struct IndexIVFStats;
 struct RangeSearchResult;
-struct SearchParametersIVF;
 } // namespace faiss
 
 namespace faiss_bits::gpu {
@@ -118,6 +118,14 @@ class GpuIndexBitsIVFScalarQuantizer
             float radius,
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
+
+    /// The same with results that stay on the device, as GpuIndexBitsIVFFlat.
+    void rangeSearchOnDevice(
+            idx_t n,
+            const float* x,
+            float radius,
+            GpuRangeResult& result,
+            const faiss::SearchParameters* params = nullptr) const;
 
     /// search(), and the vectors of the labels to recons [n, k, d]: as
     /// reconstruct_batch(), zeros where there is none. Each array on the host

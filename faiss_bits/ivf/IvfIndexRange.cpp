@@ -1,12 +1,12 @@
 // Range search of inverted lists, whatever index they are of.
 
 #include <algorithm>
+#include <vector>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
-#include "faiss_bits/common/Waiting.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
 #include "faiss_bits/ivf/IvfIndexVectors.h"
@@ -15,27 +15,28 @@
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/range/RangeCall.h"
 #include "faiss_bits/range/RangeResults.h"
+#include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfRange.h"
 
 namespace faiss_bits::gpu::detail {
 
 namespace {
 
-/// Queries that are copied to the device at a time.
-constexpr size_t kQueryBytes = size_t(64) << 20;
+/// Of the scratch of a search what is its own. To the host the results of a
+/// part go through the rest: 12 bytes for each of its distances, which take 4.
+constexpr size_t kHostShare = 2;
+constexpr size_t kDeviceShare = 1;
 
-/// range_search() of some queries, from number `first` on.
+/// Searches some queries, x on the device.
 void searchPart(
         const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search,
-        idx_t first,
         idx_t n,
         const float* x,
         float radius,
-        RangeResults& results) {
-    const DeviceArray queries(
-            context, "x", x, size_t(n) * index.d * sizeof(float));
+        size_t share,
+        RangeSink& sink) {
     const size_t probes = size_t(n) * search.nprobe;
     auto lists = allocTemporary(context, probes * sizeof(idx_t));
     {
@@ -44,7 +45,7 @@ void searchPart(
                 context,
                 *index.quantizer,
                 n,
-                static_cast<const float*>(queries.data()),
+                x,
                 search.nprobe,
                 static_cast<float*>(toLists.get()),
                 static_cast<idx_t*>(lists.get()),
@@ -53,13 +54,14 @@ void searchPart(
     IvfKnnProblem problem = ivfProblemOf(index, context, search);
     search.lists->apply(problem);
     problem.numQueries = n;
-    problem.queries = static_cast<const float*>(queries.data());
+    problem.queries = x;
     problem.probes = static_cast<const idx_t*>(lists.get());
     const IvfRangePlan plan = planIvfRange(
             problem,
             std::min(
                     scratchBudget(context),
-                    kMostScratch - search.lists->bytes()));
+                    kMostScratch - search.lists->bytes()) /
+                    share);
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfRange(
             plan,
@@ -67,17 +69,75 @@ void searchPart(
             radius,
             Workspace{scratch.get(), plan.bytes},
             context.stream,
-            [&](const IvfRangePart& part) {
-                results.add(
-                        context,
-                        first + part.first,
-                        part.counts,
-                        part.total,
-                        part.distances,
-                        part.ids);
-                throwIfInterrupted();
+            sink);
+}
+
+template <class Sink>
+void searchAll(
+        const IvfIndex& index,
+        const GpuContext& context,
+        IvfSearch search,
+        const float* x,
+        float radius,
+        size_t share,
+        Sink& sink) {
+    requireWaits(context);
+    if (search.n == 0) {
+        return;
+    }
+    const FilteredLists lists = filteredListsOf(index, context, search);
+    search.lists = &lists;
+    const idx_t most = std::max<idx_t>(kMostProbes / search.nprobe, 1);
+    LimitedRangeSink limited(sink, search.maxResults);
+    forQueryPages(
+            context,
+            "x",
+            search.n,
+            x,
+            sizeof(float) * size_t(index.d),
+            [&](idx_t first, idx_t count, const void* page) {
+                const auto* queries = static_cast<const float*>(page);
+                for (idx_t q = 0; q < count; q += most) {
+                    sink.setFirst(first + q);
+                    searchPart(
+                            index,
+                            context,
+                            search,
+                            std::min(most, count - q),
+                            queries + q * index.d,
+                            radius,
+                            share,
+                            limited);
+                }
             });
-    waitFor(context.stream); // for queries that are on the host
+    limited.requireEnough();
+}
+
+/// INDICES_CPU: ids in place of lists and places. Waits.
+void replacePlacesOnDevice(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const GpuRangeResult& result) {
+    std::vector<idx_t> labels;
+    for (const GpuRangeResult::Part& part : result.parts) {
+        labels.resize(size_t(part.size));
+        const size_t bytes = labels.size() * sizeof(idx_t);
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                labels.data(),
+                part.labels,
+                bytes,
+                cudaMemcpyDeviceToHost,
+                context.stream));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+        replacePlaces(*index.base, part.size, labels.data());
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                part.labels,
+                labels.data(),
+                bytes,
+                cudaMemcpyHostToDevice,
+                context.stream));
+        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    }
 }
 
 } // namespace
@@ -89,7 +149,7 @@ void rangeSearchIvf(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) {
-    IvfSearch search = ivfSearchOf(index, n, 1, params);
+    const IvfSearch search = ivfRangeOf(index, n, radius, params);
     requireRangeResult(result, n);
     if (n > 0) {
         requireNotNull(x, "x");
@@ -97,35 +157,38 @@ void rangeSearchIvf(
     faiss::gpu::DeviceScope scope(index.device);
     const GpuContext context = contextOf(*index.resources, index.device);
     withFaissErrors([&] {
-        requireWaits(context);
         RangeResults results(n);
-        if (n > 0) {
-            const FilteredLists lists = filteredListsOf(index, context, search);
-            search.lists = &lists;
-            const idx_t most = std::clamp<idx_t>(
-                    std::min(
-                            kMostProbes / search.nprobe,
-                            idx_t(kQueryBytes / (sizeof(float) * index.d))),
-                    1,
-                    n);
-            for (idx_t q = 0; q < n; q += most) {
-                searchPart(
-                        index,
-                        context,
-                        search,
-                        q,
-                        std::min(most, n - q),
-                        x + q * index.d,
-                        radius,
-                        results);
-            }
-        }
+        HostRangeSink sink(context, results);
+        searchAll(index, context, search, x, radius, kHostShare, sink);
         if (index.indices == faiss::gpu::INDICES_CPU) {
             results.changeIds([&](idx_t* ids, idx_t count) {
                 replacePlaces(*index.base, count, ids);
             });
         }
         results.moveTo(*result);
+    });
+}
+
+void rangeSearchIvfOnDevice(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) {
+    const IvfSearch search = ivfRangeOf(index, n, radius, params);
+    if (n > 0) {
+        requireNotNull(x, "x");
+    }
+    faiss::gpu::DeviceScope scope(index.device);
+    const GpuContext context = contextOf(*index.resources, index.device);
+    withFaissErrors([&] {
+        DeviceRangeSink sink(result, n);
+        searchAll(index, context, search, x, radius, kDeviceShare, sink);
+        if (index.indices == faiss::gpu::INDICES_CPU) {
+            replacePlacesOnDevice(index, context, result);
+        }
+        sink.finish();
     });
 }
 

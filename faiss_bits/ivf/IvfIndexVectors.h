@@ -6,6 +6,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 
 namespace faiss {
 struct RangeSearchResult;
@@ -22,6 +23,15 @@ void rangeSearchIvf(
         const float* x,
         float radius,
         faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params);
+
+/// The same with results on the device.
+void rangeSearchIvfOnDevice(
+        const IvfIndex& index,
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
         const faiss::SearchParameters* params);
 
 /// Index::search_and_reconstruct.

@@ -8,8 +8,11 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/ListStorage.h"
+#include "faiss_bits/ivf/SearchParametersBitsIVF.h"
+#include "faiss_bits/range/RangeCall.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -23,10 +26,14 @@ constexpr double kUneven = 4;
 /// Throws for what would have to be ignored.
 void requireParams(const faiss::SearchParameters* params) {
     const auto* ivf = dynamic_cast<const faiss::SearchParametersIVF*>(params);
+    const auto* flat = dynamic_cast<const SearchParametersBitsFlat*>(params);
     FAISS_THROW_IF_NOT_FMT(
-            ivf || typeid(*params) == typeid(faiss::SearchParameters),
+            ivf || flat || typeid(*params) == typeid(faiss::SearchParameters),
             "params is a %s: an IVF index takes SearchParametersIVF",
             typeid(*params).name());
+    FAISS_THROW_IF_NOT_MSG(
+            !flat || !flat->resources,
+            "params->resources are set: an IVF index searches on its own");
     if (ivf) {
         FAISS_THROW_IF_NOT_FMT(
                 ivf->max_codes == 0,
@@ -43,9 +50,8 @@ void requireParams(const faiss::SearchParameters* params) {
     }
 }
 
-} // namespace
-
-IvfSearch ivfSearchOf(
+/// A search of either kind.
+IvfSearch anySearchOf(
         const IvfIndex& index,
         idx_t n,
         idx_t k,
@@ -82,6 +88,41 @@ IvfSearch ivfSearchOf(
     search.mostVectors = mostVectorsOf(
             *index.base, search.nprobe, n >= kManyQueries || areUneven);
     return search;
+}
+
+} // namespace
+
+IvfSearch ivfSearchOf(
+        const IvfIndex& index,
+        idx_t n,
+        idx_t k,
+        const faiss::SearchParameters* params) {
+    requireNoLimit(params);
+    return anySearchOf(index, n, k, params);
+}
+
+IvfSearch ivfRangeOf(
+        const IvfIndex& index,
+        idx_t n,
+        float radius,
+        const faiss::SearchParameters* params) {
+    IvfSearch search = anySearchOf(index, n, 1, params);
+    search.maxResults = ivfMaxResultsOf(params);
+    requireRange(radius, search.maxResults);
+    return search;
+}
+
+idx_t ivfMaxResultsOf(const faiss::SearchParameters* params) {
+    const auto* ours = dynamic_cast<const SearchParametersBitsIVF*>(params);
+    return ours ? ours->max_results : maxResultsOf(params);
+}
+
+void requireNoLimit(const faiss::SearchParameters* params) {
+    const idx_t most = ivfMaxResultsOf(params);
+    FAISS_THROW_IF_NOT_FMT(
+            most == 0,
+            "params->max_results = %lld is for range_search of one index",
+            (long long)most);
 }
 
 IvfKnnProblem ivfProblemOf(

@@ -19,6 +19,7 @@ struct IvfSearch {
     const faiss::SearchParameters* quantizerParams = nullptr;
     const faiss::IDSelector* selector = nullptr;
     bool storePairs = false; ///< labels are list << 32 | place
+    idx_t maxResults = 0;    ///< of a range search; 0: no limit
     idx_t mostVectors = 0;   ///< IvfKnnProblem::mostVectors
     bool anyLists = false;   ///< a list may be named more than once
     const FilteredLists* lists = nullptr; ///< of the whole call
@@ -30,6 +31,20 @@ IvfSearch ivfSearchOf(
         idx_t n,
         idx_t k,
         const faiss::SearchParameters* params);
+
+/// The same of a range search, whose parameters may limit its results.
+IvfSearch ivfRangeOf(
+        const IvfIndex& index,
+        idx_t n,
+        float radius,
+        const faiss::SearchParameters* params);
+
+/// max_results of parameters that an IVF index takes; 0 of others and of null.
+idx_t ivfMaxResultsOf(const faiss::SearchParameters* params);
+
+/// Throws FaissException for parameters with such a limit, where it would have
+/// to be ignored.
+void requireNoLimit(const faiss::SearchParameters* params);
 
 /// A search of all queries, without arrays.
 IvfKnnProblem ivfProblemOf(

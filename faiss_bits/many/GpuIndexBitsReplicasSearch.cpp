@@ -5,6 +5,7 @@
 
 #include <faiss/impl/AuxIndexStructures.h>
 
+#include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyRange.h"
@@ -23,6 +24,7 @@ GpuIndexBitsReplicas::PartParameters_ GpuIndexBitsReplicas::parametersOf_(
         const faiss::SearchParameters* params) const {
     const PartSet& set = parts_();
     if (!set.isFlat()) {
+        detail::requireNoLimit(params);
         return [params](int) { return params; };
     }
     const auto filters = std::make_shared<PartFilters>(

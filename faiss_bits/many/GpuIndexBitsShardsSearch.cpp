@@ -6,6 +6,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyRange.h"
@@ -25,6 +26,7 @@ GpuIndexBitsShards::PartParameters_ GpuIndexBitsShards::parametersOf_(
         const faiss::SearchParameters* params) const {
     const ShardSet& set = shards_();
     if (!set.isFlat()) {
+        detail::requireNoLimit(params);
         return [params](int) { return params; };
     }
     const auto filters = std::make_shared<PartFilters>(

@@ -13,6 +13,9 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
+#include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
 #include "faiss_bits/python/TensorCalls.h"
 #include "faiss_bits/range/GpuBitsRange.h"
 #endif
@@ -116,10 +119,26 @@ class PythonRangeResult : public gpu::GpuRangeResult {
     ArrayMaker maker_;
 };
 
-/// index.range_search() of tensors on the index's device; lims is [n + 1], on
-/// the host.
+/// rangeSearchOnDevice() of an index, if it is of this class.
+template <class Index>
+bool searchRangeAs(
+        const faiss::gpu::GpuIndex& index,
+        idx_t n,
+        const float* x,
+        float radius,
+        gpu::GpuRangeResult& result,
+        const faiss::SearchParameters* params) {
+    const auto* one = dynamic_cast<const Index*>(&index);
+    if (one) {
+        one->rangeSearchOnDevice(n, x, radius, result, params);
+    }
+    return one;
+}
+
+/// range_search() of tensors on the device of a flat index or of one of
+/// inverted lists; lims is [n + 1], on the host.
 inline void rangeSearchOnStream(
-        const gpu::GpuIndexBitsFlat* index,
+        faiss::gpu::GpuIndex* index,
         long long stream,
         idx_t n,
         size_t x,
@@ -128,13 +147,19 @@ inline void rangeSearchOnStream(
         PyObject* allocate,
         size_t lims) {
     const OnStream scope(
-            gpu::detail::resourcesOf(
-                    params,
-                    const_cast<gpu::GpuIndexBitsFlat*>(index)->getResources()),
+            gpu::detail::resourcesOf(params, index->getResources()),
             index->getDevice(),
             stream);
     PythonRangeResult result(allocate);
-    index->rangeSearchOnDevice(n, at<const float>(x), radius, result, params);
+    const auto isOf = [&](auto search) {
+        return search(*index, n, at<const float>(x), radius, result, params);
+    };
+    if (!isOf(searchRangeAs<gpu::GpuIndexBitsFlat>) &&
+        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFFlat>) &&
+        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFPQ>) &&
+        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFScalarQuantizer>)) {
+        throw std::runtime_error("no range search on the device");
+    }
     result.copyLimits(lims);
 }
 

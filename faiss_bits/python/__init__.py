@@ -73,6 +73,7 @@ _GPU_CLASSES = (
     "GpuIndexBitsSSS",
     "GpuIndexBitsShards",
     "SearchParametersBitsFlat",
+    "SearchParametersBitsIVF",
 )
 _MODULES = (
     "arrays",
@@ -89,6 +90,7 @@ _MODULES = (
     "many",
     "many_wrappers",
     "plans",
+    "range_methods",
     "ranges",
     "search_parameters",
     "swigfaiss_bits",

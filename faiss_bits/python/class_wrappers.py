@@ -12,7 +12,7 @@ from faiss import class_wrappers as faiss_wrappers
 from . import torch_methods
 from .arrays import whole_number
 from .devices import is_provider, require_gpu
-from .ranges import wrap_range_search
+from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
 from .torch_interop import check_tensor, has_tensor, is_tensor, pointer
 from .torch_methods import TORCH_METHODS, check_vectors, ordered
@@ -37,6 +37,7 @@ def wrap_gpu_ivf_index(the_class):
         the_class.add_with_ids, torch_methods.add_with_ids
     )
     the_class.update_vectors = _update_vectors
+    wrap_ivf_range_search(the_class)
     guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
 
 

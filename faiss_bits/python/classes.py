@@ -11,7 +11,11 @@ from .fused_wrappers import (
 )
 from .many_wrappers import wrap_many_config, wrap_many_index
 from .metric_wrappers import wrap_gpu_metric_index, wrap_metric_index
-from .search_parameters import wrap_device_selector, wrap_search_parameters
+from .search_parameters import (
+    wrap_device_selector,
+    wrap_ivf_search_parameters,
+    wrap_search_parameters,
+)
 
 FusedChoice = swigfaiss_bits.FusedChoice
 IndexFusedFlat = swigfaiss_bits.IndexFusedFlat
@@ -35,6 +39,7 @@ if _build_info.HAS_GPU:
     GpuIndexBitsFlatIP = swigfaiss_bits.GpuIndexBitsFlatIP
     GpuIndexBitsFlatConfig = swigfaiss_bits.GpuIndexBitsFlatConfig
     SearchParametersBitsFlat = swigfaiss_bits.SearchParametersBitsFlat
+    SearchParametersBitsIVF = swigfaiss_bits.SearchParametersBitsIVF
 
     # Base before derived: a derived class looks at what its base has got.
     for _the_class in (GpuIndexBitsFlat, GpuIndexBitsFlatL2, GpuIndexBitsFlatIP):
@@ -65,3 +70,4 @@ if _build_info.HAS_GPU:
         wrap_many_index(_the_class)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)
+    wrap_ivf_search_parameters(SearchParametersBitsIVF)

@@ -1,7 +1,6 @@
-"""Range searches: all vectors that are near enough, without an index and for
-tensors on a GPU."""
+"""Range searches: all vectors that are near enough, without an index.
+range_methods.py has those of indexes."""
 
-import functools
 import operator
 import sys
 
@@ -20,7 +19,6 @@ from .backends import check_backend, choose, why_not_gpu
 from .compiled import swigfaiss_bits
 from .devices import check_device, place_of, resources_of
 from .torch_interop import is_tensor, type_name
-from .torch_methods import check_vectors
 
 # Metrics that have a name here, and in some releases of FAISS no number.
 OUR_METRICS = {
@@ -211,10 +209,10 @@ def range_search(
     if on_gpu:
         return tensors_of(call, nq, xq.device)
     call(None, 0)
-    return _like(xq, of_result(result, nq))
+    return like(xq, of_result(result, nq))
 
 
-def _like(x, arrays):
+def like(x, arrays):
     """numpy arrays, as tensors if x is one."""
     if not is_tensor(x):
         return arrays
@@ -239,96 +237,7 @@ def _on_cpu(xq, xb, radius, metric, metric_arg, most):
         raise RuntimeError(
             f"max_results = {most}, but {lims[-1]} results are in range"
         )
-    return _like(xq, (lims, D, I))
-
-
-# ---- methods of indexes ---------------------------------------------------------
-
-
-def wrap_range_search(the_class):
-    """range_search() of a GPU flat index class, on its method for numpy
-    arrays."""
-    numpy_method = the_class.range_search
-
-    # FAISS's replace_method() goes by the name, which wraps() keeps.
-    @functools.wraps(numpy_method)
-    def index_range_search(self, x, thresh, *, params=None, max_results=None):
-        thresh = number(thresh, "thresh")
-        params = _with_limit(params, limit(max_results))
-        if not is_tensor(x):
-            return numpy_method(self, x, thresh, params=params)
-        n = check_vectors(self, x)
-        if not x.is_cuda:
-            lims, D, I = numpy_method(self, x.numpy(), thresh, params=params)
-            return _like(x, (lims.astype(np.int64), D, I))
-        _, stream = place_of(x, -1)
-        return tensors_of(
-            lambda allocate, lims: swigfaiss_bits.rangeSearchOnStream(
-                self, stream, n, x.data_ptr(), thresh, params, allocate, lims
-            ),
-            n,
-            x.device,
-        )
-
-    del index_range_search.__wrapped__  # it takes more than FAISS's
-    index_range_search.__doc__ = _INDEX_DOC
-    index_range_search._checks_numpy = True
-    index_range_search._takes_limit = True
-    the_class.range_search = index_range_search
-
-
-def _with_limit(params, most):
-    """Parameters of a search with max_results; those of the caller stay."""
-    if not most:
-        return params
-    kind = swigfaiss_bits.SearchParametersBitsFlat
-    if params is not None and type(params) not in (kind, faiss.SearchParameters):
-        raise TypeError(
-            f"params is a {type(params).__name__}; a flat index takes "
-            "faiss.SearchParameters or SearchParametersBitsFlat"
-        )
-    limited = kind(
-        sel=None if params is None else params.sel,
-        resources=getattr(params, "resources", None),
-        max_results=most,
-    )
-    limited.__dict__["_given"] = params  # it keeps its selector alive
-    return limited
-
-
-_INDEX_DOC = """Finds all vectors that are nearer than a radius to each query.
-
-    Parameters
-    ----------
-    x : array_like
-        Queries, shape (n, d), float32: a numpy array, or a torch tensor on the
-        CPU or on the index's GPU
-    thresh : float
-        The radius: vectors at a distance below it are found, and for
-        similarities (inner product, Jaccard) those above it. L2 distances are
-        squared. Not NaN
-    params : faiss.SearchParameters or SearchParametersBitsFlat, optional
-        sel: the ids to search among. Of ours also resources and max_results
-    max_results : int, optional
-        The most results of all queries together; more are an error that tells
-        their number. None: any number
-
-    Returns
-    -------
-    lims : array_like
-        Where the results of each query begin, shape (n + 1,): those of query i
-        are lims[i] to lims[i + 1] - 1
-    D : array_like
-        Distances, shape (lims[-1],), float32
-    I : array_like
-        Ids, shape (lims[-1],), int64, ascending for each query
-
-    Notes
-    -----
-    Results of a tensor on the GPU are tensors there. The call waits for the GPU,
-    on which its parts are made by torch. Distances are canonical, whatever
-    search_mode says; NaN is in no range.
-    """
+    return like(xq, (lims, D, I))
 
 
 # ---- neighbourhoods as scikit-learn has them --------------------------------------

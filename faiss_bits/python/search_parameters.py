@@ -11,7 +11,7 @@ def wrap_search_parameters(the_class):
     """SearchParametersBitsFlat with keyword arguments, which takes resources as
     the constructor of an index does and keeps its selector alive."""
     original_init = the_class.__init__
-    selector, resources = the_class.sel, the_class.resources
+    resources = the_class.resources
 
     def __init__(self, *, sel=None, resources=None, max_results=0):
         original_init(self)
@@ -20,19 +20,6 @@ def wrap_search_parameters(the_class):
             self.sel = sel
         if resources is not None:
             self.resources = resources
-
-    def set_sel(self, sel):
-        if sel is None:
-            selector.fset(self, None)
-        elif isinstance(sel, faiss.IDSelector):
-            owned = sel.thisown
-            selector.fset(self, sel)
-            sel.thisown = owned  # a pointer alone is stored
-        else:
-            raise TypeError(
-                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
-            )
-        self.__dict__["_selector"] = sel
 
     def set_resources(self, given):
         if is_provider(given):
@@ -47,15 +34,97 @@ def wrap_search_parameters(the_class):
 
     __init__.__doc__ = _PARAMETERS_DOC
     the_class.__init__ = __init__
-    the_class.sel = property(
-        selector.fget, set_sel, doc="The ids to search among; None: all."
-    )
+    the_class.sel = _selector_of(the_class)
     the_class.resources = property(
         resources.fget,
         set_resources,
         doc="What the search runs on; None: the resources of the index.",
     )
 
+
+def _selector_of(the_class):
+    """Its property sel, which keeps the selector alive."""
+    selector = the_class.sel
+
+    def set_sel(self, sel):
+        if sel is None:
+            selector.fset(self, None)
+        elif isinstance(sel, faiss.IDSelector):
+            owned = sel.thisown
+            selector.fset(self, sel)
+            sel.thisown = owned  # a pointer alone is stored
+        else:
+            raise TypeError(
+                f"sel is a {type(sel).__name__}, expected a faiss.IDSelector"
+            )
+        self.__dict__["_selector"] = sel
+
+    return property(
+        selector.fget, set_sel, doc="The ids to search among; None: all."
+    )
+
+
+def wrap_ivf_search_parameters(the_class):
+    """SearchParametersBitsIVF with keyword arguments, which keeps alive what it
+    is given."""
+    original_init = the_class.__init__
+    quantizer_params = the_class.quantizer_params
+
+    def __init__(self, params=None, *, max_results=0, **fields):
+        if params is None:
+            original_init(self)
+        elif isinstance(params, faiss.SearchParametersIVF):
+            original_init(self, params)
+            self.__dict__["_given"] = params
+        else:
+            raise TypeError(
+                f"params is a {type(params).__name__}, expected a "
+                "faiss.SearchParametersIVF"
+            )
+        self.max_results = whole_number(max_results, "max_results", 0)
+        for name, value in fields.items():
+            if name not in _IVF_FIELDS:
+                raise TypeError(
+                    f"{name} is none of the fields "
+                    + ", ".join((*_IVF_FIELDS, "max_results"))
+                )
+            setattr(self, name, value)
+
+    def set_quantizer_params(self, params):
+        owned = getattr(params, "thisown", False)
+        quantizer_params.fset(self, params)
+        if params is not None:
+            params.thisown = owned  # a pointer alone is stored
+        self.__dict__["_quantizer_params"] = params
+
+    __init__.__doc__ = _IVF_PARAMETERS_DOC
+    the_class.__init__ = __init__
+    the_class.sel = _selector_of(the_class)
+    the_class.quantizer_params = property(
+        quantizer_params.fget,
+        set_quantizer_params,
+        doc="Parameters of the search for lists; None: none.",
+    )
+
+
+_IVF_FIELDS = ("nprobe", "sel", "quantizer_params")
+
+_IVF_PARAMETERS_DOC = """SearchParametersBitsIVF(params=None, *, nprobe=1, sel=None, quantizer_params=None, max_results=0)
+
+    faiss.SearchParametersIVF with a limit for range_search of our inverted lists
+    on the GPU, which also take the limit as a keyword:
+
+        params = faiss_bits.SearchParametersBitsIVF(nprobe=8, max_results=10**6)
+        lims, D, I = index.range_search(xq, radius, params=params)
+
+    params       a faiss.SearchParametersIVF to begin with; None: FAISS's defaults
+    nprobe, sel, quantizer_params
+                 as FAISS's
+    max_results  for range_search: the most results of all queries together; more
+                 are an error that tells their number. 0: any number
+
+    It keeps all of them alive.
+    """
 
 _PARAMETERS_DOC = """SearchParametersBitsFlat(sel=None, resources=None, max_results=0)
 

@@ -62,7 +62,7 @@ void runRangeCall(
         const FlatKnnProblem& problem,
         float radius,
         size_t mostScratch,
-        FlatRangeSink& sink) {
+        RangeSink& sink) {
     const FlatRangePlan plan = planFlatRange(
             problem, std::min(scratchBudget(context), mostScratch));
     auto scratch = allocTemporary(context, plan.bytes);

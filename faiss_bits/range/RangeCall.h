@@ -37,6 +37,6 @@ void runRangeCall(
         const FlatKnnProblem& problem,
         float radius,
         size_t mostScratch,
-        FlatRangeSink& sink);
+        RangeSink& sink);
 
 } // namespace faiss_bits::gpu::detail

@@ -70,16 +70,16 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
     }
 }
 
-FlatRangeRoom HostRangeSink::room(const FlatRangePart& part) {
+RangeRoom HostRangeSink::room(const RangePart& part) {
     const size_t size = size_t(part.total);
     memory_ = allocTemporary(context_, size * (sizeof(idx_t) + sizeof(float)));
-    FlatRangeRoom room;
+    RangeRoom room;
     room.ids = static_cast<idx_t*>(memory_.get());
     room.distances = reinterpret_cast<float*>(room.ids + size);
     return room;
 }
 
-void HostRangeSink::take(const FlatRangePart& part, const FlatRangeRoom& room) {
+void HostRangeSink::take(const RangePart& part, const RangeRoom& room) {
     throwIfInterrupted();
     results_.add(
             context_,
@@ -97,13 +97,13 @@ DeviceRangeSink::DeviceRangeSink(GpuRangeResult& result, idx_t n)
     result_.parts.clear();
 }
 
-FlatRangeRoom DeviceRangeSink::room(const FlatRangePart& part) {
+RangeRoom DeviceRangeSink::room(const RangePart& part) {
     const GpuRangeResult::Part memory = result_.allocate(part.total);
     result_.parts.push_back(memory);
     return {memory.distances, memory.labels};
 }
 
-void DeviceRangeSink::take(const FlatRangePart& part, const FlatRangeRoom&) {
+void DeviceRangeSink::take(const RangePart& part, const RangeRoom&) {
     throwIfInterrupted();
     for (size_t i = 0; i < part.counts.size(); ++i) {
         result_.lims[size_t(first_ + part.first) + i + 1] += part.counts[i];
@@ -116,13 +116,11 @@ void DeviceRangeSink::finish() {
     }
 }
 
-FlatRangeRoom LimitedRangeSink::room(const FlatRangePart& part) {
-    return isOver(part.total) ? FlatRangeRoom() : sink_.room(part);
+RangeRoom LimitedRangeSink::room(const RangePart& part) {
+    return isOver(part.total) ? RangeRoom() : sink_.room(part);
 }
 
-void LimitedRangeSink::take(
-        const FlatRangePart& part,
-        const FlatRangeRoom& room) {
+void LimitedRangeSink::take(const RangePart& part, const RangeRoom& room) {
     if (isOver(part.total)) {
         throwIfInterrupted();
     } else {

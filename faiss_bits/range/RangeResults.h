@@ -57,7 +57,7 @@ class RangeResults {
 };
 
 /// Brings parts to the host. Asks faiss::InterruptCallback for every part.
-class HostRangeSink : public FlatRangeSink {
+class HostRangeSink : public RangeSink {
    public:
     /// They must outlive it.
     HostRangeSink(const GpuContext& context, RangeResults& results)
@@ -68,8 +68,8 @@ class HostRangeSink : public FlatRangeSink {
         first_ = first;
     }
 
-    FlatRangeRoom room(const FlatRangePart& part) override;
-    void take(const FlatRangePart& part, const FlatRangeRoom& room) override;
+    RangeRoom room(const RangePart& part) override;
+    void take(const RangePart& part, const RangeRoom& room) override;
     /// FAISS's temporary memory is a stack, and the scratch of the search is
     /// below that of a part.
     void abandon() noexcept override {
@@ -84,7 +84,7 @@ class HostRangeSink : public FlatRangeSink {
 };
 
 /// Leaves parts on the device.
-class DeviceRangeSink : public FlatRangeSink {
+class DeviceRangeSink : public RangeSink {
    public:
     /// The result gets the n + 1 limits of n queries. It must outlive this.
     DeviceRangeSink(GpuRangeResult& result, idx_t n);
@@ -93,8 +93,8 @@ class DeviceRangeSink : public FlatRangeSink {
         first_ = first;
     }
 
-    FlatRangeRoom room(const FlatRangePart& part) override;
-    void take(const FlatRangePart& part, const FlatRangeRoom& room) override;
+    RangeRoom room(const RangePart& part) override;
+    void take(const RangePart& part, const RangeRoom& room) override;
 
     /// After the last part: makes limits of the counts.
     void finish();
@@ -105,14 +105,13 @@ class DeviceRangeSink : public FlatRangeSink {
 };
 
 /// Hands on no more than so many results, and counts all.
-class LimitedRangeSink : public FlatRangeSink {
+class LimitedRangeSink : public RangeSink {
    public:
     /// most: 0 is no limit.
-    LimitedRangeSink(FlatRangeSink& sink, idx_t most)
-            : sink_(sink), most_(most) {}
+    LimitedRangeSink(RangeSink& sink, idx_t most) : sink_(sink), most_(most) {}
 
-    FlatRangeRoom room(const FlatRangePart& part) override;
-    void take(const FlatRangePart& part, const FlatRangeRoom& room) override;
+    RangeRoom room(const RangePart& part) override;
+    void take(const RangePart& part, const RangeRoom& room) override;
     void abandon() noexcept override {
         sink_.abandon();
     }
@@ -126,7 +125,7 @@ class LimitedRangeSink : public FlatRangeSink {
         return most_ > 0 && total_ + more > most_;
     }
 
-    FlatRangeSink& sink_;
+    RangeSink& sink_;
     const idx_t most_;
     idx_t total_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "kernels/ivf/IvfRange.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
@@ -18,30 +19,104 @@ IvfKnnProblem distancesOf(IvfKnnProblem p) {
     return p;
 }
 
-/// Results of as many vectors as the matrix has.
+/// Where the results of each row begin.
 struct RangeScratch {
     uint32_t* counts = nullptr;
     idx_t* firsts = nullptr;
-    float* distances = nullptr;
-    idx_t* ids = nullptr;
 
     RangeScratch(const IvfKnnPlan& plan, WorkspaceSlices& slices) {
         const size_t rows = size_t(plan.rowsAtATime);
-        const size_t all = rows * size_t(plan.stride);
         counts = slices.take<uint32_t>(rows);
         firsts = slices.take<idx_t>(rows);
-        distances = slices.take<float>(all);
-        ids = slices.take<idx_t>(all);
     }
 };
+
+/// What the rows that `params` tell of have found.
+RangePart countRows(
+        const IvfRangeParams& params,
+        idx_t first,
+        idx_t rows,
+        cudaStream_t stream) {
+    launchIvfRangeCounts(params, stream);
+    std::vector<uint32_t> counts(static_cast<size_t>(rows));
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            counts.data(),
+            params.counts,
+            counts.size() * sizeof(uint32_t),
+            cudaMemcpyDeviceToHost,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    RangePart part;
+    part.first = first;
+    part.counts.assign(counts.begin(), counts.end());
+    for (const idx_t count : part.counts) {
+        part.total += count;
+    }
+    return part;
+}
+
+/// Enqueues results to a room of a part.
+void writeResults(
+        IvfRangeParams params,
+        idx_t* firsts,
+        const RangePart& part,
+        const RangeRoom& room,
+        cudaStream_t stream) {
+    BITS_THROW_IF_NOT_FMT(room.ids, "%s = nullptr", "room.ids");
+    std::vector<idx_t> places;
+    idx_t place = 0;
+    for (const idx_t count : part.counts) {
+        places.push_back(place);
+        place += count;
+    }
+    // Pageable memory, which may go when the call returns.
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            firsts,
+            places.data(),
+            places.size() * sizeof(idx_t),
+            cudaMemcpyHostToDevice,
+            stream));
+    params.firsts = firsts;
+    params.outDistances = room.distances;
+    params.outIds = room.ids;
+    launchIvfRangeResults(params, stream);
+}
+
+void searchRows(
+        const IvfRangePlan& plan,
+        const IvfKnnProblem& p,
+        float radius,
+        const RangeScratch& results,
+        const IvfScratch& scratch,
+        cudaStream_t stream,
+        RangeSink& sink) {
+    for (idx_t q = 0; q < p.numQueries; q += plan.search.rowsAtATime) {
+        const idx_t rows = std::min(plan.search.rowsAtATime, p.numQueries - q);
+        IvfRangeParams params;
+        params.search = beginIvfRows(p, scratch, q, rows, stream);
+        launchIvfDistances(plan.search, p, params.search, stream);
+        params.radius = radius;
+        params.largest = isSimilarity(p.metric);
+        params.counts = results.counts;
+        const RangePart part = countRows(params, q, rows, stream);
+        RangeRoom room;
+        if (part.total > 0) {
+            room = sink.room(part);
+            if (room.distances) {
+                writeResults(params, results.firsts, part, room, stream);
+            }
+        }
+        sink.take(part, room);
+    }
+}
 
 } // namespace
 
 IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
-    // Of 16 bytes a vector four are the matrix.
     const IvfKnnProblem p = distancesOf(problem);
     IvfRangePlan plan;
-    plan.search = planIvfKnn(p, maxBytes / 4);
+    // The 12 bytes of a row are no more than the search takes for it.
+    plan.search = planIvfKnn(p, maxBytes / 2);
     WorkspaceSlices slices;
     RangeScratch(plan.search, slices);
     IvfScratch(p, plan.search, slices);
@@ -55,9 +130,10 @@ void runIvfRange(
         float radius,
         Workspace workspace,
         cudaStream_t stream,
-        const std::function<void(const IvfRangePart&)>& take) {
+        RangeSink& sink) {
     const IvfKnnProblem p = distancesOf(problem);
     checkIvf(p);
+    BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "%s is NaN", "radius");
     if (p.numQueries == 0) {
         return;
     }
@@ -66,48 +142,11 @@ void runIvfRange(
     WorkspaceSlices slices(workspace);
     const RangeScratch results(plan.search, slices);
     const IvfScratch scratch(p, plan.search, slices);
-    IvfRangePart part;
-    std::vector<uint32_t> counts;
-    for (idx_t q = 0; q < p.numQueries; q += plan.search.rowsAtATime) {
-        const idx_t rows = std::min(plan.search.rowsAtATime, p.numQueries - q);
-        IvfRangeParams params;
-        params.search = beginIvfRows(p, scratch, q, rows, stream);
-        launchIvfDistances(plan.search, p, params.search, stream);
-        params.radius = radius;
-        params.largest = isSimilarity(p.metric);
-        params.counts = results.counts;
-        params.firsts = results.firsts;
-        params.outDistances = results.distances;
-        params.outIds = results.ids;
-        launchIvfRangeCounts(params, stream);
-        counts.resize(size_t(rows));
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                counts.data(),
-                results.counts,
-                counts.size() * sizeof(uint32_t),
-                cudaMemcpyDeviceToHost,
-                stream));
-        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-        part.first = q;
-        part.counts.assign(counts.begin(), counts.end());
-        std::vector<idx_t> firsts;
-        part.total = 0;
-        for (const idx_t count : part.counts) {
-            firsts.push_back(part.total);
-            part.total += count;
-        }
-        if (part.total > 0) {
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    results.firsts,
-                    firsts.data(),
-                    firsts.size() * sizeof(idx_t),
-                    cudaMemcpyHostToDevice,
-                    stream));
-            launchIvfRangeResults(params, stream);
-        }
-        part.distances = results.distances;
-        part.ids = results.ids;
-        take(part);
+    try {
+        searchRows(plan, p, radius, results, scratch, stream, sink);
+    } catch (...) {
+        sink.abandon();
+        throw;
     }
 }
 

@@ -58,7 +58,7 @@ class RangeRun {
             float radius,
             const RangeScratch& scratch,
             cudaStream_t stream,
-            FlatRangeSink& sink)
+            RangeSink& sink)
             : plan_(plan),
               p_(problem),
               radius_(radius),
@@ -121,7 +121,7 @@ class RangeRun {
             if (count == 0) {
                 handOn(row,
                        std::vector<idx_t>(size_t(end - row)),
-                       [](const FlatRangeRoom&) {});
+                       [](const RangeRoom&) {});
             } else if (count <= plan_.capacity) {
                 score(row * items_.perRow,
                       (end - row) * items_.perRow,
@@ -187,13 +187,13 @@ class RangeRun {
     /// `write` enqueues to their room.
     template <class Write>
     void handOn(idx_t row, std::vector<idx_t> counts, const Write& write) {
-        FlatRangePart part;
+        RangePart part;
         part.first = first_ + row;
         part.counts = std::move(counts);
         for (const idx_t count : part.counts) {
             part.total += count;
         }
-        FlatRangeRoom room;
+        RangeRoom room;
         if (part.total > 0) {
             room = sink_.room(part);
             if (room.distances) {
@@ -244,7 +244,7 @@ class RangeRun {
         launchRangeKept(lists, multiprocessors(), stream_);
         sumUp(scratch_.kept, numItems, scratch_.places);
         readBounds(scratch_.places, numItems, lists.batch.perRow, rows);
-        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
+        handOn(row, countsOfBounds(), [&](const RangeRoom& room) {
             lists.outDistances = room.distances;
             lists.outIds = room.ids;
             launchRangeResults(lists, multiprocessors(), stream_);
@@ -310,7 +310,7 @@ class RangeRun {
         const int64_t numItems = rows * items_.perRow;
         sumUp(scratch_.kept, numItems, scratch_.places);
         readBounds(scratch_.places, numItems, items_.perRow, rows);
-        handOn(row, countsOfBounds(), [&](const FlatRangeRoom& room) {
+        handOn(row, countsOfBounds(), [&](const RangeRoom& room) {
             params.places = scratch_.places;
             params.outDistances = room.distances;
             params.outIds = room.ids;
@@ -324,7 +324,7 @@ class RangeRun {
     const RangeScratch& scratch_;
     const Launches launches_;
     cudaStream_t stream_;
-    FlatRangeSink& sink_;
+    RangeSink& sink_;
     Certifier certifier_;
     RangeItems items_; // of the tile
     CertifiedParams tile_;
@@ -340,7 +340,7 @@ void runFlatRange(
         float radius,
         Workspace workspace,
         cudaStream_t stream,
-        FlatRangeSink& sink) {
+        RangeSink& sink) {
     FlatKnnProblem p = rangeProblemOf(problem);
     checkFlatKnnShape(p);
     BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "radius is NaN");
@@ -349,7 +349,7 @@ void runFlatRange(
     }
     BITS_THROW_IF_NOT_FMT(p.queries || p.exactQueries, "queries = nullptr");
     if (p.numVectors == 0) {
-        FlatRangePart none;
+        RangePart none;
         none.counts.resize(size_t(p.numQueries));
         sink.take(none, {});
         return;

@@ -2,10 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <vector>
-
 #include "kernels/common/Workspace.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/range/RangeSink.h"
 
 /// All vectors of a matrix that are near enough, exactly.
 namespace faiss_bits {
@@ -15,40 +14,6 @@ namespace faiss_bits {
 /// kernels/range/FlatRangePlan.h has what is in it.
 struct FlatRangePlan;
 
-/// Some of the results of a search: those of the queries first to
-/// first + counts.size() - 1. They come in the order of the queries, and of a
-/// query in ascending ids. A part may end within a query, whose others follow
-/// in the next parts: its counts add up.
-struct FlatRangePart {
-    idx_t first = 0;           ///< of these queries
-    std::vector<idx_t> counts; ///< of each query
-    idx_t total = 0;           ///< of them together
-};
-
-/// Device memory for the results of a part.
-struct FlatRangeRoom {
-    float* distances = nullptr; ///< [total]; nullptr: results are not wanted
-    idx_t* ids = nullptr;       ///< [total]
-};
-
-/// Takes the results of a search, part by part.
-class FlatRangeSink {
-   public:
-    virtual ~FlatRangeSink() = default;
-
-    /// Where the results of a part go. Called for every part that has some.
-    virtual FlatRangeRoom room(const FlatRangePart& part) = 0;
-
-    /// They are enqueued to there: what reads them goes on the search's stream,
-    /// or waits for it. Called for every part, also for empty ones, so that
-    /// each query is in one part or more.
-    virtual void take(const FlatRangePart& part, const FlatRangeRoom& room) = 0;
-
-    /// An exception goes through the search, from itself or from the sink: the
-    /// last room is not used.
-    virtual void abandon() noexcept {}
-};
-
 /// The plan of a range search. Of the problem k, mode, outputs and allowedIds
 /// are not read. The plan whose scratch takes at most maxBytes, or that with
 /// the least that works. Host only, no CUDA call. Throws what runFlatKnn throws
@@ -56,7 +21,7 @@ class FlatRangeSink {
 FlatRangePlan planFlatRange(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// Finds the vectors whose distance is below the radius (similarities: above
-/// it) for every query, and hands them to `sink`.
+/// it) for every query, and hands them to `sink`, of each in ascending ids.
 ///
 /// Result   canonical distances (kernels/canonical/Distance.h), compared
 ///          strictly; NaN is in no range; -0 equals +0. Ascending ids. The same
@@ -81,6 +46,6 @@ void runFlatRange(
         float radius,
         Workspace workspace,
         cudaStream_t stream,
-        FlatRangeSink& sink);
+        RangeSink& sink);
 
 } // namespace faiss_bits

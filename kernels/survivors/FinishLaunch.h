@@ -7,7 +7,7 @@
 namespace faiss_bits {
 
 /// Enqueues the finish of `rows` lists by one block each, for params.k <=
-/// kMaxFinishK. T: of keys. kernels/CMakeLists.txt lists the instances.
+/// kMaxFinishK. T: of keys. kernels/select/Select.cmake lists the instances.
 template <class T>
 void launchFinishLists(
         const FinishParams& params,

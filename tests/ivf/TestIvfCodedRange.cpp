@@ -9,26 +9,6 @@ namespace {
 
 class IvfCodedRange : public GpuTest {};
 
-/// The distance of some decoded vector to the first query, which that radius
-/// leaves out.
-float radiusOf(const IvfData& oracle, double part) {
-    std::vector<float> all;
-    for (int l = 0; l < oracle.c.nlist; ++l) {
-        const auto* vectors = reinterpret_cast<const float*>(
-                oracle.cpu->invlists->get_codes(l));
-        for (size_t i = 0; i < oracle.cpu->invlists->list_size(l); ++i) {
-            all.push_back(canonicalDistance(
-                    oracle.metric(),
-                    0,
-                    oracle.queries.data(),
-                    vectors + i * oracle.c.d,
-                    oracle.c.d));
-        }
-    }
-    std::sort(all.begin(), all.end());
-    return all[size_t(part * double(all.size() - 1))];
-}
-
 TEST_F(IvfCodedRange, SmallEveryKindOfIndex) {
     for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
         // Pair by pair, and list by list.
@@ -44,13 +24,13 @@ TEST_F(IvfCodedRange, SmallEveryKindOfIndex) {
                 const IvfData& oracle = model.oracle;
                 for (double part : {0.0, 0.05, 0.5, 1.0}) {
                     expectRange(
-                            oracle, *model.index, radiusOf(oracle, part), 4);
+                            oracle, *model.index, listRadius(oracle, part), 4);
                 }
                 EXPECT_GT(
                         expectRange(
                                 oracle,
                                 *model.index,
-                                radiusOf(oracle, 0.5),
+                                listRadius(oracle, 0.5),
                                 c.nlist),
                         0u);
                 const float inf = std::numeric_limits<float>::infinity();
@@ -85,7 +65,7 @@ TEST_F(IvfCodedRange, SmallFiltered) {
                     expectRange(
                             model.oracle,
                             *model.index,
-                            radiusOf(model.oracle, 0.7),
+                            listRadius(model.oracle, 0.7),
                             6,
                             &batch),
                     0u);

@@ -5,6 +5,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfRange.h"
 #include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
 
@@ -57,6 +58,33 @@ TEST(IvfPlan, ScratchIsBounded) {
                 }
             }
             EXPECT_EQ(planIvfKnn(p, 0).rowsAtATime, 1); // the least
+        }
+    }
+}
+
+TEST(IvfPlan, ScratchOfRangesIsBounded) {
+    IvfKnnProblem p = someProblem();
+    for (const int64_t vectors : {0, 1, 40, 40000, 1 << 20}) {
+        for (const int64_t q : {1, 16, 10240}) {
+            for (const int nprobe : {1, 32, 1024}) {
+                p.numQueries = q;
+                p.nprobe = nprobe;
+                p.mostVectors = vectors;
+                const size_t most = size_t(64) << 20;
+                const IvfRangePlan plan = planIvfRange(p, most);
+                EXPECT_FALSE(plan.search.byEstimates());
+                EXPECT_GE(plan.search.stride, vectors);
+                EXPECT_LE(plan.bytes, most) << vectors << " " << q;
+                if (plan.search.rowsAtATime < q) {
+                    EXPECT_GE(plan.bytes, most / 8) << vectors << " " << q;
+                }
+                // Results of a part, 12 bytes each, fit in the rest where a
+                // search has half of what there is.
+                const size_t results =
+                        12 * size_t(plan.search.rowsAtATime) * size_t(vectors);
+                EXPECT_LE(plan.bytes + results, 2 * most);
+                EXPECT_EQ(planIvfRange(p, 0).search.rowsAtATime, 1);
+            }
         }
     }
 }

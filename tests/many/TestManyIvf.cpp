@@ -10,6 +10,7 @@
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/cloners/GpuBitsMultipleCloner.h"
+#include "faiss_bits/ivf/SearchParametersBitsIVF.h"
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
@@ -130,6 +131,32 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                 }
             }
         }
+    }
+}
+
+TEST_F(ManyIvf, SmallLimitsOfRangesAreRefused) {
+    const auto vectors = makeVectors(600, kD, 1);
+    faiss::IndexFlat quantizer(kD);
+    const auto cpu = makeCpu(Kind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    for (const bool isSharded : {false, true}) {
+        GpuMultipleClonerOptions options;
+        options.shard = isSharded;
+        options.shard_type = 1;
+        const std::unique_ptr<faiss::Index> many(
+                index_cpu_to_gpu_multiple(placesOf(2), cpu.get(), &options));
+        gpu::SearchParametersBitsIVF params;
+        params.nprobe = kLists;
+        faiss::RangeSearchResult all(1);
+        many->range_search(1, vectors.data(), INFINITY, &all, &params);
+        EXPECT_EQ(all.lims[1], 600u);
+        params.max_results = 1000; // of all parts together
+        faiss::RangeSearchResult none(1);
+        EXPECT_TRUE(faissThrowsNaming(
+                [&] {
+                    many->range_search(
+                            1, vectors.data(), INFINITY, &none, &params);
+                },
+                "max_results = 1000"));
     }
 }
 

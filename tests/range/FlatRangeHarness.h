@@ -66,14 +66,14 @@ struct RangeFound {
 };
 
 /// Keeps what comes, in memory with guards of exactly the size of a part.
-class KeepingSink : public FlatRangeSink {
+class KeepingSink : public RangeSink {
    public:
     KeepingSink(int64_t q, bool wantsResults) : wantsResults_(wantsResults) {
         found.distances.resize(q);
         found.ids.resize(q);
     }
 
-    FlatRangeRoom room(const FlatRangePart& part) override {
+    RangeRoom room(const RangePart& part) override {
         EXPECT_GT(part.total, 0);
         if (!wantsResults_) {
             return {};
@@ -83,7 +83,7 @@ class KeepingSink : public FlatRangeSink {
         return {distances_.data(), ids_.data()};
     }
 
-    void take(const FlatRangePart& part, const FlatRangeRoom& room) override {
+    void take(const RangePart& part, const RangeRoom& room) override {
         ++found.parts;
         found.total += part.total;
         // In the order of the queries; the last one may go on.

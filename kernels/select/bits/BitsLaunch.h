@@ -6,8 +6,8 @@
 
 namespace faiss_bits {
 
-/// Names of the compiled instances. kernels/CMakeLists.txt lists which of them
-/// exist and writes one source file for each into the build folder.
+/// Names of the compiled instances. kernels/select/Select.cmake lists which of
+/// them exist and writes one source file for each into the build folder.
 struct FloatKeys;
 struct HalfKeys;
 struct BFloat16Keys;

@@ -9,7 +9,7 @@
 namespace faiss_bits {
 
 /// Names of the compiled instances: types of rows of keys.
-/// kernels/CMakeLists.txt lists them.
+/// kernels/select/Select.cmake lists them.
 struct MultiPassFloat;
 struct MultiPassHalf;
 struct MultiPassBFloat16;

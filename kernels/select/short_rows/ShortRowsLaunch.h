@@ -14,7 +14,7 @@ struct ShortRowsParams {
 };
 
 /// Enqueues a launch. T: of keys; the rest as Policies.inc has it.
-/// kernels/CMakeLists.txt lists the instances.
+/// kernels/select/Select.cmake lists the instances.
 template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 void launchShortRows(const ShortRowsParams& params, cudaStream_t stream);
 

@@ -1,0 +1,39 @@
+# bits_ivf: searches of inverted lists, for bits_kernels and for the drop-in library.
+# Included by kernels/CMakeLists.txt, whose folder paths are of.
+
+# Instances: of a metric and a coding.
+set(other_instances "${instances}")
+set(instances "")
+foreach(metric L2 InnerProduct)
+  foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)
+    set(kernel "Metric::${metric}, ListCoding::${coding}")
+    add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"
+      "launchIvfTiles<${kernel}>(const IvfParams&, bool, int, cudaStream_t)"
+      "launchIvfStreams<${kernel}>(const IvfParams&, idx_t, cudaStream_t)")
+    add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_estimates_${metric}_${coding}"
+      "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)"
+      "launchIvfRescore<${kernel}>(IvfRescoreParams, size_t, int, cudaStream_t)")
+  endforeach()
+endforeach()
+
+add_library(bits_ivf OBJECT
+  ivf/IvfAgain.cu
+  ivf/IvfCandidates.cu
+  ivf/IvfDistances.cpp
+  ivf/IvfFilterBits.cu
+  ivf/IvfFind.cu
+  ivf/IvfKnn.cpp
+  ivf/IvfPlan.cpp
+  ivf/IvfPairs.cu
+  ivf/IvfRange.cpp
+  ivf/IvfRangeResults.cu
+  ivf/IvfRemoval.cu
+  ivf/IvfResults.cu
+  ivf/IvfScratch.cpp
+  ivf/IvfSelectedCopy.cu
+  ivf/IvfTimes.cpp
+  ${instances})
+target_include_directories(bits_ivf SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_options(bits_ivf PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xfatbin=-compress-all>)
+set(instances "${other_instances}")

@@ -1,0 +1,109 @@
+# bits_select: the selection, for bits_kernels and for the drop-in library.
+# Included by kernels/CMakeLists.txt, whose folder paths are of.
+
+# Key types, and items of 256 threads that hold the list of the best.
+# kernels/select/bits/BitsLaunch.h says what the names mean.
+set(select_header "kernels/select/bits/BitsLaunch.cuh")
+set(select_arguments "const SelectParams&, unsigned, cudaStream_t")
+read_policies(select/bits/Policies.inc BITS_ITEMS policies)
+foreach(policy IN LISTS policies)
+  string(REGEX MATCH "^[0-9]+" items "${policy}")
+  foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys
+      FloatCandidates HalfCandidates BFloat16Candidates)
+    add_instance(${select_header} "bits_${keys}_${items}"
+      "launchBitsSelect<${keys}, ${items}>(${select_arguments})")
+  endforeach()
+endforeach()
+foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
+  add_instance(${select_header} "best_${keys}"
+    "launchBestSelect<${keys}>(${select_arguments})")
+endforeach()
+
+# The threshold from a sample: threads and sorted entries of the blocks that do a
+# row each, and of those that finish the rows of split ones.
+set(threshold_header "kernels/select/threshold/ThresholdLaunch.cuh")
+set(threshold_arguments "const ThresholdParams&, unsigned, cudaStream_t")
+read_policies(select/threshold/Policies.inc BITS_WHOLE_ROWS whole_policies)
+read_policies(select/threshold/Policies.inc BITS_FINISH_ROWS finish_policies)
+# "threads, room, mostK" to what names the kernel.
+list(TRANSFORM whole_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
+list(TRANSFORM finish_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
+foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
+  set(all_threads "")
+  foreach(policy IN LISTS whole_policies)
+    string(REGEX MATCH "^[0-9]+" threads "${policy}")
+    list(APPEND all_threads ${threads})
+    list(APPEND signatures_${threads}
+      "launchWholeRows<${keys}, ${policy}>(${threshold_arguments})")
+  endforeach()
+  list(REMOVE_DUPLICATES all_threads)
+  foreach(threads IN LISTS all_threads)
+    add_instance(${threshold_header} "rows_${keys}_${threads}"
+      ${signatures_${threads}})
+    unset(signatures_${threads})
+  endforeach()
+  set(signatures
+    "launchSampleLimit<${keys}>(${threshold_arguments})"
+    "launchSplitRows<${keys}>(${threshold_arguments})"
+    "launchRowsAgain<${keys}>(${threshold_arguments})")
+  foreach(policy IN LISTS finish_policies)
+    list(APPEND signatures
+      "launchFinishRows<${keys}, ${policy}>(${threshold_arguments})")
+  endforeach()
+  add_instance(${threshold_header} "split_${keys}" ${signatures})
+endforeach()
+
+# Short rows: keys and bias, lanes, items, sorted entries.
+read_policies(select/short_rows/Policies.inc BITS_SHORT_ROWS short_policies)
+foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false")
+  string(REGEX REPLACE "[^a-z0-9]+" "_" name "${keys}")
+  set(signatures "")
+  foreach(policy IN LISTS short_policies)
+    string(REGEX REPLACE "^([0-9]+, [0-9]+, [0-9]+), .*$" "\\1" shape "${policy}")
+    list(APPEND signatures
+      "launchShortRows<${keys}, ${shape}>(const ShortRowsParams&, cudaStream_t)")
+  endforeach()
+  list(REMOVE_DUPLICATES signatures)
+  add_instance("kernels/select/short_rows/ShortRowsLaunch.cuh"
+    "short_${name}" ${signatures})
+endforeach()
+
+# Lists of entries to results, by one block a row; T of the keys.
+foreach(type float __half __nv_bfloat16)
+  add_instance("kernels/survivors/FinishLaunch.cuh" "finish_${type}"
+    "launchFinishLists<${type}>(const FinishParams&, unsigned, cudaStream_t)")
+endforeach()
+
+set(multipass_header "kernels/select/large_k/MultiPassLaunch.cuh")
+foreach(keys Float Half BFloat16 Biased)
+  add_instance(${multipass_header} "multipass_${keys}"
+    "getMultiPassLaunches<MultiPass${keys}>(MultiPassLaunches&)")
+endforeach()
+
+add_library(bits_select OBJECT
+  common/DependentLaunch.cpp
+  common/DeviceTraits.cpp
+  select/bits/BitsSelect.cpp
+  select/SelectChecks.cpp
+  select/SelectDispatch.cpp
+  select/bits/BitsPlan.cpp
+  select/short_rows/ShortRowsSelect.cpp
+  select/threshold/SampleChoice.cpp
+  select/threshold/ThresholdPlan.cpp
+  select/threshold/ThresholdSelect.cpp
+  survivors/ProvenLists.cu
+  survivors/SurvivorSort.cu
+  select/large_k/BitsGlobalSelect.cpp
+  select/large_k/FindBucket.cu
+  select/large_k/MultiPassPlan.cpp
+  select/large_k/RadixSort.cu
+  select/large_k/SampleRadixSelect.cpp
+  select/large_k/SegmentSort.cu
+  select/large_k/SortSelect.cpp
+  ${instances})
+# The headers alone: the drop-in library brings its own CUDA runtime.
+target_include_directories(bits_select SYSTEM PRIVATE
+  ${CUDAToolkit_INCLUDE_DIRS})
+target_compile_options(bits_select PRIVATE
+  # The fat binary of five architectures is large without it.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xfatbin=-compress-all>)
