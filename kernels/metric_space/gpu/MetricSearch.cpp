@@ -193,9 +193,7 @@ class Search {
                     stream_);
             return;
         }
-        if (groups.numGroups > 0) {
-            launchGroupBits(params(), stream_);
-        }
+        launchGroupBits(params(), stream_);
         scanListed();
     }
 
