@@ -14,18 +14,18 @@ constexpr int kRestGroup = 64;
 /// What groups let a first stage know, on the host: MetricGroups without the
 /// vectors.
 struct HostGroupBounds {
-    Metric metric = Metric::L2;
-    int d = 0;
-    idx_t numIds = 0; ///< ids are below it
-    GroupBounds kind = GroupBounds::None;
-    uint32_t numGroups = 0;
-    uint32_t numBounded = 0;
-    uint32_t numReferences = 0;
-    std::vector<float> references;     ///< [numReferences, d]
+    Metric metric = Metric::L2;           ///< as there
+    int d = 0;                            ///< components
+    idx_t numIds = 0;                     ///< ids are below it
+    GroupBounds kind = GroupBounds::None; ///< what the bounds are of
+    uint32_t numGroups = 0;               ///< bounded ones first
+    uint32_t numBounded = 0;              ///< of them
+    uint32_t numReferences = 0;           ///< centers or pivots
+    std::vector<float> references;        ///< [numReferences, d]
     std::vector<int32_t> referenceIds; ///< [numReferences] of centers, or empty
     /// Centers: [numBounded]; pivots: [numReferences, numBounded].
-    std::vector<double> leasts;
-    std::vector<double> mosts;
+    std::vector<double> leasts; ///< not above the distance
+    std::vector<double> mosts;  ///< not below the distance
 };
 
 /// Those of groups on the device. Waits for the stream.
