@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(kThreads) givenBitsKernel(
         SearchParams p,
         const uint32_t* given,
         uint32_t stride,
+        uint32_t words,
         uint32_t first) {
     const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
     if (word >= p.words) {
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) givenBitsKernel(
     for (uint32_t group = blockIdx.y; group < p.groups.numGroups;
          group += gridDim.y) {
         const uint32_t* row = given + size_t(group) * stride;
-        const uint32_t next = at + 1 < stride ? row[at + 1] : 0;
+        const uint32_t next = at + 1 < words ? row[at + 1] : 0;
         p.bits[size_t(group) * p.words + word] =
                 __funnelshift_r(row[at], next, first % kWarpSize) & mask;
     }
@@ -262,6 +263,7 @@ void launchGivenBits(
         const SearchParams& p,
         const uint32_t* given,
         uint32_t stride,
+        uint32_t words,
         idx_t first,
         cudaStream_t stream) {
     if (p.groups.numGroups == 0) {
@@ -269,7 +271,7 @@ void launchGivenBits(
     }
     const dim3 blocks(blocksOf(p.words), std::min(p.groups.numGroups, 65535u));
     givenBitsKernel<<<blocks, kThreads, 0, stream>>>(
-            p, given, stride, uint32_t(first));
+            p, given, stride, words, uint32_t(first));
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -51,6 +51,7 @@ class Search {
                     params(),
                     problem_.groupBits,
                     problem_.groupBitsStride,
+                    groupBitsWords(problem_.numQueries),
                     first,
                     stream_);
             scanListed();
