@@ -5,7 +5,8 @@
 
 Writes metric_space_figure_2.png, .svg and so on beside the file, one pair a
 figure that has rows. Prints tables for docs/algorithms.md, and the cells in
-which an index is no faster than brute force by the same mapping.
+which an index is no faster than brute force by the same mapping. Of a result of
+metric_transactions.py: figure 3 c, and a table of it.
 """
 
 import pathlib
@@ -127,6 +128,49 @@ def figure_3(rows):
         axes[0][column].set_title(f"{name}, {q} queries")
     axes[0][-1].legend(fontsize=6, loc="upper left")
     return figure
+
+
+def sectors(row):
+    """Sectors that the multiprocessors read and write."""
+    return row["l2_reads"] + row["l2_writes"]
+
+
+def figure_3c(rows):
+    """What searches read and write, of each data set over the greatest."""
+    names = distinct(row["data"] for row in rows)
+    figure, axes = panels(len(names), 4)
+    bars = [(index, mapping) for index in INDEXES
+            for mapping in ("query_major", "group_major")]
+    for axis, name in zip(axes, names):
+        some = [row for row in rows if row["data"] == name]
+        levels = distinct(map(percent, some))
+        most = max(map(sectors, some))
+        for i, (index, mapping) in enumerate(bars):
+            heights = [sectors(row) / most for row in some
+                       if (row["index"], row["mapping"]) == (index, mapping)]
+            axis.bar([x + (i - 2.5) * 0.13 for x in range(len(heights))],
+                     heights, 0.12, color=INDEXES[index][1],
+                     alpha=0.5 if mapping == "query_major" else 1,
+                     label=f"{INDEXES[index][0]}, {MAPPINGS[mapping]}")
+        axis.set_xticks(range(len(levels)), levels)
+        axis.set_yscale("log")
+        axis.set_title(f"{name}, {some[0]['q']} queries")
+    axes[0].set_ylabel("sectors read and written / most")
+    axes[-1].legend(fontsize=6)
+    return figure
+
+
+def transactions_table(rows):
+    """Lines of a table in Markdown: millions of sectors, and of those of memory."""
+    yield ("| data | in range | index | mapping | distances | sectors to and from"
+           " L2 | to and from memory |")
+    yield "|---" * 7 + "|"
+    for row in rows:
+        memory = row["memory_reads"] + row["memory_writes"]
+        yield (f"| {row['data']}, {row['n']:,} x {row['d']}, {row['q']:,} "
+               f"queries | {percent(row)} | {INDEXES[row['index']][0]} "
+               f"| {MAPPINGS[row['mapping']]} | {100 * row['evaluations']:.3g}% "
+               f"| {sectors(row) / 1e6:.3g} M | {memory / 1e6:.3g} M |")
 
 
 def figure_4(rows):
@@ -253,10 +297,9 @@ FIGURES = {"figure_2": figure_2, "figure_3": figure_3, "figure_4": figure_4,
            "table_2": table_2}
 
 
-def main(path):
-    rows = load(path)["rows"]
-    stem = pathlib.Path(path).with_suffix("")
-    for name, draw in FIGURES.items():
+def save_figures(rows, figures, stem):
+    """Writes the figures that there are rows for."""
+    for name, draw in figures.items():
         figure = draw(rows)
         if figure is None:
             continue
@@ -265,7 +308,18 @@ def main(path):
             figure.savefig(f"{stem}_{name}.{kind}", dpi=150,
                            metadata={"Date": None} if kind == "svg" else None)
         plt.close(figure)
-    for line in (*tables(rows), *lost_cells(rows)):
+
+
+def main(path):
+    rows = load(path)["rows"]
+    stem = pathlib.Path(path).with_suffix("")
+    if rows and "l2_reads" in rows[0]:
+        save_figures(rows, {"figure_3c": figure_3c}, stem)
+        lines = transactions_table(rows)
+    else:
+        save_figures(rows, FIGURES, stem)
+        lines = (*tables(rows), *lost_cells(rows))
+    for line in lines:
         print(line)
 
 

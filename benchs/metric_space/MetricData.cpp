@@ -15,6 +15,18 @@ namespace faiss_bits::bench {
 namespace {
 
 constexpr idx_t kSampleQueries = 100;
+constexpr idx_t kSamplePairs = idx_t(1) << 28;
+
+float uniformOf(std::mt19937_64& random) {
+    return float(random() % (1 << 24)) / (1 << 24);
+}
+
+/// About normal, of deviation 0.5.
+float noiseOf(std::mt19937_64& random) {
+    const float a = uniformOf(random);
+    const float b = uniformOf(random);
+    return a + b + uniformOf(random) - 1.5f;
+}
 
 std::vector<char> bytesOf(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -98,22 +110,35 @@ MetricData readMetricData(const std::string& spec, uint64_t seed) {
     return split(parts[0], std::move(rows), d, numQueries, seed);
 }
 
+MetricData jitteredCopies(
+        const MetricData& data,
+        idx_t n,
+        float deviation,
+        uint64_t seed) {
+    std::mt19937_64 random(seed);
+    MetricData copies;
+    copies.name = data.name + "_copies";
+    copies.d = data.d;
+    copies.queries = data.queries;
+    copies.vectors.resize(size_t(n) * data.d);
+    for (size_t i = 0; i < copies.vectors.size(); ++i) {
+        copies.vectors[i] = data.vectors[i % data.vectors.size()] +
+                2 * deviation * noiseOf(random);
+    }
+    return copies;
+}
+
 MetricData clusteredData(idx_t n, int d, uint64_t seed) {
     std::mt19937_64 random(seed);
-    const auto uniform = [&] {
-        return float(random() % (1 << 24)) / (1 << 24);
-    };
     std::vector<float> centers(1000 * size_t(d));
     for (float& one : centers) {
-        one = uniform();
+        one = uniformOf(random);
     }
     std::vector<float> rows(size_t(n + n / 4) * d);
     for (size_t i = 0; i < rows.size() / d; ++i) {
         const size_t center = random() % 1000;
         for (int c = 0; c < d; ++c) {
-            // About normal, of deviation 0.02.
-            const float noise = uniform() + uniform() + uniform() - 1.5f;
-            rows[i * d + c] = centers[center * d + c] + 0.04f * noise;
+            rows[i * d + c] = centers[center * d + c] + 0.04f * noiseOf(random);
         }
     }
     return split("clustered", std::move(rows), d, 0, seed);
@@ -125,7 +150,10 @@ std::vector<float> radiiOfShares(
         idx_t n,
         const std::vector<double>& shares) {
     const auto distance = metric_space::rowDistanceOf(metric);
-    const idx_t sample = std::min(data.numQueries(), kSampleQueries);
+    const idx_t sample = std::min(
+            data.numQueries(),
+            std::clamp<idx_t>(
+                    kSamplePairs / std::max<idx_t>(n, 1), 1, kSampleQueries));
     std::vector<float> distances;
     for (idx_t q = 0; q < sample; ++q) {
         for (idx_t i = 0; i < n; ++i) {

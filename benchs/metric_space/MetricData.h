@@ -32,6 +32,14 @@ struct MetricData {
 /// Throws std::runtime_error that names the file.
 MetricData readMetricData(const std::string& spec, uint64_t seed);
 
+/// n vectors that are those of `data` in turn, each component moved by about a
+/// normal number of this deviation; the queries stay.
+MetricData jitteredCopies(
+        const MetricData& data,
+        idx_t n,
+        float deviation,
+        uint64_t seed);
+
 /// n vectors around 1,000 uniform centers, and a quarter as many queries.
 MetricData clusteredData(idx_t n, int d, uint64_t seed);
 

@@ -66,7 +66,8 @@ std::list<MetricIndex> makeMetricIndexes(
     std::list<MetricIndex> indexes;
     add(indexes, "brute_force", "").memory =
             GroupsMemory(onDevice, allocate, nullptr);
-    const ListOfClustersOptions options;
+    ListOfClustersOptions options;
+    options.bucketSize = settings.bucketSize;
     MetricIndex& list =
             add(indexes,
                 "list_of_clusters",

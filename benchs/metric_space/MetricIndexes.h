@@ -28,6 +28,7 @@ struct MetricIndex {
 struct MetricIndexSettings {
     std::vector<double> alphas = {0.66};
     std::vector<int64_t> pivots;
+    int bucketSize = 64;
 };
 
 /// All indexes of the vectors, which lie on the host and on the device. Scratch

@@ -38,6 +38,7 @@ namespace faiss_bits { typedef int64_t idx_t; }
 %include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
 %include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
 %include "faiss_bits/metric_space/GpuIndexBitsSSS.h"
+%include "faiss_bits/many/GpuIndexBitsMetricSpaceShards.h"
 %ignore faiss_bits::gpu::DeviceSelector::bits;
 %ignore faiss_bits::gpu::DeviceSelector::ids;
 %include "faiss_bits/flat/DeviceSelector.h"
@@ -110,6 +111,9 @@ def stand_ins(root=_ROOT):
         many = _on(parts, proxy)
         many_wrappers.wrap_many_index(many)
         classes.append(many)
+    many = _on(faiss.Index, module.GpuIndexBitsMetricSpaceShards)
+    many_wrappers.wrap_metric_space_shards(many)
+    classes.append(many)
     many_wrappers.wrap_many_config(module.GpuIndexBitsManyConfig)
     classes.append(module.GpuIndexBitsManyConfig)
     metric_space = _on(faiss.Index, module.GpuIndexBitsMetricSpace)

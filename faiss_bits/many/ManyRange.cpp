@@ -107,6 +107,54 @@ void joinRanges(
     }
 }
 
+void joinByIds(
+        const std::vector<const FoundRanges*>& found,
+        idx_t begin,
+        idx_t end,
+        RangeSearchResult* result) {
+    struct Run {
+        const FoundRanges* from;
+        size_t at;
+        size_t end;
+    };
+    const auto hasHigherId = [](const Run& a, const Run& b) {
+        return a.from->ids[a.at] > b.from->ids[b.at];
+    };
+    std::vector<Run> runs; // a heap
+    for (idx_t q = begin; q < end; ++q) {
+        runs.clear();
+        for (const FoundRanges* one : found) {
+            const Run run{one, one->limits[q], one->limits[q + 1]};
+            if (run.at < run.end) {
+                runs.push_back(run);
+            }
+        }
+        std::make_heap(runs.begin(), runs.end(), hasHigherId);
+        size_t out = result->lims[q];
+        while (runs.size() > 1) {
+            std::pop_heap(runs.begin(), runs.end(), hasHigherId);
+            Run& run = runs.back();
+            result->labels[out] = run.from->ids[run.at];
+            result->distances[out++] = run.from->distances[run.at];
+            if (++run.at == run.end) {
+                runs.pop_back();
+            } else {
+                std::push_heap(runs.begin(), runs.end(), hasHigherId);
+            }
+        }
+        for (const Run& run : runs) { // what is left of the last one
+            std::copy(
+                    run.from->ids.begin() + run.at,
+                    run.from->ids.begin() + run.end,
+                    result->labels + out);
+            std::copy(
+                    run.from->distances.begin() + run.at,
+                    run.from->distances.begin() + run.end,
+                    result->distances + out);
+        }
+    }
+}
+
 void joinSlices(
         const std::vector<std::unique_ptr<RangeSearchResult>>& found,
         RangeSearchResult* result) {

@@ -7,6 +7,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/many/ShardMap.h"
+#include "faiss_bits/metric_space/FoundRanges.h"
 
 /// Range results of several parts, made one. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -20,6 +21,16 @@ namespace faiss_bits::gpu::detail {
 void joinRanges(
         const std::vector<std::unique_ptr<faiss::RangeSearchResult>>& found,
         const ShardMap* map,
+        faiss::RangeSearchResult* result);
+
+/// Queries begin to end - 1 of parts whose ids are those of the whole, each
+/// once, to the places that result->lims has for them, by ascending id.
+///
+/// found  of all queries, by every part
+void joinByIds(
+        const std::vector<const FoundRanges*>& found,
+        idx_t begin,
+        idx_t end,
         faiss::RangeSearchResult* result);
 
 /// What replicas have found for the slices of the queries (sliceBegin), in

@@ -22,9 +22,6 @@ using faiss_bits::detail::MetricIndexKind;
 
 namespace {
 
-/// Vectors that are side by side in the order of pivots.
-constexpr int kPivotGroup = 64;
-
 // These run while the base class's arguments are made, since FAISS's
 // constructors end the process on some of these mistakes.
 
@@ -183,7 +180,7 @@ void GpuIndexBitsMetricSpace::build_() const {
                 : GroupsMemory(
                           state.view(),
                           c.table,
-                          kPivotGroup,
+                          faiss_bits::detail::kPivotGroup,
                           allocate,
                           context.stream);
         state.hasGroups = true;

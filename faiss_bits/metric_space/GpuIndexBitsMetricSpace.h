@@ -151,6 +151,7 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
     struct State;
     friend class GpuIndexBitsListOfClusters;
     friend class GpuIndexBitsSSS;
+    friend class GpuIndexBitsMetricSpaceShards;
 
     GpuIndexBitsMetricSpace(
             std::shared_ptr<faiss::gpu::GpuResources> resources,

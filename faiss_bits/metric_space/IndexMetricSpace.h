@@ -14,6 +14,7 @@ struct MetricContents;
 } // namespace detail
 namespace gpu {
 class GpuIndexBitsMetricSpace;
+class GpuIndexBitsMetricSpaceShards;
 } // namespace gpu
 
 /// Exact search on the CPU by an index for metric spaces, which computes fewer
@@ -101,6 +102,7 @@ class IndexMetricSpace : public faiss::Index {
     friend class IndexListOfClusters;
     friend class IndexSSS;
     friend class gpu::GpuIndexBitsMetricSpace;
+    friend class gpu::GpuIndexBitsMetricSpaceShards;
 
     explicit IndexMetricSpace(detail::MetricContents contents);
     const detail::MetricContents& contents_() const;

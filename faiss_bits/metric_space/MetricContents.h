@@ -14,6 +14,10 @@ struct RangeSearchResult;
 /// of the API.
 namespace faiss_bits::detail {
 
+/// On a GPU, vectors that are side by side in the order of pivots and looked at
+/// together.
+constexpr int kPivotGroup = 64;
+
 enum class MetricIndexKind : uint32_t { ListOfClusters = 1, Sss = 2 };
 
 /// Everything that is in such an index, and in its file.

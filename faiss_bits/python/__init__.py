@@ -69,6 +69,7 @@ _GPU_CLASSES = (
     "GpuIndexBitsIVFScalarQuantizer",
     "GpuIndexBitsListOfClusters",
     "GpuIndexBitsManyConfig",
+    "GpuIndexBitsMetricSpaceShards",
     "GpuIndexBitsReplicas",
     "GpuIndexBitsSSS",
     "GpuIndexBitsShards",

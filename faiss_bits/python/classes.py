@@ -9,7 +9,11 @@ from .fused_wrappers import (
     wrap_fused_index,
     wrap_fused_ivf_index,
 )
-from .many_wrappers import wrap_many_config, wrap_many_index
+from .many_wrappers import (
+    wrap_many_config,
+    wrap_many_index,
+    wrap_metric_space_shards,
+)
 from .metric_wrappers import wrap_gpu_metric_index, wrap_metric_index
 from .search_parameters import (
     wrap_device_selector,
@@ -68,6 +72,8 @@ if _build_info.HAS_GPU:
     wrap_many_config(GpuIndexBitsManyConfig)
     for _the_class in (GpuIndexBitsShards, GpuIndexBitsReplicas):
         wrap_many_index(_the_class)
+    GpuIndexBitsMetricSpaceShards = swigfaiss_bits.GpuIndexBitsMetricSpaceShards
+    wrap_metric_space_shards(GpuIndexBitsMetricSpaceShards)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)
     wrap_ivf_search_parameters(SearchParametersBitsIVF)

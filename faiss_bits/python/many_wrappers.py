@@ -81,6 +81,72 @@ _CONSTRUCTOR_DOC = """{name}(devices, d, metric=faiss.METRIC_L2, config=None, *,
     """
 
 
+def wrap_metric_space_shards(the_class):
+    """Wraps GpuIndexBitsMetricSpaceShards."""
+    wrap_index(the_class)
+    the_class.stages = _stages_by_name(the_class.stages)
+    original_init = the_class.__init__
+
+    def __init__(self, devices, index, config=None, *, resources=None):
+        require_gpu(the_class.__name__)
+        if not isinstance(index, faiss.Index):
+            raise TypeError(
+                f"index is a {type(index).__name__}, expected an index for "
+                "metric spaces"
+            )
+        if config is None:
+            config = swigfaiss_bits.GpuIndexBitsManyConfig()
+        places, self_resources = device_list(devices, resources)
+        original_init(self, places, index, config)
+        self.referenced_objects = list(self_resources)
+
+    __init__.__doc__ = _METRIC_SPACE_DOC.format(name=the_class.__name__)
+    the_class.__init__ = __init__
+
+
+# By the numbers of RangeStages.
+_STAGES = ("1", "1.5", "2")
+
+
+def _stages_by_name(number):
+    def set_stages(self, name):
+        if not isinstance(name, str):
+            raise TypeError(
+                f"stages is a {type(name).__name__}, expected a name"
+            )
+        if name not in _STAGES:
+            raise ValueError(
+                f"stages = {name!r} is none of " + ", ".join(map(repr, _STAGES))
+            )
+        number.fset(self, _STAGES.index(name))
+
+    return property(
+        lambda self: _STAGES[number.fget(self)],
+        set_stages,
+        doc="""How range_search goes, by name; no answer depends on it.
+
+        "1" (the default): each GPU finds out which of its own clusters a query has
+        to look at. "1.5": each does it with the centers of all clusters. "2": each
+        does it for a slice of the queries, and tells the others. Of SSS "1.5" is
+        "1".""",
+    )
+
+
+_METRIC_SPACE_DOC = """{name}(devices, index, config=None, *, resources=None)
+        An index for metric spaces, dealt out to several GPUs. The index is made
+        first, unless it is, and not needed afterwards.
+
+    devices    list of int, a GPU for each part; one may come several times
+    index      GpuIndexBitsListOfClusters, GpuIndexBitsSSS, IndexListOfClusters or
+               IndexSSS
+    config     GpuIndexBitsManyConfig: usePeerAccess, joinSameDevice
+    resources  list of faiss.StandardGpuResources, one for each part; None: new
+               ones, each with 1.5 GiB of temporary memory on its GPU
+
+    Raises RuntimeError where there is no GPU, or naming a bad argument.
+    """
+
+
 def wrap_many_config(the_class):
     """GpuIndexBitsManyConfig with keyword arguments."""
     original_init = the_class.__init__

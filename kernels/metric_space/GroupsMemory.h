@@ -8,6 +8,31 @@
 
 namespace faiss_bits::metric_space {
 
+/// Vectors that no bound holds for, to a group.
+constexpr int kRestGroup = 64;
+
+/// What groups let a first stage know, on the host: MetricGroups without the
+/// vectors.
+struct HostGroupBounds {
+    Metric metric = Metric::L2;           ///< as there
+    int d = 0;                            ///< components
+    idx_t numIds = 0;                     ///< ids are below it
+    GroupBounds kind = GroupBounds::None; ///< what the bounds are of
+    uint32_t numGroups = 0;               ///< bounded ones first
+    uint32_t numBounded = 0;              ///< of them
+    uint32_t numReferences = 0;           ///< centers or pivots
+    std::vector<float> references;        ///< [numReferences, d]
+    std::vector<int32_t> referenceIds; ///< [numReferences] of centers, or empty
+    /// Centers: [numBounded]; pivots: [numReferences, numBounded].
+    std::vector<double> leasts; ///< not above the distance
+    std::vector<double> mosts;  ///< not below the distance
+};
+
+/// Those of groups on the device. Waits for the stream.
+HostGroupBounds readGroupBounds(
+        const MetricGroups& groups,
+        cudaStream_t stream);
+
 /// Memory of the current device; throws where there is none left.
 using Allocate = std::function<std::shared_ptr<void>(size_t bytes)>;
 
@@ -43,6 +68,20 @@ class GroupsMemory {
             const Allocate& allocate,
             cudaStream_t stream);
 
+    /// Bounds alone, for first stages (runFirstStage).
+    GroupsMemory(
+            const HostGroupBounds& bounds,
+            const Allocate& allocate,
+            cudaStream_t stream);
+
+    /// Vectors that had number i have ids[i] from now on, ascending and below
+    /// numIds.
+    void setIds(
+            const std::vector<idx_t>& ids,
+            idx_t numIds,
+            const Allocate& allocate,
+            cudaStream_t stream);
+
     /// What Mapping::QueryMajor needs: 4 (d + pivots) bytes a vector more. A
     /// second call does nothing.
     void makeColumns(const Allocate& allocate, cudaStream_t stream);
@@ -55,6 +94,12 @@ class GroupsMemory {
    private:
     template <class T>
     T* take_(const Allocate& allocate, size_t count);
+    const int32_t* renumber_(
+            const int32_t* numbers,
+            idx_t count,
+            const std::vector<idx_t>& ids,
+            const Allocate& allocate,
+            cudaStream_t stream);
     template <class T>
     T* upload_(
             const Allocate& allocate,

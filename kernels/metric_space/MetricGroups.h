@@ -36,8 +36,8 @@ struct MetricGroups {
     /// Centers (of the bounded groups) or pivots.
     uint32_t numReferences = 0;
     const float* references = nullptr; ///< [numReferences, d]
-    /// Centers are in no group, and results too: [numReferences]. Pivots:
-    /// nullptr.
+    /// Centers are in no group, and results too: [numReferences]; one with a
+    /// negative id is none. Pivots: nullptr.
     const int32_t* referenceIds = nullptr;
     /// Bounds of true distances (kernels/canonical/TrueDistance.h).
     /// Centers: [numBounded], of the radii. Pivots: [numReferences,

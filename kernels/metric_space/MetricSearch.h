@@ -27,7 +27,19 @@ struct MetricSearchProblem {
     const float* queries = nullptr;        ///< [numQueries, d], on the device
     Mapping mapping = Mapping::GroupMajor; ///< changes no answer
     int multiprocessors = 132;             ///< of the device
+
+    /// Which queries look at a group, where runFirstStage has found it: bit
+    /// q % 32 of word q / 32 of the group. Ranges in GroupMajor alone, which
+    /// then compute no distance to a reference and have no center in their
+    /// results. Or nullptr: the search finds it itself.
+    const uint32_t* groupBits = nullptr; ///< [numGroups, groupBitsStride]
+    uint32_t groupBitsStride = 0;        ///< words from a group to the next
 };
+
+/// Words of groupBits that so many queries take.
+inline uint32_t groupBitsWords(idx_t numQueries) {
+    return uint32_t((numQueries + 31) / 32);
+}
 
 /// How searches of a problem go: made once from its shape.
 struct MetricSearchPlan {
@@ -71,6 +83,36 @@ void runMetricRange(
         const MetricSearchPlan& plan,
         const MetricSearchProblem& problem,
         float radius,
+        Workspace workspace,
+        cudaStream_t stream,
+        const std::function<void(const MetricRangePart&)>& take,
+        MetricCounters* counters = nullptr);
+
+/// The plan of runFirstStage: likewise, of about maxBytes, or of 28 bytes for
+/// each of 32 x numReferences where that is more.
+MetricSearchPlan planFirstStage(
+        const MetricSearchProblem& problem,
+        size_t maxBytes);
+
+/// The first of the two stages that a range search may be cut into: finds which
+/// queries have to look at which groups. The second is runMetricRange with
+/// groupBits, of the same groups or, on each of several devices, of some of
+/// them.
+///
+/// Groups   their bounds and references alone; neither vectors, ids nor firsts
+///          are read
+/// Result   groupBits [numGroups, groupBitsStride], as many words of a group as
+///          the queries take, others as they were; and to `take`, in parts as
+///          of runMetricRange, the centers that are results. A center whose
+///          referenceIds is negative is no result
+/// Stream, errors as runMetricRange
+/// Source   Barrientos et al. 2012, VII-A
+void runFirstStage(
+        const MetricSearchPlan& plan,
+        const MetricSearchProblem& problem,
+        float radius,
+        uint32_t* groupBits,
+        uint32_t groupBitsStride,
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,

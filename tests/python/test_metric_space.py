@@ -205,3 +205,51 @@ def test_copies_between_cpu_and_gpu():
     index.query_major = True
     for a, b in zip(index.range_search(xb, 0.2), back.range_search(xb, 0.2)):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["list", "sss", "gpu_list", "gpu_sss"])
+def test_several_gpus_are_one(kind):
+    rng = np.random.default_rng(5)
+    xb = rng.integers(0, 50, (3000, 3)).astype(np.float32)
+    xq = rng.integers(0, 50, (70, 3)).astype(np.float32)
+    index = index_of(kind, 3)
+    index.add(xb)
+    resources = [faiss.StandardGpuResources() for _ in range(3)]
+    for one in resources:
+        one.setTempMemory(64 << 20)
+    many = faiss_bits.GpuIndexBitsMetricSpaceShards(
+        [0, 0, 0], index, resources=resources
+    )
+    del resources
+    gc.collect()  # these must not go
+    assert (many.ntotal, many.count(), many.stages) == (3000, 3, "1")
+    for stages in ("1", "1.5", "2"):
+        many.stages = stages
+        assert many.stages == stages
+        expect_exact(many, xb, xq, "l2")
+        assert many.numDistances() > 0
+    for got, want in zip(
+        many.range_search(xq, 30.0), index.range_search(xq, 30.0)
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.gpu
+def test_several_gpus_name_what_is_wrong():
+    index = index_of("list", 3)
+    index.add(np.zeros((9, 3), np.float32))
+    shards = faiss_bits.GpuIndexBitsMetricSpaceShards
+    with pytest.raises(TypeError, match="index is a int"):
+        shards([0], 3)
+    with pytest.raises(ValueError, match="resources has 0 entries"):
+        shards([0], index, resources=[])
+    with pytest.raises(RuntimeError, match="useFloat16"):
+        shards([0], index, faiss_bits.GpuIndexBitsManyConfig(useFloat16=True))
+    many = shards([0], index)
+    with pytest.raises(ValueError, match="stages = '3'"):
+        many.stages = "3"
+    with pytest.raises(TypeError, match="stages is a float"):
+        many.stages = 1.5
+    with pytest.raises(RuntimeError, match="add"):
+        many.add(np.zeros((1, 3), np.float32))

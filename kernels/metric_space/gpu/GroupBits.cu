@@ -1,5 +1,7 @@
 // Which groups a query has to look at: by its distances to centers or pivots.
 
+#include <algorithm>
+
 #include "kernels/common/CudaCheck.h"
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
@@ -69,6 +71,9 @@ __global__ void __launch_bounds__(kThreads) groupBitsKernel(SearchParams p) {
     const bool exists = group < groups.numGroups;
     const bool isBounded = group < groups.numBounded;
     const uint32_t last = min(kWarpSize, int(p.rows - word * kWarpSize));
+    const int32_t id = kKind == GroupBounds::Centers && isBounded
+            ? groups.referenceIds[group]
+            : -1;
     uint32_t bits = 0;
     for (uint32_t i = 0; i < last; ++i) {
         const uint32_t q = word * kWarpSize + i;
@@ -83,14 +88,9 @@ __global__ void __launch_bounds__(kThreads) groupBitsKernel(SearchParams p) {
                 looks = looks && isBefore &&
                         !(canonical::leastTrue(kMetric, to) >
                           groups.mosts[group] + reach);
-                isResult = isBefore && to <= p.limits[q];
+                isResult = isBefore && to <= p.limits[q] && id >= 0;
             }
-            appendOfWarp(
-                    p.found,
-                    isResult,
-                    q,
-                    isBounded ? groups.referenceIds[group] : 0,
-                    to);
+            appendOfWarp(p.found, isResult, q, id, to);
         }
         if constexpr (kKind == GroupBounds::Pivots) {
             for (uint32_t j = 0; isBounded && looks && j < groups.numReferences;
@@ -106,6 +106,29 @@ __global__ void __launch_bounds__(kThreads) groupBitsKernel(SearchParams p) {
     }
     if (exists) {
         p.bits[size_t(group) * p.words + word] = bits;
+    }
+}
+
+/// A thread a word.
+__global__ void __launch_bounds__(kThreads) givenBitsKernel(
+        SearchParams p,
+        const uint32_t* given,
+        uint32_t stride,
+        uint32_t words,
+        uint32_t first) {
+    const uint32_t word = blockIdx.x * kThreads + threadIdx.x;
+    if (word >= p.words) {
+        return;
+    }
+    const uint32_t at = first / kWarpSize + word;
+    const uint32_t ours = p.rows - word * kWarpSize;
+    const uint32_t mask = ours < uint32_t(kWarpSize) ? (1u << ours) - 1 : ~0u;
+    for (uint32_t group = blockIdx.y; group < p.groups.numGroups;
+         group += gridDim.y) {
+        const uint32_t* row = given + size_t(group) * stride;
+        const uint32_t next = at + 1 < words ? row[at + 1] : 0;
+        p.bits[size_t(group) * p.words + word] =
+                __funnelshift_r(row[at], next, first % kWarpSize) & mask;
     }
 }
 
@@ -233,6 +256,22 @@ void launchGroupBits(const SearchParams& p, cudaStream_t stream) {
                     <<<blocks, kThreads, 0, stream>>>(p);
         }
     });
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+void launchGivenBits(
+        const SearchParams& p,
+        const uint32_t* given,
+        uint32_t stride,
+        uint32_t words,
+        idx_t first,
+        cudaStream_t stream) {
+    if (p.groups.numGroups == 0) {
+        return;
+    }
+    const dim3 blocks(blocksOf(p.words), std::min(p.groups.numGroups, 65535u));
+    givenBitsKernel<<<blocks, kThreads, 0, stream>>>(
+            p, given, stride, words, uint32_t(first));
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -10,8 +10,6 @@ namespace faiss_bits::metric_space {
 namespace {
 
 constexpr int kThreads = 256;
-/// Vectors that no bound holds for, to a group.
-constexpr size_t kRestGroup = 64;
 
 __global__ void gatherRowsKernel(
         const float* vectors,
@@ -24,6 +22,26 @@ __global__ void gatherRowsKernel(
          i += step) {
         out[i] = vectors[idx_t(ids[i / d]) * d + i % d];
     }
+}
+
+template <class T>
+std::vector<T> download(const T* from, size_t count, cudaStream_t stream) {
+    std::vector<T> values(count);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            values.data(),
+            from,
+            count * sizeof(T),
+            cudaMemcpyDeviceToHost,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    return values;
+}
+
+/// Bounds of each kind.
+size_t boundsOf(const MetricGroups& g) {
+    return g.kind == GroupBounds::Pivots
+            ? size_t(g.numReferences) * g.numBounded
+            : g.numBounded;
 }
 
 std::vector<int32_t> narrow(const std::vector<idx_t>& ids) {
@@ -201,6 +219,74 @@ GroupsMemory::GroupsMemory(
     }
     setPlaces_(vectors, all, {}, 0, 1, allocate, stream);
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
+HostGroupBounds readGroupBounds(const MetricGroups& g, cudaStream_t stream) {
+    HostGroupBounds bounds;
+    bounds.metric = g.metric;
+    bounds.d = g.d;
+    bounds.numIds = g.numIds;
+    bounds.kind = g.kind;
+    bounds.numGroups = g.numGroups;
+    bounds.numBounded = g.numBounded;
+    bounds.numReferences = g.numReferences;
+    bounds.references =
+            download(g.references, size_t(g.numReferences) * g.d, stream);
+    if (g.referenceIds) {
+        bounds.referenceIds = download(g.referenceIds, g.numReferences, stream);
+    }
+    bounds.leasts = download(g.leasts, boundsOf(g), stream);
+    bounds.mosts = download(g.mosts, boundsOf(g), stream);
+    return bounds;
+}
+
+GroupsMemory::GroupsMemory(
+        const HostGroupBounds& bounds,
+        const Allocate& allocate,
+        cudaStream_t stream) {
+    groups_.metric = bounds.metric;
+    groups_.d = bounds.d;
+    groups_.numIds = bounds.numIds;
+    groups_.kind = bounds.kind;
+    groups_.numGroups = bounds.numGroups;
+    groups_.numBounded = bounds.numBounded;
+    groups_.numReferences = bounds.numReferences;
+    groups_.references = upload_(allocate, bounds.references, stream);
+    if (bounds.kind == GroupBounds::Centers) {
+        groups_.referenceIds = upload_(allocate, bounds.referenceIds, stream);
+    }
+    groups_.leasts = upload_(allocate, bounds.leasts, stream);
+    groups_.mosts = upload_(allocate, bounds.mosts, stream);
+}
+
+const int32_t* GroupsMemory::renumber_(
+        const int32_t* numbers,
+        idx_t count,
+        const std::vector<idx_t>& ids,
+        const Allocate& allocate,
+        cudaStream_t stream) {
+    std::vector<int32_t> renamed = download(numbers, size_t(count), stream);
+    for (int32_t& number : renamed) {
+        number = int32_t(ids[number]);
+    }
+    return upload_(allocate, renamed, stream);
+}
+
+void GroupsMemory::setIds(
+        const std::vector<idx_t>& ids,
+        idx_t numIds,
+        const Allocate& allocate,
+        cudaStream_t stream) {
+    groups_.ids = renumber_(groups_.ids, groups_.n, ids, allocate, stream);
+    if (groups_.referenceIds) {
+        groups_.referenceIds = renumber_(
+                groups_.referenceIds,
+                groups_.numReferences,
+                ids,
+                allocate,
+                stream);
+    }
+    groups_.numIds = numIds;
 }
 
 void GroupsMemory::makeColumns(const Allocate& allocate, cudaStream_t stream) {

@@ -3,42 +3,20 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/MetricChecks.h"
+#include "kernels/metric_space/gpu/SearchPlan.h"
 #include "kernels/metric_space/gpu/SearchScratch.h"
 
 namespace faiss_bits::metric_space {
 
 namespace {
 
-constexpr idx_t kMostRows = idx_t(1) << 20;
-constexpr idx_t kMostResults = idx_t(1) << 30;
 /// Groups whose vectors make the limit of a search for neighbours. One of them
 /// may be short.
 uint32_t seedGroups(const MetricGroups& groups, idx_t k) {
     const idx_t count = (k + groups.groupSize - 1) / groups.groupSize + 1;
     return count < groups.numBounded && k < groups.numIds ? uint32_t(count) : 0;
-}
-
-void checkProblem(const MetricSearchProblem& p, bool isKnn) {
-    const MetricGroups& groups = p.groups;
-    BITS_THROW_IF_NOT_FMT(
-            canonical::hasTrueDistance(groups.metric),
-            "metric = %d is not supported",
-            int(groups.metric));
-    BITS_THROW_IF_NOT_FMT(groups.d >= 1, "d = %d is below 1", groups.d);
-    BITS_THROW_IF_NOT_FMT(
-            p.numQueries >= 0,
-            "numQueries = %lld is negative",
-            (long long)p.numQueries);
-    BITS_THROW_IF_NOT_FMT(
-            !isKnn || usesLists(p) || groups.numIds == 0,
-            "neighbours are searched for group by group, with bounds");
-    BITS_THROW_IF_NOT_FMT(
-            p.mapping != Mapping::QueryMajor || groups.n == 0 ||
-                    groups.vectorColumns,
-            "vectorColumns is a null pointer, mapping = QueryMajor needs them");
 }
 
 /// The search of some queries after the other.
@@ -47,16 +25,18 @@ class Search {
     Search(const MetricSearchPlan& plan,
            const MetricSearchProblem& problem,
            bool isKnn,
+           SearchStage stage,
            Workspace workspace,
            cudaStream_t stream,
            MetricCounters* counters)
             : plan_(plan),
               problem_(problem),
+              stage_(stage),
               stream_(stream),
               counters_(counters),
               batch_(plan.rows),
               slices_(workspace),
-              scratch_(problem, plan, isKnn, slices_) {}
+              scratch_(problem, plan, isKnn, stage, slices_) {}
 
     /// Queries of the next round.
     idx_t rowsFrom(idx_t first) const {
@@ -66,8 +46,44 @@ class Search {
     void range(idx_t first, idx_t rows, float limit) {
         begin(first, rows);
         launchReaches(params(), limit, false, stream_);
+        if (stage_ == SearchStage::Second) {
+            launchGivenBits(
+                    params(),
+                    problem_.groupBits,
+                    problem_.groupBitsStride,
+                    groupBitsWords(problem_.numQueries),
+                    first,
+                    stream_);
+            scanListed();
+            return;
+        }
         findReferences();
         scanWithin();
+    }
+
+    /// Bits of groups and, in `found`, centers. `first` begins a word.
+    void firstStage(
+            idx_t first,
+            idx_t rows,
+            float limit,
+            uint32_t* groupBits,
+            uint32_t stride) {
+        begin(first, rows);
+        launchReaches(params(), limit, false, stream_);
+        findReferences();
+        launchGroupBits(params(), stream_);
+        const size_t width = params().words * sizeof(uint32_t);
+        if (problem_.groups.numGroups > 0) {
+            BITS_CUDA_CHECK(cudaMemcpy2DAsync(
+                    groupBits + first / 32,
+                    stride * sizeof(uint32_t),
+                    params().bits,
+                    width,
+                    width,
+                    problem_.groups.numGroups,
+                    cudaMemcpyDeviceToDevice,
+                    stream_));
+        }
     }
 
     /// Limits from the vectors of some groups, then what is within them.
@@ -112,13 +128,18 @@ class Search {
         const bool isAll = total <= plan_.capacity;
         batch_ = std::clamp<idx_t>(
                 fits, 1, isAll ? plan_.rows : std::max<idx_t>(rows / 2, 1));
+        if (stage_ == SearchStage::First) {
+            // Whole words; there is always room for what one can have.
+            batch_ = std::max<idx_t>(batch_ / 32 * 32, 32);
+        }
         BITS_THROW_IF_NOT_FMT(
                 isAll || rows > 1,
                 "%lld results of one query, but room for %lld",
                 (long long)total,
                 (long long)plan_.capacity);
         if (isAll && counters_) {
-            const uint64_t references = usesLists(problem_)
+            const uint64_t references = stage_ == SearchStage::Second ? 0
+                    : usesLists(problem_)
                     ? uint64_t(rows) * problem_.groups.numReferences
                     : counts_[2];
             counters_->distances +=
@@ -173,10 +194,15 @@ class Search {
                     stream_);
             return;
         }
-        if (groups.numGroups == 0) {
+        launchGroupBits(params(), stream_);
+        scanListed();
+    }
+
+    /// What the bits say.
+    void scanListed() {
+        if (problem_.groups.numGroups == 0) {
             return;
         }
-        launchGroupBits(params(), stream_);
         launchLists(params(), stream_);
         launchGroupScan(
                 params(), ScanOf::Within, problem_.multiprocessors, stream_);
@@ -195,6 +221,7 @@ class Search {
 
     const MetricSearchPlan& plan_;
     const MetricSearchProblem& problem_;
+    SearchStage stage_;
     cudaStream_t stream_;
     MetricCounters* counters_;
     idx_t batch_;
@@ -205,43 +232,34 @@ class Search {
 
 } // namespace
 
-MetricSearchPlan planMetricSearch(
-        const MetricSearchProblem& problem,
-        idx_t k,
-        size_t maxBytes) {
-    checkProblem(problem, k > 0);
-    const MetricGroups& groups = problem.groups;
-    MetricSearchPlan plan;
-    const size_t numGroups = groups.numGroups;
-    const size_t ofRow = usesLists(problem)
-            ? 40 + strideOf(groups) * sizeof(float) + numGroups * 5 +
-                    (groups.kind == GroupBounds::Pivots
-                             ? groups.numReferences * 16 + numGroups * 4
-                             : 0) +
-                    (size_t(groups.n) / 32 + numGroups) / 4
-            : 40;
-    plan.rows = std::clamp<idx_t>(
-            maxBytes / 2 / ofRow,
-            1,
-            std::max<idx_t>(std::min(problem.numQueries, kMostRows), 1));
-    if (numGroups > 0) {
-        // Places of lists have 32 bits.
-        plan.rows = std::min<idx_t>(
-                plan.rows, std::max<idx_t>(UINT32_MAX / numGroups, 1));
-    }
-    const idx_t one = std::max<idx_t>(groups.numIds, 1);
-    const double all = double(one) * double(problem.numQueries);
-    plan.capacity = std::max<idx_t>(maxBytes / 2 / 28, one);
-    plan.capacity = std::min(plan.capacity, std::max(kMostResults, one));
-    plan.capacity =
-            std::max<idx_t>(idx_t(std::min(double(plan.capacity), all)), one);
-    plan.sortTemp = foundSortTempBytes(plan.capacity);
-    plan.listsTemp = usesLists(problem) ? listsTempBytes(groups.numGroups) : 0;
-    WorkspaceSlices slices;
-    SearchScratch(problem, plan, k > 0, slices);
-    plan.bytes = slices.used();
-    return plan;
+namespace {
+
+/// Hands over what a round has found.
+void takeSorted(
+        Search& search,
+        idx_t first,
+        idx_t rows,
+        idx_t total,
+        cudaStream_t stream,
+        const std::function<void(const MetricRangePart&)>& take) {
+    const SortedRange sorted = sortRange(
+            search.params().found,
+            search.scratch().sort,
+            total,
+            uint32_t(rows),
+            search.scratch().limits,
+            stream);
+    MetricRangePart part;
+    part.first = first;
+    part.rows = rows;
+    part.limits = sorted.limits;
+    part.distances = sorted.distances;
+    part.ids = sorted.ids;
+    part.total = total;
+    take(part);
 }
+
+} // namespace
 
 void runMetricRange(
         const MetricSearchPlan& plan,
@@ -251,12 +269,16 @@ void runMetricRange(
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
         MetricCounters* counters) {
-    checkRadius(radius);
+    checkRange(problem, radius);
     checkProblem(problem, false);
-    BITS_THROW_IF_NOT_FMT(
-            problem.queries || problem.numQueries == 0,
-            "queries are a null pointer");
-    Search search(plan, problem, false, workspace, stream, counters);
+    Search search(
+            plan,
+            problem,
+            false,
+            stageOf(problem),
+            workspace,
+            stream,
+            counters);
     const float limit = greatestInside(radius);
     for (idx_t first = 0; first < problem.numQueries;) {
         const idx_t rows = search.rowsFrom(first);
@@ -265,21 +287,45 @@ void runMetricRange(
         if (!search.takeTotal(rows, total)) {
             continue;
         }
-        const SortedRange sorted = sortRange(
-                search.params().found,
-                search.scratch().sort,
-                total,
-                uint32_t(rows),
-                search.scratch().limits,
-                stream);
-        MetricRangePart part;
-        part.first = first;
-        part.rows = rows;
-        part.limits = sorted.limits;
-        part.distances = sorted.distances;
-        part.ids = sorted.ids;
-        part.total = total;
-        take(part);
+        takeSorted(search, first, rows, total, stream, take);
+        first += rows;
+    }
+}
+
+void runFirstStage(
+        const MetricSearchPlan& plan,
+        const MetricSearchProblem& problem,
+        float radius,
+        uint32_t* groupBits,
+        uint32_t groupBitsStride,
+        Workspace workspace,
+        cudaStream_t stream,
+        const std::function<void(const MetricRangePart&)>& take,
+        MetricCounters* counters) {
+    checkRange(problem, radius);
+    checkFirstStage(problem);
+    checkStride(problem, groupBitsStride);
+    BITS_THROW_IF_NOT_FMT(
+            groupBits || problem.groups.numGroups == 0 ||
+                    problem.numQueries == 0,
+            "groupBits is a null pointer");
+    Search search(
+            plan,
+            problem,
+            false,
+            SearchStage::First,
+            workspace,
+            stream,
+            counters);
+    const float limit = greatestInside(radius);
+    for (idx_t first = 0; first < problem.numQueries;) {
+        const idx_t rows = search.rowsFrom(first);
+        search.firstStage(first, rows, limit, groupBits, groupBitsStride);
+        idx_t total = 0;
+        if (!search.takeTotal(rows, total)) {
+            continue;
+        }
+        takeSorted(search, first, rows, total, stream, take);
         first += rows;
     }
 }
@@ -302,7 +348,14 @@ void runMetricKnn(
     BITS_THROW_IF_NOT_FMT(problem.queries, "queries are a null pointer");
     BITS_THROW_IF_NOT_FMT(
             outDistances && outIds, "outDistances or outIds is a null pointer");
-    Search search(plan, problem, true, workspace, stream, counters);
+    Search search(
+            plan,
+            problem,
+            true,
+            SearchStage::Whole,
+            workspace,
+            stream,
+            counters);
     for (idx_t first = 0; first < problem.numQueries;) {
         if (interrupt) {
             interrupt();

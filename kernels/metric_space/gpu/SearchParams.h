@@ -76,6 +76,16 @@ void launchReaches(
 /// toReferences and reaches to bits; centers that are results to found.
 void launchGroupBits(const SearchParams& params, cudaStream_t stream);
 
+/// bits from those of a first stage: given [numGroups, stride], of which
+/// `words` of a group are there and query `first` is the first of ours.
+void launchGivenBits(
+        const SearchParams& params,
+        const uint32_t* given,
+        uint32_t stride,
+        uint32_t words,
+        idx_t first,
+        cudaStream_t stream);
+
 /// bits of the `count` bounded groups that seem nearest to each query: by the
 /// distance to the center, or by what the pivots say. keys is [rows,
 /// numBounded], and for centers not needed.

@@ -26,6 +26,17 @@ inline int bitsFor(idx_t count) {
     return bits;
 }
 
+/// Of a search that may be cut into two stages.
+enum class SearchStage : uint8_t {
+    Whole,
+    First,  ///< references to groupBits
+    Second, ///< groupBits to results
+};
+
+inline SearchStage stageOf(const MetricSearchProblem& p) {
+    return p.groupBits ? SearchStage::Second : SearchStage::Whole;
+}
+
 /// What a search takes, in the order in which it is taken.
 struct SearchScratch {
     SearchParams params;
@@ -37,6 +48,7 @@ struct SearchScratch {
             const MetricSearchProblem& p,
             const MetricSearchPlan& plan,
             bool isKnn,
+            SearchStage stage,
             WorkspaceSlices& slices) {
         const MetricGroups& groups = p.groups;
         const size_t rows = size_t(plan.rows);
@@ -60,17 +72,22 @@ struct SearchScratch {
         if (!usesLists(p)) {
             return;
         }
-        params.stride = strideOf(groups);
-        params.toReferences = slices.take<float>(rows * params.stride);
-        if (groups.kind == GroupBounds::Pivots) {
-            const size_t count = rows * groups.numReferences;
-            params.pivotLeasts = slices.take<double>(count);
-            params.pivotMosts = slices.take<double>(count);
-            keys = slices.take<float>(isKnn ? rows * groups.numBounded : 0);
-        } else {
-            params.stops = slices.take<uint32_t>(rows);
+        if (stage != SearchStage::Second) {
+            params.stride = strideOf(groups);
+            params.toReferences = slices.take<float>(rows * params.stride);
+            if (groups.kind == GroupBounds::Pivots) {
+                const size_t count = rows * groups.numReferences;
+                params.pivotLeasts = slices.take<double>(count);
+                params.pivotMosts = slices.take<double>(count);
+                keys = slices.take<float>(isKnn ? rows * groups.numBounded : 0);
+            } else {
+                params.stops = slices.take<uint32_t>(rows);
+            }
         }
         params.bits = slices.take<uint32_t>(numGroups * ((rows + 31) / 32));
+        if (stage == SearchStage::First) {
+            return;
+        }
         params.listFirsts = slices.take<uint32_t>(numGroups + 1);
         params.tileFirsts = slices.take<uint32_t>(numGroups + 1);
         params.listedPairs = slices.take<unsigned long long>(1);

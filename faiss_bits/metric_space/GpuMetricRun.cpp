@@ -1,0 +1,175 @@
+#include "faiss_bits/metric_space/GpuMetricRun.h"
+
+#include <faiss/impl/AuxIndexStructures.h>
+#include <faiss/impl/FaissAssert.h>
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/common/DeviceTraits.h"
+
+namespace faiss_bits::gpu::detail {
+
+using namespace metric_space;
+
+namespace {
+
+constexpr size_t kMostScratch = size_t(1) << 30;
+
+/// Scratch of a plan, for one run.
+struct Scratch {
+    Scratch(const GpuContext& context, size_t bytes)
+            : memory(allocTemporary(context, bytes)), bytes(bytes) {}
+
+    Workspace workspace() {
+        return {memory.get(), bytes};
+    }
+
+    faiss::gpu::GpuMemoryReservation memory;
+    size_t bytes;
+};
+
+template <class T>
+void copyBack(
+        const GpuContext& context,
+        std::vector<T>& to,
+        const T* from,
+        size_t count) {
+    const size_t before = to.size();
+    to.resize(before + count);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            to.data() + before,
+            from,
+            count * sizeof(T),
+            cudaMemcpyDeviceToHost,
+            context.stream));
+}
+
+void appendPart(
+        const GpuContext& context,
+        const MetricRangePart& part,
+        FoundRanges& found) {
+    std::vector<idx_t> limits;
+    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    copyBack(context, found.distances, part.distances, size_t(part.total));
+    copyBack(context, found.ids, part.ids, size_t(part.total));
+    waitFor(context.stream);
+    const size_t before = found.limits.back();
+    for (idx_t i = 1; i <= part.rows; ++i) {
+        found.limits.push_back(before + size_t(limits[i]));
+    }
+    throwIfInterrupted();
+}
+
+} // namespace
+
+void FoundRanges::append(const FoundRanges& more) {
+    const size_t before = limits.back();
+    for (size_t i = 1; i < more.limits.size(); ++i) {
+        limits.push_back(before + more.limits[i]);
+    }
+    distances.insert(
+            distances.end(), more.distances.begin(), more.distances.end());
+    ids.insert(ids.end(), more.ids.begin(), more.ids.end());
+}
+
+void FoundRanges::copyTo(faiss::RangeSearchResult& result) const {
+    for (size_t q = 0; q < numQueries(); ++q) {
+        result.lims[q] = limits[q + 1] - limits[q];
+    }
+    result.do_allocation(); // makes limits of the counts
+    std::copy(distances.begin(), distances.end(), result.distances);
+    std::copy(ids.begin(), ids.end(), result.labels);
+}
+
+void requireNoMetricCapture(const GpuContext& context) {
+    FAISS_THROW_IF_NOT_MSG(
+            !isCaptured(context.stream),
+            "a search in a metric space waits for the device, which a capture "
+            "of its stream forbids");
+}
+
+MetricRun::MetricRun(
+        const GpuContext& context,
+        const MetricGroups& groups,
+        idx_t n,
+        const float* queries,
+        Mapping mapping)
+        : context_(context) {
+    problem_.groups = groups;
+    problem_.numQueries = n;
+    problem_.queries = queries;
+    problem_.mapping = mapping;
+    problem_.multiprocessors = deviceTraits(context.device).multiprocessors;
+}
+
+size_t MetricRun::budget_() const {
+    return std::min(scratchBudget(context_), kMostScratch);
+}
+
+uint64_t MetricRun::range(float radius, FoundRanges& found) {
+    const MetricSearchPlan plan = planMetricSearch(problem_, 0, budget_());
+    Scratch scratch(context_, plan.bytes);
+    MetricCounters counters;
+    runMetricRange(
+            plan,
+            problem_,
+            radius,
+            scratch.workspace(),
+            context_.stream,
+            [&](const MetricRangePart& part) {
+                appendPart(context_, part, found);
+            },
+            &counters);
+    return counters.distances;
+}
+
+uint64_t MetricRun::firstStage(
+        float radius,
+        uint32_t* groupBits,
+        uint32_t stride,
+        FoundRanges& found) {
+    const MetricSearchPlan plan = planFirstStage(problem_, budget_());
+    Scratch scratch(context_, plan.bytes);
+    MetricCounters counters;
+    runFirstStage(
+            plan,
+            problem_,
+            radius,
+            groupBits,
+            stride,
+            scratch.workspace(),
+            context_.stream,
+            [&](const MetricRangePart& part) {
+                appendPart(context_, part, found);
+            },
+            &counters);
+    return counters.distances;
+}
+
+uint64_t MetricRun::secondStage(
+        float radius,
+        const uint32_t* groupBits,
+        uint32_t stride,
+        FoundRanges& found) {
+    problem_.groupBits = groupBits;
+    problem_.groupBitsStride = stride;
+    return range(radius, found);
+}
+
+uint64_t MetricRun::nearest(idx_t k, float* distances, idx_t* ids) {
+    const MetricSearchPlan plan = planMetricSearch(problem_, k, budget_());
+    Scratch scratch(context_, plan.bytes);
+    MetricCounters counters;
+    runMetricKnn(
+            plan,
+            problem_,
+            k,
+            distances,
+            ids,
+            scratch.workspace(),
+            context_.stream,
+            throwIfInterrupted,
+            &counters);
+    return counters.distances;
+}
+
+} // namespace faiss_bits::gpu::detail

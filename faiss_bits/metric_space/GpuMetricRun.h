@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/metric_space/FoundRanges.h"
+#include "kernels/metric_space/MetricSearch.h"
+
+/// What searches in metric spaces on one GPU and on several share. Not part of
+/// the API.
+namespace faiss_bits::gpu::detail {
+
+/// Queries that are copied to the device at a time, and their neighbours.
+constexpr size_t kMetricQueryBytes = size_t(64) << 20;
+constexpr size_t kMetricResultBytes = size_t(256) << 20;
+
+/// Throws FaissException while the stream is captured into a CUDA graph.
+void requireNoMetricCapture(const GpuContext& context);
+
+/// Calls body(first, count) for pages of the n queries, which and whose results
+/// take so many bytes each.
+template <class Body>
+void forMetricPages(
+        idx_t n,
+        size_t queryBytes,
+        size_t resultBytes,
+        const Body& body) {
+    const idx_t most = std::clamp<idx_t>(
+            idx_t(std::min(
+                    kMetricQueryBytes / queryBytes,
+                    kMetricResultBytes / std::max<size_t>(resultBytes, 1))),
+            1,
+            n);
+    for (idx_t first = 0; first < n; first += most) {
+        throwIfInterrupted();
+        body(first, std::min(most, n - first));
+    }
+}
+
+/// A search of some queries on the device.
+class MetricRun {
+   public:
+    /// queries  [n, d] on the device
+    MetricRun(
+            const GpuContext& context,
+            const metric_space::MetricGroups& groups,
+            idx_t n,
+            const float* queries,
+            metric_space::Mapping mapping = metric_space::Mapping::GroupMajor);
+
+    // Each returns the number of distances that it computed.
+
+    /// Appends what is within the radius.
+    uint64_t range(float radius, FoundRanges& found);
+    /// The first of two stages, to groupBits on the device; appends centers.
+    uint64_t firstStage(
+            float radius,
+            uint32_t* groupBits,
+            uint32_t stride,
+            FoundRanges& found);
+    /// The second one, of groupBits.
+    uint64_t secondStage(
+            float radius,
+            const uint32_t* groupBits,
+            uint32_t stride,
+            FoundRanges& found);
+    /// To distances and ids [n, k] on the device.
+    uint64_t nearest(idx_t k, float* distances, idx_t* ids);
+
+   private:
+    size_t budget_() const;
+
+    const GpuContext& context_;
+    metric_space::MetricSearchProblem problem_;
+};
+
+} // namespace faiss_bits::gpu::detail
