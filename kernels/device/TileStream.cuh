@@ -3,6 +3,8 @@
 /// blocks of the multiprocessor sort.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/device/KeyTile.cuh"
 
 namespace faiss_bits {
@@ -44,17 +46,49 @@ struct StreamTile : KeyTile<T, false> {
         return Base::isMinusZeroKey(keyOf(i));
     }
 
-   private:
+   protected:
     __device__ __forceinline__ T keyOf(int i) const {
         return packs[i / kPack * blockDim.x].values[i % kPack];
     }
 };
 
+/// The same of a row that begins at any address: what is not streamed of it
+/// comes key by key, and KeyTile counts its columns so.
+template <class T>
+struct UnalignedStreamTile : StreamTile<T> {
+    using Base = StreamTile<T>;
+    using Base::kItems;
+    using Base::kPack;
+
+    using Base::Base;
+
+    __device__ __forceinline__ uint32_t column(int i) const {
+        return this->firstColumn + i / kPack * (blockDim.x * kPack) +
+                threadIdx.x * kPack + i % kPack;
+    }
+
+    __device__ __forceinline__ uint64_t entry(int i) const {
+        return makeEntry(
+                orderedKey(this->adjust(this->keyOf(i), 0)), column(i));
+    }
+
+    __device__ __forceinline__ uint32_t notAbove(uint64_t limit) const {
+        uint32_t mask = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            const uint32_t key = orderedKey(this->values[i]);
+            mask |= makeEntry(key, column(i)) <= limit ? 1u << i : 0u;
+        }
+        return mask;
+    }
+};
+
 /// Two or three tiles of one block. Every thread copies and reads its own
 /// values only, so that no barrier is needed.
-template <class T, int Threads>
+template <class T, int Threads, bool Unaligned>
 struct TileStream {
-    using Tile = StreamTile<T>;
+    using Tile = std::
+            conditional_t<Unaligned, UnalignedStreamTile<T>, StreamTile<T>>;
     static constexpr uint32_t kTile = Threads * Tile::kItems;
     static constexpr int kStagePacks = Tile::kPacks * Threads;
     static constexpr int kStageBytes = kStagePacks * 16;

@@ -9,6 +9,7 @@
 #include "kernels/device/TileStream.cuh"
 #include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
+#include "kernels/select/threshold/RowSpan.h"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 
 namespace faiss_bits {
@@ -114,13 +115,15 @@ struct SampleLimitBody {
     }
 };
 
-/// Adds the survivors of one segment to those of its row.
-template <class T, class Tile>
+/// Adds the survivors of one segment to those of its row. Unaligned: rows begin
+/// at any address, as in WholeRowsBody.
+template <class T, class Tile, bool Unaligned>
 struct SplitRowsBody {
     static constexpr int kStage = kMaxStage;
     using Sample = RowSample<Tile, kSplitThreads>;
-    using Stream = TileStream<T, kSplitThreads>;
+    using Stream = TileStream<T, kSplitThreads, Unaligned>;
     static constexpr bool kStreams = !Tile::kHasBias;
+    static_assert(kStreams || !Unaligned);
     static constexpr int kStages = 3;
 
     struct SharedStorage {
@@ -168,8 +171,8 @@ struct SplitRowsBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = block / params.splits;
         const uint32_t split = block % params.splits;
-        const uint32_t begin = split * params.segment;
-        const uint32_t end = min(params.cols - begin, params.segment) + begin;
+        uint32_t begin = split * params.segment;
+        uint32_t end = min(params.cols - begin, params.segment) + begin;
         const uint32_t rowOfKeys = params.firstRow + row;
 
         Misled misled = Misled::No;
@@ -182,7 +185,21 @@ struct SplitRowsBody {
         }
         const T* keys = static_cast<const T*>(params.keys) +
                 params.rowStride * rowOfKeys;
-        const bool streams = kStreams && params.vectorLoads;
+        bool streams = kStreams && params.vectorLoads;
+        uint32_t headEnd = 0;
+        if constexpr (Unaligned) {
+            const RowSpan span(
+                    reinterpret_cast<uintptr_t>(keys),
+                    sizeof(T),
+                    params.cols,
+                    Stream::kTile,
+                    split,
+                    params.segment);
+            begin = span.begin;
+            end = span.end;
+            headEnd = span.headEnd;
+            streams = true;
+        }
         Stream stream{
                 shared.slots,
                 kStages,
@@ -219,6 +236,9 @@ struct SplitRowsBody {
             }
         }
         kept.take(params, rowOfKeys, stream.column(stream.numTiles), end);
+        if constexpr (Unaligned) {
+            kept.take(params, rowOfKeys, 0, headEnd);
+        }
         __syncthreads();
         addStaged(count, survivors);
     }
@@ -280,10 +300,10 @@ __global__ void __launch_bounds__(Threads)
     Body{shared, params}.run(blockIdx.x);
 }
 
-template <class T, class Tile>
+template <class T, class Tile, bool Unaligned>
 __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
         splitRowsKernel(const __grid_constant__ ThresholdParams params) {
-    using Body = SplitRowsBody<T, Tile>;
+    using Body = SplitRowsBody<T, Tile, Unaligned>;
     extern __shared__ __align__(128) uint64_t memory[];
     auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
     Body{shared, params}.run(blockIdx.x);

@@ -14,21 +14,24 @@
 
 namespace faiss_bits {
 
-template <class Keys, int Threads, int Room>
-void launchWholeRows(
+/// Whether rows stream that do not begin at multiples of 16 bytes: tiles of
+/// blocks of so many threads, keys without bias.
+template <class Keys>
+bool streamsUnaligned(const ThresholdParams& params, int threads) {
+    return !params.vectorLoads &&
+            params.cols / kLeastStreamedTiles >=
+            uint32_t(threads) * Keys::Tile::kItems;
+}
+
+template <class Keys, int Threads, int Room, bool Unaligned>
+void launchWholeRowsKernel(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    using Body = WholeRowsBody<
-            typename Keys::Type,
-            typename Keys::Tile,
-            Threads,
-            Room>;
-    const auto kernel = wholeRowsKernel<
-            typename Keys::Type,
-            typename Keys::Tile,
-            Threads,
-            Room>;
+    using Type = typename Keys::Type;
+    using Tile = typename Keys::Tile;
+    using Body = WholeRowsBody<Type, Tile, Threads, Room, Unaligned>;
+    const auto kernel = wholeRowsKernel<Type, Tile, Threads, Room, Unaligned>;
     ThresholdParams p = params;
     const size_t wanted = Body::words(p.stages, p.capacity) * 8;
     const size_t bytes = allowSharedBytes(kernel, wanted);
@@ -41,6 +44,21 @@ void launchWholeRows(
             bytes);
     kernel<<<blocks, Threads, bytes, stream>>>(p);
     BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys, int Threads, int Room>
+void launchWholeRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    if constexpr (!Keys::Tile::kHasBias) {
+        if (streamsUnaligned<Keys>(params, Threads)) {
+            launchWholeRowsKernel<Keys, Threads, Room, true>(
+                    params, blocks, stream);
+            return;
+        }
+    }
+    launchWholeRowsKernel<Keys, Threads, Room, false>(params, blocks, stream);
 }
 
 template <class Keys>
@@ -59,17 +77,32 @@ void launchSampleLimit(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
-template <class Keys>
-void launchSplitRows(
+template <class Keys, bool Unaligned>
+void launchSplitRowsKernel(
         const ThresholdParams& params,
         unsigned blocks,
         cudaStream_t stream) {
     using Type = typename Keys::Type;
     using Tile = typename Keys::Tile;
-    const auto kernel = splitRowsKernel<Type, Tile>;
-    const size_t bytes = allowSharedBytes(
-            kernel, sizeof(typename SplitRowsBody<Type, Tile>::SharedStorage));
+    using Body = SplitRowsBody<Type, Tile, Unaligned>;
+    const auto kernel = splitRowsKernel<Type, Tile, Unaligned>;
+    const size_t bytes =
+            allowSharedBytes(kernel, sizeof(typename Body::SharedStorage));
     launchAfterPrevious(kernel, blocks, kSplitThreads, bytes, stream, params);
+}
+
+template <class Keys>
+void launchSplitRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    if constexpr (!Keys::Tile::kHasBias) {
+        if (streamsUnaligned<Keys>(params, kSplitThreads)) {
+            launchSplitRowsKernel<Keys, true>(params, blocks, stream);
+            return;
+        }
+    }
+    launchSplitRowsKernel<Keys, false>(params, blocks, stream);
 }
 
 template <class Keys>

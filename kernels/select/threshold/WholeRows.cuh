@@ -8,19 +8,23 @@
 #include "kernels/device/TileStream.cuh"
 #include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
+#include "kernels/select/threshold/RowSpan.h"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 #include "kernels/survivors/RowFinish.cuh"
 
 namespace faiss_bits {
 
-/// Room: entries that are sorted at the end, at least k.
-template <class T, class Tile, int Threads, int Room>
+/// Room: entries that are sorted at the end, at least k. Unaligned: rows begin
+/// at any address and stream nevertheless. A kernel of its own, as the question
+/// cost aligned rows up to 5%.
+template <class T, class Tile, int Threads, int Room, bool Unaligned>
 struct WholeRowsBody {
     using Sample = RowSample<Tile, Threads>;
     using Narrow = BlockNarrow<Threads>;
     using Finish = RowFinish<T, ThresholdParams, Threads, Room>;
-    using Stream = TileStream<T, Threads>;
+    using Stream = TileStream<T, Threads, Unaligned>;
     static constexpr bool kStreams = !Tile::kHasBias;
+    static_assert(kStreams || !Unaligned);
 
     struct SharedStorage {
         union {
@@ -99,6 +103,19 @@ struct WholeRowsBody {
         __device__ __forceinline__ void next(uint32_t) const {}
     };
 
+    /// What a row that begins at any address has before and behind its whole
+    /// tiles, as two tiles.
+    struct EdgeTiles {
+        Tile tile;
+        RowSpan span;
+
+        __device__ __forceinline__ const Tile& read(uint32_t t) {
+            tile.load(t == 0 ? 0 : span.tail, t == 0 ? span.headEnd : span.end);
+            return tile;
+        }
+        __device__ __forceinline__ void next(uint32_t) const {}
+    };
+
     struct StreamedTiles {
         Stream stream;
         typename Stream::Tile tile;
@@ -142,6 +159,17 @@ struct WholeRowsBody {
     /// step.
     __device__ __forceinline__ uint64_t scan(uint32_t row, uint64_t limit) {
         Scan kept = begin(limit);
+        if constexpr (Unaligned) {
+            scanUnaligned(kept, row);
+        } else {
+            scanAligned(kept, row);
+        }
+        return kept.limit;
+    }
+
+    /// Rows that are too short to stream if they do not begin at multiples of
+    /// 16 bytes, too.
+    __device__ __forceinline__ void scanAligned(Scan& kept, uint32_t row) {
         uint32_t streamed = 0;
         if constexpr (kStreams) {
             if (params.vectorLoads) {
@@ -160,7 +188,25 @@ struct WholeRowsBody {
             }
         }
         takeLoaded(kept, row, streamed, streamed > 0 ? 0 : params.firstPart);
-        return kept.limit;
+    }
+
+    __device__ __forceinline__ void scanUnaligned(Scan& kept, uint32_t row) {
+        const auto* keys =
+                static_cast<const T*>(params.keys) + params.rowStride * row;
+        const RowSpan span(
+                reinterpret_cast<uintptr_t>(keys),
+                sizeof(T),
+                params.cols,
+                Stream::kTile,
+                0,
+                params.cols);
+        StreamedTiles tiles{
+                {slots, params.stages, keys, span.begin, span.numTiles},
+                typename Stream::Tile(params, row)};
+        tiles.stream.begin();
+        takeTiles(kept, tiles, span.numTiles, params.firstPart);
+        EdgeTiles edges{Tile(params, row), span};
+        takeTiles(kept, edges, 2, 0);
     }
 
     __device__ __forceinline__ void takeLoaded(
@@ -252,12 +298,12 @@ struct WholeRowsBody {
     }
 };
 
-template <class T, class Tile, int Threads, int Room>
+template <class T, class Tile, int Threads, int Room, bool Unaligned>
 __global__ void __launch_bounds__(
         Threads,
         wholeRowBlocks(Threads, Room, !Tile::kHasBias))
         wholeRowsKernel(const __grid_constant__ ThresholdParams params) {
-    using Body = WholeRowsBody<T, Tile, Threads, Room>;
+    using Body = WholeRowsBody<T, Tile, Threads, Room, Unaligned>;
     extern __shared__ __align__(128) uint64_t memory[];
     auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
     uint64_t* slots = memory + Body::kStorageWords;
