@@ -1,0 +1,131 @@
+"""benchs/bench_range.py, with a program and a rival that only count."""
+
+import json
+import pathlib
+import stat
+import sys
+import types
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchs"))
+sys.dont_write_bytecode = True
+
+import bench_range  # noqa: E402
+
+
+def row(metric="l2", q=1, radius=2.0):
+    return {"bench": "range", "method": "faiss_bits", "index": "flat",
+            "metric": metric, "n": 10, "d": 4, "q": q, "selectivity": 0.01,
+            "radius": radius, "results": 3, "ms": 0.5, "knn_ms": 0.1,
+            "bound_ms": 0.2}
+
+
+class Counts:
+    METRICS = ("l2",)
+    LEAST = 2
+    made = []
+
+    @staticmethod
+    def versions():
+        return {"counts": "1.0"}
+
+    def __init__(self, torch, n, d, q, metric):
+        self.made.append((n, d, q, metric))
+        self.build_ms, self.q = 12.0, q
+
+    def search(self, radius):
+        return int(self.q * radius)
+
+
+class Missing(Counts):
+    @staticmethod
+    def versions():
+        raise ImportError("it is not here")
+
+
+@pytest.fixture
+def rivals(monkeypatch):
+    nothing = lambda: None  # noqa: E731
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(synchronize=nothing, empty_cache=nothing),
+        backends=types.SimpleNamespace(
+            cuda=types.SimpleNamespace(matmul=types.SimpleNamespace())))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(Counts, "made", [])
+    monkeypatch.setattr(
+        bench_range, "RIVALS", {"counts": Counts, "missing": Missing})
+
+
+def program(folder, rows):
+    """A bench that writes these rows and its options."""
+    path = folder / "program"
+    path.write_text(
+        f"#!{sys.executable}\nimport json, sys\n"
+        "out = sys.argv[sys.argv.index('--out') + 1]\n"
+        f"json.dump({{'meta': {{'args': sys.argv[1:]}}, 'rows': {rows!r}}}, "
+        "open(out, 'w'))\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def run(folder, rows, *more):
+    out = folder / "range.json"
+    bench_range.main(
+        ["--program", program(folder, rows), "--out", str(out), *more])
+    return json.loads(out.read_text())
+
+
+def test_a_row_for_every_cell(tmp_path, capsys, rivals):
+    ours = [row(q=1), row(q=8), row(q=1, radius=3.0), row("ip")]
+    data = run(tmp_path, ours, "--ns", "10")
+    assert data["meta"]["args"][-2:] == ["--ns", "10"]
+    assert data["meta"]["counts"] == "1.0"
+    assert data["rows"][:4] == ours
+    found = [(r["method"], r["q"], r["radius"], r["results"], r["build_ms"])
+             for r in data["rows"][4:]]
+    assert found == [("counts", 1, 2.0, 2, 12.0), ("counts", 1, 3.0, 3, 12.0),
+                     ("counts", 8, 2.0, 16, 12.0)]
+    assert not any("bound_ms" in r for r in data["rows"][4:])
+    # Once for each shape, and not for a metric that it lacks.
+    assert Counts.made == [(10, 4, 1, "l2"), (10, 4, 8, "l2")]
+    assert "missing is left out: it is not here" in capsys.readouterr().out
+
+
+def test_rivals_alone_replace_their_rows(tmp_path, rivals):
+    first = run(tmp_path, [row()], "--rivals", "counts")
+    out = tmp_path / "range.json"
+    bench_range.main(["--out", str(out), "--rivals", "counts"])
+    again = json.loads(out.read_text())
+    assert [r["method"] for r in again["rows"]] == ["faiss_bits", "counts"]
+    assert again["rows"][0] == first["rows"][0]
+
+
+def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
+    data = run(tmp_path, [row(q=1), row(q=2), row(q=3)], "--rivals", "counts",
+               "--limit-s", "1e-9")
+    assert len(data["rows"]) == 3
+    assert "counts: 3 cells left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--rivals", "other"], "--rivals other: known are counts, missing"),
+    (["--ns", "10"], "--ns 10: options of the program, without --program"),
+])
+def test_bad_options(tmp_path, capsys, rivals, arguments, message):
+    out = tmp_path / "range.json"
+    out.write_text('{"meta": {}, "rows": []}')
+    with pytest.raises(SystemExit):
+        bench_range.main(["--out", str(out), *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_the_first_call_alone_is_timed_where_asked():
+    calls = []
+    ms, result = bench_range.median_ms(
+        lambda: calls.append(1) or len(calls), lambda: None, 0)
+    assert calls == [1] and result == 1 and ms >= 0
+    _, result = bench_range.median_ms(
+        lambda: calls.append(1) or len(calls), lambda: None, 4, seconds=0)
+    assert result == 6  # one before, four timed
