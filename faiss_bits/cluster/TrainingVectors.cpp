@@ -1,13 +1,13 @@
 #include "faiss_bits/cluster/TrainingVectors.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <future>
-#include <thread>
 
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/HostParts.h"
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/flat/VectorKernels.h"
 #include "kernels/cluster/ClusterSums.h"
@@ -54,23 +54,15 @@ void copyRows(
     });
 }
 
-/// Calls f(begin, end) for parts of 0 .. n - 1, on some threads; memory's speed
-/// takes no more than a few. True if all calls return true.
+/// forHostParts; true if all calls of f return true.
 template <class F>
-bool forParts(idx_t n, F f) {
-    const idx_t parts = std::clamp<idx_t>(
-            std::min<idx_t>(std::thread::hardware_concurrency(), n >> 16),
-            1,
-            8);
-    std::vector<std::future<bool>> others;
-    for (idx_t i = 1; i < parts; ++i) {
-        others.push_back(std::async(
-                std::launch::async, f, n * i / parts, n * (i + 1) / parts));
-    }
-    bool all = f(0, n / parts);
-    for (auto& other : others) {
-        all = other.get() && all;
-    }
+bool forParts(idx_t n, const F& f) {
+    std::atomic<bool> all{true};
+    forHostParts(n, 1 << 16, [&](idx_t begin, idx_t end) {
+        if (!f(begin, end)) {
+            all = false;
+        }
+    });
     return all;
 }
 

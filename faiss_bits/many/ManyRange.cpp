@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <queue>
 
+#include "faiss_bits/common/HostParts.h"
+
 namespace faiss_bits::gpu::detail {
 
 namespace {
 
 using faiss::RangeSearchResult;
+
+/// Queries whose results a thread puts together, at least.
+constexpr idx_t kLeastQueries = 64;
 
 /// One shard's results of one query, from the lowest id on.
 struct Cursor {
@@ -60,6 +65,42 @@ void joinInOrder(
     }
 }
 
+/// Of one query; result->lims says where to.
+void joinQuery(
+        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        bool inOrder,
+        const ShardMap* map,
+        size_t q,
+        std::vector<Cursor>& cursors,
+        RangeSearchResult* result) {
+    size_t out = result->lims[q];
+    cursors.clear();
+    for (size_t shard = 0; shard < found.size(); ++shard) {
+        const RangeSearchResult* one = found[shard].get();
+        if (!one) {
+            continue;
+        }
+        const size_t begin = one->lims[q];
+        const size_t end = one->lims[q + 1];
+        if (!inOrder) {
+            cursors.push_back(
+                    {one, &map->segments(int(shard)), begin, end, 0, 0});
+            continue;
+        }
+        const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
+        std::copy(
+                one->distances + begin,
+                one->distances + end,
+                result->distances + out);
+        for (size_t i = begin; i < end; ++i) {
+            result->labels[out++] = one->labels[i] + offset;
+        }
+    }
+    if (!inOrder) {
+        joinInOrder(cursors, out, result);
+    }
+}
+
 } // namespace
 
 void joinRanges(
@@ -76,35 +117,12 @@ void joinRanges(
     }
     result->do_allocation();
     const bool inOrder = !map || map->isInOrder();
-    std::vector<Cursor> cursors;
-    for (size_t q = 0; q < nq; ++q) {
-        size_t out = result->lims[q];
-        cursors.clear();
-        for (size_t shard = 0; shard < found.size(); ++shard) {
-            const RangeSearchResult* one = found[shard].get();
-            if (!one) {
-                continue;
-            }
-            const size_t begin = one->lims[q];
-            const size_t end = one->lims[q + 1];
-            if (!inOrder) {
-                cursors.push_back(
-                        {one, &map->segments(int(shard)), begin, end, 0, 0});
-                continue;
-            }
-            const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
-            std::copy(
-                    one->distances + begin,
-                    one->distances + end,
-                    result->distances + out);
-            for (size_t i = begin; i < end; ++i) {
-                result->labels[out++] = one->labels[i] + offset;
-            }
+    forHostParts(idx_t(nq), kLeastQueries, [&](idx_t first, idx_t last) {
+        std::vector<Cursor> cursors;
+        for (idx_t q = first; q < last; ++q) {
+            joinQuery(found, inOrder, map, size_t(q), cursors, result);
         }
-        if (!inOrder) {
-            joinInOrder(cursors, out, result);
-        }
-    }
+    });
 }
 
 void joinByIds(
@@ -171,11 +189,9 @@ void joinSlices(
             continue;
         }
         const size_t count = one->lims[one->nq];
-        std::copy(one->labels, one->labels + count, result->labels + out);
-        std::copy(
-                one->distances,
-                one->distances + count,
-                result->distances + out);
+        copyHostBytes(result->labels + out, one->labels, count * sizeof(idx_t));
+        copyHostBytes(
+                result->distances + out, one->distances, count * sizeof(float));
         out += count;
     }
 }

@@ -253,13 +253,8 @@ void StagedRange::moveTo(faiss::RangeSearchResult* result) {
         result->lims[q] = count;
     }
     result->do_allocation();
-    const int groups = int(set_.devices.groups().size());
-    set_.devices.onGroups([&](int group) {
-        joinByIds(
-                all,
-                sliceBegin(n, groups, group),
-                sliceBegin(n, groups, group + 1),
-                result);
+    forHostParts(n, 64, [&](idx_t begin, idx_t end) {
+        joinByIds(all, begin, end, result);
     });
 }
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/common/HostParts.h"
 
 namespace faiss {
 struct RangeSearchResult;
@@ -14,8 +14,8 @@ namespace faiss_bits::gpu::detail {
 /// Results of some queries on the host, query after query.
 struct FoundRanges {
     std::vector<size_t> limits = {0}; ///< [queries + 1]
-    std::vector<float> distances;
-    std::vector<idx_t> ids; ///< ascending within a query
+    UnclearedVector<float> distances;
+    UnclearedVector<idx_t> ids; ///< ascending within a query
 
     size_t numQueries() const {
         return limits.size() - 1;

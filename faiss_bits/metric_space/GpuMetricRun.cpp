@@ -27,14 +27,15 @@ struct Scratch {
     size_t bytes;
 };
 
-template <class T>
+template <class T, class Memory>
 void copyBack(
         const GpuContext& context,
-        std::vector<T>& to,
+        std::vector<T, Memory>& to,
         const T* from,
         size_t count) {
     const size_t before = to.size();
     to.resize(before + count);
+    touchPages(to.data() + before, count * sizeof(T));
     BITS_CUDA_CHECK(cudaMemcpyAsync(
             to.data() + before,
             from,
@@ -76,8 +77,11 @@ void FoundRanges::copyTo(faiss::RangeSearchResult& result) const {
         result.lims[q] = limits[q + 1] - limits[q];
     }
     result.do_allocation(); // makes limits of the counts
-    std::copy(distances.begin(), distances.end(), result.distances);
-    std::copy(ids.begin(), ids.end(), result.labels);
+    copyHostBytes(
+            result.distances,
+            distances.data(),
+            distances.size() * sizeof(float));
+    copyHostBytes(result.labels, ids.data(), ids.size() * sizeof(idx_t));
 }
 
 void requireNoMetricCapture(const GpuContext& context) {

@@ -5,6 +5,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/HostParts.h"
 #include "faiss_bits/common/Waiting.h"
 #include "kernels/common/CudaCheck.h"
 
@@ -41,6 +42,8 @@ void RangeResults::add(
     piece.size = total;
     piece.distances = std::make_unique_for_overwrite<float[]>(size);
     piece.ids = std::make_unique_for_overwrite<idx_t[]>(size);
+    touchPages(piece.distances.get(), size * sizeof(float));
+    touchPages(piece.ids.get(), size * sizeof(idx_t));
     BITS_CUDA_CHECK(cudaMemcpyAsync(
             piece.distances.get(),
             distances,
@@ -63,8 +66,12 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
     size_t at = 0;
     for (Piece& piece : pieces_) {
         const size_t size = size_t(piece.size);
-        std::copy_n(piece.distances.get(), size, result.distances + at);
-        std::copy_n(piece.ids.get(), size, result.labels + at);
+        copyHostBytes(
+                result.distances + at,
+                piece.distances.get(),
+                size * sizeof(float));
+        copyHostBytes(
+                result.labels + at, piece.ids.get(), size * sizeof(idx_t));
         at += size;
         piece = {}; // two copies of one piece, not of all
     }

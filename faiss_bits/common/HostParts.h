@@ -1,0 +1,67 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "faiss_bits/common/FaissCompat.h"
+
+/// Work of the host on much memory. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Calls f(begin, end) for parts of 0 .. n - 1 at the same time, each of at
+/// least about `least`; memory's speed takes no more than a few threads. Waits
+/// for all, then throws what the first of them threw.
+template <class F>
+void forHostParts(idx_t n, idx_t least, const F& f) {
+    const idx_t parts = std::clamp<idx_t>(
+            std::min<idx_t>(
+                    std::thread::hardware_concurrency(),
+                    n / std::max<idx_t>(least, 1)),
+            1,
+            8);
+    std::vector<std::future<void>> others; // wait for f where they go
+    for (idx_t i = 1; i < parts; ++i) {
+        const idx_t begin = n * i / parts;
+        const idx_t end = n * (i + 1) / parts;
+        others.push_back(std::async(
+                std::launch::async, [&f, begin, end] { f(begin, end); }));
+    }
+    f(0, n / parts);
+    for (auto& other : others) {
+        other.get();
+    }
+}
+
+/// Writes to every page of memory that was never written to: the system clears
+/// pages at some GB/s a thread, a sixth of what a copy from a device could do.
+void touchPages(void* memory, size_t bytes);
+
+/// memcpy by several threads.
+void copyHostBytes(void* to, const void* from, size_t bytes);
+
+/// Of a std::vector whose resize() leaves new numbers as they are, to be
+/// written to next.
+template <class T>
+struct Uncleared : std::allocator<T> {
+    template <class U>
+    struct rebind {
+        using other = Uncleared<U>;
+    };
+    template <class U>
+    void construct(U* at) {
+        ::new (static_cast<void*>(at)) U;
+    }
+    template <class U, class... Args>
+    void construct(U* at, Args&&... args) {
+        ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+    }
+};
+
+template <class T>
+using UnclearedVector = std::vector<T, Uncleared<T>>;
+
+} // namespace faiss_bits::gpu::detail
