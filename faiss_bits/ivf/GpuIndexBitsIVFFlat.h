@@ -15,6 +15,7 @@ struct SearchParametersIVF;
 namespace faiss_bits::gpu {
 
 namespace detail {
+struct IvfAccess;
 struct IvfIndex;
 } // namespace detail
 
@@ -235,6 +236,8 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             const faiss::SearchParameters* params) const override;
 
    private:
+    friend struct detail::IvfAccess;
+
     GpuIndexBitsIVFFlat(
             faiss::gpu::GpuResourcesProvider* provider,
             std::unique_ptr<faiss::Index> ownQuantizer,

@@ -15,6 +15,7 @@ struct SearchParametersIVF;
 namespace faiss_bits::gpu {
 
 namespace detail {
+struct IvfAccess;
 struct IvfIndex;
 } // namespace detail
 
@@ -203,6 +204,8 @@ class GpuIndexBitsIVFScalarQuantizer
             const faiss::SearchParameters* params) const override;
 
    private:
+    friend struct detail::IvfAccess;
+
     GpuIndexBitsIVFScalarQuantizer(
             faiss::gpu::GpuResourcesProvider* provider,
             std::unique_ptr<faiss::Index> ownQuantizer,

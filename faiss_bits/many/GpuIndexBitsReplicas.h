@@ -73,7 +73,8 @@ class GpuIndexBitsReplicas : public GpuIndexBitsMany {
    private:
     PartParameters_ parametersOf_(
             const faiss::SearchParameters* params) const override;
-    void addVectors_(idx_t n, const float* x) override;
+    void addVectors_(idx_t n, const float* x, const idx_t* ids, bool onHost)
+            override;
     void searchParts_(
             const detail::GpuContext& home,
             idx_t n,

@@ -100,7 +100,8 @@ class GpuIndexBitsShards : public GpuIndexBitsMany {
     detail::ShardSet& shards_() const;
     PartParameters_ parametersOf_(
             const faiss::SearchParameters* params) const override;
-    void addVectors_(idx_t n, const float* x) override;
+    void addVectors_(idx_t n, const float* x, const idx_t* ids, bool onHost)
+            override;
     void wasReset_() override;
     void searchParts_(
             const detail::GpuContext& home,
