@@ -55,8 +55,8 @@ class GpuIndexBitsReplicas : public GpuIndexBitsMany {
             const faiss::IndexFlat* index,
             GpuIndexBitsManyConfig config = GpuIndexBitsManyConfig());
 
-    /// Of indexes on these devices that are copies of each other. No vectors
-    /// can be added.
+    /// Of indexes on these devices that are copies of each other. Those of our
+    /// own classes can be trained and filled; FAISS's own can not.
     GpuIndexBitsReplicas(
             const DeviceList& devices,
             std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts,

@@ -112,7 +112,7 @@ TEST_F(ManyIvfAdd, SmallAdditionsAreThoseOfOneIndex) {
                             // The ids of one are those of others, too.
                             const auto ids = step % 2 == 0
                                     ? std::vector<idx_t>()
-                                    : idsFrom(5000000000 - step, -7, n);
+                                    : idsFrom(5000000000, -7, n);
                             pair.add(
                                     makeVectors(
                                             n,
