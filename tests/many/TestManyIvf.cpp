@@ -22,7 +22,7 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                     gpu::index_cpu_to_gpu(sharedResources(), 0, cpu.get()));
             for (int64_t q : {1, 40}) {
                 const auto queries = makeVectors(q, kIvfD, 2);
-                for (int count : {2, 3}) {
+                for (int count : {2, 3, 8}) {
                     GpuMultipleClonerOptions options;
                     SCOPED_TRACE(
                             ::testing::Message()

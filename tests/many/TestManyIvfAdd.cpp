@@ -294,6 +294,50 @@ TEST_F(ManyIvfAdd, SmallMemoryShortInOnePart) {
     }
 }
 
+/// The same of searches. Of replicas together on a device the first searches.
+TEST_F(ManyIvfAdd, SmallSearchWithMemoryShortInOnePart) {
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    const auto queries = makeVectors(40, kIvfD, 2);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    for (const auto& options : dealings()) {
+        for (const auto& config : waysOf()) {
+            const bool isFirst = !options.shard && config.joinSameDevice;
+            const auto resources = std::make_shared<FailingResources>();
+            faiss::gpu::GpuResourcesProviderFromInstance failing(resources);
+            DeviceList places;
+            for (int part = 0; part < 3; ++part) {
+                if (part == (isFirst ? 0 : 1)) {
+                    places.add(&failing, 0);
+                } else {
+                    places.add(partResources(part), 0);
+                }
+            }
+            const IvfPair pair(places, *cpu, options, config);
+            const auto want = searchOnHost(*pair.one, queries, 20);
+            int failures = 0;
+            for (bool failed = true; failed; failures += failed) {
+                ASSERT_LT(failures, 200);
+                resources->failAfter(failures);
+                failed = false;
+                try {
+                    searchOnHost(*pair.many, queries, 20);
+                } catch (const faiss::FaissException& error) {
+                    failed = true;
+                    const std::string named = isFirst ? " 0 of 3" : " 1 of 3";
+                    const std::string text = error.what();
+                    EXPECT_NE(text.find(named), std::string::npos) << text;
+                }
+                resources->failNever();
+                EXPECT_TRUE(sameOutput(
+                        searchOnHost(*pair.many, queries, 20), want));
+            }
+            EXPECT_GT(failures, 0) << "the search allocates nothing";
+        }
+    }
+}
+
 TEST_F(ManyIvfAdd, SmallTrainingWithMemoryShortInOnePart) {
     const auto vectors = makeVectors(600, kIvfD, 1);
     for (IvfKind kind : kIvfKinds) {
