@@ -1,8 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexScalarQuantizer.h>
+#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/cloners/GpuBitsCloner.h"
@@ -106,6 +110,70 @@ inline void expectSameIvf(
                 searchOnDevice(many, queries, k),
                 searchOnDevice(one, queries, k)));
     }
+}
+
+/// An index on several devices and its like on one.
+struct IvfPair {
+    IvfPair(const DeviceList& places,
+            const faiss::Index& cpu,
+            const GpuMultipleClonerOptions& options,
+            const GpuIndexBitsManyConfig& config)
+            : many(index_cpu_to_gpu_multiple(places, &cpu, &options, config)),
+              one(gpu::index_cpu_to_gpu(sharedResources(), 0, &cpu, &options)) {
+    }
+
+    void add(
+            const std::vector<float>& vectors,
+            const std::vector<idx_t>& ids,
+            bool onDevice) {
+        const idx_t n = idx_t(vectors.size()) / kIvfD;
+        const idx_t* given = ids.empty() ? nullptr : ids.data();
+        one->add_with_ids(n, vectors.data(), given);
+        if (!onDevice) {
+            many->add_with_ids(n, vectors.data(), given);
+            return;
+        }
+        const DeviceBuffer<float> x(vectors);
+        const DeviceBuffer<idx_t> there(ids);
+        many->add_with_ids(n, x.data(), given ? there.data() : nullptr);
+    }
+
+    /// All within a radius, of each query by id.
+    void expectSameRanges(const std::vector<float>& queries, float radius) {
+        const idx_t q = idx_t(queries.size()) / kIvfD;
+        faiss::RangeSearchResult a(q), b(q);
+        many->range_search(q, queries.data(), radius, &a);
+        one->range_search(q, queries.data(), radius, &b);
+        for (idx_t i = 0; i <= q; ++i) {
+            ASSERT_EQ(a.lims[i], b.lims[i]);
+        }
+        const auto sorted = [](const faiss::RangeSearchResult& r, idx_t i) {
+            std::vector<std::pair<idx_t, float>> found;
+            for (size_t j = r.lims[i]; j < r.lims[i + 1]; ++j) {
+                found.push_back({r.labels[j], r.distances[j]});
+            }
+            std::sort(found.begin(), found.end());
+            return found;
+        };
+        for (idx_t i = 0; i < q; ++i) {
+            ASSERT_EQ(sorted(a, i), sorted(b, i)) << "query " << i;
+        }
+    }
+
+    std::unique_ptr<faiss::Index> many;
+    std::unique_ptr<faiss::Index> one;
+};
+
+/// Replicas, and shards of every type.
+inline std::vector<GpuMultipleClonerOptions> dealings() {
+    std::vector<GpuMultipleClonerOptions> all(1);
+    for (int type : shardTypes()) {
+        GpuMultipleClonerOptions options;
+        options.shard = true;
+        options.shard_type = type;
+        all.push_back(options);
+    }
+    return all;
 }
 
 } // namespace faiss_bits::test
