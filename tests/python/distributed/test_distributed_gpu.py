@@ -1,6 +1,7 @@
 """faiss_bits.distributed on GPU workers, and on workers of both kinds: the bits of
 one index of the CPU. The four workers of LocalCluster share the first GPU."""
 
+import contextlib
 import time
 
 import faiss
@@ -158,30 +159,50 @@ def test_times_of_gpu_workers(tmp_path):
         index.search(x[:100], 10)
 
 
-def test_workers_of_both_kinds(tmp_path):
-    """One worker sees no GPU, the other one does."""
+@contextlib.contextmanager
+def workers_that_see(*gpus):
+    """A client of a cluster with a worker for each value of CUDA_VISIBLE_DEVICES."""
     workers = {
-        name: {
+        number: {
             "cls": distributed.Nanny,
-            "options": {"nthreads": 1, "env": env, "dashboard_address": None},
+            "options": {
+                "nthreads": 1,
+                "env": {"CUDA_VISIBLE_DEVICES": seen},
+                "dashboard_address": None,
+            },
         }
-        for name, env in (("cpu", {"CUDA_VISIBLE_DEVICES": ""}), ("gpu", {}))
+        for number, seen in enumerate(gpus)
     }
     scheduler = {
         "cls": distributed.Scheduler,
         "options": {"dashboard_address": None, "port": 0},
     }
-    x = np.concatenate([make("ties", 500, 6, 8), make("normal", 2500, 6, 9)])
-    path = saved(tmp_path, x)
     with distributed.SpecCluster(workers=workers, scheduler=scheduler) as cluster:
-        with distributed.Client(cluster) as both:
-            both.wait_for_workers(2)
-            for metric in (L2, IP):
-                with fd.DistributedFlat(
-                    both, ShardSpec.split(path, 5), metric, progress=False
-                ) as index:
-                    assert devices(index) == ["cpu", "gpu"]
-                    found = index.search(x[:600], 40, batch=256)
-                    same(found, one_index(x, metric).search(x[:600], 40))
-                    clusters = fd.kmeans(index, 12, 4, progress=False)
-                    assert clusters.counts.sum() == len(x)
+        with distributed.Client(cluster) as there:
+            there.wait_for_workers(len(gpus))
+            yield there
+
+
+@pytest.mark.parametrize("gpus, kinds", [
+    (("", "0"), ["cpu", "gpu"]),
+    (("0", "1"), ["gpu", "gpu"]),
+])
+def test_workers_that_see_other_gpus(tmp_path, gpus, kinds):
+    """Both kinds of workers mixed, and a GPU for each."""
+    if "1" in gpus and faiss_bits.get_num_gpus() < 2:
+        pytest.skip("one GPU")
+    x = np.concatenate([make("ties", 500, 6, 8), make("normal", 2500, 6, 9)])
+    specs = ShardSpec.split(saved(tmp_path, x), 5)
+    with workers_that_see(*gpus) as there:
+        for metric in (L2, IP):
+            with fd.DistributedFlat(there, specs, metric, progress=False) as index:
+                assert devices(index) == kinds
+                found = index.search(x[:600], 40, batch=256)
+                same(found, one_index(x, metric).search(x[:600], 40))
+                clusters = fd.kmeans(index, 12, 4, progress=False)
+                assert clusters.counts.sum() == len(x)
+                radius = float(np.median(found[0][:, 9]))
+                same(
+                    index.range_search(x[:100], radius),
+                    one_index(x, metric).range_search(x[:100], radius),
+                )
