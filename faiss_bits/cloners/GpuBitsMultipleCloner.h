@@ -17,7 +17,8 @@ namespace faiss_bits::gpu {
 /// with `shard` each device gets a part of every list (shard_type 1: ids modulo
 /// the number of devices; 2: ranges of ids; FAISS since 1.7.4 also 4: lists)
 /// and all centroids, so that the shards probe the same lists and give the
-/// results of one index. An IndexIDMap or IndexPreTransform stays one, of such
+/// results of one index. One that is not trained is trained there, and vectors
+/// are added there, as to one index. An IndexIDMap or IndexPreTransform stays one, of such
 /// an index. One device: as BitsToGpuCloner.
 struct BitsToGpuClonerMultiple : faiss::Cloner {
     /// Errors  FaissException: no device

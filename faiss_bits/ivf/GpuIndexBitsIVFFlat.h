@@ -15,6 +15,7 @@ struct RangeSearchResult;
 namespace faiss_bits::gpu {
 
 namespace detail {
+struct IvfAccess;
 struct IvfIndex;
 } // namespace detail
 
@@ -250,6 +251,8 @@ class GpuIndexBitsIVFFlat : public faiss::gpu::GpuIndexIVFFlat {
             const faiss::SearchParameters* params) const override;
 
    private:
+    friend struct detail::IvfAccess;
+
     GpuIndexBitsIVFFlat(
             faiss::gpu::GpuResourcesProvider* provider,
             std::unique_ptr<faiss::Index> ownQuantizer,

@@ -15,6 +15,7 @@ struct RangeSearchResult;
 namespace faiss_bits::gpu {
 
 namespace detail {
+struct IvfAccess;
 struct IvfIndex;
 } // namespace detail
 
@@ -219,6 +220,8 @@ class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
             const faiss::SearchParameters* params) const override;
 
    private:
+    friend struct detail::IvfAccess;
+
     GpuIndexBitsIVFPQ(
             faiss::gpu::GpuResourcesProvider* provider,
             std::unique_ptr<faiss::Index> ownQuantizer,

@@ -15,6 +15,7 @@ struct RangeSearchResult;
 namespace faiss_bits::gpu {
 
 namespace detail {
+struct IvfAccess;
 struct IvfIndex;
 } // namespace detail
 
@@ -211,6 +212,8 @@ class GpuIndexBitsIVFScalarQuantizer
             const faiss::SearchParameters* params) const override;
 
    private:
+    friend struct detail::IvfAccess;
+
     GpuIndexBitsIVFScalarQuantizer(
             faiss::gpu::GpuResourcesProvider* provider,
             std::unique_ptr<faiss::Index> ownQuantizer,

@@ -16,7 +16,7 @@
 #include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListFilter.h"
 #include "faiss_bits/ivf/ListRemoval.h"
-#include "faiss_bits/ivf/ListStorage.h"
+#include "faiss_bits/ivf/ListsBefore.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfRemoval.h"
 
@@ -83,61 +83,25 @@ void throwOfNoList(
             ids.size());
 }
 
-/// Lists as they were before an update.
-class ListsBefore {
-   public:
-    ListsBefore(
-            const GpuContext& context,
-            const IvfIndex& index,
-            faiss::gpu::IVFBase& base)
-            : context_(context),
-              lists_(index.lists),
-              base_(base),
-              lengths_(lengthsOf(base)) {
-        const size_t bytes = lengths_.size() * sizeof(idx_t);
-        memory_ = allocTemporary(context, bytes);
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                memory_.get(),
-                lengths_.data(),
-                bytes,
-                cudaMemcpyHostToDevice,
-                context.stream));
-    }
-
-    /// How many vectors they have more.
-    idx_t numAdded() const {
-        idx_t added = 0;
-        const auto now = lengthsOf(base_);
-        for (size_t l = 0; l < now.size(); ++l) {
-            added += now[l] - lengths_[l];
-        }
-        return added;
-    }
-
-    bool had(idx_t list, idx_t place) const {
-        return place < lengths_[list];
-    }
-
-    /// Of a filter's bits those of the vectors that were there.
-    void keepOld(ListFilter& filter) {
-        runIvfDropBehind(
-                filter.lists(),
-                static_cast<const idx_t*>(memory_.get()),
-                filter.bits(),
-                context_.stream);
-    }
-
-    void restore() const {
-        restoreLists(base_, lists_, lengths_, context_.stream);
-    }
-
-   private:
-    const GpuContext& context_;
-    const IvfLists lists_;
-    faiss::gpu::IVFBase& base_;
-    const std::vector<idx_t> lengths_;
-    faiss::gpu::GpuMemoryReservation memory_;
-};
+/// Of a filter's bits those of the vectors that were there.
+void keepOld(
+        const GpuContext& context,
+        const ListsBefore& before,
+        ListFilter& filter) {
+    const size_t bytes = before.lengths().size() * sizeof(idx_t);
+    auto lengths = allocTemporary(context, bytes);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            lengths.get(),
+            before.lengths().data(),
+            bytes,
+            cudaMemcpyHostToDevice,
+            context.stream));
+    runIvfDropBehind(
+            filter.lists(),
+            static_cast<const idx_t*>(lengths.get()),
+            filter.bits(),
+            context.stream);
+}
 
 /// Throws for an id that two of the vectors had.
 void throwOfTwoVectors(
@@ -163,7 +127,7 @@ void update(
         const std::function<IvfIndex()>& view,
         const std::vector<idx_t>& ids,
         const float* x) {
-    ListsBefore before(context, view(), base);
+    const ListsBefore before(index);
     const idx_t ntotal = index.ntotal;
     bool hasBegun = false;
     try {
@@ -174,7 +138,7 @@ void update(
         }
         const faiss::IDSelectorArray selector(ids.size(), ids.data());
         ListFilter filter(context, selector, view().lists, base);
-        before.keepOld(filter);
+        keepOld(context, before, filter);
         ListRemoval removal(context, filter, base);
         if (removal.numRemoved() != idx_t(ids.size())) {
             throwOfTwoVectors(before, filter.ids(), ids);
@@ -184,8 +148,7 @@ void update(
         index.ntotal = ntotal;
     } catch (...) {
         if (!hasBegun) {
-            before.restore();
-            index.ntotal = ntotal;
+            before.restore(context.stream);
         }
         throw;
     }

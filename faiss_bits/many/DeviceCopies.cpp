@@ -127,17 +127,18 @@ void DeviceCopies::fetch(
     copyThroughHost_(path, target, targetStream, source, helper, bytes);
 }
 
-void DeviceCopies::add(
+void DeviceCopies::addSome(
         int to,
-        GpuIndexBitsFlat& index,
         const GpuContext& context,
         const GpuContext& home,
         const float* x,
-        idx_t n) {
+        idx_t n,
+        int d,
+        const std::function<void(idx_t first, idx_t rows, const float* copy)>&
+                add) {
     constexpr size_t kAtOnce = size_t(64) << 20;
-    const size_t rowBytes = size_t(index.d) * sizeof(float);
+    const size_t rowBytes = size_t(d) * sizeof(float);
     const idx_t most = std::max<idx_t>(1, idx_t(kAtOnce / rowBytes));
-    index.reserve(index.ntotal + n);
     auto some = allocTemporary(context, std::min(n, most) * rowBytes);
     for (idx_t first = 0; first < n; first += most) {
         const idx_t rows = std::min(most, n - first);
@@ -148,10 +149,10 @@ void DeviceCopies::add(
                 path_(to, 0),
                 some.get(),
                 context.stream,
-                x + first * index.d,
+                x + first * d,
                 home.resources->getAsyncCopyStream(home.device),
                 rows * rowBytes);
-        index.add(rows, static_cast<const float*>(some.get()));
+        add(first, rows, static_cast<const float*>(some.get()));
     }
     waitFor(context.stream);
 }

@@ -1,15 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "faiss_bits/common/Waiting.h"
 #include "faiss_bits/many/ManyDevices.h"
 #include "faiss_bits/many/ManyMemory.h"
-
-namespace faiss_bits::gpu {
-class GpuIndexBitsFlat;
-}
 
 namespace faiss_bits::gpu::detail {
 
@@ -55,16 +52,18 @@ class DeviceCopies {
             cudaStream_t helper,
             size_t bytes);
 
-    /// Adds n vectors x [n, d] of group 0's device, which are there, to an
-    /// index of group `to`: some at a time, so that no second copy of all is
-    /// made. Waits.
-    void add(
+    /// Calls add(first, rows, copy) for some of n vectors x [n, d] of group 0's
+    /// device, which are there, after the other, with their copy on the device
+    /// of group `to`: no second copy of all is made. Waits.
+    void addSome(
             int to,
-            GpuIndexBitsFlat& index,
             const GpuContext& context,
             const GpuContext& home,
             const float* x,
-            idx_t n);
+            idx_t n,
+            int d,
+            const std::function<
+                    void(idx_t first, idx_t rows, const float* copy)>& add);
 
     /// True if copies from one group to another go straight.
     bool isDirect(int to, int from) const;

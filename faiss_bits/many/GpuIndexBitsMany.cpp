@@ -49,7 +49,7 @@ GpuIndexBitsMany::GpuIndexBitsMany(
     d = first.d;
     metric_type = first.metric_type;
     metric_arg = first.metric_arg;
-    is_trained = true;
+    is_trained = first.is_trained;
 }
 
 GpuIndexBitsMany::~GpuIndexBitsMany() = default;
@@ -87,8 +87,7 @@ const faiss::Index* GpuIndexBitsMany::at(int part) const {
 void GpuIndexBitsMany::requireFlat_(const char* what) const {
     FAISS_THROW_IF_NOT_FMT(
             set_->isFlat(),
-            "%s: each %s is inverted lists, which are filled before they go to "
-            "several devices, and have ids of their own",
+            "%s: each %s is inverted lists, which have ids of their own",
             what,
             set_->devices.kind().c_str());
 }
@@ -102,24 +101,56 @@ void GpuIndexBitsMany::tellParts_() const {
     }
 }
 
-void GpuIndexBitsMany::train(idx_t, const float*) {}
-
-void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
-    FAISS_THROW_IF_NOT_MSG(
-            !ids,
-            "ids: a flat index numbers its vectors itself and takes none; "
-            "IndexIDMap keeps other ids");
-    add(n, x);
+void GpuIndexBitsMany::train(idx_t n, const float* x) {
+    if (is_trained) {
+        return;
+    }
+    requireCount(n, "n");
+    requireNotNull(x, "x");
+    set_->requireOurs("train");
+    withFaissErrors([&] {
+        const GpuContext home = set_->devices.context(0);
+        if (!detail::placeOf(home, "x", x).onHost) {
+            detail::waitFor(home.stream);
+        }
+        set_->train(n, x);
+    });
+    is_trained = true;
 }
 
 void GpuIndexBitsMany::add(idx_t n, const float* x) {
-    requireFlat_("add");
+    add_with_ids(n, x, nullptr);
+}
+
+void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
+    FAISS_THROW_IF_NOT_MSG(
+            !ids || !set_->isFlat(),
+            "ids: a flat index numbers its vectors itself and takes none; "
+            "IndexIDMap keeps other ids");
     requireCount(n, "n");
     if (n == 0) {
         return;
     }
     requireNotNull(x, "x");
-    withFaissErrors([&] { addVectors_(n, x); });
+    set_->requireOurs("add");
+    FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
+    withFaissErrors([&] {
+        const GpuContext home = set_->devices.context(0);
+        const CurrentDevice scope(home.device);
+        const bool onHost = detail::placeOf(home, "x", x).onHost;
+        std::vector<idx_t> copy;
+        if (ids && !detail::placeOf(home, "ids", ids).onHost) {
+            copy.resize(size_t(n));
+            detail::copyOut(home, ids, "ids", copy.data(), n * sizeof(idx_t));
+            ids = copy.data();
+        }
+        // x on the device has been written on the stream of the first
+        // resources.
+        if (!onHost) {
+            detail::waitFor(home.stream);
+        }
+        addVectors_(n, x, ids, onHost);
+    });
 }
 
 void GpuIndexBitsMany::reset() {
@@ -167,6 +198,7 @@ void GpuIndexBitsMany::searchChecked_(
                 !detail::isCaptured(home.stream),
                 "the stream is being captured into a CUDA graph: an index on "
                 "several devices cannot be");
+        FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);
         if (n == 0) {
@@ -201,6 +233,7 @@ void GpuIndexBitsMany::range_search(
                 "result->nq = %zu, expected n = %lld",
                 result->nq,
                 (long long)n);
+        FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);
         if (n == 0) {

@@ -42,14 +42,22 @@ class GpuIndexBitsMany : public faiss::Index {
     const faiss::Index* at(int part) const;
 
     /// Adds n vectors x [n, d], on the host or on the first device. All or
-    /// none, whichever device fails.
+    /// none, whichever device fails. Inverted lists give them the ids ntotal,
+    /// ntotal + 1, and so on.
+    ///
+    /// Errors  FaissException; inverted lists of FAISS's own classes, which
+    ///         could not take an addition back, take none
     void add(idx_t n, const float* x) override;
 
-    /// As add; ids must be null.
+    /// As add, with the ids [n] of the vectors in inverted lists, on the host
+    /// or on the first device; they may come several times. Of flat parts it
+    /// must be null.
     void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;
 
-    /// Nothing: flat indexes need none, and inverted lists are trained before
-    /// they go to several devices.
+    /// Trains inverted lists that are not trained yet, with vectors x [n, d] on
+    /// the host or on the first device: the first part, as one index would be,
+    /// and the others get its centroids and codebooks. All or none. Nothing
+    /// else needs it.
     void train(idx_t n, const float* x) override;
 
     /// Removes all vectors.
@@ -119,8 +127,13 @@ class GpuIndexBitsMany : public faiss::Index {
     virtual PartParameters_ parametersOf_(
             const faiss::SearchParameters* params) const = 0;
 
-    /// Of n > 0 vectors; sets ntotal.
-    virtual void addVectors_(idx_t n, const float* x) = 0;
+    /// Of n > 0 vectors, which are there; sets ntotal. ids: on the host, or
+    /// null; onHost: where x is.
+    virtual void addVectors_(
+            idx_t n,
+            const float* x,
+            const idx_t* ids,
+            bool onHost) = 0;
 
     /// All parts are empty.
     virtual void wasReset_() {}

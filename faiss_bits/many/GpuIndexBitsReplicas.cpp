@@ -8,8 +8,6 @@
 
 namespace faiss_bits::gpu {
 
-using detail::CurrentDevice;
-using detail::GpuContext;
 using detail::PartSet;
 using detail::requireNotNull;
 using detail::withFaissErrors;
@@ -71,17 +69,14 @@ GpuIndexBitsReplicas::GpuIndexBitsReplicas(
 
 GpuIndexBitsReplicas::~GpuIndexBitsReplicas() = default;
 
-void GpuIndexBitsReplicas::addVectors_(idx_t n, const float* x) {
+void GpuIndexBitsReplicas::addVectors_(
+        idx_t n,
+        const float* x,
+        const idx_t* ids,
+        bool onHost) {
     PartSet& set = parts_();
-    const GpuContext home = set.devices.context(0);
-    const CurrentDevice scope(home.device);
-    const bool onHost = detail::placeOf(home, "x", x).onHost;
-    // x on the device has been written on the stream of the first resources.
-    if (!onHost) {
-        detail::waitFor(home.stream);
-    }
-    set.addOrTakeBack([&](int part) { set.addTo(part, n, x, onHost); });
-    ntotal += n;
+    set.addOrTakeBack([&](int part) { set.addTo(part, n, x, ids, onHost); });
+    ntotal = set.parts[0]->ntotal;
 }
 
 void GpuIndexBitsReplicas::reconstruct(idx_t key, float* out) const {

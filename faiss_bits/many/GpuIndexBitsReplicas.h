@@ -55,8 +55,8 @@ class GpuIndexBitsReplicas : public GpuIndexBitsMany {
             const faiss::IndexFlat* index,
             GpuIndexBitsManyConfig config = GpuIndexBitsManyConfig());
 
-    /// Of indexes on these devices that are copies of each other. No vectors
-    /// can be added.
+    /// Of indexes on these devices that are copies of each other. Those of our
+    /// own classes can be trained and filled; FAISS's own can not.
     GpuIndexBitsReplicas(
             const DeviceList& devices,
             std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts,
@@ -73,7 +73,8 @@ class GpuIndexBitsReplicas : public GpuIndexBitsMany {
    private:
     PartParameters_ parametersOf_(
             const faiss::SearchParameters* params) const override;
-    void addVectors_(idx_t n, const float* x) override;
+    void addVectors_(idx_t n, const float* x, const idx_t* ids, bool onHost)
+            override;
     void searchParts_(
             const detail::GpuContext& home,
             idx_t n,

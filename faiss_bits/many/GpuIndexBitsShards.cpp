@@ -1,5 +1,6 @@
 #include "faiss_bits/many/GpuIndexBitsShards.h"
 
+#include <numeric>
 #include <utility>
 
 #include <faiss/impl/FaissAssert.h>
@@ -8,8 +9,6 @@
 
 namespace faiss_bits::gpu {
 
-using detail::CurrentDevice;
-using detail::GpuContext;
 using detail::makePartSet;
 using detail::requireNotNull;
 using detail::ShardPiece;
@@ -81,32 +80,42 @@ idx_t GpuIndexBitsShards::shardK(int shard, idx_t n, idx_t k) const {
     return shards_().widths(n, k, shards_().isFlat())[shard];
 }
 
-void GpuIndexBitsShards::addVectors_(idx_t n, const float* x) {
+void GpuIndexBitsShards::addVectors_(
+        idx_t n,
+        const float* x,
+        const idx_t* ids,
+        bool onHost) {
     ShardSet& set = shards_();
-    const GpuContext home = set.devices.context(0);
-    const CurrentDevice scope(home.device);
-    const bool onHost = detail::placeOf(home, "x", x).onHost;
-    const std::vector<ShardPiece> pieces = set.map.plan(n);
+    const std::vector<ShardPiece> pieces = set.plan(n);
     std::vector<const ShardPiece*> of(set.devices.size());
     for (const ShardPiece& piece : pieces) {
         of[piece.shard] = &piece;
     }
+    std::vector<idx_t> numbers;
+    if (!set.isFlat() && !ids) {
+        numbers.resize(size_t(n));
+        std::iota(numbers.begin(), numbers.end(), ntotal);
+        ids = numbers.data();
+    }
     detail::ShardMap after = set.map;
-    after.commit(pieces);
+    if (set.isFlat()) {
+        after.commit(pieces);
+    }
     auto segments = set.uploadSegments(after);
 
-    // x on the device has been written on the stream of the first resources.
-    if (!onHost) {
-        detail::waitFor(home.stream);
-    }
     set.addOrTakeBack([&](int shard) {
         if (const ShardPiece* piece = of[shard]) {
-            set.addTo(shard, piece->count, x + piece->first * d, onHost);
+            set.addTo(
+                    shard,
+                    piece->count,
+                    x + piece->first * d,
+                    ids ? ids + piece->first : nullptr,
+                    onHost);
         }
     });
     set.map = std::move(after);
     set.segments = std::move(segments);
-    ntotal = set.map.total();
+    ntotal += n;
 }
 
 void GpuIndexBitsShards::wasReset_() {

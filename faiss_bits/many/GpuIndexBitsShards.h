@@ -17,8 +17,9 @@ struct ShardSet;
 /// index_cpu_to_gpu_multiple has dealt out.
 ///
 /// Devices  any list, in which a device may come several times; up to 64 shards
-/// Ids      in the order of the additions, as of one index. An addition is cut
-///          into one piece a shard, so that shards stay even
+/// Ids      in the order of the additions, as of one index, or those that are
+///          given to inverted lists. An addition is cut into one piece a shard
+///          (of leastPiece vectors at least), so that shards stay even
 /// Metrics  those of GpuIndexBitsFlat; inverted lists: L2 and inner product
 /// Result   as of GpuIndexBitsFlat: (canonical distance, id). In plain mode
 ///          every shard has the stated arithmetic of a search of its own, so
@@ -72,9 +73,9 @@ class GpuIndexBitsShards : public GpuIndexBitsMany {
             const faiss::IndexFlat* index,
             GpuIndexBitsManyConfig config = GpuIndexBitsManyConfig());
 
-    /// Of indexes on these devices, with ids of their own, each id once, that
-    /// search as GpuIndexBitsIVFFlat does. No vectors can be added or
-    /// reconstructed.
+    /// Of indexes on these devices, with ids of their own, that search as
+    /// GpuIndexBitsIVFFlat does. Those of our own classes can be trained and
+    /// filled, FAISS's own can not; no vectors can be reconstructed.
     GpuIndexBitsShards(
             const DeviceList& devices,
             std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts,
@@ -100,7 +101,8 @@ class GpuIndexBitsShards : public GpuIndexBitsMany {
     detail::ShardSet& shards_() const;
     PartParameters_ parametersOf_(
             const faiss::SearchParameters* params) const override;
-    void addVectors_(idx_t n, const float* x) override;
+    void addVectors_(idx_t n, const float* x, const idx_t* ids, bool onHost)
+            override;
     void wasReset_() override;
     void searchParts_(
             const detail::GpuContext& home,

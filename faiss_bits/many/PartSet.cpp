@@ -1,8 +1,16 @@
 #include "faiss_bits/many/PartSet.h"
 
+#include <typeinfo>
 #include <utility>
 
+#include <faiss/IndexIVFFlat.h>
+#include <faiss/IndexIVFPQ.h>
+#include <faiss/IndexScalarQuantizer.h>
+#include <faiss/gpu/GpuCloner.h>
 #include <faiss/impl/FaissAssert.h>
+
+#include "faiss_bits/ivf/ListsBefore.h"
+#include "faiss_bits/ivf/OurIvf.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -71,22 +79,111 @@ void PartSet::take(std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> given) {
                 i,
                 devices[int(i)].device);
         FAISS_THROW_IF_NOT_FMT(
-                given[i]->is_trained, "parts[%zu] is not trained", i);
+                given[i]->is_trained == given[0]->is_trained,
+                "parts[%zu] is%s trained, and parts[0] is%s",
+                i,
+                given[i]->is_trained ? "" : " not",
+                given[0]->is_trained ? "" : " not");
     }
     parts = std::move(given);
 }
 
+void PartSet::requireOurs(const char* what) const {
+    for (size_t i = 0; i < parts.size() && !isFlat(); ++i) {
+        FAISS_THROW_IF_NOT_FMT(
+                isOurIvf(*parts[i]),
+                "%s: parts[%zu] is a %s, which is no index of ours and could "
+                "not take vectors back",
+                what,
+                i,
+                typeid(*parts[i]).name());
+    }
+}
+
+namespace {
+
+/// FAISS's index on the CPU of a class of ours.
+template <class Ours>
+struct CpuOf;
+template <>
+struct CpuOf<GpuIndexBitsIVFFlat> {
+    using Type = faiss::IndexIVFFlat;
+};
+template <>
+struct CpuOf<GpuIndexBitsIVFPQ> {
+    using Type = faiss::IndexIVFPQ;
+};
+template <>
+struct CpuOf<GpuIndexBitsIVFScalarQuantizer> {
+    using Type = faiss::IndexIVFScalarQuantizer;
+};
+
+/// Makes lists of ours those of what index_gpu_to_cpu has made of an index like
+/// them.
+void copyFrom(faiss::gpu::GpuIndex& index, const faiss::Index& cpu) {
+    asOurIvf(index, [&]<class Ours>(Ours& ours) {
+        ours.copyFrom(&dynamic_cast<const typename CpuOf<Ours>::Type&>(cpu));
+    });
+}
+
+} // namespace
+
+void PartSet::train(idx_t n, const float* x) {
+    std::unique_ptr<faiss::Index> cpu;
+    const auto copyFirst = [&] {
+        devices.onPart(0, [&] {
+            cpu.reset(faiss::gpu::index_gpu_to_cpu(parts[0].get()));
+        });
+    };
+    copyFirst();
+    const std::unique_ptr<faiss::Index> untrained = std::move(cpu);
+    try {
+        devices.onPart(0, [&] { parts[0]->train(n, x); });
+        copyFirst();
+        devices.onEach([&](int part) {
+            if (part > 0) {
+                copyFrom(*parts[part], *cpu);
+            }
+        });
+    } catch (...) {
+        devices.waitForAll();
+        for (int part = 0; part < devices.size(); ++part) {
+            try {
+                devices.onPart(
+                        part, [&] { copyFrom(*parts[part], *untrained); });
+            } catch (const std::exception&) {
+                // That of the training says more: the device has failed.
+            }
+        }
+        throw;
+    }
+}
+
 void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
     std::vector<idx_t> before;
-    for (const GpuIndexBitsFlat* index : flat) {
-        before.push_back(index->ntotal);
+    std::vector<ListsBefore> lists;
+    for (const auto& part : parts) {
+        before.push_back(part->ntotal);
+        if (!isFlat()) {
+            lists.emplace_back(*part);
+        }
     }
     try {
         devices.onEach(f);
     } catch (...) {
-        for (size_t i = 0; i < flat.size(); ++i) {
+        devices.waitForAll();
+        for (int part = 0; part < devices.size(); ++part) {
             try {
-                flat[i]->truncate(before[i]);
+                devices.onPart(part, [&] {
+                    if (isFlat()) {
+                        flat[part]->truncate(before[part]);
+                    } else {
+                        const cudaStream_t stream =
+                                devices.context(part).stream;
+                        lists[part].restore(stream);
+                        waitFor(stream);
+                    }
+                });
             } catch (const std::exception&) {
                 // That of the addition says more: the device has failed.
             }
@@ -95,16 +192,35 @@ void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
     }
 }
 
-void PartSet::addTo(int part, idx_t n, const float* x, bool onHost) {
+void PartSet::addTo(
+        int part,
+        idx_t n,
+        const float* x,
+        const idx_t* ids,
+        bool onHost) {
     const GpuContext context = devices.context(part);
     const GpuContext home = devices.context(0);
+    faiss::gpu::GpuIndex& index = *parts[part];
     if (onHost || context.device == home.device) {
-        flat[part]->add(n, x);
+        index.add_with_ids(n, x, ids);
     } else {
-        copies->add(devices.groupOf(part), *flat[part], context, home, x, n);
+        if (isFlat()) {
+            flat[part]->reserve(index.ntotal + n);
+        }
+        copies->addSome(
+                devices.groupOf(part),
+                context,
+                home,
+                x,
+                n,
+                int(index.d),
+                [&](idx_t first, idx_t rows, const float* copy) {
+                    index.add_with_ids(rows, copy, ids ? ids + first : nullptr);
+                });
     }
-    if (!onHost) {
-        waitFor(context.stream); // x is the caller's again
+    if (!onHost) { // x is the caller's again
+        waitFor(context.stream);
+        waitFor(context.memoryStream); // FAISS's own additions
     }
 }
 

@@ -32,13 +32,28 @@ struct PartSet {
     /// Takes indexes on these devices, or throws FaissException.
     void take(std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> given);
 
-    /// Calls f(part) for every flat part by the thread of its group, with its
-    /// number of vectors before; where one throws all have these again.
+    /// Throws FaissException that names `what` if a part is neither flat nor
+    /// inverted lists of ours: FAISS's own could not take an addition back.
+    void requireOurs(const char* what) const;
+
+    /// Trains inverted lists of ours that are not, with vectors x [n, d] on the
+    /// host or on the first device: the first part, and the others become
+    /// copies. Where one fails none is trained.
+    void train(idx_t n, const float* x);
+
+    /// Calls f(part), which adds vectors, for every part by the thread of its
+    /// group. Where one throws all have those again that they had before.
     void addOrTakeBack(const std::function<void(int part)>& f);
 
-    /// Adds vectors x [n, d], on the host or on the first device, to a flat
-    /// part, in the thread of its group.
-    void addTo(int part, idx_t n, const float* x, bool onHost);
+    /// Adds vectors x [n, d], on the host or on the first device, to a part, in
+    /// the thread of its group. ids [n] on the host, or nullptr: the part's own
+    /// numbers.
+    void addTo(
+            int part,
+            idx_t n,
+            const float* x,
+            const idx_t* ids,
+            bool onHost);
 
     GpuIndexBitsManyConfig config;
     ManyDevices devices;

@@ -9,32 +9,33 @@ namespace faiss_bits::gpu::detail {
 ShardMap::ShardMap(int numShards, idx_t leastPiece)
         : leastPiece_(leastPiece), sizes_(numShards), segments_(numShards) {}
 
-std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
+std::vector<ShardPiece> dealOut(
+        idx_t n,
+        const std::vector<idx_t>& sizes,
+        idx_t leastPiece,
+        int last) {
     if (n <= 0) {
         return {};
     }
-    const int shards = numShards();
+    const int shards = int(sizes.size());
     // The shortest first; of equal ones the first.
     std::vector<int> order(shards);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-        return sizes_[a] < sizes_[b];
+        return sizes[a] < sizes[b];
     });
-    if (n < leastPiece_ && !runs_.empty()) {
-        // Where the last vectors went, while that is not much longer.
-        const int last = runs_.back().shard;
-        if (sizes_[last] < sizes_[order[0]] + leastPiece_) {
-            return {{last, 0, n}};
-        }
+    if (n < leastPiece && last >= 0 &&
+        sizes[last] < sizes[order[0]] + leastPiece) {
+        return {{last, 0, n}};
     }
 
     // Up to a common level, as water: to the shards below it.
     const idx_t mostPieces =
-            std::clamp<idx_t>(n / std::max<idx_t>(leastPiece_, 1), 1, shards);
+            std::clamp<idx_t>(n / std::max<idx_t>(leastPiece, 1), 1, shards);
     int used = 1;
     idx_t filled = 0; // what raises the used shards to the next one's size
     while (used < mostPieces) {
-        const idx_t step = sizes_[order[used]] - sizes_[order[used - 1]];
+        const idx_t step = sizes[order[used]] - sizes[order[used - 1]];
         if (step > 0 && filled + step * used > n) {
             break;
         }
@@ -42,14 +43,14 @@ std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
         ++used;
     }
     const idx_t above = n - filled;
-    const idx_t level = sizes_[order[used - 1]];
+    const idx_t level = sizes[order[used - 1]];
     std::vector<idx_t> counts(shards);
     std::vector<int> chosen(order.begin(), order.begin() + used);
     std::sort(chosen.begin(), chosen.end());
     for (int i = 0; i < used; ++i) {
         const idx_t share =
                 sliceBegin(above, used, i + 1) - sliceBegin(above, used, i);
-        counts[chosen[i]] = level - sizes_[chosen[i]] + share;
+        counts[chosen[i]] = level - sizes[chosen[i]] + share;
     }
     std::vector<ShardPiece> pieces;
     idx_t first = 0;
@@ -60,6 +61,11 @@ std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
         }
     }
     return pieces;
+}
+
+std::vector<ShardPiece> ShardMap::plan(idx_t n) const {
+    const int last = runs_.empty() ? -1 : runs_.back().shard;
+    return dealOut(n, sizes_, leastPiece_, last);
 }
 
 void ShardMap::commit(const std::vector<ShardPiece>& pieces) {

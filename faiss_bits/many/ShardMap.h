@@ -16,6 +16,18 @@ struct ShardPiece {
     idx_t count = 0;
 };
 
+/// How n more vectors are dealt out to shards of these sizes: so that they are
+/// as even as pieces of at least leastPiece vectors allow. The pieces are in
+/// order, together all n, one a shard.
+///
+/// last  where the last vectors went, and fewer than leastPiece go too, while
+///       that shard is not much longer than others; -1: to the shortest
+std::vector<ShardPiece> dealOut(
+        idx_t n,
+        const std::vector<idx_t>& sizes,
+        idx_t leastPiece,
+        int last);
+
 /// A run of vectors that follow each other both in a shard and in the index.
 struct ShardRun {
     int shard = 0;
@@ -43,8 +55,7 @@ class ShardMap {
         return sizes_[shard];
     }
 
-    /// How n more vectors are dealt out: so that the shards are as even as
-    /// pieces allow. The pieces are in order, together all n, one a shard.
+    /// How n more vectors are dealt out, by dealOut().
     std::vector<ShardPiece> plan(idx_t n) const;
 
     /// The vectors of a plan are there now.

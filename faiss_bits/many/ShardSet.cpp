@@ -20,6 +20,17 @@ ShardSet::ShardSet(const DeviceList& list, const GpuIndexBitsManyConfig& config)
         : PartSet(list, config, "shard"),
           map(devices.size(), config.leastPiece) {}
 
+std::vector<ShardPiece> ShardSet::plan(idx_t n) const {
+    if (isFlat()) {
+        return map.plan(n);
+    }
+    std::vector<idx_t> sizes;
+    for (const auto& part : parts) {
+        sizes.push_back(part->ntotal);
+    }
+    return dealOut(n, sizes, config.leastPiece, -1);
+}
+
 std::vector<std::shared_ptr<void>> ShardSet::uploadSegments(
         const ShardMap& of) const {
     if (of.isInOrder()) {

@@ -33,6 +33,9 @@ struct ShardSet : PartSet {
         return isFlat() ? map.size(shard) : parts[shard]->ntotal;
     }
 
+    /// How n more vectors are dealt out.
+    std::vector<ShardPiece> plan(idx_t n) const;
+
     /// Segments of the map go to the devices, for shards of more than one.
     std::vector<std::shared_ptr<void>> uploadSegments(const ShardMap& of) const;
 

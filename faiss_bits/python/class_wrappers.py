@@ -33,12 +33,17 @@ def wrap_gpu_index(the_class):
 def wrap_gpu_ivf_index(the_class):
     """Wraps one of our GPU classes of inverted lists; base classes first."""
     wrap_index(the_class)
-    the_class.add_with_ids = _either(
-        the_class.add_with_ids, torch_methods.add_with_ids
-    )
+    take_ids_of_tensors(the_class)
     the_class.update_vectors = _update_vectors
     wrap_ivf_range_search(the_class)
     guard_constructor(the_class, _ivf_constructor_doc(the_class.__name__))
+
+
+def take_ids_of_tensors(the_class):
+    """add_with_ids takes tensors too; for classes that keep ids."""
+    the_class.add_with_ids = _either(
+        the_class.add_with_ids, torch_methods.add_with_ids
+    )
 
 
 def wrap_index(the_class):

@@ -34,7 +34,8 @@ def index_cpu_to_gpu_multiple(resources, devices, index, co=None, config=None):
     Returns
     -------
     index : faiss.Index
-        With the results of one index on one GPU, bit for bit
+        With the results of one index on one GPU, bit for bit. It can be filled,
+        and inverted lists that are not trained can be trained
     """
     require_gpu("index_cpu_to_gpu_multiple")
     refuse_lost_options(co, "co", "config=GpuIndexBitsManyConfig(...)")

@@ -3,7 +3,7 @@
 import faiss
 
 from .arrays import whole_number
-from .class_wrappers import wrap_index
+from .class_wrappers import take_ids_of_tensors, wrap_index
 from .compiled import swigfaiss_bits
 from .devices import check_device, is_provider, require_gpu
 from .search_modes import by_name
@@ -45,6 +45,7 @@ def _as_list(values):
 def wrap_many_index(the_class):
     """Wraps GpuIndexBitsShards or GpuIndexBitsReplicas."""
     wrap_index(the_class)
+    take_ids_of_tensors(the_class)
     the_class.search_mode = by_name(the_class.search_mode)
     original_init = the_class.__init__
 

@@ -6,8 +6,16 @@
 
 namespace faiss_bits {
 
-/// Raises the kernel's limit of dynamic shared memory to the device's. Cheap,
-/// and its effect is lost where a program resets a device, so never cached.
+/// Raises a kernel's limit of dynamic shared memory on the current device,
+/// which is one for all host threads, to at least `bytes`. It is never lowered:
+/// another thread may be about to launch the same kernel with more.
+void raiseSharedLimit(const void* kernel, int device, size_t bytes);
+
+/// Raises the kernel's limit of dynamic shared memory to `wanted`, or to the
+/// device's most, and returns which. Cheap, and its effect is lost where a
+/// program resets a device, so the call is never left out.
+///
+/// Threads  any number, also for one kernel on one device
 template <class Kernel>
 size_t allowSharedBytes(Kernel kernel, size_t wanted) {
     constexpr size_t kAlways = 48 * 1024;
@@ -20,8 +28,7 @@ size_t allowSharedBytes(Kernel kernel, size_t wanted) {
     BITS_CUDA_CHECK(cudaDeviceGetAttribute(
             &most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     const size_t bytes = std::min(wanted, size_t(most));
-    BITS_CUDA_CHECK(cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
+    raiseSharedLimit(reinterpret_cast<const void*>(kernel), device, bytes);
     return bytes;
 }
 

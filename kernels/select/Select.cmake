@@ -83,6 +83,7 @@ endforeach()
 add_library(bits_select OBJECT
   common/DependentLaunch.cpp
   common/DeviceTraits.cpp
+  common/DynamicShared.cpp
   select/bits/BitsSelect.cpp
   select/SelectChecks.cpp
   select/SelectDispatch.cpp

@@ -1,109 +1,29 @@
 /// Inverted lists over several devices: the bits of one index.
 
-#include <faiss/IndexIVFFlat.h>
-#include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexPreTransform.h>
-#include <faiss/IndexScalarQuantizer.h>
 #include <faiss/MetaIndexes.h>
 #include <faiss/VectorTransform.h>
-#include <faiss/impl/IDSelector.h>
 
-#include "faiss_bits/cloners/GpuBitsCloner.h"
-#include "faiss_bits/cloners/GpuBitsMultipleCloner.h"
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
-#include "tests/many/ManyHarness.h"
+#include "tests/many/ManyIvfHarness.h"
 
 namespace faiss_bits::test {
 namespace {
 
-using faiss::gpu::GpuMultipleClonerOptions;
-using gpu::index_cpu_to_gpu_multiple;
-
-constexpr int kD = 16;
-constexpr int kLists = 12;
-
 class ManyIvf : public GpuTest {};
 
-enum class Kind { Flat, Scalar, Product };
-
-/// Centroids are the first vectors, so that there is little to train.
-std::unique_ptr<faiss::IndexIVF> makeCpu(
-        Kind kind,
-        faiss::MetricType metric,
-        faiss::IndexFlat& quantizer,
-        const std::vector<float>& vectors) {
-    std::unique_ptr<faiss::IndexIVF> index;
-    if (kind == Kind::Flat) {
-        index = std::make_unique<faiss::IndexIVFFlat>(
-                &quantizer, kD, kLists, metric);
-    } else if (kind == Kind::Scalar) {
-        index = std::make_unique<faiss::IndexIVFScalarQuantizer>(
-                &quantizer,
-                kD,
-                kLists,
-                faiss::ScalarQuantizer::QT_8bit,
-                metric);
-    } else {
-        auto product = std::make_unique<faiss::IndexIVFPQ>(
-                &quantizer, kD, kLists, 4, 8);
-        product->metric_type = metric;
-        product->cp.niter = 2;
-        product->pq.cp.niter = 2;
-        index = std::move(product);
-    }
-    quantizer.add(kLists, vectors.data());
-    const idx_t n = idx_t(vectors.size()) / kD;
-    index->train(n, vectors.data());
-    index->add(n, vectors.data());
-    return index;
-}
-
-std::vector<int> shardTypes() {
-    std::vector<int> types = {1, 2};
-    if (gpu::detail::kHasSubsetOfLists) {
-        types.push_back(4);
-    }
-    return types;
-}
-
-void expectSame(
-        const faiss::Index& many,
-        const faiss::Index& one,
-        const std::vector<float>& queries) {
-    ASSERT_EQ(many.ntotal, one.ntotal);
-    faiss::IDSelectorRange range(100, 400);
-    for (int64_t k : {1, 30, 700}) {
-        for (int nprobe : {1, 5, kLists}) {
-            faiss::SearchParametersIVF params;
-            params.nprobe = nprobe;
-            for (auto* selector :
-                 std::initializer_list<faiss::IDSelector*>{nullptr, &range}) {
-                params.sel = selector;
-                EXPECT_TRUE(sameOutput(
-                        searchOnHost(many, queries, k, &params),
-                        searchOnHost(one, queries, k, &params)))
-                        << "k " << k << " nprobe " << nprobe << " filter "
-                        << (selector != nullptr);
-            }
-        }
-        EXPECT_TRUE(sameOutput(
-                searchOnDevice(many, queries, k),
-                searchOnDevice(one, queries, k)));
-    }
-}
-
 TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
-    const auto vectors = makeVectors(600, kD, 1);
-    for (Kind kind : {Kind::Flat, Kind::Scalar, Kind::Product}) {
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    for (IvfKind kind : kIvfKinds) {
         for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
-            faiss::IndexFlat quantizer(kD, metric);
-            const auto cpu = makeCpu(kind, metric, quantizer, vectors);
+            faiss::IndexFlat quantizer(kIvfD, metric);
+            const auto cpu = makeCpuIvf(kind, metric, quantizer, vectors);
             cpu->nprobe = 3;
             const std::unique_ptr<faiss::Index> one(
                     gpu::index_cpu_to_gpu(sharedResources(), 0, cpu.get()));
             for (int64_t q : {1, 40}) {
-                const auto queries = makeVectors(q, kD, 2);
-                for (int count : {2, 3}) {
+                const auto queries = makeVectors(q, kIvfD, 2);
+                for (int count : {2, 3, 8}) {
                     GpuMultipleClonerOptions options;
                     SCOPED_TRACE(
                             ::testing::Message()
@@ -114,7 +34,7 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                                     placesOf(count), cpu.get(), &options));
                     ASSERT_TRUE(dynamic_cast<GpuIndexBitsReplicas*>(
                             replicas.get()));
-                    expectSame(*replicas, *one, queries);
+                    expectSameIvf(*replicas, *one, queries);
                     options.shard = true;
                     for (int type : shardTypes()) {
                         options.shard_type = type;
@@ -126,7 +46,7 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                                         waysOf()[type % 3]));
                         ASSERT_TRUE(dynamic_cast<GpuIndexBitsShards*>(
                                 shards.get()));
-                        expectSame(*shards, *one, queries);
+                        expectSameIvf(*shards, *one, queries);
                     }
                 }
             }
@@ -135,9 +55,10 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
 }
 
 TEST_F(ManyIvf, SmallLimitsOfRangesAreRefused) {
-    const auto vectors = makeVectors(600, kD, 1);
-    faiss::IndexFlat quantizer(kD);
-    const auto cpu = makeCpu(Kind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, vectors);
     for (const bool isSharded : {false, true}) {
         GpuMultipleClonerOptions options;
         options.shard = isSharded;
@@ -145,7 +66,7 @@ TEST_F(ManyIvf, SmallLimitsOfRangesAreRefused) {
         const std::unique_ptr<faiss::Index> many(
                 index_cpu_to_gpu_multiple(placesOf(2), cpu.get(), &options));
         gpu::SearchParametersBitsIVF params;
-        params.nprobe = kLists;
+        params.nprobe = kIvfLists;
         faiss::RangeSearchResult all(1);
         many->range_search(1, vectors.data(), INFINITY, &all, &params);
         EXPECT_EQ(all.lims[1], 600u);
@@ -161,13 +82,14 @@ TEST_F(ManyIvf, SmallLimitsOfRangesAreRefused) {
 }
 
 TEST_F(ManyIvf, SmallTiesOverTheBorders) {
-    const auto vectors = makeVectors(600, kD, 1, Fill::Integers);
+    const auto vectors = makeVectors(600, kIvfD, 1, Fill::Integers);
     std::vector<float> few(vectors);
     for (size_t i = 0; i < few.size(); ++i) {
-        few[i] = vectors[i % (50 * kD)]; // every vector twelve times
+        few[i] = vectors[i % (50 * kIvfD)]; // every vector twelve times
     }
-    faiss::IndexFlat quantizer(kD);
-    const auto cpu = makeCpu(Kind::Flat, faiss::METRIC_L2, quantizer, few);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, few);
     const std::unique_ptr<faiss::Index> one(
             gpu::index_cpu_to_gpu(sharedResources(), 0, cpu.get()));
     GpuMultipleClonerOptions options;
@@ -176,29 +98,14 @@ TEST_F(ManyIvf, SmallTiesOverTheBorders) {
         options.shard_type = type;
         const std::unique_ptr<faiss::Index> shards(index_cpu_to_gpu_multiple(
                 placesOf(8), cpu.get(), &options, smallConfig()));
-        expectSame(*shards, *one, makeVectors(25, kD, 2, Fill::Integers));
-    }
-}
-
-TEST_F(ManyIvf, SmallCallsThatNeedFlatParts) {
-    faiss::IndexFlat quantizer(kD);
-    const auto vectors = makeVectors(600, kD, 1);
-    const auto cpu = makeCpu(Kind::Flat, faiss::METRIC_L2, quantizer, vectors);
-    GpuMultipleClonerOptions options;
-    for (bool shard : {false, true}) {
-        options.shard = shard;
-        const std::unique_ptr<faiss::Index> many(
-                index_cpu_to_gpu_multiple(placesOf(2), cpu.get(), &options));
-        EXPECT_TRUE(faissThrowsNaming(
-                [&] { many->add(1, vectors.data()); }, "add"));
-        EXPECT_EQ(many->ntotal, 600);
+        expectSameIvf(*shards, *one, makeVectors(25, kIvfD, 2, Fill::Integers));
     }
 }
 
 TEST_F(ManyIvf, SmallFlatAndWrappedIndexes) {
-    const auto vectors = makeVectors(200, kD, 1);
-    const auto queries = makeVectors(10, kD, 2);
-    faiss::IndexFlatL2 flat(kD);
+    const auto vectors = makeVectors(200, kIvfD, 1);
+    const auto queries = makeVectors(10, kIvfD, 2);
+    faiss::IndexFlatL2 flat(kIvfD);
     flat.add(200, vectors.data());
     const std::unique_ptr<faiss::Index> one(
             gpu::index_cpu_to_gpu(sharedResources(), 0, &flat));
@@ -210,7 +117,7 @@ TEST_F(ManyIvf, SmallFlatAndWrappedIndexes) {
                 placesOf(3), &flat, &options, smallConfig()));
         EXPECT_TRUE(sameOutput(searchOnHost(*many, queries, 9), want));
 
-        faiss::IndexFlatL2 inner(kD);
+        faiss::IndexFlatL2 inner(kIvfD);
         faiss::IndexIDMap map(&inner);
         std::vector<idx_t> ids(200);
         for (int i = 0; i < 200; ++i) {
@@ -231,9 +138,10 @@ TEST_F(ManyIvf, SmallFlatAndWrappedIndexes) {
 }
 
 TEST_F(ManyIvf, SmallRefusals) {
-    faiss::IndexFlat quantizer(kD);
-    const auto vectors = makeVectors(600, kD, 1);
-    const auto cpu = makeCpu(Kind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, vectors);
     const auto places = placesOf(2);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index_cpu_to_gpu_multiple(places, nullptr); }, "index"));
@@ -241,7 +149,7 @@ TEST_F(ManyIvf, SmallRefusals) {
             [&] { index_cpu_to_gpu_multiple(DeviceList(), cpu.get()); },
             "devices"));
     const faiss::IndexScalarQuantizer other(
-            kD, faiss::ScalarQuantizer::QT_8bit);
+            kIvfD, faiss::ScalarQuantizer::QT_8bit);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index_cpu_to_gpu_multiple(places, &other); }, "index"));
     GpuMultipleClonerOptions options;

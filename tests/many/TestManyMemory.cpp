@@ -1,5 +1,8 @@
 /// Shards and replicas when the memory of one part is short.
 
+#include <string>
+#include <type_traits>
+
 #include "tests/many/ManyHarness.h"
 
 namespace faiss_bits::test {
@@ -12,24 +15,28 @@ TYPED_TEST_SUITE(ManyMemory, ManyKinds);
 
 constexpr int kD = 9;
 
-/// Three parts, of which the second can be made to fail.
+/// Three parts, of which one can be made to fail.
 template <class Many>
 struct FailingParts {
-    explicit FailingParts(const GpuIndexBitsManyConfig& config)
+    explicit FailingParts(const GpuIndexBitsManyConfig& config, int failing = 1)
             : resources(std::make_shared<FailingResources>()),
-              many(places(), kD, faiss::METRIC_L2, config),
+              many(places(failing), kD, faiss::METRIC_L2, config),
               one(sharedResources(), kD, faiss::METRIC_L2) {
         const auto vectors = makeVectors(300, kD, 1, Fill::Integers);
         many.add(300, vectors.data());
         one.add(300, vectors.data());
     }
 
-    DeviceList places() {
-        faiss::gpu::GpuResourcesProviderFromInstance failing(resources);
+    DeviceList places(int failing) {
+        faiss::gpu::GpuResourcesProviderFromInstance ofFailing(resources);
         DeviceList list;
-        list.add(partResources(0), 0);
-        list.add(&failing, 0);
-        list.add(partResources(2), 0);
+        for (int part = 0; part < 3; ++part) {
+            if (part == failing) {
+                list.add(&ofFailing, 0);
+            } else {
+                list.add(partResources(part), 0);
+            }
+        }
         return list;
     }
 
@@ -52,16 +59,33 @@ struct FailingParts {
     GpuIndexBitsFlat one;
 };
 
-/// Runs `call` with the first allocation of the second part failing, then the
-/// second, and so on, until it gets through. An index that has failed must be
-/// what it was.
+/// Of a search the part that allocates, whatever the way: of replicas together
+/// on a device the first one searches, of shards all do.
+template <class Many>
+int searchingPart(const GpuIndexBitsManyConfig& config) {
+    const bool isFirst =
+            std::is_same_v<Many, GpuIndexBitsReplicas> && config.joinSameDevice;
+    return isFirst ? 0 : 1;
+}
+
+int secondPart(const GpuIndexBitsManyConfig&) {
+    return 1;
+}
+
+/// Runs `call` with the first allocation of a part failing, then the second,
+/// and so on, until it gets through. An index that has failed must be what it
+/// was.
 template <class Many, class Call>
-void failEveryAllocation(const Call& call) {
+void failEveryAllocation(
+        const Call& call,
+        int (*partOf)(const GpuIndexBitsManyConfig&) = secondPart) {
     for (const auto& config : waysOf()) {
         SCOPED_TRACE(nameOfWay(config));
+        const int part = partOf(config);
+        const std::string named = " " + std::to_string(part) + " of 3";
         bool failed = true;
         for (int i = 0; failed && i < 100; ++i) {
-            FailingParts<Many> parts(config);
+            FailingParts<Many> parts(config, part);
             parts.resources->failAfter(i);
             failed = false;
             try {
@@ -72,7 +96,7 @@ void failEveryAllocation(const Call& call) {
                 EXPECT_NE(text.find("says the test"), std::string::npos)
                         << text;
                 EXPECT_NE(text.find("device 0"), std::string::npos) << text;
-                EXPECT_NE(text.find(" 1 of 3"), std::string::npos) << text;
+                EXPECT_NE(text.find(named), std::string::npos) << text;
             }
             parts.resources->failNever();
             EXPECT_TRUE(failed || i > 0) << "the call allocates nothing";
@@ -89,9 +113,11 @@ TYPED_TEST(ManyMemory, SmallFailedSearch) {
     for (int64_t q : {2, 40}) {
         const auto queries = makeVectors(q, kD, 3, Fill::Integers);
         failEveryAllocation<TypeParam>(
-                [&](const auto& index) { searchOnHost(index, queries, 20); });
+                [&](const auto& index) { searchOnHost(index, queries, 20); },
+                searchingPart<TypeParam>);
         failEveryAllocation<TypeParam>(
-                [&](const auto& index) { searchOnDevice(index, queries, 20); });
+                [&](const auto& index) { searchOnDevice(index, queries, 20); },
+                searchingPart<TypeParam>);
     }
 }
 

@@ -105,6 +105,43 @@ def test_copies_of_cpu_indexes(res, shard):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("shard", [False, True])
+def test_inverted_lists_are_trained_and_filled(res, shard):
+    """As FAISS's users do: an empty index goes to the GPUs, and is filled there."""
+    torch = pytest.importorskip("torch")
+    xb, xq = make("normal", N, D, 1), make("normal", Q, D, 2)
+    ids = np.random.default_rng(3).permutation(10 * N)[:600]
+    options = faiss.GpuMultipleClonerOptions()
+    options.shard = shard
+    for factory in ("IVF8,Flat", "IVF8,SQ8", "IVF8,PQ3np", "PCA8,IVF8,Flat"):
+        empty = faiss.index_factory(D, factory)
+        one = faiss_bits.index_cpu_to_gpu(res, 0, empty)
+        many = faiss_bits.index_cpu_to_gpu_multiple(
+            resources(3), [0] * 3, empty, options, config()
+        )
+        assert not many.is_trained
+        for index in (one, many):
+            index.train(xb)
+            index.add(xb[:900])
+        assert many.is_trained and many.ntotal == 900
+        assert same(many.search(xq, K), one.search(xq, K))
+        if factory.startswith("PCA"):
+            continue
+        one.add_with_ids(xb[900:], ids)
+        many.add_with_ids(xb[900:1000], ids[:100])
+        many.add_with_ids(
+            torch.from_numpy(xb[1000:]).cuda(), torch.from_numpy(ids[100:]).cuda()
+        )
+        params = faiss.SearchParametersIVF(nprobe=5)
+        assert many.ntotal == N
+        assert same(
+            many.search(xq, K, params=params), one.search(xq, K, params=params)
+        )
+        many.reset()
+        assert many.ntotal == 0 and many.is_trained
+
+
+@pytest.mark.gpu
 def test_resources_live_as_long_as_the_index():
     xb = make("normal", N, D, 1)
     index = faiss_bits.GpuIndexBitsShards(

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/DynamicShared.h"
 #include "kernels/knn/few_queries/FewQueries.cuh"
 #include "kernels/knn/few_queries/FewQueriesLaunch.h"
 
@@ -32,12 +33,7 @@ void launchFewQueriesKernel(
     const auto kernel =
             fewQueriesKernel<T, Lanes, Queries, IsL2, VectorLoads, Filtered>;
     const size_t shared = fewQueriesSharedBytes(Queries, params.d);
-    if (shared > 48 * 1024) {
-        BITS_CUDA_CHECK(cudaFuncSetAttribute(
-                kernel,
-                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                int(shared)));
-    }
+    allowSharedBytes(kernel, shared);
     const idx_t perBlock =
             idx_t(Body::kVectorsPerWarp) * (kFewQueriesThreads / kWarpSize);
     const idx_t needed = (params.numVectors + perBlock - 1) / perBlock;

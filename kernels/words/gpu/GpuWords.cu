@@ -191,7 +191,7 @@ struct GpuWords::State {
         const uint32_t window =
                 std::min(kMostWindow, (numWords + 255) / 256 * 256);
         const size_t bytes = window / 8 + (window / 256 + 1) * 4;
-        allowShared(sortRowsKernel, bytes);
+        allowSharedBytes(sortRowsKernel, bytes);
         sortRowsKernel<<<unsigned(queries.count), kRowThreads, bytes, stream>>>(
                 rows.data(),
                 limits.data(),

@@ -11,7 +11,7 @@ void launchScan(const ScanParams& params, idx_t count, cudaStream_t stream) {
     const size_t bytes =
             sizeof(T) * params.numLetters + scanSharedBytes(Method, params);
     const auto kernel = scanQueriesKernel<T, Method>;
-    allowShared(kernel, bytes);
+    allowSharedBytes(kernel, bytes);
     kernel<<<unsigned(count), kScanThreads, bytes, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }

@@ -10,7 +10,7 @@ template <class T, int Errors, bool HasTable>
 void launchWalk(const TrieParams& params, dim3 grid, cudaStream_t stream) {
     const size_t bytes = SameLetters<T, HasTable>::bytes(params.numLetters);
     const auto kernel = walkTrieKernel<T, Errors, HasTable>;
-    allowShared(kernel, bytes);
+    allowSharedBytes(kernel, bytes);
     kernel<<<grid, kWalkWarps * 32, bytes, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/common/CudaCheck.h"
+#include "kernels/common/DynamicShared.h"
 #include "kernels/words/Method.h"
 #include "kernels/words/gpu/WordParams.h"
 
@@ -13,13 +13,6 @@ namespace faiss_bits::words {
 constexpr size_t kTableBytes = 64 * 1024;
 /// Warps that share 32 queries, each with a part of the nodes.
 constexpr int kWalkWarps = 8;
-
-/// Allows a kernel so much dynamic shared memory.
-template <class Kernel>
-void allowShared(Kernel kernel, size_t bytes) {
-    BITS_CUDA_CHECK(cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)));
-}
 
 /// The queries first .. end - 1 of the order; isLong: some have 32 letters or
 /// more. params.parts is a multiple of kWalkWarps.

@@ -49,6 +49,8 @@ def test_tables_are_those_of_results_and_plans():
     assert module.page(text, results) == text
     rows = module.load(results)["rows"]
     assert all(row.get("bytes_as_planned", True) for row in rows)
+    off = [row for row in rows if not 0.75 <= row["ms"] / row["planned_ms"] <= 1.25]
+    assert not off, "plans that are more than a quarter off"
     assert {row["job"] for row in rows} == {"load", "search", "knn_graph", "kmeans"}
 
 

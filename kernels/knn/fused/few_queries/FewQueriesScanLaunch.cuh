@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/DynamicShared.h"
 #include "kernels/knn/fused/few_queries/FewQueriesScan.cuh"
 #include "kernels/knn/fused/pairwise/FusedPairwiseLaunch.h"
 
@@ -18,12 +19,7 @@ void launchFewQueriesScanKernel(
     const auto kernel = fewQueriesScanKernel<Term, Lanes, Queries>;
     const size_t shared =
             fewQueriesScanBytes(Queries, params.pairs.d, Term::kLogs);
-    if (shared > 48 * 1024) {
-        BITS_CUDA_CHECK(cudaFuncSetAttribute(
-                kernel,
-                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                int(shared)));
-    }
+    allowSharedBytes(kernel, shared);
     const idx_t perBlock =
             idx_t(Body::kVectorsPerWarp) * (kFewQueriesScanThreads / 32);
     const idx_t needed = (params.pairs.vectors.count + perBlock - 1) / perBlock;
