@@ -46,6 +46,9 @@ void copyShard(
         int type,
         idx_t parts,
         idx_t part) {
+    if (from.ntotal == 0) {
+        return; // FAISS divides by it
+    }
     if (type == 1) {
         detail::copySubset(from, to, type, parts, part);
         return;
