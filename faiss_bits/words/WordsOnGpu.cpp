@@ -165,7 +165,7 @@ std::string WordsOnGpu::plan(
                  .empty()) {
         return onCpu;
     }
-    return std::string(nameOf(GpuWords::choose(options.method, most))) +
+    return std::string(nameOf(GpuWords::choose(options.method, length, most))) +
             ", on the GPU";
 }
 
