@@ -135,7 +135,10 @@ TEST_F(WordsOnGpuTest, ThreadsInterruptsAndRefusals) {
     EXPECT_THROW(gpu.takes(letters, 5, optionsOf(Method::Trie), true), Error);
     EXPECT_EQ(gpu.plan(index, 8, 2, {}, "cpu"), "trie, on the GPU");
     EXPECT_EQ(gpu.plan(index, 8, 5, {}, "cpu"), "brute_force, on the GPU");
-    EXPECT_EQ(gpu.plan(index, 64, 5, {}, "cpu"), "cpu");
+    EXPECT_EQ(gpu.plan(index, 63, 4, {}, "cpu"), "trie, on the GPU");
+    EXPECT_EQ(gpu.plan(index, 64, 4, {}, "cpu"), "brute_force, on the GPU");
+    EXPECT_EQ(gpu.plan(index, 64, 4, optionsOf(Method::Trie), "cpu"), "cpu");
+    EXPECT_EQ(gpu.plan(index, 4096, 5, {}, "cpu"), "cpu");
 }
 
 } // namespace
