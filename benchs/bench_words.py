@@ -17,7 +17,7 @@ wspanish and wbritish-huge. The dictionary `phrases` is made of the latter: 40,0
 texts of ten words, whose queries have more than 63 letters mostly.
 
 With --add what --out has and this run does not measure stays there, and each row
-that stays says of which commit and date it is.
+that stays says of which commit, date and processor it is, if of others.
 """
 
 import argparse
@@ -88,11 +88,11 @@ class Bench:
         self.data = {"meta": meta, "rows": []}
         if args.add and Path(args.out).exists():
             old = load(args.out)
-            for name in ("gpu", "cpu", "seed"):
+            for name in ("gpu", "seed"):
                 if old["meta"].get(name) != meta.get(name):
                     raise SystemExit(f"{args.out} is of another {name}")
             self.data = {"meta": {**old["meta"], **meta},
-                         "rows": kept(old["rows"], old["meta"])}
+                         "rows": kept(old["rows"], old["meta"], meta)}
 
     def extend(self, rows):
         """Rows in place of those of the same method and cell."""
@@ -112,9 +112,11 @@ class Bench:
             yield name, *words_of(self.args, name)
 
 
-def kept(rows, meta):
-    """Rows that say of which commit and date they are."""
-    own = {name: meta[name] for name in ("commit", "date") if name in meta}
+def kept(rows, old, new):
+    """Rows that say where they are from, where that is another commit, date or
+    processor than that of new ones."""
+    own = {name: old[name] for name in ("commit", "date", "cpu")
+           if name in old and old[name] != new.get(name)}
     return [{**row, **{k: row.get(k, v) for k, v in own.items()}} for row in rows]
 
 
