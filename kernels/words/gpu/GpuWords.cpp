@@ -160,8 +160,10 @@ DeviceQueries GpuWords::upload(
     s.queryLetters.reserve(size_t(std::max<idx_t>(1, end - begin)));
     s.queryBegins.reserve(begins.size());
     const auto copy = [&](void* to, const void* from, size_t bytes) {
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                to, from, bytes, cudaMemcpyHostToDevice, stream));
+        if (bytes > 0) {
+            BITS_CUDA_CHECK(cudaMemcpyAsync(
+                    to, from, bytes, cudaMemcpyHostToDevice, stream));
+        }
     };
     copy(s.queryLetters.data(),
          queries.letters.data() + begin,
@@ -216,7 +218,9 @@ DeviceRange GpuWords::range(
                 s.limits.data(), 0, (n + 1) * sizeof(idx_t), stream));
         return out;
     }
-    if ((shortMethod == Method::BruteForce || hasLong) && !s.byLength.isThere) {
+    const bool needsAll = shortMethod == Method::BruteForce ||
+            (hasLong && longMethod == Method::BruteForce);
+    if (needsAll && !s.byLength.isThere) {
         s.byLength.copy(WordGroups::byLength(*s.dictionary));
     }
     if (shortMethod == Method::Trie && queries.below64 > 0) {
