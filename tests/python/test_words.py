@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import faiss
 import faiss_bits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,6 +282,12 @@ def test_results_on_no_device():
     index = faiss_bits.EditDistanceIndex(["a"], "cpu")
     with pytest.raises(RuntimeError, match="on_device = True, but the index is on"):
         index.range_search(["a"], 1, on_device=True)
+    offsets = np.zeros(1, np.int64)
+    with pytest.raises(RuntimeError, match="are wanted, but this index is on the CPU"):
+        faiss_bits.swigfaiss_bits.rangeOfWordsOnDevice(
+            index._index, 0, None, faiss.swig_ptr(offsets), 1, "auto",
+            None, 0,
+        )
 
 
 def test_threads_search_one_index(real):
