@@ -12,8 +12,12 @@ faiss_bits.EditDistanceIndex and `rapidfuzz.process.cdist`, which gets the
 distance as score_cutoff and the threads as workers. Both rivals return a matrix
 of all distances: they get fewer queries, some hundred at a time. Times on the
 CPU are the least of some runs; `cpu_ms` counts all threads' time alone, which
-other programs on the machine disturb less. Debian has the lists in the packages wspanish and
-wbritish-huge.
+other programs on the machine disturb less. Debian has the lists in the packages
+wspanish and wbritish-huge. The dictionary `phrases` is made of the latter: 40,000
+texts of ten words, whose queries have more than 63 letters mostly.
+
+With --add what --out has and this run does not measure stays there, and each row
+that stays says of which commit, date and processor it is, if of others.
 """
 
 import argparse
@@ -28,19 +32,33 @@ from pathlib import Path
 
 import numpy as np
 
-from result_file import load, save
-from word_queries import SEED, make_queries, read_lines
+from result_file import cell_of, load, save
+from word_queries import SEED, make_phrases, make_queries, read_lines
 
 LISTS = {
     "spanish": "/usr/share/dict/spanish",
     "british-huge": "/usr/share/dict/british-english-huge",
 }
+PHRASES = "phrases"
 RADII = (1, 2, 3)
 # The methods of the paper, and how many queries each gets on a CPU.
 CPU_METHODS = {"trie": 40000, "list_of_clusters": 2000, "sss": 2000,
                "brute_force": 1000}
-#: Making its clusters takes minutes there.
-LEFT_OUT = {("british-huge", "list_of_clusters"), ("british-huge", "sss")}
+#: What a dictionary has less of: the trie of a GPU takes 63 letters, and all
+#: distances of long texts take minutes on a CPU.
+GPU_METHODS = {PHRASES: ("brute_force", "list_of_clusters", "sss")}
+PHRASE_QUERIES = 4000
+PHRASE_CPU_METHODS = {"trie": PHRASE_QUERIES}
+
+
+def words_of(args, name):
+    """(words, queries) of a dictionary."""
+    source = "british-huge" if name == PHRASES else name
+    words = read_lines(getattr(args, source.replace("-", "_")))
+    count = args.queries
+    if name == PHRASES:
+        words, count = make_phrases(words), min(count, PHRASE_QUERIES)
+    return words, make_queries(words, count)
 
 
 def cpu_name():
@@ -68,16 +86,38 @@ class Bench:
     def __init__(self, args, meta):
         self.args = args
         self.data = {"meta": meta, "rows": []}
+        if args.add and Path(args.out).exists():
+            old = load(args.out)
+            for name in ("gpu", "seed"):
+                if old["meta"].get(name) != meta.get(name):
+                    raise SystemExit(f"{args.out} is of another {name}")
+            self.data = {"meta": {**old["meta"], **meta},
+                         "rows": kept(old["rows"], old["meta"], meta)}
+
+    def extend(self, rows):
+        """Rows in place of those of the same method and cell."""
+        new = {(row["method"], cell_of(row)) for row in rows}
+        self.data["rows"] = [
+            row for row in self.data["rows"]
+            if (row["method"], cell_of(row)) not in new
+        ] + rows
+        save(self.args.out, self.data)
 
     def add(self, **row):
-        self.data["rows"].append({"bench": "words", **row})
-        save(self.args.out, self.data)
+        self.extend([{"bench": "words", **row}])
         print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 
     def lists(self):
         for name in self.args.dictionaries.split(","):
-            words = read_lines(getattr(self.args, name.replace("-", "_")))
-            yield name, words, make_queries(words, self.args.queries)
+            yield name, *words_of(self.args, name)
+
+
+def kept(rows, old, new):
+    """Rows that say where they are from, where that is another commit, date or
+    processor than that of new ones."""
+    own = {name: old[name] for name in ("commit", "date", "cpu")
+           if name in old and old[name] != new.get(name)}
+    return [{**row, **{k: row.get(k, v) for k, v in own.items()}} for row in rows]
 
 
 # ---- on the CPU ---------------------------------------------------------------
@@ -99,8 +139,9 @@ def cpu(args):
     for name, words, queries in bench.lists():
         index = faiss_bits.EditDistanceIndex(words, "cpu")
         for r in RADII:
-            for method, count in CPU_METHODS.items():
-                if (name, method) in LEFT_OUT:
+            methods = PHRASE_CPU_METHODS if name == PHRASES else CPU_METHODS
+            for method, count in methods.items():
+                if method not in args.methods.split(","):
                     continue
                 asked = queries[:count]
                 index.range_search(asked[:1], r, method)  # makes what it needs
@@ -112,7 +153,8 @@ def cpu(args):
                     words=len(words), queries=len(asked), r=r, threads=threads,
                     **times, results=len(found[2]),
                 )
-            run_rapidfuzz(bench, name, words, queries[:1000], r, threads)
+            if "rapidfuzz" in args.methods.split(","):
+                run_rapidfuzz(bench, name, words, queries[:1000], r, threads)
 
 
 def run_rapidfuzz(bench, name, words, queries, r, threads):
@@ -145,34 +187,43 @@ def run_rapidfuzz(bench, name, words, queries, r, threads):
 def gpu(args):
     bench = None
     for name in args.dictionaries.split(","):
-        words = getattr(args, name.replace("-", "_"))
-        queries = Path(args.out).with_name(f"{name}.queries")
-        lines = make_queries(read_lines(words), args.queries)
-        queries.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        words, lines = words_of(args, name)
+        texts = {}
+        for kind, some in (("words", words), ("queries", lines)):
+            texts[kind] = Path(args.out).with_name(f"{name}.{kind}")
+            texts[kind].write_text("\n".join(some) + "\n", encoding="utf-8")
         part = Path(args.out).with_name(f"{name}.json")
         methods = [
-            m for m in args.methods.split(",") if (name, m) not in LEFT_OUT
+            m for m in args.methods.split(",")
+            if m in GPU_METHODS.get(name, CPU_METHODS)
         ]
         command = [
-            args.program, "--out", part, "--words", words, "--queries", queries,
-            "--dictionary", name, "--methods", ",".join(methods),
+            args.program, "--out", part, "--words", texts["words"],
+            "--queries", texts["queries"], "--dictionary", name,
             "--commit", args.commit, "--date", args.date,
         ]
+        runs = [["--methods", ",".join(methods)]]
         if name == "spanish" and args.threads:
-            command += ["--threads", args.threads]
-        subprocess.run(command, check=True)
-        found = load(part)
+            runs[0] += ["--threads", args.threads]
+        if name == PHRASES and args.threads:
+            runs.append(["--methods", ",".join(PHRASE_CPU_METHODS), "--gpu", "0",
+                         "--threads", args.threads])
+        rows = []
+        for run in runs:
+            subprocess.run([*command, *run], check=True)
+            found = load(part)
+            rows += found["rows"]
         part.unlink()
+        texts["words"].unlink()
         if bench is None:
             meta = {**found["meta"], "cpu": cpu_name(), "seed": SEED}
             meta.pop("read_bw_gbps", None)
             bench = Bench(args, meta)
-        bench.data["rows"] += found["rows"]
-        save(args.out, bench.data)
-        if importlib.util.find_spec("stringzillas"):
-            run_stringzillas(bench, name, read_lines(words), lines)
-        else:
+        bench.extend(rows)
+        if not importlib.util.find_spec("stringzillas"):
             print("stringzillas-cuda is not installed: left out", flush=True)
+        elif name != PHRASES and "stringzillas-cuda" in args.methods.split(","):
+            run_stringzillas(bench, name, words, lines)
 
 
 def run_stringzillas(bench, name, words, queries):
@@ -216,17 +267,19 @@ def parse(arguments):
         add = parts.add_parser(part).add_argument
         add("--out", required=True)
         add("--queries", type=int, default=40000)
-        add("--dictionaries", default=",".join(LISTS))
+        add("--dictionaries", default=",".join((*LISTS, PHRASES)))
+        add("--add", action="store_true", help="keep the other rows of --out")
         for name, path in LISTS.items():
             add(f"--{name}", default=path, help=f"the list (default: {path})")
         add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"))
         add("--date", default=datetime.date.today().isoformat())
+        rival = "rapidfuzz" if part == "cpu" else "stringzillas-cuda"
+        add("--methods", default=",".join((*CPU_METHODS, rival)))
         if part == "cpu":
             add("--runs", type=int, default=5)
             add("--note", default="", help="for meta")
         else:
             add("--program", required=True, help="the program bench_words")
-            add("--methods", default=",".join(CPU_METHODS))
             add("--threads", default="", help="also on the CPU, as 1,16")
     return parser.parse_args(arguments)
 

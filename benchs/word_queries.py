@@ -25,6 +25,12 @@ def make_queries(words, count, seed=SEED):
     return [edited(rng.choice(words), letters, rng) for _ in range(count)]
 
 
+def make_phrases(words, count=40000, parts=10, seed=SEED):
+    """Texts longer than words: each some words of the list, drawn at random."""
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(words, k=parts)) for _ in range(count)]
+
+
 def read_lines(path):
     """The lines of a file in UTF-8."""
     with open(path, encoding="utf-8", newline="\n") as file:

@@ -45,16 +45,19 @@ def limit(max_results):
     return whole_number(max_results, "max_results", 1)
 
 
-def tensors_of(call, n, device):
+def tensors_of(call, n, device, dtype="float32", waits=False):
     """(lims, D, I) on a device. call(allocate, address) searches and fills the
-    n + 1 limits at the address."""
+    n + 1 limits at the address. With `waits` it runs on a stream of its own: the
+    arrays are those that torch has no work for any more."""
     torch = sys.modules["torch"]
     parts = []
 
     def allocate(size):
-        D = torch.empty(size, dtype=torch.float32, device=device)
+        D = torch.empty(size, dtype=getattr(torch, dtype), device=device)
         I = torch.empty(size, dtype=torch.int64, device=device)
         parts.append((D, I))
+        if waits:
+            torch.cuda.current_stream(device).synchronize()
         return D.data_ptr(), I.data_ptr()
 
     lims = np.empty(n + 1, np.int64)

@@ -4,6 +4,7 @@ import numpy as np
 
 from .arrays import neighbours, pointer, whole_number
 from .compiled import swigfaiss_bits
+from .ranges import tensors_of
 
 
 class EditDistanceIndex:
@@ -32,10 +33,11 @@ class EditDistanceIndex:
     -----
     Methods are "auto", "trie", "brute_force", and those of Barrientos et al.
     2012, "list_of_clusters" and "sss", whose indexes are made by the first
-    search that asks for them. On a GPU queries have up to 63 letters, words up
-    to 4,095, and the trie takes distances up to 4: with device="auto" other
-    searches run on the CPU, with "gpu" they are a RuntimeError. Any number of
-    threads may search at a time.
+    search that asks for them. On a GPU queries and words have up to 4,095
+    letters, and the trie takes queries up to 63 letters and distances up to 4:
+    with device="auto" other searches run on the CPU, with "gpu" they are a
+    RuntimeError. "auto" is the trie where the GPU has it for the query, else
+    brute force. Any number of threads may search at a time.
     """
 
     def __init__(self, words, device="auto"):
@@ -64,7 +66,7 @@ class EditDistanceIndex:
         place = "GPU" if self.on_gpu else "CPU"
         return f"<EditDistanceIndex of {self.ntotal} words on the {place}>"
 
-    def range_search(self, queries, max_distance, method="auto"):
+    def range_search(self, queries, max_distance, method="auto", on_device=False):
         """Finds all words within a distance of each query.
 
         Parameters
@@ -76,21 +78,30 @@ class EditDistanceIndex:
             searches leave it out)
         method : str, optional
             How; never changes the result
+        on_device : bool, optional
+            True: results are torch tensors on the index's GPU, where torch has to
+            be installed (other libraries take them by DLPack or
+            __cuda_array_interface__). RuntimeError if the index is on the CPU.
+            False (default): numpy arrays
 
         Returns
         -------
-        lims : numpy.ndarray
-            Shape (len(queries) + 1,), int64: query i has the results
-            lims[i] to lims[i + 1]
-        D : numpy.ndarray
+        lims : array_like
+            Where the results of each query begin, shape (len(queries) + 1,),
+            int64: those of query i are lims[i] to lims[i + 1] - 1
+        D : array_like
             Distances, shape (lims[-1],), int32
-        I : numpy.ndarray
-            Ids, int64, ascending for every query
+        I : array_like
+            Ids, shape (lims[-1],), int64, ascending for each query
+
+        Notes
+        -----
+        The call waits for the GPU, also with results there.
         """
         queries = _list_of(queries, "queries")
         most = whole_number(max_distance, "max_distance", 0)
         text, offsets = _packed(queries, "queries")
-        found = swigfaiss_bits.rangeOfWords(
+        call = (
             self._index,
             len(queries),
             pointer(text),
@@ -98,11 +109,29 @@ class EditDistanceIndex:
             min(most, _MOST),
             _name(method),
         )
+        if on_device:
+            return self._range_on_device(call, len(queries))
+        found = swigfaiss_bits.rangeOfWords(*call)
         total = swigfaiss_bits.sizeOfRange(found)
         lims = np.empty(len(queries) + 1, np.int64)
         D, I = np.empty(total, np.int32), np.empty(total, np.int64)
         swigfaiss_bits.copyRange(found, pointer(lims), pointer(D), pointer(I))
         return lims, D, I
+
+    def _range_on_device(self, call, n):
+        if not self.on_gpu:
+            raise RuntimeError("on_device = True, but the index is on the CPU")
+        import torch
+
+        return tensors_of(
+            lambda allocate, lims: swigfaiss_bits.rangeOfWordsOnDevice(
+                *call, allocate, lims
+            ),
+            n,
+            torch.device("cuda", self._index.getDevice()),
+            dtype="int32",
+            waits=True,
+        )
 
     def search(self, queries, k, method="auto"):
         """Finds the k words that are nearest to each query.

@@ -103,6 +103,14 @@ bool EditDistanceIndex::onGpu() const {
 #endif
 }
 
+int EditDistanceIndex::getDevice() const {
+#ifdef FAISS_BITS_GPU_PART
+    return parts_->gpu ? parts_->gpu->device() : -1;
+#else
+    return -1;
+#endif
+}
+
 WordRange EditDistanceIndex::rangeSearch(
         idx_t n,
         const uint8_t* queries,
@@ -123,6 +131,34 @@ WordRange EditDistanceIndex::rangeSearch(
 #endif
         return parts_->index.range(texts, maxDistance, options);
     });
+}
+
+void EditDistanceIndex::rangeSearchOnDevice(
+        [[maybe_unused]] idx_t n,
+        [[maybe_unused]] const uint8_t* queries,
+        [[maybe_unused]] const idx_t* offsets,
+        [[maybe_unused]] idx_t maxDistance,
+        DeviceWordRange& result,
+        [[maybe_unused]] const std::string& method) const {
+    result.lims.clear();
+    result.parts.clear();
+    FAISS_THROW_IF_NOT_MSG(
+            onGpu(),
+            "results on the device are wanted, but this index is on the CPU");
+#ifdef FAISS_BITS_GPU_PART
+    detail::withFaissErrors([&] {
+        const WordOptions options = optionsOf(method);
+        const uint32_t most = words::requireMaxDistance(maxDistance);
+        const auto letters = parts_->index.dictionary().encode(
+                wordsOf(n, queries, offsets, "queries"));
+        if (parts_->gpu->takes(letters, most, options, parts_->mustBeGpu)) {
+            parts_->gpu->rangeOnDevice(letters, most, options, result);
+        } else {
+            parts_->gpu->copyOf(
+                    parts_->index.range(letters, most, options), result);
+        }
+    });
+#endif
 }
 
 void EditDistanceIndex::search(

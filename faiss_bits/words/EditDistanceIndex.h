@@ -4,6 +4,7 @@
 #include <string>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/words/DeviceWordRange.h"
 #include "kernels/words/WordRange.h"
 
 namespace faiss_bits {
@@ -14,19 +15,17 @@ namespace faiss_bits {
 /// Words    UTF-8, one behind the other: word i is the bytes offsets[i] to
 ///          offsets[i + 1]; id i. A letter is a code point. Equal words are
 ///          words of their own, empty ones are words too
-/// Device   "auto": the current GPU if there is one, else the CPU. "gpu":
-/// there,
+/// Device   "auto": the current GPU if there is one, else the CPU. "gpu": a GPU
 ///          or an exception. "cpu"
 /// Methods  "auto", "trie", "brute_force", "list_of_clusters", "sss"
 ///          (kernels/words/Method.h); all give the same answers. What the last
 ///          two need is made by the first search that asks for it
-/// On a GPU queries of up to 63 letters, words of up to 4,095, and tries for up
-///          to 4 edits: "auto" searches what is beyond on the CPU, "gpu"
-///          refuses it
+/// On a GPU queries and words of up to 4,095 letters, tries for queries of up
+///          to 63 letters and up to 4 edits: "auto" searches what is beyond on
+///          the CPU, "gpu" refuses it
 /// Threads  any number may search at a time; on a GPU one after the other
 /// Errors   FaissException that names the argument and its value; for bytes
-/// that
-///          are not UTF-8, the word and the byte
+///          that are not UTF-8, the word and the byte
 /// Interrupt  faiss::InterruptCallback is asked now and then: FaissException
 class EditDistanceIndex {
    public:
@@ -46,6 +45,9 @@ class EditDistanceIndex {
     /// True if searches go to a GPU.
     bool onGpu() const;
 
+    /// The number of that GPU, -1 on the CPU.
+    int getDevice() const;
+
     /// All words with distance <= maxDistance (FAISS's range searches are
     /// strict), by ascending id for every query.
     words::WordRange rangeSearch(
@@ -53,6 +55,19 @@ class EditDistanceIndex {
             const uint8_t* queries,
             const idx_t* offsets,
             idx_t maxDistance,
+            const std::string& method = "auto") const;
+
+    /// The same with results on the index's GPU: lims and parts of `result`,
+    /// which after an exception are empty. Waits for the GPU. What only the CPU
+    /// can search is copied there.
+    ///
+    /// Errors   FaissException for an index on the CPU
+    void rangeSearchOnDevice(
+            idx_t n,
+            const uint8_t* queries,
+            const idx_t* offsets,
+            idx_t maxDistance,
+            DeviceWordRange& result,
             const std::string& method = "auto") const;
 
     /// The k nearest words, by (distance, id). Where there are fewer: distance

@@ -90,6 +90,84 @@ WordRange WordsOnGpu::range(
         const LetterWords& queries,
         uint32_t maxDistance,
         const WordOptions& options) {
+    WordRange out;
+    out.limits.assign(1, 0);
+    inBatches(
+            queries,
+            maxDistance,
+            options,
+            [&](const words::DeviceRange& found, idx_t count) {
+                const auto before = size_t(out.limits.back());
+                const auto total = size_t(found.total);
+                out.distances.resize(before + total);
+                out.ids.resize(before + total);
+                copy(out.distances.data() + before,
+                     found.distances,
+                     total,
+                     cudaMemcpyDeviceToHost);
+                copy(out.ids.data() + before,
+                     found.ids,
+                     total,
+                     cudaMemcpyDeviceToHost);
+                takeLimits(found, count, out.limits);
+            });
+    return out;
+}
+
+void WordsOnGpu::rangeOnDevice(
+        const LetterWords& queries,
+        uint32_t maxDistance,
+        const WordOptions& options,
+        DeviceWordRange& result) {
+    std::vector<idx_t> lims(1, 0);
+    std::vector<DeviceWordRange::Part> parts;
+    inBatches(
+            queries,
+            maxDistance,
+            options,
+            [&](const words::DeviceRange& found, idx_t count) {
+                if (found.total > 0) {
+                    parts.push_back(result.allocate(found.total));
+                    copy(parts.back().distances,
+                         found.distances,
+                         size_t(found.total),
+                         cudaMemcpyDeviceToDevice);
+                    copy(parts.back().labels,
+                         found.ids,
+                         size_t(found.total),
+                         cudaMemcpyDeviceToDevice);
+                }
+                takeLimits(found, count, lims);
+            });
+    result.lims = std::move(lims);
+    result.parts = std::move(parts);
+}
+
+void WordsOnGpu::copyOf(const WordRange& range, DeviceWordRange& result) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const OnDevice scope(device_);
+    std::vector<DeviceWordRange::Part> parts;
+    if (!range.ids.empty()) {
+        parts.push_back(result.allocate(idx_t(range.ids.size())));
+        copy(parts.back().distances,
+             range.distances.data(),
+             range.ids.size(),
+             cudaMemcpyHostToDevice);
+        copy(parts.back().labels,
+             range.ids.data(),
+             range.ids.size(),
+             cudaMemcpyHostToDevice);
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    }
+    result.lims = range.limits;
+    result.parts = std::move(parts);
+}
+
+void WordsOnGpu::inBatches(
+        const LetterWords& queries,
+        uint32_t maxDistance,
+        const WordOptions& options,
+        const Take& take) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const OnDevice scope(device_);
     if (options.method == Method::ListOfClusters && !gpu_.hasClusters()) {
@@ -98,13 +176,18 @@ WordRange WordsOnGpu::range(
     if (options.method == Method::Sss && !gpu_.hasPivots()) {
         gpu_.setPivots(index_.pivots(options));
     }
-    WordRange out;
-    out.limits.assign(1, 0);
     idx_t batch = kQueries;
     for (idx_t first = 0; first < queries.count();) {
         const idx_t count = std::min(batch, queries.count() - first);
         try {
-            rangePart(queries, first, count, maxDistance, options.method, out);
+            const auto uploaded = gpu_.upload(queries, first, count, stream_);
+            take(gpu_.range(
+                         uploaded,
+                         maxDistance,
+                         options.method,
+                         mostResults_,
+                         stream_),
+                 count);
             first += count;
         } catch (const words::TooManyResults&) {
             if (count == 1) {
@@ -116,40 +199,31 @@ WordRange WordsOnGpu::range(
             options.interrupt();
         }
     }
-    return out;
 }
 
-void WordsOnGpu::rangePart(
-        const LetterWords& queries,
-        idx_t first,
+template <class T>
+void WordsOnGpu::copy(T* to, const T* from, size_t n, cudaMemcpyKind kind)
+        const {
+    if (n > 0) {
+        BITS_CUDA_CHECK(
+                cudaMemcpyAsync(to, from, n * sizeof(T), kind, stream_));
+    }
+}
+
+void WordsOnGpu::takeLimits(
+        const words::DeviceRange& found,
         idx_t count,
-        uint32_t maxDistance,
-        Method method,
-        WordRange& out) {
-    const auto uploaded = gpu_.upload(queries, first, count, stream_);
-    const auto found =
-            gpu_.range(uploaded, maxDistance, method, mostResults_, stream_);
-    const auto before = size_t(out.limits.back());
-    const size_t limitsBefore = out.limits.size();
-    out.limits.resize(limitsBefore + size_t(count));
-    out.distances.resize(before + size_t(found.total));
-    out.ids.resize(before + size_t(found.total));
-    const auto copy = [&](auto* to, const auto* from, size_t n) {
-        if (n > 0) {
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    to,
-                    from,
-                    n * sizeof(*to),
-                    cudaMemcpyDeviceToHost,
-                    stream_));
-        }
-    };
-    copy(out.limits.data() + limitsBefore, found.limits + 1, size_t(count));
-    copy(out.distances.data() + before, found.distances, size_t(found.total));
-    copy(out.ids.data() + before, found.ids, size_t(found.total));
+        std::vector<idx_t>& limits) const {
+    const idx_t before = limits.back();
+    const size_t first = limits.size();
+    limits.resize(first + size_t(count));
+    copy(limits.data() + first,
+         found.limits + 1,
+         size_t(count),
+         cudaMemcpyDeviceToHost);
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
-    for (size_t i = limitsBefore; i < out.limits.size(); ++i) {
-        out.limits[i] += idx_t(before);
+    for (size_t i = first; i < limits.size(); ++i) {
+        limits[i] += before;
     }
 }
 
@@ -165,7 +239,7 @@ std::string WordsOnGpu::plan(
                  .empty()) {
         return onCpu;
     }
-    return std::string(nameOf(GpuWords::choose(options.method, most))) +
+    return std::string(nameOf(GpuWords::choose(options.method, length, most))) +
             ", on the GPU";
 }
 

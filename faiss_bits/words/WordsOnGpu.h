@@ -1,18 +1,21 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
+#include "faiss_bits/words/DeviceWordRange.h"
 #include "kernels/words/WordIndex.h"
 #include "kernels/words/gpu/GpuWords.h"
 
 /// The GPU behind EditDistanceIndex. Not part of the API.
 namespace faiss_bits::detail {
 
-/// The words of an index on the current device, with results on the host. One
-/// search at a time; others wait.
+/// The words of an index on the current device. One search at a time; others
+/// wait.
 class WordsOnGpu {
    public:
     /// Why there is no GPU, or an empty text.
@@ -40,6 +43,20 @@ class WordsOnGpu {
             uint32_t maxDistance,
             const words::WordOptions& options);
 
+    /// The same with results on the device; those of `result` are replaced.
+    void rangeOnDevice(
+            const words::LetterWords& queries,
+            uint32_t maxDistance,
+            const words::WordOptions& options,
+            DeviceWordRange& result);
+
+    /// Results of the host as such of the device.
+    void copyOf(const words::WordRange& range, DeviceWordRange& result);
+
+    int device() const {
+        return device_;
+    }
+
     /// In one line; `onCpu` is that of what the GPU does not take.
     std::string plan(
             const words::WordIndex& index,
@@ -49,14 +66,23 @@ class WordsOnGpu {
             const std::string& onCpu) const;
 
    private:
-    /// Of some queries, behind the results so far.
-    void rangePart(
+    /// What takes the results of queries, batch by batch.
+    using Take =
+            std::function<void(const words::DeviceRange& found, idx_t count)>;
+
+    void inBatches(
             const words::LetterWords& queries,
-            idx_t first,
-            idx_t count,
             uint32_t maxDistance,
-            words::Method method,
-            words::WordRange& out);
+            const words::WordOptions& options,
+            const Take& take);
+    /// Enqueues; nothing where n is 0.
+    template <class T>
+    void copy(T* to, const T* from, size_t n, cudaMemcpyKind kind) const;
+    /// Appends the limits of a batch, on the host; waits for the stream.
+    void takeLimits(
+            const words::DeviceRange& found,
+            idx_t count,
+            std::vector<idx_t>& limits) const;
 
     const words::WordIndex& index_;
     idx_t mostResults_;

@@ -46,6 +46,36 @@ def test_queries_of_the_program(tmp_path):
     assert word_queries.read_lines(out) == word_queries.make_queries(WORDS, 7)
 
 
+def test_phrases_are_words():
+    phrases = word_queries.make_phrases(WORDS, 50, parts=3)
+    assert len(phrases) == 50 and phrases == word_queries.make_phrases(WORDS, 50, 3)
+    assert all(p.count(" ") == 2 and set(p.split()) <= set(WORDS) for p in phrases)
+
+
+def test_rows_that_are_added(tmp_path):
+    """New rows take the places of old ones; what stays says where it is from."""
+    out = tmp_path / "words.json"
+    meta = {"gpu": "G", "cpu": "C", "seed": 2012, "commit": "a", "date": "1"}
+    out.write_text(json.dumps({"meta": meta, "rows": [
+        row("trie", "gpu", 1, 5.0), row("trie", "gpu", 2, 6.0),
+        row("trie", "cpu", 1, 7.0, threads=1),
+        row("sss", "gpu", 1, 8.0, commit="0", date="0")]}))
+    args = bench_words.parse(["cpu", "--out", str(out), "--add"])
+    bench = bench_words.Bench(args, {**meta, "commit": "b", "date": "2"})
+    bench.extend([row("trie", "gpu", 1, 0.5), row("sss", "gpu", 3, 0.7)])
+    data = json.loads(out.read_text())
+    assert data["meta"] == {**meta, "commit": "b", "date": "2"}
+    assert [(r["method"], r["device"], r["r"], r["ms"], r.get("commit"), r.get("date"))
+            for r in data["rows"]] == [
+        ("trie", "gpu", 2, 6.0, "a", "1"), ("trie", "cpu", 1, 7.0, "a", "1"),
+        ("sss", "gpu", 1, 8.0, "0", "0"), ("trie", "gpu", 1, 0.5, None, None),
+        ("sss", "gpu", 3, 0.7, None, None)]
+    with pytest.raises(SystemExit, match="is of another gpu"):
+        bench_words.Bench(args, {**meta, "gpu": "H"})
+    args = bench_words.parse(["cpu", "--out", str(out)])
+    assert bench_words.Bench(args, meta).data["rows"] == []
+
+
 def row(method, device, r, ms, queries=100, **other):
     return {"bench": "words", "method": method, "device": device,
             "dictionary": "spanish", "words": 5, "queries": queries, "r": r,

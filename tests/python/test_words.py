@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import faiss
 import faiss_bits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,18 +21,22 @@ MOST = 2**31 - 1
 
 
 def edit_distance(a, b):
-    """Levenshtein's, by the whole matrix."""
-    matrix = np.zeros((len(a) + 1, len(b) + 1), np.int64)
-    matrix[:, 0] = range(len(a) + 1)
-    matrix[0, :] = range(len(b) + 1)
+    """Levenshtein's, row by row of the matrix."""
+    steps = np.arange(len(b) + 1)
+    other = np.array([ord(y) for y in b], np.int64)
+    row = steps
     for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            matrix[i + 1, j + 1] = min(
-                matrix[i, j] + (x != y),
-                matrix[i, j + 1] + 1,
-                matrix[i + 1, j] + 1,
-            )
-    return int(matrix[-1, -1])
+        best = np.minimum(row[1:] + 1, row[:-1] + (other != ord(x)))
+        row = np.concatenate(([i + 1], best))
+        # Letters of b are inserted: row[j] <= row[j - 1] + 1.
+        row = np.minimum.accumulate(row - steps) + steps
+    return int(row[-1])
+
+
+def test_reference():
+    for a, b, distance in (("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3),
+                           ("ab", "ba", 2), ("intention", "execution", 5)):
+        assert edit_distance(a, b) == edit_distance(b, a) == distance
 
 
 def distances(words, queries):
@@ -87,7 +92,7 @@ def test_any_words(words, queries, most, k):
 
 
 @pytest.mark.parametrize(
-    "length", [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129]
+    "length", [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 257]
 )
 def test_lengths_at_edges(length):
     rng = random.Random(length)
@@ -101,8 +106,6 @@ def test_lengths_at_edges(length):
     expected = distances(words, queries)
     for most in (0, 1, 2, 4, 5, length // 2, length, 10 * length, 2**40):
         for method in METHODS:
-            if index.on_gpu and length > 60 and method != "auto":
-                continue  # on the GPU a method takes 63 letters
             check_range(expected, index.range_search(queries, most, method), most)
 
 
@@ -204,10 +207,87 @@ def test_gpu_and_cpu_agree(real):
         for k in (1, 20):
             for a, b in zip(gpu.search(queries[:200], k), cpu.search(queries[:200], k)):
                 assert (a == b).all()
-    with pytest.raises(RuntimeError, match="one has 64 letters, the GPU takes 63"):
-        gpu.range_search(["x" * 64], 1)
+    assert gpu.plan(64, 2) == "brute_force, on the GPU"
+    with pytest.raises(
+        RuntimeError, match="one has 64 letters, the method 'trie' takes 63"
+    ):
+        gpu.range_search(["x" * 64], 1, "trie")
+    with pytest.raises(RuntimeError, match="one has 4096 letters, the GPU takes"):
+        gpu.range_search(["x" * 4096], 1)
     auto = faiss_bits.EditDistanceIndex(real)
-    assert auto.range_search(["x" * 64], 1)[0].tolist() == [0, 0]
+    for n in (64, 4096):
+        assert auto.range_search(["x" * n], 1)[0].tolist() == [0, 0]
+
+
+@pytest.mark.gpu
+def test_long_queries_on_the_gpu():
+    """Of every length at which kernels change, mixed with short ones."""
+    rng = random.Random(4)
+
+    def edited(word):
+        for _ in range(rng.randrange(4)):
+            place = rng.randrange(len(word))
+            word = word[:place] + rng.choice(("", "x", "yz")) + word[place + 1 :]
+        return word
+
+    words = ["".join(rng.choice("abcñ漢") for _ in range(n))
+             for n in (0, 5, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512,
+                       513, 2047, 2048, 2049, 4090)]
+    queries = [edited(w) for w in words[1:] for _ in range(2)] + ["", "ab"]
+    rng.shuffle(queries)
+    index = faiss_bits.EditDistanceIndex(words, "gpu")
+    expected = distances(words, queries)
+    for most in (0, 2, 4, 9, 300, 5000):
+        for method in ("auto", "brute_force", "list_of_clusters", "sss"):
+            check_range(expected, index.range_search(queries, most, method), most)
+    for k in (1, 3, 30):
+        check_nearest(expected, index.search(queries, k), k)
+
+
+@pytest.mark.gpu
+def test_results_on_the_device(real, torch):
+    index = faiss_bits.EditDistanceIndex(real)
+    queries = [w[:1] + w[2:] for w in real[::3]] + ["", "漢字", "x" * 80]
+    for method, most in (("auto", 2), ("sss", 1), ("trie", 0), ("trie", 5),
+                         ("auto", 6), ("auto", 2**40)):
+        some = queries[-30:] if most > 4 else queries
+        wanted = index.range_search(some, most, method)
+        found = index.range_search(some, most, method, on_device=True)
+        for got, want in zip(found, wanted):
+            assert got.device == torch.device("cuda", 0)
+            assert np.array_equal(got.cpu().numpy(), want)
+            assert got.cpu().numpy().dtype == want.dtype
+    lims, D, I = index.range_search(["x" * 80], 2, on_device=True)
+    assert lims.tolist() == [0, 0] and D.shape == I.shape == (0,)
+    lims, D, I = index.range_search([], 2, on_device=True)
+    assert lims.tolist() == [0] and D.is_cuda and len(I) == 0
+
+    # On any stream of torch, whose memory comes and goes.
+    wanted = index.range_search(queries, 3)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        for _ in range(5):
+            busy = torch.ones(1 << 26, device="cuda")
+            busy = busy.cumsum(0)
+            del busy
+            found = index.range_search(queries, 3, on_device=True)
+            for got, want in zip(found, wanted):
+                assert np.array_equal(got.cpu().numpy(), want)
+    for error, args in ((ValueError, (["a"], -1)), (RuntimeError, ([b"\xff"], 1)),
+                        (RuntimeError, (["a"], 1, "fast"))):
+        with pytest.raises(error):
+            index.range_search(*args, on_device=True)
+
+
+def test_results_on_no_device():
+    index = faiss_bits.EditDistanceIndex(["a"], "cpu")
+    with pytest.raises(RuntimeError, match="on_device = True, but the index is on"):
+        index.range_search(["a"], 1, on_device=True)
+    offsets = np.zeros(1, np.int64)
+    with pytest.raises(RuntimeError, match="are wanted, but this index is on the CPU"):
+        faiss_bits.swigfaiss_bits.rangeOfWordsOnDevice(
+            index._index, 0, None, faiss.swig_ptr(offsets), 1, "auto",
+            None, 0,
+        )
 
 
 def test_threads_search_one_index(real):

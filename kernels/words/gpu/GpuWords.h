@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -19,8 +20,12 @@ struct DeviceQueries {
     const uint32_t* letters = nullptr; ///< of all, one behind the other
     const idx_t* begins = nullptr;     ///< [count + 1]
     idx_t count = 0;
-    idx_t below32 = 0;    ///< how many have less than 32 letters
-    uint32_t longest = 0; ///< letters
+    idx_t below32 = 0, below64 = 0; ///< how many have less letters
+    uint32_t longest = 0;           ///< letters
+    uint32_t longestBelow64 = 0;
+    /// Those of 64 letters and more, shortest first, on the device.
+    const uint32_t* longOnes = nullptr;
+    std::vector<uint32_t> longBlocks; ///< of 64 letters, of each of them
 };
 
 /// Results on the device.
@@ -35,8 +40,9 @@ struct DeviceRange {
 /// at a time; the current device is that of the constructor in every call.
 class GpuWords {
    public:
-    static constexpr uint32_t kLongestQuery = 63; ///< letters
+    static constexpr uint32_t kLongestQuery = 4095; ///< letters
     static constexpr uint32_t kLongestWord = 4095;
+    static constexpr uint32_t kLongestOfTrie = 63;        ///< query
     static constexpr idx_t kMostQueries = idx_t(1) << 20; ///< of a call
     static constexpr uint32_t kMostErrors = 4;            ///< of the trie
 
@@ -46,8 +52,11 @@ class GpuWords {
             Method method,
             uint32_t longestQuery,
             uint32_t maxDistance);
-    /// What Auto is.
-    static Method choose(Method method, uint32_t maxDistance);
+    /// What Auto is for queries of so many letters.
+    static Method choose(
+            Method method,
+            uint32_t queryLength,
+            uint32_t maxDistance);
 
     /// Throws Error when memory is short.
     explicit GpuWords(const Dictionary& dictionary);
@@ -70,14 +79,17 @@ class GpuWords {
     ///
     /// Result  of WordIndex::range, in every bit
     /// Stream  waits for it, to learn how many there are
-    /// Memory  kept for the next call: 28 bytes a result, 60 a query
+    /// Memory  kept for the next call: 28 bytes a result, 60 a query; tables of
+    ///         queries over 63 letters where the alphabet is large, 256 MiB
     /// Errors  throws Error with what refusal() says, for more than
     /// kMostQueries,
     ///         and naming the total where there are more than `mostResults` or
     ///         memory is short
     /// Cost    trie: the nodes that are near to any of 32 queries that begin
     ///         alike, in lanes; the others: a block for every query, as
-    ///         Barrientos et al. 2012, IV
+    ///         Barrientos et al. 2012, IV (several where there are few
+    ///         queries). Of queries over 63 letters only words are compared
+    ///         whose length is near enough, in length x length / 64 steps
     DeviceRange range(
             const DeviceQueries& queries,
             uint32_t maxDistance,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/words/gpu/FoundBuffer.cuh"
+#include "kernels/words/gpu/WordLaunch.h"
 
 /// From results in any order to those of query after query, by ascending id.
 namespace faiss_bits::words {
@@ -10,7 +11,8 @@ constexpr uint32_t kRowThreads = 128;
 /// A result with its place: id in the upper half, distance in the lower.
 using RowEntry = uint64_t;
 
-/// Sorted by its first letters, shorter than 32 letters first.
+/// Sorted by its first letters, shorter than 32 letters first; kLongQuery
+/// letters and more last. No letter is all ones in `bits`.
 static __global__ void queryKeysKernel(
         const uint32_t* letters,
         const idx_t* begins,
@@ -29,7 +31,7 @@ static __global__ void queryKeysKernel(
     for (uint32_t i = 0; i < most; ++i) {
         key = key << bits | (i < length ? letters[begin + i] + 1 : 0);
     }
-    keys[query] = key;
+    keys[query] = length < kLongQuery ? key : ~uint64_t(0);
     numbers[query] = query;
 }
 

@@ -1,18 +1,16 @@
 #include "kernels/words/gpu/ScanQueries.cuh"
 
-#include "kernels/words/gpu/WordLaunch.h"
-
 namespace faiss_bits::words {
 
 namespace {
 
 template <class T, ScanMethod Method>
-void launchScan(const ScanParams& params, idx_t count, cudaStream_t stream) {
+void launchScan(const ScanParams& params, dim3 grid, cudaStream_t stream) {
     const size_t bytes =
             sizeof(T) * params.numLetters + scanSharedBytes(Method, params);
     const auto kernel = scanQueriesKernel<T, Method>;
     allowSharedBytes(kernel, bytes);
-    kernel<<<unsigned(count), kScanThreads, bytes, stream>>>(params);
+    kernel<<<grid, kScanThreads, bytes, stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -20,15 +18,15 @@ template <class T>
 void launchScan(
         ScanMethod method,
         const ScanParams& params,
-        idx_t count,
+        dim3 grid,
         cudaStream_t stream) {
     switch (method) {
         case ScanMethod::All:
-            return launchScan<T, ScanMethod::All>(params, count, stream);
+            return launchScan<T, ScanMethod::All>(params, grid, stream);
         case ScanMethod::Clusters:
-            return launchScan<T, ScanMethod::Clusters>(params, count, stream);
+            return launchScan<T, ScanMethod::Clusters>(params, grid, stream);
         case ScanMethod::Pivots:
-            return launchScan<T, ScanMethod::Pivots>(params, count, stream);
+            return launchScan<T, ScanMethod::Pivots>(params, grid, stream);
     }
 }
 
@@ -37,17 +35,15 @@ void launchScan(
 void launchQueryScan(
         const ScanParams& params,
         Method method,
-        bool isLong,
+        bool isWide,
         idx_t count,
+        uint32_t parts,
         cudaStream_t stream) {
-    const ScanMethod how = method == Method::ListOfClusters
-            ? ScanMethod::Clusters
-            : method == Method::Sss ? ScanMethod::Pivots
-                                    : ScanMethod::All;
-    if (isLong) {
-        launchScan<uint64_t>(how, params, count, stream);
+    const dim3 grid(unsigned(count), parts);
+    if (isWide) {
+        launchScan<uint64_t>(scanOf(method), params, grid, stream);
     } else {
-        launchScan<uint32_t>(how, params, count, stream);
+        launchScan<uint32_t>(scanOf(method), params, grid, stream);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/words/ListOfClusters.h"
 #include "kernels/words/Pivots.h"
 #include "kernels/words/gpu/FoundBuffer.cuh"
+#include "kernels/words/gpu/WordLaunch.h"
 
 /// A block for every query, whose threads take the words in turn (Barrientos et
 /// al. 2012, IV).
@@ -18,6 +19,11 @@ class ScannedQuery {
    public:
     __device__ ScannedQuery(const T* table, uint32_t length)
             : table_(table), length_(length) {}
+
+    /// Brute force is the distance to every word.
+    __device__ bool mayReach(uint32_t, uint32_t) const {
+        return true;
+    }
 
     /// Its distance from the word of a slot, `stride` apart letter by letter
     /// (Myers 1999, Hyyro 2003).
@@ -44,10 +50,13 @@ class ScannedQuery {
         }
     }
 
-    /// Of the word in a slot of groups.
+    /// Of the word in a slot of groups, for lanes that want it; by whole warps.
     __device__ uint32_t
-    distance(const GroupParams& groups, uint32_t slot) const {
+    distance(const GroupParams& groups, uint32_t slot, bool isWanted) const {
         constexpr uint32_t kSize = WordGroups::kSize;
+        if (!isWanted) {
+            return 0;
+        }
         return distance(
                 groups.letters + groups.begins[slot / kSize] + slot % kSize,
                 kSize,
@@ -62,8 +71,15 @@ class ScannedQuery {
 /// Which words a method compares with a query.
 enum class ScanMethod { All, Clusters, Pivots };
 
-/// Bytes of shared memory behind the table.
-inline size_t scanSharedBytes(ScanMethod method, const ScanParams& p) {
+inline ScanMethod scanOf(Method method) {
+    return method == Method::ListOfClusters ? ScanMethod::Clusters
+            : method == Method::Sss         ? ScanMethod::Pivots
+                                            : ScanMethod::All;
+}
+
+/// Bytes of shared memory beside the table.
+inline __host__ __device__ size_t
+scanSharedBytes(ScanMethod method, const ScanParams& p) {
     switch (method) {
         case ScanMethod::Clusters:
             return (p.numCenters + 31) / 32 * sizeof(uint32_t);
@@ -74,23 +90,36 @@ inline size_t scanSharedBytes(ScanMethod method, const ScanParams& p) {
     }
 }
 
-/// What a block does for its query.
-template <class T>
+/// What a block does for its query; All and Pivots with a part of the words,
+/// blockIdx.y of gridDim.y. Scanned is a ScannedQuery or as one.
+template <class Scanned>
 class QueryScan {
    public:
     __device__ QueryScan(
             const ScanParams& params,
-            const T* table,
+            const Scanned& scanned,
             void* shared,
             uint64_t* buffer,
-            uint32_t query,
-            uint32_t length)
+            uint32_t query)
             : p(params),
               shared_(shared),
               query_(query),
-              scanned_(table, length),
+              scanned_(scanned),
               buffer_(buffer, params) {}
 
+    template <ScanMethod Method>
+    __device__ void run(uint32_t& end) {
+        if constexpr (Method == ScanMethod::Clusters) {
+            clusters(end);
+        } else if constexpr (Method == ScanMethod::Pivots) {
+            pivots();
+        } else {
+            all();
+        }
+        finish();
+    }
+
+   private:
     __device__ void all() {
         compareAll(p.words, [](uint32_t) { return true; });
     }
@@ -108,10 +137,9 @@ class QueryScan {
         for (uint32_t i = threadIdx.x; i - lane < p.numCenters;
              i += kScanThreads) {
             const bool isCenter = i < p.numCenters;
-            uint32_t distance = 0;
+            const uint32_t distance = scanned_.distance(p.centers, i, isCenter);
             bool meets = false;
             if (isCenter) {
-                distance = scanned_.distance(p.centers, i);
                 const uint64_t radius = p.radii[i];
                 meets = distance <= radius + p.most;
                 if (uint64_t(distance) + p.most < radius) {
@@ -139,8 +167,14 @@ class QueryScan {
     /// Compares the words that no pivot tells apart from the query.
     __device__ void pivots() {
         auto* toQuery = static_cast<uint16_t*>(shared_);
-        for (uint32_t i = threadIdx.x; i < p.numPivots; i += kScanThreads) {
-            toQuery[i] = uint16_t(min(scanned_.distance(p.pivots, i), 0xFFFFu));
+        const uint32_t lane = threadIdx.x % 32;
+        for (uint32_t i = threadIdx.x; i - lane < p.numPivots;
+             i += kScanThreads) {
+            const bool isPivot = i < p.numPivots;
+            const uint32_t distance = scanned_.distance(p.pivots, i, isPivot);
+            if (isPivot) {
+                toQuery[i] = uint16_t(min(distance, 0xFFFFu));
+            }
         }
         __syncthreads();
         constexpr uint32_t kBlock = faiss_bits::words::Pivots::kBlock;
@@ -166,15 +200,15 @@ class QueryScan {
         }
     }
 
-   private:
     template <class Wanted>
     __device__ void compareAll(
             const GroupParams& groups,
             const Wanted& isWanted) {
         const uint32_t slots = groups.count * WordGroups::kSize;
         const uint32_t lane = threadIdx.x % 32;
-        for (uint32_t slot = threadIdx.x; slot - lane < slots;
-             slot += kScanThreads) {
+        for (uint32_t slot = blockIdx.y * kScanThreads + threadIdx.x;
+             slot - lane < slots;
+             slot += gridDim.y * kScanThreads) {
             compare(groups, slot, slot < slots && isWanted(slot));
         }
     }
@@ -184,9 +218,9 @@ class QueryScan {
             const GroupParams& groups,
             uint32_t slot,
             bool isWanted = true) {
-        isWanted = isWanted && groups.places[slot] != WordGroups::kNoWord;
-        const uint32_t distance =
-                isWanted ? scanned_.distance(groups, slot) : 0;
+        isWanted = isWanted && groups.places[slot] != WordGroups::kNoWord &&
+                scanned_.mayReach(groups.lengths[slot], p.most);
+        const uint32_t distance = scanned_.distance(groups, slot, isWanted);
         add(isWanted && distance <= p.most, groups, slot, distance);
     }
 
@@ -204,12 +238,13 @@ class QueryScan {
     const ScanParams& p;
     void* shared_;
     uint32_t query_;
-    ScannedQuery<T> scanned_;
+    Scanned scanned_;
     FoundBuffer buffer_;
     Count count_ = 0;
 };
 
-/// One block a query. Shared memory: the table, then scanSharedBytes.
+/// One block a query, or several (QueryScan); queries of kLongQuery letters are
+/// left out. Shared memory: the table, then scanSharedBytes.
 template <class T, ScanMethod Method>
 __global__ void __launch_bounds__(kScanThreads)
         scanQueriesKernel(const __grid_constant__ ScanParams p) {
@@ -220,6 +255,9 @@ __global__ void __launch_bounds__(kScanThreads)
     const uint32_t query = blockIdx.x;
     const idx_t begin = p.begins[query];
     const auto length = uint32_t(p.begins[query + 1] - begin);
+    if (length >= kLongQuery) {
+        return;
+    }
     for (uint32_t i = threadIdx.x; i < p.numLetters; i += kScanThreads) {
         table[i] = 0;
     }
@@ -233,21 +271,13 @@ __global__ void __launch_bounds__(kScanThreads)
         }
     }
     __syncthreads();
-    QueryScan<T> scan(
+    QueryScan<ScannedQuery<T>> scan(
             p,
-            table,
+            {table, length},
             table + p.numLetters,
             buffers[threadIdx.x / 32],
-            query,
-            length);
-    if constexpr (Method == ScanMethod::Clusters) {
-        scan.clusters(end);
-    } else if constexpr (Method == ScanMethod::Pivots) {
-        scan.pivots();
-    } else {
-        scan.all();
-    }
-    scan.finish();
+            query);
+    scan.template run<Method>(end);
 }
 
 } // namespace faiss_bits::words

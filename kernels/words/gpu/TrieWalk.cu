@@ -36,12 +36,12 @@ void launchWalk(const TrieParams& params, dim3 grid, cudaStream_t stream) {
 
 void launchTrieWalk(
         const TrieParams& params,
-        bool isLong,
+        bool isWide,
         cudaStream_t stream) {
     const dim3 grid(
             (params.end - params.first + 31) / 32, params.parts / kWalkWarps);
     const auto fits = [&](size_t bytes) { return bytes <= kTableBytes; };
-    if (!isLong &&
+    if (!isWide &&
         fits(SameLetters<uint32_t, true>::bytes(params.numLetters))) {
         launchWalk<uint32_t, true>(params, grid, stream);
     } else if (fits(SameLetters<uint64_t, true>::bytes(params.numLetters))) {

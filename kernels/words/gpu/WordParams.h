@@ -54,4 +54,12 @@ struct ScanParams : FoundParams {
     uint32_t numWords;
 };
 
+/// The same for queries of more than 63 letters.
+struct LongScanParams : ScanParams {
+    const uint32_t* queries; // [blocks of the grid in x], numbers
+    uint32_t blocks;         // of 64 letters, of the longest
+    uint64_t* tables;        // [queries][numLetters][blocks], or null: in
+                             // shared memory
+};
+
 } // namespace faiss_bits::words
