@@ -56,6 +56,9 @@ void ManySettings::require() const {
     if (devices < 1) {
         refuse("--devices", std::to_string(devices));
     }
+    if (kinds.empty()) {
+        refuse("--kinds", "");
+    }
     for (const std::string& kind : kinds) {
         if (kind != "shards" && kind != "replicas") {
             refuse("--kinds", kind);
