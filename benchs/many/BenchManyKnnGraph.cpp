@@ -24,9 +24,9 @@ struct Shapes : ManySettings {
     int64_t block = 16384;
 };
 
-class ManyGraphBench {
+class ManyKnnGraphBench {
    public:
-    ManyGraphBench(const Options& options, const Shapes& shapes)
+    ManyKnnGraphBench(const Options& options, const Shapes& shapes)
             : options_(options),
               shapes_(shapes),
               budget_(options.maxSeconds),
@@ -225,7 +225,7 @@ int runMain(int argc, char** argv) {
     const Options options = parseOptions(argc, argv, extra);
     shapes.require();
     options.requireRivals({"faiss"});
-    ManyGraphBench bench(options, shapes);
+    ManyKnnGraphBench bench(options, shapes);
     bench.run();
     return bench.isRight() ? 0 : 1;
 }
