@@ -95,14 +95,23 @@ def ivf_lines(times):
 
 
 def range_lines(times):
-    yield from head("range search", "n", "q", "of the vectors", "results",
-                    "GPUs", "one, ms", "several, ms", "share of the ideal")
+    """A line a cell, with both kinds that have several devices."""
+    cells = {}
     for row in times.several():
-        yield line(
-            row["kind"], power(row["n"]), row["q"],
-            f"{100 * row['selectivity']:g}%", row["results"], row["devices"],
-            number(times.of(row, **ALONE), ".3g"), f"{row['ms']:.3g}",
-            number(times.strong(row), ".2f"))
+        cell = row["n"], row["q"], row["selectivity"], row["devices"]
+        cells.setdefault(cell, {})[row["kind"]] = row
+    yield from head("range search, n", "q", "of the vectors", "results",
+                    "GPUs", "one, ms", "shards, ms", "share of the ideal",
+                    "replicas, ms", "share of the ideal")
+    for (n, q, selectivity, devices), kinds in cells.items():
+        one = next(iter(kinds.values()))
+        columns = []
+        for kind in ("shards", "replicas"):
+            row = kinds.get(kind)
+            columns += ["", ""] if row is None else [
+                f"{row['ms']:.3g}", number(times.strong(row), ".2f")]
+        yield line(power(n), q, f"{100 * selectivity:g}%", one["results"],
+                   devices, number(times.of(one, **ALONE), ".3g"), *columns)
 
 
 def job_lines(name, times):

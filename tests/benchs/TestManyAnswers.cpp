@@ -11,6 +11,7 @@ namespace faiss_bits::bench {
 namespace {
 
 using faiss::RangeSearchResult;
+using idx_t = int64_t; // FAISS has it inside Index before 1.7.4
 
 TEST(ManyAnswers, QueriesCountOnce) {
     const Answers want{{1, 2, 3, 4, 5, 6}, {10, 20, 30, 40, 50, 60}};
@@ -43,7 +44,7 @@ TEST(ManyAnswers, OtherSizesAreAllWrong) {
 void fill(RangeSearchResult& result) {
     const size_t lims[] = {0, 2, 2, 3};
     std::copy(lims, lims + 4, result.lims);
-    result.labels = new faiss::idx_t[3]{7, 9, 8};
+    result.labels = new idx_t[3]{7, 9, 8};
     result.distances = new float[3]{1, 2, 3};
 }
 

@@ -33,9 +33,10 @@ def ivf(ms, devices=1, n=1 << 20, q=1024, k=10, **other):
 
 
 def in_range(ms, devices=1, selectivity=0.01, **other):
-    return row("many_range", ms, devices, kind="shards", metric="L2",
-               n=1 << 20, d=128, q=1024, selectivity=selectivity, radius=15.5,
-               results=12345, **other)
+    sizes = {"kind": "shards", "metric": "L2", "n": 1 << 20, "d": 128,
+             "q": 1024, "selectivity": selectivity}
+    return row("many_range", ms, devices, radius=15.5, results=12345,
+               **sizes | other)
 
 
 def kmeans(ms, devices=1, **other):
@@ -104,7 +105,10 @@ ALL = {
         ivf(15.0, 2, n=1 << 21, kind="shards", arrays="host"),
         ivf(60.0, 2, n=1 << 21, kind="shards", arrays="host", method="faiss"),
         ivf(5.5, 2), ivf(77.0, 2, n=1 << 21)],
-    "many_range.json": [in_range(8.0), in_range(5.0, 2)],
+    "many_range.json": [
+        in_range(8.0), in_range(5.0, 2), in_range(8.0, kind="replicas"),
+        in_range(4.0, 2, kind="replicas"),
+        in_range(3.0, 2, 0.001, kind="replicas")],
     "many_kmeans.json": [
         kmeans(900.0), kmeans(700.0, 2), kmeans(2100.0, 2, method="faiss"),
         kmeans(100.0, method="faiss_bits_clustering")],
@@ -120,7 +124,9 @@ def test_table_says_what_was_measured(write, tmp_path):
     assert "| shards | 2^21 | 1024 | 10 | 2 |  | 12.5 |  | 0.80 | 15 | 60 | 4.0 |" in lines
     assert "| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.91 |  |  |  |  |" in lines
     assert not any(" 77 " in line for line in lines)  # replicas of many more
-    assert "| shards | 2^20 | 1024 | 1% | 12345 | 2 | 8 | 5 | 0.80 |" in lines
+    assert ("| 2^20 | 1024 | 1% | 12345 | 2 | 8 | 5 | 0.80 | 4 | 1.00 |"
+            in lines)
+    assert "| 2^20 | 1024 | 0.1% | 12345 | 2 |  |  |  | 3 |  |" in lines
     assert "| k-means | host | 2 | 900 | 700 | 0.64 | 2100 | 3.0 |" in lines
     assert "| k-NN graph | device | 2 | 650 | 340 | 0.96 |  |  |" in lines
 
