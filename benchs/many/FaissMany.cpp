@@ -2,8 +2,10 @@
 
 #include <faiss/IndexReplicas.h>
 #include <faiss/IndexShards.h>
+#include <faiss/gpu/GpuCloner.h>
 #include <faiss/gpu/GpuIndexFlat.h>
 
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
 
@@ -14,10 +16,12 @@ namespace {
 /// A container over parts, each searched by a thread of its own.
 std::unique_ptr<faiss::Index> containerOf(
         bool split,
+        bool isFlat,
         int d,
         const std::vector<faiss::Index*>& parts) {
     if (split) {
-        auto shards = std::make_unique<faiss::IndexShards>(d, true, true);
+        // The numbers of flat shards are to go on; others have ids.
+        auto shards = std::make_unique<faiss::IndexShards>(d, true, isFlat);
         for (faiss::Index* part : parts) {
             shards->add_shard(part);
         }
@@ -43,7 +47,9 @@ FaissMany faissOverParts(const faiss::Index& ours) {
                 shards ? shards->at(i) : replicas->at(i)));
     }
     FaissMany made;
-    made.index = containerOf(shards, ours.d, parts);
+    const bool isFlat =
+            dynamic_cast<const gpu::GpuIndexBitsFlat*>(parts.front());
+    made.index = containerOf(shards, isFlat, ours.d, parts);
     return made;
 }
 
@@ -69,7 +75,27 @@ FaissMany faissOverFlat(
         parts.push_back(one.get());
         made.owned.push_back(std::move(one));
     }
-    made.index = containerOf(split, d, parts);
+    made.index = containerOf(split, true, d, parts);
+    return made;
+}
+
+FaissMany faissOverLists(
+        bool split,
+        const gpu::DeviceList& places,
+        const std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>>&
+                resources,
+        const faiss::IndexIVFFlat& index) {
+    std::vector<faiss::gpu::GpuResourcesProvider*> providers;
+    std::vector<int> devices;
+    for (size_t i = 0; i < places.size(); ++i) {
+        providers.push_back(resources[i].get());
+        devices.push_back(places[i].device);
+    }
+    faiss::gpu::GpuMultipleClonerOptions options;
+    options.shard = split;
+    FaissMany made;
+    made.index.reset(faiss::gpu::index_cpu_to_gpu_multiple(
+            providers, devices, &index, &options));
     return made;
 }
 

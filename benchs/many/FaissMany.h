@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <faiss/Index.h>
+#include <faiss/IndexIVFFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "faiss_bits/many/DeviceList.h"
@@ -30,5 +31,14 @@ FaissMany faissOverFlat(
         int d,
         const float* vectors,
         int64_t n);
+
+/// FAISS's index_cpu_to_gpu_multiple: GpuIndexIVFFlat on these devices, with
+/// the index's nprobe; one device: one alone.
+FaissMany faissOverLists(
+        bool split,
+        const gpu::DeviceList& places,
+        const std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>>&
+                resources,
+        const faiss::IndexIVFFlat& index);
 
 } // namespace faiss_bits::bench

@@ -132,11 +132,20 @@ run_filters() {
         --out "$out/filters.json" "${args[@]}"
 }
 
+# Flat search has parts on one GPU, the others on all that there are.
 run_many() {
-    local args
+    local args job gpus
     use_bench_args
     record bench_many "$here/benchs/bin/bench_many" \
         --out "$out/many.json" "${args[@]}"
+    gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | wc -l)
+    if ((gpus > 1)); then
+        args+=(--devices "$gpus" --parts "1,$gpus")
+    fi
+    for job in ivf range kmeans knn_graph; do
+        record "bench_many_$job" "$here/benchs/bin/bench_many_$job" \
+            --out "$out/many_$job.json" "${args[@]}"
+    done
 }
 
 run_metrics() {

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Writes the table of jobs on several GPUs in docs/design.md from results.
+
+    benchs/many_table.py benchs/results/h200 [--docs docs/design.md]
+
+Reads many_ivf.json, many_range.json, many_kmeans.json and many_knn_graph.json
+of that folder, those that are there, and replaces what stands between the marks
+`several devices:`. No figure of this part is typed by hand.
+
+Of P devices that take t, where one takes t1 for the same: the share of the
+ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
+(shards) or the queries of one (replicas).
+"""
+
+import argparse
+from pathlib import Path
+
+from readme_table import power, replaced
+from result_file import cell_of, load
+
+OURS = "faiss_bits"
+FILES = ("many_ivf.json", "many_range.json", "many_kmeans.json",
+         "many_knn_graph.json")
+#: What one device's row of a cell has in place of several devices'.
+ALONE = {"shards": 1, "devices": 1, "peers": 0}
+
+
+class Times:
+    """Ms by method and cell of one file."""
+
+    def __init__(self, data):
+        self.rows = data["rows"]
+        self.ms = {(row["method"], cell_of(row)): row["ms"]
+                   for row in self.rows}
+
+    def of(self, row, **changed):
+        """Of another cell, None if it was not measured."""
+        row = row | changed
+        return self.ms.get((row["method"], cell_of(row)))
+
+    def several(self, arrays=None):
+        """Our rows of more than one device."""
+        return [row for row in self.rows if row["method"] == OURS
+                and row["devices"] > 1 and arrays in (None, row["arrays"])]
+
+    def strong(self, row):
+        """Share of the ideal, None without one device's time."""
+        alone = self.of(row, **ALONE)
+        return alone and alone / row["devices"] / row["ms"]
+
+    def weak(self, row):
+        """Share of the ideal where every device has as much as one."""
+        field = "n" if row["kind"] == "shards" else "q"
+        share, rest = divmod(row[field], row["devices"])
+        alone = None if rest else self.of(row, **ALONE, **{field: share})
+        return alone and alone / row["ms"]
+
+
+def number(value, form):
+    return "" if value is None else format(value, form)
+
+
+def ratio(theirs, ours):
+    return theirs / ours if theirs and ours else None
+
+
+def line(*columns):
+    return "| " + " | ".join(str(column) for column in columns) + " |"
+
+
+def head(*columns):
+    return [line(*columns), "|" + "---|" * len(columns)]
+
+
+def ivf_lines(times):
+    rows = times.several("device")
+    most = {kind: max((row["n"] for row in rows if row["kind"] == kind),
+                      default=0) for kind in ("shards", "replicas")}
+    least = min((row["n"] for row in rows), default=0)
+    yield from head(
+        "IVF", "n", "q", "k", "GPUs", "one, ms", "several, ms",
+        "share of the ideal", "weak", "arrays on the host, ms", "FAISS, ms",
+        "times as fast")
+    for row in rows:
+        if row["n"] != (most["shards"] if row["kind"] == "shards" else least):
+            continue
+        host = times.of(row, arrays="host")
+        faiss = times.of(row, arrays="host", method="faiss")
+        yield line(
+            row["kind"], power(row["n"]), row["q"], row["k"], row["devices"],
+            number(times.of(row, **ALONE), ".3g"), f"{row['ms']:.3g}",
+            number(times.strong(row), ".2f"), number(times.weak(row), ".2f"),
+            number(host, ".3g"), number(faiss, ".3g"),
+            number(ratio(faiss, host), ".1f"))
+
+
+def range_lines(times):
+    """A line a cell, with both kinds that have several devices."""
+    cells = {}
+    for row in times.several():
+        cell = row["n"], row["q"], row["selectivity"], row["devices"]
+        cells.setdefault(cell, {})[row["kind"]] = row
+    yield from head("range search, n", "q", "of the vectors", "results",
+                    "GPUs", "one, ms", "shards, ms", "share of the ideal",
+                    "replicas, ms", "share of the ideal")
+    for (n, q, selectivity, devices), kinds in cells.items():
+        one = next(iter(kinds.values()))
+        columns = []
+        for kind in ("shards", "replicas"):
+            row = kinds.get(kind)
+            columns += ["", ""] if row is None else [
+                f"{row['ms']:.3g}", number(times.strong(row), ".2f")]
+        yield line(power(n), q, f"{100 * selectivity:g}%", one["results"],
+                   devices, number(times.of(one, **ALONE), ".3g"), *columns)
+
+
+def job_lines(name, times):
+    for row in times.several():
+        faiss = times.of(row, method="faiss")
+        yield line(
+            name, row["arrays"], row["devices"],
+            number(times.of(row, **ALONE), ".4g"), f"{row['ms']:.4g}",
+            number(times.strong(row), ".2f"), number(faiss, ".4g"),
+            number(ratio(faiss, row["ms"]), ".1f"))
+
+
+def content(folder):
+    """The text between the marks."""
+    files = {name: load(folder / name) for name in FILES
+             if (folder / name).exists()}
+    if not files:
+        raise FileNotFoundError(f"{folder} has none of {', '.join(FILES)}")
+    metas = [data["meta"] for data in files.values()]
+    commits = sorted({meta["commit"][:10] for meta in metas})
+    gpus = sorted({meta["gpu"] for meta in metas})
+    lines = [
+        f"{' and '.join(gpus)}, commit {' and '.join(commits)}: "
+        + ", ".join(f"`{name}`" for name in files) + "."]
+    times = {name: Times(data) for name, data in files.items()}
+    if "many_ivf.json" in times:
+        lines += ["", *ivf_lines(times["many_ivf.json"])]
+    if "many_range.json" in times:
+        lines += ["", *range_lines(times["many_range.json"])]
+    jobs = [line for name, file in (("k-means", "many_kmeans.json"),
+                                    ("k-NN graph", "many_knn_graph.json"))
+            if file in times for line in job_lines(name, times[file])]
+    if jobs:
+        lines += ["", *head(
+            "job", "arrays", "GPUs", "one, ms", "several, ms",
+            "share of the ideal", "FAISS on several, ms", "times as fast"),
+            *jobs]
+    return "\n".join(lines)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--docs", type=Path, default=Path("docs/design.md"))
+    options = parser.parse_args(arguments)
+    text = options.docs.read_text()
+    options.docs.write_text(
+        replaced(text, "several devices", content(options.folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Rows of the benches of several GPUs, and the table that is made of them."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchs"))
+sys.dont_write_bytecode = True
+
+import check  # noqa: E402
+import many_table  # noqa: E402
+import merge  # noqa: E402
+import result_file  # noqa: E402
+
+META = {"gpu": "NVIDIA H200", "compute_capability": 90, "driver": "580.1",
+        "cuda": "13.0", "faiss": "1.7.3", "commit": "0123456789ab",
+        "date": "2026-01-31", "read_bw_gbps": 4500.0}
+
+
+def row(bench, ms, devices=1, method="faiss_bits", **other):
+    return {"bench": bench, "method": method, "index": "flat",
+            "kind": "replicas", "shards": devices, "devices": devices,
+            "peers": int(devices > 1), "arrays": "device"} | other | {"ms": ms}
+
+
+def ivf(ms, devices=1, n=1 << 20, q=1024, k=10, **other):
+    sizes = {"index": "ivf_flat", "n": n, "d": 128, "nlist": 1024,
+             "nprobe": 32, "q": q, "k": k}
+    return row("many_ivf", ms, devices, **sizes | other)
+
+
+def in_range(ms, devices=1, selectivity=0.01, **other):
+    sizes = {"kind": "shards", "metric": "L2", "n": 1 << 20, "d": 128,
+             "q": 1024, "selectivity": selectivity}
+    return row("many_range", ms, devices, radius=15.5, results=12345,
+               **sizes | other)
+
+
+def kmeans(ms, devices=1, **other):
+    return row("many_kmeans", ms, devices, n=1 << 20, d=128, k=4096, niter=10,
+               objective=9.9e6, search_ms=ms / 2, **{"arrays": "host"} | other)
+
+
+def graph(ms, devices=1, **other):
+    return row("many_knn_graph", ms, devices, n=1 << 20, d=128, k=10,
+               block=16384, **other)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def save(name, rows):
+        (tmp_path / name).write_text(json.dumps({"meta": META, "rows": rows}))
+        return str(tmp_path / name)
+    return save
+
+
+@pytest.mark.parametrize("make, fields", [
+    (ivf, ("nlist", "nprobe", "q", "k", "n", "kind", "devices")),
+    (in_range, ("selectivity", "q", "n", "peers", "shards")),
+    (kmeans, ("k", "niter", "devices", "kind")),
+    (graph, ("block", "k", "arrays", "devices"))])
+def test_cells_differ_by_every_setting(make, fields):
+    one = make(1.0)
+    for field in fields:
+        other = "else" if isinstance(one[field], str) else one[field] + 1
+        assert result_file.cell_of(one | {field: other}) != (
+            result_file.cell_of(one)), field
+    assert result_file.cell_of(one) == result_file.cell_of(
+        make(2.0, method="faiss"))
+
+
+def test_parts_are_merged_and_checked(write, capsys, tmp_path):
+    one = write("one.json", [ivf(2.0), ivf(9.0, method="faiss")])
+    two = write("two.json", [ivf(1.0, 2), ivf(5.0, 2, method="faiss")])
+    out = str(tmp_path / "out.json")
+    assert merge.main([out, one, two]) == 0
+    assert len(result_file.load(out)["rows"]) == 4
+    assert check.main([out, "--min-speedup", "4"]) == 0
+    assert check.main([out, "--min-speedup", "4.6"]) == 1
+    assert "2 cells" in capsys.readouterr().out
+    graphs = write("graph.json", [graph(1.0)])
+    assert merge.main([out, one, graphs]) == 1  # of one bench
+
+
+def test_efficiency_of_shards_and_replicas():
+    times = many_table.Times({"rows": [
+        ivf(10.0, q=1024), ivf(19.0, q=2048), ivf(10.5, 2, q=2048),
+        ivf(8.0, kind="shards"), ivf(10.0, 2, n=1 << 21, kind="shards"),
+        ivf(3.0, 2, q=7)]})
+    replicas, shards, odd = times.several("device")
+    assert times.strong(replicas) == pytest.approx(19.0 / 21)
+    assert times.weak(replicas) == pytest.approx(10 / 10.5)
+    assert times.strong(shards) is None
+    assert times.weak(shards) == pytest.approx(0.8)
+    assert times.strong(odd) is None and times.weak(odd) is None
+
+
+ALL = {
+    "many_ivf.json": [
+        ivf(10.0, kind="shards"), ivf(10.0),
+        ivf(12.5, 2, n=1 << 21, kind="shards"),
+        ivf(15.0, 2, n=1 << 21, kind="shards", arrays="host"),
+        ivf(60.0, 2, n=1 << 21, kind="shards", arrays="host", method="faiss"),
+        ivf(5.5, 2), ivf(77.0, 2, n=1 << 21)],
+    "many_range.json": [
+        in_range(8.0), in_range(5.0, 2), in_range(8.0, kind="replicas"),
+        in_range(4.0, 2, kind="replicas"),
+        in_range(3.0, 2, 0.001, kind="replicas")],
+    "many_kmeans.json": [
+        kmeans(900.0), kmeans(700.0, 2), kmeans(2100.0, 2, method="faiss"),
+        kmeans(100.0, method="faiss_bits_clustering")],
+    "many_knn_graph.json": [graph(650.0), graph(340.0, 2)],
+}
+
+
+def test_table_says_what_was_measured(write, tmp_path):
+    for name, rows in ALL.items():
+        write(name, rows)
+    lines = many_table.content(tmp_path).splitlines()
+    assert lines[0].startswith("NVIDIA H200, commit 0123456789: `many_ivf.json`")
+    assert "| shards | 2^21 | 1024 | 10 | 2 |  | 12.5 |  | 0.80 | 15 | 60 | 4.0 |" in lines
+    assert "| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.91 |  |  |  |  |" in lines
+    assert not any(" 77 " in line for line in lines)  # replicas of many more
+    assert ("| 2^20 | 1024 | 1% | 12345 | 2 | 8 | 5 | 0.80 | 4 | 1.00 |"
+            in lines)
+    assert "| 2^20 | 1024 | 0.1% | 12345 | 2 |  |  |  | 3 |  |" in lines
+    assert "| k-means | host | 2 | 900 | 700 | 0.64 | 2100 | 3.0 |" in lines
+    assert "| k-NN graph | device | 2 | 650 | 340 | 0.96 |  |  |" in lines
+
+
+def test_table_goes_between_its_marks(write, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- several devices: begin (by a script) -->\n\n"
+                    "old\n\n<!-- several devices: end -->\nafter\n")
+    with pytest.raises(FileNotFoundError, match="many_ivf.json"):
+        many_table.main([str(tmp_path), "--docs", str(page)])
+    assert "old" in page.read_text()
+    write("many_range.json", ALL["many_range.json"])
+    many_table.main([str(tmp_path), "--docs", str(page)])
+    text = page.read_text()
+    assert text.startswith("before\n<!-- several devices: begin (by a script)")
+    assert text.endswith("<!-- several devices: end -->\nafter\n")
+    assert "old" not in text and "k-means" not in text and "| 0.80 |" in text
+
+
+def test_table_of_the_docs_is_that_of_the_results(tmp_path):
+    docs = ROOT / "docs" / "design.md"
+    copy = tmp_path / "design.md"
+    copy.write_text(docs.read_text())
+    many_table.main([str(ROOT / "benchs" / "results" / "h200"),
+                     "--docs", str(copy)])
+    assert copy.read_text() == docs.read_text()
