@@ -347,13 +347,14 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     FlatKnnProblem problemOf_(idx_t batch, idx_t n, int k) const;
     detail::PageLimits pageLimits_(idx_t n, int k) const;
 
-    /// search() of n queries on our device, of a batch of `batch` in all. How
-    /// a batch is cut changes no bit of the results. `pages` is given for the
-    /// first page alone, whose plan goes to the log.
+    /// search() of n queries on our device, from number `first` on of a batch
+    /// of `batch` in all. How a batch is cut changes no bit of the results.
+    /// `pages` is given for the first page alone, whose plan goes to the log.
     void searchPage_(
             const detail::GpuContext& context,
             const detail::PagePlan* pages,
             idx_t batch,
+            idx_t first,
             idx_t n,
             const float* x,
             int k,

@@ -81,6 +81,7 @@ void GpuIndexBitsFlat::searchPaged_(
                     context,
                     page.first == 0 ? &call.plan() : nullptr,
                     n,
+                    page.first,
                     page.rows,
                     page.as<const float>(queries),
                     k,
@@ -121,7 +122,7 @@ void GpuIndexBitsFlat::searchImpl_(
         PagePlan pages;
         pages.pages = 1;
         pages.rowsPerPage = n;
-        searchPage_(context, &pages, n, n, x, k, distances, labels, filter);
+        searchPage_(context, &pages, n, 0, n, x, k, distances, labels, filter);
     });
 }
 
@@ -129,6 +130,7 @@ void GpuIndexBitsFlat::searchPage_(
         const GpuContext& context,
         const PagePlan* pages,
         idx_t batch,
+        idx_t first,
         idx_t n,
         const float* x,
         int k,
@@ -142,6 +144,7 @@ void GpuIndexBitsFlat::searchPage_(
         problem.outDistances = distances;
         problem.outIds = labels;
         filter.apply(problem);
+        filter.applyLimits(problem, first);
         detail::ImageUse image = detail::ImageUse::None;
         const auto rounded = makeReady_(context, x, problem, &image);
 

@@ -41,8 +41,7 @@ FilterShape filterShapeOf(
 ///
 /// Stream  enqueues (SelectorBits.h says when it waits)
 /// Memory  temporary memory, n / 8 bytes and 4 bytes for each id of a list; it
-/// is
-///         let go of in the reverse order of what else the call takes
+///         is let go of in the reverse order of what else the call takes
 class SearchFilter {
    public:
     /// For a search of `queries` queries among n vectors.
@@ -59,7 +58,11 @@ class SearchFilter {
         problem.allowedBits = bits_;
         problem.allowedIds = ids_;
         problem.numAllowed = numIds_;
-        problem.limits = limits_;
+    }
+
+    /// The limits of the queries from number `first` of the call on.
+    void applyLimits(FlatKnnProblem& problem, idx_t first) const {
+        problem.limits = limits_ ? limits_ + first : nullptr;
         problem.numWithin = numWithin_;
     }
 

@@ -7,6 +7,8 @@
 
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/PartSet.h"
+#include "faiss_bits/range/RangeCall.h"
+#include "faiss_bits/range/RangeResults.h"
 
 namespace faiss_bits::gpu {
 
@@ -26,6 +28,13 @@ int checkedDims(int dims) {
 faiss::MetricType checked(faiss::MetricType metric) {
     detail::requireMetric(metric);
     return metric;
+}
+
+void requireNoCapture(const GpuContext& home) {
+    FAISS_THROW_IF_NOT_MSG(
+            !detail::isCaptured(home.stream),
+            "the stream is being captured into a CUDA graph: an index on "
+            "several devices cannot be");
 }
 
 } // namespace
@@ -194,10 +203,7 @@ void GpuIndexBitsMany::searchChecked_(
                 "k = %lld is outside 1..%d",
                 (long long)k,
                 kMaxK);
-        FAISS_THROW_IF_NOT_MSG(
-                !detail::isCaptured(home.stream),
-                "the stream is being captured into a CUDA graph: an index on "
-                "several devices cannot be");
+        requireNoCapture(home);
         FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);
@@ -226,13 +232,11 @@ void GpuIndexBitsMany::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     withFaissErrors([&] {
+        const GpuContext home = set_->devices.context(0);
         requireCount(n, "n");
-        requireNotNull(result, "result");
-        FAISS_THROW_IF_NOT_FMT(
-                result->nq == size_t(n),
-                "result->nq = %zu, expected n = %lld",
-                result->nq,
-                (long long)n);
+        detail::requireRange(radius, 0);
+        detail::requireRangeResult(result, n);
+        requireNoCapture(home);
         FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);
@@ -241,8 +245,7 @@ void GpuIndexBitsMany::range_search(
             return;
         }
         requireNotNull(x, "x");
-        const detail::QueriesOnHost host(
-                set_->devices.context(0), x, size_t(n) * d);
+        const detail::QueriesOnHost host(home, x, size_t(n) * d);
         rangeSearchParts_(n, host.data(), radius, result, parameters);
     });
 }

@@ -65,7 +65,8 @@ class GpuIndexBitsMany : public faiss::Index {
 
     /// Finds the k nearest vectors of each of n queries.
     ///
-    /// x [n, d], distances [n, k], labels [n, k]; params as above
+    /// x [n, d], distances [n, k], labels [n, k]; params: those that the class
+    /// takes (Filters)
     void search(
             idx_t n,
             const float* x,
@@ -81,9 +82,9 @@ class GpuIndexBitsMany : public faiss::Index {
     /// Finds all vectors with distance < radius (similarities > radius) for
     /// each of n queries, by range_search of the parts, at the same time.
     ///
-    /// x [n, d] on the host or on the first device; result->nq must be n. Of
-    /// every query in ascending order of ids; of inverted lists that are dealt
-    /// out shard by shard
+    /// x [n, d] on the host or on the first device; radius any number but NaN;
+    /// result new, for n queries. Of every query in ascending order of ids; of
+    /// inverted lists that are dealt out shard by shard
     ///
     /// Cost  as of the parts, and a copy of all results on the host
     void range_search(

@@ -49,7 +49,8 @@ struct ShardSet;
 ///          inverted lists, SearchParametersIVF too
 /// Memory   up to 12 min(k, ntotal of a shard) bytes a query and shard, from
 ///          temporary memory of the shards' resources, in batches of queries;
-///          the sample, up to 2^16 vectors in float32 on every device
+///          the sample: up to 2^16 vectors in float32, and their search image,
+///          on every device
 /// Errors   FaissException, with the device's number where one of them fails.
 ///          The index then is what it was. A device that has gone cannot be
 ///          used again by the process (CUDA)

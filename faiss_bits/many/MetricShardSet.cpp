@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include <faiss/impl/FaissAssert.h>
+
 #include "faiss_bits/many/MetricParts.h"
 #include "faiss_bits/many/ShardMap.h"
 #include "faiss_bits/many/StagedRange.h"
@@ -144,6 +146,10 @@ void MetricShardSet::range(
         const float* x,
         float radius,
         faiss::RangeSearchResult* result) const {
+    FAISS_THROW_IF_NOT_FMT(
+            stages <= RangeStages::Two,
+            "stages = %d is none of RangeStages",
+            int(stages));
     const bool isEmpty = shards[0].groups.groups().numIds == 0;
     const bool hasNoEnd = kind == MetricIndexKind::Sss;
     if (isEmpty || (stages == RangeStages::OneAndAHalf && hasNoEnd)) {

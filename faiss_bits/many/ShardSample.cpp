@@ -1,9 +1,7 @@
 #include "faiss_bits/many/ShardSample.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include <faiss/impl/FaissException.h>
+#include <exception>
 
 #include "faiss_bits/many/ShardBatch.h"
 #include "faiss_bits/many/ShardSet.h"
@@ -34,6 +32,37 @@ idx_t sampled(idx_t i, idx_t m, idx_t n) {
     return begin + idx_t(mixBits(uint32_t(i)) % uint32_t(end - begin));
 }
 
+/// Vectors of a sample of so many.
+idx_t sampleSizeOf(idx_t total) {
+    return std::min(total / kShare, kMostSamples);
+}
+
+/// The vectors of a sample, by shards.
+std::vector<float> draw(const ShardSet& set, int d, idx_t total) {
+    const double share = double(sampleSizeOf(total)) / double(total);
+    std::vector<float> vectors;
+    for (int shard = 0; shard < set.devices.size(); ++shard) {
+        const idx_t n = set.sizeOf(shard);
+        const idx_t m = std::max<idx_t>(1, idx_t(share * double(n)));
+        std::vector<idx_t> keys;
+        for (idx_t i = 0; i < m; ++i) {
+            keys.push_back(sampled(i, m, n));
+        }
+        const size_t first = vectors.size();
+        vectors.resize(first + size_t(m) * d);
+        set.devices.onPart(shard, [&] {
+            set.flat[shard]->reconstruct_batch(
+                    m, keys.data(), vectors.data() + first);
+        });
+    }
+    return vectors;
+}
+
+/// Whether a sample of `size` says enough of its rank'th.
+bool saysEnough(idx_t rank, idx_t size) {
+    return rank * kLeastSharePerRank <= size;
+}
+
 } // namespace
 
 bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
@@ -49,6 +78,11 @@ bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
         }
         total += size;
     }
+    const idx_t size = sampleSizeOf(total);
+    const double share = double(size) / double(total);
+    if (!saysEnough(sampleRank(double(k), share), size)) {
+        return false; // before one is made that would be of no use
+    }
     const bool isOld = total > total_ + total_ / 8;
     if ((indexes_.empty() || isOld) && (isShort_ || !make_(set, total))) {
         return false;
@@ -56,31 +90,15 @@ bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
     for (const auto& index : indexes_) {
         index->metric_arg = set.flat[0]->metric_arg;
     }
-    return rank_(k) * kLeastSharePerRank <= size_;
+    return saysEnough(rank_(k), size_);
 }
 
 bool ShardSample::make_(const ShardSet& set, idx_t total) {
     clear();
     const int d = set.flat[0]->d;
-    const idx_t wanted = std::min(total / kShare, kMostSamples);
-    std::vector<float> vectors;
-    for (int shard = 0; shard < set.devices.size(); ++shard) {
-        const idx_t n = set.sizeOf(shard);
-        const idx_t m = std::max<idx_t>(
-                1, idx_t(double(wanted) * double(n) / double(total)));
-        std::vector<idx_t> keys;
-        for (idx_t i = 0; i < m; ++i) {
-            keys.push_back(sampled(i, m, n));
-        }
-        const size_t first = vectors.size();
-        vectors.resize(first + size_t(m) * d);
-        set.devices.onPart(shard, [&] {
-            set.flat[shard]->reconstruct_batch(
-                    m, keys.data(), vectors.data() + first);
-        });
-    }
-    const idx_t size = idx_t(vectors.size()) / d;
     try {
+        const std::vector<float> vectors = draw(set, d, total);
+        const idx_t size = idx_t(vectors.size()) / d;
         for (const PartGroup& group : set.devices.groups()) {
             const int lead = group.parts[0];
             set.devices.onPart(lead, [&] {
@@ -94,14 +112,14 @@ bool ShardSample::make_(const ShardSet& set, idx_t total) {
                 indexes_.push_back(std::move(index));
             });
         }
-    } catch (const faiss::FaissException&) {
+        size_ = size;
+        total_ = total;
+        return true;
+    } catch (const std::exception&) {
         clear();
         isShort_ = true;
         return false;
     }
-    size_ = size;
-    total_ = total;
-    return true;
 }
 
 void ShardSample::limits(

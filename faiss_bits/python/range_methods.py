@@ -54,15 +54,17 @@ def _wrap(the_class, with_limit, doc):
     the_class.range_search = index_range_search
 
 
-def _with_limit(params, most):
+def _with_limit(
+    params, most, takes="faiss.SearchParameters or SearchParametersBitsFlat"
+):
     """Parameters of a search with max_results; those of the caller stay."""
     if not most:
         return params
     kind = swigfaiss_bits.SearchParametersBitsFlat
     if params is not None and type(params) not in (kind, faiss.SearchParameters):
         raise TypeError(
-            f"params is a {type(params).__name__}; a flat index takes "
-            "faiss.SearchParameters or SearchParametersBitsFlat"
+            f"params is a {type(params).__name__}; with max_results it can be a "
+            f"{takes}"
         )
     limited = kind(
         sel=None if params is None else params.sel,
@@ -77,7 +79,12 @@ def _ivf_with_limit(params, most):
     """The same for inverted lists. A SearchParametersIVF has its own nprobe; others
     leave it to the index."""
     if not most or not isinstance(params, faiss.SearchParametersIVF):
-        return _with_limit(params, most)
+        return _with_limit(
+            params,
+            most,
+            "faiss.SearchParametersIVF, SearchParametersBitsIVF, "
+            "faiss.SearchParameters or SearchParametersBitsFlat",
+        )
     return swigfaiss_bits.SearchParametersBitsIVF(params, max_results=most)
 
 

@@ -70,7 +70,7 @@ def wrap_ivf_search_parameters(the_class):
     original_init = the_class.__init__
     quantizer_params = the_class.quantizer_params
 
-    def __init__(self, params=None, *, max_results=0, **fields):
+    def __init__(self, params=None, *, max_results=None, **fields):
         if params is None:
             original_init(self)
         elif isinstance(params, faiss.SearchParametersIVF):
@@ -81,6 +81,8 @@ def wrap_ivf_search_parameters(the_class):
                 f"params is a {type(params).__name__}, expected a "
                 "faiss.SearchParametersIVF"
             )
+        if max_results is None:
+            max_results = getattr(params, "max_results", 0)
         self.max_results = whole_number(max_results, "max_results", 0)
         for name, value in fields.items():
             if name not in _IVF_FIELDS:
@@ -109,7 +111,7 @@ def wrap_ivf_search_parameters(the_class):
 
 _IVF_FIELDS = ("nprobe", "sel", "quantizer_params")
 
-_IVF_PARAMETERS_DOC = """SearchParametersBitsIVF(params=None, *, nprobe=1, sel=None, quantizer_params=None, max_results=0)
+_IVF_PARAMETERS_DOC = """SearchParametersBitsIVF(params=None, *, nprobe=1, sel=None, quantizer_params=None, max_results=None)
 
     faiss.SearchParametersIVF with a limit for range_search of our inverted lists
     on the GPU, which also take the limit as a keyword:
@@ -121,7 +123,8 @@ _IVF_PARAMETERS_DOC = """SearchParametersBitsIVF(params=None, *, nprobe=1, sel=N
     nprobe, sel, quantizer_params
                  as FAISS's
     max_results  for range_search: the most results of all queries together; more
-                 are an error that tells their number. 0: any number
+                 are an error that tells their number. 0: any number. None: that
+                 of params, or 0
 
     It keeps all of them alive.
     """

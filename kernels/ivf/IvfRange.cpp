@@ -62,7 +62,7 @@ void writeResults(
         const RangePart& part,
         const RangeRoom& room,
         cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(room.ids, "%s = nullptr", "room.ids");
+    BITS_THROW_IF_NOT_FMT(room.ids, "room.ids = nullptr");
     std::vector<idx_t> places;
     idx_t place = 0;
     for (const idx_t count : part.counts) {
@@ -133,7 +133,7 @@ void runIvfRange(
         RangeSink& sink) {
     const IvfKnnProblem p = distancesOf(problem);
     checkIvf(p);
-    BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "%s is NaN", "radius");
+    BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "radius is NaN");
     if (p.numQueries == 0) {
         return;
     }

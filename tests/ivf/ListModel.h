@@ -157,7 +157,7 @@ class ListModel {
         for (int l = 0; l < int(lists.size()); ++l) {
             const size_t d = oracle.c.d;
             std::vector<float> x(lists[l].size() * d);
-            std::vector<faiss::Index::idx_t> ids;
+            std::vector<idx_t> ids;
             for (size_t i = 0; i < lists[l].size(); ++i) {
                 decode_(lists[l][i].code.data(), l, x.data() + i * d);
                 ids.push_back(lists[l][i].id);
@@ -252,9 +252,8 @@ class ListModel {
         const size_t bytes = codes.size() / entries.size();
         const bool hasIds = &from == empty_.get() ||
                 oracle.c.indices != faiss::gpu::INDICES_IVF;
-        const auto ids = hasIds
-                ? from.getListIndices(l)
-                : std::vector<faiss::Index::idx_t>(entries.size());
+        const auto ids = hasIds ? from.getListIndices(l)
+                                : std::vector<idx_t>(entries.size());
         for (size_t i = 0; i < entries.size(); ++i) {
             entries[i].id = int64_t(ids[i]);
             entries[i].code.assign(

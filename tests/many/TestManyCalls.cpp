@@ -1,5 +1,7 @@
 /// Filters, other calls and bad arguments of shards and replicas.
 
+#include <cmath>
+
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/IDSelector.h>
 
@@ -192,6 +194,9 @@ TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
                 c.many.search(2, x.data(), 2, distances.data(), labels.data());
             },
             "captured"));
+    faiss::RangeSearchResult range(2);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { c.many.range_search(2, x.data(), 1, &range); }, "captured"));
     BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
     BITS_CUDA_CHECK(cudaGraphDestroy(graph));
 }
@@ -235,6 +240,13 @@ TYPED_TEST(ManyTest, SmallBadArguments) {
             [&] { index.range_search(2, q, 1, &range); }, "result->nq"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index.range_search(2, q, 1, nullptr); }, "result"));
+    faiss::RangeSearchResult two(2);
+    const TypeParam empty(placesOf(2), kD, faiss::METRIC_L2);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { empty.range_search(2, q, std::nanf(""), &two); }, "radius"));
+    index.range_search(2, q, 1, &two);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { index.range_search(2, q, 1, &two); }, "result"));
     const gpu::SearchParametersBitsFlat others(partResources(1));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { index.search(2, q, 2, d, i, &others); }, "params"));

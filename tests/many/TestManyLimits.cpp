@@ -1,8 +1,12 @@
 /// Shards that share one limit a query: the bits of one index, whatever the
 /// sample says that the limits are made of.
 
+#include <algorithm>
+#include <cmath>
+
 #include <faiss/impl/IDSelector.h>
 
+#include "faiss_bits/flat/SearchWithin.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "tests/many/ManyHarness.h"
 
@@ -52,6 +56,42 @@ TEST_F(ManyLimits, AreUsed) {
     // Too few queries, and k beyond what limits are for.
     searchOnDevice(c.many, makeVectors(100, 32, 2), 100);
     EXPECT_GT(double(rescored(c)) / 100, 1.5 * sampleRank(100, 1. / 16) * 16);
+}
+
+/// Queries of 16 bits are cut into pages on the device, too.
+TEST_F(ManyLimits, QueriesOfEveryPageHaveTheirOwn) {
+    constexpr int d = 4096;
+    constexpr int64_t q = 8200; // one page has 8,192
+    constexpr int64_t k = 5;
+    constexpr int64_t last = 8;
+    GpuIndexBitsFlat index(
+            sharedResources(),
+            d,
+            faiss::METRIC_L2,
+            configOf(DataType::Float16));
+    index.add(kShard, makeVectors(kShard, d, 1).data());
+    const auto queries = makeVectors(q, d, 2);
+    std::vector<float> limits(q, 0.f); // nothing is so near
+    std::fill(limits.end() - last, limits.end(), HUGE_VALF);
+
+    const DeviceBuffer<float> x(queries);
+    const DeviceBuffer<float> limitsThere(limits);
+    const DeviceBuffer<float> distances(q * k);
+    const DeviceBuffer<int64_t> labels(q * k);
+    gpu::detail::SearchWithin within;
+    within.limits = limitsThere.data();
+    index.search(q, x.data(), k, distances.data(), labels.data(), &within);
+    const std::vector<int64_t> found = labels.download();
+    for (int64_t i = 0; i < (q - last) * k; ++i) {
+        ASSERT_EQ(found[i], -1) << "query " << i / k;
+    }
+    const SearchOutput want = searchOnHost(
+            index,
+            std::vector<float>(queries.end() - last * d, queries.end()),
+            k);
+    EXPECT_EQ(
+            std::vector<int64_t>(found.end() - last * k, found.end()),
+            want.labels);
 }
 
 TEST_F(ManyLimits, EveryMetricIsOneIndex) {

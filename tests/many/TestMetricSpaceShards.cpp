@@ -83,19 +83,6 @@ void expectShards(
     }
 }
 
-/// So many queries, some of them vectors.
-MetricCase withQueries(MetricCase c, idx_t numQueries) {
-    while (c.numQueries() < numQueries) {
-        const idx_t i = c.numQueries() * 7 % c.n();
-        c.queries.insert(
-                c.queries.end(),
-                c.vectors.begin() + i * c.d,
-                c.vectors.begin() + (i + 1) * c.d);
-    }
-    c.forget();
-    return c;
-}
-
 TEST_F(GpuMetricSpaceShards, AnswersAreThoseOfBruteForce) {
     for (const Metric metric : kTrueMetrics) {
         for (const MetricCase& c : metricCases(metric, 300, 5)) {
@@ -269,6 +256,9 @@ TEST_F(GpuMetricSpaceShards, BadArgumentsAreNamed) {
     };
     expectFaissError([&] { ranges(1, std::nanf("")); }, "radius = NaN");
     expectFaissError([&] { ranges(2, 1); }, "result->nq = 1");
+    shards.stages = RangeStages(3);
+    expectFaissError([&] { ranges(1, 1); }, "stages = 3");
+    shards.stages = RangeStages::One;
     expectFaissError([&] { shards.range_search(1, x, 1, nullptr); }, "result");
     expectFaissError(
             [&] { shards.range_search(1, x, 1, &result, &params); },

@@ -61,6 +61,19 @@ struct MetricCase {
     mutable std::vector<float> known_; // [numQueries, n], by the oracle
 };
 
+/// The case with so many queries, those that it lacks being vectors.
+inline MetricCase withQueries(MetricCase c, idx_t numQueries) {
+    while (c.numQueries() < numQueries) {
+        const idx_t i = c.numQueries() * 7 % c.n();
+        c.queries.insert(
+                c.queries.end(),
+                c.vectors.begin() + i * c.d,
+                c.vectors.begin() + (i + 1) * c.d);
+    }
+    c.forget();
+    return c;
+}
+
 using RangeAnswer = cpu::RangeResult<float>;
 
 /// Distance < radius, by ascending id.

@@ -105,19 +105,6 @@ RangeAnswer inStages(
     return found.answer();
 }
 
-/// So many queries, some of them vectors.
-MetricCase withQueries(MetricCase c, idx_t numQueries) {
-    while (c.numQueries() < numQueries) {
-        const idx_t i = c.numQueries() * 7 % c.n();
-        c.queries.insert(
-                c.queries.end(),
-                c.vectors.begin() + i * c.d,
-                c.vectors.begin() + (i + 1) * c.d);
-    }
-    c.forget();
-    return c;
-}
-
 void expectStages(
         const MetricCase& c,
         const OnDevice& device,

@@ -204,6 +204,7 @@ def test_parameters_without_a_gpu():
     assert params.sel.is_member(3) and not params.sel.is_member(7)
     copied = kind(params, max_results=4)
     assert (copied.nprobe, copied.max_results) == (6, 4)
+    assert kind(params).max_results == 9  # its limit too
     del params
     assert copied.sel.is_member(3) and sel.thisown
     copied.sel = None

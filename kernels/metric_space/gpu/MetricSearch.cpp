@@ -230,10 +230,6 @@ class Search {
     SearchScratch scratch_;
 };
 
-} // namespace
-
-namespace {
-
 /// Hands over what a round has found.
 void takeSorted(
         Search& search,
