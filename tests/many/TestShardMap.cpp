@@ -10,6 +10,7 @@
 namespace faiss_bits::test {
 namespace {
 
+using gpu::detail::dealOut;
 using gpu::detail::firstWidth;
 using gpu::detail::ShardMap;
 using gpu::detail::ShardPiece;
@@ -120,6 +121,29 @@ TEST(ShardMap, VectorByVectorStaysLevel) {
     for (int shard = 0; shard < 3; ++shard) {
         EXPECT_NEAR(double(map.size(shard)), 1000.0 / 3, 11);
     }
+}
+
+/// Of shards of any sizes, as inverted lists that were dealt out by ids are.
+TEST(ShardMap, ShortestShardsGetMost) {
+    const auto sizesAfter = [](idx_t n, std::vector<idx_t> sizes, idx_t least) {
+        idx_t next = 0;
+        for (const ShardPiece& piece : dealOut(n, sizes, least, -1)) {
+            EXPECT_EQ(piece.first, next);
+            EXPECT_GT(piece.count, 0);
+            next += piece.count;
+            sizes[piece.shard] += piece.count;
+        }
+        EXPECT_EQ(next, n);
+        return sizes;
+    };
+    using Sizes = std::vector<idx_t>;
+    EXPECT_EQ(sizesAfter(0, {3, 1}, 1), Sizes({3, 1}));
+    EXPECT_EQ(sizesAfter(1, {3, 1, 2}, 1), Sizes({3, 2, 2}));
+    EXPECT_EQ(sizesAfter(2, {3, 1, 2}, 1), Sizes({3, 3, 2}));
+    EXPECT_EQ(sizesAfter(6, {3, 1, 2}, 1), Sizes({4, 4, 4}));
+    EXPECT_EQ(sizesAfter(7, {9, 0, 0}, 1), Sizes({9, 4, 3}));
+    EXPECT_EQ(sizesAfter(7, {9, 0, 0}, 4), Sizes({9, 7, 0}));
+    EXPECT_EQ(sizesAfter(8, {9, 0, 0}, 4), Sizes({9, 4, 4}));
 }
 
 TEST(ShardMap, ManyAdditions) {
