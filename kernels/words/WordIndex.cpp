@@ -44,6 +44,14 @@ const WordGroups& WordIndex::groups() const {
     return *groups_;
 }
 
+const SubtreeLengths& WordIndex::subtreeLengths() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!subtreeLengths_) {
+        subtreeLengths_ = std::make_unique<SubtreeLengths>(dictionary_);
+    }
+    return *subtreeLengths_;
+}
+
 WordRange WordIndex::range(
         const Utf8Words& queries,
         idx_t maxDistance,

@@ -10,6 +10,7 @@
 #include "kernels/words/ListOfClusters.h"
 #include "kernels/words/Options.h"
 #include "kernels/words/Pivots.h"
+#include "kernels/words/SubtreeLengths.h"
 #include "kernels/words/WordRange.h"
 
 /// Words near to words by edit distance, on the CPU. No FAISS, no CUDA.
@@ -76,6 +77,7 @@ class WordIndex {
     const ListOfClusters& clusters(const WordOptions& options) const;
     const Pivots& pivots(const WordOptions& options) const;
     const WordGroups& groups() const; ///< of brute force
+    const SubtreeLengths& subtreeLengths() const;
 
    private:
     Dictionary dictionary_;
@@ -83,6 +85,7 @@ class WordIndex {
     mutable std::unique_ptr<ListOfClusters> clusters_;
     mutable std::unique_ptr<Pivots> pivots_;
     mutable std::unique_ptr<WordGroups> groups_;
+    mutable std::unique_ptr<SubtreeLengths> subtreeLengths_;
 };
 
 /// Throws Error for a negative number, else what no distance exceeds.

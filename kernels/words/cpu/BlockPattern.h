@@ -111,15 +111,20 @@ class BlockPattern {
     }
 
     /// False only if every entry of the column is above `most`: then so is
-    /// every entry of the columns to come.
+    /// every entry of the columns to come. Row i has `most` or less only where
+    /// |i - depth| is no more; 8 rows are looked at together.
     bool mayReach(const uint64_t* column, uint32_t depth, uint32_t most) const {
         const size_t n = blocks();
         int64_t value = depth;
+        const int64_t end = int64_t(depth) + most;
         for (size_t b = 0; b < n; ++b) {
             const uint64_t rows = rowsOf(b);
             const uint64_t more = column[b] & rows;
             const uint64_t less = column[n + b] & rows;
             for (int bit = 0; bit < 64; bit += 8) {
+                if (int64_t(64 * b) + bit > end) {
+                    return false;
+                }
                 const int down = std::popcount(less >> bit & 0xFF);
                 if (value - down <= int64_t(most)) {
                     return true;

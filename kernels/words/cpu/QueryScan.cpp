@@ -12,9 +12,9 @@ void QueryScan::addNode(uint32_t node, uint32_t distance) {
     }
 }
 
-void QueryScan::walkTrie(uint32_t query) {
+void QueryScan::walkTrie(uint32_t query, const SubtreeLengths& lengths) {
     if (!blocks_) {
-        blocks_.emplace(dictionary_);
+        blocks_.emplace(dictionary_, lengths);
     }
     blocks_->run(
             queries_.word(query),

@@ -29,7 +29,7 @@ class QueryScan {
     void addNode(uint32_t node, uint32_t distance);
 
     /// The trie, by columns of differences.
-    void walkTrie(uint32_t query);
+    void walkTrie(uint32_t query, const SubtreeLengths& lengths);
     /// The distance to every word.
     void scanAll(uint32_t query, const WordGroups& groups);
     void scanClusters(uint32_t query, const ListOfClusters& clusters);

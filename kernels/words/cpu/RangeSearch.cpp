@@ -142,10 +142,12 @@ class RangeSearch {
                         kernels.lanes64,
                         kernels.walk64,
                         &ThreadState::lanes64);
-            case Way::Blocks:
-                return runEach(queries, [this](ThreadState& state, uint32_t i) {
-                    state.scan.walkTrie(i);
+            case Way::Blocks: {
+                const SubtreeLengths& lengths = index_.subtreeLengths();
+                return runEach(queries, [&](ThreadState& state, uint32_t i) {
+                    state.scan.walkTrie(i, lengths);
                 });
+            }
             case Way::BruteForce: {
                 const WordGroups& groups = index_.groups();
                 return runEach(queries, [&](ThreadState& state, uint32_t i) {

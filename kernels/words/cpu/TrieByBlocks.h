@@ -3,17 +3,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/words/Dictionary.h"
+#include "kernels/words/SubtreeLengths.h"
 #include "kernels/words/cpu/BlockPattern.h"
 
 namespace faiss_bits::words::cpu {
 
 /// Walks the trie with one query of any length, for any distance. Keeps the
-/// columns of the nodes that branch above the current one. Of one thread.
+/// columns of the nodes that branch above the current one, and leaves out what
+/// is too long or too short. Of one thread.
 class TrieByBlocks {
    public:
-    explicit TrieByBlocks(const Dictionary& dictionary)
+    TrieByBlocks(const Dictionary& dictionary, const SubtreeLengths& lengths)
             : dictionary_(dictionary),
+              lengths_(lengths),
               pattern_(uint32_t(dictionary.alphabet.size())) {}
 
     /// found(node, distance) for the nodes that end words, in their order.
@@ -37,6 +39,10 @@ class TrieByBlocks {
         }
         for (uint32_t i = 1; i < numNodes;) {
             const TrieNode& node = nodes[i];
+            if (lengths_.areFar(i, length, most)) {
+                i = node.next;
+                continue;
+            }
             if (!(node.state & TrieNode::kFirstChild)) {
                 while (depths_.back() + 1 != node.depth()) {
                     depths_.pop_back();
@@ -71,6 +77,7 @@ class TrieByBlocks {
 
    private:
     const Dictionary& dictionary_;
+    const SubtreeLengths& lengths_;
     BlockPattern pattern_;
     std::vector<uint64_t> column_, columns_;
     std::vector<uint32_t> depths_; // of `columns_`
