@@ -159,12 +159,13 @@ RangeScratch::RangeScratch(
     limits = slices.take<float>(rows);
     bits = slices.take<uint32_t>(rows * rangeWords(p.numVectors));
     counts = slices.take<int64_t>(items + 1);
+    steps = slices.take<uint32_t>(items);
     offsets = slices.take<int64_t>(items + 1);
     inOrder = slices.take<int64_t>(items + 1);
     begins = slices.take<int64_t>(items + 1);
     kept = slices.take<int64_t>(items + 1);
     places = slices.take<int64_t>(items + 1);
-    bounds = slices.take<int64_t>(rows + 1);
+    bounds = slices.take<int64_t>(rows + 2);
     sumsBytes = rangeSumsBytes(int64_t(items) + 1);
     sums = slices.take<uint8_t>(sumsBytes);
     distances = slices.take<float>(2 * size_t(plan.capacity));

@@ -37,27 +37,33 @@ __device__ __forceinline__ void forEachItem(int64_t count, const Take& take) {
 struct CountParams {
     RangeCandidates candidates;
     int64_t* counts;
+    uint32_t* steps;
 };
 
 __global__ __launch_bounds__(kThreads) void rangeCountsKernel(
         const __grid_constant__ CountParams params) {
     waitForPrevious();
     const RangeItems& items = params.candidates.items;
+    const uint32_t lane = threadIdx.x % kWarpSize;
     forEachItem(int64_t(items.rows) * items.perRow, [&](int64_t item) {
         const uint32_t row = uint32_t(item / items.perRow);
         const uint64_t first = item % items.perRow * items.itemWords;
         uint32_t count = 0;
+        uint32_t steps = 0;
         if (hasCandidates(params.candidates, row)) {
 #pragma unroll 4
-            for (uint32_t w = threadIdx.x % kWarpSize; w < items.itemWords;
-                 w += kWarpSize) {
-                count += __popc(
-                        candidateWord(params.candidates, row, first + w));
+            for (uint32_t w = 0; w < items.itemWords; w += kWarpSize) {
+                const uint32_t bits =
+                        candidateWord(params.candidates, row, first + w + lane);
+                count += __popc(bits);
+                steps |= uint32_t(bits != 0) << (w / kWarpSize);
             }
         }
         count = __reduce_add_sync(kFullWarp, count);
-        if (threadIdx.x % kWarpSize == 0) {
+        steps = __reduce_or_sync(kFullWarp, steps);
+        if (lane == 0) {
             params.counts[item] = count;
+            params.steps[item] = steps;
         }
     });
 }
@@ -67,6 +73,7 @@ struct BoundParams {
     int64_t count;
     uint32_t step;
     uint32_t rows;
+    const int64_t* last;
     int64_t* bounds;
 };
 
@@ -77,6 +84,8 @@ __global__ __launch_bounds__(kThreads) void rangeBoundsKernel(
     if (i <= params.rows) {
         params.bounds[i] =
                 params.sums[min(int64_t(i) * params.step, params.count)];
+    } else if (i == params.rows + 1) {
+        params.bounds[i] = *params.last;
     }
 }
 
@@ -94,6 +103,9 @@ __global__ __launch_bounds__(kThreads) void rangeOrderKernel(
 __global__ __launch_bounds__(kThreads) void rangeListsKernel(
         const __grid_constant__ RangeListParams params) {
     waitForPrevious();
+    if (params.offsets[params.batch.numItems] > params.most) {
+        return;
+    }
     const RangeItems& items = params.candidates.items;
     const uint32_t lane = threadIdx.x % kWarpSize;
     forEachItem(params.batch.numItems, [&](int64_t j) {
@@ -104,8 +116,9 @@ __global__ __launch_bounds__(kThreads) void rangeListsKernel(
         const int64_t item = params.batch.firstItem + params.batch.itemAt(j);
         const uint32_t row = uint32_t(item / items.perRow);
         const uint64_t first = item % items.perRow * items.itemWords;
-        for (uint32_t w = 0; w < items.itemWords; w += kWarpSize) {
-            const uint64_t word = first + w + lane;
+        for (uint32_t steps = params.steps[item]; steps; steps &= steps - 1) {
+            const uint64_t word =
+                    first + (__ffs(int(steps)) - 1) * kWarpSize + lane;
             uint32_t bits = candidateWord(params.candidates, row, word);
             const uint32_t own = __popc(bits);
             uint32_t upTo = own;
@@ -128,8 +141,9 @@ __global__ __launch_bounds__(kThreads) void rangeListsKernel(
 __global__ __launch_bounds__(kThreads) void rangeKeptKernel(
         const __grid_constant__ RangeListParams params) {
     waitForPrevious();
+    const bool fits = params.offsets[params.batch.numItems] <= params.most;
     forEachItem(params.batch.numItems, [&](int64_t j) {
-        const int64_t last = params.offsets[j + 1];
+        const int64_t last = fits ? params.offsets[j + 1] : 0;
         uint32_t count = 0;
 #pragma unroll 4
         for (int64_t i = params.offsets[j] + threadIdx.x % kWarpSize; i < last;
@@ -253,6 +267,7 @@ void launchByItem(
 void launchRangeCounts(
         const RangeCandidates& candidates,
         int64_t* counts,
+        uint32_t* steps,
         int multiprocessors,
         cudaStream_t stream) {
     const RangeItems& items = candidates.items;
@@ -262,7 +277,7 @@ void launchRangeCounts(
             kThreads,
             0,
             stream,
-            CountParams{candidates, counts});
+            CountParams{candidates, counts, steps});
 }
 
 size_t rangeSumsBytes(int64_t count) {
@@ -298,15 +313,16 @@ void launchRangeBounds(
         int64_t count,
         uint32_t step,
         uint32_t rows,
+        const int64_t* last,
         int64_t* bounds,
         cudaStream_t stream) {
     launchAfterPrevious(
             rangeBoundsKernel,
-            rows / kThreads + 1,
+            (rows + 1) / kThreads + 1,
             kThreads,
             0,
             stream,
-            BoundParams{sums, count, step, rows, bounds});
+            BoundParams{sums, count, step, rows, last, bounds});
 }
 
 void launchRangeOrder(

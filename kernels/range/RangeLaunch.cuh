@@ -20,17 +20,15 @@ void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream) {
 }
 
 template <Metric kMetric>
-void launchRangeScores(
-        const RangeScoreParams& params,
-        int64_t most,
-        cudaStream_t stream) {
-    // Many more blocks than are at work at a time, so that they end together.
+void launchRangeScores(const RangeScoreParams& params, cudaStream_t stream) {
+    // Some times as many as are at work at a time, so that they end together,
+    // and no more: mostly there are far fewer candidates than room.
     constexpr int64_t kOfBlock = 4 * kRangeScoreThreads;
-    constexpr int64_t kMostBlocks = int64_t(1) << 20;
+    constexpr int64_t kMostBlocks = 4096;
     launchAfterPrevious(
             rangeScoresKernel<kMetric>,
             unsigned(std::clamp<int64_t>(
-                    (most + kOfBlock - 1) / kOfBlock, 1, kMostBlocks)),
+                    (params.most + kOfBlock - 1) / kOfBlock, 1, kMostBlocks)),
             kRangeScoreThreads,
             0,
             stream,

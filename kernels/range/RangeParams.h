@@ -59,7 +59,11 @@ struct RangeBatch {
 struct RangeListParams {
     RangeCandidates candidates;
     RangeBatch batch;
-    const int64_t* counts = nullptr;  // of the tile's items
+    const int64_t* counts = nullptr; // of the tile's items
+    /// Of the tile's items: bit i is set where words 32 i and on have bits.
+    const uint32_t* steps = nullptr;
+    /// Candidates that there is room for; with more of them nothing is done.
+    int64_t most = 0;
     int64_t* inOrder = nullptr;       // [numItems]: those of the j-th ones
     const int64_t* offsets = nullptr; // [numItems + 1]: sums of these
     /// The number of its row for every candidate, as bits of a float; then its
@@ -77,6 +81,7 @@ struct RangeListParams {
 struct RangeScoreParams {
     CertifiedParams search;
     const int64_t* total = nullptr; // candidates, on the device
+    int64_t most = 0;               // with more nothing is done
     float radius = 0;
     float* distances = nullptr; // in: as RangeListParams
     const uint32_t* columns = nullptr;
@@ -102,17 +107,14 @@ struct RangeMatrixParams {
 template <Metric kMetric>
 void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream);
 
-/// most: candidates that there may be.
 template <Metric kMetric>
-void launchRangeScores(
-        const RangeScoreParams& params,
-        int64_t most,
-        cudaStream_t stream);
+void launchRangeScores(const RangeScoreParams& params, cudaStream_t stream);
 
-/// counts [items]: candidates of each.
+/// counts [items]: candidates of each; steps [items] as RangeListParams.
 void launchRangeCounts(
         const RangeCandidates& candidates,
         int64_t* counts,
+        uint32_t* steps,
         int multiprocessors,
         cudaStream_t stream);
 
@@ -128,12 +130,14 @@ void launchRangeSums(
 /// Bytes of its scratch for up to so many. No CUDA call that needs a device.
 size_t rangeSumsBytes(int64_t count);
 
-/// bounds[i] = sums[min(i * step, count)], for i = 0 .. rows.
+/// bounds[i] = sums[min(i * step, count)], for i = 0 .. rows, and behind them
+/// *last.
 void launchRangeBounds(
         const int64_t* sums,
         int64_t count,
         uint32_t step,
         uint32_t rows,
+        const int64_t* last,
         int64_t* bounds,
         cudaStream_t stream);
 

@@ -24,6 +24,9 @@ struct RangeScores {
 
     __device__ __forceinline__ void run() const {
         const int64_t total = *params.total;
+        if (total > params.most) {
+            return;
+        }
         const int64_t warps = int64_t(gridDim.x) * kRangeScoreThreads;
         for (int64_t first =
                      (int64_t(blockIdx.x) * kRangeScoreThreads +
