@@ -16,7 +16,7 @@ namespace {
 
 struct Launches {
     void (*limits)(const RangeLimitParams&, cudaStream_t);
-    void (*scores)(const RangeScoreParams&, cudaStream_t);
+    void (*scores)(const RangeScoreParams&, int, cudaStream_t);
 };
 
 Launches launchesFor(Metric metric) {
@@ -153,7 +153,7 @@ class RangeRun {
         launchRangeCounts(
                 candidates(),
                 scratch_.counts,
-                scratch_.steps,
+                scratch_.sectors,
                 multiprocessors(),
                 stream_);
     }
@@ -236,13 +236,14 @@ class RangeRun {
         lists.batch = {
                 firstItem, numItems, uint32_t(rows), uint32_t(numItems / rows)};
         lists.counts = scratch_.counts;
-        lists.steps = scratch_.steps;
+        lists.sectors = scratch_.sectors;
         lists.most = most;
         lists.inOrder = scratch_.inOrder;
         lists.offsets = scratch_.begins;
         lists.distances = scratch_.distances;
         lists.columns = scratch_.columns;
         lists.kept = scratch_.kept;
+        lists.next = scratch_.next;
         lists.places = scratch_.places;
         launchRangeOrder(lists, multiprocessors(), stream_);
         sumUp(scratch_.inOrder, numItems, scratch_.begins);
@@ -251,10 +252,11 @@ class RangeRun {
         scores.search = tile_;
         scores.total = scratch_.begins + numItems;
         scores.most = most;
+        scores.next = scratch_.next;
         scores.radius = radius_;
         scores.distances = scratch_.distances;
         scores.columns = scratch_.columns;
-        launches_.scores(scores, stream_);
+        launches_.scores(scores, multiprocessors(), stream_);
         launchRangeKept(lists, multiprocessors(), stream_);
         sumUp(scratch_.kept, numItems, scratch_.places);
         readBounds(

@@ -159,7 +159,8 @@ RangeScratch::RangeScratch(
     limits = slices.take<float>(rows);
     bits = slices.take<uint32_t>(rows * rangeWords(p.numVectors));
     counts = slices.take<int64_t>(items + 1);
-    steps = slices.take<uint32_t>(items);
+    sectors = slices.take<uint32_t>(items);
+    next = slices.take<uint32_t>(1);
     offsets = slices.take<int64_t>(items + 1);
     inOrder = slices.take<int64_t>(items + 1);
     begins = slices.take<int64_t>(items + 1);

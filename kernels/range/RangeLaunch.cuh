@@ -20,15 +20,19 @@ void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream) {
 }
 
 template <Metric kMetric>
-void launchRangeScores(const RangeScoreParams& params, cudaStream_t stream) {
-    // Some times as many as are at work at a time, so that they end together,
-    // and no more: mostly there are far fewer candidates than room.
-    constexpr int64_t kOfBlock = 4 * kRangeScoreThreads;
-    constexpr int64_t kMostBlocks = 4096;
+void launchRangeScores(
+        const RangeScoreParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    // As many as a multiprocessor holds, or more, which then have nothing to
+    // do.
+    constexpr int64_t kBlocks = 2048 / kRangeScoreThreads;
     launchAfterPrevious(
             rangeScoresKernel<kMetric>,
             unsigned(std::clamp<int64_t>(
-                    (params.most + kOfBlock - 1) / kOfBlock, 1, kMostBlocks)),
+                    (params.most + kRangeScoreThreads - 1) / kRangeScoreThreads,
+                    1,
+                    kBlocks * multiprocessors)),
             kRangeScoreThreads,
             0,
             stream,

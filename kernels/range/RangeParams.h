@@ -13,15 +13,19 @@
 namespace faiss_bits {
 
 /// The rows of a tile, cut into items: of row r the i-th is number
-/// r * perRow + i.
+/// r * perRow + i. There are fewer than 2^32.
 struct RangeItems {
     uint32_t rows = 0;
     uint32_t perRow = 1;
-    uint32_t itemWords = 32; // of 32 vectors each; 1024 at most
+    uint32_t itemWords = 32; // of 32 vectors each; 256 at most
     uint64_t words = 0;      // of a row
 };
 
-constexpr uint32_t kMostItemWords = 1024;
+/// More make a tail of the few items that most candidates are in.
+constexpr uint32_t kMostItemWords = 256;
+/// Words that are read together, of which an item has 32 at most.
+constexpr uint32_t kSectorWords = 8;
+static_assert(kMostItemWords <= 32 * kSectorWords);
 
 /// What may be in range: bits of a tile's rows.
 struct RangeCandidates {
@@ -51,7 +55,7 @@ struct RangeBatch {
 
     /// The number that the j-th has in the tile, less firstItem.
     RANGE_BOTH int64_t itemAt(int64_t j) const {
-        return j % rows * perRow + j / rows;
+        return int64_t(uint32_t(j) % rows) * perRow + uint32_t(j) / rows;
     }
 };
 
@@ -60,8 +64,8 @@ struct RangeListParams {
     RangeCandidates candidates;
     RangeBatch batch;
     const int64_t* counts = nullptr; // of the tile's items
-    /// Of the tile's items: bit i is set where words 32 i and on have bits.
-    const uint32_t* steps = nullptr;
+    /// Of the tile's items: bit i is set where its i-th sector has bits.
+    const uint32_t* sectors = nullptr;
     /// Candidates that there is room for; with more of them nothing is done.
     int64_t most = 0;
     int64_t* inOrder = nullptr;       // [numItems]: those of the j-th ones
@@ -72,6 +76,7 @@ struct RangeListParams {
     uint32_t* columns = nullptr; // of every candidate
     /// [numItems], by the numbers of the items: those in range.
     int64_t* kept = nullptr;
+    uint32_t* next = nullptr;        // as RangeScoreParams: becomes zero
     const int64_t* places = nullptr; // [numItems + 1]: sums of `kept`
     float* outDistances = nullptr;   // [results]
     int64_t* outIds = nullptr;
@@ -81,7 +86,8 @@ struct RangeListParams {
 struct RangeScoreParams {
     CertifiedParams search;
     const int64_t* total = nullptr; // candidates, on the device
-    int64_t most = 0;               // with more nothing is done
+    int64_t most = 0;               // with more nothing is done; below 2^31
+    uint32_t* next = nullptr;       // the first that no warp has taken; zero
     float radius = 0;
     float* distances = nullptr; // in: as RangeListParams
     const uint32_t* columns = nullptr;
@@ -108,13 +114,16 @@ template <Metric kMetric>
 void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream);
 
 template <Metric kMetric>
-void launchRangeScores(const RangeScoreParams& params, cudaStream_t stream);
+void launchRangeScores(
+        const RangeScoreParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
 
-/// counts [items]: candidates of each; steps [items] as RangeListParams.
+/// counts [items]: candidates of each; sectors [items] as RangeListParams.
 void launchRangeCounts(
         const RangeCandidates& candidates,
         int64_t* counts,
-        uint32_t* steps,
+        uint32_t* sectors,
         int multiprocessors,
         cudaStream_t stream);
 
@@ -141,7 +150,7 @@ void launchRangeBounds(
         int64_t* bounds,
         cudaStream_t stream);
 
-/// inOrder of a batch.
+/// inOrder of a batch, and `next`.
 void launchRangeOrder(
         const RangeListParams& params,
         int multiprocessors,

@@ -12,7 +12,8 @@ struct RangeScratch {
     float* limits = nullptr;     // [tileQueries]
     uint32_t* bits = nullptr;    // [tileQueries, words]
     int64_t* counts = nullptr;   // [items of a tile + 1]
-    uint32_t* steps = nullptr;   // [items of a tile]
+    uint32_t* sectors = nullptr; // [items of a tile]
+    uint32_t* next = nullptr;    // a number
     int64_t* offsets = nullptr;  // [items of a tile + 1]
     int64_t* inOrder = nullptr;  // the same, of a batch
     int64_t* begins = nullptr;   // the same
