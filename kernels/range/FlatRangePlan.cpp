@@ -17,7 +17,8 @@ constexpr idx_t kMostTileQueries = 16384;
 constexpr size_t kMostBitBytes = size_t(512) << 20;
 /// Candidates that are scored together, of 8 bytes.
 constexpr idx_t kMostCapacity = idx_t(1) << 26;
-constexpr idx_t kLeastCapacity = idx_t(kMostItemWords) * 32;
+constexpr idx_t kLeastCapacity = idx_t(1) << 15;
+static_assert(kLeastCapacity >= idx_t(kMostItemWords) * 32);
 /// Items of a tile, which warps take: enough to fill the GPU.
 constexpr uint64_t kWantedItems = 8192;
 /// Dimensions for which tiles of all pairs are made.
