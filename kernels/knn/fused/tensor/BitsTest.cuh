@@ -6,13 +6,12 @@
 namespace faiss_bits {
 
 /// In place of a buffer of what passed: bits are written where they are found.
-struct PassedBits {
+class PassedBits {
+   public:
     static constexpr int kEntries = 0;
 
-    const TensorScanParams& params;
-
     __device__ PassedBits(uint64_t*, const TensorScanParams& params)
-            : params(params) {}
+            : params_(params) {}
 
     /// The bits of 32 vectors each, side by side, of a row. No other warp
     /// writes these words.
@@ -24,30 +23,45 @@ struct PassedBits {
             uint32_t column,
             const uint32_t (&words)[kWords]) const {
         // Padding passes where a limit is infinite, or a value NaN.
-        if (row >= params.numQueries) {
+        if (row >= params_.numQueries) {
             return;
         }
-        const PassedLists& passed = params.passed;
+        const PassedLists& passed = params_.passed;
         uint32_t* const to = passed.bits + row * passed.words + column / 32;
+        const bool isWhole = column + 32 * kWords <= params_.numVectors;
+        if (isWhole && !params_.allowedBits) {
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                if (words[w]) {
+                    to[w] = words[w];
+                }
+            }
+            return;
+        }
 #pragma unroll
         for (int w = 0; w < kWords; ++w) {
-            const uint32_t first = column + 32 * w;
-            if (words[w] == 0 || first >= params.numVectors) {
-                continue;
+            const uint32_t bits = words[w] & allowed(column + 32 * w);
+            if (bits) {
+                to[w] = bits;
             }
-            uint32_t bits = words[w];
-            const uint32_t left = params.numVectors - first;
-            if (left < 32) {
-                bits &= (1u << left) - 1;
-            }
-            if (params.allowedBits) {
-                bits &= params.allowedBits[first / 32];
-            }
-            to[w] = bits;
         }
     }
 
     __device__ __forceinline__ void flush() const {}
+
+   private:
+    /// The bits of the 32 vectors from one on that may pass.
+    __device__ __forceinline__ uint32_t allowed(uint32_t first) const {
+        if (first >= params_.numVectors) {
+            return 0;
+        }
+        const uint32_t left = params_.numVectors - first;
+        const uint32_t present = left < 32 ? (1u << left) - 1 : ~0u;
+        return params_.allowedBits ? params_.allowedBits[first / 32] & present
+                                   : present;
+    }
+
+    const TensorScanParams& params_;
 };
 
 /// LimitTest whose passing pairs become bits. A fragment has all 32 columns of
