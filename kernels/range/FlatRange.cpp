@@ -16,7 +16,7 @@ namespace {
 
 struct Launches {
     void (*limits)(const RangeLimitParams&, cudaStream_t);
-    void (*scores)(const RangeScoreParams&, int64_t, cudaStream_t);
+    void (*scores)(const RangeScoreParams&, int, cudaStream_t);
 };
 
 Launches launchesFor(Metric metric) {
@@ -93,17 +93,24 @@ class RangeRun {
 
     void runTile(idx_t rows) {
         scan(rows);
-        const idx_t pairs = rows * p_.numVectors;
-        // One wait less; of so few queries tiles of all pairs are mostly empty.
+        const int64_t items = rows * items_.perRow;
+        const double pairs = double(rows) * double(p_.numVectors);
+        // Of so few queries tiles of all pairs are mostly empty.
         constexpr idx_t kFew = 16;
-        if (rows <= kFew && pairs <= plan_.capacity) {
-            return score(0, rows * items_.perRow, 0, rows, pairs);
+        const bool areFew = rows <= kFew && pairs <= double(plan_.capacity);
+        const double matrixFrom = plan_.matrixQueries > 0 && !areFew
+                ? plan_.matrixShare * pairs
+                : HUGE_VAL;
+        const double most = std::min(double(plan_.capacity), matrixFrom);
+        // Mostly they fit, which only the device knows yet.
+        if (score(0, items, 0, rows, int64_t(most))) {
+            return;
         }
-        sumUp(scratch_.counts, rows * items_.perRow, scratch_.offsets);
-        readBounds(scratch_.offsets, rows * items_.perRow, items_.perRow, rows);
-        const std::vector<int64_t> candidates = bounds_;
-        const double share = double(candidates[size_t(rows)]) / double(pairs);
-        if (plan_.matrixQueries > 0 && share > plan_.matrixShare) {
+        sumUp(scratch_.counts, items, scratch_.offsets);
+        readBounds(scratch_.offsets, items, items_.perRow, rows, nullptr);
+        const std::vector<int64_t> candidates(
+                bounds_.begin(), bounds_.begin() + rows + 1);
+        if (double(candidates[size_t(rows)]) > matrixFrom) {
             for (idx_t row = 0; row < rows; row += plan_.matrixQueries) {
                 meetAll(row, std::min(plan_.matrixQueries, rows - row));
             }
@@ -116,19 +123,11 @@ class RangeRun {
                            plan_.capacity) {
                 ++end;
             }
-            const int64_t count =
-                    candidates[size_t(end)] - candidates[size_t(row)];
-            if (count == 0) {
-                handOn(row,
-                       std::vector<idx_t>(size_t(end - row)),
-                       [](const RangeRoom&) {});
-            } else if (count <= plan_.capacity) {
-                score(row * items_.perRow,
-                      (end - row) * items_.perRow,
-                      row,
-                      end - row,
-                      count);
-            } else {
+            if (!score(row * items_.perRow,
+                       (end - row) * items_.perRow,
+                       row,
+                       end - row,
+                       plan_.capacity)) {
                 scoreParts(row);
             }
             row = end;
@@ -152,7 +151,11 @@ class RangeRun {
         scratch_.scan->run(tile_, passed, stream_);
         items_.rows = uint32_t(rows);
         launchRangeCounts(
-                candidates(), scratch_.counts, multiprocessors(), stream_);
+                candidates(),
+                scratch_.counts,
+                scratch_.sectors,
+                multiprocessors(),
+                stream_);
     }
 
     RangeCandidates candidates() const {
@@ -165,15 +168,23 @@ class RangeRun {
         return candidates;
     }
 
-    /// bounds_[i] = sums[min(i * step, count)]. Waits.
+    /// bounds_[i] = sums[min(i * step, count)], i = 0 .. rows, and behind them
+    /// what `last` points to on the device, if there is that. Waits.
     void readBounds(
             const int64_t* sums,
             int64_t count,
             uint32_t step,
-            idx_t rows) {
+            idx_t rows,
+            const int64_t* last) {
         launchRangeBounds(
-                sums, count, step, uint32_t(rows), scratch_.bounds, stream_);
-        bounds_.resize(size_t(rows) + 1);
+                sums,
+                count,
+                step,
+                uint32_t(rows),
+                last ? last : sums,
+                scratch_.bounds,
+                stream_);
+        bounds_.resize(size_t(rows) + 2);
         BITS_CUDA_CHECK(cudaMemcpyAsync(
                 bounds_.data(),
                 scratch_.bounds,
@@ -206,15 +217,15 @@ class RangeRun {
 
     std::vector<idx_t> countsOfBounds() const {
         std::vector<idx_t> counts;
-        for (size_t i = 0; i + 1 < bounds_.size(); ++i) {
+        for (size_t i = 0; i + 2 < bounds_.size(); ++i) {
             counts.push_back(bounds_[i + 1] - bounds_[i]);
         }
         return counts;
     }
 
-    /// The candidates of some items, at most so many: of whole rows, or of a
-    /// part of one.
-    void score(
+    /// The candidates of some items, of whole rows or of a part of one; false,
+    /// and nothing is done, if there are more than `most`. Waits.
+    bool score(
             int64_t firstItem,
             int64_t numItems,
             idx_t row,
@@ -225,11 +236,14 @@ class RangeRun {
         lists.batch = {
                 firstItem, numItems, uint32_t(rows), uint32_t(numItems / rows)};
         lists.counts = scratch_.counts;
+        lists.sectors = scratch_.sectors;
+        lists.most = most;
         lists.inOrder = scratch_.inOrder;
         lists.offsets = scratch_.begins;
         lists.distances = scratch_.distances;
         lists.columns = scratch_.columns;
         lists.kept = scratch_.kept;
+        lists.next = scratch_.next;
         lists.places = scratch_.places;
         launchRangeOrder(lists, multiprocessors(), stream_);
         sumUp(scratch_.inOrder, numItems, scratch_.begins);
@@ -237,18 +251,29 @@ class RangeRun {
         RangeScoreParams scores;
         scores.search = tile_;
         scores.total = scratch_.begins + numItems;
+        scores.most = most;
+        scores.next = scratch_.next;
         scores.radius = radius_;
         scores.distances = scratch_.distances;
         scores.columns = scratch_.columns;
-        launches_.scores(scores, most, stream_);
+        launches_.scores(scores, multiprocessors(), stream_);
         launchRangeKept(lists, multiprocessors(), stream_);
         sumUp(scratch_.kept, numItems, scratch_.places);
-        readBounds(scratch_.places, numItems, lists.batch.perRow, rows);
+        readBounds(
+                scratch_.places,
+                numItems,
+                lists.batch.perRow,
+                rows,
+                scores.total);
+        if (bounds_.back() > most) {
+            return false;
+        }
         handOn(row, countsOfBounds(), [&](const RangeRoom& room) {
             lists.outDistances = room.distances;
             lists.outIds = room.ids;
             launchRangeResults(lists, multiprocessors(), stream_);
         });
+        return true;
     }
 
     void sumUp(int64_t* counts, int64_t count, int64_t* sums) {
@@ -282,7 +307,7 @@ class RangeRun {
                   int64_t(end - begin),
                   row,
                   1,
-                  offsets[end] - offsets[begin]);
+                  plan_.capacity);
             begin = end;
         }
     }
@@ -309,7 +334,7 @@ class RangeRun {
         launchRangeMatrixCounts(params, multiprocessors(), stream_);
         const int64_t numItems = rows * items_.perRow;
         sumUp(scratch_.kept, numItems, scratch_.places);
-        readBounds(scratch_.places, numItems, items_.perRow, rows);
+        readBounds(scratch_.places, numItems, items_.perRow, rows, nullptr);
         handOn(row, countsOfBounds(), [&](const RangeRoom& room) {
             params.places = scratch_.places;
             params.outDistances = room.distances;

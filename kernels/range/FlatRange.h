@@ -28,7 +28,7 @@ FlatRangePlan planFlatRange(const FlatKnnProblem& problem, size_t maxBytes);
 ///          bits whatever the scratch, the batch and the device, which decide
 ///          the parts alone
 /// Radius   any number; L2 has no result for one that is not above zero
-/// Stream   waits for the device, twice or more for every tile of queries
+/// Stream   waits for the device, once or more for every tile of queries
 /// Memory   plan.bytes. A bit for every pair of a tile's queries and the
 ///          vectors, 8 bytes for each of some candidates, and what runFlatKnn
 ///          says of a search without a matrix (the image of the vectors, where

@@ -17,7 +17,8 @@ constexpr idx_t kMostTileQueries = 16384;
 constexpr size_t kMostBitBytes = size_t(512) << 20;
 /// Candidates that are scored together, of 8 bytes.
 constexpr idx_t kMostCapacity = idx_t(1) << 26;
-constexpr idx_t kLeastCapacity = idx_t(kMostItemWords) * 32;
+constexpr idx_t kLeastCapacity = idx_t(1) << 15;
+static_assert(kLeastCapacity >= idx_t(kMostItemWords) * 32);
 /// Items of a tile, which warps take: enough to fill the GPU.
 constexpr uint64_t kWantedItems = 8192;
 /// Dimensions for which tiles of all pairs are made.
@@ -159,12 +160,14 @@ RangeScratch::RangeScratch(
     limits = slices.take<float>(rows);
     bits = slices.take<uint32_t>(rows * rangeWords(p.numVectors));
     counts = slices.take<int64_t>(items + 1);
+    sectors = slices.take<uint32_t>(items);
+    next = slices.take<uint32_t>(1);
     offsets = slices.take<int64_t>(items + 1);
     inOrder = slices.take<int64_t>(items + 1);
     begins = slices.take<int64_t>(items + 1);
     kept = slices.take<int64_t>(items + 1);
     places = slices.take<int64_t>(items + 1);
-    bounds = slices.take<int64_t>(rows + 1);
+    bounds = slices.take<int64_t>(rows + 2);
     sumsBytes = rangeSumsBytes(int64_t(items) + 1);
     sums = slices.take<uint8_t>(sumsBytes);
     distances = slices.take<float>(2 * size_t(plan.capacity));

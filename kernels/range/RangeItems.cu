@@ -1,63 +1,47 @@
 /// What a range search does whatever the metric: counts, their sums, and
-/// results from distances that are in memory.
-
-#include <algorithm>
+/// results from matrices of distances.
 
 #include <cub/device/device_scan.cuh>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/range/ItemWarps.cuh"
 #include "kernels/range/RangeWords.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / kWarpSize;
-
-/// Warps that take an item each, one after another.
-unsigned blocksFor(int64_t items, int multiprocessors) {
-    constexpr int64_t kBlocks = 32;
-    return unsigned(std::clamp<int64_t>(
-            (items + kWarps - 1) / kWarps, 1, kBlocks * multiprocessors));
-}
-
-/// take(item) of every item of the calling warp.
-template <class Take>
-__device__ __forceinline__ void forEachItem(int64_t count, const Take& take) {
-    for (int64_t item = int64_t(blockIdx.x) * kWarps + threadIdx.x / kWarpSize;
-         item < count;
-         item += int64_t(gridDim.x) * kWarps) {
-        take(item);
-    }
-}
-
 struct CountParams {
     RangeCandidates candidates;
     int64_t* counts;
+    uint32_t* sectors;
 };
 
-__global__ __launch_bounds__(kThreads) void rangeCountsKernel(
+__global__ __launch_bounds__(kItemThreads) void rangeCountsKernel(
         const __grid_constant__ CountParams params) {
     waitForPrevious();
     const RangeItems& items = params.candidates.items;
+    const uint32_t lane = threadIdx.x % kWarpSize;
     forEachItem(int64_t(items.rows) * items.perRow, [&](int64_t item) {
-        const uint32_t row = uint32_t(item / items.perRow);
-        const uint64_t first = item % items.perRow * items.itemWords;
+        const ItemPlace place(items, item);
         uint32_t count = 0;
-        if (hasCandidates(params.candidates, row)) {
-#pragma unroll 4
-            for (uint32_t w = threadIdx.x % kWarpSize; w < items.itemWords;
-                 w += kWarpSize) {
-                count += __popc(
-                        candidateWord(params.candidates, row, first + w));
+        uint32_t sectors = 0;
+        if (hasCandidates(params.candidates, place.row)) {
+#pragma unroll 8
+            for (uint32_t w = lane; w < items.itemWords; w += kWarpSize) {
+                const uint32_t bits = candidateWord(
+                        params.candidates, place.row, place.firstWord + w);
+                count += __popc(bits);
+                sectors |= uint32_t(bits != 0) << (w / kSectorWords);
             }
         }
         count = __reduce_add_sync(kFullWarp, count);
-        if (threadIdx.x % kWarpSize == 0) {
+        sectors = __reduce_or_sync(kFullWarp, sectors);
+        if (lane == 0) {
             params.counts[item] = count;
+            params.sectors[item] = sectors;
         }
     });
 }
@@ -67,108 +51,34 @@ struct BoundParams {
     int64_t count;
     uint32_t step;
     uint32_t rows;
+    const int64_t* last;
     int64_t* bounds;
 };
 
-__global__ __launch_bounds__(kThreads) void rangeBoundsKernel(
+__global__ __launch_bounds__(kItemThreads) void rangeBoundsKernel(
         const __grid_constant__ BoundParams params) {
     waitForPrevious();
-    const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+    const uint32_t i = blockIdx.x * kItemThreads + threadIdx.x;
     if (i <= params.rows) {
         params.bounds[i] =
                 params.sums[min(int64_t(i) * params.step, params.count)];
+    } else if (i == params.rows + 1) {
+        params.bounds[i] = *params.last;
     }
 }
 
-__global__ __launch_bounds__(kThreads) void rangeOrderKernel(
+__global__ __launch_bounds__(kItemThreads) void rangeOrderKernel(
         const __grid_constant__ RangeListParams params) {
     waitForPrevious();
-    for (int64_t j = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *params.next = 0;
+    }
+    for (int64_t j = int64_t(blockIdx.x) * kItemThreads + threadIdx.x;
          j < params.batch.numItems;
-         j += int64_t(gridDim.x) * kThreads) {
+         j += int64_t(gridDim.x) * kItemThreads) {
         params.inOrder[j] =
                 params.counts[params.batch.firstItem + params.batch.itemAt(j)];
     }
-}
-
-__global__ __launch_bounds__(kThreads) void rangeListsKernel(
-        const __grid_constant__ RangeListParams params) {
-    waitForPrevious();
-    const RangeItems& items = params.candidates.items;
-    const uint32_t lane = threadIdx.x % kWarpSize;
-    forEachItem(params.batch.numItems, [&](int64_t j) {
-        int64_t to = params.offsets[j];
-        if (params.offsets[j + 1] == to) {
-            return;
-        }
-        const int64_t item = params.batch.firstItem + params.batch.itemAt(j);
-        const uint32_t row = uint32_t(item / items.perRow);
-        const uint64_t first = item % items.perRow * items.itemWords;
-        for (uint32_t w = 0; w < items.itemWords; w += kWarpSize) {
-            const uint64_t word = first + w + lane;
-            uint32_t bits = candidateWord(params.candidates, row, word);
-            const uint32_t own = __popc(bits);
-            uint32_t upTo = own;
-#pragma unroll
-            for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
-                const uint32_t before = __shfl_up_sync(kFullWarp, upTo, lanes);
-                upTo += lane >= lanes ? before : 0;
-            }
-            int64_t place = to + upTo - own;
-            for (; bits; bits &= bits - 1, ++place) {
-                params.distances[place] = __uint_as_float(row);
-                params.columns[place] =
-                        uint32_t(word * 32 + __ffs(int(bits)) - 1);
-            }
-            to += __shfl_sync(kFullWarp, upTo, kWarpSize - 1);
-        }
-    });
-}
-
-__global__ __launch_bounds__(kThreads) void rangeKeptKernel(
-        const __grid_constant__ RangeListParams params) {
-    waitForPrevious();
-    forEachItem(params.batch.numItems, [&](int64_t j) {
-        const int64_t last = params.offsets[j + 1];
-        uint32_t count = 0;
-#pragma unroll 4
-        for (int64_t i = params.offsets[j] + threadIdx.x % kWarpSize; i < last;
-             i += kWarpSize) {
-            const float distance = params.distances[i];
-            count += distance == distance;
-        }
-        count = __reduce_add_sync(kFullWarp, count);
-        if (threadIdx.x % kWarpSize == 0) {
-            params.kept[params.batch.itemAt(j)] = count;
-        }
-    });
-}
-
-__global__ __launch_bounds__(kThreads) void rangeResultsKernel(
-        const __grid_constant__ RangeListParams params) {
-    waitForPrevious();
-    const uint32_t lane = threadIdx.x % kWarpSize;
-    forEachItem(params.batch.numItems, [&](int64_t j) {
-        const int64_t last = params.offsets[j + 1];
-        int64_t to = params.places[params.batch.itemAt(j)];
-#pragma unroll 2
-        for (int64_t i = params.offsets[j]; i < last; i += kWarpSize) {
-            float distance = nanf("");
-            uint32_t column = 0;
-            if (i + lane < last) {
-                distance = params.distances[i + lane];
-                column = params.columns[i + lane];
-            }
-            const bool isIn = distance == distance;
-            const uint32_t all = __ballot_sync(kFullWarp, isIn);
-            if (isIn) {
-                const int64_t place = to + __popc(all & lanesBefore());
-                params.outDistances[place] = distance;
-                params.outIds[place] = column;
-            }
-            to += __popc(all);
-        }
-    });
 }
 
 /// visit(vector, distance) of every step of 32 vectors of an item: a vector a
@@ -180,8 +90,8 @@ __device__ __forceinline__ void forEachDistance(
         const Visit& visit) {
     const RangeItems& items = params.items;
     const uint32_t lane = threadIdx.x % kWarpSize;
-    const int64_t row = item / items.perRow;
-    const int64_t first = item % items.perRow * items.itemWords * 32;
+    const ItemPlace place(items, item);
+    const int64_t first = int64_t(place.firstWord * 32);
     const int64_t last = min(first + int64_t(items.itemWords) * 32, params.n);
 #pragma unroll 4
     for (int64_t v = first; v < last; v += kWarpSize) {
@@ -189,13 +99,15 @@ __device__ __forceinline__ void forEachDistance(
         if (v + lane < last &&
             (!params.allowedBits ||
              (params.allowedBits[v / kWarpSize] >> lane & 1))) {
-            distance = params.matrix[row * params.stride + v + lane];
+            distance = params
+                               .matrix[int64_t(place.row) * params.stride + v +
+                                       lane];
         }
         visit(v + lane, distance);
     }
 }
 
-__global__ __launch_bounds__(kThreads) void rangeMatrixCountsKernel(
+__global__ __launch_bounds__(kItemThreads) void rangeMatrixCountsKernel(
         const __grid_constant__ RangeMatrixParams params) {
     waitForPrevious();
     const RangeItems& items = params.items;
@@ -211,7 +123,7 @@ __global__ __launch_bounds__(kThreads) void rangeMatrixCountsKernel(
     });
 }
 
-__global__ __launch_bounds__(kThreads) void rangeMatrixResultsKernel(
+__global__ __launch_bounds__(kItemThreads) void rangeMatrixResultsKernel(
         const __grid_constant__ RangeMatrixParams params) {
     waitForPrevious();
     const RangeItems& items = params.items;
@@ -234,35 +146,22 @@ __global__ __launch_bounds__(kThreads) void rangeMatrixResultsKernel(
     });
 }
 
-void launchByItem(
-        void (*kernel)(RangeListParams),
-        const RangeListParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    launchAfterPrevious(
-            kernel,
-            blocksFor(params.batch.numItems, multiprocessors),
-            kThreads,
-            0,
-            stream,
-            params);
-}
-
 } // namespace
 
 void launchRangeCounts(
         const RangeCandidates& candidates,
         int64_t* counts,
+        uint32_t* sectors,
         int multiprocessors,
         cudaStream_t stream) {
     const RangeItems& items = candidates.items;
     launchAfterPrevious(
             rangeCountsKernel,
-            blocksFor(int64_t(items.rows) * items.perRow, multiprocessors),
-            kThreads,
+            itemBlocks(int64_t(items.rows) * items.perRow, multiprocessors),
+            kItemThreads,
             0,
             stream,
-            CountParams{candidates, counts});
+            CountParams{candidates, counts, sectors});
 }
 
 size_t rangeSumsBytes(int64_t count) {
@@ -298,15 +197,16 @@ void launchRangeBounds(
         int64_t count,
         uint32_t step,
         uint32_t rows,
+        const int64_t* last,
         int64_t* bounds,
         cudaStream_t stream) {
     launchAfterPrevious(
             rangeBoundsKernel,
-            rows / kThreads + 1,
-            kThreads,
+            (rows + 1) / kItemThreads + 1,
+            kItemThreads,
             0,
             stream,
-            BoundParams{sums, count, step, rows, bounds});
+            BoundParams{sums, count, step, rows, last, bounds});
 }
 
 void launchRangeOrder(
@@ -315,32 +215,11 @@ void launchRangeOrder(
         cudaStream_t stream) {
     launchAfterPrevious(
             rangeOrderKernel,
-            blocksFor(params.batch.numItems / kWarpSize + 1, multiprocessors),
-            kThreads,
+            itemBlocks(params.batch.numItems / kWarpSize + 1, multiprocessors),
+            kItemThreads,
             0,
             stream,
             params);
-}
-
-void launchRangeLists(
-        const RangeListParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    launchByItem(rangeListsKernel, params, multiprocessors, stream);
-}
-
-void launchRangeKept(
-        const RangeListParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    launchByItem(rangeKeptKernel, params, multiprocessors, stream);
-}
-
-void launchRangeResults(
-        const RangeListParams& params,
-        int multiprocessors,
-        cudaStream_t stream) {
-    launchByItem(rangeResultsKernel, params, multiprocessors, stream);
 }
 
 void launchRangeMatrixCounts(
@@ -349,10 +228,10 @@ void launchRangeMatrixCounts(
         cudaStream_t stream) {
     launchAfterPrevious(
             rangeMatrixCountsKernel,
-            blocksFor(
+            itemBlocks(
                     int64_t(params.items.rows) * params.items.perRow,
                     multiprocessors),
-            kThreads,
+            kItemThreads,
             0,
             stream,
             params);
@@ -364,10 +243,10 @@ void launchRangeMatrixResults(
         cudaStream_t stream) {
     launchAfterPrevious(
             rangeMatrixResultsKernel,
-            blocksFor(
+            itemBlocks(
                     int64_t(params.items.rows) * params.items.perRow,
                     multiprocessors),
-            kThreads,
+            kItemThreads,
             0,
             stream,
             params);

@@ -22,15 +22,17 @@ void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream) {
 template <Metric kMetric>
 void launchRangeScores(
         const RangeScoreParams& params,
-        int64_t most,
+        int multiprocessors,
         cudaStream_t stream) {
-    // Many more blocks than are at work at a time, so that they end together.
-    constexpr int64_t kOfBlock = 4 * kRangeScoreThreads;
-    constexpr int64_t kMostBlocks = int64_t(1) << 20;
+    // As many as a multiprocessor holds, or more, which then have nothing to
+    // do.
+    constexpr int64_t kBlocks = 2048 / kRangeScoreThreads;
     launchAfterPrevious(
             rangeScoresKernel<kMetric>,
             unsigned(std::clamp<int64_t>(
-                    (most + kOfBlock - 1) / kOfBlock, 1, kMostBlocks)),
+                    (params.most + kRangeScoreThreads - 1) / kRangeScoreThreads,
+                    1,
+                    kBlocks * multiprocessors)),
             kRangeScoreThreads,
             0,
             stream,

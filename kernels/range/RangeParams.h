@@ -13,15 +13,19 @@
 namespace faiss_bits {
 
 /// The rows of a tile, cut into items: of row r the i-th is number
-/// r * perRow + i.
+/// r * perRow + i. There are fewer than 2^32.
 struct RangeItems {
     uint32_t rows = 0;
     uint32_t perRow = 1;
-    uint32_t itemWords = 32; // of 32 vectors each; 1024 at most
+    uint32_t itemWords = 32; // of 32 vectors each; 256 at most
     uint64_t words = 0;      // of a row
 };
 
-constexpr uint32_t kMostItemWords = 1024;
+/// More make a tail of the few items that most candidates are in.
+constexpr uint32_t kMostItemWords = 256;
+/// Words that are read together, of which an item has 32 at most.
+constexpr uint32_t kSectorWords = 8;
+static_assert(kMostItemWords <= 32 * kSectorWords);
 
 /// What may be in range: bits of a tile's rows.
 struct RangeCandidates {
@@ -51,7 +55,7 @@ struct RangeBatch {
 
     /// The number that the j-th has in the tile, less firstItem.
     RANGE_BOTH int64_t itemAt(int64_t j) const {
-        return j % rows * perRow + j / rows;
+        return int64_t(uint32_t(j) % rows) * perRow + uint32_t(j) / rows;
     }
 };
 
@@ -59,7 +63,11 @@ struct RangeBatch {
 struct RangeListParams {
     RangeCandidates candidates;
     RangeBatch batch;
-    const int64_t* counts = nullptr;  // of the tile's items
+    const int64_t* counts = nullptr; // of the tile's items
+    /// Of the tile's items: bit i is set where its i-th sector has bits.
+    const uint32_t* sectors = nullptr;
+    /// Candidates that there is room for; with more of them nothing is done.
+    int64_t most = 0;
     int64_t* inOrder = nullptr;       // [numItems]: those of the j-th ones
     const int64_t* offsets = nullptr; // [numItems + 1]: sums of these
     /// The number of its row for every candidate, as bits of a float; then its
@@ -68,6 +76,7 @@ struct RangeListParams {
     uint32_t* columns = nullptr; // of every candidate
     /// [numItems], by the numbers of the items: those in range.
     int64_t* kept = nullptr;
+    uint32_t* next = nullptr;        // as RangeScoreParams: becomes zero
     const int64_t* places = nullptr; // [numItems + 1]: sums of `kept`
     float* outDistances = nullptr;   // [results]
     int64_t* outIds = nullptr;
@@ -77,6 +86,8 @@ struct RangeListParams {
 struct RangeScoreParams {
     CertifiedParams search;
     const int64_t* total = nullptr; // candidates, on the device
+    int64_t most = 0;               // with more nothing is done; below 2^31
+    uint32_t* next = nullptr;       // the first that no warp has taken; zero
     float radius = 0;
     float* distances = nullptr; // in: as RangeListParams
     const uint32_t* columns = nullptr;
@@ -102,17 +113,17 @@ struct RangeMatrixParams {
 template <Metric kMetric>
 void launchRangeLimits(const RangeLimitParams& params, cudaStream_t stream);
 
-/// most: candidates that there may be.
 template <Metric kMetric>
 void launchRangeScores(
         const RangeScoreParams& params,
-        int64_t most,
+        int multiprocessors,
         cudaStream_t stream);
 
-/// counts [items]: candidates of each.
+/// counts [items]: candidates of each; sectors [items] as RangeListParams.
 void launchRangeCounts(
         const RangeCandidates& candidates,
         int64_t* counts,
+        uint32_t* sectors,
         int multiprocessors,
         cudaStream_t stream);
 
@@ -128,16 +139,18 @@ void launchRangeSums(
 /// Bytes of its scratch for up to so many. No CUDA call that needs a device.
 size_t rangeSumsBytes(int64_t count);
 
-/// bounds[i] = sums[min(i * step, count)], for i = 0 .. rows.
+/// bounds[i] = sums[min(i * step, count)], for i = 0 .. rows, and behind them
+/// *last.
 void launchRangeBounds(
         const int64_t* sums,
         int64_t count,
         uint32_t step,
         uint32_t rows,
+        const int64_t* last,
         int64_t* bounds,
         cudaStream_t stream);
 
-/// inOrder of a batch.
+/// inOrder of a batch, and `next`.
 void launchRangeOrder(
         const RangeListParams& params,
         int multiprocessors,

@@ -1,8 +1,8 @@
 /// Canonical distances of what may be in range.
 ///
 /// The candidates lie side by side, those of the same vectors near each other,
-/// so that a vector that many queries want comes from L2. A warp takes 32, and
-/// scores four at a time, eight lanes each.
+/// so that a vector that many queries want comes from L2. A warp takes 32 at a
+/// time, and scores four, eight lanes each.
 ///
 /// Bound by: reads of 4 d bytes a candidate; in few dimensions by the float64
 /// operations and conversions of a pair.
@@ -24,17 +24,30 @@ struct RangeScores {
 
     __device__ __forceinline__ void run() const {
         const int64_t total = *params.total;
-        const int64_t warps = int64_t(gridDim.x) * kRangeScoreThreads;
-        for (int64_t first =
-                     (int64_t(blockIdx.x) * kRangeScoreThreads +
-                      threadIdx.x / kWarpSize * kWarpSize);
-             first < total;
-             first += warps) {
+        if (total > params.most) {
+            return;
+        }
+        // One after another in the order of the list, so that those at work
+        // at a time want the same vectors; the next is asked for ahead.
+        uint32_t taken = take();
+        for (;;) {
+            const int64_t first = __shfl_sync(kFullWarp, taken, 0);
+            if (first >= total) {
+                return;
+            }
+            taken = take();
             score(first, int(min(total - first, int64_t(kWarpSize))));
         }
     }
 
    private:
+    /// In lane 0.
+    __device__ __forceinline__ uint32_t take() const {
+        return threadIdx.x % kWarpSize == 0
+                ? atomicAdd(params.next, uint32_t(kWarpSize))
+                : 0;
+    }
+
     __device__ __forceinline__ void score(int64_t first, int count) const {
         const CertifiedParams& search = params.search;
         const int lane = threadIdx.x % kWarpSize;

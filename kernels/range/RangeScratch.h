@@ -12,12 +12,14 @@ struct RangeScratch {
     float* limits = nullptr;     // [tileQueries]
     uint32_t* bits = nullptr;    // [tileQueries, words]
     int64_t* counts = nullptr;   // [items of a tile + 1]
-    int64_t* offsets = nullptr;  // the same
+    uint32_t* sectors = nullptr; // [items of a tile]
+    uint32_t* next = nullptr;    // a number
+    int64_t* offsets = nullptr;  // [items of a tile + 1]
     int64_t* inOrder = nullptr;  // the same, of a batch
     int64_t* begins = nullptr;   // the same
     int64_t* kept = nullptr;     // the same
     int64_t* places = nullptr;   // the same
-    int64_t* bounds = nullptr;   // [tileQueries + 1]
+    int64_t* bounds = nullptr;   // [tileQueries + 2]
     void* sums = nullptr;        // of the prefix sums
     size_t sumsBytes = 0;        //
     float* distances = nullptr;  // [capacity]

@@ -157,8 +157,9 @@ struct TensorChecked {
     int64_t decided = 0;
 };
 
-/// Runs the case and checks every pair. Limits: of every 8 queries, four at a
-/// rank of the exact keys, two where the bound just decides, infinities.
+/// Runs the case, to lists and to bits, and checks every pair. Limits: of every
+/// 8 queries, four at a rank of the exact keys, two where the bound just
+/// decides, infinities.
 inline TensorChecked checkTensorCase(const TensorCase& c) {
     SCOPED_TRACE(c.name());
     std::mt19937 random(c.seed * 7919 + unsigned(c.n * 31 + c.d));
@@ -237,10 +238,19 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
             deviceLimits.data(), counts.data(), columns.data(), capacity};
     problem.kernel = c.kernel;
     runTensorScan(problem, deviceTraits(), stream);
+    // Bits of the same, with a word more a row that nothing is written to.
+    const uint64_t words = uint64_t(c.n + 31) / 32 + 1;
+    const DeviceBuffer<uint32_t> bits(c.numQueries * words, 0);
+    problem.passed = {};
+    problem.passed.limits = deviceLimits.data();
+    problem.passed.bits = bits.data();
+    problem.passed.words = words;
+    runTensorScan(problem, deviceTraits(), stream);
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
 
     const auto count = counts.download();
     const auto column = columns.download();
+    const auto bit = bits.download();
     TensorChecked checked;
     std::vector<uint8_t> in(c.n);
     int64_t failures = 0;
@@ -262,6 +272,17 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
         for (uint32_t i = stored; i < capacity; ++i) {
             if (column[q * capacity + i] != ~0u) {
                 ADD_FAILURE() << "query " << q << ": written behind its end";
+                ++failures;
+                break;
+            }
+        }
+        // A list that has room for all has what the bits are set of.
+        for (int64_t v = 0; v < int64_t(words) * 32; ++v) {
+            const bool isSet = bit[q * words + v / 32] >> (v % 32) & 1;
+            if (isSet ? v >= c.n || (count[q] <= capacity && !in[v])
+                      : v < c.n && in[v]) {
+                ADD_FAILURE()
+                        << "query " << q << " bit " << v << " is " << isSet;
                 ++failures;
                 break;
             }

@@ -37,11 +37,13 @@ struct RangeCase {
     bool areFew = false;
     bool withImage = false;    ///< given, where the metric may have one
     bool exactQueries = false; ///< not rounded to dataType
-    unsigned oneIn = 0;        ///< filter: so many are allowed; 0: all
+    int longQueries = 0; ///< every so manieth is three times as long; 0: none
+    unsigned oneIn = 0;  ///< filter: so many are allowed; 0: all
     size_t maxScratch = size_t(1) << 32;
     /// Of all pairs, from which on tiles of all pairs are made; below zero: the
     /// plan's.
     double matrixShare = -1;
+    int64_t maxCapacity = 0; ///< candidates at a time; 0: the plan's
     int64_t tileQueries = 0; ///< scanned for together; 0: the plan's
     uint32_t seed = 1;
 
@@ -51,8 +53,9 @@ struct RangeCase {
              << " n=" << n << " q=" << q << " d=" << d
              << " hard=" << (isHard ? int(hard) : -1) << " few=" << areFew
              << " image=" << withImage << " exact=" << exactQueries
-             << " oneIn=" << oneIn << " maxScratch=" << maxScratch
-             << " matrixShare=" << matrixShare << " tileQueries=" << tileQueries
+             << " long=" << longQueries << " oneIn=" << oneIn
+             << " maxScratch=" << maxScratch << " matrixShare=" << matrixShare
+             << " capacity=" << maxCapacity << " tileQueries=" << tileQueries
              << " seed=" << seed;
         return text.str();
     }
@@ -137,6 +140,11 @@ class RangeData {
         vectors = make(c.n, random);
         roundAllTo(c.dataType, vectors);
         queries = make(c.q, random);
+        for (int64_t i = 0; c.longQueries > 0 && i < c.q; i += c.longQueries) {
+            for (int j = 0; j < c.d; ++j) {
+                queries[i * c.d + j] *= 3;
+            }
+        }
         if (!c.exactQueries) {
             roundAllTo(c.dataType, queries);
         }
@@ -186,6 +194,9 @@ class RangeData {
         FlatRangePlan plan = planFlatRange(problem(), c.maxScratch);
         if (c.matrixShare >= 0) {
             plan.matrixShare = c.matrixShare;
+        }
+        if (c.maxCapacity > 0) {
+            plan.capacity = std::min(plan.capacity, c.maxCapacity);
         }
         if (c.tileQueries > 0) {
             plan.tileQueries = std::min(plan.tileQueries, c.tileQueries);

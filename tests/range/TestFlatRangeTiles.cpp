@@ -204,6 +204,43 @@ TEST_F(FlatRangeTiles, TilesOfQueries) {
     }
 }
 
+/// Of inner products with queries of any length some have most vectors, others
+/// none; the items are as large as they become.
+TEST_F(FlatRangeTiles, FewQueriesHaveMostResults) {
+    RangeCase c;
+    c.metric = Metric::InnerProduct;
+    c.n = 70001;
+    c.q = 1100;
+    c.d = 16;
+    c.longQueries = 50;
+    for (const unsigned oneIn : {0u, 3u}) {
+        c.oneIn = oneIn;
+        const RangeData data(c);
+        EXPECT_STREQ(data.plan().method->name, "tensor");
+        EXPECT_EQ(data.plan().itemWords, 256u);
+        for (const double part : {0.01, 0.5, 0.999}) {
+            data.expect(data.radiusFor(part));
+        }
+    }
+}
+
+/// A tile whose candidates do not fit goes on in parts of its queries, whatever
+/// it was counted to have.
+TEST_F(FlatRangeTiles, CandidatesThatDoNotFit) {
+    RangeCase c;
+    c.n = 20000;
+    c.q = 24;
+    c.d = 16;
+    c.matrixShare = 2;
+    c.maxCapacity = 50000;
+    const RangeData data(c);
+    for (const double part : {0.0, 0.05, 0.3, 0.9}) {
+        data.expect(data.radiusFor(part));
+    }
+    EXPECT_GT(data.search(data.radiusFor(0.9)).parts, 8u);
+    EXPECT_EQ(data.search(data.radiusFor(0.0)).parts, 1u);
+}
+
 TEST_F(FlatRangeTiles, CountsWithoutResults) {
     for (const double share : {0.0, 2.0}) {
         RangeCase c;

@@ -57,12 +57,11 @@ class LimitTest {
     ///
     /// norms    of the fragment's columns, shared: to be added
     /// column   of the fragment's first value in lane 0
-    template <class Buffer>
     __device__ __forceinline__ void run(
             const float (&values)[kBlocks][kWidth / 2],
             const float* norms,
             uint32_t column,
-            Buffer& buffer) const {
+            PassedBuffer& buffer) const {
         const int lane = threadIdx.x % 4;
         bool hit[kGroups];
         bool any = false;
@@ -103,7 +102,7 @@ class LimitTest {
                     mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
                 }
             }
-            buffer.template append<kRows, 2 * kPairs, kRowStep>(
+            buffer.append<kRows, 2 * kPairs, kRowStep>(
                     mask, row_, column + 8 * g * kPairs + 2 * lane);
         }
     }
@@ -111,7 +110,7 @@ class LimitTest {
     /// At the end of an item: nothing is left to write.
     __device__ __forceinline__ void finish(const TensorScanParams&, uint32_t) {}
 
-   private:
+   protected:
     static constexpr int kGroups = 4; // parts, each with a predicate
     static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
     static_assert(kRows * 2 * kPairs <= 32);
@@ -155,15 +154,11 @@ class LimitTest {
     uint32_t row_;
 };
 
-/// A scan that appends what passes to lists, or sets the bits of it.
-template <bool kToBits>
-struct FindPassingTo {
-    using Buffer = PassedBufferOf<kToBits>;
+/// A scan that appends what passes to lists.
+struct FindPassing {
+    using Buffer = PassedBuffer;
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
     using Test = LimitTest<kNorms, kBlocks, kWidth, kRowStep>;
 };
-
-using FindPassing = FindPassingTo<false>;
-using FindPassingBits = FindPassingTo<true>;
 
 } // namespace faiss_bits

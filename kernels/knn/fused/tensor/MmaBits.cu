@@ -1,3 +1,4 @@
+#include "kernels/knn/fused/tensor/BitsTest.cuh"
 #include "kernels/knn/fused/tensor/MmaLaunch.cuh"
 
 namespace faiss_bits {

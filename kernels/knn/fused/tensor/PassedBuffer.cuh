@@ -11,15 +11,11 @@ namespace faiss_bits {
 /// longer than the products of a tile, so that they are made 64 at a time,
 /// all in flight together. Rows of lists are told by number, so that a buffer
 /// outlives an item of work.
-///
-/// kToBits: bits in place of lists (PassedLists). In kernels of their own: to
-/// ask in those of lists costs their scan 7 to 9% (docs/design.md).
-template <bool kToBits>
-class PassedBufferOf {
+class PassedBuffer {
    public:
     static constexpr int kEntries = 64;
 
-    __device__ PassedBufferOf(uint64_t* entries, const TensorScanParams& params)
+    __device__ PassedBuffer(uint64_t* entries, const TensorScanParams& params)
             : entries_(entries), params_(params) {}
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
@@ -83,42 +79,6 @@ class PassedBufferOf {
                  (params.allowedBits[column / 32] >> (column % 32) & 1));
     }
 
-    /// Those of a word, from `column` on.
-    static __device__ __forceinline__ void setBits(
-            const PassedLists& lists,
-            uint32_t row,
-            uint32_t column,
-            uint32_t bits) {
-        atomicOr(
-                &lists.bits[row * lists.words + column / 32],
-                bits << (column % 32));
-    }
-
-    /// Those of four lanes side by side, which have the columns of a span:
-    /// 16, 32 or 64 that begin at a multiple of their number.
-    template <int kColumns>
-    static __device__ __forceinline__ void setSpan(
-            const PassedLists& lists,
-            uint32_t row,
-            uint32_t column,
-            uint32_t bits) {
-        static_assert(kColumns <= 16);
-        const int lane = threadIdx.x % 4;
-        uint64_t span = 0;
-#pragma unroll
-        for (int c = 0; c < kColumns; c += 2) {
-            span |= uint64_t(bits >> c & 3) << (columnOffset(c) + 2 * lane);
-        }
-        span |= __shfl_xor_sync(kFullWarp, span, 1);
-        span |= __shfl_xor_sync(kFullWarp, span, 2);
-        if (lane == 0 && uint32_t(span)) {
-            setBits(lists, row, column, uint32_t(span));
-        }
-        if (kColumns > 8 && lane == 0 && span >> 32) {
-            setBits(lists, row, column + 32, uint32_t(span >> 32));
-        }
-    }
-
     // Not members, so that the buffer stays in registers.
     static __device__ __noinline__ void store(
             const TensorScanParams& params,
@@ -133,10 +93,6 @@ class PassedBufferOf {
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
             if (place < fill && isAllowed(params, row, column)) {
-                if constexpr (kToBits) {
-                    setBits(lists, row, column, 1);
-                    continue;
-                }
                 const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
                 if (slot < lists.capacity) {
                     lists.columns[size_t(row) * lists.capacity + slot] = column;
@@ -165,10 +121,6 @@ class PassedBufferOf {
                 }
             }
             // The four lanes that share a row are neighbours.
-            if constexpr (kToBits) {
-                setSpan<kColumns>(lists, rowNow, column, bits);
-                continue;
-            }
             const uint32_t mine = __popc(bits);
             uint32_t sum = mine;
             const int lane = threadIdx.x % 4;
@@ -196,7 +148,5 @@ class PassedBufferOf {
     const TensorScanParams& params_;
     uint32_t fill_ = 0; // the same in all lanes
 };
-
-using PassedBuffer = PassedBufferOf<false>;
 
 } // namespace faiss_bits

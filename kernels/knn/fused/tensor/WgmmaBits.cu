@@ -1,3 +1,4 @@
+#include "kernels/knn/fused/tensor/BitsTest.cuh"
 #include "kernels/knn/fused/tensor/WgmmaLaunch.cuh"
 
 namespace faiss_bits {
