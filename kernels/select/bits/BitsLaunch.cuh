@@ -72,17 +72,35 @@ inline size_t idleSharedBytes(int blocksAtATime) {
     return std::min(bytes / (blocksAtATime + 1) - kLess, kAlwaysAllowed);
 }
 
-template <class Keys>
-void launchBestSelect(
+template <class Keys, bool Unaligned>
+void launchBestSelectKernel(
         const SelectParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    bestSelectKernel<typename Keys::Type, typename Keys::Tile>
+    bestSelectKernel<typename Keys::Type, typename Keys::Tile, Unaligned>
             <<<blocks,
                kBitsThreads,
                idleSharedBytes(params.blocksAtATime),
                stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Keys>
+void launchBestSelect(
+        const SelectParams& params,
+        unsigned blocks,
+        cudaStream_t stream) {
+    if constexpr (!Keys::Tile::kHasBias) {
+        if (!params.vectorLoads &&
+            params.cols / kLeastStreamedTiles >=
+                    uint32_t(kBitsThreads) * Keys::Tile::kItems) {
+            SelectParams byLines = params;
+            byLines.vectorLoads = 1;
+            launchBestSelectKernel<Keys, true>(byLines, blocks, stream);
+            return;
+        }
+    }
+    launchBestSelectKernel<Keys, false>(params, blocks, stream);
 }
 
 } // namespace faiss_bits

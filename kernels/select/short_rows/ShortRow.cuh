@@ -170,7 +170,13 @@ class ShortRow {
         if (__all_sync(kFullWarp, within.column == kAnyColumn)) {
             addTaken([&](int i) { return chunk_.keys[i] <= within.key; });
         } else {
-            addTaken([&](int i) { return within.has(chunk_.entryOf(i)); });
+            uint32_t taken =
+                    chunk_.equalTo(within.key) & chunk_.upTo(within.column);
+#pragma unroll
+            for (int i = 0; i < kItems; ++i) {
+                taken |= chunk_.keys[i] < within.key ? 1u << i : 0;
+            }
+            addTaken([&](int i) { return (taken >> i & 1) != 0; });
         }
     }
 
@@ -218,29 +224,41 @@ class ShortRow {
         }
         uint32_t count = countOf(chunk_.keys, limit);
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
+            const auto countOfAll = [&](uint32_t m) {
+                return countOf(chunk_.keys, m);
+            };
             // Of all keys, from the one found on down.
-            const uint32_t greatest = greatestNumber(chunk_.keys, kept);
-            const uint32_t high = limit == kNanKey ? greatest : limit;
-            count = countOf(chunk_.keys, high);
-            const uint32_t found = narrow(
-                    count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
-                        return countOf(chunk_.keys, m);
-                    });
+            uint32_t high = greatestUpTo(
+                    limit == kNanKey ? kNanKey - 1 : limit, chunk_.keys, kept);
+            count = countOfAll(high);
+            // Many that are equal are seldom found by halving.
+            const bool isBelow = high > 0 && countOfAll(high - 1) >= k;
+            high -= isBelow ? 1 : 0;
+            const bool searches = count > kRoom && isBelow;
+            const uint32_t found = narrowKeys(
+                    searches ? least : high,
+                    high,
+                    kRoom,
+                    countOfAll,
+                    chunk_.keys,
+                    kept);
             limit = count < k ? kNanKey : found;
-            count = countOf(chunk_.keys, limit);
+            count = countOfAll(limit);
         }
         const bool fits = limit < kNanKey && count <= kRoom;
         if (__all_sync(kFullWarp, fits)) {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
+        uint32_t less = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            less += chunk_.keys[i] < limit ? 1 : 0;
+        }
+        const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = 0;
-#pragma unroll
-            for (int i = 0; i < kItems; ++i) {
-                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
-            }
+            uint32_t sum = less + __popc(equal & chunk_.upTo(column));
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
@@ -267,24 +285,29 @@ class ShortRow {
                     : min(parts[i % kParts], chunk_.keys[i]);
         }
         const uint32_t k = uint32_t(params_.k);
-        const uint32_t high = greatestNumber(parts, kept);
-        const bool says = countOf(parts, high) >= k;
+        const uint32_t high = greatestUpTo(kNanKey - 1, parts, kept);
+        const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
+        const bool says = countOfParts(high) >= k;
         // A few more cost less than to find out.
-        const uint32_t found =
-                narrow(says ? least : high, high, k + k / 8, [&](uint32_t m) {
-                    return countOf(parts, m);
-                });
+        const uint32_t found = narrowKeys(
+                says ? least : high,
+                high,
+                k + k / 8,
+                countOfParts,
+                parts,
+                kept);
         return says ? found : kNanKey;
     }
 
-    /// The greatest that is not NaN's; 0 where all are.
+    /// The greatest that is not above `most`; 0 where there is none.
     template <int kCount>
-    __device__ __forceinline__ static uint32_t greatestNumber(
+    __device__ __forceinline__ static uint32_t greatestUpTo(
+            uint32_t most,
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) {
         uint32_t greatest = 0;
         const auto take = [&](uint32_t key) {
-            greatest = max(greatest, key == kNanKey ? 0 : key);
+            greatest = max(greatest, key <= most ? key : 0);
         };
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
@@ -295,6 +318,49 @@ class ShortRow {
             take(entryKey(kept[i]));
         }
         return Group::greatest(greatest);
+    }
+
+    /// The least that is not below `least`; kNanKey where there is none.
+    template <int kCount>
+    __device__ __forceinline__ static uint32_t leastFrom(
+            uint32_t least,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted]) {
+        uint32_t found = kNanKey;
+        const auto take = [&](uint32_t key) {
+            found = min(found, key >= least ? key : kNanKey);
+        };
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            take(keys[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            take(entryKey(kept[i]));
+        }
+        return Group::least(found);
+    }
+
+    /// narrow() for counts of keys. Where it takes long, as few values are
+    /// left, the range goes on between those.
+    template <class Count, int kCount>
+    __device__ __forceinline__ uint32_t narrowKeys(
+            uint32_t low,
+            uint32_t high,
+            uint32_t enough,
+            const Count& countOf,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted]) const {
+        for (int step = 1; __any_sync(kFullWarp, low < high); ++step) {
+            if (step % kStepsBetweenValues == 0) {
+                const uint32_t from = leastFrom(low, keys, kept);
+                const uint32_t to = greatestUpTo(high, keys, kept);
+                low = low < high ? from : low;
+                high = low < high ? to : high;
+            }
+            halve(low, high, enough, countOf);
+        }
+        return high;
     }
 
     /// The least number from low to high whose count is k or more, or a larger
@@ -308,19 +374,28 @@ class ShortRow {
            const Count& countOf) const {
         // Rows of a warp go on together.
         while (__any_sync(kFullWarp, low < high)) {
-            const uint32_t middle = low + (high - low) / 2;
-            const uint32_t count = countOf(middle);
-            if (low >= high) {
-                continue;
-            }
-            if (count < uint32_t(params_.k)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-                low = count <= enough ? middle : low;
-            }
+            halve(low, high, enough, countOf);
         }
         return high;
+    }
+
+    template <class Count>
+    __device__ __forceinline__ void halve(
+            uint32_t& low,
+            uint32_t& high,
+            uint32_t enough,
+            const Count& countOf) const {
+        const uint32_t middle = low + (high - low) / 2;
+        const uint32_t count = countOf(middle);
+        if (low >= high) {
+            return;
+        }
+        if (count < uint32_t(params_.k)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+            low = count <= enough ? middle : low;
+        }
     }
 
     /// Neighbouring lanes write neighbouring places.
@@ -345,6 +420,10 @@ class ShortRow {
             }
         }
     }
+
+    /// Halvings of a range before it is held against the values that are left.
+    /// Keys in random order hardly need so many.
+    static constexpr int kStepsBetweenValues = 8;
 
     /// Of a lane's keys in a chunk: twice as many parts as there is room for
     /// entries.
