@@ -232,8 +232,9 @@ class ShortRow {
                     limit == kNanKey ? kNanKey - 1 : limit, chunk_.keys, kept);
             count = countOfAll(high);
             // Many that are equal are seldom found by halving.
-            const bool isBelow = high > 0 && countOfAll(high - 1) >= k;
-            high -= isBelow ? 1 : 0;
+            const uint32_t below = high > 0 ? high - 1 : 0;
+            const bool isBelow = countOfAll(below) >= k; // all lanes count
+            high = isBelow ? below : high;
             const bool searches = count > kRoom && isBelow;
             const uint32_t found = narrowKeys(
                     searches ? least : high,
