@@ -9,15 +9,16 @@
 
 namespace faiss_bits {
 
-/// Unaligned: rows begin at any address. Whole tiles are loaded by vectors from
-/// the first multiple of kStreamLine on, so params.vectorLoads is 1 all the
-/// same.
+/// Unaligned: rows begin at any address. Packs of keys are loaded from the
+/// first multiple of kStreamLine on, so params.vectorLoads is 1 all the same.
 template <class T, class Tile, bool Unaligned>
 struct BestSelectBody {
-    static_assert(!Unaligned || !Tile::kHasBias);
     static constexpr int kThreads = kBitsThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kTileSize = kThreads * Tile::kItems;
+    static constexpr int kPack = KeyPack<T>::kCount;
+    static_assert(!Unaligned || !Tile::kHasBias);
+    static_assert(kStreamLine <= kThreads * sizeof(T));
 
     struct SharedStorage {
         uint64_t best[kWarps];
@@ -29,10 +30,9 @@ struct BestSelectBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = params.firstRow + block / params.splits;
         const uint32_t split = block % params.splits;
-        Columns columns;
-        columns.begin = split * params.segment;
-        columns.end = min(params.cols - columns.begin, params.segment) +
-                columns.begin;
+        uint32_t begin = split * params.segment;
+        uint32_t end = min(params.cols - begin, params.segment) + begin;
+        uint32_t headEnd = 0;
 
         Tile tile(params, row);
         if constexpr (Unaligned) {
@@ -43,13 +43,15 @@ struct BestSelectBody {
                     kTileSize,
                     split,
                     params.segment);
-            columns = {span.headEnd, span.begin, span.end};
+            begin = span.begin;
+            end = span.end;
+            headEnd = span.headEnd;
         }
-        uint64_t best = bestNumber(tile, columns);
+        uint64_t best = bestNumber(tile, headEnd, begin, end);
         best = leastOfBlock(best);
         if (best == kNoEntry) {
             // Nothing below infinity here: rare enough for a second reading.
-            best = leastOfBlock(bestEntry(params, row, columns));
+            best = leastOfBlock(bestEntry(params, row, headEnd, begin, end));
         }
         if (threadIdx.x == 0) {
             if (params.splits > 1) {
@@ -62,34 +64,13 @@ struct BestSelectBody {
     }
 
    private:
-    /// What a block reads of a row: [0, headEnd), and [begin, end) in tiles.
-    struct Columns {
-        uint32_t headEnd = 0;
-        uint32_t begin;
-        uint32_t end;
-    };
+    /// The least number below infinity so far, and the first of its columns.
+    struct Best {
+        float least;
+        uint32_t column;
 
-    /// Calls use(at, end) for each tile, in the order of the columns.
-    template <class Use>
-    __device__ __forceinline__ static void forTiles(
-            const Columns& columns,
-            const Use& use) {
-        if (Unaligned && columns.headEnd > 0) {
-            use(0u, columns.headEnd);
-        }
-        for (uint32_t at = columns.begin; at < columns.end; at += kTileSize) {
-            use(at, columns.end);
-        }
-    }
-
-    /// This thread's least number below infinity, the first of equals; an
-    /// entry is made only when a tile has a new one.
-    __device__ __forceinline__ uint64_t
-    bestNumber(Tile& tile, const Columns& columns) {
-        float least = __uint_as_float(0x7F800000u);
-        uint32_t column = 0xFFFFFFFFu;
-        forTiles(columns, [&](uint32_t at, uint32_t end) {
-            tile.load(at, end);
+        /// An entry is made only when a tile has a new one.
+        __device__ __forceinline__ void take(const Tile& tile) {
             float leastOfTile = tile.values[0];
 #pragma unroll
             for (int i = 1; i < Tile::kItems; ++i) {
@@ -103,9 +84,79 @@ struct BestSelectBody {
                     column = tile.values[i] <= least ? tile.column(i) : column;
                 }
             }
-        });
-        return column == 0xFFFFFFFFu ? kNoEntry
-                                     : makeEntry(orderedKey(least), column);
+        }
+    };
+
+    /// Of this thread's columns: [0, headEnd) and [begin, end).
+    __device__ __forceinline__ static uint64_t bestNumber(
+            Tile& tile,
+            uint32_t headEnd,
+            uint32_t begin,
+            uint32_t end) {
+        // No thread has two keys of the head, which is on its way meanwhile.
+        const float infinity = __uint_as_float(0x7F800000u);
+        float head = infinity;
+        if (Unaligned && threadIdx.x < headEnd) {
+            head = tile.adjust(__ldg(tile.row + threadIdx.x), threadIdx.x);
+        }
+        Best best{infinity, 0xFFFFFFFFu};
+        uint32_t at = begin;
+        for (; end - at >= kTileSize; at += kTileSize) {
+            tile.load(at, end);
+            best.take(tile);
+        }
+        if (at < end) {
+            if (!Tile::kHasBias && (Unaligned || tile.params.vectorLoads)) {
+                takePacks(tile, at, end, best);
+            } else {
+                tile.load(at, end);
+                best.take(tile);
+            }
+        }
+        if (Unaligned && head <= best.least && head < infinity) {
+            best.least = head;
+            best.column = threadIdx.x;
+        }
+        return best.column == 0xFFFFFFFFu
+                ? kNoEntry
+                : makeEntry(orderedKey(best.least), best.column);
+    }
+
+    /// Of a part of a tile: by packs, and the last few keys one a thread.
+    __device__ __forceinline__ static void takePacks(
+            Tile& tile,
+            uint32_t at,
+            uint32_t end,
+            Best& best) {
+        const uint32_t last = end - (end - at) % kPack + threadIdx.x;
+        T lastKey = T();
+        if (last < end) {
+            lastKey = __ldg(tile.row + last);
+        }
+        tile.firstColumn = at;
+        KeyPack<T> packs[Tile::kItems / kPack];
+#pragma unroll
+        for (int v = 0; v < Tile::kItems / kPack; ++v) {
+            const uint32_t c = at + (v * kThreads + threadIdx.x) * kPack;
+            if (c + kPack <= end) {
+                reinterpret_cast<uint4&>(packs[v]) =
+                        __ldg(reinterpret_cast<const uint4*>(tile.row + c));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < Tile::kItems; ++i) {
+            const uint32_t c =
+                    at + (i / kPack * kThreads + threadIdx.x) * kPack;
+            tile.values[i] = c + kPack <= end
+                    ? tile.adjust(packs[i / kPack].values[i % kPack], 0)
+                    : __uint_as_float(0x7FFFFFFFu);
+        }
+        best.take(tile);
+        const float value = tile.adjust(lastKey, last);
+        if (last < end && value < best.least) {
+            best.least = value;
+            best.column = last;
+        }
     }
 
     /// This thread's least entry, whatever the keys are. Has a tile of its
@@ -113,10 +164,15 @@ struct BestSelectBody {
     __device__ static __noinline__ uint64_t bestEntry(
             const SelectParams& params,
             uint32_t row,
-            const Columns& columns) {
+            uint32_t headEnd,
+            uint32_t begin,
+            uint32_t end) {
         Tile tile(params, row);
         uint64_t least = kNoEntry;
-        forTiles(columns, [&](uint32_t at, uint32_t end) {
+        if (Unaligned && threadIdx.x < headEnd) {
+            least = tile.entryAt(threadIdx.x);
+        }
+        for (uint32_t at = begin; at < end; at += kTileSize) {
             tile.load(at, end);
             for (int i = 0; i < Tile::kItems; ++i) {
                 if ((tile.valid >> i) & 1) {
@@ -124,7 +180,7 @@ struct BestSelectBody {
                     least = entry < least ? entry : least;
                 }
             }
-        });
+        }
         return least;
     }
 

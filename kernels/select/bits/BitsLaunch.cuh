@@ -85,15 +85,16 @@ void launchBestSelectKernel(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
+/// Shorter rows that begin at any address are loaded key by key.
+constexpr uint32_t kLeastBestUnaligned = 1024;
+
 template <class Keys>
 void launchBestSelect(
         const SelectParams& params,
         unsigned blocks,
         cudaStream_t stream) {
     if constexpr (!Keys::Tile::kHasBias) {
-        if (!params.vectorLoads &&
-            params.cols / kLeastStreamedTiles >=
-                    uint32_t(kBitsThreads) * Keys::Tile::kItems) {
+        if (!params.vectorLoads && params.cols >= kLeastBestUnaligned) {
             SelectParams byLines = params;
             byLines.vectorLoads = 1;
             launchBestSelectKernel<Keys, true>(byLines, blocks, stream);

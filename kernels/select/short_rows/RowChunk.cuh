@@ -69,6 +69,16 @@ struct RowChunk {
         }
     }
 
+    /// Bits of this lane's keys that are below one.
+    __device__ __forceinline__ uint32_t below(uint32_t key) const {
+        uint32_t bits = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            bits |= keys[i] < key ? 1u << i : 0;
+        }
+        return bits;
+    }
+
     /// Bits of this lane's keys that are equal to one.
     __device__ __forceinline__ uint32_t equalTo(uint32_t key) const {
         uint32_t bits = 0;

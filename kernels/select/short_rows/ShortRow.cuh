@@ -104,6 +104,7 @@ class ShortRow {
     struct Within {
         uint32_t key;
         uint32_t column;
+        uint32_t taken = 0; // bits of the chunk's; not of kAnyColumn
 
         __device__ __forceinline__ bool has(uint64_t entry) const {
             return entry <= makeEntry(key, column);
@@ -114,7 +115,7 @@ class ShortRow {
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
         // All rows have as many columns.
-        Within within{kNanKey, chunk_.cols - 1};
+        Within within{kNanKey, chunk_.cols - 1, chunk_.upTo(chunk_.cols - 1)};
         bool fits = chunk_.cols <= kRoom;
         if (chunk_.base > 0) {
             if (!__any_sync(kFullWarp, chunk_.least() < bound_)) {
@@ -170,13 +171,7 @@ class ShortRow {
         if (__all_sync(kFullWarp, within.column == kAnyColumn)) {
             addTaken([&](int i) { return chunk_.keys[i] <= within.key; });
         } else {
-            uint32_t taken =
-                    chunk_.equalTo(within.key) & chunk_.upTo(within.column);
-#pragma unroll
-            for (int i = 0; i < kItems; ++i) {
-                taken |= chunk_.keys[i] < within.key ? 1u << i : 0;
-            }
-            addTaken([&](int i) { return (taken >> i & 1) != 0; });
+            addTaken([&](int i) { return (within.taken >> i & 1) != 0; });
         }
     }
 
@@ -223,51 +218,69 @@ class ShortRow {
             limit = limitOfParts(kept, countOf, least);
         }
         uint32_t count = countOf(chunk_.keys, limit);
-        if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
-            const auto countOfAll = [&](uint32_t m) {
-                return countOf(chunk_.keys, m);
-            };
-            // Of all keys, from the one found on down.
-            uint32_t high = greatestUpTo(
-                    limit == kNanKey ? kNanKey - 1 : limit, chunk_.keys, kept);
-            count = countOfAll(high);
-            // Many that are equal are seldom found by halving.
-            const uint32_t below = high > 0 ? high - 1 : 0;
-            const bool isBelow = countOfAll(below) >= k; // all lanes count
-            high = isBelow ? below : high;
-            const bool searches = count > kRoom && isBelow;
+        if (__all_sync(kFullWarp, limit < kNanKey && count <= kRoom)) {
+            return {limit, kAnyColumn};
+        }
+        return findBoundOfAll(kept, countOf, least, limit, count);
+    }
+
+    /// Where parts do not say, or too many keys are within what they say. All
+    /// rows of the warp go along.
+    template <class Count>
+    __device__ __forceinline__ Within findBoundOfAll(
+            const uint64_t (&kept)[kSorted],
+            const Count& countOf,
+            uint32_t least,
+            uint32_t limit,
+            uint32_t count) const {
+        const uint32_t k = uint32_t(params_.k);
+        const auto countOfAll = [&](uint32_t most) {
+            return countOf(chunk_.keys, most);
+        };
+        if (__any_sync(kFullWarp, limit == kNanKey)) {
+            const uint32_t greatest =
+                    greatestUpTo(kNanKey - 1, chunk_.keys, kept);
+            limit = limit == kNanKey ? greatest : limit;
+            count = countOfAll(limit);
+        }
+        // Often the k-th key itself, which many have.
+        uint32_t below = chunk_.below(limit);
+        uint32_t less = __popc(below);
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            less += entryKey(kept[i]) < limit ? 1 : 0;
+        }
+        less = Group::sum(less);
+        const bool searches = count > kRoom && less >= k;
+        const bool hasNan = count < k;
+        if (__any_sync(kFullWarp, searches || hasNan)) {
             const uint32_t found = narrowKeys(
-                    searches ? least : high,
-                    high,
+                    searches ? least : limit,
+                    searches ? limit - 1 : limit,
                     kRoom,
                     countOfAll,
                     chunk_.keys,
                     kept);
-            limit = count < k ? kNanKey : found;
+            limit = hasNan ? kNanKey : found;
             count = countOfAll(limit);
-        }
-        const bool fits = limit < kNanKey && count <= kRoom;
-        if (__all_sync(kFullWarp, fits)) {
-            return {limit, kAnyColumn};
+            below = chunk_.below(limit);
         }
         // So many are equal, or NaN, that their columns decide.
-        uint32_t less = 0;
-#pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            less += chunk_.keys[i] < limit ? 1 : 0;
-        }
         const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = less + __popc(equal & chunk_.upTo(column));
+            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
             }
             return Group::sum(sum);
         };
+        const bool fits = limit < kNanKey && count <= kRoom;
         const uint32_t last = chunk_.cols - 1;
-        return {limit, narrow(fits ? last : 0, last, kRoom, countWithin)};
+        const uint32_t column =
+                narrow(fits ? last : 0, last, kRoom, countWithin);
+        return {limit, column, below | (equal & chunk_.upTo(column))};
     }
 
     /// A key that k keys are not above, by the least of parts of the chunk;
@@ -352,8 +365,11 @@ class ShortRow {
             const Count& countOf,
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) const {
-        for (int step = 1; __any_sync(kFullWarp, low < high); ++step) {
-            if (step % kStepsBetweenValues == 0) {
+        int steps = kStepsBetweenValues;
+#pragma unroll 1
+        while (__any_sync(kFullWarp, low < high)) {
+            if (--steps == 0) {
+                steps = kStepsBetweenValues;
                 const uint32_t from = leastFrom(low, keys, kept);
                 const uint32_t to = greatestUpTo(high, keys, kept);
                 low = low < high ? from : low;
@@ -374,6 +390,7 @@ class ShortRow {
            uint32_t enough,
            const Count& countOf) const {
         // Rows of a warp go on together.
+#pragma unroll 1
         while (__any_sync(kFullWarp, low < high)) {
             halve(low, high, enough, countOf);
         }
@@ -424,7 +441,7 @@ class ShortRow {
 
     /// Halvings of a range before it is held against the values that are left.
     /// Keys in random order hardly need so many.
-    static constexpr int kStepsBetweenValues = 8;
+    static constexpr int kStepsBetweenValues = 6;
 
     /// Of a lane's keys in a chunk: twice as many parts as there is room for
     /// entries.
