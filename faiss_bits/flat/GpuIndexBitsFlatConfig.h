@@ -18,8 +18,8 @@ namespace faiss_bits::gpu {
 ///              fifth of fewer, if they are 4 or more or d >= 48. false:
 ///              searches of more than 16 queries make it anew, in temporary
 ///              memory, and others go without. Likewise the boxes that range
-///              searches in few dimensions use (4 d + 5 bytes a vector, d of at
-///              least 3); false: they go without. Default true
+///              searches in up to 4 dimensions use (17 to 21 bytes a vector);
+///              false: they go without. Default true
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
 /// classes in place of FAISS's need not change its configs.

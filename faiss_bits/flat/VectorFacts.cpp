@@ -18,9 +18,7 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-/// Boxes pay up to so many dimensions, from so many vectors on, and when so many
-/// queries have come.
-constexpr int kMostBoxedDims = 8;
+/// Boxes pay from so many vectors on, and when so many queries have come.
 constexpr idx_t kLeastBoxed = 1 << 16;
 constexpr idx_t kWorthBoxes = 1024;
 
@@ -212,7 +210,7 @@ std::optional<RangeBoxes> VectorFacts::giveBoxes(
     shape.d = p.d;
     shape.n = p.numVectors;
     if (!keepsImages_ || p.dataType != DataType::Float32 ||
-        !p.vectorsRowMajor || p.d > kMostBoxedDims || !canHaveBoxes(shape) ||
+        !p.vectorsRowMajor || !canHaveBoxes(shape) ||
         p.numVectors < kLeastBoxed) {
         return std::nullopt;
     }
@@ -249,7 +247,7 @@ void VectorFacts::makeBoxes_(
     WorkspaceSlices slices(Workspace{boxMemory_.memory.get(), bytes});
     boxes_.emplace(shape, static_cast<const float*>(p.vectors), slices);
     const size_t scratchBytes = rangeBoxesScratchBytes(shape);
-    const auto scratch = allocTemporary(context, scratchBytes);
+    auto scratch = allocTemporary(context, scratchBytes);
     runRangeBoxes(*boxes_, {scratch.get(), scratchBytes}, context.stream);
     boxMemory_.isMade.set(context.stream);
 }

@@ -74,8 +74,8 @@ class VectorFacts {
     /// have come since the vectors changed that they pay; or none: the search
     /// then goes without.
     ///
-    /// Memory   n (4 d + 5) bytes of the device that stay, as an image's, and 25
-    ///          n of temporary memory; none where that is more than there is
+    /// Memory   17 n bytes of the device that stay, as an image's (21 n for d =
+    ///          4), and 25 n of temporary memory; none where that is more than there is
     std::optional<RangeBoxes> giveBoxes(
             const FlatKnnProblem& problem,
             const GpuContext& context);

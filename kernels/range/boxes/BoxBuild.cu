@@ -261,13 +261,10 @@ void runRangeBoxes(
             "boxes have no memory: rows or components is a null pointer");
     WorkspaceSlices slices(scratch);
     BuildScratch s(boxes.shape.n, slices);
-    switch (boxes.dims) {
-        case 3:
-            return build<3>(boxes, s, stream);
-        case 4:
-            return build<4>(boxes, s, stream);
-        default:
-            return build<8>(boxes, s, stream);
+    if (boxes.dims == 3) {
+        build<3>(boxes, s, stream);
+    } else {
+        build<4>(boxes, s, stream);
     }
 }
 

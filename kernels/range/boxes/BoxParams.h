@@ -67,13 +67,10 @@ void launchBoxResults(
 template <class Body>
 void withBoxes(const RangeBoxes& boxes, const Body& body) {
     const auto withDims = [&]<Metric kMetric>() {
-        switch (boxes.dims) {
-            case 3:
-                return body.template operator()<kMetric, 3>();
-            case 4:
-                return body.template operator()<kMetric, 4>();
-            default:
-                return body.template operator()<kMetric, 8>();
+        if (boxes.dims == 3) {
+            body.template operator()<kMetric, 3>();
+        } else {
+            body.template operator()<kMetric, 4>();
         }
     };
     switch (boxes.shape.metric) {

@@ -252,7 +252,7 @@ RangeBoxes::RangeBoxes(
         : shape(shape), rows(rows) {
     checkShape(shape);
     constexpr idx_t kLarge = idx_t(kBoxVectors) * kLargeBoxes;
-    dims = shape.d <= 3 ? 3 : shape.d <= 4 ? 4 : kMostBoxDims;
+    dims = shape.d <= 3 ? 3 : 4;
     // Chunks of the same size, but for the last one.
     const idx_t chunks = (shape.n + shape.chunkIds - 1) / shape.chunkIds;
     chunkIds = uint32_t(

@@ -13,7 +13,7 @@
 namespace faiss_bits {
 
 /// Most dimensions of vectors in boxes.
-constexpr int kMostBoxDims = 8;
+constexpr int kMostBoxDims = 4;
 /// Vectors of a box: a lane each.
 constexpr int kBoxVectors = 32;
 /// Boxes of a large box.
@@ -44,7 +44,7 @@ bool canHaveBoxes(const RangeBoxesShape& shape);
 struct RangeBoxes {
     RangeBoxesShape shape;      ///< what they are of
     const float* rows = nullptr; ///< [n, d] the vectors, in the order of ids
-    int dims = 0;               ///< components that are kept: d, or some zeros
+    int dims = 0;                ///< components that are kept: 3, or 4 for d = 4
     uint32_t chunkIds = 0;      ///< of every chunk but the last
     uint32_t numChunks = 0;     ///< of them
     uint32_t numLarge = 0;      ///< large boxes, whole chunks of 32
@@ -62,7 +62,7 @@ struct RangeBoxes {
             WorkspaceSlices& slices);
 };
 
-/// Bytes that boxes keep: about 4 d + 5 a vector, d being 3, 4 or 8.
+/// Bytes that boxes keep: 17 a vector, 21 where d is 4, and some.
 size_t rangeBoxesBytes(const RangeBoxesShape& shape);
 
 /// Scratch of runRangeBoxes: about 25 bytes a vector. Asks the device.
