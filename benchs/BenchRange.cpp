@@ -375,9 +375,9 @@ int runMain(int argc, char** argv) {
               [&](const std::string& v) {
                   wanted.bucketSize = int(parseNumbers(v).at(0));
               }},
-             {"--host", "1: results on the host too", [&](const std::string& v) {
-                  wanted.withHost = v == "1";
-              }}});
+             {"--host",
+              "1: results on the host too",
+              [&](const std::string& v) { wanted.withHost = v == "1"; }}});
     RangeBench bench(options, wanted);
     for (const MetricKind& kind : kMetrics) {
         if (std::find(

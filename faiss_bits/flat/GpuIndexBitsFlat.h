@@ -17,7 +17,7 @@
 namespace faiss_bits {
 struct FlatKnnProblem;
 struct RangeBoxes;
-}
+} // namespace faiss_bits
 
 namespace faiss_bits::gpu {
 
@@ -204,10 +204,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// Stream   waits for the device, some times for every few thousand
     ///          queries; an error while its stream is being captured
     /// Boxes    float32 vectors of up to 4 dimensions by L2, L1 and Linf, from
-    ///          65,536 of them on: when 1,024 queries have come since the vectors
-    ///          changed, a copy of them in boxes is made and kept (keepSearchImage
-    ///          of the config), and searches look into the boxes in range alone.
-    ///          The answers are the same, bit for bit
+    ///          65,536 of them on: when 1,024 queries have come since the
+    ///          vectors changed, a copy of them in boxes is made and kept
+    ///          (keepSearchImage of the config), and searches look into the
+    ///          boxes in range alone. The answers are the same, bit for bit
     /// Memory   up to 0.5 GiB of the resources' temporary memory, and 12 bytes
     ///          for each of some million results; what that cannot give comes
     ///          from cudaMalloc. On the host twice what the results take, for a

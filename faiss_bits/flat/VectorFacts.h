@@ -75,7 +75,8 @@ class VectorFacts {
     /// then goes without.
     ///
     /// Memory   17 n bytes of the device that stay, as an image's (21 n for d =
-    ///          4), and 25 n of temporary memory; none where that is more than there is
+    ///          4), and 25 n of temporary memory; none where that is more than
+    ///          there is
     std::optional<RangeBoxes> giveBoxes(
             const FlatKnnProblem& problem,
             const GpuContext& context);
@@ -104,7 +105,8 @@ class VectorFacts {
     ImageUse giveImage_(FlatKnnProblem& problem, const GpuContext& context);
     bool mayUseImage_(const FlatKnnProblem& problem) const;
     ImageUse imageUse_(const FlatKnnProblem& problem, bool isOwn) const;
-    void makeBoxes_(const RangeBoxesShape& shape,
+    void makeBoxes_(
+            const RangeBoxesShape& shape,
             const FlatKnnProblem& problem,
             const GpuContext& context);
     std::shared_ptr<void> allocate_(const GpuContext& context, size_t bytes)

@@ -46,6 +46,8 @@ struct RangeCase {
     int64_t tileQueries = 0; ///< scanned for together; 0: the plan's
     /// Through boxes, of chunks of at most so many ids; 0: not.
     int64_t chunkIds = 0;
+    int oddComponent = -1; ///< of the second query, which gets oddValue
+    float oddValue = 0;
     uint32_t seed = 1;
 
     std::string describe() const {
@@ -56,8 +58,8 @@ struct RangeCase {
              << " image=" << withImage << " exact=" << exactQueries
              << " oneIn=" << oneIn << " maxScratch=" << maxScratch
              << " matrixShare=" << matrixShare << " tileQueries=" << tileQueries
-             << " chunkIds=" << chunkIds
-             << " seed=" << seed;
+             << " chunkIds=" << chunkIds << " oddComponent=" << oddComponent
+             << " oddValue=" << oddValue << " seed=" << seed;
         return text.str();
     }
 };
@@ -147,6 +149,9 @@ class RangeData {
         if (c.isHard && c.hard == Hard::Infinite && c.q > 2) {
             queries[c.d] = NAN;
             queries[2 * c.d] = INFINITY;
+        }
+        if (c.oddComponent >= 0) {
+            queries[c.d + c.oddComponent] = c.oddValue;
         }
         deviceVectors_ = DeviceBuffer<uint8_t>(packAs(c.dataType, vectors));
         deviceQueries_ = DeviceBuffer<uint8_t>(packAs(c.dataType, queries));

@@ -67,6 +67,21 @@ TEST_F(BoxRange, HardValues) {
     }
 }
 
+TEST_F(BoxRange, QueriesThatAreNotFinite) {
+    for (const Metric metric : kMetrics) {
+        for (int c = 0; c < 3; ++c) {
+            for (const float value : {NAN, INFINITY, -INFINITY}) {
+                RangeCase odd = caseOf(metric, 3);
+                odd.oddComponent = c;
+                odd.oddValue = value;
+                const RangeData data(odd);
+                data.expect(0.3f);
+                data.expect(INFINITY);
+            }
+        }
+    }
+}
+
 TEST_F(BoxRange, TiesAtTheRadiusAreOut) {
     for (const Metric metric : kMetrics) {
         RangeCase c = caseOf(metric, 3);

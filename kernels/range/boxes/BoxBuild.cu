@@ -82,10 +82,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// To floats; 0 and 0 where no vector is finite.
-__global__ void extentEndKernel(
-        const uint32_t* extent,
-        int dims,
-        float* out) {
+__global__ void extentEndKernel(const uint32_t* extent, int dims, float* out) {
     const int c = threadIdx.x;
     if (c < dims) {
         const bool isThere = extent[2 * c] <= extent[2 * c + 1];
@@ -211,14 +208,13 @@ void build(const RangeBoxes& b, BuildScratch& s, cudaStream_t stream) {
         BITS_CUDA_CHECK(cudaMemsetAsync(
                 s.extent + 2 * c + 1, 0, sizeof(uint32_t), stream));
     }
-    extentKernel<kDims>
-            <<<std::min(blocksOf(n), 1024u), kThreads, 0, stream>>>(
-                    b.rows, b.shape.d, n, s.extent);
+    extentKernel<kDims><<<std::min(blocksOf(n), 1024u), kThreads, 0, stream>>>(
+            b.rows, b.shape.d, n, s.extent);
     BITS_CUDA_CHECK(cudaGetLastError());
     extentEndKernel<<<1, 32, 0, stream>>>(s.extent, kDims, b.extent);
     BITS_CUDA_CHECK(cudaGetLastError());
-    keysKernel<kDims><<<blocksOf(n), kThreads, 0, stream>>>(
-            b, s.keys[0], s.ids[0]);
+    keysKernel<kDims>
+            <<<blocksOf(n), kThreads, 0, stream>>>(b, s.keys[0], s.ids[0]);
     BITS_CUDA_CHECK(cudaGetLastError());
     cub::DoubleBuffer<uint64_t> keys(s.keys[0], s.keys[1]);
     cub::DoubleBuffer<uint32_t> ids(s.ids[0], s.ids[1]);
@@ -231,8 +227,8 @@ void build(const RangeBoxes& b, BuildScratch& s, cudaStream_t stream) {
             0,
             kNumberBits + 1 + bitsFor(b.numChunks),
             stream));
-    BITS_CUDA_CHECK(cudaMemsetAsync(
-            b.full, 0, b.numLarge * sizeof(uint32_t), stream));
+    BITS_CUDA_CHECK(
+            cudaMemsetAsync(b.full, 0, b.numLarge * sizeof(uint32_t), stream));
     boxesKernel<kDims>
             <<<blocksOf(uint64_t(b.numLarge) * kLargeBoxes * kBoxVectors),
                kThreads,

@@ -123,8 +123,8 @@ void launchBoxQueryKeys(
         uint32_t* numbers,
         cudaStream_t stream) {
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
-        queryKeysKernel<kDims><<<blocksOf(s.rows), kThreads, 0, stream>>>(
-                s, keys, numbers);
+        queryKeysKernel<kDims>
+                <<<blocksOf(s.rows), kThreads, 0, stream>>>(s, keys, numbers);
     });
     BITS_CUDA_CHECK(cudaGetLastError());
 }

@@ -2,9 +2,9 @@
 /// are needed.
 ///
 /// A distance in float32 is off by one rounding for each difference, square and
-/// sum: by less than 2^-20 of it, and by less than 2^-140 where numbers are below
-/// the normal ones. What is farther than that
-/// from the limit is decided, the rest by canonical distances.
+/// sum: by less than 2^-20 of it, and by less than 2^-140 where numbers are
+/// below the normal ones. What is farther than that from the limit is decided,
+/// the rest by canonical distances.
 #pragma once
 
 #include "kernels/canonical/Distance.h"
@@ -17,7 +17,8 @@ constexpr uint32_t kAllLanes = ~0u;
 /// Of component differences x - q, each a term of its own slot: slots behind
 /// the last add zero, which changes nothing, and are left out.
 template <Metric kMetric, int kDims>
-__device__ __forceinline__ float distanceOf(const double (&differences)[kDims]) {
+__device__ __forceinline__ float distanceOf(
+        const double (&differences)[kDims]) {
     using Terms = canonical::Terms<kMetric>;
     static_assert(kDims == 3 || kDims == 4);
     double s[kDims];
@@ -27,8 +28,7 @@ __device__ __forceinline__ float distanceOf(const double (&differences)[kDims]) 
         s[c] = kMetric == Metric::L2 ? canonical::mul(t, t) : canonical::abs(t);
     }
     // What is left of the tree of canonical::joinSlots.
-    double sum = s[0];
-    sum = Terms::join(sum, s[2]);
+    double sum = Terms::join(s[0], s[2]);
     if constexpr (kDims == 3) {
         sum = Terms::join(sum, s[1]);
     } else {
@@ -63,7 +63,7 @@ __device__ __forceinline__ float roughOf(const float (&differences)[kDims]) {
             sum += fabsf(t);
         } else {
             // NaN stays: fmaxf would drop it.
-            sum = fabsf(t) <= sum ? sum : fabsf(t);
+            sum = sum != sum || fabsf(t) <= sum ? sum : fabsf(t);
         }
     }
     return sum;
@@ -73,9 +73,9 @@ __device__ __forceinline__ float roughOf(const float (&differences)[kDims]) {
 template <Metric kMetric, int kDims>
 struct BoxQuery {
     float q[kDims];
-    float limit;      ///< canonical distances up to it are in range
-    float surelyIn;   ///< and float32 ones up to this
-    float surelyOut;  ///< float32 ones above this are not
+    float limit;     ///< canonical distances up to it are in range
+    float surelyIn;  ///< and float32 ones up to this
+    float surelyOut; ///< float32 ones above this are not
 
     __device__ __forceinline__ void setLimit(float newLimit) {
         limit = newLimit;
@@ -90,8 +90,8 @@ struct BoxQuery {
         float differences[kDims];
 #pragma unroll
         for (int c = 0; c < kDims; ++c) {
-            differences[c] = fmaxf(
-                    fmaxf(least[c] - q[c], q[c] - greatest[c]), 0.0f);
+            differences[c] =
+                    fmaxf(fmaxf(least[c] - q[c], q[c] - greatest[c]), 0.0f);
         }
         return !(roughOf<kMetric, kDims>(differences) > surelyOut);
     }

@@ -14,11 +14,8 @@ __device__ __forceinline__ constexpr int mortonBits(int dims, int bits) {
 /// count as at its end, NaN as the least. Decides how tight boxes are, no
 /// answer.
 template <int kDims, class X>
-__device__ __forceinline__ uint64_t mortonOf(
-        const X& x,
-        const float* extent,
-        int dims,
-        int bits) {
+__device__ __forceinline__ uint64_t
+mortonOf(const X& x, const float* extent, int dims, int bits) {
     const int each = mortonBits(dims, bits);
     const float most = float((1u << each) - 1);
     uint64_t number = 0;

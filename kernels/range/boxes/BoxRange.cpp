@@ -109,8 +109,8 @@ class Run {
         search_.order = nullptr;
         sortQueries_();
         count_();
-        const std::vector<int64_t> bounds = download_(
-                scratch_.bounds, size_t(count) + 1);
+        const std::vector<int64_t> bounds =
+                download_(scratch_.bounds, size_t(count) + 1);
         for (idx_t q = 0; q < count;) {
             idx_t end = q + 1;
             while (end < count &&
@@ -255,8 +255,7 @@ RangeBoxes::RangeBoxes(
     dims = shape.d <= 3 ? 3 : 4;
     // Chunks of the same size, but for the last one.
     const idx_t chunks = (shape.n + shape.chunkIds - 1) / shape.chunkIds;
-    chunkIds = uint32_t(
-            roundedUp((shape.n + chunks - 1) / chunks, kChunkStep));
+    chunkIds = uint32_t(roundedUp((shape.n + chunks - 1) / chunks, kChunkStep));
     numChunks = uint32_t((shape.n + chunkIds - 1) / chunkIds);
     numLarge = uint32_t(roundedUp(shape.n, kLarge * kLargeBoxes) / kLarge);
     const size_t slots = size_t(numLarge) * kLarge;

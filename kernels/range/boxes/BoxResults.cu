@@ -342,8 +342,8 @@ void launchBoxResults(
         cudaStream_t stream) {
     const uint64_t units = s.lastUnit - s.firstUnit;
     const uint64_t most = uint64_t(multiprocessors) * kBlocksEach;
-    const unsigned few = unsigned(
-            std::min<uint64_t>((units + kWarps - 1) / kWarps, most));
+    const unsigned few =
+            unsigned(std::min<uint64_t>((units + kWarps - 1) / kWarps, most));
     const unsigned many = unsigned(std::min<uint64_t>(units, most));
     const uint32_t words = s.boxes.chunkIds / 32;
     const size_t bytes = (size_t(words) + words / 4) * sizeof(uint32_t);

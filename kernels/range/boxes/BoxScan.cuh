@@ -39,9 +39,8 @@ __device__ __forceinline__ BoxQuery<kMetric, kDims> loadQuery(
 }
 
 /// Large boxes of a chunk, with those that fill up the last 32.
-__device__ __forceinline__ uint32_t largeOfChunk(
-        const RangeBoxes& boxes,
-        uint32_t chunk) {
+__device__ __forceinline__ uint32_t
+largeOfChunk(const RangeBoxes& boxes, uint32_t chunk) {
     const uint32_t most = boxes.chunkIds / (kBoxVectors * kLargeBoxes);
     return min(most, boxes.numLarge - chunk * most);
 }
@@ -60,7 +59,13 @@ constexpr int kBoxesAhead = 4;
 ///   vectors(x, id)     a lane a vector of a box that is touched
 /// for the part of a chunk that is that of warp `warp` of `warps`. kWhole:
 /// whether boxes are ever taken as a whole. kIds: whether ids are read.
-template <bool kWhole, bool kIds, Metric kMetric, int kDims, class Whole, class Vectors>
+template <
+        bool kWhole,
+        bool kIds,
+        Metric kMetric,
+        int kDims,
+        class Whole,
+        class Vectors>
 __device__ __forceinline__ void scanBoxes(
         const BoxSearch& s,
         const BoxQuery<kMetric, kDims>& query,
@@ -88,9 +93,9 @@ __device__ __forceinline__ void scanBoxes(
                             size_t(queue.boxes[at + j]) * kBoxVectors;
 #pragma unroll
                     for (int c = 0; c < kDims; ++c) {
-                        x[j][c] = boxes.components
-                                          [slot * kDims + c * kBoxVectors +
-                                           lane];
+                        x[j][c] =
+                                boxes.components
+                                        [slot * kDims + c * kBoxVectors + lane];
                     }
                     ids[j] = kIds ? boxes.ids[slot + lane] : 0;
                 }

@@ -43,16 +43,15 @@ void runBoxSums(
         void* temp,
         size_t tempBytes,
         cudaStream_t stream) {
-    BITS_CUDA_CHECK(
-            sumsOf(temp, tempBytes, counts, offsets, count, stream));
+    BITS_CUDA_CHECK(sumsOf(temp, tempBytes, counts, offsets, count, stream));
 }
 
 size_t boxSortBytes(size_t rows) {
     size_t bytes = 0;
     cub::DoubleBuffer<uint32_t> k;
     cub::DoubleBuffer<uint32_t> v;
-    BITS_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
-            nullptr, bytes, k, v, int(rows)));
+    BITS_CUDA_CHECK(
+            cub::DeviceRadixSort::SortPairs(nullptr, bytes, k, v, int(rows)));
     return bytes;
 }
 

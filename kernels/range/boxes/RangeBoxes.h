@@ -42,18 +42,18 @@ bool canHaveBoxes(const RangeBoxesShape& shape);
 ///
 /// Vectors with NaN or infinities are in no box, as they are in no range.
 struct RangeBoxes {
-    RangeBoxesShape shape;      ///< what they are of
+    RangeBoxesShape shape;       ///< what they are of
     const float* rows = nullptr; ///< [n, d] the vectors, in the order of ids
-    int dims = 0;                ///< components that are kept: 3, or 4 for d = 4
-    uint32_t chunkIds = 0;      ///< of every chunk but the last
-    uint32_t numChunks = 0;     ///< of them
-    uint32_t numLarge = 0;      ///< large boxes, whole chunks of 32
+    int dims = 0;           ///< components that are kept: 3, or 4 for d = 4
+    uint32_t chunkIds = 0;  ///< of every chunk but the last
+    uint32_t numChunks = 0; ///< of them
+    uint32_t numLarge = 0;  ///< large boxes, whole chunks of 32
     float* components = nullptr; ///< [boxes][dims][32], NaN where none is
     uint32_t* ids = nullptr;     ///< [boxes][32] within the chunk
     float* boxes = nullptr;      ///< [large][dims][least, greatest][32]
     uint32_t* full = nullptr;    ///< [large] a bit for every box that is full
     float* large = nullptr;      ///< [large / 32][dims][least, greatest][32]
-    float* extent = nullptr; ///< [dims][least, greatest] of finite vectors
+    float* extent = nullptr;     ///< [dims][least, greatest] of finite vectors
 
     /// Lays them out; without memory behind the slices it measures.
     RangeBoxes(
@@ -80,11 +80,11 @@ void runRangeBoxes(
 
 /// How a search goes: made once from its shape.
 struct BoxRangePlan {
-    idx_t rows = 0;       ///< queries at a time
+    idx_t rows = 0;        ///< queries at a time
     idx_t mostResults = 0; ///< of a part
-    size_t sumsBytes = 0; ///< that CUB takes for sums
-    size_t sortBytes = 0; ///< and for the order of queries
-    size_t bytes = 0;     ///< of scratch
+    size_t sumsBytes = 0;  ///< that CUB takes for sums
+    size_t sortBytes = 0;  ///< and for the order of queries
+    size_t bytes = 0;      ///< of scratch
 };
 
 /// The plan whose scratch is at most maxBytes, or that with the least that
