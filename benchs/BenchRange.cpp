@@ -1,20 +1,27 @@
 /// Times range searches of GpuIndexBitsFlat, results on the device and on the
-/// host, beside its own search for 10 neighbours. benchs/README.md says how.
+/// host, beside its own search for 10 neighbours; and those of the indexes for
+/// metric spaces. benchs/README.md says how.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <faiss/gpu/StandardGpuResources.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
+#include "benchs/KeptRangeResult.h"
 #include "benchs/common/DeviceData.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
+#include "faiss_bits/metric_space/GpuIndexBitsSSS.h"
+#include "kernels/range/boxes/RangeBoxes.h"
 
 namespace faiss_bits::bench {
 namespace {
@@ -29,76 +36,72 @@ constexpr MetricKind kMetrics[] = {
         {"ip", faiss::METRIC_INNER_PRODUCT},
         {"l1", faiss::METRIC_L1}};
 
-/// Memory that is there before the call, as a caching allocator has it.
-class KeptResult : public gpu::GpuRangeResult {
-   public:
-    Part allocate(idx_t size) override {
-        wanted_ += size;
-        if (used_ + size > idx_t(distances_.size())) {
-            return GpuRangeResult::allocate(size);
-        }
-        Part part;
-        part.size = size;
-        part.distances = distances_.data() + used_;
-        part.labels = labels_.data() + used_;
-        used_ += size;
-        return part;
-    }
+/// What is to be timed.
+struct Wanted {
+    std::vector<int64_t> ns = {1 << 20};
+    std::vector<int64_t> ds = {128};
+    std::vector<int64_t> qs = {1, 1024, 10240};
+    std::vector<double> shares = {0.0001, 0.001, 0.01};
+    std::vector<std::string> metrics = {"l2", "ip"};
+    std::vector<std::string> indexes = {"flat"};
+    /// Of list_of_clusters; 0: 64, or as many as make 5,000 clusters.
+    int bucketSize = 0;
+    bool withHost = false;
+};
 
-    /// Before a call.
-    void reset() {
-        if (wanted_ > idx_t(distances_.size())) {
-            distances_ = DeviceArray<float>();
-            labels_ = DeviceArray<idx_t>();
-            distances_ = DeviceArray<float>(size_t(wanted_));
-            labels_ = DeviceArray<idx_t>(size_t(wanted_));
-        }
-        used_ = wanted_ = 0;
-    }
+/// An index in the race.
+struct Entry {
+    std::string name;
+    std::string settings;
+    double buildMs = 0; ///< 0: nothing is built
+    std::function<void(int64_t, float, gpu::GpuRangeResult&)> search;
+};
 
-   private:
-    DeviceArray<float> distances_;
-    DeviceArray<idx_t> labels_;
-    idx_t used_ = 0;
-    idx_t wanted_ = 0;
+/// The data of some cells.
+struct Data {
+    MetricKind metric;
+    int64_t n;
+    int d;
+    std::vector<double> shares;
+    std::vector<float> radii; // of the shares
+    std::vector<double> knn;  // ms, of the numbers of queries
 };
 
 class RangeBench {
    public:
-    RangeBench(const Options& options, bool withHost)
-            : options_(options),
-              withHost_(withHost),
+    RangeBench(const Options& options, const Wanted& wanted)
+            : wanted_(wanted),
               budget_(options.maxSeconds),
               bandwidth_(measureReadBandwidth()),
               report_(options.out, collectMeta(options, bandwidth_)) {}
 
-    void run(
-            const MetricKind& metric,
-            int64_t n,
-            int d,
-            const std::vector<int64_t>& qs,
-            const std::vector<double>& shares) {
+    void run(const MetricKind& metric, int64_t n, int d) {
         index_.reset();
         index_ = std::make_unique<gpu::GpuIndexBitsFlat>(
                 &resources_, d, metric.type);
-        index_->add(n, filled(n, d, 1).data());
-        const int64_t most = *std::max_element(qs.begin(), qs.end());
+        vectors_ = DeviceArray<float>();
+        vectors_ = filled(n, d, 1);
+        index_->add(n, vectors_.data());
+        const int64_t most =
+                *std::max_element(wanted_.qs.begin(), wanted_.qs.end());
         queries_ = DeviceArray<float>();
-        queries_ = filled(std::max<int64_t>(most, kSample), d, 2);
-        for (const double share : shares) {
-            const float radius = radiusFor(n, share);
-            for (const int64_t q : qs) {
-                if (budget_.isSpent()) {
-                    std::printf("--max-seconds is spent\n");
-                    return;
-                }
-                runCell(metric, n, d, q, share, radius);
-            }
+        queries_ = filled(std::max<int64_t>(most, kMade), d, 2);
+        Data data{metric, n, d, wanted_.shares, {}, {}};
+        for (const double share : wanted_.shares) {
+            data.radii.push_back(radiusFor(n, share));
+        }
+        for (const int64_t q : wanted_.qs) {
+            data.knn.push_back(knnTime(q));
+        }
+        for (const std::string& name : wanted_.indexes) {
+            runIndex(data, name);
         }
     }
 
    private:
     static constexpr int64_t kSample = 64;
+    /// Queries by which what an index makes at its first search is there.
+    static constexpr int64_t kMade = 1024;
 
     static DeviceArray<float> filled(int64_t rows, int d, int seed) {
         DeviceArray<float> data(rows * d);
@@ -149,58 +152,175 @@ class RangeBench {
         return timed(search).ms;
     }
 
-    void runCell(
-            const MetricKind& metric,
+    double secondsOf(const std::function<void()>& call) {
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        const double start = budget_.seconds();
+        call();
+        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        return budget_.seconds() - start;
+    }
+
+    template <class Index>
+    Entry entryOf(const std::string& name, std::shared_ptr<Index> index) {
+        Entry entry;
+        entry.name = name;
+        entry.search = [this, index](
+                               int64_t q,
+                               float radius,
+                               gpu::GpuRangeResult& result) {
+            index->rangeSearchOnDevice(q, queries_.data(), radius, result);
+        };
+        return entry;
+    }
+
+    /// With vectors from the device, and built, which is timed.
+    template <class Index>
+    Entry builtEntryOf(
+            const std::string& name,
+            const std::string& settings,
             int64_t n,
-            int d,
+            std::shared_ptr<Index> index) {
+        std::printf(
+                "%5.0fs %s of %lld vectors, %s: being made\n",
+                budget_.seconds(),
+                name.c_str(),
+                (long long)n,
+                settings.c_str());
+        std::fflush(stdout);
+        index->add(n, vectors_.data());
+        const double seconds = secondsOf([&] { index->build(); });
+        Entry entry = entryOf(name, index);
+        entry.settings = settings;
+        entry.buildMs = 1e3 * seconds;
+        return entry;
+    }
+
+    Entry make(const Data& data, const std::string& name) {
+        const faiss::MetricType type = data.metric.type;
+        if (name == "list_of_clusters") {
+            const int size = wanted_.bucketSize > 0
+                    ? wanted_.bucketSize
+                    : int(std::max<int64_t>(64, data.n / 5000));
+            return builtEntryOf(
+                    name,
+                    "bucketSize = " + std::to_string(size),
+                    data.n,
+                    std::make_shared<gpu::GpuIndexBitsListOfClusters>(
+                            &resources_, data.d, type, size));
+        }
+        if (name == "sss") {
+            return builtEntryOf(
+                    name,
+                    "alpha = 0.66",
+                    data.n,
+                    std::make_shared<gpu::GpuIndexBitsSSS>(
+                            &resources_, data.d, type));
+        }
+        BITS_THROW_IF_NOT_FMT(
+                name == "flat" || name == "brute_force",
+                "--indexes %s: known are flat, brute_force, list_of_clusters "
+                "and sss",
+                name.c_str());
+        gpu::GpuIndexBitsFlatConfig config;
+        config.keepSearchImage = name == "flat";
+        auto index = std::make_shared<gpu::GpuIndexBitsFlat>(
+                &resources_, data.d, type, config);
+        index->add(data.n, vectors_.data());
+        Entry entry = entryOf(name, index);
+        if (name == "flat") {
+            // What the first search takes longer than the others.
+            const auto search = [&] {
+                gpu::GpuRangeResult result;
+                entry.search(kMade, data.radii[0], result);
+            };
+            for (int i = 0; i < 2; ++i) { // kernels are loaded at the first
+                const double first = secondsOf(search);
+                const double second = secondsOf(search);
+                if (data.d <= kMostBoxDims) {
+                    entry.buildMs = 1e3 * std::max(first - second, 0.0);
+                }
+                if (i == 0) {
+                    index->reset();
+                    index->add(data.n, vectors_.data());
+                }
+            }
+        }
+        return entry;
+    }
+
+    void runIndex(const Data& data, const std::string& name) {
+        const Entry entry = make(data, name);
+        for (size_t s = 0; s < data.shares.size(); ++s) {
+            for (size_t i = 0; i < wanted_.qs.size(); ++i) {
+                if (budget_.isSpent()) {
+                    std::printf("--max-seconds is spent\n");
+                    return;
+                }
+                runCell(data, entry, wanted_.qs[i], s, data.knn[i]);
+            }
+        }
+    }
+
+    void runCell(
+            const Data& data,
+            const Entry& entry,
             int64_t q,
-            double share,
-            float radius) {
-        const double knn = knnTime(q);
+            size_t share,
+            double knn) {
+        const float radius = data.radii[share];
         const auto onDevice = [&] {
             result_.reset();
-            index_->rangeSearchOnDevice(q, queries_.data(), radius, result_);
+            entry.search(q, radius, result_);
         };
         onDevice();
         const Measured time = timed(onDevice);
         const int64_t results = result_.lims.back();
         // Of each result its vector read, and 64 bytes moved.
-        const double bound =
-                knn + double(results) * (4.0 * d + 64) / (bandwidth_ * 1e6);
+        const double bound = knn +
+                double(results) * (4.0 * data.d + 64) / (bandwidth_ * 1e6);
         const auto rowOf = [&](const char* method, double ms) {
             Row row;
             row.text("bench", "range")
                     .text("method", method)
-                    .text("index", "flat")
-                    .text("metric", metric.name)
-                    .integer("n", n)
-                    .integer("d", d)
+                    .text("index", entry.name)
+                    .text("metric", data.metric.name)
+                    .integer("n", data.n)
+                    .integer("d", data.d)
                     .integer("q", q)
-                    .number("selectivity", share)
+                    .number("selectivity", data.shares[share])
                     .number("radius", radius)
                     .integer("results", results)
                     .number("ms", ms)
                     .number("knn_ms", knn)
                     .number("bound_ms", bound);
+            if (entry.buildMs > 0) {
+                row.number("build_ms", entry.buildMs);
+            }
+            if (!entry.settings.empty()) {
+                row.text("settings", entry.settings);
+            }
             report_.add(row);
             std::printf(
-                    "%5.0fs %-16s %-3s n=%lld d=%-4d q=%-6lld %8.4f%% "
-                    "%12lld results %10.4f ms, %5.2f of the bound (%.4f)\n",
+                    "%5.0fs %-16s %-16s %-3s n=%lld d=%-4d q=%-6lld %8.4f%% "
+                    "%12lld results %10.4f ms, %5.2f of the bound (%.4f), "
+                    "made in %.4g ms\n",
                     budget_.seconds(),
                     method,
-                    metric.name,
-                    (long long)n,
-                    d,
+                    entry.name.c_str(),
+                    data.metric.name,
+                    (long long)data.n,
+                    data.d,
                     (long long)q,
-                    100 * share,
+                    100 * data.shares[share],
                     (long long)results,
                     ms,
                     ms / bound,
-                    bound);
+                    bound,
+                    entry.buildMs);
             std::fflush(stdout);
         };
         rowOf("faiss_bits", time.ms);
-        if (withHost_) {
+        if (wanted_.withHost && entry.name == "flat") {
             const Measured host = timed([&] {
                 faiss::RangeSearchResult result(q);
                 index_->range_search(q, queries_.data(), radius, &result);
@@ -209,14 +329,14 @@ class RangeBench {
         }
     }
 
-    const Options& options_;
-    const bool withHost_;
+    const Wanted wanted_;
     Budget budget_;
     const double bandwidth_;
     Report report_;
     CacheFlush flush_;
     faiss::gpu::StandardGpuResources resources_;
-    std::unique_ptr<gpu::GpuIndexBitsFlat> index_;
+    std::unique_ptr<gpu::GpuIndexBitsFlat> index_; // for radii, k-NN, the host
+    DeviceArray<float> vectors_;
     DeviceArray<float> queries_;
     KeptResult result_;
 };
@@ -230,39 +350,44 @@ std::vector<double> parseShares(const std::string& list) {
 }
 
 int runMain(int argc, char** argv) {
-    std::vector<int64_t> ns = {1 << 20};
-    std::vector<int64_t> ds = {128};
-    std::vector<int64_t> qs = {1, 1024, 10240};
-    std::vector<double> shares = {0.0001, 0.001, 0.01};
-    std::vector<std::string> metrics = {"l2", "ip"};
-    bool withHost = false;
+    Wanted wanted;
     auto numbers = [](std::vector<int64_t>& list) {
         return [&list](const std::string& v) { list = parseNumbers(v); };
+    };
+    auto names = [](std::vector<std::string>& list) {
+        return [&list](const std::string& v) { list = splitList(v); };
     };
     const Options options = parseOptions(
             argc,
             argv,
-            {{"--ns", "vectors (default: 2^20)", numbers(ns)},
-             {"--ds", "dimensions (128)", numbers(ds)},
-             {"--qs", "queries a call (1,1024,10240)", numbers(qs)},
+            {{"--ns", "vectors (default: 2^20)", numbers(wanted.ns)},
+             {"--ds", "dimensions (128)", numbers(wanted.ds)},
+             {"--qs", "queries a call (1,1024,10240)", numbers(wanted.qs)},
              {"--selectivities",
               "percent of all pairs in range (0.01,0.1,1)",
-              [&](const std::string& v) { shares = parseShares(v); }},
-             {"--metrics",
-              "of l2,ip,l1 (l2,ip)",
-              [&](const std::string& v) { metrics = splitList(v); }},
+              [&](const std::string& v) { wanted.shares = parseShares(v); }},
+             {"--metrics", "of l2,ip,l1 (l2,ip)", names(wanted.metrics)},
+             {"--indexes",
+              "of flat,brute_force,list_of_clusters,sss (flat)",
+              names(wanted.indexes)},
+             {"--bucket-size",
+              "of list_of_clusters (64, or as many as make 5,000 clusters)",
+              [&](const std::string& v) {
+                  wanted.bucketSize = int(parseNumbers(v).at(0));
+              }},
              {"--host",
               "1: results on the host too",
-              [&](const std::string& v) { withHost = v == "1"; }}});
-    RangeBench bench(options, withHost);
+              [&](const std::string& v) { wanted.withHost = v == "1"; }}});
+    RangeBench bench(options, wanted);
     for (const MetricKind& kind : kMetrics) {
-        if (std::find(metrics.begin(), metrics.end(), kind.name) ==
-            metrics.end()) {
+        if (std::find(
+                    wanted.metrics.begin(), wanted.metrics.end(), kind.name) ==
+            wanted.metrics.end()) {
             continue;
         }
-        for (const int64_t n : ns) {
-            for (const int64_t d : ds) {
-                bench.run(kind, n, int(d), qs, shares);
+        for (const int64_t n : wanted.ns) {
+            for (const int64_t d : wanted.ds) {
+                bench.run(kind, n, int(d));
             }
         }
     }

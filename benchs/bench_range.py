@@ -4,7 +4,9 @@ cell, to one result file.
     python benchs/bench_range.py --program build/gpu/benchs/bin/bench_range \\
         --out benchs/results/h200/range.json [options of the program]
 
-Methods of the rows: `faiss_bits` (results as a sparse matrix on the device),
+Methods of the rows: `faiss_bits` (results as a sparse matrix on the device; of
+`--indexes` `flat`, which in few dimensions keeps boxes and states the time for them
+as `build_ms`, `brute_force`, which keeps nothing, `list_of_clusters` and `sss`),
 `faiss_bits_host` (as FAISS's RangeSearchResult, with --host 1), and those of
 range_rivals.py that can be imported: `torch` (float32 products and norms of some
 queries at a time, compared with the radius, and nonzero()), `cuml`
@@ -63,7 +65,7 @@ def rival_rows(torch, name, rows, limit_s):
         other = {
             key: value
             for key, value in row.items()
-            if key not in ("knn_ms", "bound_ms")
+            if key not in ("knn_ms", "bound_ms", "build_ms")
         }
         other.update(method=name, results=results, ms=float(f"{ms:.5g}"))
         if made.build_ms is not None:
@@ -97,7 +99,8 @@ def main(arguments=None):
         parser.error(f"{' '.join(others)}: options of the program, without --program")
     data = load(options.out)
     data["rows"] = [row for row in data["rows"] if row["method"] not in wanted]
-    ours = [row for row in data["rows"] if row["method"] == "faiss_bits"]
+    ours = [row for row in data["rows"]
+            if row["method"] == "faiss_bits" and row["index"] == "flat"]
     # In the order of shapes, so that a rival is made once for each.
     ours.sort(key=lambda row: (row["metric"], row["n"], row["d"], row["q"]))
     if not wanted:

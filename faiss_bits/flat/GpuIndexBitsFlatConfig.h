@@ -17,7 +17,9 @@ namespace faiss_bits::gpu {
 ///              Made by the first search of more than 16 queries, or by the
 ///              fifth of fewer, if they are 4 or more or d >= 48. false:
 ///              searches of more than 16 queries make it anew, in temporary
-///              memory, and others go without. Default true
+///              memory, and others go without. Likewise the boxes that range
+///              searches in up to 4 dimensions use (17 to 21 bytes a vector);
+///              false: they go without. Default true
 ///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
 /// classes in place of FAISS's need not change its configs.

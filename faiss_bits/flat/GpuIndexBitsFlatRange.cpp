@@ -55,17 +55,39 @@ void GpuIndexBitsFlat::rangeSearch_(
                 FlatKnnProblem problem = problemOf_(n, count, 1);
                 problem.mode = SearchMode::Certified;
                 filter.apply(problem);
+                sink.setFirst(first);
+                if (const auto boxes = boxesFor_(context, problem)) {
+                    problem.queries = page;
+                    detail::runBoxCall(
+                            context,
+                            *boxes,
+                            problem,
+                            radius,
+                            mostScratch,
+                            limited);
+                    return;
+                }
                 detail::ImageUse image = detail::ImageUse::None;
                 const auto rounded = makeReady_(
                         context,
                         static_cast<const float*>(page),
                         problem,
                         &image);
-                sink.setFirst(first);
                 detail::runRangeCall(
                         context, problem, radius, mostScratch, limited);
             });
     limited.requireEnough();
+}
+
+std::optional<RangeBoxes> GpuIndexBitsFlat::boxesFor_(
+        const GpuContext& context,
+        const FlatKnnProblem& problem) const {
+    // As makeReady_: vectors without our norms may have changed unseen.
+    if (!problem.greatestNorm) {
+        return std::nullopt;
+    }
+    facts_->awaitChanges(context, true);
+    return facts_->giveBoxes(problem, context);
 }
 
 void GpuIndexBitsFlat::range_search(

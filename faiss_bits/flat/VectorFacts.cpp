@@ -1,5 +1,6 @@
 #include "faiss_bits/flat/VectorFacts.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <faiss/gpu/GpuResources.h>
@@ -16,6 +17,10 @@
 namespace faiss_bits::gpu::detail {
 
 namespace {
+
+/// Boxes pay from so many vectors on, and when so many queries have come.
+constexpr idx_t kLeastBoxed = 1 << 16;
+constexpr idx_t kWorthBoxes = 1024;
 
 /// Of what a plan only asks whether it is there.
 const float* nowhere() {
@@ -197,9 +202,63 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
     return use;
 }
 
+std::optional<RangeBoxes> VectorFacts::giveBoxes(
+        const FlatKnnProblem& p,
+        const GpuContext& context) {
+    RangeBoxesShape shape;
+    shape.metric = p.metric;
+    shape.d = p.d;
+    shape.n = p.numVectors;
+    if (!keepsImages_ || p.dataType != DataType::Float32 ||
+        !p.vectorsRowMajor || !canHaveBoxes(shape) ||
+        p.numVectors < kLeastBoxed) {
+        return std::nullopt;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rangeQueries_ = std::min(rangeQueries_ + p.numQueries, kWorthBoxes);
+    if (!boxes_) {
+        if (rangeQueries_ < kWorthBoxes || boxesAreShort_) {
+            return std::nullopt;
+        }
+        try {
+            makeBoxes_(shape, p, context);
+        } catch (const faiss::FaissException&) {
+            boxes_.reset();
+            boxMemory_.memory.reset();
+            boxesAreShort_ = true;
+            return std::nullopt;
+        }
+    } else {
+        boxMemory_.isMade.holdUp(context.stream);
+    }
+    // Where they lie is the same for every metric.
+    RangeBoxes boxes = *boxes_;
+    boxes.shape.metric = p.metric;
+    boxes.rows = static_cast<const float*>(p.vectors);
+    return boxes;
+}
+
+void VectorFacts::makeBoxes_(
+        const RangeBoxesShape& shape,
+        const FlatKnnProblem& p,
+        const GpuContext& context) {
+    const size_t bytes = rangeBoxesBytes(shape);
+    boxMemory_.memory = allocate_(context, bytes);
+    WorkspaceSlices slices(Workspace{boxMemory_.memory.get(), bytes});
+    boxes_.emplace(shape, static_cast<const float*>(p.vectors), slices);
+    const size_t scratchBytes = rangeBoxesScratchBytes(shape);
+    auto scratch = allocTemporary(context, scratchBytes);
+    runRangeBoxes(*boxes_, {scratch.get(), scratchBytes}, context.stream);
+    boxMemory_.isMade.set(context.stream);
+}
+
 void VectorFacts::forget() {
     const std::lock_guard<std::mutex> lock(mutex_);
     forget_();
+    boxes_.reset();
+    boxMemory_.memory.reset();
+    boxesAreShort_ = false;
+    rangeQueries_ = 0;
 }
 
 void VectorFacts::forget_() {

@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/Waiting.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/RowFacts.h"
+#include "kernels/range/boxes/RangeBoxes.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -25,7 +27,8 @@ enum class ImageUse {
 /// The owner says when the vectors change: forget().
 ///
 /// And, if `keepsImages`, the copy of 16 bits that searches on tensor cores
-/// make of the vectors (SearchImage).
+/// make of the vectors (SearchImage), and the boxes of range searches
+/// (RangeBoxes).
 ///
 /// Threads  searches on the index's resources and on others may use it at the
 ///          same time. What is made by one, once, is waited for by the streams
@@ -67,6 +70,17 @@ class VectorFacts {
     /// not be read. Returns imageUse(problem, isOwn).
     ImageUse expectFor(FlatKnnProblem& problem, bool isOwn = true) const;
 
+    /// The boxes for a range search of the problem, made now if so many queries
+    /// have come since the vectors changed that they pay; or none: the search
+    /// then goes without.
+    ///
+    /// Memory   17 n bytes of the device that stay, as an image's (21 n for d =
+    ///          4), and 25 n of temporary memory; none where that is more than
+    ///          there is
+    std::optional<RangeBoxes> giveBoxes(
+            const FlatKnnProblem& problem,
+            const GpuContext& context);
+
     void forget();
 
     /// To be set on the stream where the vectors have changed.
@@ -91,6 +105,10 @@ class VectorFacts {
     ImageUse giveImage_(FlatKnnProblem& problem, const GpuContext& context);
     bool mayUseImage_(const FlatKnnProblem& problem) const;
     ImageUse imageUse_(const FlatKnnProblem& problem, bool isOwn) const;
+    void makeBoxes_(
+            const RangeBoxesShape& shape,
+            const FlatKnnProblem& problem,
+            const GpuContext& context);
     std::shared_ptr<void> allocate_(const GpuContext& context, size_t bytes)
             const;
 
@@ -109,6 +127,10 @@ class VectorFacts {
     int smallSearches_ = 0;
     static constexpr int kWorthAnImage = 5;
     Kept image_;
+    std::optional<RangeBoxes> boxes_;
+    Kept boxMemory_;
+    bool boxesAreShort_ = false; // of memory: not asked for again
+    idx_t rangeQueries_ = 0;     // since the vectors changed
 };
 
 } // namespace faiss_bits::gpu::detail

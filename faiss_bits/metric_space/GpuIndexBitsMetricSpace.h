@@ -6,6 +6,7 @@
 #include <faiss/gpu/GpuIndex.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 
 namespace faiss {
 struct RangeSearchResult;
@@ -19,6 +20,10 @@ struct MetricContents;
 } // namespace detail
 
 namespace gpu {
+
+namespace detail {
+struct GpuContext;
+} // namespace detail
 
 /// Exact search on one GPU by an index for metric spaces, which computes fewer
 /// distances than brute force where the triangle inequality lets it: what
@@ -98,6 +103,15 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
             faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
+    /// The same with results that stay on the device. Where it throws the
+    /// result holds nothing of use.
+    void rangeSearchOnDevice(
+            idx_t n,
+            const float* x,
+            float radius,
+            GpuRangeResult& result,
+            const faiss::SearchParameters* params = nullptr) const;
+
     /// search(), and the vectors of the labels to recons [n, k, d]: zeros where
     /// there is none.
     void search_and_reconstruct(
@@ -162,6 +176,14 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
     void copyFrom_(const IndexMetricSpace& index);
     void copyTo_(IndexMetricSpace& index) const;
     const faiss_bits::detail::MetricContents& options_() const;
+
+    /// range(run, first) for pages of the queries, from `first` on each.
+    template <class Range>
+    void rangePages_(
+            const detail::GpuContext& context,
+            idx_t n,
+            const float* x,
+            const Range& range) const;
 
     void build_() const;
     void setContents_(faiss_bits::detail::MetricContents contents);

@@ -60,6 +60,33 @@ void appendPart(
     throwIfInterrupted();
 }
 
+/// The counts of a part's queries, and a copy of its results.
+void appendOnDevice(
+        const GpuContext& context,
+        const MetricRangePart& part,
+        idx_t first,
+        GpuRangeResult& result) {
+    std::vector<idx_t> limits;
+    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    if (part.total > 0) {
+        const GpuRangeResult::Part memory = result.allocate(part.total);
+        const auto copy = [&](void* to, const void* from, size_t bytes) {
+            BITS_CUDA_CHECK(cudaMemcpyAsync(
+                    to, from, bytes, cudaMemcpyDeviceToDevice, context.stream));
+        };
+        const size_t total = size_t(part.total);
+        copy(memory.distances, part.distances, total * sizeof(float));
+        copy(memory.labels, part.ids, total * sizeof(idx_t));
+        result.parts.push_back(memory);
+    }
+    waitFor(context.stream);
+    for (idx_t i = 0; i < part.rows; ++i) {
+        result.lims[size_t(first + part.first + i) + 1] =
+                limits[i + 1] - limits[i];
+    }
+    throwIfInterrupted();
+}
+
 } // namespace
 
 void FoundRanges::append(const FoundRanges& more) {
@@ -109,7 +136,7 @@ size_t MetricRun::budget_() const {
     return std::min(scratchBudget(context_), kMostScratch);
 }
 
-uint64_t MetricRun::range(float radius, FoundRanges& found) {
+uint64_t MetricRun::range_(float radius, const Take& take) {
     const MetricSearchPlan plan = planMetricSearch(problem_, 0, budget_());
     Scratch scratch(context_, plan.bytes);
     MetricCounters counters;
@@ -119,11 +146,21 @@ uint64_t MetricRun::range(float radius, FoundRanges& found) {
             radius,
             scratch.workspace(),
             context_.stream,
-            [&](const MetricRangePart& part) {
-                appendPart(context_, part, found);
-            },
+            take,
             &counters);
     return counters.distances;
+}
+
+uint64_t MetricRun::range(float radius, FoundRanges& found) {
+    return range_(radius, [&](const MetricRangePart& part) {
+        appendPart(context_, part, found);
+    });
+}
+
+uint64_t MetricRun::range(float radius, idx_t first, GpuRangeResult& result) {
+    return range_(radius, [&](const MetricRangePart& part) {
+        appendOnDevice(context_, part, first, result);
+    });
 }
 
 uint64_t MetricRun::firstStage(

@@ -4,6 +4,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/metric_space/FoundRanges.h"
+#include "faiss_bits/range/GpuRangeResult.h"
 #include "kernels/metric_space/MetricSearch.h"
 
 /// What searches in metric spaces on one GPU and on several share. Not part of
@@ -52,6 +53,9 @@ class MetricRun {
 
     /// Appends what is within the radius.
     uint64_t range(float radius, FoundRanges& found);
+    /// The same to the device: parts, and to lims[first + i + 1] the number of
+    /// results of query i.
+    uint64_t range(float radius, idx_t first, GpuRangeResult& result);
     /// The first of two stages, to groupBits on the device; appends centers.
     uint64_t firstStage(
             float radius,
@@ -68,7 +72,10 @@ class MetricRun {
     uint64_t nearest(idx_t k, float* distances, idx_t* ids);
 
    private:
+    using Take = std::function<void(const metric_space::MetricRangePart&)>;
+
     size_t budget_() const;
+    uint64_t range_(float radius, const Take& take);
 
     const GpuContext& context_;
     metric_space::MetricSearchProblem problem_;

@@ -1,5 +1,8 @@
 // The searches of GpuIndexBitsMetricSpace.
 
+#include <cmath>
+#include <numeric>
+
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
@@ -20,6 +23,31 @@ using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 using namespace metric_space;
 
+template <class Range>
+void GpuIndexBitsMetricSpace::rangePages_(
+        const GpuContext& context,
+        idx_t n,
+        const float* x,
+        const Range& range) const {
+    requireNoMetricCapture(context);
+    if (n == 0) {
+        return;
+    }
+    build_();
+    const size_t row = size_t(d) * sizeof(float);
+    forMetricPages(n, row, 0, [&](idx_t first, idx_t count) {
+        const DeviceArray queries(
+                context, "x", x + first * d, size_t(count) * row);
+        MetricRun run(
+                context,
+                state_->groups.groups(),
+                count,
+                static_cast<const float*>(queries.data()),
+                query_major ? Mapping::QueryMajor : Mapping::GroupMajor);
+        state_->distances += range(run, first);
+    });
+}
+
 void GpuIndexBitsMetricSpace::range_search(
         idx_t n,
         const float* x,
@@ -31,25 +59,36 @@ void GpuIndexBitsMetricSpace::range_search(
     DeviceScope scope(config_.device);
     const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
-        requireNoMetricCapture(context);
         FoundRanges ranges;
-        if (n > 0) {
-            build_();
-            const size_t row = size_t(d) * sizeof(float);
-            forMetricPages(n, row, 0, [&](idx_t first, idx_t count) {
-                const DeviceArray queries(
-                        context, "x", x + first * d, size_t(count) * row);
-                MetricRun run(
-                        context,
-                        state_->groups.groups(),
-                        count,
-                        static_cast<const float*>(queries.data()),
-                        query_major ? Mapping::QueryMajor
-                                    : Mapping::GroupMajor);
-                state_->distances += run.range(radius, ranges);
-            });
-        }
+        rangePages_(context, n, x, [&](MetricRun& run, idx_t) {
+            return run.range(radius, ranges);
+        });
         ranges.copyTo(*result);
+    });
+}
+
+void GpuIndexBitsMetricSpace::rangeSearchOnDevice(
+        idx_t n,
+        const float* x,
+        float radius,
+        GpuRangeResult& result,
+        const faiss::SearchParameters* params) const {
+    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "radius is NaN");
+    if (n > 0) {
+        requireNotNull(x, "x");
+    }
+    faiss_bits::detail::requireNoFilter(params);
+    DeviceScope scope(config_.device);
+    const GpuContext context = detail::contextOf(*resources_, config_.device);
+    withFaissErrors([&] {
+        result.lims.assign(size_t(n) + 1, 0);
+        result.parts.clear();
+        rangePages_(context, n, x, [&](MetricRun& run, idx_t first) {
+            return run.range(radius, first, result);
+        });
+        std::partial_sum(
+                result.lims.begin(), result.lims.end(), result.lims.begin());
     });
 }
 

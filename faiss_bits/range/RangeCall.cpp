@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <faiss/impl/FaissAssert.h>
 
@@ -70,6 +71,34 @@ void runRangeCall(
             plan,
             problem,
             radius,
+            Workspace{scratch.get(), plan.bytes},
+            context.stream,
+            sink);
+}
+
+void runBoxCall(
+        const GpuContext& context,
+        const RangeBoxes& boxes,
+        const FlatKnnProblem& problem,
+        float radius,
+        size_t mostScratch,
+        RangeSink& sink) {
+    BoxRangePlan plan = planBoxRange(
+            boxes,
+            problem.numQueries,
+            std::min(scratchBudget(context), mostScratch));
+    if (mostScratch == SIZE_MAX) {
+        plan.mostResults = INT64_MAX; // the sink brings the memory
+    }
+    auto scratch = allocTemporary(context, plan.bytes);
+    runBoxRange(
+            plan,
+            boxes,
+            problem.numQueries,
+            static_cast<const float*>(problem.queries),
+            problem.allowedBits,
+            radius,
+            problem.device.multiprocessors,
             Workspace{scratch.get(), plan.bytes},
             context.stream,
             sink);

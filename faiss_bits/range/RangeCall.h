@@ -4,6 +4,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "kernels/range/FlatRange.h"
+#include "kernels/range/boxes/RangeBoxes.h"
 
 /// What range searches by any class have in common. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -34,6 +35,15 @@ void forQueryPages(
 /// runFlatRange with scratch from the resources' temporary memory.
 void runRangeCall(
         const GpuContext& context,
+        const FlatKnnProblem& problem,
+        float radius,
+        size_t mostScratch,
+        RangeSink& sink);
+
+/// runBoxRange likewise, of the problem's queries and filter.
+void runBoxCall(
+        const GpuContext& context,
+        const RangeBoxes& boxes,
         const FlatKnnProblem& problem,
         float radius,
         size_t mostScratch,

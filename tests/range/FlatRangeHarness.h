@@ -12,6 +12,7 @@
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/range/FlatRange.h"
 #include "kernels/range/FlatRangePlan.h"
+#include "kernels/range/boxes/RangeBoxes.h"
 #include "tests/common/CanonicalOracle.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
@@ -45,6 +46,10 @@ struct RangeCase {
     double matrixShare = -1;
     int64_t maxCapacity = 0; ///< candidates at a time; 0: the plan's
     int64_t tileQueries = 0; ///< scanned for together; 0: the plan's
+    /// Through boxes, of chunks of at most so many ids; 0: not.
+    int64_t chunkIds = 0;
+    int oddComponent = -1; ///< of the second query, which gets oddValue
+    float oddValue = 0;
     uint32_t seed = 1;
 
     std::string describe() const {
@@ -56,7 +61,8 @@ struct RangeCase {
              << " long=" << longQueries << " oneIn=" << oneIn
              << " maxScratch=" << maxScratch << " matrixShare=" << matrixShare
              << " capacity=" << maxCapacity << " tileQueries=" << tileQueries
-             << " seed=" << seed;
+             << " chunkIds=" << chunkIds << " oddComponent=" << oddComponent
+             << " oddValue=" << oddValue << " seed=" << seed;
         return text.str();
     }
 };
@@ -152,6 +158,9 @@ class RangeData {
             queries[c.d] = NAN;
             queries[2 * c.d] = INFINITY;
         }
+        if (c.oddComponent >= 0) {
+            queries[c.d + c.oddComponent] = c.oddValue;
+        }
         deviceVectors_ = DeviceBuffer<uint8_t>(packAs(c.dataType, vectors));
         deviceQueries_ = DeviceBuffer<uint8_t>(packAs(c.dataType, queries));
         if (c.exactQueries) {
@@ -205,6 +214,9 @@ class RangeData {
     }
 
     RangeFound search(float radius, bool wantsResults = true) const {
+        if (c.chunkIds > 0) {
+            return searchBoxes(radius, wantsResults);
+        }
         const FlatRangePlan plan = this->plan();
         DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
         TestStream stream;
@@ -301,6 +313,44 @@ class RangeData {
                            : float(random() % 1000000) / 1e6f;
         }
         return values;
+    }
+
+    RangeFound searchBoxes(float radius, bool wantsResults) const {
+        RangeBoxesShape shape;
+        shape.metric = c.metric;
+        shape.d = c.d;
+        shape.n = c.n;
+        shape.chunkIds = c.chunkIds;
+        DeviceBuffer<uint8_t> memory(rangeBoxesBytes(shape), 0xFF);
+        WorkspaceSlices slices(Workspace{memory.data(), memory.size()});
+        const RangeBoxes boxes(
+                shape,
+                reinterpret_cast<const float*>(deviceVectors_.data()),
+                slices);
+        TestStream stream;
+        {
+            DeviceBuffer<uint8_t> scratch(rangeBoxesScratchBytes(shape), 0xFF);
+            runRangeBoxes(boxes, {scratch.data(), scratch.size()}, stream);
+            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+        }
+        BoxRangePlan plan = planBoxRange(boxes, c.q, c.maxScratch);
+        EXPECT_LE(plan.rows, std::max<int64_t>(c.q, 1));
+        DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
+        KeepingSink sink(c.q, wantsResults);
+        runBoxRange(
+                plan,
+                boxes,
+                c.q,
+                reinterpret_cast<const float*>(deviceQueries_.data()),
+                c.oneIn > 0 ? bits_.data() : nullptr,
+                radius,
+                deviceTraits().multiprocessors,
+                {scratch.data(), scratch.size()},
+                stream,
+                sink);
+        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+        EXPECT_EQ(sink.queriesSeen(), c.q);
+        return std::move(sink.found);
     }
 
     void makeImage() {

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/range/boxes/RangeBoxes.h"
+
+/// What the kernels of a search through boxes share. Not part of the API.
+///
+/// A unit is a query and a chunk: unit = query * numChunks + chunk. Units are
+/// visited chunk after chunk, queries that are near each other side by side.
+namespace faiss_bits {
+
+/// Results of a unit up to which one warp has it.
+constexpr uint32_t kFewResults = 128;
+/// Results of a unit up to which they are listed in shared memory.
+constexpr uint32_t kListedResults = 2048;
+
+struct BoxSearch {
+    RangeBoxes boxes;
+    const float* queries = nullptr;        // [rows, d]
+    const uint32_t* allowedBits = nullptr; // or all
+    float limit = 0;                       // the greatest distance in range
+    uint32_t rows = 0;
+    const uint32_t* order = nullptr; // [rows] queries; nullptr: as they are
+    uint32_t* counts = nullptr;      // [units]
+    int64_t* offsets = nullptr;      // [units + 1]
+    /// [units] those with few results from the front, many from the back
+    uint32_t* units = nullptr;
+    uint32_t* listed = nullptr; // [2] how many of both
+    // Of a part: units first to last - 1, and where their results go.
+    uint32_t firstUnit = 0;
+    uint32_t lastUnit = 0;
+    float* distances = nullptr;
+    idx_t* ids = nullptr;
+};
+
+/// Morton numbers of the queries, and their numbers.
+void launchBoxQueryKeys(
+        const BoxSearch& search,
+        uint32_t* keys,
+        uint32_t* numbers,
+        cudaStream_t stream);
+
+/// counts. `warps` of them for a unit: 1 or 8.
+void launchBoxCounts(
+        const BoxSearch& search,
+        int warps,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// out[i] = offsets[i * numChunks], i in 0 .. rows.
+void launchBoxBounds(
+        const BoxSearch& search,
+        int64_t* out,
+        cudaStream_t stream);
+
+/// units and listed, of a part.
+void launchBoxUnits(const BoxSearch& search, cudaStream_t stream);
+
+/// Results of the part.
+void launchBoxResults(
+        const BoxSearch& search,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// body.operator()<kMetric, kDims>() of those of the boxes.
+template <class Body>
+void withBoxes(const RangeBoxes& boxes, const Body& body) {
+    const auto withDims = [&]<Metric kMetric>() {
+        if (boxes.dims == 3) {
+            body.template operator()<kMetric, 3>();
+        } else {
+            body.template operator()<kMetric, 4>();
+        }
+    };
+    switch (boxes.shape.metric) {
+        case Metric::L1:
+            return withDims.template operator()<Metric::L1>();
+        case Metric::Linf:
+            return withDims.template operator()<Metric::Linf>();
+        default:
+            return withDims.template operator()<Metric::L2>();
+    }
+}
+
+} // namespace faiss_bits
