@@ -18,7 +18,7 @@ constexpr int kPartFloats = 4; // of sixteen bytes
 /// Candidates of 32 vectors of a list up to which a warp scores them by itself.
 /// More of them share what a block decodes, or copies.
 constexpr uint32_t mostOfFew(ListCoding coding) {
-    return coding == ListCoding::Float32 ? 4 : 64;
+    return coding == ListCoding::Float32 ? 4 : 16;
 }
 
 void checkPointers(const IvfKnnProblem& p) {
