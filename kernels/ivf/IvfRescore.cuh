@@ -148,11 +148,16 @@ struct IvfRescore {
                         min(number, uint64_t(numGroups - 1))];
     }
 
-    /// Before it is needed.
+    /// This thread's, of a group's candidates `first` and on; the last one,
+    /// behind the last. Before it is needed.
+    __device__ __forceinline__ IvfCandidate
+    candidateOf(uint32_t first, uint32_t begin, uint32_t count) const {
+        return params.grouped
+                [begin + min(first + threadIdx.x / kPairLanes, count - 1)];
+    }
     __device__ __forceinline__ IvfCandidate
     firstOf(const IvfGroup& group) const {
-        return params.grouped
-                [group.begin + min(threadIdx.x / kPairLanes, group.count - 1)];
+        return candidateOf(0, group.begin, group.count);
     }
 
     /// Of this thread's candidate, `first` and on, of `count`; 0: there is
@@ -234,25 +239,23 @@ struct IvfRescore {
             IvfCandidate candidate,
             PartOfQuery& part) const {
         for (uint32_t first = 0; first < count; first += kAtATime) {
-            if (first > 0) {
-                candidate = params.grouped
-                                    [begin +
-                                     min(first + threadIdx.x / kPairLanes,
-                                         count - 1)];
+            const IvfCandidate now = candidate;
+            if (first + kAtATime < count) {
+                candidate = candidateOf(first + kAtATime, begin, count);
             }
             const int d = dimsOf(first, count);
-            const float* query = queryOf(params.search, candidate);
+            const float* query = queryOf(params.search, now);
             if (first > 0) {
                 part.load(query, 0, d);
             }
-            const float* x = staged + candidate.rowAndPlace % kListGroup;
+            const float* x = staged + now.rowAndPlace % kListGroup;
             const double distance = pairDistance<kMetric>(
                     [&](int c) { return x[c * kPitch]; },
                     part,
                     query,
                     d,
                     params.search.power);
-            setDistance(params, candidate, d > 0, distance);
+            setDistance(params, now, d > 0, distance);
         }
     }
 
@@ -268,11 +271,7 @@ struct IvfRescore {
             const int d = dimsOf(first, count);
             const IvfCandidate now = candidate;
             if (first + kAtATime < count) {
-                candidate = params.grouped
-                                    [begin +
-                                     min(first + kAtATime +
-                                                 threadIdx.x / kPairLanes,
-                                         count - 1)];
+                candidate = candidateOf(first + kAtATime, begin, count);
             }
             const int v = int(now.rowAndPlace % kListGroup);
             const float* query = queryOf(search, now);
