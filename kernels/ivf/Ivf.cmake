@@ -10,8 +10,9 @@ foreach(metric L2 InnerProduct)
     add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"
       "launchIvfTiles<${kernel}>(const IvfParams&, bool, int, cudaStream_t)"
       "launchIvfStreams<${kernel}>(const IvfParams&, idx_t, cudaStream_t)")
-    add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_estimates_${metric}_${coding}"
-      "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)"
+    add_instance("kernels/ivf/IvfEstimatesLaunch.cuh" "ivf_estimates_${metric}_${coding}"
+      "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)")
+    add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"
       "launchIvfRescore<${kernel}>(IvfRescoreParams, size_t, int, cudaStream_t)")
   endforeach()
 endforeach()

@@ -73,8 +73,13 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     const uint32_t numGroups = params.firstGroups[lists.numLists];
     const uint32_t group = blockIdx.x * kThreads + threadIdx.x;
     const uint32_t count = group < numGroups ? params.groupCounts[group] : 0;
-    const uint32_t begin = placeFor(&params.numPlaced[0], count);
-    const uint32_t at = placeFor(&params.numPlaced[1], count > 0 ? 1 : 0);
+    const uint32_t begin =
+            placeFor(&params.numPlaced[kIvfCandidatesPlaced], count);
+    const bool isFew = count <= params.mostOfFew;
+    const uint32_t before = placeFor(
+            &params.numPlaced[kIvfFewPlaced], isFew && count > 0 ? 1 : 0);
+    const uint32_t behind =
+            placeFor(&params.numPlaced[kIvfManyPlaced], isFew ? 0 : 1);
     if (count > 0) {
         params.groupEnds[group] = begin;
         IvfGroup one;
@@ -85,7 +90,7 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
         one.begin = begin;
         one.count = count;
         one.unused = 0;
-        params.groups[at] = one;
+        params.groups[isFew ? before : params.mostGroups - 1 - behind] = one;
     }
 }
 
@@ -177,8 +182,8 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             0,
             size_t(params.mostGroups) * sizeof(uint32_t),
             stream));
-    BITS_CUDA_CHECK(
-            cudaMemsetAsync(params.numPlaced, 0, 2 * sizeof(uint32_t), stream));
+    BITS_CUDA_CHECK(cudaMemsetAsync(
+            params.numPlaced, 0, kIvfPlaced * sizeof(uint32_t), stream));
     launchAfterPrevious(
             countCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
     launchAfterPrevious(

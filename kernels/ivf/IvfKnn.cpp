@@ -15,6 +15,12 @@ namespace {
 
 constexpr int kPartFloats = 4; // of sixteen bytes
 
+/// Candidates of 32 vectors of a list up to which a warp scores them by itself.
+/// More of them share what a block decodes, or copies.
+constexpr uint32_t mostOfFew(ListCoding coding) {
+    return coding == ListCoding::Float32 ? 4 : 16;
+}
+
 void checkPointers(const IvfKnnProblem& p) {
     const auto require = [](bool isThere, const char* name) {
         BITS_THROW_IF_NOT_FMT(isThere, "%s = nullptr", name);
@@ -125,6 +131,7 @@ class IvfRows {
         result.rescored = scratch_.rescored;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
+        result.rescored.mostOfFew = mostOfFew(kCoding);
         launchIvfCandidates(result.rescored, stream_);
         launchIvfRescore<kMetric, kCoding>(
                 result.rescored,

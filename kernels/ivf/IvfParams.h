@@ -93,6 +93,12 @@ struct IvfCandidate {
     static_assert(kIvfGroup == 32);
 };
 
+// What numPlaced counts: candidates; groups that have few, and many.
+constexpr int kIvfCandidatesPlaced = 0;
+constexpr int kIvfFewPlaced = 1;
+constexpr int kIvfManyPlaced = 2;
+constexpr int kIvfPlaced = 3;
+
 /// Canonical distances of the most promising of what a scan has found, or of
 /// all.
 struct IvfRescoreParams {
@@ -108,8 +114,11 @@ struct IvfRescoreParams {
     uint32_t* firstGroups = nullptr; // [numLists + 1]
     uint32_t* groupCounts = nullptr; // [mostGroups]
     uint32_t* groupEnds = nullptr;   // [mostGroups]: behind the last
-    uint32_t* numPlaced = nullptr;   // candidates, and groups
-    IvfGroup* groups = nullptr;      // [mostGroups], those with candidates
+    uint32_t* numPlaced = nullptr;   // [kIvfPlaced]
+    /// [mostGroups]: those with some candidates, no more than mostOfFew; at the
+    /// end, and backwards, those with more.
+    IvfGroup* groups = nullptr;
+    uint32_t mostOfFew = 0;
     IvfCandidate* grouped = nullptr; // [rows * candidates]
     int stages = 0; // of 32 vectors in shared memory; 0: there is no room
 };

@@ -6,28 +6,81 @@
 /// while the vectors before them are used.
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/common/DependentLaunch.h"
-#include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfFewCandidates.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
 namespace faiss_bits {
 
 constexpr int kIvfRescoreThreads = 256;
 
+/// Components of a query for each of the lanes of a pair, which come while the
+/// vectors are still on their way.
+struct PartOfQuery {
+    static constexpr int kCount = 16;
+    static constexpr int kDims = kCount * kPairLanes;
+
+    float values[kCount];
+
+    /// Components begin and on, of those below d.
+    __device__ __forceinline__ void load(const float* query, int begin, int d) {
+        const int lane = threadIdx.x % kPairLanes;
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            const int c = begin + lane + i * kPairLanes;
+            values[i] = c < d ? query[c] : 0.0f;
+        }
+    }
+};
+
+/// pairDistance() of a query whose first part is loaded.
+template <Metric kMetric, class Vector>
+__device__ __forceinline__ double pairDistance(
+        const Vector& x,
+        PartOfQuery& part,
+        const float* query,
+        int d,
+        const canonical::Power& power) {
+    using Terms = canonical::Terms<kMetric>;
+    static_assert(Terms::kSums == 1);
+    const int lane = threadIdx.x % kPairLanes;
+    double sum[1] = {};
+    for (int begin = 0; begin < d; begin += PartOfQuery::kDims) {
+        if (begin > 0) {
+            part.load(query, begin, d);
+        }
+#pragma unroll
+        for (int i = 0; i < PartOfQuery::kCount; ++i) {
+            const int c = begin + lane + i * kPairLanes;
+            // Components beyond d are zeros, which no sum notices.
+            const float xc = c < d ? x(c) : 0.0f;
+            Terms::add(sum, double(xc), double(part.values[i]), power);
+        }
+    }
+    // Slots 0 and 4, then 2 and 6 to them, then the odd ones.
+#pragma unroll
+    for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
+        const double other = __shfl_xor_sync(kFullWarp, sum[0], distance);
+        sum[0] = Terms::join(sum[0], other);
+    }
+    return Terms::finish(sum);
+}
+
 template <Metric kMetric, ListCoding kCoding>
 struct IvfRescore {
     static constexpr int kThreads = kIvfRescoreThreads;
+    /// Of a multiprocessor, beside each other's registers.
+    static constexpr int kMostBlocks = kCoding == ListCoding::Float32 ? 6 : 4;
     // Words from component to component, and from vector to vector: the lanes
     // of a candidate read eight components. Copies are of sixteen bytes.
     static constexpr int kPitch = kListGroup + 4;
+    static constexpr uint32_t kAtATime = kThreads / kPairLanes;
+    static constexpr int kPart = 8; // components that are decoded together
 
     const IvfRescoreParams& params;
     float* vectors; // [params.stages, d, kPitch]
 
     __device__ __forceinline__ void run() {
-        const uint32_t numGroups = params.numPlaced[1];
+        const uint32_t numGroups = params.numPlaced[kIvfManyPlaced];
         if (blockIdx.x >= numGroups) {
             return;
         }
@@ -36,11 +89,11 @@ struct IvfRescore {
                 return runAhead(numGroups);
             }
         }
-        IvfGroup next = params.groups[blockIdx.x];
+        IvfGroup next = groupAt(blockIdx.x, numGroups);
         for (uint32_t i = blockIdx.x; i < numGroups; i += gridDim.x) {
             const IvfGroup group = next;
             next = groupAt(uint64_t(i) + gridDim.x, numGroups);
-            const TilePlace place = placeOf(group);
+            const TilePlace place = placeOfGroup(group);
             const IvfCandidate first = firstOf(group);
             if (params.stages > 0) {
                 __syncthreads(); // those of the group before are read
@@ -54,53 +107,64 @@ struct IvfRescore {
     }
 
    private:
-    /// With a group on its way while the one before it is used.
+    /// With a group on its way while the one before it is used, and the first
+    /// candidates of it.
     __device__ __forceinline__ void runAhead(uint32_t numGroups) const {
-        IvfGroup next = params.groups[blockIdx.x];
+        IvfGroup next = groupAt(blockIdx.x, numGroups);
         IvfGroup following =
                 groupAt(uint64_t(blockIdx.x) + gridDim.x, numGroups);
-        copy(placeOf(next), vectors);
+        copy(placeOfGroup(next), vectors);
+        IvfCandidate candidate = firstOf(next);
         uint32_t slot = 0;
         for (uint32_t i = blockIdx.x; i < numGroups; i += gridDim.x) {
-            const IvfGroup group = next;
-            const TilePlace place = placeOf(group);
-            const IvfCandidate first = firstOf(group);
-            float* of = vectors + slot * params.search.d * kPitch;
+            const uint32_t begin = next.begin;
+            const uint32_t count = next.count;
+            const IvfCandidate first = candidate;
+            PartOfQuery part;
+            part.load(queryOf(params.search, first), 0, dimsOf(0, count));
+            const float* of = vectors + slot * params.search.d * kPitch;
             slot ^= 1;
             next = following;
             if (numGroups - i > gridDim.x) {
-                copy(placeOf(next), vectors + slot * params.search.d * kPitch);
+                copy(placeOfGroup(next),
+                     vectors + slot * params.search.d * kPitch);
+                candidate = firstOf(next);
             } else {
                 endCopy();
             }
             following = groupAt(i + 2 * uint64_t(gridDim.x), numGroups);
             asm volatile("cp.async.wait_group 1;" ::: "memory");
             __syncthreads();
-            score(of, place, group.begin, group.count, first);
+            scoreAhead(of, begin, count, first, part);
             __syncthreads(); // it is read
         }
     }
 
-    /// The last one, behind the last.
+    /// A group of many candidates; the last one, behind the last.
     __device__ __forceinline__ IvfGroup
     groupAt(uint64_t number, uint32_t numGroups) const {
-        return params.groups[min(number, uint64_t(numGroups - 1))];
+        return params
+                .groups[params.mostGroups - 1 -
+                        min(number, uint64_t(numGroups - 1))];
     }
 
-    __device__ __forceinline__ static TilePlace placeOf(const IvfGroup& group) {
-        TilePlace place = {};
-        place.list = group.vectors;
-        place.listNumber = group.list;
-        place.last = group.last;
-        place.first = group.first;
-        return place;
+    /// This thread's, of a group's candidates `first` and on; the last one,
+    /// behind the last. Before it is needed.
+    __device__ __forceinline__ IvfCandidate
+    candidateOf(uint32_t first, uint32_t begin, uint32_t count) const {
+        return params.grouped
+                [begin + min(first + threadIdx.x / kPairLanes, count - 1)];
     }
-
-    /// Before it is needed.
     __device__ __forceinline__ IvfCandidate
     firstOf(const IvfGroup& group) const {
-        return params.grouped
-                [group.begin + min(threadIdx.x / kPairLanes, group.count - 1)];
+        return candidateOf(0, group.begin, group.count);
+    }
+
+    /// Of this thread's candidate, `first` and on, of `count`; 0: there is
+    /// none.
+    __device__ __forceinline__ int dimsOf(uint32_t first, uint32_t count)
+            const {
+        return first + threadIdx.x / kPairLanes < count ? params.search.d : 0;
     }
 
     __device__ __forceinline__ static void endCopy() {
@@ -139,6 +203,22 @@ struct IvfRescore {
             }
         }
         VectorsOfLists<kCoding>::with(params.search, [&](const auto& lists) {
+            if (d % kPart == 0) {
+                for (int i = threadIdx.x; i < kListGroup * d / kPart;
+                     i += kThreads) {
+                    const int v = i % kListGroup;
+                    const int c = i / kListGroup * kPart;
+                    if (v < numVectors) {
+                        float xs[kPart];
+                        lists.vector(place, v).load(c, xs);
+#pragma unroll
+                        for (int j = 0; j < kPart; ++j) {
+                            vectors[(c + j) * kPitch + v] = xs[j];
+                        }
+                    }
+                }
+                return;
+            }
             // Threads side by side read what lies side by side.
             for (int i = threadIdx.x; i < kListGroup * d; i += kThreads) {
                 const int v = isRows ? i / d : i % kListGroup;
@@ -150,6 +230,35 @@ struct IvfRescore {
         });
     }
 
+    /// Of vectors in shared memory. first: of this thread, and the first part
+    /// of its query.
+    __device__ __forceinline__ void scoreAhead(
+            const float* staged,
+            uint32_t begin,
+            uint32_t count,
+            IvfCandidate candidate,
+            PartOfQuery& part) const {
+        for (uint32_t first = 0; first < count; first += kAtATime) {
+            const IvfCandidate now = candidate;
+            if (first + kAtATime < count) {
+                candidate = candidateOf(first + kAtATime, begin, count);
+            }
+            const int d = dimsOf(first, count);
+            const float* query = queryOf(params.search, now);
+            if (first > 0) {
+                part.load(query, 0, d);
+            }
+            const float* x = staged + now.rowAndPlace % kListGroup;
+            const double distance = pairDistance<kMetric>(
+                    [&](int c) { return x[c * kPitch]; },
+                    part,
+                    query,
+                    d,
+                    params.search.power);
+            setDistance(params, now, d > 0, distance);
+        }
+    }
+
     /// staged: the group's vectors; nullptr: they are read where they are.
     __device__ __forceinline__ void score(
             const float* staged,
@@ -158,19 +267,14 @@ struct IvfRescore {
             uint32_t count,
             IvfCandidate candidate) const {
         const IvfParams& search = params.search;
-        constexpr uint32_t kAtATime = kThreads / kPairLanes;
         for (uint32_t first = 0; first < count; first += kAtATime) {
-            const uint32_t i = first + threadIdx.x / kPairLanes;
-            const bool isThere = i < count;
+            const int d = dimsOf(first, count);
             const IvfCandidate now = candidate;
             if (first + kAtATime < count) {
-                candidate =
-                        params.grouped[begin + min(i + kAtATime, count - 1)];
+                candidate = candidateOf(first + kAtATime, begin, count);
             }
             const int v = int(now.rowAndPlace % kListGroup);
-            const float* query = search.queries +
-                    int64_t(now.rowAndPlace / kListGroup) * search.d;
-            const int d = isThere ? search.d : 0;
+            const float* query = queryOf(search, now);
             double distance = 0;
             if (staged) {
                 const float* x = staged + v;
@@ -185,52 +289,9 @@ struct IvfRescore {
                             lists.vector(place, v), query, d, search.power);
                 });
             }
-            if (isThere && threadIdx.x % kPairLanes == 0) {
-                // -0 counts as +0.
-                params.distances[now.number] =
-                        canonical::toFloat32(distance) + 0.0f;
-            }
+            setDistance(params, now, d > 0, distance);
         }
     }
 };
-
-template <Metric kMetric, ListCoding kCoding>
-__global__ __launch_bounds__(kIvfRescoreThreads) void ivfRescoreKernel(
-        const __grid_constant__ IvfRescoreParams params) {
-    extern __shared__ float ivfRescoreVectors[];
-    allowNext();
-    waitForPrevious();
-    IvfRescore<kMetric, kCoding>{params, ivfRescoreVectors}.run();
-}
-
-template <Metric kMetric, ListCoding kCoding>
-void launchIvfRescore(
-        IvfRescoreParams params,
-        size_t sharedBytes,
-        int multiprocessors,
-        cudaStream_t stream) {
-    const size_t wanted = sizeof(float) * IvfRescore<kMetric, kCoding>::kPitch *
-            params.search.d;
-    // Of a multiprocessor: each block has some more of its own.
-    constexpr size_t kOfBlock = 1024;
-    const size_t room = sharedBytes + kOfBlock;
-    const bool isCopied = kCoding == ListCoding::Float32 &&
-            params.search.lists.layout == ListLayout::Interleaved;
-    params.stages = isCopied && 2 * (2 * wanted + kOfBlock) <= room ? 2
-            : wanted <= sharedBytes                                 ? 1
-                                                                    : 0;
-    const size_t bytes = wanted * params.stages;
-    // More do not fit beside each other's registers.
-    constexpr size_t kMostBlocks = 6;
-    const size_t blocks =
-            std::clamp<size_t>(room / (bytes + kOfBlock), 1, kMostBlocks);
-    launchAfterPrevious(
-            ivfRescoreKernel<kMetric, kCoding>,
-            dim3(unsigned(blocks * multiprocessors)),
-            kIvfRescoreThreads,
-            allowSharedBytes(ivfRescoreKernel<kMetric, kCoding>, bytes),
-            stream,
-            params);
-}
 
 } // namespace faiss_bits

@@ -50,7 +50,7 @@ IvfScratch::IvfScratch(
                 slices.take<uint32_t>(size_t(p.lists.numLists) + 1);
         rescored.groupCounts = slices.take<uint32_t>(rescored.mostGroups);
         rescored.groupEnds = slices.take<uint32_t>(rescored.mostGroups);
-        rescored.numPlaced = slices.take<uint32_t>(2);
+        rescored.numPlaced = slices.take<uint32_t>(kIvfPlaced);
         rescored.groups = slices.take<IvfGroup>(rescored.mostGroups);
         rescored.grouped = slices.take<IvfCandidate>(candidates);
     }

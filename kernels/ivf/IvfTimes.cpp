@@ -25,29 +25,32 @@ constexpr double kReadSpeed = 2.5e12;
 constexpr double kSortTime = 80e-6;
 constexpr double kLimitTime = 18e-9;
 
-/// Seconds for a component of a vector: what codes add to the time of tiles and
-/// of estimates, and all of a distance by streams. Fitted to 2^20 vectors of
-/// 128 dimensions in 1,024 and 4,096 lists, each way forced, with 128 to 10,240
-/// queries (docs/design.md, "Inverted lists").
+/// Seconds for a component of a vector: what codes add to the time of tiles, of
+/// estimates, and of candidates, where a group of 32 vectors is decoded for all
+/// that it has or they alone; and all of a distance by streams. Fitted to 2^20
+/// vectors of 128 dimensions in 1,024 and 4,096 lists, each way forced, with
+/// 128 to 10,240 queries (docs/design.md, "Inverted lists").
 struct CodingTimes {
     double estimate;
     double tile;
+    double group;
     double candidate;
     double distance;
 };
 
 CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding == ListCoding::Float32) {
-        return {0, 0, 0, 0.65e-12};
+        return {0, 0, 0, 0, 0.65e-12};
     }
     if (lists.coding != ListCoding::Product) {
-        return {0.9e-12, 2.6e-12, 2.1e-12, 0.95e-12};
+        return {0.9e-12, 2.6e-12, 0.9e-12, 1e-12, 0.95e-12};
     }
     // It is the look-ups that take time.
     const double lookUps = double(lists.decoding.numParts) / lists.d;
     return {1e-12 + 4e-12 * lookUps,
             3e-12,
-            2e-12 + 4e-12 * lookUps,
+            0.9e-12 + 4e-12 * lookUps,
+            1e-12 + 4e-12 * lookUps,
             0.8e-12 + 0.6e-12 * lookUps};
 }
 
@@ -74,10 +77,16 @@ double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
     return std::ceil(pairs / double(p.lists.numLists) / most);
 }
 
-/// The part of the groups of 32 vectors that have candidates.
-double candidatesShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+/// To read and decode the candidates of one part of the queries.
+double candidatesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const CodingTimes times = timesOf(p.lists);
     const double groups = std::max(double(p.lists.numVectors) / kIvfGroup, 1.0);
-    return 1 - std::exp(-double(plan.rowsAtATime) * plan.candidates / groups);
+    const double candidates = double(plan.rowsAtATime) * plan.candidates;
+    const double share =
+            probedShare(plan, p) * (1 - std::exp(-candidates / groups));
+    return std::min(
+            share * readTime(p, times.group),
+            share * readTime(p, 0) + candidates * p.lists.d * times.candidate);
 }
 
 } // namespace
@@ -107,9 +116,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double share = probedShare(plan, p);
     const double scan = share *
             readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
-    const double candidates =
-            share * candidatesShare(plan, p) * readTime(p, times.candidate);
-    double time = kSortTime + partsOf(plan, p) * (scan + candidates) +
+    double time = kSortTime +
+            partsOf(plan, p) * (scan + candidatesTime(plan, p)) +
             kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
             pairs * kScanTime + queries * plan.candidates * kCandidateTime;
     if (plan.room > 0) {

@@ -192,6 +192,26 @@ TEST_P(IvfEstimates, SmallFilters) {
     }
 }
 
+/// In one search: of a few vectors behind the last 32 of a list few are
+/// candidates, of all others many (IvfRescoreParams::mostOfFew).
+TEST_P(IvfEstimates, SmallGroupsOfFewAndOfManyCandidates) {
+    for (int d : {20, 130}) {
+        for (idx_t q : {50, 150}) {
+            KernelCase c = caseOf(GetParam(), d);
+            c.q = q;
+            c.isResidual = c.coding != ListCoding::Float32 && q == 50;
+            c.lengths = {
+                    60, 33, 34, 36, 40, 48, 0, 60, 33, 65, 97, 35, 1, 44, 2};
+            c.nprobe = 15;
+            const KernelLists lists(c);
+            lists.expectExactByEstimates();
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 /// Lists at the ends of groups, warps and items; queries at those of tiles.
 TEST_P(IvfEstimates, Edges) {
     const bool isFloat = GetParam().coding == ListCoding::Float32;

@@ -251,7 +251,6 @@ TEST(IvfPlan, WhatDecodingCostsDecides) {
           Cell{kScalar, 0, 1024, 8, 128, Streams},
           Cell{kScalar, 0, 1024, 32, 128, All},
           Cell{kScalar, 0, 1024, 8, 1024, All},
-          Cell{kScalar, 0, 4096, 8, 1024, Streams},
           Cell{kScalar, 0, 4096, 32, 1024, All},
           Cell{kScalar, 0, 1024, 8, 10240, All},
           Cell{kScalar, 0, 4096, 32, 10240, All},
