@@ -72,36 +72,17 @@ inline size_t idleSharedBytes(int blocksAtATime) {
     return std::min(bytes / (blocksAtATime + 1) - kLess, kAlwaysAllowed);
 }
 
-template <class Keys, bool Unaligned>
-void launchBestSelectKernel(
-        const SelectParams& params,
-        unsigned blocks,
-        cudaStream_t stream) {
-    bestSelectKernel<typename Keys::Type, typename Keys::Tile, Unaligned>
-            <<<blocks,
-               kBitsThreads,
-               idleSharedBytes(params.blocksAtATime),
-               stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
-}
-
-/// Shorter rows that begin at any address are loaded key by key.
-constexpr uint32_t kLeastBestUnaligned = 1024;
-
 template <class Keys>
 void launchBestSelect(
         const SelectParams& params,
         unsigned blocks,
         cudaStream_t stream) {
-    if constexpr (!Keys::Tile::kHasBias) {
-        if (!params.vectorLoads && params.cols >= kLeastBestUnaligned) {
-            SelectParams byLines = params;
-            byLines.vectorLoads = 1;
-            launchBestSelectKernel<Keys, true>(byLines, blocks, stream);
-            return;
-        }
-    }
-    launchBestSelectKernel<Keys, false>(params, blocks, stream);
+    bestSelectKernel<typename Keys::Type, typename Keys::Tile>
+            <<<blocks,
+               kBitsThreads,
+               idleSharedBytes(params.blocksAtATime),
+               stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
 }
 
 } // namespace faiss_bits

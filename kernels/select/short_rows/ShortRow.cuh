@@ -104,7 +104,6 @@ class ShortRow {
     struct Within {
         uint32_t key;
         uint32_t column;
-        uint32_t taken = 0; // bits of the chunk's; not of kAnyColumn
 
         __device__ __forceinline__ bool has(uint64_t entry) const {
             return entry <= makeEntry(key, column);
@@ -115,7 +114,7 @@ class ShortRow {
     /// Adds what is better than the bound of the keys.
     __device__ __forceinline__ void takeChunk() {
         // All rows have as many columns.
-        Within within{kNanKey, chunk_.cols - 1, chunk_.upTo(chunk_.cols - 1)};
+        Within within{kNanKey, chunk_.cols - 1};
         bool fits = chunk_.cols <= kRoom;
         if (chunk_.base > 0) {
             if (!__any_sync(kFullWarp, chunk_.least() < bound_)) {
@@ -171,7 +170,7 @@ class ShortRow {
         if (__all_sync(kFullWarp, within.column == kAnyColumn)) {
             addTaken([&](int i) { return chunk_.keys[i] <= within.key; });
         } else {
-            addTaken([&](int i) { return (within.taken >> i & 1) != 0; });
+            addTaken([&](int i) { return within.has(chunk_.entryOf(i)); });
         }
     }
 
@@ -218,69 +217,38 @@ class ShortRow {
             limit = limitOfParts(kept, countOf, least);
         }
         uint32_t count = countOf(chunk_.keys, limit);
-        if (__all_sync(kFullWarp, limit < kNanKey && count <= kRoom)) {
+        if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
+            // Of all keys, from the one found on down.
+            const uint32_t greatest = greatestNumber(chunk_.keys, kept);
+            const uint32_t high = limit == kNanKey ? greatest : limit;
+            count = countOf(chunk_.keys, high);
+            const uint32_t found = narrow(
+                    count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
+                        return countOf(chunk_.keys, m);
+                    });
+            limit = count < k ? kNanKey : found;
+            count = countOf(chunk_.keys, limit);
+        }
+        const bool fits = limit < kNanKey && count <= kRoom;
+        if (__all_sync(kFullWarp, fits)) {
             return {limit, kAnyColumn};
         }
-        return findBoundOfAll(kept, countOf, least, limit, count);
-    }
-
-    /// Where parts do not say, or too many keys are within what they say. All
-    /// rows of the warp go along.
-    template <class Count>
-    __device__ __forceinline__ Within findBoundOfAll(
-            const uint64_t (&kept)[kSorted],
-            const Count& countOf,
-            uint32_t least,
-            uint32_t limit,
-            uint32_t count) const {
-        const uint32_t k = uint32_t(params_.k);
-        const auto countOfAll = [&](uint32_t most) {
-            return countOf(chunk_.keys, most);
-        };
-        if (__any_sync(kFullWarp, limit == kNanKey)) {
-            const uint32_t greatest =
-                    greatestUpTo(kNanKey - 1, chunk_.keys, kept);
-            limit = limit == kNanKey ? greatest : limit;
-            count = countOfAll(limit);
-        }
-        // Often the k-th key itself, which many have.
-        uint32_t below = chunk_.below(limit);
-        uint32_t less = __popc(below);
-#pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            less += entryKey(kept[i]) < limit ? 1 : 0;
-        }
-        less = Group::sum(less);
-        const bool searches = count > kRoom && less >= k;
-        const bool hasNan = count < k;
-        if (__any_sync(kFullWarp, searches || hasNan)) {
-            const uint32_t found = narrowKeys(
-                    searches ? least : limit,
-                    searches ? limit - 1 : limit,
-                    kRoom,
-                    countOfAll,
-                    chunk_.keys,
-                    kept);
-            limit = hasNan ? kNanKey : found;
-            count = countOfAll(limit);
-            below = chunk_.below(limit);
-        }
         // So many are equal, or NaN, that their columns decide.
-        const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
+            uint32_t sum = 0;
+#pragma unroll
+            for (int i = 0; i < kItems; ++i) {
+                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
+            }
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
             }
             return Group::sum(sum);
         };
-        const bool fits = limit < kNanKey && count <= kRoom;
         const uint32_t last = chunk_.cols - 1;
-        const uint32_t column =
-                narrow(fits ? last : 0, last, kRoom, countWithin);
-        return {limit, column, below | (equal & chunk_.upTo(column))};
+        return {limit, narrow(fits ? last : 0, last, kRoom, countWithin)};
     }
 
     /// A key that k keys are not above, by the least of parts of the chunk;
@@ -299,29 +267,24 @@ class ShortRow {
                     : min(parts[i % kParts], chunk_.keys[i]);
         }
         const uint32_t k = uint32_t(params_.k);
-        const uint32_t high = greatestUpTo(kNanKey - 1, parts, kept);
-        const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
-        const bool says = countOfParts(high) >= k;
+        const uint32_t high = greatestNumber(parts, kept);
+        const bool says = countOf(parts, high) >= k;
         // A few more cost less than to find out.
-        const uint32_t found = narrowKeys(
-                says ? least : high,
-                high,
-                k + k / 8,
-                countOfParts,
-                parts,
-                kept);
+        const uint32_t found =
+                narrow(says ? least : high, high, k + k / 8, [&](uint32_t m) {
+                    return countOf(parts, m);
+                });
         return says ? found : kNanKey;
     }
 
-    /// The greatest that is not above `most`; 0 where there is none.
+    /// The greatest that is not NaN's; 0 where all are.
     template <int kCount>
-    __device__ __forceinline__ static uint32_t greatestUpTo(
-            uint32_t most,
+    __device__ __forceinline__ static uint32_t greatestNumber(
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) {
         uint32_t greatest = 0;
         const auto take = [&](uint32_t key) {
-            greatest = max(greatest, key <= most ? key : 0);
+            greatest = max(greatest, key == kNanKey ? 0 : key);
         };
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
@@ -334,52 +297,6 @@ class ShortRow {
         return Group::greatest(greatest);
     }
 
-    /// The least that is not below `least`; kNanKey where there is none.
-    template <int kCount>
-    __device__ __forceinline__ static uint32_t leastFrom(
-            uint32_t least,
-            const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
-        uint32_t found = kNanKey;
-        const auto take = [&](uint32_t key) {
-            found = min(found, key >= least ? key : kNanKey);
-        };
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            take(keys[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            take(entryKey(kept[i]));
-        }
-        return Group::least(found);
-    }
-
-    /// narrow() for counts of keys. Where it takes long, as few values are
-    /// left, the range goes on between those.
-    template <class Count, int kCount>
-    __device__ __forceinline__ uint32_t narrowKeys(
-            uint32_t low,
-            uint32_t high,
-            uint32_t enough,
-            const Count& countOf,
-            const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) const {
-        int steps = kStepsBetweenValues;
-#pragma unroll 1
-        while (__any_sync(kFullWarp, low < high)) {
-            if (--steps == 0) {
-                steps = kStepsBetweenValues;
-                const uint32_t from = leastFrom(low, keys, kept);
-                const uint32_t to = greatestUpTo(high, keys, kept);
-                low = low < high ? from : low;
-                high = low < high ? to : high;
-            }
-            halve(low, high, enough, countOf);
-        }
-        return high;
-    }
-
     /// The least number from low to high whose count is k or more, or a larger
     /// one whose count is at most `enough`. high has a count of k or more, or
     /// low = high.
@@ -390,30 +307,20 @@ class ShortRow {
            uint32_t enough,
            const Count& countOf) const {
         // Rows of a warp go on together.
-#pragma unroll 1
         while (__any_sync(kFullWarp, low < high)) {
-            halve(low, high, enough, countOf);
+            const uint32_t middle = low + (high - low) / 2;
+            const uint32_t count = countOf(middle);
+            if (low >= high) {
+                continue;
+            }
+            if (count < uint32_t(params_.k)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+                low = count <= enough ? middle : low;
+            }
         }
         return high;
-    }
-
-    template <class Count>
-    __device__ __forceinline__ void halve(
-            uint32_t& low,
-            uint32_t& high,
-            uint32_t enough,
-            const Count& countOf) const {
-        const uint32_t middle = low + (high - low) / 2;
-        const uint32_t count = countOf(middle);
-        if (low >= high) {
-            return;
-        }
-        if (count < uint32_t(params_.k)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-            low = count <= enough ? middle : low;
-        }
     }
 
     /// Neighbouring lanes write neighbouring places.
@@ -438,10 +345,6 @@ class ShortRow {
             }
         }
     }
-
-    /// Halvings of a range before it is held against the values that are left.
-    /// Keys in random order hardly need so many.
-    static constexpr int kStepsBetweenValues = 6;
 
     /// Of a lane's keys in a chunk: twice as many parts as there is room for
     /// entries.

@@ -25,14 +25,11 @@ constexpr double kLateSurvivorBytes = 1700;
 /// Survivors in memory at a time, of all rows.
 constexpr idx_t kMostSurvivors = idx_t(1) << 27;
 
-/// Keys of a problem, or columns, whose misled rows all blocks read again: one
-/// launch more. One block takes 0.06 ms for a row of so many columns (H200).
+/// Keys of a problem whose misled rows all blocks read again: one launch more.
 constexpr idx_t kLeastAgain = idx_t(1) << 22;
-constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
 /// What each block draws of a row that is read again: places of a thread, and
-/// at most this part of the columns that it reads otherwise. With fewer places
-/// keys laid out against the first sample mislead one row in ten of this one.
-constexpr int kLeastAgainPlaces = 8;
+/// at most this part of the columns that it reads otherwise.
+constexpr int kLeastAgainPlaces = 4;
 constexpr int kAgainPart = 2;
 
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
@@ -45,34 +42,9 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
-/// So few rows that each block may have a multiprocessor.
-bool areFew(const SelectProblem& p) {
-    return p.rows <= p.device.multiprocessors;
-}
-
-/// Up to so many columns one block reads a row in less time than the launches
-/// of the split plan take, few rows. The more rows, the fewer blocks those have
-/// for each (measured, H200).
-idx_t mostColsOfABlock(const SelectProblem& p) {
-    if (!areFew(p)) {
-        return 4 * kTile;
-    }
-    const double part = double(p.rows) / p.device.multiprocessors;
-    return part > 0.75    ? 25 * kTile
-            : part > 0.45 ? 16 * kTile
-            : p.k <= 512  ? 8 * kTile
-                          : 4 * kTile;
-}
-
-/// Few rows, or long ones, keep few blocks busy for long: large blocks. Many
-/// short rows have much to do beside reading: small blocks, so that others read
-/// then.
+/// Few long rows keep few blocks busy for long: large blocks. Many short rows
+/// have much to do beside reading: small blocks, so that others read then.
 int fusedThreads(const SelectProblem& p) {
-    if (areFew(p) && p.cols <= mostColsOfABlock(p)) {
-        const bool isLong =
-                p.cols >= 4 * kTile || (p.k > 128 && p.cols > 2 * kTile);
-        return isLong || p.k > 512 ? 512 : 256;
-    }
     if (p.cols >= idx_t(1) << 19 || (p.cols >= idx_t(1) << 17 && p.k <= 32)) {
         return 512;
     }
@@ -83,8 +55,7 @@ int fusedThreads(const SelectProblem& p) {
 bool shouldFuse(const SelectProblem& p, int blocks) {
     const double slots = double(blocks) * p.device.multiprocessors;
     const double waves = p.rows / slots;
-    return p.cols <= mostColsOfABlock(p) || waves >= 8 ||
-            waves / std::ceil(waves) >= 0.9;
+    return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
 }
 
 void setSample(
@@ -201,9 +172,8 @@ void setSplitSamples(
     const bool mayGrow = fits(first.alike);
     setSample(plan, first, p, mayGrow);
     double capacity = mayGrow ? first.alike : first.usual;
-    const bool isLong =
-            p.rows * p.cols >= kLeastAgain || p.cols >= kLeastAgainCols;
-    const SampleChoice second = isLong ? secondSample(p) : SampleChoice();
+    const SampleChoice second =
+            p.rows * p.cols >= kLeastAgain ? secondSample(p) : SampleChoice();
     if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
         const bool mayGrowToo =
                 second.alike <= 2.5 * capacity || 64 * second.alike <= p.cols;
