@@ -23,32 +23,26 @@ __global__ void __launch_bounds__(kThreads)
     const uint32_t chunks = s.boxes.numChunks;
     const uint64_t all = uint64_t(s.rows) * chunks * warps;
     const uint32_t lane = threadIdx.x % 32;
+    __shared__ BoxQueue queues[kWarps];
     for (uint64_t i = uint64_t(blockIdx.x) * kWarps + threadIdx.x / 32; i < all;
          i += uint64_t(gridDim.x) * kWarps) {
         const uint32_t visit = uint32_t(i / warps);
         const uint32_t chunk = visit / s.rows;
         const uint32_t place = visit % s.rows;
         const uint32_t query = s.order ? s.order[place] : place;
-        float q[kDims];
-        loadQuery(s, query, q);
+        const auto own = loadQuery<kMetric, kDims>(s, query);
         uint32_t found = 0;
-        scanBoxes<kMetric, kDims, kWhole>(
+        scanBoxes<kWhole, !kWhole>(
                 s,
-                q,
+                own,
                 chunk,
                 uint32_t(i % warps),
                 warps,
-                [&](uint32_t, uint32_t inside) {
-                    found += inside >> lane & 1 ? kBoxVectors : 0;
-                },
-                [&](uint32_t box, bool isIn, float) {
-                    if (kWhole) {
-                        found += isIn;
-                    } else if (isIn) {
-                        found += isAllowed(
-                                s,
-                                chunk,
-                                s.boxes.ids[size_t(box) * kBoxVectors + lane]);
+                queues[threadIdx.x / 32],
+                [&](bool isIn) { found += isIn ? kBoxVectors : 0; },
+                [&](const float(&x)[kDims], uint32_t id) {
+                    if (own.has(x)) {
+                        found += kWhole || isAllowed(s, chunk, id);
                     }
                 });
         found = __reduce_add_sync(kAllLanes, found);
@@ -68,10 +62,9 @@ __global__ void __launch_bounds__(kThreads)
         queryKeysKernel(BoxSearch s, uint32_t* keys, uint32_t* numbers) {
     const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
     if (i < s.rows) {
-        float q[kDims];
-        loadQuery(s, i, q);
+        const auto own = loadQuery<Metric::L2, kDims>(s, i);
         keys[i] = uint32_t(mortonOf<kDims>(
-                [&](int c) { return q[c]; },
+                [&](int c) { return own.q[c]; },
                 s.boxes.extent,
                 s.boxes.shape.d,
                 32));

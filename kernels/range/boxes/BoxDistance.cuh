@@ -1,9 +1,10 @@
-/// Canonical distances in few dimensions, and bounds of them by boxes.
+/// Canonical distances in few dimensions, and float32 ones that say where they
+/// are needed.
 ///
-/// Every operation of a canonical distance is rounded, and rounding keeps the
-/// order of numbers: no vector of a box is nearer to a query than the point of
-/// the box that is nearest by component, nor farther than the farthest, to the
-/// last bit. So bounds are compared as they are, without room for errors.
+/// A distance in float32 is off by one rounding for each difference, square and
+/// sum: by less than 2^-20 of it, and by less than 2^-140 where numbers are
+/// below the normal ones. What is farther than that from the limit is decided,
+/// the rest by canonical distances.
 #pragma once
 
 #include "kernels/canonical/Distance.h"
@@ -19,27 +20,19 @@ template <Metric kMetric, int kDims>
 __device__ __forceinline__ float distanceOf(
         const double (&differences)[kDims]) {
     using Terms = canonical::Terms<kMetric>;
-    static_assert(kDims >= 1 && kDims <= canonical::kSlots);
+    static_assert(kDims == 3 || kDims == 4);
     double s[kDims];
 #pragma unroll
     for (int c = 0; c < kDims; ++c) {
         const double t = differences[c];
         s[c] = kMetric == Metric::L2 ? canonical::mul(t, t) : canonical::abs(t);
     }
-    // The tree of canonical::joinSlots.
-    const auto pair = [&](int a, int b) {
-        return b < kDims ? Terms::join(s[a], s[b < kDims ? b : 0]) : s[a];
-    };
-    double sum = pair(0, 4);
-    if constexpr (kDims > 2) {
-        sum = Terms::join(sum, pair(2, 6));
-    }
-    if constexpr (kDims > 1) {
-        double odd = pair(1, 5);
-        if constexpr (kDims > 3) {
-            odd = Terms::join(odd, pair(3, 7));
-        }
-        sum = Terms::join(sum, odd);
+    // What is left of the tree of canonical::joinSlots.
+    double sum = Terms::join(s[0], s[2]);
+    if constexpr (kDims == 3) {
+        sum = Terms::join(sum, s[1]);
+    } else {
+        sum = Terms::join(sum, Terms::join(s[1], s[3]));
     }
     return canonical::toFloat32(sum);
 }
@@ -57,34 +50,94 @@ __device__ __forceinline__ float distanceTo(
     return distanceOf<kMetric, kDims>(differences);
 }
 
-/// Not above the distance of any vector in the box; NaN where nothing is known.
+/// The same in float32, of differences.
 template <Metric kMetric, int kDims>
-__device__ __forceinline__ float leastOfBox(
-        const float (&query)[kDims],
-        const float (&least)[kDims],
-        const float (&greatest)[kDims]) {
-    return distanceTo<kMetric>(query, [&](int c) {
-        return query[c] < least[c]       ? least[c]
-                : query[c] > greatest[c] ? greatest[c]
-                                         : query[c];
-    });
-}
-
-/// Not below it.
-template <Metric kMetric, int kDims>
-__device__ __forceinline__ float mostOfBox(
-        const float (&query)[kDims],
-        const float (&least)[kDims],
-        const float (&greatest)[kDims]) {
-    double differences[kDims];
+__device__ __forceinline__ float roughOf(const float (&differences)[kDims]) {
+    float sum = 0;
 #pragma unroll
     for (int c = 0; c < kDims; ++c) {
-        const double low = canonical::abs(canonical::sub(least[c], query[c]));
-        const double high =
-                canonical::abs(canonical::sub(greatest[c], query[c]));
-        differences[c] = canonical::larger(low, high);
+        const float t = differences[c];
+        if constexpr (kMetric == Metric::L2) {
+            sum = fmaf(t, t, sum);
+        } else if constexpr (kMetric == Metric::L1) {
+            sum += fabsf(t);
+        } else {
+            // NaN stays: fmaxf would drop it.
+            sum = sum != sum || fabsf(t) <= sum ? sum : fabsf(t);
+        }
     }
-    return distanceOf<kMetric, kDims>(differences);
+    return sum;
 }
+
+/// A query, and where its range ends.
+template <Metric kMetric, int kDims>
+struct BoxQuery {
+    float q[kDims];
+    float limit;     ///< canonical distances up to it are in range
+    float surelyIn;  ///< and float32 ones up to this
+    float surelyOut; ///< float32 ones above this are not
+
+    __device__ __forceinline__ void setLimit(float newLimit) {
+        limit = newLimit;
+        surelyIn = limit * (1 - 0x1p-20f) - 0x1p-140f;
+        surelyOut = limit * (1 + 0x1p-20f) + 0x1p-140f;
+    }
+
+    /// False where no vector of the box is in range.
+    __device__ __forceinline__ bool mayTouch(
+            const float (&least)[kDims],
+            const float (&greatest)[kDims]) const {
+        float differences[kDims];
+#pragma unroll
+        for (int c = 0; c < kDims; ++c) {
+            differences[c] =
+                    fmaxf(fmaxf(least[c] - q[c], q[c] - greatest[c]), 0.0f);
+        }
+        return !(roughOf<kMetric, kDims>(differences) > surelyOut);
+    }
+
+    /// True where all of them are.
+    __device__ __forceinline__ bool surelyHas(
+            const float (&least)[kDims],
+            const float (&greatest)[kDims]) const {
+        float differences[kDims];
+#pragma unroll
+        for (int c = 0; c < kDims; ++c) {
+            differences[c] =
+                    fmaxf(fabsf(least[c] - q[c]), fabsf(greatest[c] - q[c]));
+        }
+        return roughOf<kMetric, kDims>(differences) <= surelyIn;
+    }
+
+    __device__ __forceinline__ float rough(const float (&x)[kDims]) const {
+        float differences[kDims];
+#pragma unroll
+        for (int c = 0; c < kDims; ++c) {
+            differences[c] = x[c] - q[c];
+        }
+        return roughOf<kMetric, kDims>(differences);
+    }
+
+    __device__ __forceinline__ float distance(const float (&x)[kDims]) const {
+        return distanceTo<kMetric>(q, [&](int c) { return x[c]; });
+    }
+
+    /// Whether a vector is in range.
+    __device__ __forceinline__ bool has(const float (&x)[kDims]) const {
+        const float roughly = rough(x);
+        return roughly <= surelyIn ||
+                (!(roughly > surelyOut) && distance(x) <= limit);
+    }
+
+    /// The same, and its distance.
+    __device__ __forceinline__ bool has(const float (&x)[kDims], float& at)
+            const {
+        if (rough(x) > surelyOut) {
+            return false;
+        }
+        at = distance(x);
+        return at <= limit;
+    }
+};
 
 } // namespace faiss_bits

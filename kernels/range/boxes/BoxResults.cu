@@ -33,29 +33,28 @@ __device__ __forceinline__ void store(
     s.ids[first + rank] = idx_t(chunk) * s.boxes.chunkIds + result.x;
 }
 
-/// take(mask, found, id, distance) for the vectors of boxes with one in range.
+/// take(mask, isIn, id, distance) for the vectors of boxes with one in range.
 template <Metric kMetric, int kDims, class Take>
 __device__ __forceinline__ void scanFound(
         const BoxSearch& s,
-        const float (&q)[kDims],
+        const BoxQuery<kMetric, kDims>& query,
         uint32_t chunk,
         uint32_t warp,
         uint32_t warps,
+        BoxQueue& queue,
         const Take& take) {
-    const uint32_t lane = threadIdx.x % 32;
-    scanBoxes<kMetric, kDims, false>(
+    scanBoxes<false, true>(
             s,
-            q,
+            query,
             chunk,
             warp,
             warps,
-            [](uint32_t, uint32_t) {},
-            [&](uint32_t box, bool isIn, float distance) {
-                uint32_t id = 0;
-                if (isIn) {
-                    id = s.boxes.ids[size_t(box) * kBoxVectors + lane];
-                    isIn = !s.allowedBits || isAllowed(s, chunk, id);
-                }
+            queue,
+            [](bool) {},
+            [&](const float(&x)[kDims], uint32_t id) {
+                float distance = 0;
+                const bool isIn = query.has(x, distance) &&
+                        (!s.allowedBits || isAllowed(s, chunk, id));
                 const uint32_t mask = __ballot_sync(kAllLanes, isIn);
                 if (mask) {
                     take(mask, isIn, id, distance);
@@ -63,43 +62,75 @@ __device__ __forceinline__ void scanFound(
             });
 }
 
+/// Results of a warp's unit. Places behind the last have ids above all others.
+struct FewList {
+    uint4 ids[kFewResults / 4];
+    float distances[kFewResults];
+};
+
 /// Units with few results: a warp each, which counts how many are before each.
 template <Metric kMetric, int kDims>
 __global__ void __launch_bounds__(kThreads) fewKernel(BoxSearch s) {
-    __shared__ Listed lists[kWarps][kFewResults];
+    __shared__ FewList lists[kWarps];
+    __shared__ BoxQueue queues[kWarps];
     const uint32_t lane = threadIdx.x % 32;
-    Listed* list = lists[threadIdx.x / 32];
+    FewList& list = lists[threadIdx.x / 32];
+    uint32_t* ids = reinterpret_cast<uint32_t*>(list.ids);
     const uint32_t chunks = s.boxes.numChunks;
     const uint32_t count = s.listed[0];
     for (uint32_t i = blockIdx.x * kWarps + threadIdx.x / 32; i < count;
          i += gridDim.x * kWarps) {
         const uint32_t unit = s.units[i];
         const uint32_t chunk = unit % chunks;
-        float q[kDims];
-        loadQuery(s, unit / chunks, q);
+        const auto query = loadQuery<kMetric, kDims>(s, unit / chunks);
         uint32_t size = 0;
-        scanFound<kMetric, kDims>(
+        scanFound(
                 s,
-                q,
+                query,
                 chunk,
                 0,
                 1,
+                queues[threadIdx.x / 32],
                 [&](uint32_t mask, bool isIn, uint32_t id, float distance) {
                     if (isIn) {
-                        list[size + __popc(mask & lanesBefore())] =
-                                listedOf(id, distance);
+                        const uint32_t place =
+                                size + __popc(mask & lanesBefore());
+                        ids[place] = id;
+                        list.distances[place] = distance;
                     }
                     size += __popc(mask);
                 });
+        const uint32_t fours = (size + 3) / 4;
+        if (size + lane < 4 * fours) {
+            ids[size + lane] = ~0u;
+        }
         __syncwarp();
         const int64_t first = s.offsets[unit] - s.offsets[s.firstUnit];
-        for (uint32_t at = lane; at < size; at += 32) {
-            const Listed own = list[at];
-            uint32_t rank = 0;
-            for (uint32_t j = 0; j < size; ++j) {
-                rank += list[j].x < own.x;
+        for (uint32_t from = 0; from < size; from += 64) {
+            // Two a lane, for which the list is read once.
+            const uint32_t at[2] = {from + lane, from + 32 + lane};
+            const uint32_t own[2] = {
+                    at[0] < size ? ids[at[0]] : 0,
+                    at[1] < size ? ids[at[1]] : 0};
+            uint32_t ranks[2] = {};
+            for (uint32_t j = 0; j < fours; ++j) {
+                const uint4 four = list.ids[j];
+#pragma unroll
+                for (int k = 0; k < 2; ++k) {
+                    ranks[k] += (four.x < own[k]) + (four.y < own[k]) +
+                            (four.z < own[k]) + (four.w < own[k]);
+                }
             }
-            store(s, first, chunk, rank, own);
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+                if (at[k] < size) {
+                    store(s,
+                          first,
+                          chunk,
+                          ranks[k],
+                          listedOf(own[k], list.distances[at[k]]));
+                }
+            }
         }
         __syncwarp();
     }
@@ -107,6 +138,7 @@ __global__ void __launch_bounds__(kThreads) fewKernel(BoxSearch s) {
 
 /// What a block has in shared memory beside the bits.
 struct ManyShared {
+    BoxQueue queues[kWarps];
     Listed list[kListedResults];
     uint32_t totals[kWarps]; // of the warps' words
     uint32_t starts[kWarps]; // results of the warps before
@@ -133,7 +165,7 @@ __device__ __forceinline__ uint32_t nthBit(uint32_t word, uint32_t n) {
 template <Metric kMetric, int kDims>
 __device__ __forceinline__ void storeBits(
         const BoxSearch& s,
-        const float (&q)[kDims],
+        const BoxQuery<kMetric, kDims>& query,
         uint32_t chunk,
         const uint32_t* bits,
         uint32_t begin,
@@ -169,7 +201,7 @@ __device__ __forceinline__ void storeBits(
                 const float* x = s.boxes.rows +
                         (int64_t(chunk) * s.boxes.chunkIds + id) * d;
                 const float distance = distanceTo<kMetric>(
-                        q, [&](int c) { return c < d ? x[c] : 0.0f; });
+                        query.q, [&](int c) { return c < d ? x[c] : 0.0f; });
                 store(s, first, chunk, rank, listedOf(id, distance));
             }
         }
@@ -180,7 +212,7 @@ __device__ __forceinline__ void storeBits(
 /// Units with many results: a block each. A bit for every id of the chunk says
 /// how many are before it.
 template <Metric kMetric, int kDims>
-__global__ void __launch_bounds__(kThreads) manyKernel(BoxSearch s) {
+__global__ void __launch_bounds__(kThreads, 4) manyKernel(BoxSearch s) {
     extern __shared__ uint4 bitMemory[];
     __shared__ ManyShared shared;
     const uint32_t words = s.boxes.chunkIds / 32;
@@ -198,8 +230,7 @@ __global__ void __launch_bounds__(kThreads) manyKernel(BoxSearch s) {
         const uint32_t unit = s.units[all - 1 - i];
         const uint32_t chunk = unit % chunks;
         const bool isListed = s.counts[unit] <= kListedResults;
-        float q[kDims];
-        loadQuery(s, unit / chunks, q);
+        const auto query = loadQuery<kMetric, kDims>(s, unit / chunks);
         for (uint32_t w = threadIdx.x; w < words / 4; w += kThreads) {
             bitMemory[w] = make_uint4(0, 0, 0, 0);
         }
@@ -207,12 +238,13 @@ __global__ void __launch_bounds__(kThreads) manyKernel(BoxSearch s) {
             shared.size = 0;
         }
         __syncthreads();
-        scanFound<kMetric, kDims>(
+        scanFound(
                 s,
-                q,
+                query,
                 chunk,
                 warp,
                 kWarps,
+                shared.queues[warp],
                 [&](uint32_t mask, bool isIn, uint32_t id, float distance) {
                     uint32_t place = 0;
                     if (isListed) {
@@ -258,8 +290,14 @@ __global__ void __launch_bounds__(kThreads) manyKernel(BoxSearch s) {
         __syncthreads();
         const int64_t first = s.offsets[unit] - s.offsets[s.firstUnit];
         if (!isListed) {
-            storeBits<kMetric, kDims>(
-                    s, q, chunk, bits, begin, end, first + shared.starts[warp]);
+            storeBits(
+                    s,
+                    query,
+                    chunk,
+                    bits,
+                    begin,
+                    end,
+                    first + shared.starts[warp]);
             __syncthreads(); // bits are read
             continue;
         }
