@@ -1,5 +1,10 @@
 /// GpuIndexBitsListOfClusters and GpuIndexBitsSSS.
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
@@ -48,6 +53,51 @@ using Suite = MetricIndexSuite<GpuKind>;
 
 TEST_F(GpuMetricIndexes, AnswersAreThoseOfBruteForce) {
     Suite::answers();
+}
+
+TEST_F(GpuMetricIndexes, RangesOnTheDeviceAreThoseOfTheHost) {
+    const int d = 3;
+    const idx_t n = 3000;
+    const idx_t q = 300;
+    std::mt19937 random(1);
+    std::vector<float> x(n * d);
+    for (float& one : x) {
+        one = float(random() % 1000) / 1000;
+    }
+    const auto check = [&](gpu::GpuIndexBitsMetricSpace& index) {
+        index.add(n, x.data());
+        for (const float radius : {-1.0f, 0.003f, 10.0f}) {
+            faiss::RangeSearchResult wanted(q);
+            index.range_search(q, x.data(), radius, &wanted);
+            gpu::GpuRangeResult found;
+            index.rangeSearchOnDevice(q, x.data(), radius, found);
+            ASSERT_EQ(
+                    std::vector<size_t>(found.lims.begin(), found.lims.end()),
+                    std::vector<size_t>(wanted.lims, wanted.lims + q + 1));
+            const size_t total = wanted.lims[q];
+            std::vector<float> distances(total);
+            std::vector<idx_t> labels(total);
+            found.copyTo(distances.data(), labels.data(), nullptr);
+            EXPECT_TRUE(
+                    std::equal(labels.begin(), labels.end(), wanted.labels));
+            EXPECT_TRUE(std::equal(
+                    distances.begin(), distances.end(), wanted.distances));
+        }
+        gpu::GpuRangeResult none;
+        index.rangeSearchOnDevice(0, nullptr, 1.0f, none);
+        EXPECT_EQ(none.lims, std::vector<idx_t>(1, 0));
+        expectFaissError(
+                [&] { index.rangeSearchOnDevice(1, nullptr, 1.0f, none); },
+                "x is a null");
+        expectFaissError(
+                [&] { index.rangeSearchOnDevice(1, x.data(), NAN, none); },
+                "radius is NaN");
+        expectFaissError(
+                [&] { index.rangeSearchOnDevice(-1, x.data(), 1, none); },
+                "n = -1");
+    };
+    check(*GpuKind::list(d, faiss::METRIC_L2, 64));
+    check(*GpuKind::sss(d, faiss::METRIC_L1, 0.66));
 }
 
 TEST_F(GpuMetricIndexes, LifeCycle) {
