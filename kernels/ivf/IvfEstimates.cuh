@@ -98,8 +98,17 @@ struct IvfEstimates {
             const Tables& tables) {
         const bool isLower = kAppend || params.isLower;
         if constexpr (Shape::kIsWhole) {
+            // No tile of this item is there yet.
+            static_assert(
+                    sizeof(shared.queries.halves) >= Fragments::kSlicesBytes);
             fragments.loadWhole(
-                    vectors, place, numVectors, params, isLower, tables);
+                    vectors,
+                    place,
+                    numVectors,
+                    params,
+                    isLower,
+                    tables,
+                    reinterpret_cast<float*>(shared.queries.halves));
         } else {
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);

@@ -47,7 +47,7 @@ CodingTimes timesOf(const IvfLists& lists) {
     }
     // It is the look-ups that take time.
     const double lookUps = double(lists.decoding.numParts) / lists.d;
-    return {1e-12 + 4e-12 * lookUps,
+    return {1.5e-12 + 1.5e-12 * lookUps,
             3e-12,
             0.9e-12 + 4e-12 * lookUps,
             1e-12 + 4e-12 * lookUps,

@@ -25,7 +25,12 @@ struct IvfVectorFragments {
     // Of a warp: place.first is its first vector, and the list has numVectors
     // from there on. tables: ListTables.cuh.
 
-    /// All components, of no more than kDepth, with their terms.
+    /// Of shared memory, while loadWhole() runs.
+    static constexpr int kSlicesBytes =
+            Vectors::kCoding == ListCoding::Product ? 2 << 14 : 0;
+
+    /// All components, of no more than kDepth, with their terms. All threads of
+    /// the block call it, of one list, behind a barrier; slices: kSlicesBytes.
     template <class Tables>
     __device__ __forceinline__ void loadWhole(
             const Vectors& vectors,
@@ -33,7 +38,8 @@ struct IvfVectorFragments {
             int numVectors,
             const IvfParams& params,
             bool isLower,
-            const Tables& tables) {
+            const Tables& tables,
+            float* slices) {
         withBlocks(
                 vectors,
                 place,
@@ -42,7 +48,13 @@ struct IvfVectorFragments {
                 params,
                 component(),
                 [&](const auto& blocks) {
-                    loadWhole(blocks, numVectors, params, isLower, tables);
+                    loadWhole(
+                            blocks,
+                            numVectors,
+                            params,
+                            isLower,
+                            tables,
+                            slices);
                 });
     }
 
@@ -103,11 +115,20 @@ struct IvfVectorFragments {
     }
 
    private:
+    /// Whether codes are looked up in shared memory.
+    template <class Blocks>
+    static constexpr bool kHasSlices = requires {
+        Blocks::kSliceDims;
+    };
+
     /// Blocks that are on their way while one is decoded: there are few
     /// registers besides the values.
     template <class Blocks>
-    static constexpr int kAhead =
-            kSteps < 16 / Blocks::kWords ? kSteps : 16 / Blocks::kWords;
+    static constexpr int kWordsAhead = kHasSlices<Blocks> ? 8 : 16;
+    template <class Blocks>
+    static constexpr int kAhead = kSteps < kWordsAhead<Blocks> / Blocks::kWords
+            ? kSteps
+            : kWordsAhead<Blocks> / Blocks::kWords;
 
     /// The first of a lane's four components of 16. The two products of eight
     /// that a matrix instruction sums have 4 t and 4 t + 1, and 4 t + 2 and 4 t
@@ -122,12 +143,28 @@ struct IvfVectorFragments {
             int numVectors,
             const IvfParams& params,
             bool isLower,
-            const Tables& tables) {
+            const Tables& tables,
+            float* slices) {
         // A scale from some of the components; where it does not suit all, they
         // are read again.
         const int middle = (params.d + 15) / 16 / 2 * 16;
         float squares[4] = {};
-        addSquares(blocks, middle, numVectors, tables, squares);
+        if constexpr (kHasSlices<Blocks>) {
+            float* second = slices + Blocks::kSliceFloats;
+            blocks.copySlice(middle, params.d, second);
+            blocks.copySlice(0, params.d, slices);
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+            __syncthreads();
+            addSquares(
+                    blocks,
+                    middle,
+                    numVectors,
+                    tables,
+                    squares,
+                    static_cast<const float*>(second));
+        } else {
+            addSquares(blocks, middle, numVectors, tables, squares);
+        }
         scale = ivf_estimate::scaleOf(
                 ivf_estimate::kSampledSquares * float(params.d) *
                 greatestOf(squares, numVectors));
@@ -136,14 +173,31 @@ struct IvfVectorFragments {
             for (int j = 0; j < 4; ++j) {
                 squares[j] = 0;
             }
-            loadPart<true>(blocks, numVectors, 0, tables, squares);
+            if constexpr (kHasSlices<Blocks>) {
+                // Else addresses of all steps are kept, in memory, for a second
+                // time that hardly comes.
+                Blocks now = blocks;
+                asm volatile("" : "+r"(now.first));
+                loadInSlices(
+                        now, numVectors, params.d, tables, squares, slices);
+            } else {
+                loadPart<true>(blocks, numVectors, 0, tables, squares);
+            }
             const float greatest = greatestOf(squares, numVectors);
             const float suited = ivf_estimate::scaleOf(greatest);
-            if (ivf_estimate::isSuited(scale, suited)) {
+            const bool isSuited = ivf_estimate::isSuited(scale, suited);
+            if (isSuited) {
                 setTerms(squares, greatest, numVectors, params, isLower);
+            } else {
+                scale = suited;
+            }
+            // Slices are all warps'; behind the barrier nobody reads them.
+            if (kHasSlices<Blocks> ? !__syncthreads_or(!isSuited) : isSuited) {
                 return;
             }
-            scale = suited;
+            if constexpr (kHasSlices<Blocks>) {
+                blocks.copySlice(0, params.d, slices);
+            }
         }
     }
 
@@ -160,16 +214,17 @@ struct IvfVectorFragments {
 
     /// Less the center, which has component c where blocks have `offset`;
     /// body(i, r): component i of the block.
-    template <class Blocks, class Tables, class Body>
+    template <class Blocks, class Tables, class Body, class... Slice>
     __device__ __forceinline__ static void decode(
             const Blocks& blocks,
             const typename Blocks::Raw& raw,
             int offset,
             int c,
             const Tables& tables,
-            const Body& body) {
+            const Body& body,
+            const Slice&... slice) {
         float4 x[4];
-        blocks.decode(raw, offset, tables, x);
+        blocks.decode(raw, offset, tables, x, slice...);
         const float4 four = tables.centers(c);
         const float centers[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -192,19 +247,22 @@ struct IvfVectorFragments {
     }
 
     /// Of components `begin` to begin + 15; blocks begin at component().
-    template <class Blocks, class Tables>
+    template <class Blocks, class Tables, class... Slice>
     __device__ __forceinline__ static void addSquares(
             const Blocks& blocks,
             int begin,
             int numVectors,
             const Tables& tables,
-            float (&squares)[4]) {
-        decode(blocks,
-               readOf(blocks, begin, numVectors),
-               begin,
-               begin + component(),
-               tables,
-               [&](int, const float4& r) { addSquares(squares, r); });
+            float (&squares)[4],
+            const Slice&... slice) {
+        decode(
+                blocks,
+                readOf(blocks, begin, numVectors),
+                begin,
+                begin + component(),
+                tables,
+                [&](int, const float4& r) { addSquares(squares, r); },
+                slice...);
     }
 
     /// Sums over the four lanes of a vector; the greatest of the warp's that
@@ -250,14 +308,45 @@ struct IvfVectorFragments {
         }
     }
 
-    /// Components `begin` and on, where blocks begin.
-    template <bool kSums, class Blocks, class Tables>
+    /// All components; the first slice is on its way. One is copied while the
+    /// one before it is used.
+    template <class Blocks, class Tables>
+    __device__ __forceinline__ void loadInSlices(
+            const Blocks& blocks,
+            int numVectors,
+            int d,
+            const Tables& tables,
+            float (&squares)[4],
+            float* slices) {
+        static_assert(Blocks::kSliceDims == 16); // a step
+        static_assert(2 * sizeof(float) * Blocks::kSliceFloats == kSlicesBytes);
+        loadPart<true>(blocks, numVectors, 0, tables, squares, [&](int s) {
+            if (s * 16 < d) {
+                asm volatile("cp.async.wait_group 0;" ::: "memory");
+                // All have it, and have read the one before.
+                __syncthreads();
+                if ((s + 1) * 16 < d) {
+                    blocks.copySlice(
+                            (s + 1) * 16,
+                            d,
+                            slices + (s + 1) % 2 * Blocks::kSliceFloats);
+                }
+            }
+            return static_cast<const float*>(
+                    slices + s % 2 * Blocks::kSliceFloats);
+        });
+    }
+
+    /// Components `begin` and on, where blocks begin. sliceOf(s): nothing, or
+    /// the slice of step s, which is there then.
+    template <bool kSums, class Blocks, class Tables, class... SliceOf>
     __device__ __forceinline__ void loadPart(
             const Blocks& blocks,
             int numVectors,
             int begin,
             const Tables& tables,
-            float (&squares)[4]) {
+            float (&squares)[4],
+            const SliceOf&... sliceOf) {
         constexpr int kAtOnce = kAhead<Blocks>;
         typename Blocks::Raw raws[kAtOnce];
 #pragma unroll
@@ -271,21 +360,23 @@ struct IvfVectorFragments {
                 raws[next % kAtOnce] = readOf(blocks, next * 16, numVectors);
             }
             float4 values4[4];
-            decode(blocks,
-                   raws[s % kAtOnce],
-                   s * 16,
-                   begin + s * 16 + component(),
-                   tables,
-                   [&](int i, const float4& r) {
-                       if constexpr (kSums) {
-                           addSquares(squares, r);
-                       }
-                       values4[i] = {
-                               r.x * scale,
-                               r.y * scale,
-                               r.z * scale,
-                               r.w * scale};
-                   });
+            decode(
+                    blocks,
+                    raws[s % kAtOnce],
+                    s * 16,
+                    begin + s * 16 + component(),
+                    tables,
+                    [&](int i, const float4& r) {
+                        if constexpr (kSums) {
+                            addSquares(squares, r);
+                        }
+                        values4[i] = {
+                                r.x * scale,
+                                r.y * scale,
+                                r.z * scale,
+                                r.w * scale};
+                    },
+                    sliceOf(s)...);
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const float4& one = values4[2 * i];

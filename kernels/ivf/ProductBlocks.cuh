@@ -1,6 +1,8 @@
 /// Blocks of product codes (ListBlocks.cuh says what a class of blocks has).
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/ivf/CodesOfFour.cuh"
 #include "kernels/ivf/ListTables.cuh"
 
@@ -13,6 +15,10 @@ struct ProductBlocks {
     static constexpr int kParts = 4 / kDims; // of a block
     static constexpr int kBits = 8;
     static constexpr int kCodes = 1 << kBits;
+    /// Components whose part of the codebook is in shared memory at a time:
+    /// [kSliceDims / kDims, kCodes, kDims].
+    static constexpr int kSliceDims = 16;
+    static constexpr int kSliceFloats = kSliceDims * kCodes;
 
     const float* codebook;
     uint32_t partDims;
@@ -94,6 +100,7 @@ struct ProductBlocks {
         return raw;
     }
 
+    /// Looked up in the codebook where it lies.
     template <class Tables>
     __device__ __forceinline__ void decode(
             const Raw& raw,
@@ -101,6 +108,70 @@ struct ProductBlocks {
             const Tables& tables,
             float4 (&x)[4]) const {
         const int c = first + offset;
+        const int part = partOf(c);
+        const float* rows = codebook + (int64_t(part) * kCodes) * dims() +
+                (kDims == 4 ? c - part * int(partDims) : 0);
+        decodeRows(raw, c, tables, x, [&](int k, uint32_t code) {
+            const auto* row = reinterpret_cast<const Row*>(
+                    rows + (uint32_t(k * kCodes) + code) * dims());
+            return __ldg(row);
+        });
+    }
+
+    /// Likewise, in the slice of components c / kSliceDims * kSliceDims and on,
+    /// c = first + offset. Rows are anywhere: 32 of them take a read of the
+    /// first-level cache 32 turns, and one of shared memory, by its banks, 6
+    /// (of 8 bytes) or 11.
+    template <class Tables>
+    __device__ __forceinline__ void decode(
+            const Raw& raw,
+            int offset,
+            const Tables& tables,
+            float4 (&x)[4],
+            const float* slice) const {
+        const int c = first + offset;
+        const auto* rows = reinterpret_cast<const Row*>(slice) +
+                c % kSliceDims / kDims * kCodes;
+        decodeRows(raw, c, tables, x, [&](int k, uint32_t code) {
+            return rows[k * kCodes + code];
+        });
+    }
+
+    /// Begins to copy the slice of components c and on, a multiple of
+    /// kSliceDims, below d. kCodes threads call it.
+    __device__ __forceinline__ void copySlice(int c, int d, float* slice)
+            const {
+        const auto to = uint32_t(__cvta_generic_to_shared(slice)) +
+                threadIdx.x * uint32_t(sizeof(Row));
+#pragma unroll
+        for (int i = 0; i < kSliceDims / kDims; ++i) {
+            const int at = c + i * kDims;
+            if (at < d) {
+                const int part = partOf(at);
+                const float* row = codebook +
+                        (int64_t(part) * kCodes + threadIdx.x) * dims() +
+                        (kDims == 4 ? at - part * int(partDims) : 0);
+                asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                                     to + i * kCodes * uint32_t(sizeof(Row))),
+                             "l"(row),
+                             "n"(sizeof(Row))
+                             : "memory");
+            }
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+
+   private:
+    using Row = std::conditional_t<kDims == 4, float4, float2>;
+
+    /// rowOf(k, code): that of part k of the block.
+    template <class Tables, class RowOf>
+    __device__ __forceinline__ void decodeRows(
+            const Raw& raw,
+            int c,
+            const Tables& tables,
+            float4 (&x)[4],
+            const RowOf& rowOf) const {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             x[k] = {0, 0, 0, 0};
@@ -108,9 +179,6 @@ struct ProductBlocks {
         if (!raw.isThere) {
             return;
         }
-        const int part = partOf(c);
-        const float* rows = codebook + (int64_t(part) * kCodes) * partDims +
-                (kDims == 4 ? c - part * int(partDims) : 0);
         float values[4][4]; // of vectors
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
@@ -119,20 +187,12 @@ struct ProductBlocks {
                 const uint32_t code = kLayout == ListLayout::Rows
                         ? raw.words[j] >> (8 * k) & 0xff
                         : raw.words[k] >> (8 * j) & 0xff;
-                const float* row =
-                        rows + (uint32_t(k * kCodes) + code) * partDims;
+                const Row row = rowOf(k, code);
+                values[j][kDims * k] = row.x;
+                values[j][kDims * k + 1] = row.y;
                 if constexpr (kDims == 4) {
-                    const float4 four =
-                            __ldg(reinterpret_cast<const float4*>(row));
-                    values[j][0] = four.x;
-                    values[j][1] = four.y;
-                    values[j][2] = four.z;
-                    values[j][3] = four.w;
-                } else {
-                    const float2 two =
-                            __ldg(reinterpret_cast<const float2*>(row));
-                    values[j][2 * k] = two.x;
-                    values[j][2 * k + 1] = two.y;
+                    values[j][2] = row.z;
+                    values[j][3] = row.w;
                 }
             }
         }
@@ -148,7 +208,11 @@ struct ProductBlocks {
         }
     }
 
-   private:
+    /// Of a part.
+    __device__ __forceinline__ uint32_t dims() const {
+        return kDims == 4 ? partDims : uint32_t(kDims);
+    }
+
     __device__ __forceinline__ int partOf(int c) const {
         return kDims == 4 ? int(__umulhi(uint32_t(c), inverse)) : c / kDims;
     }
