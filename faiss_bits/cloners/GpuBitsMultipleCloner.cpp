@@ -15,6 +15,7 @@
 #include "faiss_bits/cloners/GpuBitsCloner.h"
 #include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
 
@@ -56,45 +57,6 @@ void copyShard(
     const idx_t all = type == 2 ? from.ntotal : idx_t(from.nlist);
     detail::copySubset(
             from, to, type, part * all / parts, (part + 1) * all / parts);
-}
-
-/// An index without vectors, of the same kind, that does not own its quantizer.
-std::unique_ptr<faiss::IndexIVF> emptyLike(
-        const faiss::IndexIVF& index,
-        faiss::Index* quantizer) {
-    std::unique_ptr<faiss::IndexIVF> made;
-    if (auto* flat = dynamic_cast<const faiss::IndexIVFFlat*>(&index)) {
-        made = std::make_unique<faiss::IndexIVFFlat>(
-                quantizer, flat->d, flat->nlist, flat->metric_type);
-    } else if (
-            auto* scalar = dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(
-                    &index)) {
-        auto copy = std::make_unique<faiss::IndexIVFScalarQuantizer>(
-                quantizer,
-                scalar->d,
-                scalar->nlist,
-                scalar->sq.qtype,
-                scalar->metric_type,
-                scalar->by_residual);
-        copy->sq = scalar->sq;
-        made = std::move(copy);
-    } else {
-        const auto& product = dynamic_cast<const faiss::IndexIVFPQ&>(index);
-        auto copy = std::make_unique<faiss::IndexIVFPQ>(
-                quantizer,
-                product.d,
-                product.nlist,
-                product.pq.M,
-                product.pq.nbits);
-        copy->metric_type = product.metric_type;
-        copy->pq = product.pq;
-        copy->by_residual = product.by_residual;
-        copy->use_precomputed_table = 0;
-        made = std::move(copy);
-    }
-    made->nprobe = index.nprobe;
-    made->is_trained = index.is_trained;
-    return made;
 }
 
 bool isOurIvf(const faiss::Index* index) {
@@ -200,7 +162,7 @@ faiss::Index* BitsToGpuClonerMultiple::clone_Index(const faiss::Index* index) {
                 parts.push_back(clonePart(devices[i], ofPart, ivf));
                 continue;
             }
-            const auto some = emptyLike(ivf, quantizer);
+            const auto some = detail::emptyIvfLike(ivf, quantizer);
             if (options.shard) {
                 copyShard(ivf, *some, type, idx_t(devices.size()), idx_t(i));
             } else {

@@ -56,8 +56,9 @@ class GpuIndexBitsMany : public faiss::Index {
 
     /// Trains inverted lists that are not trained yet, with vectors x [n, d] on
     /// the host or on the first device: the first part, as one index would be,
-    /// and the others get its centroids and codebooks. All or none. Nothing
-    /// else needs it.
+    /// and the others get its centroids and codebooks. All or none. Lists with
+    /// INDICES_IVF, which FAISS cannot copy, are trained before they go to
+    /// several devices.
     void train(idx_t n, const float* x) override;
 
     /// Removes all vectors.

@@ -3,12 +3,14 @@
 #include <typeinfo>
 #include <utility>
 
+#include <faiss/IndexFlat.h>
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/IndexIVFPQ.h>
 #include <faiss/IndexScalarQuantizer.h>
 #include <faiss/gpu/GpuCloner.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/ivf/ListsBefore.h"
 #include "faiss_bits/ivf/OurIvf.h"
 
@@ -129,30 +131,29 @@ void copyFrom(faiss::gpu::GpuIndex& index, const faiss::Index& cpu) {
 } // namespace
 
 void PartSet::train(idx_t n, const float* x) {
-    std::unique_ptr<faiss::Index> cpu;
-    const auto copyFirst = [&] {
-        devices.onPart(0, [&] {
-            cpu.reset(faiss::gpu::index_gpu_to_cpu(parts[0].get()));
-        });
-    };
-    copyFirst();
-    const std::unique_ptr<faiss::Index> untrained = std::move(cpu);
+    devices.onPart(0, [&] { parts[0]->train(n, x); });
+    std::unique_ptr<faiss::Index> trained;
+    devices.onPart(0, [&] {
+        trained.reset(faiss::gpu::index_gpu_to_cpu(parts[0].get()));
+    });
     try {
-        devices.onPart(0, [&] { parts[0]->train(n, x); });
-        copyFirst();
         devices.onEach([&](int part) {
             if (part > 0) {
-                copyFrom(*parts[part], *cpu);
+                copyFrom(*parts[part], *trained);
             }
         });
     } catch (...) {
         devices.waitForAll();
+        faiss::IndexFlat none(int(trained->d), trained->metric_type);
+        const auto untrained = emptyIvfLike(
+                dynamic_cast<const faiss::IndexIVF&>(*trained), &none);
+        untrained->is_trained = false;
         for (int part = 0; part < devices.size(); ++part) {
             try {
                 devices.onPart(
                         part, [&] { copyFrom(*parts[part], *untrained); });
             } catch (const std::exception&) {
-                // That of the training says more: the device has failed.
+                // That of the copy says more: the device has failed.
             }
         }
         throw;

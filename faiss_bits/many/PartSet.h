@@ -38,7 +38,8 @@ struct PartSet {
 
     /// Trains inverted lists of ours that are not, with vectors x [n, d] on the
     /// host or on the first device: the first part, and the others become
-    /// copies. Where one fails none is trained.
+    /// copies. Where a copy fails none is trained; where the training does, the
+    /// first part is as FAISS leaves one index.
     void train(idx_t n, const float* x);
 
     /// Calls f(part), which adds vectors, for every part by the thread of its
