@@ -131,6 +131,23 @@ def test_real_words(real):
             check_nearest(expected, index.search(queries, k, method), k)
 
 
+def test_phrases(real):
+    """Longer than 63 letters mostly, with beginnings and lengths that many share."""
+    rng = random.Random(6)
+    starts = [" ".join(rng.sample(real, 4)) for _ in range(6)]
+    words = [" ".join([rng.choice(starts), *rng.sample(real, rng.randrange(1, 9))])
+             for _ in range(80)]
+    words += [w + "s" for w in words[:10]] + [w[1:-3] for w in words[:10]]
+    queries = [w[:9] + w[10:] for w in words[::8]] + [starts[0], words[3] + "xyz"]
+    assert max(map(len, queries)) > 64
+    expected = distances(words, queries)
+    index = faiss_bits.EditDistanceIndex(words)
+    for most in (0, 1, 3, 4, 6, 20, 90):
+        for method in ("auto", "trie", "brute_force"):
+            check_range(expected, index.range_search(queries, most, method), most)
+    check_nearest(expected, index.search(queries, 12), 12)
+
+
 def test_bytes_and_any_sequence(real):
     index = faiss_bits.EditDistanceIndex(iter(w.encode() for w in real[:500]))
     same = faiss_bits.EditDistanceIndex(np.array(real[:500]))
