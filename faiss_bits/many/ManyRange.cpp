@@ -11,9 +11,6 @@ namespace {
 
 using faiss::RangeSearchResult;
 
-/// Queries whose results a thread puts together, at least.
-constexpr idx_t kLeastQueries = 64;
-
 /// One shard's results of one query, from the lowest id on.
 struct Cursor {
     const RangeSearchResult* from = nullptr;
@@ -103,6 +100,13 @@ void joinQuery(
 
 } // namespace
 
+idx_t queriesOfAThread(const RangeSearchResult& result) {
+    // 12 bytes each: longer than it takes to start the thread.
+    constexpr size_t kLeastResults = size_t(1) << 17;
+    const size_t total = result.lims[result.nq];
+    return idx_t(1 + kLeastResults * result.nq / (total + 1));
+}
+
 void joinRanges(
         const std::vector<std::unique_ptr<RangeSearchResult>>& found,
         const ShardMap* map,
@@ -117,7 +121,8 @@ void joinRanges(
     }
     result->do_allocation();
     const bool inOrder = !map || map->isInOrder();
-    forHostParts(idx_t(nq), kLeastQueries, [&](idx_t first, idx_t last) {
+    const idx_t least = queriesOfAThread(*result);
+    forHostParts(idx_t(nq), least, [&](idx_t first, idx_t last) {
         std::vector<Cursor> cursors;
         for (idx_t q = first; q < last; ++q) {
             joinQuery(found, inOrder, map, size_t(q), cursors, result);

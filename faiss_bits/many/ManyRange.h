@@ -12,6 +12,10 @@
 /// Range results of several parts, made one. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
+/// Queries, at least, whose results a thread of the host puts together, where
+/// lims has their places.
+idx_t queriesOfAThread(const faiss::RangeSearchResult& result);
+
 /// All that the shards have found for every query. With `map` numbers in a
 /// shard become ids, and these ascend within a query; each shard's must ascend
 /// before. Without: shard by shard as they are.

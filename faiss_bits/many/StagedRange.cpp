@@ -253,7 +253,8 @@ void StagedRange::moveTo(faiss::RangeSearchResult* result) {
         result->lims[q] = count;
     }
     result->do_allocation();
-    forHostParts(n, 64, [&](idx_t begin, idx_t end) {
+    const idx_t least = queriesOfAThread(*result);
+    forHostParts(n, least, [&](idx_t begin, idx_t end) {
         joinByIds(all, begin, end, result);
     });
 }

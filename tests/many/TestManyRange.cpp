@@ -77,6 +77,43 @@ TEST(ManyRange, ShardsBecomeOneIndex) {
     }
 }
 
+/// So many results that several threads put them together, where there are.
+TEST(ManyRange, ManyResults) {
+    std::mt19937 random(2);
+    for (const size_t nq : {2, 300}) {
+        for (const int additions : {1, 3}) {
+            const idx_t perQuery = 600000 / idx_t(nq);
+            ShardMap map(3, 1);
+            for (int i = 0; i < additions; ++i) {
+                map.commit(map.plan(perQuery / additions));
+            }
+            Hits want(nq);
+            std::vector<Hits> of(3, Hits(nq));
+            for (size_t q = 0; q < nq; ++q) {
+                for (const auto& run : map.runs(0, map.total())) {
+                    for (idx_t i = 0; i < run.count; ++i) {
+                        const float distance = float(random() % 100);
+                        want[q].emplace_back(run.inWhole + i, distance);
+                        of[run.shard][q].emplace_back(
+                                run.inShard + i, distance);
+                    }
+                }
+            }
+            std::vector<std::unique_ptr<RangeSearchResult>> found;
+            for (const Hits& one : of) {
+                found.push_back(resultOf(one));
+            }
+            RangeSearchResult result(nq);
+            joinRanges(found, &map, &result);
+            EXPECT_LE(gpu::detail::queriesOfAThread(result), idx_t(nq) / 2);
+            EXPECT_TRUE(hitsOf(result) == want) << nq << " " << additions;
+        }
+    }
+    RangeSearchResult none(5000);
+    none.do_allocation();
+    EXPECT_GT(gpu::detail::queriesOfAThread(none), 5000);
+}
+
 TEST(ManyRange, ShardsWithIdsOfTheirOwn) {
     std::vector<std::unique_ptr<RangeSearchResult>> found;
     found.push_back(resultOf({{{9, 1.f}, {2, 3.f}}, {}}));
