@@ -44,11 +44,11 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
-    ListRemoval.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
+    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeResults.h AllowedPlaces.h DistanceArguments.h
     GpuMetricState.h MetricContents.h MetricOptions.h WordsOnGpu.h
     DeviceCopies.h ManyCalls.h ManyDevices.h
     ManyMemory.h ManyRange.h PartFilters.h PartSet.h ShardBatch.h ShardMap.h ShardSample.h
-    ShardSet.h SlicedSearch.h EmptyIvf.h ListsBefore.h OurIvf.h)
+    ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()
 if(NOT FAISS_BITS_ENABLE_GPU)
