@@ -93,6 +93,14 @@ def test_a_row_for_every_cell(tmp_path, capsys, rivals):
     assert "missing is left out: it is not here" in capsys.readouterr().out
 
 
+def test_other_indexes_have_no_rivals_of_their_own(tmp_path, rivals):
+    sss = {**row(), "index": "sss", "build_ms": 7.0}
+    flat = {**row(), "build_ms": 1.0}
+    data = run(tmp_path, [sss, flat], "--rivals", "counts")
+    assert [r["method"] for r in data["rows"]] == ["faiss_bits"] * 2 + ["counts"]
+    assert data["rows"][2]["build_ms"] == 12.0
+
+
 def test_rivals_alone_replace_their_rows(tmp_path, rivals):
     first = run(tmp_path, [row()], "--rivals", "counts")
     out = tmp_path / "range.json"

@@ -4,6 +4,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/range/boxes/BoxKeys.cuh"
+#include "kernels/range/boxes/ByBoxes.cuh"
 
 namespace faiss_bits {
 

@@ -5,6 +5,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/range/boxes/BoxScan.cuh"
+#include "kernels/range/boxes/ByBoxes.cuh"
 
 namespace faiss_bits {
 
