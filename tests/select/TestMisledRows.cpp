@@ -215,15 +215,18 @@ TEST_F(MisledRows, ReadAgainByAllBlocks) {
     ASSERT_GT(plan.againPlaces, 0);
     expectAllLies(11, 400000, {1, 10, 100, 2048, 5000, 30000});
     expectAllLies(1, 4300003, {100, 2048, 70000});
+    // Few keys, long rows.
+    expectAllLies(2, 200001, {10, 100, 2048, 5000});
+    expectAllLies(1, 1000000, {100, 3000, 70000});
 }
 
-/// Too few keys for another turn.
+/// Too few keys and columns for another turn.
 TEST_F(MisledRows, ReadAgainByABlock) {
     const SelectProblem shape =
-            problemOf(2, 200001, 100, DataType::Float32, false);
+            problemOf(2, 120001, 100, DataType::Float32, false);
     ASSERT_EQ(planThreshold(shape).againPlaces, 0);
-    expectAllLies(2, 200001, {10, 100, 2048, 5000});
-    expectAllLies(1, 1000000, {100, 3000});
+    expectAllLies(2, 120001, {10, 100, 2048, 5000});
+    expectAllLies(1, 131071, {100, 3000});
 }
 
 TEST_F(MisledRows, Small) {
