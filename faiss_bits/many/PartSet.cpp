@@ -148,6 +148,11 @@ void PartSet::train(idx_t n, const float* x) {
         const auto untrained = emptyIvfLike(
                 dynamic_cast<const faiss::IndexIVF&>(*trained), &none);
         untrained->is_trained = false;
+        // FAISS's copy has all of the quantizer but how it is trained.
+        if (auto* product = dynamic_cast<faiss::IndexIVFPQ*>(untrained.get())) {
+            product->pq.cp =
+                    dynamic_cast<const GpuIndexBitsIVFPQ&>(*parts[0]).pq.cp;
+        }
         for (int part = 0; part < devices.size(); ++part) {
             try {
                 devices.onPart(

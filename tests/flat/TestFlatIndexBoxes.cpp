@@ -48,7 +48,8 @@ struct Kept {
     /// Of the index on the device.
     size_t bytes() {
         size_t sum = 0;
-        for (const auto& [name, use] : owner.getMemoryInfo()[0]) {
+        const auto info = owner.getMemoryInfo(); // of devices
+        for (const auto& [name, use] : info.at(0)) {
             if (name == "FlatData") {
                 sum += use.second;
             }
