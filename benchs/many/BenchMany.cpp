@@ -38,7 +38,7 @@ class ManyBench {
               times_(*std::max_element(shapes.qs.begin(), shapes.qs.end()),
                      shapes.d) {}
 
-    void run() {
+    int run() {
         for (int64_t n : shapes_.ns) {
             n_ = n;
             vectors_ = randomVectors(n, shapes_.d, 1);
@@ -54,16 +54,7 @@ class ManyBench {
             }
             vectors_ = DeviceArray<float>();
         }
-        std::printf(
-                "%zu rows in %s, %.0f s, %d wrong\n",
-                report_.size(),
-                options_.out.c_str(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
+        return finishBench(report_, budget_, wrong_);
     }
 
    private:
@@ -237,22 +228,18 @@ class ManyBench {
 int runMain(int argc, char** argv) {
     Shapes shapes;
     shapes.parts = {1, 2, 3, 8};
-    std::vector<ExtraOption> extra = shapes.options();
-    extra.insert(
-            extra.end(),
+    return runBench<ManyBench>(
+            argc,
+            argv,
+            shapes,
             {numbersOption(
                      "--ns",
                      "vectors, in all shards (default: 2^20)",
                      shapes.ns),
              numberOption("--d", "dimensions", shapes.d),
              numbersOption("--qs", "queries a call", shapes.qs),
-             numbersOption("--ks", "neighbours", shapes.ks)});
-    const Options options = parseOptions(argc, argv, extra);
-    shapes.require();
-    options.requireRivals({"faiss", "faiss_over_ours"});
-    ManyBench bench(options, shapes);
-    bench.run();
-    return bench.isRight() ? 0 : 1;
+             numbersOption("--ks", "neighbours", shapes.ks)},
+            {"faiss", "faiss_over_ours"});
 }
 
 } // namespace

@@ -44,7 +44,7 @@ class ManyIvfBench {
               times_(*std::max_element(shapes.qs.begin(), shapes.qs.end()),
                      shapes.d) {}
 
-    void run() {
+    int run() {
         for (const int64_t n : shapes_.ns) {
             if (budget_.isSpent()) {
                 std::printf(
@@ -64,16 +64,7 @@ class ManyIvfBench {
             }
             lists_.reset();
         }
-        std::printf(
-                "%zu rows in %s, %.0f s, %d wrong\n",
-                report_.size(),
-                options_.out.c_str(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
+        return finishBench(report_, budget_, wrong_);
     }
 
    private:
@@ -268,9 +259,10 @@ class ManyIvfBench {
 
 int runMain(int argc, char** argv) {
     Shapes shapes;
-    std::vector<ExtraOption> extra = shapes.options();
-    extra.insert(
-            extra.end(),
+    return runBench<ManyIvfBench>(
+            argc,
+            argv,
+            shapes,
             {numbersOption(
                      "--ns",
                      "vectors, in all shards (default: 2^20)",
@@ -279,13 +271,8 @@ int runMain(int argc, char** argv) {
              numberOption("--nlist", "lists (1024)", shapes.nlist),
              numberOption("--nprobe", "lists of a query (32)", shapes.nprobe),
              numbersOption("--qs", "queries a call", shapes.qs),
-             numbersOption("--ks", "neighbours (10,100)", shapes.ks)});
-    const Options options = parseOptions(argc, argv, extra);
-    shapes.require();
-    options.requireRivals({"faiss", "faiss_over_ours"});
-    ManyIvfBench bench(options, shapes);
-    bench.run();
-    return bench.isRight() ? 0 : 1;
+             numbersOption("--ks", "neighbours (10,100)", shapes.ks)},
+            {"faiss", "faiss_over_ours"});
 }
 
 } // namespace

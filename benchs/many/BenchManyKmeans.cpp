@@ -47,7 +47,7 @@ class ManyKmeansBench {
               places_(shapes),
               vectors_(download(randomVectors(shapes.n, shapes.d, 1))) {}
 
-    void run() {
+    int run() {
         const std::string kind = shapes_.kinds.front();
         for (const int64_t parts : shapes_.parts) {
             const auto index = places_.ours(kind, int(parts), shapes_.d);
@@ -74,15 +74,7 @@ class ManyKmeansBench {
                 });
             }
         }
-        std::printf(
-                "%zu rows, %.0f s, %d wrong\n",
-                report_.size(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
+        return finishBench(report_, budget_, wrong_);
     }
 
    private:
@@ -213,20 +205,16 @@ class ManyKmeansBench {
 int runMain(int argc, char** argv) {
     Shapes shapes;
     shapes.kinds = {"replicas"};
-    std::vector<ExtraOption> extra = shapes.options();
-    extra.insert(
-            extra.end(),
+    return runBench<ManyKmeansBench>(
+            argc,
+            argv,
+            shapes,
             {numberOption("--n", "vectors (default: 2^20)", shapes.n),
              numberOption("--d", "dimensions", shapes.d),
              numberOption("--k", "clusters (4096)", shapes.k),
              numberOption("--niter", "iterations (10)", shapes.niter),
-             numberOption("--runs", "the least counts (2)", shapes.runs)});
-    const Options options = parseOptions(argc, argv, extra);
-    shapes.require();
-    options.requireRivals({"faiss"});
-    ManyKmeansBench bench(options, shapes);
-    bench.run();
-    return bench.isRight() ? 0 : 1;
+             numberOption("--runs", "the least counts (2)", shapes.runs)},
+            {"faiss"});
 }
 
 } // namespace

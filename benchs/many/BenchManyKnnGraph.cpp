@@ -36,7 +36,7 @@ class ManyKnnGraphBench {
               vectors_(randomVectors(shapes.n, shapes.d, 1)),
               hostVectors_(download(vectors_)) {}
 
-    void run() {
+    int run() {
         for (const std::string& kind : shapes_.kinds) {
             for (const int64_t parts : shapes_.parts) {
                 runOurs(kind, int(parts));
@@ -48,15 +48,7 @@ class ManyKnnGraphBench {
                 runFaiss(kind, int(shapes_.parts[i]));
             }
         }
-        std::printf(
-                "%zu rows, %.0f s, %d wrong\n",
-                report_.size(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
+        return finishBench(report_, budget_, wrong_);
     }
 
    private:
@@ -212,22 +204,18 @@ class ManyKnnGraphBench {
 int runMain(int argc, char** argv) {
     Shapes shapes;
     shapes.kinds = {"replicas"};
-    std::vector<ExtraOption> extra = shapes.options();
-    extra.insert(
-            extra.end(),
+    return runBench<ManyKnnGraphBench>(
+            argc,
+            argv,
+            shapes,
             {numberOption("--n", "vectors (default: 2^20)", shapes.n),
              numberOption("--d", "dimensions", shapes.d),
              numberOption("--k", "neighbours (10)", shapes.k),
              numberOption(
                      "--block",
                      "queries a call and device (16384)",
-                     shapes.block)});
-    const Options options = parseOptions(argc, argv, extra);
-    shapes.require();
-    options.requireRivals({"faiss"});
-    ManyKnnGraphBench bench(options, shapes);
-    bench.run();
-    return bench.isRight() ? 0 : 1;
+                     shapes.block)},
+            {"faiss"});
 }
 
 } // namespace

@@ -46,7 +46,7 @@ class ManyRangeBench {
                                      shapes.qs.end())),
                      shapes.d) {}
 
-    void run() {
+    int run() {
         for (const int64_t n : shapes_.ns) {
             n_ = n;
             const auto vectors = randomVectors(n, shapes_.d, 1);
@@ -71,15 +71,7 @@ class ManyRangeBench {
                 }
             }
         }
-        std::printf(
-                "%zu rows, %.0f s, %d wrong\n",
-                report_.size(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
+        return finishBench(report_, budget_, wrong_);
     }
 
    private:
@@ -206,9 +198,11 @@ class ManyRangeBench {
 
 int runMain(int argc, char** argv) {
     Shapes shapes;
-    std::vector<ExtraOption> extra = shapes.options();
-    extra.insert(
-            extra.end(),
+    // FAISS has no such search on GPUs
+    return runBench<ManyRangeBench>(
+            argc,
+            argv,
+            shapes,
             {numbersOption(
                      "--ns",
                      "vectors, in all shards (default: 2^20)",
@@ -222,13 +216,8 @@ int runMain(int argc, char** argv) {
                   for (const std::string& one : splitList(v)) {
                       shapes.shares.push_back(std::atof(one.c_str()) / 100);
                   }
-              }}});
-    const Options options = parseOptions(argc, argv, extra);
-    shapes.require();
-    options.requireRivals({}); // FAISS has no such search on GPUs
-    ManyRangeBench bench(options, shapes);
-    bench.run();
-    return bench.isRight() ? 0 : 1;
+              }}},
+            {});
 }
 
 } // namespace

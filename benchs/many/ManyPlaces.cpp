@@ -129,6 +129,15 @@ Row ManyPlaces::row(
     return row;
 }
 
+int finishBench(const Report& report, const Budget& budget, int wrong) {
+    std::printf(
+            "%zu rows, %.0f s, %d wrong\n",
+            report.size(),
+            budget.seconds(),
+            wrong);
+    return wrong == 0 ? 0 : 1;
+}
+
 DeviceArray<float> randomVectors(int64_t rows, int64_t d, int seed) {
     DeviceArray<float> data(rows * d);
     fillKeys(data.data(), DataType::Float32, rows, d, Order::Random, seed);

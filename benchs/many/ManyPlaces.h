@@ -10,6 +10,7 @@
 #include "benchs/common/DeviceData.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
+#include "benchs/common/Timing.h"
 #include "faiss_bits/many/DeviceList.h"
 
 /// What the benches of several devices have in common.
@@ -80,6 +81,26 @@ class ManyPlaces {
     const ManySettings& settings_;
     std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>> resources_;
 };
+
+/// Says how a bench ended. Its exit status: 0 without wrong answers.
+int finishBench(const Report& report, const Budget& budget, int wrong);
+
+/// Reads the options of `shapes`, which is a ManySettings, and `own`, and runs
+/// Bench(options, shapes).
+template <class Bench, class Shapes>
+int runBench(
+        int argc,
+        char** argv,
+        Shapes& shapes,
+        const std::vector<ExtraOption>& own,
+        const std::vector<std::string>& rivals) {
+    std::vector<ExtraOption> all = shapes.options();
+    all.insert(all.end(), own.begin(), own.end());
+    const Options options = parseOptions(argc, argv, all);
+    shapes.require();
+    options.requireRivals(rivals);
+    return Bench(options, shapes).run();
+}
 
 /// Uniform vectors [rows, d] on the device; the same for the same seed.
 DeviceArray<float> randomVectors(int64_t rows, int64_t d, int seed);

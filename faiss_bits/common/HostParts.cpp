@@ -7,7 +7,7 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 constexpr size_t kPage = 4096;
-/// Starting a thread takes as long as some hundred KB.
+/// Of a thread, so that starting it does not count. Not tuned.
 constexpr size_t kLeastBytes = size_t(2) << 20;
 
 } // namespace

@@ -36,8 +36,10 @@ void forHostParts(idx_t n, idx_t least, const F& f) {
     }
 }
 
-/// Writes to every page of memory that was never written to: the system clears
-/// pages at some GB/s a thread, a sixth of what a copy from a device could do.
+/// Writes to every page of memory that was never written to, by several
+/// threads: the system clears a page when it is first written to, which else
+/// the one thread that copies from a device waits for. Overwrites what is
+/// there.
 void touchPages(void* memory, size_t bytes);
 
 /// memcpy by several threads.

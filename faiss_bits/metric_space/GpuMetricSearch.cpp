@@ -1,6 +1,5 @@
 // The searches of GpuIndexBitsMetricSpace.
 
-#include <cmath>
 #include <numeric>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
@@ -9,6 +8,7 @@
 
 #include "faiss_bits/metric_space/GpuMetricRun.h"
 #include "faiss_bits/metric_space/GpuMetricState.h"
+#include "faiss_bits/range/RangeCall.h"
 
 namespace faiss_bits::gpu {
 
@@ -73,8 +73,8 @@ void GpuIndexBitsMetricSpace::rangeSearchOnDevice(
         float radius,
         GpuRangeResult& result,
         const faiss::SearchParameters* params) const {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    FAISS_THROW_IF_NOT_MSG(!std::isnan(radius), "radius is NaN");
+    faiss_bits::detail::requireCount(n, "n");
+    detail::requireRange(radius, 0);
     if (n > 0) {
         requireNotNull(x, "x");
     }
