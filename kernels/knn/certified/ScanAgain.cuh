@@ -59,6 +59,8 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        // Entries that keepNearest() left in the lists of this block: slots
+        // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
@@ -75,6 +77,9 @@ struct ScanAgain {
             const uint32_t used = takeRows(next);
             if (used == 0) {
                 return;
+            }
+            for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+                shared.counts[s] = 0;
             }
             if (blockIdx.x == 0) {
                 for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
@@ -103,12 +108,7 @@ struct ScanAgain {
                 grid.sync();
                 if (step > most && isOverfull(used)) {
                     grid.sync();
-                    if (blockIdx.x == 0) {
-                        for (uint32_t s = threadIdx.x; s < used;
-                             s += kThreads) {
-                            params.counts[s] = shared.counts[s];
-                        }
-                    }
+                    forgetStep(used);
                     grid.sync();
                     step = most;
                     continue;
@@ -151,16 +151,24 @@ struct ScanAgain {
         return chunk * kChunk;
     }
 
-    /// Limits and counts as they are before a step.
+    /// Limits as they are before a step, and until it ends. Counts are not read
+    /// here: a block that comes late would find what others have appended.
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
             shared.limits[s] =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
-            shared.counts[s] = __ldcg(params.counts + s);
         }
         __syncthreads();
+    }
+
+    /// Counts as they were before a step, from the blocks that set them.
+    __device__ __forceinline__ void forgetStep(uint32_t used) {
+        const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
+        for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
+            params.counts[s] = shared.counts[s];
+        }
     }
 
     /// Whether entries of a list were dropped.
@@ -284,6 +292,9 @@ struct ScanAgain {
         const uint32_t k = params.keep;
         const uint32_t count = __ldcg(params.counts + slot);
         if (count <= k) {
+            if (threadIdx.x == 0) {
+                shared.counts[slot] = count;
+            }
             return;
         }
         unsigned long long* list = reinterpret_cast<unsigned long long*>(
@@ -330,7 +341,7 @@ struct ScanAgain {
             __syncthreads();
         }
         if (threadIdx.x == 0) {
-            params.counts[slot] = shared.kept;
+            params.counts[slot] = shared.counts[slot] = shared.kept;
             // k entries are below what is appended from now on.
             params.limits[slot] = limit;
         }
