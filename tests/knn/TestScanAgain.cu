@@ -64,8 +64,8 @@ void expectNearest(const ScanCase& c) {
     const DeviceBuffer<float> deviceVectors(vectors);
     const DeviceBuffer<float> deviceQueries(queries);
     const DeviceBuffer<uint8_t> flags(2 * c.q, 1);
-    const DeviceBuffer<float> distances(c.q * c.k);
-    const DeviceBuffer<int64_t> ids(c.q * c.k);
+    DeviceBuffer<float> distances(c.q * c.k);
+    DeviceBuffer<int64_t> ids(c.q * c.k);
     const int64_t capacity = c.k + c.room;
     const DeviceBuffer<uint64_t> lists(c.q * capacity);
     const DeviceBuffer<uint32_t> counts(c.q);
@@ -109,7 +109,8 @@ void expectNearest(const ScanCase& c) {
                 "late: " + std::to_string(late.which) + " modulo " +
                 std::to_string(late.every));
         BITS_CUDA_CHECK(cudaMemcpyToSymbol(lateBlocks, &late, sizeof(late)));
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
+        distances.fillBytes(0xFF);
+        ids.fillBytes(0xFF); // waits
         launchScan<Metric::L2, SomeBeginLate>(
                 params, multiprocessorCount(), stream);
         const auto outDistances = distances.download();
