@@ -60,17 +60,19 @@ int blocksPerMultiprocessor(
         int threads,
         size_t sharedBytes);
 
-template <Metric kMetric>
-void launchScanAgain(
+/// launchScanAgain() with blocks that begin as `Begin` says (BeginAtOnce).
+template <Metric kMetric, class Begin>
+void launchScan(
         const ScanParams& params,
         int multiprocessors,
         cudaStream_t stream) {
+    using Scan = ScanAgain<kMetric, Begin>;
     const void* kernel =
-            reinterpret_cast<const void*>(&scanAgainKernel<kMetric>);
+            reinterpret_cast<const void*>(&scanAgainKernel<kMetric, Begin>);
     const size_t bytes = allowSharedBytes(
-            scanAgainKernel<kMetric>,
-            sizeof(typename ScanAgain<kMetric>::SharedStorage));
-    constexpr int kThreads = ScanAgain<kMetric>::kThreads;
+            scanAgainKernel<kMetric, Begin>,
+            sizeof(typename Scan::SharedStorage));
+    constexpr int kThreads = Scan::kThreads;
     // All blocks are on the device together: they wait for one another.
     const int perMultiprocessor =
             blocksPerMultiprocessor(kernel, kThreads, bytes);
@@ -89,12 +91,20 @@ void launchScanAgain(
     attributes[1].val.programmaticStreamSerializationAllowed = 1;
     config.attrs = attributes;
     config.numAttrs = canWaitForPrevious(kernel) ? 2 : 1;
-    constexpr int kChunk = ScanAgain<kMetric>::kChunk;
+    constexpr int kChunk = Scan::kChunk;
     ScanParams scattered = params;
     scattered.order =
             scatteredOrder(uint32_t((params.search.n + kChunk - 1) / kChunk));
     void* arguments[] = {&scattered};
     BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+}
+
+template <Metric kMetric>
+void launchScanAgain(
+        const ScanParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    launchScan<kMetric, BeginAtOnce>(params, multiprocessors, stream);
 }
 
 } // namespace faiss_bits

@@ -39,7 +39,13 @@ __device__ __forceinline__ float elementOf(
     return value;
 }
 
-template <Metric kMetric>
+/// What a block does before it begins a step: nothing. For tests, which have
+/// some come late, as they do where a GPU is shared and kernels are suspended.
+struct BeginAtOnce {
+    __device__ static void wait() {}
+};
+
+template <Metric kMetric, class Begin>
 struct ScanAgain {
     using Tile = DistanceTile<kMetric, 6>;
     static constexpr int kThreads = Tile::kThreads;
@@ -59,6 +65,8 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        // Entries that keepNearest() left in the lists of this block: slots
+        // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
@@ -75,6 +83,9 @@ struct ScanAgain {
             const uint32_t used = takeRows(next);
             if (used == 0) {
                 return;
+            }
+            for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+                shared.counts[s] = 0;
             }
             if (blockIdx.x == 0) {
                 for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
@@ -97,18 +108,14 @@ struct ScanAgain {
                         int64_t(most)));
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
+                Begin::wait();
                 readLimits(used);
                 used <= kFewSlots ? scanFew(done, step, used)
                                   : scanTiles(done, step, used);
                 grid.sync();
                 if (step > most && isOverfull(used)) {
                     grid.sync();
-                    if (blockIdx.x == 0) {
-                        for (uint32_t s = threadIdx.x; s < used;
-                             s += kThreads) {
-                            params.counts[s] = shared.counts[s];
-                        }
-                    }
+                    forgetStep(used);
                     grid.sync();
                     step = most;
                     continue;
@@ -151,16 +158,24 @@ struct ScanAgain {
         return chunk * kChunk;
     }
 
-    /// Limits and counts as they are before a step.
+    /// Limits as they are before a step, and until it ends. Counts are not read
+    /// here: a block that comes late would find what others have appended.
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
             shared.limits[s] =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
-            shared.counts[s] = __ldcg(params.counts + s);
         }
         __syncthreads();
+    }
+
+    /// Counts as they were before a step, from the blocks that set them.
+    __device__ __forceinline__ void forgetStep(uint32_t used) {
+        const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
+        for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
+            params.counts[s] = shared.counts[s];
+        }
     }
 
     /// Whether entries of a list were dropped.
@@ -284,6 +299,9 @@ struct ScanAgain {
         const uint32_t k = params.keep;
         const uint32_t count = __ldcg(params.counts + slot);
         if (count <= k) {
+            if (threadIdx.x == 0) {
+                shared.counts[slot] = count;
+            }
             return;
         }
         unsigned long long* list = reinterpret_cast<unsigned long long*>(
@@ -330,7 +348,7 @@ struct ScanAgain {
             __syncthreads();
         }
         if (threadIdx.x == 0) {
-            params.counts[slot] = shared.kept;
+            params.counts[slot] = shared.counts[slot] = shared.kept;
             // k entries are below what is appended from now on.
             params.limits[slot] = limit;
         }
@@ -361,13 +379,13 @@ struct ScanAgain {
     }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, class Begin>
 __global__ void __launch_bounds__(
-        ScanAgain<kMetric>::Tile::kThreads,
-        ScanAgain<kMetric>::Tile::kBlocks)
+        ScanAgain<kMetric, Begin>::Tile::kThreads,
+        ScanAgain<kMetric, Begin>::Tile::kBlocks)
         scanAgainKernel(const __grid_constant__ ScanParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
-    using Scan = ScanAgain<kMetric>;
+    using Scan = ScanAgain<kMetric, Begin>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
     waitForPrevious();
     Scan{shared, params}.run();

@@ -1,0 +1,152 @@
+/// The scan of repeated queries, some of whose blocks come late to every step:
+/// where several programs share a GPU, kernels are suspended, and their blocks
+/// go on at different times.
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/knn/certified/CertifiedLaunch.cuh"
+#include "tests/common/CanonicalOracle.h"
+#include "tests/common/DeviceBuffer.h"
+#include "tests/common/GpuTest.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// Blocks of which the number modulo `every` is `which`.
+struct Late {
+    uint32_t every = 1;
+    uint32_t which = 0;
+};
+
+__constant__ Late lateBlocks;
+
+/// Late blocks begin when others have long appended what they found.
+struct SomeBeginLate {
+    __device__ static void wait() {
+        constexpr uint64_t kNanoseconds = 100'000;
+        if (blockIdx.x % lateBlocks.every != lateBlocks.which) {
+            return;
+        }
+        uint64_t begin = 0;
+        uint64_t now = 0;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+        do {
+            asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        } while (now - begin < kNanoseconds);
+    }
+};
+
+struct ScanCase {
+    int64_t n = 30011;
+    int d = 4;
+    uint32_t q = 2;
+    int k = 6000;
+    int64_t room = 4096; // of a list, beside k
+};
+
+/// Integers in -4..4: thousands of distances are equal.
+std::vector<float> makeIntegers(size_t count, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::uniform_int_distribution<int> integer(-4, 4);
+    std::vector<float> values(count);
+    for (float& value : values) {
+        value = float(integer(random));
+    }
+    return values;
+}
+
+/// All rows are searched again, with blocks late and without.
+void expectNearest(const ScanCase& c) {
+    const auto vectors = makeIntegers(size_t(c.n) * c.d, 1);
+    const auto queries = makeIntegers(size_t(c.q) * c.d, 2);
+    const DeviceBuffer<float> deviceVectors(vectors);
+    const DeviceBuffer<float> deviceQueries(queries);
+    const DeviceBuffer<uint8_t> flags(2 * c.q, 1);
+    DeviceBuffer<float> distances(c.q * c.k);
+    DeviceBuffer<int64_t> ids(c.q * c.k);
+    const int64_t capacity = c.k + c.room;
+    const DeviceBuffer<uint64_t> lists(c.q * capacity);
+    const DeviceBuffer<uint32_t> counts(c.q);
+    const DeviceBuffer<uint64_t> limits(c.q);
+
+    ScanParams params;
+    params.search.vectors = {deviceVectors.data(), DataType::Float32, c.d, 1};
+    params.search.n = c.n;
+    params.search.d = c.d;
+    params.search.numAllowed = c.n;
+    params.search.queries = deviceQueries.data();
+    params.search.rows = c.q;
+    params.search.k = c.k;
+    params.search.flags = flags.data();
+    params.search.outDistances = distances.data();
+    params.search.outIds = ids.data();
+    params.lists = lists.data();
+    params.counts = counts.data();
+    params.limits = limits.data();
+    params.slots = c.q;
+    params.keep = uint32_t(c.k);
+    params.capacity = capacity;
+
+    std::vector<std::vector<Ranked>> want;
+    for (uint32_t row = 0; row < c.q; ++row) {
+        want.push_back(canonicalTopK(
+                Metric::L2,
+                2,
+                queries.data() + row * c.d,
+                vectors.data(),
+                c.n,
+                c.d,
+                c.k));
+    }
+    const TestStream stream;
+    const uint32_t last = uint32_t(multiprocessorCount()) - 1;
+    // None; the first, the last, and every third.
+    for (const Late late :
+         {Late{1, 1}, Late{last + 1, 0}, Late{last + 1, last}, Late{3, 1}}) {
+        SCOPED_TRACE(
+                "late: " + std::to_string(late.which) + " modulo " +
+                std::to_string(late.every));
+        BITS_CUDA_CHECK(cudaMemcpyToSymbol(lateBlocks, &late, sizeof(late)));
+        distances.fillBytes(0xFF);
+        ids.fillBytes(0xFF); // waits
+        launchScan<Metric::L2, SomeBeginLate>(
+                params, multiprocessorCount(), stream);
+        const auto outDistances = distances.download();
+        const auto outIds = ids.download();
+        for (uint32_t row = 0; row < c.q; ++row) {
+            ASSERT_TRUE(isCanonical(
+                    want[row],
+                    false,
+                    outDistances.data() + int64_t(row) * c.k,
+                    outIds.data() + int64_t(row) * c.k,
+                    c.k))
+                    << "row " << row;
+        }
+    }
+}
+
+class ScanAgainTest : public GpuTest {};
+
+/// Steps are done again, in lists side by side that have little room.
+TEST_F(ScanAgainTest, FewRows) {
+    expectNearest({});
+}
+
+TEST_F(ScanAgainTest, RowsOfTiles) {
+    ScanCase c;
+    c.q = 20; // more than kFewSlots
+    expectNearest(c);
+}
+
+/// Enough room for every step.
+TEST_F(ScanAgainTest, SmallWithoutOverflow) {
+    ScanCase c;
+    c.n = 3000;
+    c.k = 50;
+    expectNearest(c);
+}
+
+} // namespace
+} // namespace faiss_bits::test
