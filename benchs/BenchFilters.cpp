@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -280,12 +279,7 @@ int runMain(int argc, char** argv) {
               [&](const std::string& v) { shapes.selectors = splitList(v); }},
              {"--shares",
               "of the ids that are allowed, such as 0.01,0.5",
-              [&](const std::string& v) {
-                  shapes.shares.clear();
-                  for (const std::string& part : splitList(v)) {
-                      shapes.shares.push_back(std::atof(part.c_str()));
-                  }
-              }}});
+              [&](const std::string& v) { shapes.shares = parseReals(v); }}});
     FiltersBench bench(options, shapes);
     bench.run();
     return bench.isRight() ? 0 : 1;

@@ -3,7 +3,6 @@
 /// metric spaces. benchs/README.md says how.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -341,14 +340,6 @@ class RangeBench {
     KeptResult result_;
 };
 
-std::vector<double> parseShares(const std::string& list) {
-    std::vector<double> shares;
-    for (const std::string& one : splitList(list)) {
-        shares.push_back(std::atof(one.c_str()) / 100);
-    }
-    return shares;
-}
-
 int runMain(int argc, char** argv) {
     Wanted wanted;
     auto numbers = [](std::vector<int64_t>& list) {
@@ -365,7 +356,9 @@ int runMain(int argc, char** argv) {
              {"--qs", "queries a call (1,1024,10240)", numbers(wanted.qs)},
              {"--selectivities",
               "percent of all pairs in range (0.01,0.1,1)",
-              [&](const std::string& v) { wanted.shares = parseShares(v); }},
+              [&](const std::string& v) {
+                  wanted.shares = parseReals(v, 100);
+              }},
              {"--metrics", "of l2,ip,l1 (l2,ip)", names(wanted.metrics)},
              {"--indexes",
               "of flat,brute_force,list_of_clusters,sss (flat)",

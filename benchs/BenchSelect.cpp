@@ -299,11 +299,15 @@ int runMain(int argc, char** argv) {
             {"--slow-ms",
              "leave out what takes longer (default: 100, for rivals on keys "
              "in an order)",
-             [&](const std::string& v) { options.slowMs = std::stod(v); }});
+             [&](const std::string& v) {
+                 options.slowMs = parseReals(v).at(0);
+             }});
     extra.push_back(
             {"--total-ms",
              "time for the repeats of one row (default: 60)",
-             [&](const std::string& v) { options.totalMs = std::stod(v); }});
+             [&](const std::string& v) {
+                 options.totalMs = parseReals(v).at(0);
+             }});
     options.common = parseOptions(argc, argv, extra);
 
     const std::vector<SelectCell> cells = selectCells(options.cells);

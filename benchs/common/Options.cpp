@@ -1,6 +1,7 @@
 #include "benchs/common/Options.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -91,6 +92,20 @@ std::vector<int64_t> parseNumbers(const std::string& list) {
     return numbers;
 }
 
+std::vector<double> parseReals(const std::string& list, double divisor) {
+    std::vector<double> numbers;
+    for (const std::string& part : splitList(list)) {
+        char* end = nullptr;
+        const double number = std::strtod(part.c_str(), &end);
+        if (*end != '\0' || !(number >= 0) || !std::isfinite(number)) {
+            std::fprintf(stderr, "'%s' is no number from 0 on\n", part.c_str());
+            std::exit(2);
+        }
+        numbers.push_back(number / divisor);
+    }
+    return numbers;
+}
+
 int runProgram(int argc, char** argv, int (*run)(int, char**)) {
     try {
         return run(argc, argv);
@@ -125,7 +140,7 @@ Options parseOptions(
             {"--max-seconds",
              "no cell starts after this time",
              [&](const std::string& v) {
-                 options.maxSeconds = std::atof(v.c_str());
+                 options.maxSeconds = parseReals(v).at(0);
              }},
     };
     all.insert(all.end(), extra.begin(), extra.end());

@@ -3,7 +3,6 @@
 /// random cells. benchs/README.md says how.
 
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -43,11 +42,7 @@ int runMain(int argc, char** argv) {
              {"--filters",
               "shares of the ids that are allowed, such as 0.01,0.5: ours "
               "alone, with filters and without",
-              [&](const std::string& v) {
-                  for (const std::string& part : splitList(v)) {
-                      settings.filters.push_back(std::atof(part.c_str()));
-                  }
-              }},
+              [&](const std::string& v) { settings.filters = parseReals(v); }},
              {"--sweep",
               "so many random cells in place of all",
               numbers(cells)},

@@ -2,9 +2,7 @@
 /// beside one device's. benchs/README.md says how.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <vector>
@@ -212,10 +210,7 @@ int runMain(int argc, char** argv) {
              {"--selectivities",
               "percent of all pairs in range (0.01,0.1,1)",
               [&](const std::string& v) {
-                  shapes.shares.clear();
-                  for (const std::string& one : splitList(v)) {
-                      shapes.shares.push_back(std::atof(one.c_str()) / 100);
-                  }
+                  shapes.shares = parseReals(v, 100);
               }}},
             {});
 }

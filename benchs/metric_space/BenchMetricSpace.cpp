@@ -44,12 +44,7 @@ int runMain(int argc, char** argv) {
               }},
              {"--shares",
               "of all pairs within the radius (0.0001,0.001,0.01)",
-              [&](const std::string& v) {
-                  grid.shares.clear();
-                  for (const std::string& share : splitList(v)) {
-                      grid.shares.push_back(std::stod(share));
-                  }
-              }},
+              [&](const std::string& v) { grid.shares = parseReals(v); }},
              {"--bucket-size",
               "of List of Clusters (64)",
               [&](const std::string& v) {
