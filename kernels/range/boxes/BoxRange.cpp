@@ -277,6 +277,8 @@ RangeBoxes::RangeBoxes(
     boxes = slices.take<float>(slots / kBoxVectors * bounds);
     full = slices.take<uint32_t>(numLarge);
     large = slices.take<float>(numLarge * bounds);
+    const size_t numHuge = numLarge / kLargeBoxes;
+    huge = slices.take<float>(roundedUp(numHuge, size_t(kLargeBoxes)) * bounds);
     extent = slices.take<float>(bounds);
 }
 

@@ -60,6 +60,15 @@ __device__ __forceinline__ BoxBounds<kDims> boundsOfLarge(
             large % kLargeBoxes);
 }
 
+template <int kDims>
+__device__ __forceinline__ BoxBounds<kDims> boundsOfHuge(
+        const RangeBoxes& boxes,
+        uint32_t huge) {
+    return BoxBounds<kDims>(
+            boxes.huge + size_t(huge / kLargeBoxes) * (2 * kDims * kLargeBoxes),
+            huge % kLargeBoxes);
+}
+
 /// Of box `at` of a large one.
 template <int kDims>
 __device__ __forceinline__ BoxBounds<kDims> boundsOfBox(
@@ -149,26 +158,38 @@ __device__ __forceinline__ void scanBoxes(
         const Vectors& vectors) {
     const RangeBoxes& boxes = s.boxes;
     const uint32_t lane = threadIdx.x % 32;
-    const uint32_t first = firstLargeOf(boxes, chunk);
-    const uint32_t count = largeOfChunk(boxes, chunk);
+    const uint32_t first = firstLargeOf(boxes, chunk) / kLargeBoxes;
+    const uint32_t count = largeOfChunk(boxes, chunk) / kLargeBoxes;
     uint32_t queued = 0;
     uint32_t base = 0;
-    uint32_t touched = 0; // large boxes of those before base
+    uint32_t huge = 0;    // that are touched, of the 32 before base
+    uint32_t group = 0;   // the first large box of one
+    uint32_t touched = 0; // of its large boxes
     do {
         while (queued <= kQueuedBoxes - 2 * kLargeBoxes) {
             if (touched == 0) {
-                if (base >= count) {
-                    break;
+                if (huge == 0) {
+                    if (base >= count) {
+                        break;
+                    }
+                    bool touches = base + lane < count;
+                    if (touches) {
+                        const auto b =
+                                boundsOfHuge<kDims>(boxes, first + base + lane);
+                        touches = query.mayTouch(b.least, b.greatest);
+                    }
+                    huge = __ballot_sync(kAllLanes, touches);
+                    base += 32;
+                    continue;
                 }
+                group = (first + base - 33 + __ffs(int(huge))) * kLargeBoxes;
+                huge &= huge - 1;
                 // Neighbours go to different warps.
-                const uint32_t own = base + lane * warps + warp;
-                bool touches = own < count;
-                if (touches) {
-                    const auto b = boundsOfLarge<kDims>(boxes, first + own);
-                    touches = query.mayTouch(b.least, b.greatest);
-                }
-                touched = __ballot_sync(kAllLanes, touches);
-                base += 32 * warps;
+                const bool isOwn = lane % warps == warp;
+                const auto b = boundsOfLarge<kDims>(boxes, group + lane);
+                touched = __ballot_sync(
+                        kAllLanes,
+                        isOwn && query.mayTouch(b.least, b.greatest));
                 continue;
             }
             uint32_t large[2];
@@ -177,8 +198,7 @@ __device__ __forceinline__ void scanBoxes(
             for (int j = 0; j < 2; ++j) {
                 large[j] = ~0u;
                 if (touched) {
-                    large[j] = first + base + warp -
-                            (32 - (__ffs(int(touched)) - 1)) * warps;
+                    large[j] = group + __ffs(int(touched)) - 1;
                     touched &= touched - 1;
                     bounds[j] = boundsOfBox<kDims>(boxes, large[j], lane);
                 }
@@ -211,7 +231,7 @@ __device__ __forceinline__ void scanBoxes(
         }
         queued = 0;
         __syncwarp();
-    } while (touched || base < count);
+    } while (touched || huge || base < count);
 }
 
 /// Whether the vector in a slot takes part.
