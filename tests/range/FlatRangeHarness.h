@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <sstream>
 #include <string>
@@ -48,6 +49,8 @@ struct RangeCase {
     int64_t tileQueries = 0; ///< scanned for together; 0: the plan's
     /// Through boxes, of chunks of at most so many ids; 0: not.
     int64_t chunkIds = 0;
+    /// Vectors in the order of their components: near ids are near each other.
+    bool areSorted = false;
     int oddComponent = -1; ///< of the second query, which gets oddValue
     float oddValue = 0;
     uint32_t seed = 1;
@@ -61,8 +64,9 @@ struct RangeCase {
              << " long=" << longQueries << " oneIn=" << oneIn
              << " maxScratch=" << maxScratch << " matrixShare=" << matrixShare
              << " capacity=" << maxCapacity << " tileQueries=" << tileQueries
-             << " chunkIds=" << chunkIds << " oddComponent=" << oddComponent
-             << " oddValue=" << oddValue << " seed=" << seed;
+             << " chunkIds=" << chunkIds << " sorted=" << areSorted
+             << " oddComponent=" << oddComponent << " oddValue=" << oddValue
+             << " seed=" << seed;
         return text.str();
     }
 };
@@ -145,6 +149,9 @@ class RangeData {
         std::mt19937 random(c.seed);
         vectors = make(c.n, random);
         roundAllTo(c.dataType, vectors);
+        if (c.areSorted) {
+            sortRows(vectors);
+        }
         queries = make(c.q, random);
         for (int64_t i = 0; c.longQueries > 0 && i < c.q; i += c.longQueries) {
             for (int j = 0; j < c.d; ++j) {
@@ -313,6 +320,21 @@ class RangeData {
                            : float(random() % 1000000) / 1e6f;
         }
         return values;
+    }
+
+    void sortRows(std::vector<float>& rows) const {
+        std::vector<int64_t> order(c.n);
+        std::iota(order.begin(), order.end(), int64_t(0));
+        const auto row = [&](int64_t i) { return rows.begin() + i * c.d; };
+        std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            return std::lexicographical_compare(
+                    row(a), row(a + 1), row(b), row(b + 1));
+        });
+        std::vector<float> sorted;
+        for (const int64_t i : order) {
+            sorted.insert(sorted.end(), row(i), row(i + 1));
+        }
+        rows = std::move(sorted);
     }
 
     RangeFound searchBoxes(float radius, bool wantsResults) const {

@@ -53,6 +53,35 @@ TEST_F(BoxRange, ManyQueriesAndChunks) {
     expectSelectivities(c);
 }
 
+/// Results of a query and chunk: few enough for the lanes of a warp, for a warp
+/// (128, 256 or 512, by their mean), for a block's list (4096), and more.
+TEST_F(BoxRange, EveryNumberOfResults) {
+    for (const bool areSorted : {false, true}) {
+        for (const unsigned oneIn : {0u, 2u}) {
+            RangeCase c = caseOf(Metric::L2, 3);
+            c.n = 12000;
+            c.q = 5;
+            c.areSorted = areSorted;
+            c.oneIn = oneIn;
+            const RangeData data(c);
+            for (const double part :
+                 {0.001, 0.008, 0.015, 0.03, 0.05, 0.1, 0.3, 0.6}) {
+                data.expect(data.radiusFor(part));
+            }
+        }
+    }
+}
+
+TEST_F(BoxRange, MoreLargeBoxesThanAreLookedIntoAtATime) {
+    RangeCase c = caseOf(Metric::L2, 3);
+    c.n = 90000; // 88 large boxes, of which 64 are
+    c.q = 3;
+    c.chunkIds = 98304;
+    c.oneIn = 40; // results that are listed, of all boxes
+    const RangeData data(c);
+    EXPECT_GT(data.expect(INFINITY), 0);
+}
+
 TEST_F(BoxRange, HardValues) {
     for (const Metric metric : kMetrics) {
         for (const Hard hard : kHard) {

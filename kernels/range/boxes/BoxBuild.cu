@@ -149,19 +149,20 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// A warp a large box.
+/// The bounds of 32 boxes together, a warp each: of `parts`, to `wholes`.
 template <int kDims>
-__global__ void __launch_bounds__(kThreads) largeKernel(RangeBoxes b) {
-    const uint32_t large = blockIdx.x * kWarps + threadIdx.x / 32;
-    if (large >= b.numLarge) {
+__global__ void __launch_bounds__(kThreads)
+        wholesKernel(const float* parts, float* wholes, uint32_t count) {
+    const uint32_t whole = blockIdx.x * kWarps + threadIdx.x / 32;
+    if (whole >= count) {
         return;
     }
     const uint32_t lane = threadIdx.x % 32;
     const BoxBounds<kDims> own(
-            b.boxes + size_t(large) * (2 * kDims * kLargeBoxes), lane);
-    float* bounds = b.large +
-            size_t(large / kLargeBoxes) * (2 * kDims * kLargeBoxes) +
-            large % kLargeBoxes;
+            parts + size_t(whole) * (2 * kDims * kLargeBoxes), lane);
+    float* bounds = wholes +
+            size_t(whole / kLargeBoxes) * (2 * kDims * kLargeBoxes) +
+            whole % kLargeBoxes;
     const bool isThere = own.least[0] < infinity(); // else it is empty
     const uint32_t there = __ballot_sync(kAllLanes, isThere);
 #pragma unroll
@@ -235,9 +236,16 @@ void build(const RangeBoxes& b, BuildScratch& s, cudaStream_t stream) {
                0,
                stream>>>(b, ids.Current());
     BITS_CUDA_CHECK(cudaGetLastError());
-    largeKernel<kDims>
-            <<<blocksOf(uint64_t(b.numLarge) * 32), kThreads, 0, stream>>>(b);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    const auto joinBoxes = [&](const float* parts,
+                               float* wholes,
+                               uint32_t count) {
+        wholesKernel<kDims>
+                <<<blocksOf(uint64_t(count) * 32), kThreads, 0, stream>>>(
+                        parts, wholes, count);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    };
+    joinBoxes(b.boxes, b.large, b.numLarge);
+    joinBoxes(b.large, b.huge, b.numLarge / kLargeBoxes);
 }
 
 } // namespace

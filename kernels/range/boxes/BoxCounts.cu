@@ -11,40 +11,39 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kBlocksEach = 32; // a multiprocessor
+constexpr int kCountThreads = 512;
+constexpr int kCountWarps = kCountThreads / 32;
+constexpr int kBlocksEach = 16; // a multiprocessor
 
 unsigned blocksOf(uint64_t threads) {
     return unsigned((threads + kThreads - 1) / kThreads);
 }
 
 template <Metric kMetric, int kDims, bool kWhole>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCountThreads, 2)
         countsKernel(BoxSearch s, uint32_t warps) {
+    __shared__ BoxQueue queues[kCountWarps];
     const uint32_t chunks = s.boxes.numChunks;
-    const uint64_t all = uint64_t(s.rows) * chunks * warps;
     const uint32_t lane = threadIdx.x % 32;
-    __shared__ BoxQueue queues[kWarps];
-    for (uint64_t i = uint64_t(blockIdx.x) * kWarps + threadIdx.x / 32; i < all;
-         i += uint64_t(gridDim.x) * kWarps) {
-        const uint32_t visit = uint32_t(i / warps);
+    const BlockShare share(s.rows * chunks * warps);
+    for (uint32_t i = share.begin + threadIdx.x / 32; i < share.end;
+         i += kCountWarps) {
+        const uint32_t visit = i / warps;
         const uint32_t chunk = visit / s.rows;
         const uint32_t place = visit % s.rows;
         const uint32_t query = s.order ? s.order[place] : place;
         const auto own = loadQuery<kMetric, kDims>(s, query);
         uint32_t found = 0;
-        scanBoxes<kWhole, !kWhole>(
+        scanBoxes<kWhole>(
                 s,
                 own,
                 chunk,
-                uint32_t(i % warps),
+                i % warps,
                 warps,
                 queues[threadIdx.x / 32],
                 [&](bool isIn) { found += isIn ? kBoxVectors : 0; },
-                [&](const float(&x)[kDims], uint32_t id) {
-                    if (own.has(x)) {
-                        found += kWhole || isAllowed(s, chunk, id);
-                    }
+                [&](const BoxVectors<kDims>& some) {
+                    found += __popc(findIn<!kWhole>(s, own, chunk, some));
                 });
         found = __reduce_add_sync(kAllLanes, found);
         if (lane == 0) {
@@ -97,8 +96,8 @@ __global__ void __launch_bounds__(kThreads) unitsKernel(BoxSearch s) {
             count = s.counts[unit];
         }
     }
-    const bool isFew = count > 0 && count <= kFewResults;
-    const bool isMany = count > kFewResults;
+    const bool isFew = count > 0 && count <= s.fewResults;
+    const bool isMany = count > s.fewResults;
     const uint32_t few = __ballot_sync(kAllLanes, isFew);
     const uint32_t many = __ballot_sync(kAllLanes, isMany);
     uint32_t first = 0;
@@ -136,16 +135,16 @@ void launchBoxCounts(
         int multiprocessors,
         cudaStream_t stream) {
     const uint64_t all = uint64_t(s.rows) * s.boxes.numChunks * warps;
-    const unsigned blocks = unsigned(std::min<uint64_t>(
-            (all + kWarps - 1) / kWarps,
-            uint64_t(multiprocessors) * kBlocksEach));
+    // Few warps are spread over as many multiprocessors.
+    const unsigned blocks =
+            unsigned(std::min(all, uint64_t(multiprocessors) * kBlocksEach));
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
         if (s.allowedBits) {
             countsKernel<kMetric, kDims, false>
-                    <<<blocks, kThreads, 0, stream>>>(s, uint32_t(warps));
+                    <<<blocks, kCountThreads, 0, stream>>>(s, uint32_t(warps));
         } else {
             countsKernel<kMetric, kDims, true>
-                    <<<blocks, kThreads, 0, stream>>>(s, uint32_t(warps));
+                    <<<blocks, kCountThreads, 0, stream>>>(s, uint32_t(warps));
         }
     });
     BITS_CUDA_CHECK(cudaGetLastError());

@@ -118,25 +118,10 @@ struct BoxQuery {
         return roughOf<kMetric, kDims>(differences);
     }
 
-    __device__ __forceinline__ float distance(const float (&x)[kDims]) const {
-        return distanceTo<kMetric>(q, [&](int c) { return x[c]; });
-    }
-
-    /// Whether a vector is in range.
-    __device__ __forceinline__ bool has(const float (&x)[kDims]) const {
-        const float roughly = rough(x);
-        return roughly <= surelyIn ||
-                (!(roughly > surelyOut) && distance(x) <= limit);
-    }
-
-    /// The same, and its distance.
-    __device__ __forceinline__ bool has(const float (&x)[kDims], float& at)
-            const {
-        if (rough(x) > surelyOut) {
-            return false;
-        }
-        at = distance(x);
-        return at <= limit;
+    /// Where a distance in float32 decides nothing. NaN is out: the canonical
+    /// distance is NaN, too.
+    __device__ __forceinline__ bool isUnsure(float roughly) const {
+        return roughly > surelyIn && roughly <= surelyOut;
     }
 };
 

@@ -10,10 +10,8 @@
 /// visited chunk after chunk, queries that are near each other side by side.
 namespace faiss_bits {
 
-/// Results of a unit up to which one warp has it.
-constexpr uint32_t kFewResults = 128;
-/// Results of a unit up to which they are listed in shared memory.
-constexpr uint32_t kListedResults = 2048;
+/// Results of a unit up to which one warp may have it.
+constexpr uint32_t kMostFewResults = 512;
 
 struct BoxSearch {
     RangeBoxes boxes;
@@ -27,6 +25,7 @@ struct BoxSearch {
     /// [units] those with few results from the front, many from the back
     uint32_t* units = nullptr;
     uint32_t* listed = nullptr; // [2] how many of both
+    uint32_t fewResults = 0;    // few: at most so many, 128 to kMostFewResults
     // Of a part: units first to last - 1, and where their results go.
     uint32_t firstUnit = 0;
     uint32_t lastUnit = 0;
@@ -57,8 +56,14 @@ void launchBoxBounds(
 /// units and listed, of a part.
 void launchBoxUnits(const BoxSearch& search, cudaStream_t stream);
 
-/// Results of the part.
-void launchBoxResults(
+/// Results of the units with few of them.
+void launchFewBoxResults(
+        const BoxSearch& search,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// Of those with many.
+void launchManyBoxResults(
         const BoxSearch& search,
         int multiprocessors,
         cudaStream_t stream);

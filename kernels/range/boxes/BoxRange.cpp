@@ -44,6 +44,16 @@ void checkShape(const RangeBoxesShape& shape) {
             (long long)kChunkStep);
 }
 
+/// What counts as few results of a unit, which the least room in shared memory
+/// holds, where units have `mean` of them: most have less than half more.
+uint32_t fewResultsFor(idx_t mean) {
+    uint32_t few = kMostFewResults / 4;
+    while (few < kMostFewResults && few < mean + mean / 2) {
+        few *= 2;
+    }
+    return few;
+}
+
 /// Scratch of one search.
 struct Scratch {
     uint32_t* keys[2];
@@ -206,10 +216,12 @@ class Run {
             search_.lastUnit = uint32_t(end);
             search_.distances = room.distances;
             search_.ids = room.ids;
+            search_.fewResults = fewResultsFor(part.total / (end - begin));
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     scratch_.listed, 0, 2 * sizeof(uint32_t), stream_));
             launchBoxUnits(search_, stream_);
-            launchBoxResults(search_, multiprocessors_, stream_);
+            launchFewBoxResults(search_, multiprocessors_, stream_);
+            launchManyBoxResults(search_, multiprocessors_, stream_);
         }
         sink_.take(part, room);
     }
@@ -265,6 +277,8 @@ RangeBoxes::RangeBoxes(
     boxes = slices.take<float>(slots / kBoxVectors * bounds);
     full = slices.take<uint32_t>(numLarge);
     large = slices.take<float>(numLarge * bounds);
+    const size_t numHuge = numLarge / kLargeBoxes;
+    huge = slices.take<float>(roundedUp(numHuge, size_t(kLargeBoxes)) * bounds);
     extent = slices.take<float>(bounds);
 }
 

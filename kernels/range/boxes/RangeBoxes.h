@@ -35,10 +35,10 @@ bool canHaveBoxes(const RangeBoxesShape& shape);
 /// The boxes of some vectors, in memory that the caller keeps.
 ///
 /// Ids are cut into chunks of consecutive ones. A chunk's vectors are sorted
-/// along a Z-order curve; 32 of them are a box, 32 boxes a large one, each with
-/// the least and the greatest of every component. So a search has its results
-/// chunk after chunk in the order of ids, and sorts those of a chunk by a bit
-/// for every id of it.
+/// along a Z-order curve; 32 of them are a box, 32 boxes a large one, 32 large
+/// ones a huge one, each with the least and the greatest of every component. So
+/// a search has its results chunk after chunk in the order of ids, and sorts
+/// those of a chunk by a bit for every id of it.
 ///
 /// Vectors with NaN or infinities are in no box, as they are in no range.
 struct RangeBoxes {
@@ -53,6 +53,7 @@ struct RangeBoxes {
     float* boxes = nullptr;      ///< [large][dims][least, greatest][32]
     uint32_t* full = nullptr;    ///< [large] a bit for every box that is full
     float* large = nullptr;      ///< [large / 32][dims][least, greatest][32]
+    float* huge = nullptr;       ///< [large / 1024, rounded up][as large]
     float* extent = nullptr;     ///< [dims][least, greatest] of finite vectors
 
     /// Lays them out; without memory behind the slices it measures.
