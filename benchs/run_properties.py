@@ -41,7 +41,7 @@ def gpu_meta():
     return {"gpu": name, "driver": driver}
 
 
-def row_of(seed, status, output, seconds):
+def row_of(seed, status, output):
     """One process's row: what its last line says."""
     row = {"bench": "properties", "seed": seed, "queries": 0, "searches": 0,
            "repeated": 0, "wrong": 0}
@@ -54,13 +54,12 @@ def row_of(seed, status, output, seconds):
         row["wrong"] = int(wrong[1])
     else:
         row["failed"] = output[-500:]
-    return row | {"seconds": round(seconds, 1)}
+    return row
 
 
 def run(options):
     """The rows of all processes."""
     each = -(-options.queries // options.processes)
-    started = time.monotonic()
     running = []
     for i in range(options.processes):
         seed = options.seed + i
@@ -75,8 +74,7 @@ def run(options):
     rows = []
     for seed, process in running:
         output, _ = process.communicate()
-        rows.append(row_of(seed, process.returncode, output,
-                           time.monotonic() - started))
+        rows.append(row_of(seed, process.returncode, output))
     return rows
 
 

@@ -218,7 +218,7 @@ TEST_F(DirectKnn, GroupsThatAreAlike) {
 /// Vectors of which several blocks find the k best: as many as there have to
 /// be for a k.
 constexpr int64_t leastSpread(int k) {
-    return int64_t(4) * k * kDirectUnit;
+    return int64_t(kLeastSpreadGroups) * k * kDirectUnit;
 }
 
 /// Most queries that have so many blocks each.

@@ -31,7 +31,6 @@ constexpr int kLeastSlotDims = 64;
 
 /// Larger k have much to look for, where groups are many.
 constexpr int kMostOfOneBlock = 512;
-constexpr uint32_t kLeastSpreadGroups = 4; // for one of the k
 
 using Launch =
         void (*)(const DirectScanParams&, DirectShape, int, cudaStream_t);

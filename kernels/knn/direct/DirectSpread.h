@@ -8,6 +8,8 @@
 /// finding what may belong to the k best.
 namespace faiss_bits {
 
+/// Groups that there have to be for each of the k.
+constexpr uint32_t kLeastSpreadGroups = 2;
 /// Blocks of a query.
 constexpr int kSpreadBlocks = 32;
 /// Entries that each has room for.
