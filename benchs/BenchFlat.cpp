@@ -9,6 +9,7 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
+#include "benchs/FlatData.h"
 #include "benchs/common/DeviceData.h"
 #include "benchs/common/Labels.h"
 #include "benchs/common/Options.h"
@@ -98,32 +99,11 @@ struct Indexes {
     }
 };
 
-/// Where the components lie: 0 .. 1, or as far from the origin as makes float32
-/// distances useless.
-constexpr float kFarOffset = 1e4f;
-
-void moveFar(DeviceArray<float>& values, size_t count) {
-    std::vector<float> host(count);
-    BITS_CUDA_CHECK(cudaMemcpy(
-            host.data(),
-            values.data(),
-            count * sizeof(float),
-            cudaMemcpyDeviceToHost));
-    for (float& value : host) {
-        value += kFarOffset;
-    }
-    BITS_CUDA_CHECK(cudaMemcpy(
-            values.data(),
-            host.data(),
-            count * sizeof(float),
-            cudaMemcpyHostToDevice));
-}
-
 class FlatBench {
    public:
-    FlatBench(const Options& options, bool far)
+    FlatBench(const Options& options, FlatData data)
             : options_(options),
-              far_(far),
+              data_(data),
               budget_(options.maxSeconds),
               report_(options.out,
                       collectMeta(options, measureReadBandwidth())) {}
@@ -165,26 +145,10 @@ class FlatBench {
             mostQueries = std::max(mostQueries, cells[i].q);
         }
         DeviceArray<float> vectors(cell.n * cell.d);
-        fillKeys(
-                vectors.data(),
-                DataType::Float32,
-                cell.n,
-                cell.d,
-                Order::Random,
-                1);
+        fillFlatData(vectors.data(), data_, false, cell.n, cell.d, 1);
         queries_ = DeviceArray<float>();
         queries_ = DeviceArray<float>(mostQueries * cell.d);
-        fillKeys(
-                queries_.data(),
-                DataType::Float32,
-                mostQueries,
-                cell.d,
-                Order::Random,
-                2);
-        if (far_) {
-            moveFar(vectors, cell.n * cell.d);
-            moveFar(queries_, mostQueries * cell.d);
-        }
+        fillFlatData(queries_.data(), data_, true, mostQueries, cell.d, 2);
         indexes_ = std::make_unique<Indexes>(
                 cell, vectors.data(), options_.wants("faiss_flat"));
         BITS_CUDA_CHECK(cudaDeviceSynchronize());
@@ -193,19 +157,12 @@ class FlatBench {
     void runCell(const Cell& cell) {
         distances_ = DeviceArray<float>(cell.q * cell.k);
         labels_ = DeviceArray<idx_t>(cell.q * cell.k);
+        indexes_->ours->reset_stats();
         measure(cell, "faiss_bits", *indexes_->ours);
         if (options_.wants("faiss_bits_plain")) {
             indexes_->ours->search_mode = SearchMode::Plain;
             measure(cell, "faiss_bits_plain", *indexes_->ours);
             indexes_->ours->search_mode = SearchMode::Certified;
-            const SearchStats stats = indexes_->ours->stats();
-            indexes_->ours->reset_stats();
-            if (stats.repeated > 0) {
-                std::printf(
-                        "note: %.3f%% of the queries were repeated\n",
-                        100.0 * double(stats.repeated) /
-                                double(stats.repeated + stats.certified));
-            }
         }
         if (!indexes_->faiss) {
             return;
@@ -218,7 +175,7 @@ class FlatBench {
         measure(cell, "faiss_flat", *indexes_->faiss);
         const auto theirs = firstLabels(cell);
         const double share = shareInBoth(ours, theirs, cell.k);
-        if (share < 0.9 && !far_) {
+        if (share < 0.9 && data_ == FlatData::Uniform) {
             std::printf("WRONG: only %.3f of the labels in both\n", share);
             ++wrong_;
         }
@@ -242,19 +199,33 @@ class FlatBench {
                 },
                 mode);
         const double rate = double(cell.q) * double(cell.n) / (time.ms * 1e6);
-        report_.add(Row().text("bench", "flat")
-                            .text("method", method)
-                            .integer("n", cell.n)
-                            .integer("d", cell.d)
-                            .integer("q", cell.q)
-                            .integer("k", cell.k)
-                            .text("metric", nameOfMetric(cell.isL2))
-                            .text("dtype", nameOf(cell.type))
-                            .number("ms", time.ms)
-                            .number("gdist_s", rate));
+        Row row;
+        row.text("bench", "flat")
+                .text("method", method)
+                .integer("n", cell.n)
+                .integer("d", cell.d)
+                .integer("q", cell.q)
+                .integer("k", cell.k)
+                .text("metric", nameOfMetric(cell.isL2))
+                .text("dtype", nameOf(cell.type));
+        if (data_ != FlatData::Uniform) {
+            row.text("data", nameOf(data_));
+        }
+        row.number("ms", time.ms).number("gdist_s", rate);
+        std::string note;
+        if (method == "faiss_bits") {
+            const double repeated = repeatedShare();
+            if (data_ != FlatData::Uniform) {
+                row.number("repeated", repeated);
+            }
+            if (repeated > 0) {
+                note = ", " + std::to_string(repeated) + " repeated";
+            }
+        }
+        report_.add(row);
         std::printf(
                 "%5.0fs %-10s n=%lld d=%-3d q=%-5lld k=%-4d %s %s "
-                "%10.4f ms %8.2f Gdist/s (%d)\n",
+                "%10.4f ms %8.2f Gdist/s (%d%s)\n",
                 budget_.seconds(),
                 method.c_str(),
                 (long long)cell.n,
@@ -265,8 +236,17 @@ class FlatBench {
                 nameOf(cell.type).c_str(),
                 time.ms,
                 rate,
-                time.repeats);
+                time.repeats,
+                note.c_str());
         std::fflush(stdout);
+    }
+
+    /// The share of our searches' queries since reset_stats() that were
+    /// repeated.
+    double repeatedShare() const {
+        const SearchStats stats = indexes_->ours->stats();
+        const double all = double(stats.repeated + stats.certified);
+        return all > 0 ? double(stats.repeated) / all : 0;
     }
 
     std::vector<idx_t> firstLabels(const Cell& cell) const {
@@ -274,7 +254,7 @@ class FlatBench {
     }
 
     const Options& options_;
-    bool far_;
+    FlatData data_;
     Budget budget_;
     Report report_;
     CacheFlush flush_;
@@ -309,12 +289,9 @@ int runMain(int argc, char** argv) {
              {"--metrics", "of L2,IP", names(metrics)},
              {"--dtypes", "of float32,float16 (storage)", names(types)},
              {"--data",
-              "uniform (default) or far from the origin",
+              "uniform (default), far, clusters, few, equal or infinite",
               [&](const std::string& v) { data = v; }}});
-    if (data != "uniform" && data != "far") {
-        std::fprintf(stderr, "--data is '%s'\n", data.c_str());
-        return 2;
-    }
+    const FlatData kind = flatDataOf(data);
 
     std::vector<Cell> cells = publishedCells();
     if (!ds.empty() && !qs.empty() && !ks.empty()) {
@@ -351,7 +328,7 @@ int runMain(int argc, char** argv) {
         std::fprintf(stderr, "no cells are left\n");
         return 2;
     }
-    FlatBench bench(options, data == "far");
+    FlatBench bench(options, kind);
     bench.run(cells);
     return bench.isRight() ? 0 : 1;
 }

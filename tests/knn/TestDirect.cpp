@@ -1,5 +1,8 @@
 /// Searches by the canonical distances of all pairs.
 
+#include <limits>
+
+#include "kernels/knn/direct/DirectSpread.h"
 #include "tests/knn/CertifiedHarness.h"
 
 namespace faiss_bits::test {
@@ -9,6 +12,12 @@ class DirectKnn : public FlatKnnCertified {
    protected:
     static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
         return caseOf(Direct::Always, metric, n, q, d, k);
+    }
+
+    /// Whether several blocks finish a query.
+    static bool isSpread(const CertifiedCase& c) {
+        const FlatKnnPlan plan = planOf(c);
+        return plan.direct && plan.direct->spread;
     }
 
     void expectDirect(const CertifiedCase& c, Hard kind) {
@@ -203,6 +212,128 @@ TEST_F(DirectKnn, GroupsThatAreAlike) {
         if (HasFailure()) {
             return;
         }
+    }
+}
+
+/// Vectors of which several blocks find the k best: as many as there have to
+/// be for a k.
+constexpr int64_t leastSpread(int k) {
+    return int64_t(kLeastSpreadGroups) * k * kDirectUnit;
+}
+
+/// Most queries that have so many blocks each.
+int64_t mostSpread() {
+    return deviceTraits().multiprocessors / kSpreadBlocks;
+}
+
+TEST_F(DirectKnn, SeveralBlocksOfHardData) {
+    if (mostSpread() == 0) {
+        GTEST_SKIP() << "one block finishes a query of a GPU as small as this";
+    }
+    for (Hard kind : kHard) {
+        for (int k : {513, 1024, 1025, 2048}) {
+            for (int64_t q : {int64_t(1), mostSpread()}) {
+                CertifiedCase c = of(Metric::L2, leastSpread(k), q, 3, k);
+                ASSERT_TRUE(isSpread(c)) << c.describe();
+                c.idType = k % 2 ? IdType::Int32 : IdType::Int64;
+                expectDirect(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DirectKnn, BothSidesOfSeveralBlocks) {
+    if (mostSpread() == 0) {
+        GTEST_SKIP() << "one block finishes a query of a GPU as small as this";
+    }
+    const int k = 600;
+    const int64_t n = leastSpread(k);
+    const auto expectSpread = [&](CertifiedCase c, bool expected) {
+        EXPECT_EQ(isSpread(c), expected) << c.describe();
+        expectDirect(c, Hard::Bytes);
+    };
+    expectSpread(of(Metric::L2, n, 1, 5, k), true);
+    expectSpread(of(Metric::L2, n - kDirectUnit, 1, 5, k), false);
+    expectSpread(of(Metric::L2, n, 1, 5, 512), false);
+    expectSpread(of(Metric::L2, n, mostSpread(), 5, k), true);
+    expectSpread(of(Metric::L2, n, mostSpread() + 1, 5, k), false);
+}
+
+/// Where the limit lets too few through, or more than there is room for: of one
+/// block, and of all.
+TEST_F(DirectKnn, SeveralBlocksOfVectorsThatAreAlike) {
+    if (mostSpread() == 0) {
+        GTEST_SKIP() << "one block finishes a query of a GPU as small as this";
+    }
+    for (int k : {600, 2000}) {
+        const int64_t n = leastSpread(k) + 77;
+        CertifiedCase c =
+                of(Metric::L2, n, std::min<int64_t>(mostSpread(), 2), 2, k);
+        ASSERT_TRUE(isSpread(c)) << c.describe();
+        const std::vector<float> queries(c.q * c.d, 0.5f);
+        const auto expectAll = [&](auto valueOf) {
+            std::vector<float> vectors(n * c.d);
+            for (int64_t i = 0; i < n; ++i) {
+                std::fill_n(vectors.begin() + i * c.d, c.d, float(valueOf(i)));
+            }
+            expectDirect(c, vectors, queries);
+        };
+        const auto nan = std::nanf("");
+        expectAll([](int64_t) { return 1; });
+        expectAll([](int64_t i) { return i; });
+        expectAll([&](int64_t i) { return n - i; });
+        expectAll([](int64_t i) { return i % 33; });
+        // The best are all in one block's groups.
+        expectAll([](int64_t i) {
+            return i / kDirectUnit % kSpreadBlocks == 5 ? 1 : 3;
+        });
+        expectAll([](int64_t i) {
+            return i / kDirectUnit % kSpreadBlocks == 5 ? i % 1000 : 5000;
+        });
+        // The best are in the groups of one value of one thread.
+        expectAll([](int64_t i) {
+            return i / kDirectUnit % 8192 == 77 ? 1 : 3 + i % 1000;
+        });
+        // In fewer groups than k.
+        expectAll([&](int64_t i) { return i < 1000 ? float(i) : nan; });
+        expectAll([&](int64_t i) { return i % 99991 == 0 ? 2.0f : nan; });
+        expectAll([&](int64_t) { return nan; });
+        expectAll([](int64_t i) {
+            return i % 100 == 3 ? i : std::numeric_limits<double>::infinity();
+        });
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
+TEST_F(DirectKnn, SeveralBlocksOfAllowedVectors) {
+    for (Hard kind : {Hard::Bytes, Hard::Duplicates, Hard::Infinite}) {
+        for (int allowedOf : {1, 2, 7, 1000}) {
+            for (int holes : {-1, 0, 70000}) {
+                CertifiedCase c = of(Metric::L2, 140000, 2, 3, 520);
+                c.allowedOf = allowedOf;
+                c.holes = holes;
+                expectDirect(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DirectKnn, SmallOfSeveralBlocks) {
+    if (mostSpread() == 0) {
+        GTEST_SKIP() << "one block finishes a query of a GPU as small as this";
+    }
+    for (Hard kind : {Hard::Bytes, Hard::Duplicates}) {
+        CertifiedCase c = of(Metric::L2, leastSpread(513), 1, 1, 513);
+        ASSERT_TRUE(isSpread(c)) << c.describe();
+        expectDirect(c, kind);
     }
 }
 

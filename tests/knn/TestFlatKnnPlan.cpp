@@ -158,6 +158,15 @@ TEST(FlatKnnPlan, FewPairsNeedNoCandidates) {
     const auto isDirect = [](idx_t n, idx_t q, int d, int k = 10) {
         return planOfFastDouble(n, q, d, k).direct.has_value();
     };
+    // Which of them several blocks a query finish.
+    const auto isSpread = [](idx_t n, idx_t q, int k) {
+        const auto plan = planOfFastDouble(n, q, 16, k).direct;
+        return plan && plan->spread;
+    };
+    EXPECT_TRUE(isSpread(1 << 20, 1, 1024));
+    EXPECT_TRUE(isSpread(1 << 20, 1, 2048));
+    EXPECT_FALSE(isSpread(1 << 20, 1, 512));
+    EXPECT_FALSE(isSpread(10000, 1, 1024));
     EXPECT_TRUE(isDirect(1 << 20, 1, 16));
     EXPECT_TRUE(isDirect(1 << 20, 1, 32, 2048));
     EXPECT_FALSE(isDirect(1 << 20, 1, 32, 2049));

@@ -2,13 +2,19 @@
 ///
 /// FAISS_BITS_PROPERTY_QUERIES   queries to check; default 5,000
 /// FAISS_BITS_PROPERTY_SEED      default 1
+/// FAISS_BITS_PROPERTY_SECONDS   no search starts later; default: no limit
+/// FAISS_BITS_PROPERTY_THREADS   of the reference; default: one a core
+///
+/// benchs/run_properties.py runs many of them.
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "kernels/knn/direct/DirectSpread.h"
 #include "tests/knn/CertifiedHarness.h"
 
 namespace faiss_bits::test {
@@ -82,6 +88,17 @@ class FlatKnnProperties : public FlatKnnCertified {
                                  : CertifiedCase::Direct::Never;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;
         c.maxScratch = random_() % 4 == 0 ? size_t(2) << 20 : kRoomyScratch;
+        if (random_() % 32 == 0) {
+            // So large a k that several blocks find the results.
+            c.metric = oneOf(kDirectMetrics);
+            c.allowedOf = random_() % 4 == 0 ? int(upTo(3)) : 0;
+            c.k = 513 + int(random_() % 1536);
+            c.n = idx_t(kLeastSpreadGroups) * kDirectUnit * c.k + upTo(90000);
+            c.d = int(upTo(8));
+            c.q = 1 + random_() % 4;
+            c.direct = CertifiedCase::Direct::Always;
+            c.maxScratch = kRoomyScratch;
+        }
         return c;
     }
 
@@ -123,7 +140,10 @@ class FlatKnnProperties : public FlatKnnCertified {
             }
         };
         std::vector<std::thread> threads;
-        for (unsigned t = 0; t < std::thread::hardware_concurrency(); ++t) {
+        const int64_t numThreads = numberFromEnv(
+                "FAISS_BITS_PROPERTY_THREADS",
+                std::thread::hardware_concurrency());
+        for (int64_t t = 0; t < std::max<int64_t>(numThreads, 1); ++t) {
             threads.emplace_back(work);
         }
         for (std::thread& thread : threads) {
@@ -143,11 +163,15 @@ class FlatKnnProperties : public FlatKnnCertified {
 TEST_F(FlatKnnProperties, EveryPlaceOfEveryQuery) {
     const int64_t wanted = numberFromEnv("FAISS_BITS_PROPERTY_QUERIES", 5000);
     const int64_t seed = numberFromEnv("FAISS_BITS_PROPERTY_SEED", 1);
+    const int64_t seconds =
+            numberFromEnv("FAISS_BITS_PROPERTY_SECONDS", 1000000000);
+    const auto end =
+            std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     random_.seed(seed);
     int64_t queriesChecked = 0;
     int64_t searches = 0;
     unsigned long long repeated = 0;
-    while (queriesChecked < wanted) {
+    while (queriesChecked < wanted && std::chrono::steady_clock::now() < end) {
         const CertifiedCase c = draw();
         const Hard kind = oneOf(kHard);
         std::vector<float> vectors =

@@ -6,6 +6,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/direct/DirectLaunch.h"
+#include "kernels/knn/direct/DirectSpread.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -27,6 +28,9 @@ constexpr double kLeastGroups = 8192;
 /// So few pairs of so many dimensions that eight lanes a pair take less time.
 constexpr idx_t kMostSlotPairs = 32768;
 constexpr int kLeastSlotDims = 64;
+
+/// Larger k have much to look for, where groups are many.
+constexpr int kMostOfOneBlock = 512;
 
 using Launch =
         void (*)(const DirectScanParams&, DirectShape, int, cudaStream_t);
@@ -68,11 +72,20 @@ bool bySlots(const FlatKnnProblem& p) {
             p.numQueries * placesOf(p) <= kMostSlotPairs;
 }
 
+/// Whether several blocks finish a query: while they have multiprocessors of
+/// their own.
+bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
+    return p.k > kMostOfOneBlock &&
+            groups >= kLeastSpreadGroups * uint32_t(p.k) &&
+            p.numQueries * kSpreadBlocks <= p.device.multiprocessors;
+}
+
 struct DirectScratch {
     CertifiedScratch certified; // the widened queries
     uint32_t* keys = nullptr;
     uint64_t* least = nullptr;
     uint64_t* lists = nullptr;
+    DirectSpread spread;
 
     DirectScratch(
             const FlatKnnProblem& p,
@@ -82,6 +95,12 @@ struct DirectScratch {
         keys = slices.take<uint32_t>(rows * plan.stride);
         least = slices.take<uint64_t>(rows * plan.groups);
         lists = slices.take<uint64_t>(rows * plan.capacity);
+        if (plan.spread) {
+            spread.entries =
+                    slices.take<uint64_t>(rows * kSpreadBlocks * kSpreadRoom);
+            spread.counts = slices.take<uint32_t>(rows * kSpreadBlocks);
+            spread.limits = slices.take<uint64_t>(rows);
+        }
         certified.take(p, 0, p.numQueries, slices);
     }
 };
@@ -156,6 +175,7 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     plan.stride = plan.groups * width;
     plan.capacity = uint32_t(
             std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
+    plan.spread = isSpread(p, plan.groups);
     plan.shape = bySlots(p) ? DirectShape::Slots
             : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
             ? DirectShape::SeveralQueries
@@ -174,10 +194,11 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
 
 std::string DirectPlan::toString() const {
     return formatMessage(
-            "direct: %u groups of %u vectors, lists of %u, %zu bytes",
+            "direct: %u groups of %u vectors, lists of %u, %s, %zu bytes",
             groups,
             kDirectUnit << logUnits,
             capacity,
+            spread ? "finished by several blocks" : "finished by one block",
             bytes);
 }
 
@@ -212,7 +233,12 @@ void runDirect(
     finish.direct = scan.out;
     finish.survivors = scratch.lists;
     finish.capacity = plan.capacity;
-    launchDirectFinish(finish, unsigned(p.numQueries), stream);
+    if (plan.spread) {
+        launchDirectSpread(
+                {finish, scratch.spread}, unsigned(p.numQueries), stream);
+    } else {
+        launchDirectFinish(finish, unsigned(p.numQueries), stream);
+    }
 }
 
 } // namespace faiss_bits

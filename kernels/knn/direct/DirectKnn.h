@@ -14,7 +14,8 @@
 /// Two kernels. The first writes the keys of all pairs, 4 bytes each, and the
 /// least of every group of vectors. The k-th least of those is a limit: as many
 /// groups as that have all that is not above it, whatever the data. The second
-/// reads their keys again, and sorts what is left.
+/// reads their keys again, and sorts what is left. Where k is large and queries
+/// are few, several blocks of a kernel between them read those keys.
 namespace faiss_bits {
 
 struct DirectPlan {
@@ -22,6 +23,7 @@ struct DirectPlan {
     uint32_t logUnits = 0; // of kDirectUnit vectors each, in a group
     idx_t stride = 0;      // keys of a query
     uint32_t capacity = 0; // entries of a query's list
+    bool spread = false;   // several blocks finish a query
     DirectShape shape = DirectShape::OneQuery;
     size_t bytes = 0;
 

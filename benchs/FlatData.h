@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace faiss_bits::bench {
+
+/// Vectors and queries of bench_flat. All but the first two are made so that
+/// 16 or 32 bits of a distance do not tell a query's neighbours apart, and
+/// certified searches repeat it.
+enum class FlatData {
+    Uniform, ///< components in (0, 1]
+    Far,     ///< the same, 10,000 added: float32 norms and products are useless
+    Clusters, ///< 256 clusters: centers in (0, 1]^d, components off by 0.01
+    Few,      ///< one of 64 vectors with components in (0, 1] each
+    Equal,    ///< all vectors are one and the same; queries are uniform
+    Infinite, ///< uniform; a third of the vectors have an infinite component
+};
+
+const std::vector<std::string>& flatDataNames();
+
+/// Throws std::invalid_argument that lists the names.
+FlatData flatDataOf(const std::string& name);
+std::string nameOf(FlatData data);
+
+/// Fills values [rows, d] on the device, and waits: vectors, or queries of the
+/// same kind.
+void fillFlatData(
+        float* values,
+        FlatData data,
+        bool isQueries,
+        int64_t rows,
+        int d,
+        int seed);
+
+} // namespace faiss_bits::bench

@@ -1,0 +1,226 @@
+#include "kernels/knn/direct/DirectSpread.h"
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/knn/direct/DirectFinish.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 1024;
+
+/// One block's share of a query: the entries of some groups that are not above
+/// a limit, which every block finds by itself.
+struct SpreadNear {
+    using Narrow = BlockNarrow<kThreads>;
+    /// Values that a thread has of the groups' least. Each is the least of many
+    /// groups that lie far apart, so that vectors in order, whose best are in
+    /// few groups, are in few of them.
+    static constexpr int kStrands = 8;
+
+    struct SharedStorage {
+        Narrow::SharedStorage narrow;
+        uint32_t groups[kSpreadRoom];
+        uint32_t numNear;
+        uint32_t count;
+    };
+
+    SharedStorage& shared;
+
+    __device__ __forceinline__ void run(
+            const DirectSpreadParams& params,
+            uint32_t row) {
+        const DirectKeys& direct = params.finish.direct;
+        if (threadIdx.x == 0) {
+            shared.numNear = 0;
+            shared.count = 0;
+        }
+        __syncthreads();
+        const uint64_t* least = direct.least + size_t(row) * direct.groups;
+        const uint64_t limit = limitOf(params.finish, least);
+        for (uint32_t group = blockIdx.x + threadIdx.x * kSpreadBlocks;
+             group < direct.groups;
+             group += kThreads * kSpreadBlocks) {
+            if (least[group] <= limit) {
+                const uint32_t to = atomicAdd(&shared.numNear, 1);
+                if (to < kSpreadRoom) {
+                    shared.groups[to] = group;
+                }
+            }
+        }
+        __syncthreads();
+        const size_t block = size_t(row) * kSpreadBlocks + blockIdx.x;
+        uint64_t* entries = params.spread.entries + block * kSpreadRoom;
+        // Each has an entry at least.
+        const uint32_t numNear = shared.numNear;
+        if (numNear <= kSpreadRoom) {
+            forEachNearEntry<kThreads>(
+                    direct,
+                    row,
+                    shared.groups,
+                    numNear,
+                    limit,
+                    [&](uint64_t entry) {
+                        const uint32_t to = atomicAdd(&shared.count, 1);
+                        if (to < kSpreadRoom) {
+                            entries[to] = entry;
+                        }
+                    });
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            params.spread.counts[block] =
+                    numNear <= kSpreadRoom ? shared.count : numNear;
+            if (blockIdx.x == 0) {
+                params.spread.limits[row] = limit;
+            }
+        }
+    }
+
+   private:
+    /// The same in every block. If there are so many numbers, k entries are not
+    /// above it; whoever uses it counts them.
+    __device__ __forceinline__ uint64_t
+    limitOf(const DirectFinishParams& params, const uint64_t* least) {
+        const uint32_t groups = params.direct.groups;
+        uint64_t strands[kStrands];
+#pragma unroll
+        for (int i = 0; i < kStrands; ++i) {
+            strands[i] = kNoEntry;
+        }
+        for (uint32_t at = threadIdx.x; at < groups;
+             at += kThreads * kStrands) {
+#pragma unroll
+            for (int i = 0; i < kStrands; ++i) {
+                const uint32_t from = at + i * kThreads;
+                const uint64_t e = from < groups ? least[from] : kNoEntry;
+                strands[i] = min(strands[i], e);
+            }
+        }
+        const auto forEach = [&](auto take) {
+#pragma unroll
+            for (int i = 0; i < kStrands; ++i) {
+                if (entryKey(strands[i]) != kNanKey) {
+                    take(strands[i]);
+                }
+            }
+        };
+        return Narrow{shared.narrow}.limit(
+                forEach, uint32_t(params.k), params.mostNear);
+    }
+};
+
+__global__ __launch_bounds__(kThreads) void directSpreadKernel(
+        const __grid_constant__ DirectSpreadParams params) {
+    __shared__ SpreadNear::SharedStorage shared;
+    allowNext();
+    waitForPrevious();
+    SpreadNear{shared}.run(params, blockIdx.y);
+}
+
+/// One block a query makes results of what those found; of all keys, where some
+/// had no room, or too few entries were not above the limit.
+template <int kRoom>
+struct SpreadFinish {
+    using Whole = DirectFinish<kThreads, kRoom>;
+    using Finish = typename Whole::Finish;
+
+    /// Entries of a query that shared memory has room for. Of vectors in random
+    /// order the limit lets k / 4 more than k pass, at most.
+    static constexpr uint32_t kStaged = kRoom <= 1024 ? 2048 : 4096;
+    static_assert(kStaged >= kDirectStaged);
+    static constexpr size_t kBytes =
+            8 * (Whole::kStorageWords + Finish::kRoomWords + kStaged);
+
+    __device__ __forceinline__ static void run(
+            const DirectSpreadParams& params,
+            uint32_t row,
+            uint64_t* memory) {
+        // A warp copies what a block found.
+        static_assert(
+                kSpreadBlocks == kWarpSize &&
+                kSpreadBlocks == kThreads / kWarpSize);
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        const uint32_t warp = threadIdx.x / kWarpSize;
+        const DirectSpread& spread = params.spread;
+        const uint32_t ofLane = spread.counts[row * kSpreadBlocks + lane];
+        const bool isWhole = __all_sync(kFullWarp, ofLane <= kSpreadRoom);
+        const uint32_t count =
+                isWhole ? __reduce_add_sync(kFullWarp, ofLane) : 0;
+        if (count < uint32_t(params.finish.k) || count > kStaged) {
+            runWhole(params, row, memory);
+            return;
+        }
+        auto& shared =
+                *reinterpret_cast<typename Finish::SharedStorage*>(memory);
+        uint64_t* room = memory + Whole::kStorageWords;
+        uint64_t* staged = room + Finish::kRoomWords;
+        const uint32_t before =
+                __reduce_add_sync(kFullWarp, lane < warp ? ofLane : 0u);
+        const uint32_t ofWarp = __shfl_sync(kFullWarp, ofLane, warp);
+        const uint64_t* entries = spread.entries +
+                (size_t(row) * kSpreadBlocks + warp) * kSpreadRoom;
+        for (uint32_t i = lane; i < ofWarp; i += kWarpSize) {
+            staged[before + i] = entries[i];
+        }
+        __syncthreads();
+        Finish{shared}.run(
+                params.finish, row, staged, count, spread.limits[row], room);
+    }
+
+   private:
+    /// Out of line, so that it costs the others no registers.
+    __device__ __noinline__ static void runWhole(
+            const DirectSpreadParams& params,
+            uint32_t row,
+            uint64_t* memory) {
+        Whole::run(params.finish, row, memory);
+    }
+};
+
+template <int kRoom>
+__global__ __launch_bounds__(kThreads) void directSpreadFinishKernel(
+        const __grid_constant__ DirectSpreadParams params) {
+    extern __shared__ uint64_t memory[];
+    allowNext();
+    waitForPrevious();
+    SpreadFinish<kRoom>::run(params, blockIdx.x, memory);
+}
+
+template <int kRoom>
+void launchSpreadFinish(
+        const DirectSpreadParams& params,
+        unsigned rows,
+        cudaStream_t stream) {
+    const auto kernel = directSpreadFinishKernel<kRoom>;
+    launchAfterPrevious(
+            kernel,
+            rows,
+            kThreads,
+            allowSharedBytes(kernel, SpreadFinish<kRoom>::kBytes),
+            stream,
+            params);
+}
+
+} // namespace
+
+void launchDirectSpread(
+        const DirectSpreadParams& params,
+        unsigned rows,
+        cudaStream_t stream) {
+    DirectSpreadParams p = params;
+    p.finish.mostNear = mostNearGroups(uint32_t(p.finish.k));
+    launchAfterPrevious(
+            directSpreadKernel,
+            dim3(kSpreadBlocks, rows),
+            kThreads,
+            0,
+            stream,
+            p);
+    const auto launch = p.finish.k <= 1024 ? launchSpreadFinish<1024>
+                                           : launchSpreadFinish<2048>;
+    launch(p, rows, stream);
+}
+
+} // namespace faiss_bits
