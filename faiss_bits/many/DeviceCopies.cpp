@@ -181,12 +181,7 @@ void DeviceCopies::copyStraight_(
         cudaStream_t stream,
         size_t bytes) {
     BITS_CUDA_CHECK(cudaMemcpyPeerAsync(
-            target,
-            path.toDevice,
-            source,
-            path.fromDevice,
-            bytes,
-            stream));
+            target, path.toDevice, source, path.fromDevice, bytes, stream));
 }
 
 void DeviceCopies::copyThroughHost_(

@@ -89,7 +89,8 @@ idx_t ShardBatch::sliceBegin_(int group) const {
     // longer. So many are 1.5 MiB.
     constexpr idx_t kFewResults = 1 << 17;
     const auto groups = idx_t(set_.devices.groups().size());
-    if (queries_.k * queries_.n <= kFewResults / std::max<idx_t>(groups - 1, 1)) {
+    if (queries_.k * queries_.n <=
+        kFewResults / std::max<idx_t>(groups - 1, 1)) {
         return group == 0 ? 0 : queries_.n;
     }
     return sliceBegin(queries_.n, int(groups), group);

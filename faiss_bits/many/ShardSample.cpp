@@ -23,8 +23,8 @@ constexpr idx_t kLeastOfSeveral = 4096;
 constexpr idx_t kLeastShard = 8192;
 /// A sample is one vector of so many; beyond 2^16 it takes no more of a device
 /// than one for so many of those there, up to the most. The smaller its share
-/// the more vectors are within its limits: of 2^16 among 2^23, 5,248 for k =
-/// 2000, and 3,200 of 2^18.
+/// the more vectors are within its limits: of 2^16 among 2^23, 4,992 for k =
+/// 2000, and 3,328 of 2^18.
 constexpr idx_t kShare = 16;
 constexpr idx_t kManySamples = 1 << 16;
 constexpr idx_t kMostSamples = 1 << 18;
@@ -48,9 +48,10 @@ idx_t sampleSizeOf(idx_t total, size_t devices) {
 /// Queries that gain by limits.
 idx_t leastQueriesOf(const ManyDevices& devices) {
     const idx_t groups = idx_t(devices.groups().size());
-    return groups == 1 ? kLeastQueries
-                       : std::max(kLeastQueries,
-                                  kLeastOfSeveral * groups / devices.size());
+    return groups == 1
+            ? kLeastQueries
+            : std::max(
+                      kLeastQueries, kLeastOfSeveral * groups / devices.size());
 }
 
 /// The vectors of a sample, by shards.

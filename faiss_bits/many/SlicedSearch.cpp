@@ -178,10 +178,8 @@ void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
 }
 
 /// By the thread of the group: it need not wait until all have searched.
-bool SlicedSearch::send_(
-        int group,
-        cudaStream_t stream,
-        const Found& found) const {
+bool SlicedSearch::send_(int group, cudaStream_t stream, const Found& found)
+        const {
     const auto send = [&](const CallArray& array, const char* here) {
         return !array.data || array.onHost ||
                 set_.copies->send(
