@@ -3,8 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/impl/AuxIndexStructures.h>
-
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsReplicas.h"
 #include "faiss_bits/many/ManyCalls.h"
@@ -68,14 +66,14 @@ void GpuIndexBitsReplicas::rangeSearchParts_(
         faiss::RangeSearchResult* result,
         const PartParameters_& parameters) const {
     const PartSet& set = parts_();
-    std::vector<std::unique_ptr<faiss::RangeSearchResult>> found(count());
+    std::vector<std::unique_ptr<detail::RangePieces>> found(count());
     set.devices.onEach([&](int part) {
         const idx_t first = sliceBegin(n, count(), part);
         const idx_t rows = sliceBegin(n, count(), part + 1) - first;
         if (rows == 0) {
             return;
         }
-        found[part] = std::make_unique<faiss::RangeSearchResult>(rows);
+        found[part] = std::make_unique<detail::RangePieces>(rows);
         set.parts[part]->range_search(
                 rows,
                 x + first * d,

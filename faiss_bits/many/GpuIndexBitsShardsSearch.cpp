@@ -3,8 +3,6 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/impl/AuxIndexStructures.h>
-
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
@@ -78,12 +76,12 @@ void GpuIndexBitsShards::rangeSearchParts_(
         faiss::RangeSearchResult* result,
         const PartParameters_& parameters) const {
     const ShardSet& set = shards_();
-    std::vector<std::unique_ptr<faiss::RangeSearchResult>> found(count());
+    std::vector<std::unique_ptr<detail::RangePieces>> found(count());
     set.devices.onEach([&](int shard) {
         if (shardSize(shard) == 0) {
             return;
         }
-        found[shard] = std::make_unique<faiss::RangeSearchResult>(n);
+        found[shard] = std::make_unique<detail::RangePieces>(n);
         set.parts[shard]->range_search(
                 n, x, radius, found[shard].get(), parameters(shard));
     });

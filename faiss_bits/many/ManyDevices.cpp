@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include <faiss/impl/FaissAssert.h>
@@ -12,6 +13,25 @@
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Asks for a millisecond, as waitInterruptibly does: the threads of a call end
+/// at about the same time, and one that sleeps takes long to wake.
+bool isReadySoon(const std::future<bool>& future) {
+    constexpr std::chrono::milliseconds kSpin(1);
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+        if (future.wait_for(std::chrono::seconds(0)) ==
+            std::future_status::ready) {
+            return true;
+        }
+        std::this_thread::yield();
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+}
+
+} // namespace
 
 CurrentDevice::CurrentDevice(int device) {
     BITS_CUDA_CHECK(cudaGetDevice(&before_));
@@ -126,7 +146,8 @@ void ManyDevices::onLanes(
     run(0);
     std::exception_ptr stopped;
     for (auto& other : others) {
-        while (mayStop && !stopped &&
+        const bool isReady = isReadySoon(other);
+        while (!isReady && mayStop && !stopped &&
                other.wait_for(std::chrono::milliseconds(20)) !=
                        std::future_status::ready) {
             try {

@@ -11,23 +11,46 @@ namespace {
 
 using faiss::RangeSearchResult;
 
+/// f(run) for all runs of results begin to end - 1.
+template <class F>
+void forRuns(const RangePieces& of, size_t begin, size_t end, const F& f) {
+    while (begin < end) {
+        const RangeRun run = of.run(begin, end);
+        f(run);
+        begin += run.size;
+    }
+}
+
 /// One shard's results of one query, from the lowest id on.
 struct Cursor {
-    const RangeSearchResult* from = nullptr;
+    const RangePieces* from = nullptr;
     const std::vector<IdSegment>* segments = nullptr;
     size_t at = 0;
     size_t end = 0;
+    RangeRun run; // from `at` on
     size_t segment = 0;
     idx_t id = 0;
 
+    bool isAtEnd() const {
+        return at == end;
+    }
+
     void readId() {
-        const idx_t local = from->labels[at];
+        if (run.size == 0) {
+            run = from->run(at, end);
+        }
+        const idx_t local = *run.ids;
         while (segment + 1 < segments->size() &&
                (*segments)[segment + 1].inPart <= local) {
             ++segment;
         }
         const IdSegment& of = (*segments)[segment];
         id = of.inWhole + (local - of.inPart);
+    }
+
+    void step() {
+        ++at;
+        run = {run.distances + 1, run.ids + 1, run.size - 1};
     }
 };
 
@@ -44,7 +67,7 @@ void joinInOrder(
         RangeSearchResult* result) {
     std::priority_queue<Cursor*, std::vector<Cursor*>, HigherId> next;
     for (Cursor& cursor : cursors) {
-        if (cursor.at < cursor.end) {
+        if (!cursor.isAtEnd()) {
             cursor.readId();
             next.push(&cursor);
         }
@@ -53,9 +76,10 @@ void joinInOrder(
         Cursor& cursor = *next.top();
         next.pop();
         result->labels[out] = cursor.id;
-        result->distances[out] = cursor.from->distances[cursor.at];
+        result->distances[out] = *cursor.run.distances;
         ++out;
-        if (++cursor.at < cursor.end) {
+        cursor.step();
+        if (!cursor.isAtEnd()) {
             cursor.readId();
             next.push(&cursor);
         }
@@ -64,7 +88,7 @@ void joinInOrder(
 
 /// Of one query; result->lims says where to.
 void joinQuery(
-        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        const std::vector<std::unique_ptr<RangePieces>>& found,
         bool inOrder,
         const ShardMap* map,
         size_t q,
@@ -73,7 +97,7 @@ void joinQuery(
     size_t out = result->lims[q];
     cursors.clear();
     for (size_t shard = 0; shard < found.size(); ++shard) {
-        const RangeSearchResult* one = found[shard].get();
+        const RangePieces* one = found[shard].get();
         if (!one) {
             continue;
         }
@@ -81,17 +105,16 @@ void joinQuery(
         const size_t end = one->lims[q + 1];
         if (!inOrder) {
             cursors.push_back(
-                    {one, &map->segments(int(shard)), begin, end, 0, 0});
+                    {one, &map->segments(int(shard)), begin, end, {}, 0, 0});
             continue;
         }
         const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
-        std::copy(
-                one->distances + begin,
-                one->distances + end,
-                result->distances + out);
-        for (size_t i = begin; i < end; ++i) {
-            result->labels[out++] = one->labels[i] + offset;
-        }
+        forRuns(*one, begin, end, [&](const RangeRun& run) {
+            std::copy_n(run.distances, run.size, result->distances + out);
+            for (size_t i = 0; i < run.size; ++i) {
+                result->labels[out++] = run.ids[i] + offset;
+            }
+        });
     }
     if (!inOrder) {
         joinInOrder(cursors, out, result);
@@ -108,7 +131,7 @@ idx_t queriesOfAThread(const RangeSearchResult& result) {
 }
 
 void joinRanges(
-        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        const std::vector<std::unique_ptr<RangePieces>>& found,
         const ShardMap* map,
         RangeSearchResult* result) {
     const size_t nq = result->nq;
@@ -179,7 +202,7 @@ void joinByIds(
 }
 
 void joinSlices(
-        const std::vector<std::unique_ptr<RangeSearchResult>>& found,
+        const std::vector<std::unique_ptr<RangePieces>>& found,
         RangeSearchResult* result) {
     size_t query = 0;
     for (const auto& one : found) {
@@ -193,11 +216,15 @@ void joinSlices(
         if (!one) {
             continue;
         }
-        const size_t count = one->lims[one->nq];
-        copyHostBytes(result->labels + out, one->labels, count * sizeof(idx_t));
-        copyHostBytes(
-                result->distances + out, one->distances, count * sizeof(float));
-        out += count;
+        forRuns(*one, 0, one->lims[one->nq], [&](const RangeRun& run) {
+            copyHostBytes(
+                    result->labels + out, run.ids, run.size * sizeof(idx_t));
+            copyHostBytes(
+                    result->distances + out,
+                    run.distances,
+                    run.size * sizeof(float));
+            out += run.size;
+        });
     }
 }
 

@@ -3,11 +3,10 @@
 #include <memory>
 #include <vector>
 
-#include <faiss/impl/AuxIndexStructures.h>
-
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/many/ShardMap.h"
 #include "faiss_bits/metric_space/FoundRanges.h"
+#include "faiss_bits/range/RangePieces.h"
 
 /// Range results of several parts, made one. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -23,7 +22,7 @@ idx_t queriesOfAThread(const faiss::RangeSearchResult& result);
 /// found   of each shard, null for nothing
 /// Errors  what an allocation throws: `result` has no arrays then
 void joinRanges(
-        const std::vector<std::unique_ptr<faiss::RangeSearchResult>>& found,
+        const std::vector<std::unique_ptr<RangePieces>>& found,
         const ShardMap* map,
         faiss::RangeSearchResult* result);
 
@@ -40,7 +39,7 @@ void joinByIds(
 /// What replicas have found for the slices of the queries (sliceBegin), in
 /// order. Null: for none. Errors as above.
 void joinSlices(
-        const std::vector<std::unique_ptr<faiss::RangeSearchResult>>& found,
+        const std::vector<std::unique_ptr<RangePieces>>& found,
         faiss::RangeSearchResult* result);
 
 /// Vectors on the host: where they lie, or a copy.

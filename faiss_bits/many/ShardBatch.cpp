@@ -86,12 +86,17 @@ bool ShardBatch::isCut_(int shard) const {
 
 idx_t ShardBatch::sliceBegin_(int group) const {
     // A few results are merged on the first device: to send them on would take
-    // longer.
-    constexpr idx_t kFewQueries = 64;
-    constexpr idx_t kFewResults = 1 << 14;
-    if (queries_.n < kFewQueries && queries_.k <= kFewResults / queries_.n) {
+    // longer. So many are 1.5 MiB.
+    constexpr idx_t kFewResults = 1 << 17;
+    const auto groups = idx_t(set_.devices.groups().size());
+    if (queries_.k * queries_.n <=
+        kFewResults / std::max<idx_t>(groups - 1, 1)) {
         return group == 0 ? 0 : queries_.n;
     }
+    return sliceBegin(queries_.n, int(groups), group);
+}
+
+idx_t ShardBatch::limitsBegin_(int group) const {
     return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
 }
 
@@ -122,8 +127,8 @@ const float* ShardBatch::queriesFor_(int group, const GpuContext& lead) {
 
 void ShardBatch::findLimits_(int group) {
     const int part = set_.devices.groups()[group].parts[0];
-    const idx_t first = sliceBegin_(group);
-    const idx_t rows = sliceBegin_(group + 1) - first;
+    const idx_t first = limitsBegin_(group);
+    const idx_t rows = limitsBegin_(group + 1) - first;
     set_.devices.onPart(part, [&] {
         const GpuContext lead = contextOf_(part);
         const float* x = queriesFor_(group, lead);
@@ -143,8 +148,8 @@ void ShardBatch::findLimits_(int group) {
 void ShardBatch::exchangeLimits_() {
     const auto& groups = set_.devices.groups();
     for (int from = 0; from < int(groups.size()); ++from) {
-        const idx_t first = sliceBegin_(from);
-        const idx_t rows = sliceBegin_(from + 1) - first;
+        const idx_t first = limitsBegin_(from);
+        const idx_t rows = limitsBegin_(from + 1) - first;
         for (int to = 0; to < int(groups.size()); ++to) {
             if (to == from) {
                 continue;

@@ -51,7 +51,10 @@ class ShardBatch {
     idx_t widthOf_(int shard) const;
     bool isCut_(int shard) const;
 
+    /// Of the queries that a group merges.
     idx_t sliceBegin_(int group) const;
+    /// Of those that it makes limits for.
+    idx_t limitsBegin_(int group) const;
 
     /// In the thread of the group. The lead of group 0 is the first shard,
     /// on the stream that the caller has chosen.

@@ -14,13 +14,20 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-/// Fewer queries wait for the search of the sample longer than they gain.
+/// Fewer queries wait for the search of the sample longer than they gain: of
+/// one device, and of several, which meet once more before they search, where
+/// each has one shard, whose own sample alone is saved.
 constexpr idx_t kLeastQueries = 512;
+constexpr idx_t kLeastOfSeveral = 4096;
 /// Smaller shards take limits by other ways than a sample.
 constexpr idx_t kLeastShard = 8192;
-/// A sample is one vector of so many, or the most there are.
+/// A sample is one vector of so many; beyond 2^16 it takes no more of a device
+/// than one for so many of those there, up to the most. The smaller its share
+/// the more vectors are within its limits: of 2^16 among 2^23, 4,992 for k =
+/// 2000, and 3,328 of 2^18.
 constexpr idx_t kShare = 16;
-constexpr idx_t kMostSamples = 1 << 16;
+constexpr idx_t kManySamples = 1 << 16;
+constexpr idx_t kMostSamples = 1 << 18;
 /// Fewer for a place of the result say too little.
 constexpr idx_t kLeastSharePerRank = 8;
 
@@ -32,14 +39,25 @@ idx_t sampled(idx_t i, idx_t m, idx_t n) {
     return begin + idx_t(mixBits(uint32_t(i)) % uint32_t(end - begin));
 }
 
-/// Vectors of a sample of so many.
-idx_t sampleSizeOf(idx_t total) {
-    return std::min(total / kShare, kMostSamples);
+/// Vectors of a sample of so many on a number of devices.
+idx_t sampleSizeOf(idx_t total, size_t devices) {
+    const idx_t most = std::max(kManySamples, total / idx_t(devices) / kShare);
+    return std::min({total / kShare, most, kMostSamples});
+}
+
+/// Queries that gain by limits.
+idx_t leastQueriesOf(const ManyDevices& devices) {
+    const idx_t groups = idx_t(devices.groups().size());
+    return groups == 1
+            ? kLeastQueries
+            : std::max(
+                      kLeastQueries, kLeastOfSeveral * groups / devices.size());
 }
 
 /// The vectors of a sample, by shards.
 std::vector<float> draw(const ShardSet& set, int d, idx_t total) {
-    const double share = double(sampleSizeOf(total)) / double(total);
+    const idx_t size = sampleSizeOf(total, set.devices.groups().size());
+    const double share = double(size) / double(total);
     std::vector<float> vectors;
     for (int shard = 0; shard < set.devices.size(); ++shard) {
         const idx_t n = set.sizeOf(shard);
@@ -67,7 +85,7 @@ bool saysEnough(idx_t rank, idx_t size) {
 
 bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
     const int shards = set.devices.size();
-    if (shards < 2 || n < kLeastQueries || k > kMaxFinishK) {
+    if (shards < 2 || n < leastQueriesOf(set.devices) || k > kMaxFinishK) {
         return false;
     }
     idx_t total = 0;
@@ -78,7 +96,7 @@ bool ShardSample::isReadyFor(const ShardSet& set, idx_t n, idx_t k) {
         }
         total += size;
     }
-    const idx_t size = sampleSizeOf(total);
+    const idx_t size = sampleSizeOf(total, set.devices.groups().size());
     const double share = double(size) / double(total);
     if (!saysEnough(sampleRank(double(k), share), size)) {
         return false; // before one is made that would be of no use

@@ -1,8 +1,8 @@
 #include "faiss_bits/range/RangeResults.h"
 
 #include <algorithm>
+#include <utility>
 
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/HostParts.h"
@@ -38,7 +38,7 @@ void RangeResults::add(
         return;
     }
     const size_t size = size_t(total);
-    Piece piece;
+    RangePiece piece;
     piece.size = total;
     piece.distances = std::make_unique_for_overwrite<float[]>(size);
     piece.ids = std::make_unique_for_overwrite<idx_t[]>(size);
@@ -62,9 +62,13 @@ void RangeResults::add(
 
 void RangeResults::moveTo(faiss::RangeSearchResult& result) {
     std::copy(counts_.begin(), counts_.end(), result.lims);
+    if (auto* pieces = dynamic_cast<RangePieces*>(&result)) {
+        pieces->take(std::move(pieces_));
+        return;
+    }
     result.do_allocation(); // makes limits of the counts
     size_t at = 0;
-    for (Piece& piece : pieces_) {
+    for (RangePiece& piece : pieces_) {
         const size_t size = size_t(piece.size);
         copyHostBytes(
                 result.distances + at,

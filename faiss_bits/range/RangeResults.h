@@ -1,17 +1,13 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/range/GpuRangeResult.h"
+#include "faiss_bits/range/RangePieces.h"
 #include "kernels/range/FlatRange.h"
-
-namespace faiss {
-struct RangeSearchResult;
-}
 
 namespace faiss_bits::gpu::detail {
 
@@ -37,23 +33,18 @@ class RangeResults {
     /// change(ids, size) for every part.
     template <class Change>
     void changeIds(const Change& change) {
-        for (const Piece& piece : pieces_) {
+        for (const RangePiece& piece : pieces_) {
             change(piece.ids.get(), piece.size);
         }
     }
 
-    /// Of all queries, to FAISS's. What was there is let go.
+    /// Of all queries, to FAISS's, or as they are to RangePieces. What was
+    /// there is let go.
     void moveTo(faiss::RangeSearchResult& result);
 
    private:
-    struct Piece {
-        idx_t size = 0;
-        std::unique_ptr<float[]> distances;
-        std::unique_ptr<idx_t[]> ids;
-    };
-
     std::vector<idx_t> counts_;
-    std::vector<Piece> pieces_;
+    std::vector<RangePiece> pieces_;
 };
 
 /// Brings parts to the host. Asks faiss::InterruptCallback for every part.

@@ -16,6 +16,10 @@ namespace {
 constexpr int kDims = 16;
 constexpr int64_t kShard = 9000; // enough for limits
 constexpr int64_t kQueries = 600;
+/// From so many on limits serve shards that are together, and those of which
+/// each is apart or on a device of its own.
+constexpr int64_t kLeastTogether = 512;
+constexpr int64_t kLeastApart = 4096;
 
 class ManyLimits : public GpuTest {
    protected:
@@ -53,9 +57,25 @@ TEST_F(ManyLimits, AreUsed) {
         EXPECT_GT(perQuery, k) << k;
         EXPECT_LT(perQuery, 1.5 * expected) << k;
     }
-    // Too few queries, and k beyond what limits are for.
-    searchOnDevice(c.many, makeVectors(100, 32, 2), 100);
-    EXPECT_GT(double(rescored(c)) / 100, 1.5 * sampleRank(100, 1. / 16) * 16);
+}
+
+TEST_F(ManyLimits, AreUsedWhereQueriesAreMany) {
+    constexpr int shards = 8;
+    const auto vectors = makeVectors(shards * 16384, 32, 1);
+    const double expected = sampleRank(100., 1. / 16) * 16.;
+    for (const auto& config : waysOf()) {
+        SCOPED_TRACE(nameOfWay(config));
+        ShardsCase c(placesOf(shards), 32, faiss::METRIC_L2, vectors, config);
+        const int64_t least =
+                config.joinSameDevice ? kLeastTogether : kLeastApart;
+        for (const int64_t q : {int64_t(100), least - 1, least}) {
+            rescored(c);
+            searchOnDevice(c.many, makeVectors(q, 32, 2), 100);
+            const double perQuery = double(rescored(c)) / double(q);
+            EXPECT_EQ(perQuery < 1.5 * expected, q == least)
+                    << q << " queries, " << perQuery << " for " << expected;
+        }
+    }
 }
 
 /// Queries of 16 bits are cut into pages on the device, too.
@@ -120,10 +140,12 @@ TEST_F(ManyLimits, EveryWayAndK) {
                     metric,
                     makeVectors(5 * kShard, kDims, 1),
                     config);
+            const int64_t least =
+                    config.joinSameDevice ? kLeastTogether : kLeastApart;
             for (int64_t k : {1, 10, 300, 2000, 2049}) {
-                c.expectSame(makeVectors(512, kDims, 2), k);
+                c.expectSame(makeVectors(least, kDims, 2), k);
             }
-            c.expectSame(makeVectors(511, kDims, 2), 10);
+            c.expectSame(makeVectors(least - 1, kDims, 2), 10);
         }
     }
 }
@@ -316,7 +338,7 @@ TEST_F(ManyLimits, OverTwoDevices) {
                     faiss::METRIC_L2,
                     inOrder(shards * kShard, 1),
                     config);
-            const auto queries = inOrder(kQueries + 1, 2);
+            const auto queries = inOrder(kLeastApart + 1, 2);
             for (int run = 0; run < 3; ++run) {
                 c.expectSame(queries, 10);
                 c.expectSame(queries, 300);

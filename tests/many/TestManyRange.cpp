@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -13,23 +15,41 @@ namespace {
 using faiss::RangeSearchResult;
 using gpu::detail::joinRanges;
 using gpu::detail::joinSlices;
+using gpu::detail::RangePiece;
+using gpu::detail::RangePieces;
 using gpu::detail::ShardMap;
 
 using Hits = std::vector<std::vector<std::pair<idx_t, float>>>; // [nq]
 
-std::unique_ptr<RangeSearchResult> resultOf(const Hits& hits) {
-    auto result = std::make_unique<RangeSearchResult>(hits.size());
+/// As an index leaves it that knows pieces (each of so many results), or with
+/// none as any other.
+std::unique_ptr<RangePieces> resultOf(const Hits& hits, idx_t pieceSize = 0) {
+    auto result = std::make_unique<RangePieces>(hits.size());
+    std::vector<std::pair<idx_t, float>> all;
     for (size_t q = 0; q < hits.size(); ++q) {
         result->lims[q] = hits[q].size();
+        all.insert(all.end(), hits[q].begin(), hits[q].end());
     }
-    result->do_allocation();
-    size_t at = 0;
-    for (const auto& query : hits) {
-        for (const auto& [id, distance] : query) {
-            result->labels[at] = id;
-            result->distances[at++] = distance;
+    const auto write = [&](size_t first, idx_t size, auto* ids, auto* values) {
+        for (idx_t i = 0; i < size; ++i) {
+            std::tie(ids[i], values[i]) = all[first + size_t(i)];
         }
+    };
+    if (pieceSize == 0) {
+        result->do_allocation();
+        write(0, idx_t(all.size()), result->labels, result->distances);
+        return result;
     }
+    std::vector<RangePiece> pieces;
+    for (size_t at = 0; at < all.size(); at += size_t(pieceSize)) {
+        RangePiece piece;
+        piece.size = std::min(pieceSize, idx_t(all.size() - at));
+        piece.ids = std::make_unique<idx_t[]>(size_t(piece.size));
+        piece.distances = std::make_unique<float[]>(size_t(piece.size));
+        write(at, piece.size, piece.ids.get(), piece.distances.get());
+        pieces.push_back(std::move(piece));
+    }
+    result->take(std::move(pieces));
     return result;
 }
 
@@ -65,14 +85,18 @@ TEST(ManyRange, ShardsBecomeOneIndex) {
                     of[run.shard][q].emplace_back(run.inShard, distance);
                 }
             }
-            std::vector<std::unique_ptr<RangeSearchResult>> found;
-            for (int shard = 0; shard < shards; ++shard) {
-                found.push_back(
-                        map.size(shard) ? resultOf(of[shard]) : nullptr);
+            for (const idx_t pieceSize : {0, 1, 4, 1000}) {
+                std::vector<std::unique_ptr<RangePieces>> found;
+                for (int shard = 0; shard < shards; ++shard) {
+                    found.push_back(
+                            map.size(shard) ? resultOf(of[shard], pieceSize)
+                                            : nullptr);
+                }
+                RangeSearchResult result(nq);
+                joinRanges(found, &map, &result);
+                EXPECT_EQ(hitsOf(result), want)
+                        << shards << " " << additions << " " << pieceSize;
             }
-            RangeSearchResult result(nq);
-            joinRanges(found, &map, &result);
-            EXPECT_EQ(hitsOf(result), want) << shards << " " << additions;
         }
     }
 }
@@ -99,9 +123,9 @@ TEST(ManyRange, ManyResults) {
                     }
                 }
             }
-            std::vector<std::unique_ptr<RangeSearchResult>> found;
+            std::vector<std::unique_ptr<RangePieces>> found;
             for (const Hits& one : of) {
-                found.push_back(resultOf(one));
+                found.push_back(resultOf(one, additions == 1 ? 0 : 1000));
             }
             RangeSearchResult result(nq);
             joinRanges(found, &map, &result);
@@ -115,7 +139,7 @@ TEST(ManyRange, ManyResults) {
 }
 
 TEST(ManyRange, ShardsWithIdsOfTheirOwn) {
-    std::vector<std::unique_ptr<RangeSearchResult>> found;
+    std::vector<std::unique_ptr<RangePieces>> found;
     found.push_back(resultOf({{{9, 1.f}, {2, 3.f}}, {}}));
     found.push_back(nullptr);
     found.push_back(resultOf({{{4, 0.f}}, {{5, 2.f}}}));
@@ -126,13 +150,38 @@ TEST(ManyRange, ShardsWithIdsOfTheirOwn) {
 }
 
 TEST(ManyRange, SlicesOfReplicas) {
-    std::vector<std::unique_ptr<RangeSearchResult>> found;
+    std::vector<std::unique_ptr<RangePieces>> found;
     found.push_back(resultOf({{{3, 1.f}}, {}}));
     found.push_back(nullptr);
-    found.push_back(resultOf({{{1, 4.f}, {7, 2.f}}}));
-    RangeSearchResult result(3);
+    found.push_back(resultOf({{{1, 4.f}, {7, 2.f}}}, 1));
+    found.push_back(resultOf({{}}, 1));
+    RangeSearchResult result(4);
     joinSlices(found, &result);
-    EXPECT_EQ(hitsOf(result), (Hits{{{3, 1.f}}, {}, {{1, 4.f}, {7, 2.f}}}));
+    EXPECT_EQ(hitsOf(result), (Hits{{{3, 1.f}}, {}, {{1, 4.f}, {7, 2.f}}, {}}));
+}
+
+/// Results of one query in several pieces, and pieces with several queries.
+TEST(ManyRange, RunsOfPieces) {
+    const Hits hits = {{{0, 0.f}, {1, 1.f}, {2, 2.f}}, {}, {{3, 3.f}}};
+    for (const idx_t pieceSize : {0, 1, 2, 3, 4, 5}) {
+        const auto result = resultOf(hits, pieceSize);
+        EXPECT_EQ(
+                std::vector<size_t>(result->lims, result->lims + 4),
+                (std::vector<size_t>{0, 3, 3, 4}));
+        for (size_t begin = 0; begin < 4; ++begin) {
+            for (size_t end = begin + 1; end <= 4; ++end) {
+                const auto run = result->run(begin, end);
+                const size_t size = pieceSize ? size_t(pieceSize) : 4;
+                EXPECT_EQ(
+                        run.size,
+                        std::min(end, (begin / size + 1) * size) - begin);
+                EXPECT_EQ(run.ids[0], idx_t(begin));
+                EXPECT_EQ(
+                        run.distances[run.size - 1],
+                        float(begin + run.size - 1));
+            }
+        }
+    }
 }
 
 } // namespace

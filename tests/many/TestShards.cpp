@@ -195,6 +195,26 @@ TEST_F(Shards, SmallPlainOfIntegers) {
     }
 }
 
+/// So few results are merged on one device, and one more a query on each.
+TEST_F(Shards, SmallEdgesOfOnePlace) {
+    const int d = 5;
+    const auto queries = makeVectors(512, d, 2, Fill::Integers);
+    for (const auto& config : waysOf()) {
+        SCOPED_TRACE(nameOfWay(config));
+        ShardsCase c(
+                placesOf(3),
+                d,
+                faiss::METRIC_L2,
+                makeVectors(700, d, 1, Fill::Integers),
+                config);
+        for (int64_t k : {127, 128, 129}) {
+            c.expectSame(queries, k);
+        }
+        c.add(makeVectors(100, d, 3, Fill::Integers)); // several segments
+        c.expectSame(queries, 128);
+    }
+}
+
 /// Several pages of host arrays, batches of queries, and fewer queries than
 /// devices.
 TEST_F(Shards, LargerShapes) {

@@ -85,6 +85,27 @@ TYPED_TEST(TwoDevices, SmallAdditionsFromTheFirstDevice) {
     }
 }
 
+/// Of shards so few results are merged on one device, and one more on both.
+TYPED_TEST(TwoDevices, SmallEdges) {
+    const int d = 5;
+    for (const auto& config : waysOver()) {
+        for (int count : {2, 4}) {
+            ManyCase<TypeParam> c(
+                    placesOf(count, 2),
+                    d,
+                    faiss::METRIC_L2,
+                    makeVectors(700, d, 1, Fill::Integers),
+                    config);
+            const auto queries = makeVectors(1024, d, 2, Fill::Integers);
+            for (int64_t k : {127, 128, 129}) {
+                c.expectSame(queries, k);
+            }
+            c.add(makeVectors(100, d, 3, Fill::Integers));
+            c.expectSame(queries, 128);
+        }
+    }
+}
+
 TYPED_TEST(TwoDevices, LargerShapes) {
     const int d = 64;
     const auto vectors = makeVectors(50000, d, 1);

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <faiss/impl/AuxIndexStructures.h>
+
+#include "faiss_bits/common/FaissCompat.h"
+
+/// Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// Results of a range search that came to the host together.
+struct RangePiece {
+    idx_t size = 0;
+    std::unique_ptr<float[]> distances; ///< [size]
+    std::unique_ptr<idx_t[]> ids;       ///< [size]
+};
+
+/// Results that lie together.
+struct RangeRun {
+    const float* distances = nullptr;
+    const idx_t* ids = nullptr;
+    size_t size = 0;
+};
+
+/// A result for whoever copies it elsewhere: range_search of our indexes leaves
+/// it the pieces as they came, where a RangeSearchResult gets a copy of all in
+/// one array each. Of other indexes it is as any.
+class RangePieces : public faiss::RangeSearchResult {
+   public:
+    explicit RangePieces(size_t n) : faiss::RangeSearchResult(n) {}
+
+    /// Instead of do_allocation(): makes limits of lims, which has the number
+    /// of every query's results, and takes these.
+    void take(std::vector<RangePiece> pieces);
+
+    /// Of results begin to end - 1, in the order of lims, those that lie
+    /// together with the first.
+    RangeRun run(size_t begin, size_t end) const;
+
+   private:
+    std::vector<RangePiece> pieces_;
+    std::vector<size_t> ends_; // of each piece
+};
+
+} // namespace faiss_bits::gpu::detail
