@@ -24,6 +24,7 @@ COLUMNS = {
     ("faiss_bits", "list_of_clusters"): "List of Clusters",
     ("faiss_bits", "sss"): "SSS",
     ("cuml", "flat"): "cuML, ball cover, no distances",
+    ("open3d", "flat"): "Open3D, hash table, not sorted",
     ("torch", "flat"): "torch",
 }
 MARKS = re.compile(

@@ -125,6 +125,14 @@ def test_a_rival_has_its_dimensions(tmp_path, rivals):
         ("faiss_bits", 4), ("faiss_bits", 3), ("points", 3)]
 
 
+def test_few_queries_come_first(tmp_path, monkeypatch, rivals):
+    monkeypatch.setattr(Counts, "METRICS", ("l2", "ip"))
+    ours = [row(m, q) for m in ("l2", "ip") for q in (8, 1)]
+    run(tmp_path, ours, "--rivals", "counts")
+    assert Counts.made == [(10, 4, 1, "ip"), (10, 4, 1, "l2"),
+                           (10, 4, 8, "ip"), (10, 4, 8, "l2")]
+
+
 def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
     data = run(tmp_path, [row(q=1), row(q=2), row(q=3)], "--rivals", "counts",
                "--limit-s", "1e-9")
