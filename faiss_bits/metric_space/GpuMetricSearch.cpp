@@ -1,6 +1,7 @@
 // The searches of GpuIndexBitsMetricSpace.
 
 #include <numeric>
+#include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/AuxIndexStructures.h>
