@@ -10,7 +10,8 @@ as `build_ms`, `brute_force`, which keeps nothing, `list_of_clusters` and `sss`)
 `faiss_bits_host` (as FAISS's RangeSearchResult, with --host 1), and those of
 range_rivals.py that can be imported: `torch` (float32 products and norms of some
 queries at a time, compared with the radius, and nonzero()), `cuml`
-(radius_neighbors_graph, L2 alone) and `faiss_contrib` (FAISS's range_search_gpu).
+(radius_neighbors_graph, L2 alone), `open3d` (fixed_radius_search, points of 3
+dimensions by L2 alone) and `faiss_contrib` (FAISS's range_search_gpu).
 The vectors of rivals are uniform too, but other ones; the number of their results
 is stated. `--limit-s` starts no cell of a rival after so many seconds of it; what
 is left out is said.
@@ -44,12 +45,20 @@ def median_ms(call, synchronize, least, seconds=0.5):
     return 1e3 * sorted(times)[len(times) // 2], result
 
 
+def takes(rival, row):
+    """Whether the rival can answer a row of ours."""
+    dimensions = getattr(rival, "DIMENSIONS", None)
+    return row["metric"] in rival.METRICS and (
+        dimensions is None or row["d"] in dimensions
+    )
+
+
 def rival_rows(torch, name, rows, limit_s):
     """A row of the rival for every one of ours that it can answer."""
     rival = RIVALS[name]
     shape, made, begin, left_out = None, None, time.perf_counter(), 0
     for row in rows:
-        if row["method"] != "faiss_bits" or row["metric"] not in rival.METRICS:
+        if row["method"] != "faiss_bits" or not takes(rival, row):
             continue
         if limit_s and time.perf_counter() - begin > limit_s:
             left_out += 1
@@ -101,8 +110,9 @@ def main(arguments=None):
     data["rows"] = [row for row in data["rows"] if row["method"] not in wanted]
     ours = [row for row in data["rows"]
             if row["method"] == "faiss_bits" and row["index"] == "flat"]
-    # In the order of shapes, so that a rival is made once for each.
-    ours.sort(key=lambda row: (row["metric"], row["n"], row["d"], row["q"]))
+    # In the order of shapes, so that a rival is made once for each; few queries by
+    # every metric first, should its time end.
+    ours.sort(key=lambda row: (row["n"], row["d"], row["q"], row["metric"]))
     if not wanted:
         return
     import torch

@@ -24,6 +24,7 @@ COLUMNS = {
     ("faiss_bits", "list_of_clusters"): "List of Clusters",
     ("faiss_bits", "sss"): "SSS",
     ("cuml", "flat"): "cuML, ball cover, no distances",
+    ("open3d", "flat"): "Open3D, hash table, not sorted",
     ("torch", "flat"): "torch",
 }
 MARKS = re.compile(
@@ -35,6 +36,12 @@ def number(value):
     return f"{float(f'{value:.3g}'):g}"
 
 
+def span(values):
+    """The least and the greatest, where they differ."""
+    least, most = number(min(values)), number(max(values))
+    return least if least == most else f"{least} to {most}"
+
+
 def table(data, d=3, metric="l2"):
     """The lines of the table."""
     times, made = {}, {}
@@ -44,7 +51,8 @@ def table(data, d=3, metric="l2"):
             cell = row["n"], row["q"], row["selectivity"]
             times.setdefault(cell, {})[column] = row["ms"]
             if "build_ms" in row:
-                made.setdefault(row["n"], {})[column] = row["build_ms"]
+                made.setdefault(row["n"], {}).setdefault(column, []).append(
+                    row["build_ms"])
     columns = [c for c in COLUMNS if any(c in cell for cell in times.values())]
     ours = ("faiss_bits", "flat")
     lines = [
@@ -66,7 +74,7 @@ def table(data, d=3, metric="l2"):
         lines.append(
             f"| {n:,} | {q:,} | {100 * share:g}% | " + " | ".join(texts) + " |")
     for n, cell in sorted(made.items()):
-        parts = (f"{COLUMNS[column]} {number(ms)}" for column, ms in cell.items())
+        parts = (f"{COLUMNS[column]} {span(ms)}" for column, ms in cell.items())
         lines.append(f"\nMade before, ms, {n:,} points: " + "; ".join(parts) + ".")
     meta = data["meta"]
     lines.append(

@@ -1,10 +1,11 @@
-"""Rivals of bench_range.py: range searches of torch, cuML and FAISS.
+"""Rivals of bench_range.py: range searches of torch, cuML, Open3D and FAISS.
 
 Each is a class: made with (torch, n, d, q, metric) for uniform vectors and
 queries, `search(radius)` gives the number of results, `radius` as FAISS has it
 (squared L2). Members of the class: `METRICS`, `LEAST` (calls timed at least;
-0 times the first call itself) and `versions()` for the result file's meta,
-which raises ImportError where the rival is not installed.
+0 times the first call itself), where it does not take all `DIMENSIONS`, and
+`versions()` for the result file's meta, which raises ImportError where the rival
+is not installed.
 """
 
 import math
@@ -103,6 +104,59 @@ class CumlRange:
         return len(graph.indices)
 
 
+class Open3dRange:
+    """Open3D's fixed-radius search of points: a hash table of cells, made for the
+    radius before and stated as `build_ms`; ids, squared distances and limits on the
+    device, not sorted, ids of 32 bits."""
+
+    METRICS = ("l2",)
+    DIMENSIONS = (3,)
+    LEAST = 3
+
+    @staticmethod
+    def versions():
+        import open3d
+
+        if not open3d.core.cuda.is_available():
+            raise ImportError("this Open3D sees no GPU")
+        return {"open3d": open3d.__version__}
+
+    def __init__(self, torch, n, d, q, metric):
+        from open3d import core
+
+        del metric  # squared L2 alone
+        self.torch = torch
+        self.tensors = uniform(torch, n, d, q)
+        torch.cuda.synchronize()  # Open3D has a stream of its own
+        xb, self.xq = (
+            core.Tensor.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+            for x in self.tensors
+        )
+        self.index = core.nns.NearestNeighborSearch(xb, core.int32)
+        self.radius, self.build_ms = None, None
+
+    def build(self, radius):
+        import time
+
+        begin = time.perf_counter()
+        self.index.fixed_radius_index(radius)
+        self.torch.cuda.synchronize()
+        self.radius, self.build_ms = radius, 1e3 * (time.perf_counter() - begin)
+
+    def results(self, radius):
+        """(lims, D, I) on the device, Open3D's tensors."""
+        radius = math.sqrt(radius)
+        if radius != self.radius:
+            self.build(radius)
+        ids, distances, lims = self.index.fixed_radius_search(
+            self.xq, radius, sort=False
+        )
+        return lims, distances, ids
+
+    def search(self, radius):
+        return len(self.results(radius)[2])
+
+
 class ContribRange:
     """FAISS's range_search_gpu: 1,024 neighbours on the GPU, and the CPU for
     queries with more of them; results on the host."""
@@ -139,4 +193,9 @@ class ContribRange:
         return int(range_search_gpu(self.xq, radius, self.gpu, self.cpu)[0][-1])
 
 
-RIVALS = {"torch": TorchRange, "cuml": CumlRange, "faiss_contrib": ContribRange}
+RIVALS = {
+    "torch": TorchRange,
+    "cuml": CumlRange,
+    "open3d": Open3dRange,
+    "faiss_contrib": ContribRange,
+}

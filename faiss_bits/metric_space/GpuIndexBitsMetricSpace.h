@@ -95,7 +95,10 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
 
     /// Finds all vectors with distance < radius, of every query by ascending
     /// id, as a result on the host. result->nq must be n. radius: not NaN; 0
-    /// and less give nothing
+    /// and less give nothing.
+    ///
+    /// params     null, a SearchParameters without a selector, or a
+    ///            SearchParametersBitsFlat with max_results alone
     void range_search(
             idx_t n,
             const float* x,

@@ -151,15 +151,43 @@ uint64_t MetricRun::range_(float radius, const Take& take) {
     return counters.distances;
 }
 
+void MetricRangeLimit::requireEnough() const {
+    FAISS_THROW_IF_NOT_FMT(
+            !isOver_(),
+            "max_results = %lld, but %lld results are in range",
+            (long long)most_,
+            (long long)total_);
+}
+
 uint64_t MetricRun::range(float radius, FoundRanges& found) {
+    MetricRangeLimit none;
+    return range(radius, found, none);
+}
+
+uint64_t MetricRun::range(
+        float radius,
+        FoundRanges& found,
+        MetricRangeLimit& limit) {
     return range_(radius, [&](const MetricRangePart& part) {
-        appendPart(context_, part, found);
+        if (limit.takes(part.total)) {
+            appendPart(context_, part, found);
+        } else {
+            throwIfInterrupted();
+        }
     });
 }
 
-uint64_t MetricRun::range(float radius, idx_t first, GpuRangeResult& result) {
+uint64_t MetricRun::range(
+        float radius,
+        idx_t first,
+        GpuRangeResult& result,
+        MetricRangeLimit& limit) {
     return range_(radius, [&](const MetricRangePart& part) {
-        appendOnDevice(context_, part, first, result);
+        if (limit.takes(part.total)) {
+            appendOnDevice(context_, part, first, result);
+        } else {
+            throwIfInterrupted();
+        }
     });
 }
 

@@ -38,6 +38,31 @@ void forMetricPages(
     }
 }
 
+/// How many results of a range search are taken.
+class MetricRangeLimit {
+   public:
+    /// most: 0 is no limit.
+    explicit MetricRangeLimit(idx_t most = 0) : most_(most) {}
+
+    /// Counts so many more; whether all of them until now are within the limit.
+    bool takes(idx_t more) {
+        total_ += more;
+        return !isOver_();
+    }
+
+    /// After the last part: throws FaissException with the total where that is
+    /// more.
+    void requireEnough() const;
+
+   private:
+    bool isOver_() const {
+        return most_ > 0 && total_ > most_;
+    }
+
+    idx_t most_;
+    idx_t total_ = 0;
+};
+
 /// A search of some queries on the device.
 class MetricRun {
    public:
@@ -53,9 +78,15 @@ class MetricRun {
 
     /// Appends what is within the radius.
     uint64_t range(float radius, FoundRanges& found);
+    /// The same, up to a limit.
+    uint64_t range(float radius, FoundRanges& found, MetricRangeLimit& limit);
     /// The same to the device: parts, and to lims[first + i + 1] the number of
     /// results of query i.
-    uint64_t range(float radius, idx_t first, GpuRangeResult& result);
+    uint64_t range(
+            float radius,
+            idx_t first,
+            GpuRangeResult& result,
+            MetricRangeLimit& limit);
     /// The first of two stages, to groupBits on the device; appends centers.
     uint64_t firstStage(
             float radius,

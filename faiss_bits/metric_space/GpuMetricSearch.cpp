@@ -1,11 +1,13 @@
 // The searches of GpuIndexBitsMetricSpace.
 
 #include <numeric>
+#include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/metric_space/GpuMetricRun.h"
 #include "faiss_bits/metric_space/GpuMetricState.h"
 #include "faiss_bits/range/RangeCall.h"
@@ -16,12 +18,34 @@ using detail::DeviceArray;
 using detail::forMetricPages;
 using detail::FoundRanges;
 using detail::GpuContext;
+using detail::MetricRangeLimit;
 using detail::MetricRun;
 using detail::requireNoMetricCapture;
 using detail::requireNotNull;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 using namespace metric_space;
+
+namespace {
+
+/// The limit that the parameters of a range search ask for. Throws
+/// FaissException for what else they ask for.
+MetricRangeLimit limitOf(const faiss::SearchParameters* params) {
+    const auto* ours = dynamic_cast<const SearchParametersBitsFlat*>(params);
+    if (!ours || typeid(*ours) != typeid(SearchParametersBitsFlat)) {
+        faiss_bits::detail::requireNoFilter(params);
+        return MetricRangeLimit();
+    }
+    const faiss::SearchParameters plain(*ours);
+    faiss_bits::detail::requireNoFilter(&plain);
+    FAISS_THROW_IF_NOT_MSG(
+            !ours->resources,
+            "params->resources is set, but indexes for metric spaces are "
+            "searched on their own");
+    return MetricRangeLimit(ours->max_results);
+}
+
+} // namespace
 
 template <class Range>
 void GpuIndexBitsMetricSpace::rangePages_(
@@ -55,14 +79,16 @@ void GpuIndexBitsMetricSpace::range_search(
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
     faiss_bits::detail::requireRangeArguments(n, x, radius, result);
-    faiss_bits::detail::requireNoFilter(params);
+    detail::requireRange(radius, detail::maxResultsOf(params));
+    MetricRangeLimit limit = limitOf(params);
     DeviceScope scope(config_.device);
     const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         FoundRanges ranges;
         rangePages_(context, n, x, [&](MetricRun& run, idx_t) {
-            return run.range(radius, ranges);
+            return run.range(radius, ranges, limit);
         });
+        limit.requireEnough();
         ranges.copyTo(*result);
     });
 }
@@ -74,19 +100,20 @@ void GpuIndexBitsMetricSpace::rangeSearchOnDevice(
         GpuRangeResult& result,
         const faiss::SearchParameters* params) const {
     faiss_bits::detail::requireCount(n, "n");
-    detail::requireRange(radius, 0);
+    detail::requireRange(radius, detail::maxResultsOf(params));
     if (n > 0) {
         requireNotNull(x, "x");
     }
-    faiss_bits::detail::requireNoFilter(params);
+    MetricRangeLimit limit = limitOf(params);
     DeviceScope scope(config_.device);
     const GpuContext context = detail::contextOf(*resources_, config_.device);
     withFaissErrors([&] {
         result.lims.assign(size_t(n) + 1, 0);
         result.parts.clear();
         rangePages_(context, n, x, [&](MetricRun& run, idx_t first) {
-            return run.range(radius, first, result);
+            return run.range(radius, first, result, limit);
         });
+        limit.requireEnough();
         std::partial_sum(
                 result.lims.begin(), result.lims.end(), result.lims.begin());
     });

@@ -16,6 +16,7 @@
 #include "faiss_bits/ivf/GpuIndexBitsIVFFlat.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFPQ.h"
 #include "faiss_bits/ivf/GpuIndexBitsIVFScalarQuantizer.h"
+#include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
 #include "faiss_bits/python/TensorCalls.h"
 #include "faiss_bits/range/GpuBitsRange.h"
 #endif
@@ -135,8 +136,8 @@ bool searchRangeAs(
     return one;
 }
 
-/// range_search() of tensors on the device of a flat index or of one of
-/// inverted lists; lims is [n + 1], on the host.
+/// range_search() of tensors on the device of a flat index, of one of inverted
+/// lists or of one for metric spaces; lims is [n + 1], on the host.
 inline void rangeSearchOnStream(
         faiss::gpu::GpuIndex* index,
         long long stream,
@@ -157,7 +158,8 @@ inline void rangeSearchOnStream(
     if (!isOf(searchRangeAs<gpu::GpuIndexBitsFlat>) &&
         !isOf(searchRangeAs<gpu::GpuIndexBitsIVFFlat>) &&
         !isOf(searchRangeAs<gpu::GpuIndexBitsIVFPQ>) &&
-        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFScalarQuantizer>)) {
+        !isOf(searchRangeAs<gpu::GpuIndexBitsIVFScalarQuantizer>) &&
+        !isOf(searchRangeAs<gpu::GpuIndexBitsMetricSpace>)) {
         throw std::runtime_error("no range search on the device");
     }
     result.copyLimits(lims);

@@ -3,6 +3,7 @@
 import os
 
 from .class_wrappers import guard_constructor, wrap_index
+from .range_methods import wrap_metric_range_search
 
 # By the end of a class's name: what its options are, and what they mean.
 _OPTIONS = {
@@ -47,6 +48,7 @@ def wrap_gpu_metric_index(the_class):
     _take_paths(the_class)
     name = the_class.__name__
     if name == "GpuIndexBitsMetricSpace":
+        wrap_metric_range_search(the_class)
         return
     kind = name.replace("GpuIndexBits", "")
     options, meaning = _OPTIONS[kind]

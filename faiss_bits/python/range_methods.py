@@ -24,6 +24,11 @@ def wrap_ivf_range_search(the_class):
     _wrap(the_class, _ivf_with_limit, _IVF_DOC)
 
 
+def wrap_metric_range_search(the_class):
+    """The same of a GPU class for metric spaces."""
+    _wrap(the_class, _with_limit, _METRIC_DOC)
+
+
 def _wrap(the_class, with_limit, doc):
     numpy_method = the_class.range_search
 
@@ -96,9 +101,8 @@ _DOC = """Finds all vectors that are nearer than a radius to each query{among}.
         Queries, shape (n, d), float32: numpy, or a torch tensor on the CPU or
         on the index's GPU
     thresh : float
-        The radius: vectors at a distance below it are found, and for
-        similarities ({similarities}) those above it. L2 distances are
-        squared. Not NaN
+        The radius: vectors at a distance below it are found{similarities}.
+        L2 distances are squared. Not NaN
     params : {params}
     max_results : int, optional
         The most results of all queries together; more are an error that tells
@@ -123,7 +127,8 @@ _DOC = """Finds all vectors that are nearer than a radius to each query{among}.
 
 _FLAT_DOC = _DOC.format(
     among="",
-    similarities="inner product, Jaccard",
+    similarities=""", and for
+        similarities (inner product, Jaccard) those above it""",
     params="""faiss.SearchParameters or SearchParametersBitsFlat, optional
         sel: the ids to search among. Of ours also resources and max_results""",
     order="ascending for each query",
@@ -131,7 +136,8 @@ _FLAT_DOC = _DOC.format(
 )
 _IVF_DOC = _DOC.format(
     among=", in the\n    nprobe lists that are nearest to it",
-    similarities="inner product",
+    similarities=""", and for
+        inner products those above it""",
     params="""faiss.SearchParametersIVF or SearchParametersBitsIVF, optional
         nprobe, quantizer_params and sel: the ids to search among; of ours also
         max_results. A faiss.SearchParameters or a SearchParametersBitsFlat
@@ -140,4 +146,12 @@ _IVF_DOC = _DOC.format(
         nearest first, and of their vectors""",
     notes=""", of
     the vectors as the lists have them""",
+)
+_METRIC_DOC = _DOC.format(
+    among="",
+    similarities="",
+    params="""faiss.SearchParameters or SearchParametersBitsFlat, optional
+        Of ours max_results alone: there are no filters""",
+    order="ascending for each query",
+    notes="",
 )

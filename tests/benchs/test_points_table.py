@@ -21,17 +21,22 @@ DATA = {
         row("cuml", "flat", 0.125, build_ms=30),
         row("cuml", "flat", 9, d=4),
         row("faiss_bits", "flat", 0.75, q=1),
+        row("open3d", "flat", 7.5, q=1, build_ms=0.25),
+        row("open3d", "flat", 0.75, build_ms=1.125),
     ],
 }
 
 
 def test_lines_and_the_fastest():
     lines = points_table.table(DATA).splitlines()
-    assert lines[0].count("|") == 7 and "torch" not in lines[0]
-    assert lines[2] == "| 1,000 | 1 | 0.1% | **0.75 ms** | - | - |"
+    assert lines[0].count("|") == 8 and "torch" not in lines[0]
+    assert lines[2] == "| 1,000 | 1 | 0.1% | **0.75 ms** | - | - | 7.5 ms, 10 |"
     assert lines[3] == (
-        "| 1,000 | 16 | 0.1% | 0.25 ms | 0.5 ms, 2 | **0.125 ms, 0.5** |")
-    assert "1,000 points: `GpuIndexBitsFlat` 1.5; cuML" in "\n".join(lines)
+        "| 1,000 | 16 | 0.1% | 0.25 ms | 0.5 ms, 2 | **0.125 ms, 0.5** "
+        "| 0.75 ms, 3 |")
+    text = "\n".join(lines)
+    assert "1,000 points: `GpuIndexBitsFlat` 1.5; cuML" in text
+    assert "Open3D, hash table, not sorted 0.25 to 1.12." in text
     assert "commit 0123456789)" in lines[-1]
 
 

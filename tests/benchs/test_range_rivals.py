@@ -1,4 +1,5 @@
-"""benchs/bench_range.py, with a program and a rival that only count."""
+"""benchs/bench_range.py, with a program and a rival that only count, and rivals with
+stand-ins for their packages."""
 
 import json
 import pathlib
@@ -6,6 +7,7 @@ import stat
 import sys
 import types
 
+import numpy
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,6 +15,7 @@ sys.path.insert(0, str(ROOT / "benchs"))
 sys.dont_write_bytecode = True
 
 import bench_range  # noqa: E402
+import range_rivals  # noqa: E402
 
 
 def row(metric="l2", q=1, radius=2.0):
@@ -39,6 +42,10 @@ class Counts:
         return int(self.q * radius)
 
 
+class PointsAlone(Counts):
+    DIMENSIONS = (3,)
+
+
 class Missing(Counts):
     @staticmethod
     def versions():
@@ -55,7 +62,8 @@ def rivals(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(Counts, "made", [])
     monkeypatch.setattr(
-        bench_range, "RIVALS", {"counts": Counts, "missing": Missing})
+        bench_range, "RIVALS",
+        {"counts": Counts, "missing": Missing, "points": PointsAlone})
 
 
 def program(folder, rows):
@@ -110,6 +118,21 @@ def test_rivals_alone_replace_their_rows(tmp_path, rivals):
     assert again["rows"][0] == first["rows"][0]
 
 
+def test_a_rival_has_its_dimensions(tmp_path, rivals):
+    points = {**row(), "d": 3}
+    data = run(tmp_path, [row(), points], "--rivals", "points")
+    assert [(r["method"], r["d"]) for r in data["rows"]] == [
+        ("faiss_bits", 4), ("faiss_bits", 3), ("points", 3)]
+
+
+def test_few_queries_come_first(tmp_path, monkeypatch, rivals):
+    monkeypatch.setattr(Counts, "METRICS", ("l2", "ip"))
+    ours = [row(m, q) for m in ("l2", "ip") for q in (8, 1)]
+    run(tmp_path, ours, "--rivals", "counts")
+    assert Counts.made == [(10, 4, 1, "ip"), (10, 4, 1, "l2"),
+                           (10, 4, 8, "ip"), (10, 4, 8, "l2")]
+
+
 def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
     data = run(tmp_path, [row(q=1), row(q=2), row(q=3)], "--rivals", "counts",
                "--limit-s", "1e-9")
@@ -118,7 +141,7 @@ def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--rivals", "other"], "--rivals other: known are counts, missing"),
+    (["--rivals", "other"], "--rivals other: known are counts, missing, points"),
     (["--ns", "10"], "--ns 10: options of the program, without --program"),
 ])
 def test_bad_options(tmp_path, capsys, rivals, arguments, message):
@@ -137,3 +160,64 @@ def test_the_first_call_alone_is_timed_where_asked():
     _, result = bench_range.median_ms(
         lambda: calls.append(1) or len(calls), lambda: None, 4, seconds=0)
     assert result == 6  # one before, four timed
+
+
+class Open3dIndex:
+    """NearestNeighborSearch of numpy arrays, by float64; counts what is made."""
+
+    made = []
+
+    def __init__(self, points, index_dtype):
+        self.points, self.dtype, self.radius = points, index_dtype, None
+
+    def fixed_radius_index(self, radius):
+        self.radius = radius
+        self.made.append(radius)
+        return True
+
+    def fixed_radius_search(self, queries, radius, sort):
+        assert radius == self.radius and sort is False
+        squares = ((queries[:, None] - self.points[None]) ** 2).sum(2)
+        rows, ids = (squares <= radius * radius).nonzero()
+        lims = numpy.searchsorted(rows, numpy.arange(len(queries) + 1))
+        return ids.astype(self.dtype), squares[rows, ids], lims
+
+
+@pytest.fixture
+def open3d(monkeypatch):
+    core = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(is_available=lambda: True),
+        Tensor=types.SimpleNamespace(from_dlpack=lambda x: x),
+        nns=types.SimpleNamespace(NearestNeighborSearch=Open3dIndex),
+        int32=numpy.int32)
+    module = types.SimpleNamespace(core=core, __version__="9.8")
+    monkeypatch.setitem(sys.modules, "open3d", module)
+    monkeypatch.setattr(Open3dIndex, "made", [])
+    points = numpy.random.default_rng(1).random((50, 3))
+    monkeypatch.setattr(
+        range_rivals, "uniform", lambda torch, n, d, q: [points[:n], points[:q]])
+    return module
+
+
+def test_open3d_makes_a_table_for_every_radius(open3d):
+    torch = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(synchronize=lambda: None),
+        utils=types.SimpleNamespace(
+            dlpack=types.SimpleNamespace(to_dlpack=lambda x: x)))
+    rival = range_rivals.Open3dRange
+    assert rival.versions() == {"open3d": "9.8"} and rival.DIMENSIONS == (3,)
+    made = rival(torch, 50, 3, 20, "l2")
+    points = made.tensors[0]
+    squares = ((points[:20, None] - points[None]) ** 2).sum(2)
+    for radius in (0.04, 0.09, 0.09):
+        assert made.search(radius) == (squares <= radius).sum() > 20
+        lims, distances, ids = made.results(radius)
+        assert lims[-1] == len(ids) == len(distances) and made.build_ms >= 0
+        assert (distances <= radius).all() and ids.dtype == numpy.int32
+    assert made.index.made == pytest.approx([0.2, 0.3])
+
+
+def test_open3d_without_a_gpu_is_left_out(open3d):
+    open3d.core.cuda.is_available = lambda: False
+    with pytest.raises(ImportError, match="sees no GPU"):
+        range_rivals.Open3dRange.versions()

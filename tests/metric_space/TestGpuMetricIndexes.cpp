@@ -7,6 +7,7 @@
 
 #include <faiss/gpu/StandardGpuResources.h>
 
+#include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
 #include "faiss_bits/metric_space/GpuIndexBitsSSS.h"
 #include "faiss_bits/metric_space/IndexListOfClusters.h"
@@ -82,6 +83,38 @@ TEST_F(GpuMetricIndexes, RangesOnTheDeviceAreThoseOfTheHost) {
                     std::equal(labels.begin(), labels.end(), wanted.labels));
             EXPECT_TRUE(std::equal(
                     distances.begin(), distances.end(), wanted.distances));
+            for (const size_t most : {total, total + 1}) {
+                gpu::SearchParametersBitsFlat params;
+                params.max_results = most;
+                gpu::GpuRangeResult limited;
+                index.rangeSearchOnDevice(
+                        q, x.data(), radius, limited, &params);
+                EXPECT_EQ(limited.lims, found.lims);
+            }
+            if (total < 2) {
+                continue;
+            }
+            for (const size_t most : {size_t(1), total - 1}) {
+                gpu::SearchParametersBitsFlat params;
+                params.max_results = most;
+                const std::string text =
+                        "max_results = " + std::to_string(most) + ", but " +
+                        std::to_string(total) + " results";
+                gpu::GpuRangeResult limited;
+                expectFaissError(
+                        [&] {
+                            index.rangeSearchOnDevice(
+                                    q, x.data(), radius, limited, &params);
+                        },
+                        text);
+                faiss::RangeSearchResult host(q);
+                expectFaissError(
+                        [&] {
+                            index.range_search(
+                                    q, x.data(), radius, &host, &params);
+                        },
+                        text);
+            }
         }
         gpu::GpuRangeResult none;
         index.rangeSearchOnDevice(0, nullptr, 1.0f, none);
@@ -95,6 +128,29 @@ TEST_F(GpuMetricIndexes, RangesOnTheDeviceAreThoseOfTheHost) {
         expectFaissError(
                 [&] { index.rangeSearchOnDevice(-1, x.data(), 1, none); },
                 "n = -1");
+        const auto refuses = [&](const gpu::SearchParametersBitsFlat& params,
+                                 const char* text) {
+            expectFaissError(
+                    [&] {
+                        index.rangeSearchOnDevice(
+                                1, x.data(), 1, none, &params);
+                    },
+                    text);
+            faiss::RangeSearchResult host(1);
+            expectFaissError(
+                    [&] { index.range_search(1, x.data(), 1, &host, &params); },
+                    text);
+        };
+        gpu::SearchParametersBitsFlat params;
+        params.max_results = -1;
+        refuses(params, "max_results = -1");
+        params.max_results = 0;
+        params.resources = resources().getResources();
+        refuses(params, "params->resources");
+        params.resources.reset();
+        faiss::IDSelectorRange some(0, 5);
+        params.sel = &some;
+        refuses(params, "params->sel");
     };
     check(*GpuKind::list(d, faiss::METRIC_L2, 64));
     check(*GpuKind::sss(d, faiss::METRIC_L1, 0.66));

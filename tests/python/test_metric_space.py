@@ -164,8 +164,16 @@ def test_bad_arguments(kind):
     index.add(x)
     with pytest.raises(ValueError, match="shape"):
         index.range_search(np.zeros((5, 3), np.float32), 1)
-    with pytest.raises(RuntimeError, match="radius = NaN"):
-        index.range_search(x, np.nan)
+    if kind.startswith("gpu"):
+        with pytest.raises(ValueError, match="thresh is NaN"):
+            index.range_search(x, np.nan)
+        with pytest.raises(TypeError, match="thresh = 'far'"):
+            index.range_search(x, "far")
+        with pytest.raises(ValueError, match="max_results"):
+            index.range_search(x, 1, max_results=0)
+    else:
+        with pytest.raises(RuntimeError, match="radius = NaN"):
+            index.range_search(x, np.nan)
     with pytest.raises(ValueError, match="k"):
         index.search(x, 0)
     params = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 2))
@@ -187,6 +195,74 @@ def test_bad_constructors():
     with pytest.raises(RuntimeError, match="d = 0"):
         faiss_bits.IndexSSS(0)
     assert "bucketSize" in faiss_bits.IndexListOfClusters.__init__.__doc__
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_tensors_stay_on_the_gpu(torch, kind, metric):
+    rng = np.random.default_rng(6)
+    xb = rng.integers(0, 9, (4000, 3)).astype(np.float32)
+    xq = rng.integers(0, 9, (333, 3)).astype(np.float32)
+    index, d = index_of(kind, 3, METRICS[metric]), xb.shape[1]
+    true = oracle.distances(xq, xb, metric=metric).astype(np.float32)
+    x = torch.from_numpy(xb).cuda()
+    index.add(x)
+    side = torch.cuda.Stream()
+    for radius in (-1.0, 0.0, 1.0, 7.0, np.inf):
+        with torch.cuda.stream(side):
+            # What torch still has to do on this stream comes first.
+            queries = torch.from_numpy(xq).pin_memory().cuda(non_blocking=True)
+            lims, D, I = index.range_search(queries + 0, radius)
+            lims, D, I = (one + 0 for one in (lims, D, I))
+        side.synchronize()
+        rows, ids = np.nonzero(true < radius)
+        counts = np.bincount(rows, minlength=len(xq))
+        assert lims.is_cuda and D.is_cuda and I.is_cuda
+        assert (lims.dtype, D.dtype, I.dtype) == (
+            torch.int64, torch.float32, torch.int64
+        )
+        np.testing.assert_array_equal(
+            lims.cpu(), np.concatenate([[0], counts.cumsum()])
+        )
+        np.testing.assert_array_equal(I.cpu(), ids)
+        np.testing.assert_array_equal(D.cpu(), true[rows, ids])
+    # On the CPU, as numpy arrays are searched.
+    for got, want in zip(
+        index.range_search(torch.from_numpy(xq), 7.0), index.range_search(xq, 7.0)
+    ):
+        assert not got.is_cuda
+        np.testing.assert_array_equal(got.numpy(), want)
+    lims, D, I = index.range_search(queries[:0], 1.0)
+    assert lims.tolist() == [0] and len(D) == len(I) == 0 and I.is_cuda
+    with pytest.raises(ValueError, match="x has shape"):
+        index.range_search(torch.zeros(4, d + 1, device="cuda"), 1.0)
+    with pytest.raises(TypeError, match="float64"):
+        index.range_search(queries.double(), 1.0)
+    with pytest.raises(ValueError, match="thresh is NaN"):
+        index.range_search(queries, np.nan)
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_limit_tells_the_total(torch, kind):
+    xb = np.random.default_rng(7).random((2000, 3), dtype=np.float32)
+    index = index_of(kind, 3)
+    index.add(xb)
+    on_gpu = torch.from_numpy(xb[:50]).cuda()
+    lims, _, I = index.range_search(xb[:50], 0.05)
+    total = int(lims[-1])
+    assert total > 50
+    for x in (xb[:50], on_gpu):
+        found = index.range_search(x, 0.05, max_results=total)
+        np.testing.assert_array_equal(torch.as_tensor(found[2]).cpu(), I)
+        for most in (1, total - 1):
+            with pytest.raises(
+                RuntimeError, match=f"max_results = {most}, but {total} "
+            ):
+                index.range_search(x, 0.05, max_results=most)
+    sel = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 2))
+    for more in ({}, {"max_results": 5}):
+        with pytest.raises(RuntimeError, match="sel"):
+            index.range_search(on_gpu, 0.05, params=sel, **more)
 
 
 @pytest.mark.gpu
