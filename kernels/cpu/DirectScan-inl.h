@@ -1,6 +1,7 @@
 // Vectors against few queries without packing: every vector is read once, and
 // the sums of as many vectors as there are lanes are joined at once.
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -32,12 +33,14 @@ constexpr auto scanTerms() {
     }
 }
 
-/// Lane i of the result joins the lanes of sums[i]. Overwrites sums.
-template <class Terms, class D, int kLanes>
-HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kLanes]) {
+/// Sums of kCount vectors, each of kLanes / kCount rows with kCount lanes for
+/// each, one row after the other: lane i of the result joins those of row i.
+/// Overwrites sums.
+template <class Terms, class D, int kCount>
+HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kCount]) {
 #if HWY_TARGET != HWY_SCALAR
     FAISS_BITS_UNROLL
-    for (int count = kLanes / 2; count > 0; count /= 2) {
+    for (int count = kCount / 2; count > 0; count /= 2) {
         FAISS_BITS_UNROLL
         for (int i = 0; i < count; ++i) {
             const auto low = sums[2 * i];
@@ -68,18 +71,49 @@ HWY_INLINE hn::Vec<D> loadFirst(D d, const T* from, int count) {
 #endif
 }
 
+/// Bytes between what is read and what is fetched: far enough for memory, and
+/// little beside a first-level cache.
+constexpr idx_t kFetchBytes = 8192;
+
+/// The rows of a scan.
+template <class T>
+struct ScanRows {
+    explicit ScanRows(const ScanJob<T>& job)
+            : vectors(job.vectors),
+              last(job.end - 1),
+              ahead(kFetchBytes / (idx_t(sizeof(T)) * job.depth) + 1),
+              depth(job.depth),
+              power(job.power) {}
+
+    const T* row(idx_t i) const {
+        return vectors.row(i);
+    }
+    const T* fetched(idx_t i) const {
+        return vectors.row(std::min(i + ahead, last));
+    }
+
+    RowView<T> vectors;
+    idx_t last;  ///< row
+    idx_t ahead; ///< rows between one that is read and one that is fetched
+    int depth;
+    PowerOf<T> power;
+};
+
 /// Sums of one row, lane by lane. Memory is read in order, which the prefetch
 /// of processors needs to keep up; four sums hide the latency of an addition.
+/// Fetches what is at `ahead`.
 template <class Terms, bool kSelf, class T>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
         const T* query,
         const T* row,
+        const T* ahead,
         int depth,
         const PowerOf<T>& power) {
     const hn::ScalableTag<T> d;
     using V = hn::Vec<decltype(d)>;
     constexpr int kLanes = lanesOf<T>();
     constexpr int kSums = 4;
+    constexpr int kLine = std::max(kLanes, int(64 / sizeof(T)));
     const auto add = [&](V sum, V q, V x) HWY_ATTR {
         return Terms::add(d, sum, kSelf ? x : q, x, power);
     };
@@ -91,6 +125,10 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
     idx_t p = 0;
     for (; p + kSums * kLanes <= depth; p += kSums * kLanes) {
         FAISS_BITS_UNROLL
+        for (int i = 0; i < kSums * kLanes; i += kLine) {
+            hwy::Prefetch(ahead + p + i);
+        }
+        FAISS_BITS_UNROLL
         for (int i = 0; i < kSums; ++i) {
             sums[i] =
                     add(sums[i],
@@ -99,9 +137,11 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
         }
     }
     for (; p + kLanes <= depth; p += kLanes) {
+        hwy::Prefetch(ahead + p);
         sums[0] = add(sums[0], hn::Load(d, query + p), hn::LoadU(d, row + p));
     }
     if (p < depth) {
+        hwy::Prefetch(ahead + p);
         sums[1] =
                 add(sums[1],
                     hn::Load(d, query + p),
@@ -113,74 +153,172 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
             Terms::join(d, sums[2], sums[3]));
 }
 
-/// One value for each of as many rows as there are lanes. With kSelf, rows are
-/// their own queries.
+/// One value for each of as many rows as there are lanes, `valid` of which
+/// exist. With kSelf, rows are their own queries.
 template <class Terms, bool kSelf, class T>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
         const T* query,
-        const T* const* rows,
-        int depth,
-        const PowerOf<T>& power) {
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
+    // Through memory: with the sums of all rows in registers the code of a row
+    // would be there once for each, and is more than what processors hold
+    // decoded.
+    HWY_ALIGN T lanes[kLanes * kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+        const idx_t row = first + std::min(i, valid - 1);
+        hn::Store(
+                scanRow<Terms, kSelf>(
+                        query,
+                        rows.row(row),
+                        rows.fetched(row),
+                        rows.depth,
+                        rows.power),
+                d,
+                lanes + i * kLanes);
+    }
     hn::Vec<decltype(d)> sums[kLanes];
     FAISS_BITS_UNROLL
     for (int i = 0; i < kLanes; ++i) {
-        sums[i] = scanRow<Terms, kSelf>(query, rows[i], depth, power);
+        sums[i] = hn::Load(d, lanes + i * kLanes);
     }
     return joinLanes<Terms>(d, sums);
 }
 
-/// Raises `largest` to the largest |component| of some rows. NaN is none, or is
-/// the result.
-template <class T>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> largestOf(
-        const T* const* rows,
-        int count,
-        int depth,
-        hn::Vec<hn::ScalableTag<T>> largest) {
-    const hn::ScalableTag<T> d;
+/// The components of a query over and over, from its row with zeros behind.
+template <int kDepth, class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> repeatQuery(D d, const T* query) {
     constexpr int kLanes = lanesOf<T>();
-    for (int i = 0; i < count; ++i) {
-        idx_t p = 0;
-        for (; p + kLanes <= depth; p += kLanes) {
-            largest = hn::Max(hn::Abs(hn::LoadU(d, rows[i] + p)), largest);
+    if constexpr (kDepth == kLanes) {
+        return hn::Load(d, query);
+    } else if constexpr (kDepth == 1) {
+        return hn::Set(d, query[0]);
+    } else {
+        HWY_ALIGN T repeated[kLanes];
+        for (int i = 0; i < kLanes; ++i) {
+            repeated[i] = query[i % kDepth];
         }
-        if (p < depth) {
-            const auto x = loadFirst(d, rows[i] + p, int(depth - p));
-            largest = hn::Max(hn::Abs(x), largest);
+        return hn::Load(d, repeated);
+    }
+}
+
+/// The same for rows of kDepth components, one behind the other, that fill
+/// vectors: whole rows in a vector, so that fewer lanes are joined. The sums are
+/// those of scanAnyRows, bit for bit: terms are joined in the same pairs.
+template <class Terms, bool kSelf, int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanShortRows(
+        const T* query,
+        const T* row,
+        const PowerOf<T>& power) {
+    const hn::ScalableTag<T> d;
+    const auto q = kSelf ? hn::Zero(d) : repeatQuery<kDepth>(d, query);
+    hn::Vec<decltype(d)> sums[kDepth];
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kDepth; ++i) {
+        const auto x = hn::LoadU(d, row + i * lanesOf<T>());
+        sums[i] = Terms::add(d, hn::Zero(d), kSelf ? x : q, x, power);
+    }
+    return joinLanes<Terms>(d, sums);
+}
+
+/// The same for three components.
+template <class Terms, bool kSelf, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
+        const T* query,
+        const T* row,
+        const PowerOf<T>& power) {
+    const hn::ScalableTag<T> d;
+    hn::Vec<decltype(d)> x[3];
+    hn::LoadInterleaved3(d, row, x[0], x[1], x[2]);
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        const auto q = kSelf ? x[i] : hn::Set(d, query[i]);
+        x[i] = Terms::add(d, hn::Zero(d), q, x[i], power);
+    }
+    return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
+}
+
+/// How the rows of a scan are read: kAnyDepth, or as many components that are
+/// one behind the other.
+constexpr int kAnyDepth = 0;
+
+template <class Terms, bool kSelf, int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
+        const T* query,
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
+    if constexpr (kDepth != kAnyDepth) {
+        if (HWY_LIKELY(valid >= lanesOf<T>())) {
+            const T* row = rows.row(first);
+            if constexpr (kDepth == 3) {
+                return scanTriples<Terms, kSelf>(query, row, rows.power);
+            } else {
+                return scanShortRows<Terms, kSelf, kDepth>(
+                        query, row, rows.power);
+            }
         }
+    }
+    return scanAnyRows<Terms, kSelf>(query, rows, first, std::max(valid, 1));
+}
+
+/// Raises `largest` to the largest |component| of `count` of them. NaN is none,
+/// or is the result.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> largestOf(
+        D d,
+        const T* from,
+        idx_t count,
+        hn::Vec<D> largest) {
+    constexpr int kLanes = lanesOf<T>();
+    idx_t p = 0;
+    for (; p + kLanes <= count; p += kLanes) {
+        largest = hn::Max(hn::Abs(hn::LoadU(d, from + p)), largest);
+    }
+    if (p < count) {
+        largest =
+                hn::Max(hn::Abs(loadFirst(d, from + p, int(count - p))),
+                        largest);
     }
     return largest;
 }
 
-template <KernelMetric kMetric, class T>
-void scanDirect(const ScanJob<T>& job) {
+/// 1 / |x| of as many rows as there are lanes; 0 for those of length 0.
+template <int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanScales(
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
+    const hn::ScalableTag<T> d;
+    const auto zero = hn::Zero(d);
+    const auto squares = scanRows<ProductTerms, true, kDepth, T>(
+            nullptr, rows, first, valid);
+    return hn::IfThenElse(
+            hn::Eq(squares, zero),
+            zero,
+            hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares)));
+}
+
+template <KernelMetric kMetric, int kDepth, class T>
+void scanDirectly(const ScanJob<T>& job) {
     using Terms = decltype(scanTerms<kMetric>());
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T values[kWidth];
     HWY_ALIGN T scales[kWidth];
-    const T* rows[kWidth];
-    const PowerOf<T> power(job.power);
+    const ScanRows<T> rows(job);
     Sink<T>& sink = *job.sink;
     auto largest = hn::Zero(d);
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
-        for (int i = 0; i < kWidth; ++i) {
-            rows[i] = job.vectors.row(begin + std::min(i, valid - 1));
-        }
         if constexpr (kMetric == KernelMetric::Cosine) {
             for (int v = 0; v < kWidth; v += kLanes) {
-                const auto squares = scanRows<ProductTerms, true>(
-                        job.queries, rows + v, job.depth, power);
-                const auto zero = hn::Zero(d);
+                const idx_t first = begin + std::min(v, valid - 1);
                 hn::Store(
-                        hn::IfThenElse(
-                                hn::Eq(squares, zero),
-                                zero,
-                                hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares))),
+                        scanScales<kDepth>(rows, first, valid - v),
                         d,
                         scales + v);
             }
@@ -189,15 +327,21 @@ void scanDirect(const ScanJob<T>& job) {
             }
         }
         if constexpr (kMetric == KernelMetric::Product) {
-            if (job.largestComponent) {
-                largest = largestOf(rows, valid, job.depth, largest);
+            for (int i = 0; i < valid && job.largestComponent; ++i) {
+                if constexpr (kDepth != kAnyDepth) {
+                    largest = largestOf(
+                            d, rows.row(begin), valid * job.depth, largest);
+                    break;
+                }
+                largest = largestOf(d, rows.row(begin + i), job.depth, largest);
             }
         }
         for (int row = 0; row < job.rows; ++row) {
             const T* query = job.queries + row * job.queryStride;
             for (int v = 0; v < kWidth; v += kLanes) {
-                auto sums = scanRows<Terms, false>(
-                        query, rows + v, job.depth, power);
+                const idx_t first = begin + std::min(v, valid - 1);
+                auto sums = scanRows<Terms, false, kDepth>(
+                        query, rows, first, valid - v);
                 if constexpr (kMetric == KernelMetric::Cosine) {
                     sums = hn::Mul(sums, hn::Load(d, scales + v));
                 }
@@ -218,6 +362,37 @@ void scanDirect(const ScanJob<T>& job) {
                     ? std::numeric_limits<T>::infinity()
                     : std::max(lane, *job.largestComponent);
         }
+    }
+}
+
+/// scanDirectly for rows of kDepth components, if these fit into a vector.
+template <KernelMetric kMetric, int kDepth, class T>
+void scanShort(const ScanJob<T>& job) {
+    if constexpr (kDepth <= lanesOf<T>()) {
+        scanDirectly<kMetric, kDepth>(job);
+    } else {
+        scanDirectly<kMetric, kAnyDepth>(job);
+    }
+}
+
+template <KernelMetric kMetric, class T>
+void scanDirect(const ScanJob<T>& job) {
+    const bool isDense = !job.vectors.ids && job.vectors.stride == job.depth;
+    switch (isDense ? job.depth : kAnyDepth) {
+        case 1:
+            return scanShort<kMetric, 1>(job);
+        case 2:
+            return scanShort<kMetric, 2>(job);
+        case 3:
+            return scanShort<kMetric, 3>(job);
+        case 4:
+            return scanShort<kMetric, 4>(job);
+        case 8:
+            return scanShort<kMetric, 8>(job);
+        case 16:
+            return scanShort<kMetric, 16>(job);
+        default:
+            return scanDirectly<kMetric, kAnyDepth>(job);
     }
 }
 
