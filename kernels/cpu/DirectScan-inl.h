@@ -88,9 +88,6 @@ struct ScanRows {
     const T* row(idx_t i) const {
         return vectors.row(i);
     }
-    const T* fetched(idx_t i) const {
-        return vectors.row(std::min(i + ahead, last));
-    }
 
     RowView<T> vectors;
     idx_t last;  ///< row
@@ -117,6 +114,20 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
     const auto add = [&](V sum, V q, V x) HWY_ATTR {
         return Terms::add(d, sum, kSelf ? x : q, x, power);
     };
+    if (depth <= kLanes) {
+        hwy::Prefetch(ahead);
+        return add(hn::Zero(d), hn::Load(d, query), loadFirst(d, row, depth));
+    }
+    if (depth <= 2 * kLanes) {
+        hwy::Prefetch(ahead);
+        hwy::Prefetch(ahead + kLanes);
+        return Terms::join(
+                d,
+                add(hn::Zero(d), hn::Load(d, query), hn::LoadU(d, row)),
+                add(hn::Zero(d),
+                    hn::Load(d, query + kLanes),
+                    loadFirst(d, row + kLanes, depth - kLanes)));
+    }
     V sums[kSums];
     FAISS_BITS_UNROLL
     for (int i = 0; i < kSums; ++i) {
@@ -167,17 +178,21 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
     // would be there once for each, and is more than what processors hold
     // decoded.
     HWY_ALIGN T lanes[kLanes * kLanes];
+    const idx_t fetched = std::min(first + rows.ahead, rows.last + 1 - valid);
+    const T* row = rows.row(first);
+    const T* ahead = rows.row(fetched);
     for (int i = 0; i < kLanes; ++i) {
-        const idx_t row = first + std::min(i, valid - 1);
         hn::Store(
                 scanRow<Terms, kSelf>(
-                        query,
-                        rows.row(row),
-                        rows.fetched(row),
-                        rows.depth,
-                        rows.power),
+                        query, row, ahead, rows.depth, rows.power),
                 d,
                 lanes + i * kLanes);
+        if (i + 1 < valid) {
+            row = rows.vectors.ids ? rows.row(first + i + 1)
+                                   : row + rows.vectors.stride;
+            ahead = rows.vectors.ids ? rows.row(fetched + i + 1)
+                                     : ahead + rows.vectors.stride;
+        }
     }
     hn::Vec<decltype(d)> sums[kLanes];
     FAISS_BITS_UNROLL
