@@ -62,8 +62,8 @@ class IvfFinisher {
         float pivot = 0;
     };
 
-    /// Room for up to `rows` rows with so many candidates; how many are finished
-    /// together.
+    /// Room for up to `rows` rows with so many candidates; how many are
+    /// finished together.
     idx_t reserve(const IvfSelection& selection, idx_t rows);
     void choose(Attempt& attempt);
     void chooseAll(Attempt& attempt);
