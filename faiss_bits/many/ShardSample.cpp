@@ -18,7 +18,7 @@ namespace {
 /// one device, and of several, which meet once more before they search, where
 /// each has one shard, whose own sample alone is saved.
 constexpr idx_t kLeastQueries = 512;
-constexpr idx_t kLeastOfSeveral = 4096;
+constexpr idx_t kLeastOfSeveral = 2048;
 /// Smaller shards take limits by other ways than a sample.
 constexpr idx_t kLeastShard = 8192;
 /// A sample is one vector of so many; beyond 2^16 it takes no more of a device

@@ -198,7 +198,7 @@ TEST_F(Shards, SmallPlainOfIntegers) {
 /// So few results are merged on one device, and one more a query on each.
 TEST_F(Shards, SmallEdgesOfOnePlace) {
     const int d = 5;
-    const auto queries = makeVectors(512, d, 2, Fill::Integers);
+    const auto queries = makeVectors(1024, d, 2, Fill::Integers);
     for (const auto& config : waysOf()) {
         SCOPED_TRACE(nameOfWay(config));
         ShardsCase c(
@@ -207,11 +207,11 @@ TEST_F(Shards, SmallEdgesOfOnePlace) {
                 faiss::METRIC_L2,
                 makeVectors(700, d, 1, Fill::Integers),
                 config);
-        for (int64_t k : {127, 128, 129}) {
+        for (int64_t k : {511, 512, 513}) {
             c.expectSame(queries, k);
         }
         c.add(makeVectors(100, d, 3, Fill::Integers)); // several segments
-        c.expectSame(queries, 128);
+        c.expectSame(queries, 512);
     }
 }
 
