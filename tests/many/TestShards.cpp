@@ -198,7 +198,7 @@ TEST_F(Shards, SmallPlainOfIntegers) {
 /// So few results are merged on one device, and one more a query on each.
 TEST_F(Shards, SmallEdgesOfOnePlace) {
     const int d = 5;
-    const auto queries = makeVectors(1024, d, 2, Fill::Integers);
+    const auto queries = makeVectors(512, d, 2, Fill::Integers);
     for (const auto& config : waysOf()) {
         SCOPED_TRACE(nameOfWay(config));
         ShardsCase c(

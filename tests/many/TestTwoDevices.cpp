@@ -96,7 +96,7 @@ TYPED_TEST(TwoDevices, SmallEdges) {
                     faiss::METRIC_L2,
                     makeVectors(700, d, 1, Fill::Integers),
                     config);
-            const auto queries = makeVectors(2048, d, 2, Fill::Integers);
+            const auto queries = makeVectors(1024, d, 2, Fill::Integers);
             for (int64_t k : {511, 512, 513}) {
                 c.expectSame(queries, k);
             }
