@@ -3,9 +3,10 @@
 
     benchs/many_table.py benchs/results/h200 [--docs docs/design.md]
 
-Reads many_ivf.json, many_range.json, many_kmeans.json and many_knn_graph.json
-of that folder, those that are there, and replaces what stands between the marks
-`several devices:`. No figure of this part is typed by hand.
+Reads many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
+many_kmeans.json and many_knn_graph.json of that folder, those that are there,
+and replaces what stands between the marks `several devices:`. No figure of this
+part is typed by hand.
 
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
@@ -19,7 +20,9 @@ from readme_table import power, replaced
 from result_file import cell_of, load
 
 OURS = "faiss_bits"
-FILES = ("many_ivf.json", "many_range.json", "many_kmeans.json",
+#: Searches for neighbours, and what their tables call them.
+NEIGHBOURS = {"many_two.json": "vectors", "many_ivf.json": "IVF"}
+FILES = (*NEIGHBOURS, "many_range.json", "many_kmeans.json",
          "many_knn_graph.json")
 #: What one device's row of a cell has in place of several devices'.
 ALONE = {"shards": 1, "devices": 1, "peers": 0}
@@ -72,26 +75,21 @@ def head(*columns):
     return [line(*columns), "|" + "---|" * len(columns)]
 
 
-def ivf_lines(times):
-    rows = times.several("device")
-    most = {kind: max((row["n"] for row in rows if row["kind"] == kind),
-                      default=0) for kind in ("shards", "replicas")}
-    least = min((row["n"] for row in rows), default=0)
+def neighbour_lines(name, times):
     yield from head(
-        "IVF", "n", "q", "k", "GPUs", "one, ms", "several, ms",
+        name, "n", "q", "k", "GPUs", "one, ms", "several, ms",
         "share of the ideal", "weak", "arrays on the host, ms", "FAISS, ms",
-        "times as fast")
-    for row in rows:
-        if row["n"] != (most["shards"] if row["kind"] == "shards" else least):
-            continue
+        "times as fast", "FAISS over our parts, ms")
+    for row in times.several("device"):
         host = times.of(row, arrays="host")
         faiss = times.of(row, arrays="host", method="faiss")
+        over = times.of(row, arrays="host", method="faiss_over_ours")
         yield line(
             row["kind"], power(row["n"]), row["q"], row["k"], row["devices"],
             number(times.of(row, **ALONE), ".3g"), f"{row['ms']:.3g}",
             number(times.strong(row), ".2f"), number(times.weak(row), ".2f"),
             number(host, ".3g"), number(faiss, ".3g"),
-            number(ratio(faiss, host), ".1f"))
+            number(ratio(faiss, host), ".1f"), number(over, ".3g"))
 
 
 def range_lines(times):
@@ -130,15 +128,19 @@ def content(folder):
              if (folder / name).exists()}
     if not files:
         raise FileNotFoundError(f"{folder} has none of {', '.join(FILES)}")
-    metas = [data["meta"] for data in files.values()]
-    commits = sorted({meta["commit"][:10] for meta in metas})
-    gpus = sorted({meta["gpu"] for meta in metas})
+    gpus = sorted({data["meta"]["gpu"] for data in files.values()})
+    of_commit = {}
+    for name, data in files.items():
+        of_commit.setdefault(data["meta"]["commit"][:10], []).append(
+            f"`{name}`")
     lines = [
-        f"{' and '.join(gpus)}, commit {' and '.join(commits)}: "
-        + ", ".join(f"`{name}`" for name in files) + "."]
+        f"{' and '.join(gpus)}: " + "; ".join(
+            f"{', '.join(names)} (commit {commit})"
+            for commit, names in of_commit.items()) + "."]
     times = {name: Times(data) for name, data in files.items()}
-    if "many_ivf.json" in times:
-        lines += ["", *ivf_lines(times["many_ivf.json"])]
+    for name, title in NEIGHBOURS.items():
+        if name in times:
+            lines += ["", *neighbour_lines(title, times[name])]
     if "many_range.json" in times:
         lines += ["", *range_lines(times["many_range.json"])]
     jobs = [line for name, file in (("k-means", "many_kmeans.json"),

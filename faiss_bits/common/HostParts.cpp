@@ -1,5 +1,8 @@
 #include "faiss_bits/common/HostParts.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstring>
 
 namespace faiss_bits::gpu::detail {
@@ -12,7 +15,20 @@ constexpr size_t kLeastBytes = size_t(2) << 20;
 
 } // namespace
 
+void wantLargePages(void* memory, size_t bytes) {
+    constexpr size_t kLeast = size_t(8) << 20; // four large ones. Not tuned
+    const uintptr_t begin =
+            (reinterpret_cast<uintptr_t>(memory) + kPage - 1) / kPage * kPage;
+    const uintptr_t end =
+            (reinterpret_cast<uintptr_t>(memory) + bytes) / kPage * kPage;
+    if (bytes >= kLeast) {
+        (void)madvise(
+                reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    }
+}
+
 void touchPages(void* memory, size_t bytes) {
+    wantLargePages(memory, bytes);
     if (bytes < 2 * kLeastBytes) {
         return; // whoever writes there does it as fast
     }

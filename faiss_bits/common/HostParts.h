@@ -36,10 +36,15 @@ void forHostParts(idx_t n, idx_t least, const F& f) {
     }
 }
 
-/// Writes to every page of memory that was never written to, by several
-/// threads: the system clears a page when it is first written to, which else
-/// the one thread that copies from a device waits for. Overwrites what is
-/// there.
+/// Asks the system for large pages where much memory is written to for the
+/// first time next: it clears these in a fraction of the time. Nothing happens
+/// where it has none.
+void wantLargePages(void* memory, size_t bytes);
+
+/// wantLargePages, and writes to every page of memory that was never written
+/// to, by several threads: the system clears a page when it is first written
+/// to, which else the one thread that copies from a device waits for.
+/// Overwrites what is there.
 void touchPages(void* memory, size_t bytes);
 
 /// memcpy by several threads.

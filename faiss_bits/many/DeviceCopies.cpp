@@ -101,8 +101,8 @@ void DeviceCopies::copy(
         ready.record(sourceStream);
     }
     ready.holdUp(targetStream);
+    copyStraight_(path, target, targetStream, source, bytes);
     const CurrentDevice scope(path.toDevice);
-    copyStraight_(path, target, source, targetStream, bytes);
     StreamMark done;
     done.record(targetStream);
     done.holdUp(sourceStream);
@@ -120,28 +120,11 @@ void DeviceCopies::fetch(
     Path& path = path_(to, from);
     if (path.direct) {
         ready.holdUp(targetStream);
-        const CurrentDevice scope(path.toDevice);
-        copyStraight_(path, target, source, targetStream, bytes);
+        copyStraight_(path, target, targetStream, source, bytes);
         return;
     }
     ready.holdUp(helper);
     copyThroughHost_(path, target, targetStream, source, helper, bytes);
-}
-
-bool DeviceCopies::send(
-        int to,
-        void* target,
-        int from,
-        const void* source,
-        cudaStream_t sourceStream,
-        size_t bytes) {
-    const Path& path = path_(to, from);
-    if (!path.direct || !isDirect(from, to)) {
-        return false;
-    }
-    const CurrentDevice scope(path.fromDevice);
-    copyStraight_(path, target, source, sourceStream, bytes);
-    return true;
 }
 
 void DeviceCopies::addSome(
@@ -177,11 +160,17 @@ void DeviceCopies::addSome(
 void DeviceCopies::copyStraight_(
         const Path& path,
         void* target,
+        cudaStream_t targetStream,
         const void* source,
-        cudaStream_t stream,
         size_t bytes) {
+    const CurrentDevice scope(path.toDevice);
     BITS_CUDA_CHECK(cudaMemcpyPeerAsync(
-            target, path.toDevice, source, path.fromDevice, bytes, stream));
+            target,
+            path.toDevice,
+            source,
+            path.fromDevice,
+            bytes,
+            targetStream));
 }
 
 void DeviceCopies::copyThroughHost_(

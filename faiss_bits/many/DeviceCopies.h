@@ -52,18 +52,6 @@ class DeviceCopies {
             cudaStream_t helper,
             size_t bytes);
 
-    /// The same from `source`, by the source's own stream: nobody's search on a
-    /// stream of the target's device holds it up. `target` is there, and
-    /// whoever reads it waits for what is on sourceStream then. False, and
-    /// nothing done, where copies go through the host.
-    bool send(
-            int to,
-            void* target,
-            int from,
-            const void* source,
-            cudaStream_t sourceStream,
-            size_t bytes);
-
     /// Calls add(first, rows, copy) for some of n vectors x [n, d] of group 0's
     /// device, which are there, after the other, with their copy on the device
     /// of group `to`: no second copy of all is made. Waits.
@@ -86,12 +74,11 @@ class DeviceCopies {
     Path& path_(int to, int from) const {
         return *paths_[size_t(to) * numGroups_ + from];
     }
-    /// On a stream of the current device.
     void copyStraight_(
             const Path& path,
             void* target,
+            cudaStream_t targetStream,
             const void* source,
-            cudaStream_t stream,
             size_t bytes);
     void copyThroughHost_(
             Path& path,

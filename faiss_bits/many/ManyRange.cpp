@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "faiss_bits/common/HostParts.h"
+#include "faiss_bits/range/RangeResults.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -142,7 +143,7 @@ void joinRanges(
         }
         result->lims[q] = count;
     }
-    result->do_allocation();
+    allocateResults(*result);
     const bool inOrder = !map || map->isInOrder();
     const idx_t least = queriesOfAThread(*result);
     forHostParts(idx_t(nq), least, [&](idx_t first, idx_t last) {
@@ -210,7 +211,7 @@ void joinSlices(
             result->lims[query++] = one->lims[q + 1] - one->lims[q];
         }
     }
-    result->do_allocation();
+    allocateResults(*result);
     size_t out = 0;
     for (const auto& one : found) {
         if (!one) {

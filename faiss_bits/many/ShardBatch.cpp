@@ -85,9 +85,9 @@ bool ShardBatch::isCut_(int shard) const {
 }
 
 idx_t ShardBatch::sliceBegin_(int group) const {
-    // A few results are merged on the first device: to send them on would take
-    // longer. So many are 1.5 MiB.
-    constexpr idx_t kFewResults = 1 << 17;
+    // A few results are merged on the first device, where the lists of others
+    // come in one copy each: to send slices there and back takes longer.
+    constexpr idx_t kFewResults = 1 << 19;
     const auto groups = idx_t(set_.devices.groups().size());
     if (queries_.k * queries_.n <=
         kFewResults / std::max<idx_t>(groups - 1, 1)) {

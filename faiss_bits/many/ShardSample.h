@@ -18,7 +18,7 @@ struct ShardSet;
 /// the query is searched again.
 ///
 /// Threads  limits() of several groups at the same time; the others alone
-/// Memory   up to 2^18 vectors in float32, and their search image, a device
+/// Memory   up to 2^16 vectors in float32, and their search image, a device
 class ShardSample {
    public:
     /// Whether a certified search of n queries for the k nearest of all gains

@@ -167,32 +167,9 @@ void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
         replica.assign(rows, queries, ids, k_);
     }
     if (!isOnHost_) {
-        Found& found = found_[group];
-        found.first = first;
-        found.rows = rows;
-        found.distances = distances;
-        found.labels = labels;
-        found.isHome = send_(group, context.stream, found);
-        found.done.record(context.stream);
+        found_[group] = {first, rows, distances, labels, {}};
+        found_[group].done.record(context.stream);
     }
-}
-
-/// By the thread of the group: it need not wait until all have searched.
-bool SlicedSearch::send_(int group, cudaStream_t stream, const Found& found)
-        const {
-    const auto send = [&](const CallArray& array, const char* here) {
-        return !array.data || array.onHost ||
-                set_.copies->send(
-                        0,
-                        array.data + found.first * array.rowBytes,
-                        group,
-                        here,
-                        stream,
-                        found.rows * array.rowBytes);
-    };
-    return group == 0 ||
-            (send(arrays_.distances, found.distances) &&
-             send(arrays_.labels, found.labels));
 }
 
 /// When everyone has enqueued: nobody's search on the stream of home comes
@@ -201,7 +178,7 @@ void SlicedSearch::bringBack_() {
     for (int group = 0; group < int(found_.size()); ++group) {
         const Found& found = found_[group];
         const auto bring = [&](const CallArray& array, char* here) {
-            if (array.data && !array.onHost && !found.isHome) {
+            if (array.data && !array.onHost && group != 0) {
                 set_.copies->copy(
                         0,
                         array.data + found.first * array.rowBytes,

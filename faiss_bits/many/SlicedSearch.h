@@ -60,7 +60,6 @@ class SlicedSearch {
         idx_t rows = 0;
         char* distances = nullptr;
         char* labels = nullptr;
-        bool isHome = false; ///< the first device gets it before `done`
         StreamMark done;
     };
 
@@ -71,7 +70,6 @@ class SlicedSearch {
     int lanesOf_(int group) const;
     void searchLane_(int group, int lane, int lanes);
     void searchPiece_(int group, int part, idx_t first, idx_t rows);
-    bool send_(int group, cudaStream_t stream, const Found& found) const;
     void bringBack_();
 
     const PartSet& set_;

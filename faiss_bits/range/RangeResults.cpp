@@ -24,6 +24,13 @@ void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n) {
             "result holds the result of another search");
 }
 
+void allocateResults(faiss::RangeSearchResult& result) {
+    result.do_allocation(); // makes limits of the counts
+    const size_t total = result.lims[result.nq];
+    wantLargePages(result.labels, total * sizeof(idx_t));
+    wantLargePages(result.distances, total * sizeof(float));
+}
+
 void RangeResults::add(
         const GpuContext& context,
         idx_t first,
@@ -66,7 +73,7 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
         pieces->take(std::move(pieces_));
         return;
     }
-    result.do_allocation(); // makes limits of the counts
+    allocateResults(result);
     size_t at = 0;
     for (RangePiece& piece : pieces_) {
         const size_t size = size_t(piece.size);

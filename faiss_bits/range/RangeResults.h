@@ -14,6 +14,10 @@ namespace faiss_bits::gpu::detail {
 /// Throws FaissException unless `result` can take that of n queries.
 void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n);
 
+/// do_allocation(), where `lims` has the number of every query's results, for
+/// whoever writes all of them next.
+void allocateResults(faiss::RangeSearchResult& result);
+
 /// Results of a range search on the host, part by part, for FAISS's
 /// RangeSearchResult. Not part of the API.
 class RangeResults {

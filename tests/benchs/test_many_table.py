@@ -32,6 +32,11 @@ def ivf(ms, devices=1, n=1 << 20, q=1024, k=10, **other):
     return row("many_ivf", ms, devices, **sizes | other)
 
 
+def flat(ms, devices=1, **other):
+    return row("many", ms, devices,
+               **{"n": 1 << 20, "d": 128, "q": 1024, "k": 10} | other)
+
+
 def in_range(ms, devices=1, selectivity=0.01, **other):
     sizes = {"kind": "shards", "metric": "L2", "n": 1 << 20, "d": 128,
              "q": 1024, "selectivity": selectivity}
@@ -58,6 +63,7 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("make, fields", [
+    (flat, ("q", "k", "n", "kind", "devices")),
     (ivf, ("nlist", "nprobe", "q", "k", "n", "kind", "devices")),
     (in_range, ("selectivity", "q", "n", "peers", "shards")),
     (kmeans, ("k", "niter", "devices", "kind")),
@@ -99,12 +105,16 @@ def test_efficiency_of_shards_and_replicas():
 
 
 ALL = {
+    "many_two.json": [
+        flat(1.0), flat(0.6, 2), flat(0.7, 2, arrays="host"),
+        flat(1.4, 2, arrays="host", method="faiss_over_ours"),
+        flat(7.0, 2, arrays="host", method="faiss")],
     "many_ivf.json": [
         ivf(10.0, kind="shards"), ivf(10.0),
         ivf(12.5, 2, n=1 << 21, kind="shards"),
         ivf(15.0, 2, n=1 << 21, kind="shards", arrays="host"),
         ivf(60.0, 2, n=1 << 21, kind="shards", arrays="host", method="faiss"),
-        ivf(5.5, 2), ivf(77.0, 2, n=1 << 21)],
+        ivf(5.5, 2)],
     "many_range.json": [
         in_range(8.0), in_range(5.0, 2), in_range(8.0, kind="replicas"),
         in_range(4.0, 2, kind="replicas"),
@@ -120,15 +130,33 @@ def test_table_says_what_was_measured(write, tmp_path):
     for name, rows in ALL.items():
         write(name, rows)
     lines = many_table.content(tmp_path).splitlines()
-    assert lines[0].startswith("NVIDIA H200, commit 0123456789: `many_ivf.json`")
-    assert "| shards | 2^21 | 1024 | 10 | 2 |  | 12.5 |  | 0.80 | 15 | 60 | 4.0 |" in lines
-    assert "| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.91 |  |  |  |  |" in lines
-    assert not any(" 77 " in line for line in lines)  # replicas of many more
+    assert lines[0] == (
+        "NVIDIA H200: `many_two.json`, `many_ivf.json`, `many_range.json`, "
+        "`many_kmeans.json`, `many_knn_graph.json` (commit 0123456789).")
+    titles = [line.split("|")[1].strip() for line in lines if "GPUs" in line]
+    assert titles == ["vectors", "IVF", "range search, n", "job"]
+    assert ("| replicas | 2^20 | 1024 | 10 | 2 | 1 | 0.6 | 0.83 |  | 0.7 | 7 "
+            "| 10.0 | 1.4 |") in lines
+    assert ("| shards | 2^21 | 1024 | 10 | 2 |  | 12.5 |  | 0.80 | 15 | 60 "
+            "| 4.0 |  |") in lines
+    assert ("| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.91 |  |  |  |  "
+            "|  |") in lines
     assert ("| 2^20 | 1024 | 1% | 12345 | 2 | 8 | 5 | 0.80 | 4 | 1.00 |"
             in lines)
     assert "| 2^20 | 1024 | 0.1% | 12345 | 2 |  |  |  | 3 |  |" in lines
     assert "| k-means | host | 2 | 900 | 700 | 0.64 | 2100 | 3.0 |" in lines
     assert "| k-NN graph | device | 2 | 650 | 340 | 0.96 |  |  |" in lines
+
+
+def test_commits_are_said_of_their_files(write, tmp_path):
+    for name, rows in ALL.items():
+        write(name, rows)
+    data = {"meta": META | {"commit": "f" * 40},
+            "rows": ALL["many_range.json"]}
+    (tmp_path / "many_range.json").write_text(json.dumps(data))
+    first = many_table.content(tmp_path).splitlines()[0]
+    assert "`many_range.json` (commit ffffffffff)" in first
+    assert "`many_knn_graph.json` (commit 0123456789)" in first
 
 
 def test_table_goes_between_its_marks(write, tmp_path):

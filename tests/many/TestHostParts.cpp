@@ -16,6 +16,7 @@ using gpu::detail::copyHostBytes;
 using gpu::detail::forHostParts;
 using gpu::detail::touchPages;
 using gpu::detail::UnclearedVector;
+using gpu::detail::wantLargePages;
 
 TEST(HostParts, EveryNumberOnce) {
     for (const idx_t n : {0, 1, 63, 64, 65, 127, 128, 129, 1000, 100003}) {
@@ -51,6 +52,17 @@ TEST(HostParts, ErrorsLeaveAfterAllHaveEnded) {
         EXPECT_THROW(call(), std::runtime_error);
         EXPECT_EQ(running, 0);
     }
+}
+
+TEST(HostParts, LargePagesKeepWhatIsThere) {
+    for (const size_t bytes : {size_t(0), size_t(1), size_t(20 << 20) + 5}) {
+        std::vector<unsigned char> data(bytes + 2);
+        std::iota(data.begin(), data.end(), 1);
+        const auto before = data;
+        wantLargePages(data.data() + 1, bytes);
+        EXPECT_EQ(data, before);
+    }
+    wantLargePages(nullptr, 0);
 }
 
 TEST(HostParts, CopiesAndTouchesWhatItIsGiven) {

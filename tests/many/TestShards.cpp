@@ -207,11 +207,11 @@ TEST_F(Shards, SmallEdgesOfOnePlace) {
                 faiss::METRIC_L2,
                 makeVectors(700, d, 1, Fill::Integers),
                 config);
-        for (int64_t k : {127, 128, 129}) {
+        for (int64_t k : {511, 512, 513}) {
             c.expectSame(queries, k);
         }
         c.add(makeVectors(100, d, 3, Fill::Integers)); // several segments
-        c.expectSame(queries, 128);
+        c.expectSame(queries, 512);
     }
 }
 

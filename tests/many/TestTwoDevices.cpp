@@ -97,11 +97,11 @@ TYPED_TEST(TwoDevices, SmallEdges) {
                     makeVectors(700, d, 1, Fill::Integers),
                     config);
             const auto queries = makeVectors(1024, d, 2, Fill::Integers);
-            for (int64_t k : {127, 128, 129}) {
+            for (int64_t k : {511, 512, 513}) {
                 c.expectSame(queries, k);
             }
             c.add(makeVectors(100, d, 3, Fill::Integers));
-            c.expectSame(queries, 128);
+            c.expectSame(queries, 512);
         }
     }
 }
