@@ -4,6 +4,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfColumns.cuh"
+#include "kernels/ivf/IvfQueryParts.cuh"
 #include "kernels/ivf/ListScan.cuh"
 
 namespace faiss_bits {
@@ -152,6 +153,27 @@ __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
     }
 }
 
+/// A thread four components.
+__global__ __launch_bounds__(kThreads) void arrangeQueriesKernel(
+        const __grid_constant__ IvfRescoreParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const uint64_t at = 4 * (uint64_t(blockIdx.x) * kThreads + threadIdx.x);
+    const uint64_t row = at / params.arrangedDims;
+    const int place = int(at % params.arrangedDims);
+    if (row >= search.rows) {
+        return;
+    }
+    const float* query = search.queries + row * search.d;
+    const auto value = [&](int i) {
+        const int c = PartOfQuery::componentAt(place + i);
+        return c < search.d ? query[c] : 0.0f;
+    };
+    *reinterpret_cast<float4*>(params.arranged + at) = {
+            value(0), value(1), value(2), value(3)};
+}
+
 unsigned blocksFor(uint64_t threads) {
     return unsigned((threads + kThreads - 1) / kThreads);
 }
@@ -195,6 +217,14 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             params);
     launchAfterPrevious(
             placeCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
+    launchAfterPrevious(
+            arrangeQueriesKernel,
+            dim3(blocksFor(
+                    uint64_t(params.search.rows) * params.arrangedDims / 4)),
+            kThreads,
+            0,
+            stream,
+            params);
 }
 
 } // namespace faiss_bits

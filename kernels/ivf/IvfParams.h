@@ -22,6 +22,8 @@ constexpr int kIvfNarrowTile = 64;
 constexpr int kIvfColumnStep = 4;
 /// Vectors of a list that are scored together.
 constexpr int kIvfGroup = 32;
+/// Components of queries that lanes have together; rows are padded to it.
+constexpr int kIvfArrangedStep = 128;
 /// Rows of a search, so that one and a place in a group take 32 bits.
 constexpr idx_t kIvfMostRows = idx_t(1) << 27;
 
@@ -121,6 +123,11 @@ struct IvfRescoreParams {
     uint32_t mostOfFew = 0;
     IvfCandidate* grouped = nullptr; // [rows * candidates]
     int stages = 0; // of 32 vectors in shared memory; 0: there is no room
+
+    // Queries in the order of IvfQueryParts.cuh, zeros behind the last
+    // component.
+    float* arranged = nullptr; // [rows, arrangedDims]
+    int arrangedDims = 0;      // a multiple of kIvfArrangedStep
 };
 
 /// What results are made of: a selection of k + 1 of each row of a matrix.
@@ -196,7 +203,7 @@ void launchIvfGroups(
         uint32_t* firstGroups,
         cudaStream_t stream);
 
-/// After it: candidates by group.
+/// After it: candidates by group, and the queries as their distances need them.
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);
 
 /// After it: canonical distances of candidates. sharedBytes: that a block may

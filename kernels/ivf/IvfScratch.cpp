@@ -53,6 +53,10 @@ IvfScratch::IvfScratch(
         rescored.numPlaced = slices.take<uint32_t>(kIvfPlaced);
         rescored.groups = slices.take<IvfGroup>(rescored.mostGroups);
         rescored.grouped = slices.take<IvfCandidate>(candidates);
+        rescored.arrangedDims = (p.lists.d + kIvfArrangedStep - 1) /
+                kIvfArrangedStep * kIvfArrangedStep;
+        rescored.arranged =
+                slices.take<float>(rows * size_t(rescored.arrangedDims));
     }
     keys = slices.take<float>(rows * (size_t(p.k) + 1));
     places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
