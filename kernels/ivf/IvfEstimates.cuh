@@ -135,7 +135,6 @@ struct IvfEstimates {
                     isLower,
                     tables,
                     reinterpret_cast<float*>(shared.queries.halves));
-            fetch(next.place);
         } else {
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);
@@ -159,6 +158,9 @@ struct IvfEstimates {
                 queries.convert(slot, slot, 0, tables);
                 if (isThere) {
                     queries.begin(of, nextTile);
+                }
+                if (!isOfItem) {
+                    fetch(next.place);
                 }
                 __syncthreads();
 #pragma unroll 1
@@ -190,8 +192,9 @@ struct IvfEstimates {
         }
     }
 
-    /// The next item's vectors to the second-level cache, while those of this
-    /// one are used: there is no room for them in registers.
+    /// The next item's vectors to the second-level cache, while the last tile
+    /// of this one is multiplied: there is no room for them in registers.
+    /// Sooner, so much of all blocks is there that it is gone when it is read.
     __device__ __forceinline__ void fetch(const TilePlace& next) const {
         // With a filter it is not known which are read.
         if (hasNext && threadIdx.x % kWarpSize == 0 &&

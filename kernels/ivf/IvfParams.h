@@ -55,8 +55,9 @@ struct IvfParams {
     // Pairs by list, of the first lastProbe probes.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
-    uint32_t* endPairs = nullptr;    // [numLists]: behind the last of a list
+    uint32_t* firstPairs = nullptr;  // [numLists]: of the lists before
     uint32_t* firstTiles = nullptr;  // [numLists + 1]
+    uint32_t* pairRanks = nullptr;   // [pairs], by row: among its list's
     uint32_t* pairRows = nullptr;    // [pairs]
     uint32_t* pairColumns = nullptr; // [pairs], of near probes
 
@@ -115,7 +116,8 @@ struct IvfRescoreParams {
     uint32_t mostGroups = 0;         // no list, or lists together, have more
     uint32_t* firstGroups = nullptr; // [numLists + 1]
     uint32_t* groupCounts = nullptr; // [mostGroups]
-    uint32_t* groupEnds = nullptr;   // [mostGroups]: behind the last
+    uint32_t* groupBegins = nullptr; // [mostGroups], in grouped
+    uint32_t* ranks = nullptr;       // [rows, candidates]: among its group's
     uint32_t* numPlaced = nullptr;   // [kIvfPlaced]
     /// [mostGroups]: those with some candidates, no more than mostOfFew; at the
     /// end, and backwards, those with more.
