@@ -17,7 +17,6 @@
 #include "kernels/ivf/IvfFoundBuffer.cuh"
 #include "kernels/ivf/IvfQueryTiles.cuh"
 #include "kernels/ivf/IvfVectorFragments.cuh"
-#include "kernels/ivf/ListPrefetch.cuh"
 
 namespace faiss_bits {
 
@@ -159,9 +158,6 @@ struct IvfEstimates {
                 if (isThere) {
                     queries.begin(of, nextTile);
                 }
-                if (!isOfItem) {
-                    fetch(next.place);
-                }
                 __syncthreads();
 #pragma unroll 1
                 for (int first = 0;
@@ -189,23 +185,6 @@ struct IvfEstimates {
                 }
                 finish(facts, 0, work, place, numVectors, rowsOfTile);
             }
-        }
-    }
-
-    /// The next item's vectors to the second-level cache, while the last tile
-    /// of this one is multiplied: there is no room for them in registers.
-    /// Sooner, so much of all blocks is there that it is gone when it is read.
-    __device__ __forceinline__ void fetch(const TilePlace& next) const {
-        // With a filter it is not known which are read.
-        if (hasNext && threadIdx.x % kWarpSize == 0 &&
-            !params.lists.selectedBits) {
-            const int64_t first =
-                    next.first + threadIdx.x / kWarpSize * Shape::kWarpVectors;
-            prefetchVectors<Vectors>(
-                    params.lists,
-                    next,
-                    first,
-                    min(first + Shape::kWarpVectors, next.last));
         }
     }
 

@@ -1,19 +1,18 @@
 #pragma once
 
-#include "kernels/canonical/RoundedOps.h"
 #include "kernels/ivf/IvfLists.h"
 
 /// The codes that lists are made of, whatever they mean.
 namespace faiss_bits {
 
 /// Codes of a vector.
-BITS_HOST_DEVICE constexpr int numCodesOf(const IvfLists& lists) {
+constexpr int numCodesOf(const IvfLists& lists) {
     return lists.coding == ListCoding::Product ? lists.decoding.numParts
                                                : lists.d;
 }
 
 /// Bits of a code.
-BITS_HOST_DEVICE constexpr int bitsOfCodes(const IvfLists& lists) {
+constexpr int bitsOfCodes(const IvfLists& lists) {
     switch (lists.coding) {
         case ListCoding::Float32:
             return 32;
@@ -29,17 +28,6 @@ BITS_HOST_DEVICE constexpr int bitsOfCodes(const IvfLists& lists) {
             return lists.decoding.partBits;
     }
     return 0;
-}
-
-/// Bytes of the first `count` vectors of a list; interleaved, of whole groups
-/// of 32, the last one's with what it is padded by.
-BITS_HOST_DEVICE constexpr int64_t bytesOfVectors(
-        const IvfLists& lists,
-        int64_t count) {
-    const int64_t bits = int64_t(numCodesOf(lists)) * bitsOfCodes(lists);
-    return lists.layout == ListLayout::Interleaved
-            ? (count + 31) / 32 * 32 * bits / 8
-            : count * ((bits + 7) / 8);
 }
 
 /// Whether vectors of a list share bytes. FAISS's GPU ors new codes into these,
