@@ -30,9 +30,8 @@ struct PartOfQuery {
                 threadIdx.x % kPairLanes;
 #pragma unroll
         for (int i = 0; i < kCount / 4; ++i) {
-            const float4 four = begin + i * kLoadDims < d
-                    ? __ldg(from + i * kPairLanes)
-                    : float4{0, 0, 0, 0};
+            const float4 four = begin + i * kLoadDims < d ? from[i * kPairLanes]
+                                                          : float4{0, 0, 0, 0};
             values[4 * i] = four.x;
             values[4 * i + 1] = four.y;
             values[4 * i + 2] = four.z;
