@@ -4,6 +4,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfColumns.cuh"
+#include "kernels/ivf/IvfQueryParts.cuh"
 #include "kernels/ivf/ListScan.cuh"
 
 namespace faiss_bits {
@@ -81,7 +82,7 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     const uint32_t behind =
             placeFor(&params.numPlaced[kIvfManyPlaced], isFew ? 0 : 1);
     if (count > 0) {
-        params.groupEnds[group] = begin;
+        params.groupBegins[group] = begin;
         IvfGroup one;
         one.list = listOfGroup(params, group);
         one.vectors = lists.vectors[one.list];
@@ -94,62 +95,86 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     }
 }
 
-/// The place of a candidate, and its group.
+/// A candidate's row, and where it is chosen; -1: there is none.
 struct Candidate {
-    bool isThere = false;
     uint32_t row = 0;
-    uint64_t place = 0;
-    uint32_t group = 0;
+    int32_t chosen = -1;
 
     __device__ Candidate(const IvfRescoreParams& params, uint64_t number) {
-        const IvfParams& search = params.search;
-        if (number >= uint64_t(search.rows) * params.candidates) {
-            return;
+        if (number < uint64_t(params.search.rows) * params.candidates) {
+            row = uint32_t(number / params.candidates);
+            const int i = int(number % params.candidates);
+            chosen = params.chosen[int64_t(row) * (params.candidates + 1) + i];
         }
-        row = uint32_t(number / params.candidates);
-        const int i = int(number % params.candidates);
-        const int32_t at =
-                params.chosen[int64_t(row) * (params.candidates + 1) + i];
-        if (at < 0) {
-            return;
-        }
-        isThere = true;
-        place = search.isLower ? placeOfColumn(search, row, uint32_t(at))
-                               : search.found[int64_t(row) * search.room + at];
-        group = params.firstGroups[place >> 32] + uint32_t(place) / kListGroup;
     }
 };
 
-/// A thread a candidate: its place, and how many a group has.
+__device__ __forceinline__ uint32_t
+groupOf(const IvfRescoreParams& params, uint64_t place) {
+    return params.firstGroups[place >> 32] + uint32_t(place) / kListGroup;
+}
+
+/// A thread a candidate: its place, how many a group has, and which of them it
+/// is, in any order, which no result shows.
 __global__ __launch_bounds__(kThreads) void countCandidatesKernel(
         const __grid_constant__ IvfRescoreParams params) {
     allowNext();
     waitForPrevious();
+    const IvfParams& search = params.search;
     const uint64_t number = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
     const Candidate candidate(params, number);
-    if (candidate.isThere) {
-        params.places[number] = candidate.place;
-        atomicAdd(&params.groupCounts[candidate.group], 1u);
-    } else if (number < uint64_t(params.search.rows) * params.candidates) {
+    if (candidate.chosen >= 0) {
+        const uint64_t place = search.isLower
+                ? placeOfColumn(
+                          search, candidate.row, uint32_t(candidate.chosen))
+                : search
+                          .found[int64_t(candidate.row) * search.room +
+                                 candidate.chosen];
+        params.places[number] = place;
+        params.ranks[number] =
+                atomicAdd(&params.groupCounts[groupOf(params, place)], 1u);
+    } else if (number < uint64_t(search.rows) * params.candidates) {
         params.places[number] = 0;
         params.distances[number] = NAN;
     }
 }
 
-/// A thread a candidate. groupEnds are the begins of the groups before.
+/// A thread a candidate.
 __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
         const __grid_constant__ IvfRescoreParams params) {
     allowNext();
     waitForPrevious();
     const uint64_t number = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
     const Candidate candidate(params, number);
-    if (candidate.isThere) {
-        const uint32_t at = atomicAdd(&params.groupEnds[candidate.group], 1u);
+    if (candidate.chosen >= 0) {
+        const uint64_t place = params.places[number];
+        const uint32_t at = params.groupBegins[groupOf(params, place)] +
+                params.ranks[number];
         params.grouped[at] = {
                 uint32_t(number),
-                candidate.row * kListGroup +
-                        uint32_t(candidate.place) % kListGroup};
+                candidate.row * kListGroup + uint32_t(place) % kListGroup};
     }
+}
+
+/// A thread four components.
+__global__ __launch_bounds__(kThreads) void arrangeQueriesKernel(
+        const __grid_constant__ IvfRescoreParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const uint64_t at = 4 * (uint64_t(blockIdx.x) * kThreads + threadIdx.x);
+    const uint64_t row = at / params.arrangedDims;
+    const int place = int(at % params.arrangedDims);
+    if (row >= search.rows) {
+        return;
+    }
+    const float* query = search.queries + row * search.d;
+    const auto value = [&](int i) {
+        const int c = PartOfQuery::componentAt(place + i);
+        return c < search.d ? query[c] : 0.0f;
+    };
+    *reinterpret_cast<float4*>(params.arranged + at) = {
+            value(0), value(1), value(2), value(3)};
 }
 
 unsigned blocksFor(uint64_t threads) {
@@ -195,6 +220,14 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             params);
     launchAfterPrevious(
             placeCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
+    launchAfterPrevious(
+            arrangeQueriesKernel,
+            dim3(blocksFor(
+                    uint64_t(params.search.rows) * params.arrangedDims / 4)),
+            kThreads,
+            0,
+            stream,
+            params);
 }
 
 } // namespace faiss_bits

@@ -29,11 +29,15 @@ struct IvfEstimates {
     using Order = IvfTileOrder<kIvfItemQueries, Shape::kVectors>;
     using Shared = SharedTables<Vectors, Shape::kDepth>;
     static constexpr int kAcross = Shape::kAtATime / 8; // products of 8 queries
+    /// The warp that looks up the next item: it reads none of the tables.
+    static constexpr int kScout = 4;
+    static_assert(kScout * kWarpSize >= 128 && Shape::kThreads >= 256);
 
     struct SharedStorage {
         typename Queries::SharedStorage queries;
         IvfFoundBuffer::Storage found[Shape::kThreads / kWarpSize];
         typename Shared::Storage tables;
+        IvfWork works[2]; // this item, and the next one, in turns
     };
 
     SharedStorage& shared;
@@ -42,8 +46,9 @@ struct IvfEstimates {
     IvfFoundBuffer found{shared.found[threadIdx.x / kWarpSize], params};
     Fragments fragments;
     float sums[2][kAcross][4];
-    uint32_t wanted = 0; // bits of this lane's four vectors
-    uint32_t number = 0; // of tiles, as they come
+    uint32_t wanted = 0;  // bits of this lane's four vectors
+    uint32_t number = 0;  // of tiles, as they come
+    bool hasNext = false; // item
 
     __device__ __forceinline__ void run() {
         const Order order{params};
@@ -51,16 +56,19 @@ struct IvfEstimates {
         if (blockIdx.x >= items) {
             return;
         }
-        IvfWork work = order.workOf(blockIdx.x, items);
-        queries.look(work, 0);
-        queries.begin(work, 0);
+        lookUp(order, blockIdx.x, items, 0);
+        __syncthreads();
+        queries.look(shared.works[0], 0);
+        queries.begin(shared.works[0], 0);
+        int turn = 0;
         for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
-            runItem(work);
-            if (items - item > gridDim.x) {
-                work = order.workOf(item + gridDim.x, items);
-                queries.look(work, 0);
-                queries.begin(work, 0);
+            hasNext = items - item > gridDim.x;
+            __syncthreads(); // what the item before had is read
+            if (hasNext) {
+                lookUp(order, item + gridDim.x, items, turn ^ 1);
             }
+            runItem(shared.works[turn], shared.works[turn ^ 1]);
+            turn ^= 1;
         }
         if constexpr (kAppend) {
             found.finish();
@@ -68,8 +76,24 @@ struct IvfEstimates {
     }
 
    private:
-    /// Its first tile of queries is on its way.
-    __device__ __forceinline__ void runItem(const IvfWork& work) {
+    /// By one warp; behind a barrier it is there.
+    __device__ __forceinline__ void lookUp(
+            const Order& order,
+            uint32_t item,
+            uint32_t items,
+            int turn) {
+        if (threadIdx.x / kWarpSize == kScout) {
+            const IvfWork work = order.workOf(item, items);
+            if (threadIdx.x % kWarpSize == 0) {
+                shared.works[turn] = work;
+            }
+        }
+    }
+
+    /// Its first tile of queries is on its way; next: behind a barrier.
+    __device__ __forceinline__ void runItem(
+            const IvfWork& work,
+            const IvfWork& next) {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
@@ -79,12 +103,12 @@ struct IvfEstimates {
         const ListTables<Vectors> listTables(vectors, work.place, params);
         if constexpr (Shape::kIsWhole) {
             const Shared tables(shared.tables);
-            __syncthreads(); // that of the item before is read
             tables.read(listTables);
             __syncthreads();
-            run(vectors, work, place, numVectors, tables);
+            run(vectors, work, next, place, numVectors, tables);
         } else {
-            run(vectors, work, place, numVectors, listTables);
+            __syncthreads();
+            run(vectors, work, next, place, numVectors, listTables);
         }
     }
 
@@ -93,6 +117,7 @@ struct IvfEstimates {
     __device__ __forceinline__ void run(
             const Vectors& vectors,
             const IvfWork& work,
+            const IvfWork& next,
             const TilePlace& place,
             int numVectors,
             const Tables& tables) {
@@ -118,16 +143,20 @@ struct IvfEstimates {
         const int numTiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
         int slot = 0;
         for (int tile = 0; tile < numTiles; ++tile, ++number) {
-            const bool hasNext = tile + 1 < numTiles;
             const int rowsOfTile = numRows - tile * Shape::kQueries;
-            if (hasNext) {
-                queries.look(work, tile + 1);
+            // The next tile, or the next item's first one.
+            const bool isOfItem = tile + 1 < numTiles;
+            const bool isThere = isOfItem || hasNext;
+            const IvfWork& of = isOfItem ? work : next;
+            const int nextTile = isOfItem ? tile + 1 : 0;
+            if (isThere) {
+                queries.look(of, nextTile);
             }
             if constexpr (Shape::kIsWhole) {
                 slot = number % 2;
                 queries.convert(slot, slot, 0, tables);
-                if (hasNext) {
-                    queries.begin(work, tile + 1);
+                if (isThere) {
+                    queries.begin(of, nextTile);
                 }
                 __syncthreads();
 #pragma unroll 1
@@ -146,8 +175,8 @@ struct IvfEstimates {
                     queries.convert(slot, facts, begin, tables);
                     if (begin + Shape::kDepth < params.d) {
                         queries.copy(begin + Shape::kDepth);
-                    } else if (hasNext) {
-                        queries.begin(work, tile + 1);
+                    } else if (isThere) {
+                        queries.begin(of, nextTile);
                     }
                     __syncthreads();
                     fragments.load(

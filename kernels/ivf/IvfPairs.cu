@@ -79,15 +79,17 @@ struct Pair {
     }
 };
 
-/// A thread a pair.
+/// A thread a pair: how many a list has, and which of them it is. They are in
+/// any order, which no result shows: each has its own part of the matrix.
 __global__ __launch_bounds__(kThreads) void countPairsKernel(
         const __grid_constant__ PairsParams params) {
     allowNext();
     waitForPrevious();
     const IvfParams& search = params.search;
-    const Pair pair(search, blockIdx.x * kThreads + threadIdx.x);
+    const uint32_t number = blockIdx.x * kThreads + threadIdx.x;
+    const Pair pair(search, number);
     if (pair.list < search.lists.numLists) {
-        atomicAdd(&search.counts[pair.list], 1u);
+        search.pairRanks[number] = atomicAdd(&search.counts[pair.list], 1u);
     }
 }
 
@@ -113,25 +115,24 @@ __global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
             },
             [&](uint32_t list, const uint32_t(&before)[2]) {
                 if (list < numLists) {
-                    search.endPairs[list] = before[0];
+                    search.firstPairs[list] = before[0];
                 }
                 search.firstTiles[list] = before[1];
             });
 }
 
-/// A thread a pair. Pairs of a list lie in any order, which no result shows:
-/// each of them has its own part of the matrix. endPairs are their
-/// firsts before.
+/// A thread a pair.
 __global__ __launch_bounds__(kThreads) void scatterPairsKernel(
         const __grid_constant__ PairsParams params) {
     allowNext();
     waitForPrevious();
     const IvfParams& search = params.search;
-    const Pair pair(search, blockIdx.x * kThreads + threadIdx.x);
+    const uint32_t number = blockIdx.x * kThreads + threadIdx.x;
+    const Pair pair(search, number);
     if (pair.list == search.lists.numLists) {
         return;
     }
-    const uint32_t at = atomicAdd(&search.endPairs[pair.list], 1u);
+    const uint32_t at = search.firstPairs[pair.list] + search.pairRanks[number];
     search.pairRows[at] = pair.row;
     if (pair.probe < search.nearProbes) {
         search.pairColumns[at] =

@@ -22,6 +22,8 @@ constexpr int kIvfNarrowTile = 64;
 constexpr int kIvfColumnStep = 4;
 /// Vectors of a list that are scored together.
 constexpr int kIvfGroup = 32;
+/// Components of queries that lanes have together; rows are padded to it.
+constexpr int kIvfArrangedStep = 128;
 /// Rows of a search, so that one and a place in a group take 32 bits.
 constexpr idx_t kIvfMostRows = idx_t(1) << 27;
 
@@ -53,8 +55,9 @@ struct IvfParams {
     // Pairs by list, of the first lastProbe probes.
     uint32_t lastProbe = 0;
     uint32_t* counts = nullptr;      // [numLists]
-    uint32_t* endPairs = nullptr;    // [numLists]: behind the last of a list
+    uint32_t* firstPairs = nullptr;  // [numLists]: of the lists before
     uint32_t* firstTiles = nullptr;  // [numLists + 1]
+    uint32_t* pairRanks = nullptr;   // [pairs], by row: among its list's
     uint32_t* pairRows = nullptr;    // [pairs]
     uint32_t* pairColumns = nullptr; // [pairs], of near probes
 
@@ -113,7 +116,8 @@ struct IvfRescoreParams {
     uint32_t mostGroups = 0;         // no list, or lists together, have more
     uint32_t* firstGroups = nullptr; // [numLists + 1]
     uint32_t* groupCounts = nullptr; // [mostGroups]
-    uint32_t* groupEnds = nullptr;   // [mostGroups]: behind the last
+    uint32_t* groupBegins = nullptr; // [mostGroups], in grouped
+    uint32_t* ranks = nullptr;       // [rows, candidates]: among its group's
     uint32_t* numPlaced = nullptr;   // [kIvfPlaced]
     /// [mostGroups]: those with some candidates, no more than mostOfFew; at the
     /// end, and backwards, those with more.
@@ -121,6 +125,11 @@ struct IvfRescoreParams {
     uint32_t mostOfFew = 0;
     IvfCandidate* grouped = nullptr; // [rows * candidates]
     int stages = 0; // of 32 vectors in shared memory; 0: there is no room
+
+    // Queries in the order of IvfQueryParts.cuh, zeros behind the last
+    // component.
+    float* arranged = nullptr; // [rows, arrangedDims]
+    int arrangedDims = 0;      // a multiple of kIvfArrangedStep
 };
 
 /// What results are made of: a selection of k + 1 of each row of a matrix.
@@ -196,7 +205,7 @@ void launchIvfGroups(
         uint32_t* firstGroups,
         cudaStream_t stream);
 
-/// After it: candidates by group.
+/// After it: candidates by group, and the queries as their distances need them.
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream);
 
 /// After it: canonical distances of candidates. sharedBytes: that a block may

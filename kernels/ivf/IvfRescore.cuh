@@ -7,55 +7,58 @@
 #pragma once
 
 #include "kernels/ivf/IvfFewCandidates.cuh"
+#include "kernels/ivf/IvfQueryParts.cuh"
 #include "kernels/ivf/ListVectors.cuh"
 
 namespace faiss_bits {
 
 constexpr int kIvfRescoreThreads = 256;
 
-/// Components of a query for each of the lanes of a pair, which come while the
-/// vectors are still on their way.
-struct PartOfQuery {
-    static constexpr int kCount = 16;
-    static constexpr int kDims = kCount * kPairLanes;
-
-    float values[kCount];
-
-    /// Components begin and on, of those below d.
-    __device__ __forceinline__ void load(const float* query, int begin, int d) {
-        const int lane = threadIdx.x % kPairLanes;
+/// Adds the terms of components begin and on of a pair, as many as a part has;
+/// kIsWhole: all of them are below d.
+template <Metric kMetric, bool kIsWhole, class Vector>
+__device__ __forceinline__ void addPart(
+        double (&sum)[1],
+        const Vector& x,
+        const PartOfQuery& part,
+        int begin,
+        int d,
+        const canonical::Power& power) {
+    const int lane = threadIdx.x % kPairLanes;
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            const int c = begin + lane + i * kPairLanes;
-            values[i] = c < d ? query[c] : 0.0f;
-        }
+    for (int i = 0; i < PartOfQuery::kCount; ++i) {
+        const int c = begin + lane + i * kPairLanes;
+        // Components beyond d are zeros, which no sum notices.
+        const float xc = kIsWhole || c < d ? x(c) : 0.0f;
+        canonical::Terms<kMetric>::add(
+                sum, double(xc), double(part.values[i]), power);
     }
-};
+}
 
-/// pairDistance() of a query whose first part is loaded.
-template <Metric kMetric, class Vector>
+/// pairDistance() of an arranged query whose first part is loaded. then():
+/// called when the part is used.
+template <Metric kMetric, class Vector, class Then>
 __device__ __forceinline__ double pairDistance(
         const Vector& x,
         PartOfQuery& part,
-        const float* query,
+        const float* arranged,
         int d,
-        const canonical::Power& power) {
+        const canonical::Power& power,
+        const Then& then) {
     using Terms = canonical::Terms<kMetric>;
     static_assert(Terms::kSums == 1);
-    const int lane = threadIdx.x % kPairLanes;
     double sum[1] = {};
     for (int begin = 0; begin < d; begin += PartOfQuery::kDims) {
         if (begin > 0) {
-            part.load(query, begin, d);
+            part.load(arranged, begin, d);
         }
-#pragma unroll
-        for (int i = 0; i < PartOfQuery::kCount; ++i) {
-            const int c = begin + lane + i * kPairLanes;
-            // Components beyond d are zeros, which no sum notices.
-            const float xc = c < d ? x(c) : 0.0f;
-            Terms::add(sum, double(xc), double(part.values[i]), power);
+        if (begin + PartOfQuery::kDims <= d) {
+            addPart<kMetric, true>(sum, x, part, begin, d, power);
+        } else {
+            addPart<kMetric, false>(sum, x, part, begin, d, power);
         }
     }
+    then();
     // Slots 0 and 4, then 2 and 6 to them, then the odd ones.
 #pragma unroll
     for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
@@ -98,10 +101,12 @@ struct IvfRescore {
             if (params.stages > 0) {
                 __syncthreads(); // those of the group before are read
                 stage(place);
+                PartOfQuery part;
+                part.load(arrangedOf(first), 0, dimsOf(0, group.count));
                 __syncthreads();
-                score(vectors, place, group.begin, group.count, first);
+                scoreStaged(vectors, group.begin, group.count, first, part);
             } else {
-                score(nullptr, place, group.begin, group.count, first);
+                score(place, group.begin, group.count, first);
             }
         }
     }
@@ -121,7 +126,7 @@ struct IvfRescore {
             const uint32_t count = next.count;
             const IvfCandidate first = candidate;
             PartOfQuery part;
-            part.load(queryOf(params.search, first), 0, dimsOf(0, count));
+            part.load(arrangedOf(first), 0, dimsOf(0, count));
             const float* of = vectors + slot * params.search.d * kPitch;
             slot ^= 1;
             next = following;
@@ -135,7 +140,7 @@ struct IvfRescore {
             following = groupAt(i + 2 * uint64_t(gridDim.x), numGroups);
             asm volatile("cp.async.wait_group 1;" ::: "memory");
             __syncthreads();
-            scoreAhead(of, begin, count, first, part);
+            scoreStaged(of, begin, count, first, part);
             __syncthreads(); // it is read
         }
     }
@@ -230,9 +235,17 @@ struct IvfRescore {
         });
     }
 
-    /// Of vectors in shared memory. first: of this thread, and the first part
-    /// of its query.
-    __device__ __forceinline__ void scoreAhead(
+    /// The query of a candidate, as lanes take it.
+    __device__ __forceinline__ const float* arrangedOf(
+            const IvfCandidate& candidate) const {
+        return params.arranged +
+                int64_t(candidate.rowAndPlace / kListGroup) *
+                params.arrangedDims;
+    }
+
+    /// Of vectors in shared memory. candidate: the first of this thread, and
+    /// the first part of its query.
+    __device__ __forceinline__ void scoreStaged(
             const float* staged,
             uint32_t begin,
             uint32_t count,
@@ -240,28 +253,32 @@ struct IvfRescore {
             PartOfQuery& part) const {
         for (uint32_t first = 0; first < count; first += kAtATime) {
             const IvfCandidate now = candidate;
-            if (first + kAtATime < count) {
+            const bool hasMore = first + kAtATime < count;
+            if (hasMore) {
                 candidate = candidateOf(first + kAtATime, begin, count);
             }
             const int d = dimsOf(first, count);
-            const float* query = queryOf(params.search, now);
-            if (first > 0) {
-                part.load(query, 0, d);
-            }
             const float* x = staged + now.rowAndPlace % kListGroup;
             const double distance = pairDistance<kMetric>(
                     [&](int c) { return x[c * kPitch]; },
                     part,
-                    query,
+                    arrangedOf(now),
                     d,
-                    params.search.power);
+                    params.search.power,
+                    [&] {
+                        if (hasMore) {
+                            part.load(
+                                    arrangedOf(candidate),
+                                    0,
+                                    dimsOf(first + kAtATime, count));
+                        }
+                    });
             setDistance(params, now, d > 0, distance);
         }
     }
 
-    /// staged: the group's vectors; nullptr: they are read where they are.
+    /// Of vectors that are read where they are.
     __device__ __forceinline__ void score(
-            const float* staged,
             const TilePlace& place,
             uint32_t begin,
             uint32_t count,
@@ -273,22 +290,14 @@ struct IvfRescore {
             if (first + kAtATime < count) {
                 candidate = candidateOf(first + kAtATime, begin, count);
             }
-            const int v = int(now.rowAndPlace % kListGroup);
-            const float* query = queryOf(search, now);
             double distance = 0;
-            if (staged) {
-                const float* x = staged + v;
+            VectorsOfLists<kCoding>::with(search, [&](const auto& lists) {
                 distance = pairDistance<kMetric>(
-                        [&](int c) { return x[c * kPitch]; },
-                        query,
+                        lists.vector(place, now.rowAndPlace % kListGroup),
+                        queryOf(search, now),
                         d,
                         search.power);
-            } else {
-                VectorsOfLists<kCoding>::with(search, [&](const auto& lists) {
-                    distance = pairDistance<kMetric>(
-                            lists.vector(place, v), query, d, search.power);
-                });
-            }
+            });
             setDistance(params, now, d > 0, distance);
         }
     }

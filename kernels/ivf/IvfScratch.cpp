@@ -31,8 +31,9 @@ IvfScratch::IvfScratch(
         const size_t numLists = size_t(p.lists.numLists);
         const size_t pairs = rows * size_t(p.nprobe);
         params.counts = slices.take<uint32_t>(numLists);
-        params.endPairs = slices.take<uint32_t>(numLists);
+        params.firstPairs = slices.take<uint32_t>(numLists);
         params.firstTiles = slices.take<uint32_t>(numLists + 1);
+        params.pairRanks = slices.take<uint32_t>(pairs);
         params.pairRows = slices.take<uint32_t>(pairs);
         params.pairColumns = slices.take<uint32_t>(pairs);
     }
@@ -49,10 +50,15 @@ IvfScratch::IvfScratch(
         rescored.firstGroups =
                 slices.take<uint32_t>(size_t(p.lists.numLists) + 1);
         rescored.groupCounts = slices.take<uint32_t>(rescored.mostGroups);
-        rescored.groupEnds = slices.take<uint32_t>(rescored.mostGroups);
+        rescored.groupBegins = slices.take<uint32_t>(rescored.mostGroups);
+        rescored.ranks = slices.take<uint32_t>(candidates);
         rescored.numPlaced = slices.take<uint32_t>(kIvfPlaced);
         rescored.groups = slices.take<IvfGroup>(rescored.mostGroups);
         rescored.grouped = slices.take<IvfCandidate>(candidates);
+        rescored.arrangedDims = (p.lists.d + kIvfArrangedStep - 1) /
+                kIvfArrangedStep * kIvfArrangedStep;
+        rescored.arranged =
+                slices.take<float>(rows * size_t(rescored.arrangedDims));
     }
     keys = slices.take<float>(rows * (size_t(p.k) + 1));
     places = slices.take<int32_t>(rows * (size_t(p.k) + 1));

@@ -30,7 +30,7 @@ struct IvfTileOrder {
         const uint32_t down = (pairs + kQueries - 1) / kQueries;
         const uint32_t inList = tile - params.firstTiles[list];
         const uint32_t pair = inList % down * kQueries;
-        const uint32_t at = params.endPairs[list] - pairs + pair;
+        const uint32_t at = params.firstPairs[list] + pair;
         TilePlace place;
         place.first = int64_t(inList / down) * kVectors;
         place.last = length;

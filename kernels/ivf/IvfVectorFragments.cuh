@@ -124,7 +124,9 @@ struct IvfVectorFragments {
     /// Blocks that are on their way while one is decoded: there are few
     /// registers besides the values.
     template <class Blocks>
-    static constexpr int kWordsAhead = kHasSlices<Blocks> ? 8 : 16;
+    static constexpr int kWordsAhead = kHasSlices<Blocks> ? 8
+            : Blocks::kWords == 16                        ? 32
+                                                          : 16;
     template <class Blocks>
     static constexpr int kAhead = kSteps < kWordsAhead<Blocks> / Blocks::kWords
             ? kSteps

@@ -40,8 +40,9 @@ struct KernelCase {
     int partBits = 8; ///< Product
     ListIds idKind = ListIds::Given64;
     bool lengths64 = true;
-    double selected = 1;    ///< the part that a filter lets pass; 1: no filter
-    bool evenWords = false; ///< words of the filter at list * wordsOfList
+    double selected = 1;     ///< the part that a filter lets pass; 1: no filter
+    bool evenWords = false;  ///< words of the filter at list * wordsOfList
+    int multiprocessors = 0; ///< that grids are made for; 0: the device's
     uint32_t seed = 1;
 };
 
@@ -54,7 +55,9 @@ inline std::ostream& operator<<(std::ostream& out, const KernelCase& c) {
                << " nprobe=" << c.nprobe << " k=" << c.k
                << " fill=" << int(c.fill) << " parts=" << c.numParts << "x"
                << c.partBits << " ids=" << int(c.idKind)
-               << " selected=" << c.selected << " seed=" << c.seed;
+               << " selected=" << c.selected
+               << " multiprocessors=" << c.multiprocessors
+               << " seed=" << c.seed;
 }
 
 /// Of `lists` lists: two thirds of `most` or more, some 0.

@@ -111,6 +111,9 @@ class KernelLists {
         p.queries = deviceQueries_.data();
         p.probes = deviceProbes_.data();
         p.device = deviceTraits();
+        if (c.multiprocessors > 0) {
+            p.device.multiprocessors = c.multiprocessors;
+        }
         return p;
     }
 

@@ -212,6 +212,29 @@ TEST_P(IvfEstimates, SmallGroupsOfFewAndOfManyCandidates) {
     }
 }
 
+/// Grids of one multiprocessor: a block has one item of estimates after
+/// another, and one group of candidates, some of more than a block takes at a
+/// time, after another.
+TEST_P(IvfEstimates, SmallGridsOfFewBlocks) {
+    for (int d : {20, 128, 130}) {
+        for (double selected : {1.0, 0.6}) {
+            KernelCase c = caseOf(GetParam(), d);
+            c.multiprocessors = 1;
+            c.metric = d == 20 ? Metric::InnerProduct : Metric::L2;
+            c.isResidual = c.coding != ListCoding::Float32 && d == 128;
+            c.lengths = {70, 300, 33, 0, 257, 1, 64, 31, 90, 256, 40, 129};
+            c.q = 130; // the last tile of a list has few
+            c.nprobe = 11;
+            c.selected = selected;
+            const KernelLists lists(c);
+            lists.expectExactByEstimates();
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 /// Lists at the ends of groups, warps and items; queries at those of tiles.
 TEST_P(IvfEstimates, Edges) {
     const bool isFloat = GetParam().coding == ListCoding::Float32;
