@@ -6,6 +6,7 @@
 #include "kernels/knn/ByMetric.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
@@ -153,8 +154,16 @@ class FusedRun {
         scratch_.scan->run(params, lists, stream_);
 
         const PassedParams passed{params, scratch_.counts};
-        launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
-        writeResults(params);
+        if (warpsFinish(p_.metric, p_.k, params.rows, usualEntries())) {
+            launchFinishPassed(
+                    p_.metric,
+                    {passed, scratch_.complete},
+                    p_.device,
+                    stream_);
+        } else {
+            launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
+            writeResults(params);
+        }
         certifier_.scanAgain(params);
     }
 
@@ -253,6 +262,13 @@ class FusedRun {
                 ->run({0, count, 0, plan_.samples}, stream_);
     }
 
+    /// That most lists have no more than; 0: not known.
+    double usualEntries() const {
+        // Limits of a sample let more pass of some queries.
+        constexpr double kMore = 1.5;
+        return kMore * passingVectors(plan_, p_);
+    }
+
     /// The k best of the canonical distances.
     void writeResults(const CertifiedParams& params) {
         SurvivorList list;
@@ -261,9 +277,7 @@ class FusedRun {
         list.entries = params.entries;
         list.counts = scratch_.counts;
         list.columns = p_.numVectors;
-        // Limits of a sample let more pass of some queries.
-        constexpr double kMore = 1.5;
-        list.usual = idx_t(kMore * passingVectors(plan_, p_));
+        list.usual = idx_t(usualEntries());
         if (list.usual > 0) {
             list.usual = std::max<idx_t>(list.usual, p_.k);
         }
