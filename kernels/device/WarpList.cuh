@@ -21,8 +21,8 @@ class WarpList {
 
     /// An entry a lane, kNoEntry where there is none.
     __device__ __forceinline__ void add(uint64_t entry) {
-        const uint64_t last = __shfl_sync(
-                kFullWarp, items_[kRows - 1], kWarpSize - 1);
+        const uint64_t last =
+                __shfl_sync(kFullWarp, items_[kRows - 1], kWarpSize - 1);
         if (!__any_sync(kFullWarp, entry < last)) {
             return;
         }
@@ -51,8 +51,10 @@ class WarpList {
 
    private:
     /// Compares and swaps with the lane of the other number in bit `lanes`.
-    __device__ __forceinline__ static uint64_t
-    exchanged(uint64_t entry, int lanes, bool ascending) {
+    __device__ __forceinline__ static uint64_t exchanged(
+            uint64_t entry,
+            int lanes,
+            bool ascending) {
         const uint64_t other = __shfl_xor_sync(kFullWarp, entry, lanes);
         const bool first = (threadIdx.x & lanes) == 0;
         return (other < entry) == (first == ascending) ? other : entry;

@@ -33,12 +33,9 @@ struct PassedRow {
     const uint32_t count; // entries, no more than there is room for
     WarpList<kRows> list;
 
-    __device__ __forceinline__ PassedRow(
-            const FinishPassedParams& p,
-            uint32_t r)
-            : params(p),
-              row(r),
-              count(min(p.passed.counts[r], capacity(p))) {}
+    __device__ __forceinline__
+    PassedRow(const FinishPassedParams& p, uint32_t r)
+            : params(p), row(r), count(min(p.passed.counts[r], capacity(p))) {}
 
     /// The entries first, .. first + 31, and those from every further `step`
     /// on.
@@ -94,10 +91,10 @@ struct PassedRow {
         const CertifiedParams& search = params.passed.search;
         const int lane = threadIdx.x % kWarpSize;
         const int here = int(min(count - base, uint32_t(kWarpSize)));
-        uint32_t column = uint32_t(
-                search.columns
-                        [int64_t(row) * search.numCandidates + base +
-                         min(lane, here - 1)]);
+        uint32_t column =
+                uint32_t(search.columns
+                                 [int64_t(row) * search.numCandidates + base +
+                                  min(lane, here - 1)]);
         if (search.listedIds) {
             column = uint32_t(search.listedIds[column]);
         }
@@ -233,7 +230,8 @@ void launch(
     launchAfterPrevious(
             finishLongKernel<kMetric, kRows>,
             std::min(
-                    search.rows, unsigned(kLongBlocks * device.multiprocessors)),
+                    search.rows,
+                    unsigned(kLongBlocks * device.multiprocessors)),
             kLongThreads,
             0,
             stream,

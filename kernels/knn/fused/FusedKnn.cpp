@@ -156,10 +156,7 @@ class FusedRun {
         const PassedParams passed{params, scratch_.counts};
         if (warpsFinish(p_.metric, p_.k, params.rows, usualEntries())) {
             launchFinishPassed(
-                    p_.metric,
-                    {passed, scratch_.complete},
-                    p_.device,
-                    stream_);
+                    p_.metric, {passed, scratch_.complete}, p_.device, stream_);
         } else {
             launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
             writeResults(params);
