@@ -24,7 +24,7 @@ struct FinishCase {
     int k = 10;
     Hard data = Hard::Bytes;
     bool columnMajor = false;
-    bool listed = false; ///< columns are places in a list of vectors
+    bool listed = false; ///< columns are places in a list, with holes
     int64_t n = 700;
     uint32_t repeats = 1; ///< of the lengths
 
@@ -81,6 +81,9 @@ class FinishPassed : public GpuTest {
         std::vector<int32_t> ids(c.n);
         std::iota(ids.begin(), ids.end(), 0);
         std::shuffle(ids.begin(), ids.end(), random);
+        for (int64_t i = 0; c.listed && i < c.n; i += 37) {
+            ids[i] = -1;
+        }
         std::vector<int32_t> columns(size_t(rows) * kCapacity, -1);
         std::vector<std::vector<Ranked>> want;
         std::vector<float> complete;
@@ -95,6 +98,9 @@ class FinishPassed : public GpuTest {
                 const int32_t member = members[i];
                 columns[size_t(row) * kCapacity + i] = member;
                 const int64_t id = c.listed ? ids[member] : member;
+                if (id < 0) {
+                    continue;
+                }
                 std::copy_n(
                         vectors.begin() + id * c.d,
                         c.d,

@@ -91,12 +91,11 @@ struct PassedRow {
         const CertifiedParams& search = params.passed.search;
         const int lane = threadIdx.x % kWarpSize;
         const int here = int(min(count - base, uint32_t(kWarpSize)));
-        uint32_t column =
-                uint32_t(search.columns
+        int32_t column = search.columns
                                  [int64_t(row) * search.numCandidates + base +
-                                  min(lane, here - 1)]);
+                                  min(lane, here - 1)];
         if (search.listedIds) {
-            column = uint32_t(search.listedIds[column]);
+            column = search.listedIds[column]; // -1: an empty place
         }
         float distance = 0; // of the entry of this lane
         for (int i = 0; i < here; i += kTogether) {
@@ -104,9 +103,9 @@ struct PassedRow {
             double exact[kPairs];
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                const uint32_t its = __shfl_sync(
+                const int32_t its = __shfl_sync(
                         kFullWarp, column, i + p * kGroups + lane / kPairLanes);
-                x[p] = data + int64_t(its) * search.vectors.rowStride;
+                x[p] = data + int64_t(max(its, 0)) * search.vectors.rowStride;
             }
             pairDistances<kMetric>(
                     x,
@@ -125,8 +124,9 @@ struct PassedRow {
                 distance = isMine ? mine : distance;
             }
         }
-        return lane < here ? distanceEntry<kMetric>(distance, column)
-                           : kNoEntry;
+        return lane < here && column >= 0
+                ? distanceEntry<kMetric>(distance, uint32_t(column))
+                : kNoEntry;
     }
 };
 
