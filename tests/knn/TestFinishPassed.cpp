@@ -3,9 +3,11 @@
 
 #include <numeric>
 #include <random>
+#include <sstream>
 
 #include "kernels/knn/fused/FinishPassed.h"
 #include "tests/common/CanonicalOracle.h"
+#include "tests/common/Cases.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
 #include "tests/common/HardVectors.h"
