@@ -17,8 +17,13 @@ constexpr idx_t kManyRows = 1024;
 constexpr uint32_t kMostWarpEntries = 256;
 constexpr int kWarpThreads = 128;
 constexpr int kLongThreads = 256;
-/// Blocks a multiprocessor that look for longer lists.
-constexpr int kLongBlocks = 2;
+/// Blocks a multiprocessor, at least; those that look for longer lists are no
+/// more.
+template <Metric kMetric, int kRows>
+constexpr int kShortBlocks = kRows == 4           ? 5
+        : kRows == 2 || kMetric == Metric::Cosine ? 6
+                                                  : 8;
+constexpr int kLongBlocks = 3;
 
 /// Pairs that eight lanes compute at a time.
 constexpr int kPairs = 2;
@@ -131,8 +136,8 @@ struct PassedRow {
 };
 
 /// A warp a row; longer lists are left.
-template <Metric kMetric, int kRows>
-__global__ __launch_bounds__(kWarpThreads) void finishShortKernel(
+template <Metric kMetric, int kRows, int kMin>
+__global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kWarpThreads / kWarpSize;
     __shared__ uint32_t scored[kWarps];
@@ -165,7 +170,7 @@ __global__ __launch_bounds__(kWarpThreads) void finishShortKernel(
 
 /// A block a row of those that are left.
 template <Metric kMetric, int kRows>
-__global__ __launch_bounds__(kLongThreads) void finishLongKernel(
+__global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kLongThreads / kWarpSize;
     __shared__ uint64_t lists[kWarps][kRows][kWarpSize];
@@ -220,7 +225,7 @@ void launch(
     constexpr double kMuch = 0x1p28;
     const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
     launchAfterPrevious(
-            finishShortKernel<kMetric, kRows>,
+            finishShortKernel<kMetric, kRows, kShortBlocks<kMetric, kRows>>,
             (search.rows + kWarps - 1) / kWarps,
             kWarpThreads,
             0,

@@ -11,6 +11,12 @@ namespace faiss_bits {
 /// what counts are the loads in flight.
 template <Metric kMetric>
 constexpr int kPassedPairs = isOfProducts(kMetric) ? 2 : 1;
+/// Blocks a multiprocessor, at least: registers for what is in flight, and no
+/// more.
+template <Metric kMetric>
+constexpr int kPassedBlocks = !isOfProducts(kMetric) ? 1
+        : kMetric == Metric::Cosine                  ? 3
+                                                     : 4;
 /// Vectors of a row that a block takes at a time.
 template <Metric kMetric>
 constexpr int kPassedPerBlock =
@@ -68,8 +74,10 @@ __device__ __forceinline__ void scoreTogether(
 
 /// Several blocks a row (y): entries of the listed vectors, to memory.
 template <Metric kMetric>
-__global__ __launch_bounds__(kRescoreThreads) void scorePassedKernel(
-        const PassedParams params) {
+__global__ __launch_bounds__(
+        kRescoreThreads,
+        kPassedBlocks<kMetric>) void scorePassedKernel(const PassedParams
+                                                               params) {
     constexpr int kPerBlock = kPassedPerBlock<kMetric>;
     allowNext();
     waitForPrevious();
