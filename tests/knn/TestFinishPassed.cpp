@@ -281,14 +281,7 @@ TEST_F(FinishPassed, ManyRows) {
     expectResults(c);
 }
 
-TEST_F(FinishPassed, WhichSearches) {
-    EXPECT_TRUE(warpsFinish(Metric::L2, 32, 10240, 60));
-    EXPECT_TRUE(warpsFinish(Metric::Cosine, kMostWarpK, 10240, 256));
-    EXPECT_FALSE(warpsFinish(Metric::L2, kMostWarpK + 1, 10240, 200));
-    EXPECT_FALSE(warpsFinish(Metric::L2, 32, 100, 60)) << "few rows";
-    EXPECT_FALSE(warpsFinish(Metric::L2, 32, 10240, 257)) << "long lists";
-    EXPECT_FALSE(warpsFinish(Metric::L2, 32, 10240, 0)) << "not known";
-    EXPECT_FALSE(warpsFinish(Metric::L1, 32, 10240, 60));
+TEST_F(FinishPassed, OtherMetricsThrow) {
     FinishPassedParams params;
     EXPECT_THROW(
             launchFinishPassed(Metric::L1, params, deviceTraits(), nullptr),

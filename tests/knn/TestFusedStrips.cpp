@@ -99,7 +99,7 @@ TEST_F(FusedStrips, NumbersOfResults) {
 /// Of several scans, the last of which has fewer queries.
 TEST_F(FusedStrips, ManyQueries) {
     for (Metric metric : kProducts) {
-        CertifiedCase c = caseOf(metric, 3000, 17001, 24, 5);
+        CertifiedCase c = caseOf(metric, 3000, 33001, 24, 5);
         const FlatKnnPlan plan = planOf(c);
         ASSERT_TRUE(plan.fused);
         EXPECT_LT(plan.fused->tileQueries, c.q);
@@ -125,6 +125,15 @@ TEST_F(FusedStrips, ManyListsOfHardData) {
                 }
             }
         }
+    }
+}
+
+TEST_F(FusedStrips, SmallManyLists) {
+    for (Metric metric : kProducts) {
+        const CertifiedCase c = caseOf(metric, 601, 1025, 17, 10);
+        const FlatKnnPlan plan = planOf(c);
+        ASSERT_TRUE(plan.fused && plan.fused->tileQueries == c.q);
+        expectCanonical(c, Hard::Clusters);
     }
 }
 

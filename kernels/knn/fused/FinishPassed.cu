@@ -11,8 +11,6 @@ namespace faiss_bits {
 
 namespace {
 
-/// Rows of one list, or a few, are better served by more threads each.
-constexpr idx_t kManyRows = 1024;
 /// Entries of a list that a warp finishes alone.
 constexpr uint32_t kMostWarpEntries = 256;
 constexpr int kWarpThreads = 128;
@@ -257,11 +255,6 @@ void launchByK(
 }
 
 } // namespace
-
-bool warpsFinish(Metric metric, int k, idx_t rows, double usual) {
-    return isOfProducts(metric) && k <= kMostWarpK && rows >= kManyRows &&
-            usual > 0 && usual <= kMostWarpEntries;
-}
 
 void launchFinishPassed(
         Metric metric,

@@ -16,15 +16,11 @@ struct FinishPassedParams {
     const float* complete = nullptr; // [rows], SurvivorOutput::complete
 };
 
-/// Whether most lists are short, and so many that a warp for each fills the
-/// GPU: launchFinishPassed serves them then. usual: entries that most lists
-/// have no more than. L2, inner product and cosine.
-bool warpsFinish(Metric metric, int k, idx_t rows, double usual);
-
-/// Enqueues all that follows a fused scan, for k <= kMostWarpK: canonical
-/// distances of what passed, the k best in order, and the flags of rows that
-/// are not proved. A warp a row, with its list in registers; rows of more
-/// entries have a block each. Writes no entries to memory.
+/// Enqueues all that follows a fused scan by L2, inner product or cosine, for
+/// k <= kMostWarpK: canonical distances of what passed, the k best in order,
+/// and the flags of rows that are not proved. A warp a row, with its k best in
+/// registers; rows of more entries have a block each. Writes no entries to
+/// memory. finishesByWarps() says where it pays.
 void launchFinishPassed(
         Metric metric,
         const FinishPassedParams& params,

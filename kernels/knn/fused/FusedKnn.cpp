@@ -154,7 +154,7 @@ class FusedRun {
         scratch_.scan->run(params, lists, stream_);
 
         const PassedParams passed{params, scratch_.counts};
-        if (warpsFinish(p_.metric, p_.k, params.rows, usualEntries())) {
+        if (finishesByWarps(plan_, p_)) {
             launchFinishPassed(
                     p_.metric, {passed, scratch_.complete}, p_.device, stream_);
         } else {
@@ -259,13 +259,6 @@ class FusedRun {
                 ->run({0, count, 0, plan_.samples}, stream_);
     }
 
-    /// That most lists have no more than; 0: not known.
-    double usualEntries() const {
-        // Limits of a sample let more pass of some queries.
-        constexpr double kMore = 1.5;
-        return kMore * passingVectors(plan_, p_);
-    }
-
     /// The k best of the canonical distances.
     void writeResults(const CertifiedParams& params) {
         SurvivorList list;
@@ -274,7 +267,9 @@ class FusedRun {
         list.entries = params.entries;
         list.counts = scratch_.counts;
         list.columns = p_.numVectors;
-        list.usual = idx_t(usualEntries());
+        // Limits of a sample let more pass of some queries.
+        constexpr double kMore = 1.5;
+        list.usual = idx_t(kMore * passingVectors(plan_, p_));
         if (list.usual > 0) {
             list.usual = std::max<idx_t>(list.usual, p_.k);
         }

@@ -74,7 +74,7 @@ void launchScorePassed(
         const PassedParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    constexpr int kPerBlock = kPassedPerBlock<kMetric>;
+    constexpr int kPerBlock = kRescoreThreads / kPairLanes;
     const unsigned rows = std::min(params.search.rows, 65535u);
     // Lists are mostly shorter than their room: blocks for a quarter of it,
     // but no more than some rounds of the GPU.
