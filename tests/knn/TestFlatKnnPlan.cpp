@@ -181,7 +181,8 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
     EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
     EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
-    EXPECT_TRUE(isMatrix(2048, 10000, 16, 10));
+    EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
+    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // strips
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
@@ -266,7 +267,7 @@ TEST(FlatKnnPlan, Strips) {
     EXPECT_GE(stripsOf(65536, 10240, 100), 400u);
     EXPECT_GE(stripsOf(1024, 10240, 8), 32u);
     EXPECT_GE(stripsOf(1024, 262144, 32), 128u);
-    EXPECT_GE(stripsOf(2048, 10240, 100), 200u);
+    EXPECT_GE(stripsOf(4096, 10240, 100), 200u);
     // A sample costs less than a scan of all.
     EXPECT_EQ(stripsOf(1 << 20, 10240, 10), 0u);
     // The nearest one has a scan of its own.

@@ -272,9 +272,9 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
     } else {
         others = std::min(others, candidatesMicroseconds(p));
     }
-    // It has to be worth the memory of an image.
-    constexpr double kWorth = 0.8;
-    return fusedTensorMicroseconds(byStrips, p) < kWorth * others;
+    // It has to be worth the memory of an image, where that is not there.
+    const double worth = p.searchImage ? 0.95 : 0.8;
+    return fusedTensorMicroseconds(byStrips, p) < worth * others;
 }
 
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
