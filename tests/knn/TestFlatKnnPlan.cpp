@@ -190,7 +190,8 @@ TEST(FlatKnnPlan, FewVectorsMakeAMatrix) {
     EXPECT_TRUE(isMatrix(256, 262144, 768, 1));
     EXPECT_FALSE(isMatrix(193, 262144, 128, 1)); // the nearest one
     EXPECT_FALSE(isMatrix(2048, 262144, 16, 1));
-    EXPECT_TRUE(isMatrix(2048, 10000, 16, 10));
+    EXPECT_TRUE(isMatrix(512, 10000, 16, 10));
+    EXPECT_FALSE(isMatrix(2048, 10000, 16, 10)); // strips
     EXPECT_FALSE(isMatrix(16384, 10000, 16, 10));
     EXPECT_FALSE(isMatrix(16384, 262144, 128, 32));
     EXPECT_FALSE(isMatrix(4096, 10000, 768, 10));
@@ -274,12 +275,41 @@ TEST(FlatKnnPlan, Strips) {
     EXPECT_GE(stripsOf(4096, 10240, 32), 128u);
     EXPECT_GE(stripsOf(65536, 10240, 100), 400u);
     EXPECT_GE(stripsOf(1024, 10240, 8), 32u);
+    EXPECT_GE(stripsOf(1024, 262144, 32), 128u);
+    EXPECT_GE(stripsOf(4096, 10240, 100), 200u);
     // A sample costs less than a scan of all.
     EXPECT_EQ(stripsOf(1 << 20, 10240, 10), 0u);
     // The nearest one has a scan of its own.
     EXPECT_TRUE(planned(4096, 10240, 1).nearest);
     // Few pairs: all distances.
     EXPECT_EQ(stripsOf(300, 100, 10), 0u);
+}
+
+/// Which searches by strips have lists that a warp each finishes.
+TEST(FlatKnnPlan, ListsOfWarps) {
+    const auto byWarps = [](idx_t n, idx_t q, int d, int k) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = d;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan) << n << " " << q << " " << d << " " << k;
+        return plan && finishesByWarps(*plan, p);
+    };
+    EXPECT_TRUE(byWarps(4096, 1024, 128, 32));
+    EXPECT_FALSE(byWarps(4096, 1023, 128, 32)) << "few queries";
+    EXPECT_TRUE(byWarps(65536, 262144, 128, 128));
+    EXPECT_FALSE(byWarps(65536, 262144, 128, 129)) << "k";
+    EXPECT_FALSE(byWarps(65537, 262144, 128, 128)) << "32 MiB of vectors";
+    FlatKnnProblem p;
+    p.numVectors = 4096;
+    p.numQueries = 4096;
+    p.d = 128;
+    p.k = 32;
+    EXPECT_FALSE(finishesByWarps(FusedPlan(), p)) << "no strips";
 }
 
 /// Limits that are given take the place of samples and strips, where a fused

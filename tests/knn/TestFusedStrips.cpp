@@ -99,7 +99,7 @@ TEST_F(FusedStrips, NumbersOfResults) {
 /// Of several scans, the last of which has fewer queries.
 TEST_F(FusedStrips, ManyQueries) {
     for (Metric metric : kProducts) {
-        CertifiedCase c = caseOf(metric, 3000, 17001, 24, 5);
+        CertifiedCase c = caseOf(metric, 3000, 33001, 24, 5);
         const FlatKnnPlan plan = planOf(c);
         ASSERT_TRUE(plan.fused);
         EXPECT_LT(plan.fused->tileQueries, c.q);
@@ -107,6 +107,32 @@ TEST_F(FusedStrips, ManyQueries) {
         c.q = 3001;
         c.maxScratch = size_t(48) << 20;
         ASSERT_TRUE(isByStrips(c)) << c.describe();
+        expectCanonical(c, Hard::Clusters);
+    }
+}
+
+/// So many that a warp finishes each list (FinishPassed.h); in hard data some
+/// lists are longer, and some overflow.
+TEST_F(FusedStrips, ManyListsOfHardData) {
+    for (Hard kind : kHard) {
+        for (Metric metric : kProducts) {
+            for (int k : {10, 50, 100}) {
+                const CertifiedCase c = caseOf(metric, 4003, 1030, 24, k);
+                ASSERT_TRUE(isByStrips(c)) << c.describe();
+                expectCanonical(c, kind);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FusedStrips, SmallManyLists) {
+    for (Metric metric : kProducts) {
+        const CertifiedCase c = caseOf(metric, 601, 1025, 17, 10);
+        const FlatKnnPlan plan = planOf(c);
+        ASSERT_TRUE(plan.fused && plan.fused->tileQueries == c.q);
         expectCanonical(c, Hard::Clusters);
     }
 }
@@ -128,7 +154,9 @@ TEST_F(FusedStrips, LimitsAreClose) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int d : {16, 128}) {
             for (int k : {8, 32, 128}) {
-                const CertifiedCase c = caseOf(metric, 8192, 301, d, k);
+                // Lists finished by blocks, and by warps.
+                const int64_t q = k == 8 ? 301 : 1301;
+                const CertifiedCase c = caseOf(metric, 8192, q, d, k);
                 ASSERT_TRUE(isByStrips(c)) << c.describe();
                 std::mt19937 random(5);
                 std::uniform_real_distribution<float> uniform;

@@ -85,6 +85,14 @@ double fusedTensorMicroseconds(
     const double q = double(p.numQueries);
     const double d = p.d;
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    if (finishesByWarps(plan, p)) {
+        // Images of the queries, limits, what passed, and the results.
+        const double query = 0.83e-3 + 8.6e-6 * d +
+                6.3e-6 * plan.strips.perRow +
+                passingVectors(plan, p) * (65e-6 + 0.8e-6 * d);
+        return 33 + scans(plan, p, speed) + q * query / speed.arithmetic +
+                (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
+    }
     // Distances to the sample; or the k-th of the strips' keys.
     const double limits = isFew(p)   ? 0
             : plan.strips.perRow > 0 ? 1.2e-6 * q * plan.strips.perRow

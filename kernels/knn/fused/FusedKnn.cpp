@@ -6,6 +6,7 @@
 #include "kernels/knn/ByMetric.h"
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/RowFacts.h"
+#include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
@@ -153,8 +154,13 @@ class FusedRun {
         scratch_.scan->run(params, lists, stream_);
 
         const PassedParams passed{params, scratch_.counts};
-        launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
-        writeResults(params);
+        if (finishesByWarps(plan_, p_)) {
+            launchFinishPassed(
+                    p_.metric, {passed, scratch_.complete}, p_.device, stream_);
+        } else {
+            launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
+            writeResults(params);
+        }
         certifier_.scanAgain(params);
     }
 

@@ -4,6 +4,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/filter/FilterPlan.h"
+#include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -31,8 +32,14 @@ constexpr idx_t kLeastStripVectors = 256;
 /// one in so many, and some more.
 constexpr idx_t kStripCapacityShare = 16;
 constexpr idx_t kLeastStripCapacity = 1024;
-/// Queries of one scan: enough that its tiles fill the GPU many times.
+/// Queries of one scan: enough that its tiles fill the GPU many times, also
+/// where vectors are few.
 constexpr idx_t kMostTileQueries = 16384;
+constexpr idx_t kMostStripQueries = 32768;
+/// Lists that a warp each finishes, at least.
+constexpr idx_t kLeastWarpLists = 1024;
+/// Bytes of vectors that stay in L2 while lists are finished.
+constexpr double kMostCachedBytes = 0x1p25;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -131,9 +138,10 @@ template <class Cut>
 std::optional<FusedPlan> fitQueries(
         FusedPlan plan,
         const FlatKnnProblem& p,
+        idx_t mostQueries,
         size_t maxBytes,
         const Cut& cut) {
-    for (idx_t tile = std::min(p.numQueries, kMostTileQueries);;
+    for (idx_t tile = std::min(p.numQueries, mostQueries);;
          tile = (tile + 1) / 2) {
         const idx_t tiles = (p.numQueries + tile - 1) / tile;
         plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
@@ -198,14 +206,16 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
     if (p.limits) {
         plan.givenLimits = true;
         plan.capacity = capacityFor(double(p.numWithin), p.numVectors);
-        return fitQueries(plan, p, maxBytes, [](FusedPlan&) { return true; });
+        return fitQueries(plan, p, kMostTileQueries, maxBytes, [](FusedPlan&) {
+            return true;
+        });
     }
     planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
         plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
     }
 
-    return fitQueries(plan, p, maxBytes, [](FusedPlan& plan) {
+    return fitQueries(plan, p, kMostTileQueries, maxBytes, [](FusedPlan& plan) {
         plan.sampleQueries = std::clamp<idx_t>(
                 idx_t(kMostSampleBytes / sizeof(float) / plan.samples),
                 1,
@@ -234,20 +244,21 @@ std::optional<FusedPlan> planFusedByStrips(
             kLeastCapacity);
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
-    return fitQueries(plan, p, maxBytes, [&](FusedPlan& plan) {
-        plan.strips = planStrips(
-                plan.tileQueries,
-                p.numVectors,
-                p.d,
-                std::clamp(
-                        kStripsOfPlace * plan.rank,
-                        kLeastStrips,
-                        kMostStrips / 2),
-                TensorScanKernel::Auto,
-                p.device);
-        return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
-                plan.strips.perRow <= kMostStrips;
-    });
+    return fitQueries(
+            plan, p, kMostStripQueries, maxBytes, [&](FusedPlan& plan) {
+                plan.strips = planStrips(
+                        plan.tileQueries,
+                        p.numVectors,
+                        p.d,
+                        std::clamp(
+                                kStripsOfPlace * plan.rank,
+                                kLeastStrips,
+                                kMostStrips / 2),
+                        TensorScanKernel::Auto,
+                        p.device);
+                return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
+                        plan.strips.perRow <= kMostStrips;
+            });
 }
 
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
@@ -261,9 +272,16 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
     } else {
         others = std::min(others, candidatesMicroseconds(p));
     }
-    // It has to be worth the memory of an image.
-    constexpr double kWorth = 0.8;
-    return fusedTensorMicroseconds(byStrips, p) < kWorth * others;
+    // It has to be worth the memory of an image, where that is not there.
+    const double worth = p.searchImage ? 0.95 : 0.8;
+    return fusedTensorMicroseconds(byStrips, p) < worth * others;
+}
+
+bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return plan.strips.perRow > 0 && p.k <= kMostWarpK &&
+            plan.tileQueries >= kLeastWarpLists &&
+            double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
+            kMostCachedBytes;
 }
 
 std::string FusedPlan::toString() const {

@@ -1,0 +1,283 @@
+/// Lists of what passed to results, a warp each. Eight lanes compute the
+/// distances of a pair of vectors at a time; 32 entries are sorted, an entry a
+/// lane, and merged into the best of the list.
+///
+/// Bound by: reads of 4 d bytes an entry from L2 (vectors from memory come
+/// faster to more threads a list), in few dimensions by the sorts.
+#include "kernels/knn/fused/FinishPassed.h"
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
+#include "kernels/device/WarpList.cuh"
+#include "kernels/knn/certified/CanonicalPairs.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Entries of a list that a warp finishes alone.
+constexpr uint32_t kMostWarpEntries = 256;
+constexpr int kWarpThreads = 128;
+constexpr int kLongThreads = 256;
+/// Blocks a multiprocessor, at least; those that look for longer lists are no
+/// more.
+template <Metric kMetric, int kRows>
+constexpr int kShortBlocks = kRows == 4           ? 5
+        : kRows == 2 || kMetric == Metric::Cosine ? 6
+                                                  : 8;
+constexpr int kLongBlocks = 3;
+
+/// Pairs that eight lanes compute at a time.
+constexpr int kPairs = 2;
+
+template <Metric kMetric, int kRows>
+struct PassedRow {
+    static constexpr int kGroups = kWarpSize / kPairLanes;
+    static constexpr int kTogether = kGroups * kPairs;
+
+    const FinishPassedParams& params;
+    const uint32_t row;
+    const uint32_t count; // entries, no more than there is room for
+    WarpList<kRows> list;
+
+    __device__ __forceinline__
+    PassedRow(const FinishPassedParams& p, uint32_t r)
+            : params(p), row(r), count(min(p.passed.counts[r], capacity(p))) {}
+
+    /// The entries first, .. first + 31, and those from every further `step`
+    /// on.
+    __device__ __forceinline__ void score(uint32_t first, uint32_t step) {
+        for (uint32_t base = first; base < count; base += step) {
+            withVectors(params.passed.search.vectors, [&](const auto* data) {
+                list.add(entries(data, base));
+            });
+        }
+    }
+
+    /// The results, and whether none is missing.
+    __device__ __forceinline__ void write() const {
+        const CertifiedParams& search = params.passed.search;
+        const int lane = threadIdx.x % kWarpSize;
+        const int last = search.k - 1;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            const int place = r * kWarpSize + lane;
+            if (place < search.k) {
+                writePlace<kMetric>(search, row, place, list.item(r));
+            }
+            if (place == last) {
+                search.flags[2 * int64_t(row)] = !isProved(list.item(r));
+                search.flags[2 * int64_t(row) + 1] = 0;
+            }
+        }
+    }
+
+   private:
+    __device__ __forceinline__ static uint32_t capacity(
+            const FinishPassedParams& p) {
+        return uint32_t(p.passed.search.numCandidates);
+    }
+
+    /// By the k-th entry: see SurvivorOutput::complete.
+    __device__ __forceinline__ bool isProved(uint64_t kth) const {
+        const float complete = params.complete[row];
+        if (isnan(complete)) {
+            return true;
+        }
+        if (params.passed.counts[row] > capacity(params)) {
+            return false;
+        }
+        return (isinf(complete) && complete > 0) ||
+                (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
+    }
+
+    /// That of place base + lane; kNoEntry behind the last one.
+    template <class T>
+    __device__ __forceinline__ uint64_t
+    entries(const T* data, uint32_t base) const {
+        const CertifiedParams& search = params.passed.search;
+        const int lane = threadIdx.x % kWarpSize;
+        const int here = int(min(count - base, uint32_t(kWarpSize)));
+        int32_t column = search.columns
+                                 [int64_t(row) * search.numCandidates + base +
+                                  min(lane, here - 1)];
+        if (search.listedIds) {
+            column = search.listedIds[column]; // -1: an empty place
+        }
+        float distance = 0; // of the entry of this lane
+        for (int i = 0; i < here; i += kTogether) {
+            const T* x[kPairs];
+            double exact[kPairs];
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                const int32_t its = __shfl_sync(
+                        kFullWarp, column, i + p * kGroups + lane / kPairLanes);
+                x[p] = data + int64_t(max(its, 0)) * search.vectors.rowStride;
+            }
+            pairDistances<kMetric>(
+                    x,
+                    search.vectors.columnStride,
+                    search.queries + int64_t(row) * search.d,
+                    search.d,
+                    search.power,
+                    exact);
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                const float mine = __shfl_sync(
+                        kFullWarp,
+                        canonical::toFloat32(exact[p]),
+                        lane % kGroups * kPairLanes);
+                const bool isMine = lane / kGroups == i / kGroups + p;
+                distance = isMine ? mine : distance;
+            }
+        }
+        return lane < here && column >= 0
+                ? distanceEntry<kMetric>(distance, uint32_t(column))
+                : kNoEntry;
+    }
+};
+
+/// A warp a row; longer lists are left.
+template <Metric kMetric, int kRows, int kMin>
+__global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
+        const __grid_constant__ FinishPassedParams params) {
+    constexpr int kWarps = kWarpThreads / kWarpSize;
+    __shared__ uint32_t scored[kWarps];
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.passed.search;
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    const uint32_t row = blockIdx.x * kWarps + warp;
+    const uint32_t count = row < search.rows ? params.passed.counts[row] : 0;
+    const bool isShort = row < search.rows && count <= kMostWarpEntries;
+    if (search.numRescored) { // one atomic a block: all go to one place
+        if (threadIdx.x % kWarpSize == 0) {
+            scored[warp] = isShort ? count : 0;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            unsigned long long sum = 0;
+            for (uint32_t s : scored) {
+                sum += s;
+            }
+            atomicAdd(search.numRescored, sum);
+        }
+    }
+    if (isShort) {
+        PassedRow<kMetric, kRows> passed(params, row);
+        passed.score(0, kWarpSize);
+        passed.write();
+    }
+}
+
+/// A block a row of those that are left.
+template <Metric kMetric, int kRows>
+__global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
+        const __grid_constant__ FinishPassedParams params) {
+    constexpr int kWarps = kLongThreads / kWarpSize;
+    __shared__ uint64_t lists[kWarps][kRows][kWarpSize];
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.passed.search;
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    for (uint32_t base = blockIdx.x; base < search.rows;
+         base += gridDim.x * kWarpSize) {
+        // The same in every warp.
+        const uint32_t own = base + lane * gridDim.x;
+        unsigned left = __ballot_sync(
+                kFullWarp,
+                own < search.rows &&
+                        params.passed.counts[own] > kMostWarpEntries);
+        for (; left != 0; left &= left - 1) {
+            PassedRow<kMetric, kRows> passed(
+                    params, base + (__ffs(int(left)) - 1) * gridDim.x);
+            passed.score(warp * kWarpSize, kLongThreads);
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                lists[warp][r][lane] = passed.list.item(r);
+            }
+            __syncthreads();
+            if (warp == 0) {
+                for (int w = 1; w < kWarps; ++w) {
+                    for (int r = 0; r < kRows; ++r) {
+                        passed.list.addSorted(lists[w][r][lane]);
+                    }
+                }
+                passed.write();
+                if (search.numRescored && lane == 0) {
+                    atomicAdd(
+                            search.numRescored,
+                            (unsigned long long)passed.count);
+                }
+            }
+            __syncthreads();
+        }
+    }
+}
+
+template <Metric kMetric, int kRows>
+void launch(
+        const FinishPassedParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    constexpr unsigned kWarps = kWarpThreads / kWarpSize;
+    const CertifiedParams& search = params.passed.search;
+    // As that of the distances alone (FusedLaunch.cuh).
+    constexpr double kMuch = 0x1p28;
+    const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
+    launchAfterPrevious(
+            finishShortKernel<kMetric, kRows, kShortBlocks<kMetric, kRows>>,
+            (search.rows + kWarps - 1) / kWarps,
+            kWarpThreads,
+            0,
+            stream,
+            params,
+            !isLong);
+    launchAfterPrevious(
+            finishLongKernel<kMetric, kRows>,
+            std::min(
+                    search.rows,
+                    unsigned(kLongBlocks * device.multiprocessors)),
+            kLongThreads,
+            0,
+            stream,
+            params);
+}
+
+template <Metric kMetric>
+void launchByK(
+        const FinishPassedParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    const int k = params.passed.search.k;
+    const auto one = k <= 32 ? launch<kMetric, 1>
+            : k <= 64        ? launch<kMetric, 2>
+                             : launch<kMetric, 4>;
+    static_assert(kMostWarpK == 4 * kWarpSize);
+    one(params, device, stream);
+}
+
+} // namespace
+
+void launchFinishPassed(
+        Metric metric,
+        const FinishPassedParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    switch (metric) {
+        case Metric::L2:
+            return launchByK<Metric::L2>(params, device, stream);
+        case Metric::InnerProduct:
+            return launchByK<Metric::InnerProduct>(params, device, stream);
+        case Metric::Cosine:
+            return launchByK<Metric::Cosine>(params, device, stream);
+        default:
+            throw Error(formatMessage(
+                    "metric = %d has no lists that warps finish", int(metric)));
+    }
+}
+
+} // namespace faiss_bits
