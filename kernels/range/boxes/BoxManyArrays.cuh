@@ -31,9 +31,21 @@ struct ManyArrays {
         return reinterpret_cast<uint32_t*>(bits);
     }
 
-    __device__ __forceinline__ void add(uint32_t id) const {
+    __device__ __forceinline__ void set(uint32_t id) const {
         atomicOr(words() + id / 32, 1u << id % 32);
+    }
+
+    /// And counts it.
+    __device__ __forceinline__ void add(uint32_t id) const {
+        set(id);
         atomicAdd(counts + id / kGroupIds, 1u);
+    }
+
+    /// Those of a group that are only set.
+    __device__ __forceinline__ void count(uint32_t group) const {
+        const uint4 four = bits[group];
+        counts[group] = __popc(four.x) + __popc(four.y) + __popc(four.z) +
+                __popc(four.w);
     }
 
     /// How many are before, once counts are sums.

@@ -259,9 +259,18 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
                 arrays,
                 [&](const BoxVectors<kDims>& some, uint32_t bits) {
                     if (!isListed) {
-                        for (; bits; bits &= bits - 1) {
-                            const uint32_t j = __ffs(int(bits)) - 1;
-                            arrays.add(s.boxes.ids[some.slot(j)]);
+                        uint32_t ids[kBoxesAhead];
+#pragma unroll
+                        for (uint32_t j = 0; j < kBoxesAhead; ++j) {
+                            if (bits >> j & 1) {
+                                ids[j] = s.boxes.ids[some.slot(j)];
+                            }
+                        }
+#pragma unroll
+                        for (uint32_t j = 0; j < kBoxesAhead; ++j) {
+                            if (bits >> j & 1) {
+                                arrays.set(ids[j]);
+                            }
                         }
                         return;
                     }
@@ -285,6 +294,9 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
         if (isListed) {
             storeListed(s, query, chunk, unit, size, shared, arrays);
             continue;
+        }
+        for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
+            arrays.count(g);
         }
         sumCounts<kThreads>(arrays.counts, groups, shared.totals);
         const uint32_t wordsEach = groups * 4 / kWarps; // chunks are that large
