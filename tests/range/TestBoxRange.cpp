@@ -55,21 +55,32 @@ TEST_F(BoxRange, ManyQueriesAndChunks) {
 
 /// Results of a query and chunk: few enough for the lanes of a warp, for a warp
 /// (128, 256 or 512, by their mean), for a block's list (4096), and more.
-TEST_F(BoxRange, EveryNumberOfResults) {
+void expectEveryNumber(RangeCase c) {
+    c.n = 12000;
     for (const bool areSorted : {false, true}) {
-        for (const unsigned oneIn : {0u, 2u}) {
-            RangeCase c = caseOf(Metric::L2, 3);
-            c.n = 12000;
-            c.q = 5;
-            c.areSorted = areSorted;
-            c.oneIn = oneIn;
-            const RangeData data(c);
-            for (const double part :
-                 {0.001, 0.008, 0.015, 0.03, 0.05, 0.1, 0.3, 0.6}) {
-                data.expect(data.radiusFor(part));
-            }
+        c.areSorted = areSorted;
+        const RangeData data(c);
+        for (const double part :
+             {0.001, 0.008, 0.015, 0.03, 0.05, 0.1, 0.3, 0.6}) {
+            data.expect(data.radiusFor(part));
         }
     }
+}
+
+TEST_F(BoxRange, EveryNumberOfResults) {
+    for (const unsigned oneIn : {0u, 2u}) {
+        RangeCase c = caseOf(Metric::L2, 3);
+        c.q = 5;
+        c.oneIn = oneIn;
+        expectEveryNumber(c);
+    }
+}
+
+TEST_F(BoxRange, EveryNumberOfResultsOfManyQueries) {
+    // So many that one warp has those with few.
+    RangeCase c = caseOf(Metric::L2, 3);
+    c.q = 17 * deviceTraits().multiprocessors;
+    expectEveryNumber(c);
 }
 
 TEST_F(BoxRange, MoreLargeBoxesThanAreLookedIntoAtATime) {

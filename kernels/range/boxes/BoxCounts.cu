@@ -1,7 +1,5 @@
 // How many results each unit has.
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
 #include "kernels/range/boxes/BoxKeys.cuh"
 #include "kernels/range/boxes/ByBoxes.cuh"
@@ -13,7 +11,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kCountThreads = 512;
 constexpr int kCountWarps = kCountThreads / 32;
-constexpr int kBlocksEach = 16; // a multiprocessor
 
 unsigned blocksOf(uint64_t threads) {
     return unsigned((threads + kThreads - 1) / kThreads);
@@ -67,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
                 [&](int c) { return own.q[c]; },
                 s.boxes.extent,
                 s.boxes.shape.d,
-                32));
+                kBoxQueryBits));
         numbers[i] = i;
     }
 }
@@ -135,9 +132,7 @@ void launchBoxCounts(
         int multiprocessors,
         cudaStream_t stream) {
     const uint64_t all = uint64_t(s.rows) * s.boxes.numChunks * warps;
-    // Few warps are spread over as many multiprocessors.
-    const unsigned blocks =
-            unsigned(std::min(all, uint64_t(multiprocessors) * kBlocksEach));
+    const unsigned blocks = boxBlocks(all, kCountWarps, multiprocessors);
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
         if (s.allowedBits) {
             countsKernel<kMetric, kDims, false>

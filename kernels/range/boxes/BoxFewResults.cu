@@ -1,7 +1,5 @@
 // Results of units with few of them, in ascending ids, to their places.
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/range/boxes/BoxResults.cuh"
@@ -13,7 +11,8 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
-constexpr int kBlocksEach = 16; // a multiprocessor
+/// Results of a lane whose reads are under way at a time.
+constexpr int kAtATime = 2;
 
 /// Parts of the ids of a unit, where there are more results than lanes.
 constexpr uint32_t kBuckets = kQueuedBoxes;
@@ -27,9 +26,6 @@ union FewShared {
     uint32_t buckets[kBuckets];
     uint4 fours[kBuckets / 4];
 };
-
-/// A result on its way: its id within the chunk, and its slot.
-using Found = uint2;
 
 size_t fewBytes(uint32_t results) {
     return kWarps *
@@ -133,33 +129,39 @@ __global__ void __launch_bounds__(kThreads, 2) fewKernel(BoxSearch s) {
                         size += __popc(mask);
                     }
                 });
-        const int64_t first = s.offsets[unit] - s.offsets[s.firstUnit];
+        const int64_t first = firstResult(s, unit);
         const auto store = [&](uint32_t rank, Found result) {
-            storeResult(
-                    s,
-                    first + rank,
-                    chunk,
-                    result.x,
-                    slotDistance(s.boxes, query, result.y));
+            storeResult(s, first + rank, chunk, result);
         };
+        uint32_t least = ~0u;
+        uint32_t greatest = 0;
+        for (uint32_t from = lane; from < size; from += 32 * kAtATime) {
+            uint32_t own[kAtATime];
+            bool isOwn[kAtATime];
+            Found some[kAtATime];
+#pragma unroll
+            for (int j = 0; j < kAtATime; ++j) {
+                isOwn[j] = from + 32 * j < size;
+                own[j] = isOwn[j] ? slots[from + 32 * j] : 0;
+            }
+            loadFound(s.boxes, query, own, isOwn, some);
+#pragma unroll
+            for (int j = 0; j < kAtATime; ++j) {
+                if (isOwn[j]) {
+                    found[from + 32 * j] = some[j];
+                    least = min(least, some[j].x);
+                    greatest = max(greatest, some[j].x);
+                }
+            }
+        }
+        __syncwarp();
         if (size <= 32) {
-            const uint32_t slot = lane < size ? slots[lane] : 0;
-            const uint32_t id = lane < size ? s.boxes.ids[slot] : ~0u;
-            const uint32_t rank = rankOfLane(id, size);
+            const Found own = lane < size ? found[lane] : make_uint2(~0u, 0);
+            const uint32_t rank = rankOfLane(own.x, size);
             if (lane < size) {
-                store(rank, make_uint2(id, slot));
+                store(rank, own);
             }
         } else {
-            uint32_t least = ~0u;
-            uint32_t greatest = 0;
-            for (uint32_t at = lane; at < size; at += 32) {
-                const uint32_t slot = slots[at];
-                const uint32_t id = s.boxes.ids[slot];
-                found[at] = make_uint2(id, slot);
-                least = min(least, id);
-                greatest = max(greatest, id);
-            }
-            __syncwarp();
             rankFound(
                     shared,
                     found,
@@ -180,8 +182,7 @@ void launchFewBoxResults(
         int multiprocessors,
         cudaStream_t stream) {
     const uint64_t units = s.lastUnit - s.firstUnit;
-    const unsigned blocks =
-            unsigned(std::min(units, uint64_t(multiprocessors) * kBlocksEach));
+    const unsigned blocks = boxBlocks(units, kWarps, multiprocessors);
     const size_t bytes = fewBytes(s.fewResults);
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
         allowSharedBytes(fewKernel<kMetric, kDims>, bytes);

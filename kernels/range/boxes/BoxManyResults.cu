@@ -1,9 +1,8 @@
 // Results of units with many of them, in ascending ids, to their places.
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/range/boxes/BoxManyArrays.cuh"
 #include "kernels/range/boxes/BoxResults.cuh"
 #include "kernels/range/boxes/ByBoxes.cuh"
 
@@ -13,65 +12,23 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
-constexpr int kBlocksEach = 16; // a multiprocessor
+/// Of a thread, whose reads are under way at a time.
+constexpr int kAtATime = 2;
 /// Results of a unit up to which they are listed in shared memory.
 constexpr uint32_t kListedResults = 4096;
 constexpr uint32_t kEach = kListedResults / kThreads;
-/// Ids that are counted together, beside a bit for each.
-constexpr uint32_t kGroupIds = 128;
 /// Large boxes that are looked into at a time: all of their boxes have room.
 constexpr uint32_t kLargeAtATime = 64;
 
 /// What a block has in shared memory, and behind it ManyArrays.
 struct ManyShared {
-    uint32_t ids[kListedResults]; // slots first
-    float distances[kListedResults];
+    uint32_t ids[kListedResults];                // slots first
+    uint32_t distances[kListedResults];          // their bits
     uint32_t queue[kLargeAtATime * kLargeBoxes]; // boxes that are touched
     uint32_t totals[kWarps];
     uint32_t size;      // of the list
     uint32_t touched;   // large boxes
     uint32_t queued[2]; // boxes, in turns
-};
-
-struct ManyArrays {
-    uint4* bits;      // [groups] a bit for every id of the chunk
-    uint32_t* counts; // [groups] of bits, then how many are before
-    uint32_t* large;  // [large boxes of the chunk] that are touched
-
-    static __host__ __device__ size_t bytes(uint32_t chunkIds) {
-        return size_t(chunkIds) / kGroupIds *
-                (sizeof(uint4) + sizeof(uint32_t)) +
-                size_t(chunkIds) / (kBoxVectors * kLargeBoxes) *
-                sizeof(uint32_t);
-    }
-
-    __device__ __forceinline__ ManyArrays(uint4* memory, uint32_t chunkIds)
-            : bits(memory),
-              counts(reinterpret_cast<uint32_t*>(
-                      memory + chunkIds / kGroupIds)),
-              large(counts + chunkIds / kGroupIds) {}
-
-    __device__ __forceinline__ uint32_t* words() const {
-        return reinterpret_cast<uint32_t*>(bits);
-    }
-
-    __device__ __forceinline__ void add(uint32_t id) const {
-        atomicOr(words() + id / 32, 1u << id % 32);
-        atomicAdd(counts + id / kGroupIds, 1u);
-    }
-
-    /// How many are before, once counts are sums.
-    __device__ __forceinline__ uint32_t rankOf(uint32_t id) const {
-        const uint32_t group = id / kGroupIds;
-        const uint4 four = bits[group];
-        const uint32_t word = id / 32 % 4;
-        const uint32_t below = (1u << id % 32) - 1;
-        const auto of = [&](uint32_t value, uint32_t at) {
-            return __popc(at < word ? value : at == word ? value & below : 0u);
-        };
-        return counts[group] + of(four.x, 0) + of(four.y, 1) + of(four.z, 2) +
-                of(four.w, 3);
-    }
 };
 
 /// Appends with one atomic operation for a warp: where the lanes of the mask
@@ -156,21 +113,6 @@ __device__ __forceinline__ void scanByBlock(
     }
 }
 
-/// Which bit of a word is its n-th, from 0; it has more than n.
-__device__ __forceinline__ uint32_t nthBit(uint32_t word, uint32_t n) {
-    uint32_t at = 0;
-#pragma unroll
-    for (uint32_t width = 16; width > 0; width /= 2) {
-        const uint32_t low = __popc(word & ((1u << width) - 1));
-        if (n >= low) {
-            n -= low;
-            word >>= width;
-            at += width;
-        }
-    }
-    return at;
-}
-
 /// The results that a warp's words have: each lane finds one of 32 in a row,
 /// and its distance. first: of them all.
 template <Metric kMetric, int kDims>
@@ -208,41 +150,15 @@ __device__ __forceinline__ void storeBits(
                         (int64_t(chunk) * s.boxes.chunkIds + id) * d;
                 const float distance = distanceTo<kMetric>(
                         query.q, [&](int c) { return c < d ? x[c] : 0.0f; });
-                storeResult(s, first + rank, chunk, id, distance);
+                storeResult(
+                        s,
+                        first + rank,
+                        chunk,
+                        make_uint2(id, __float_as_uint(distance)));
             }
         }
         first += total;
     }
-}
-
-/// counts [groups] to sums of those before. Begins and ends with a barrier.
-__device__ __forceinline__ void sumCounts(
-        uint32_t* counts,
-        uint32_t groups,
-        uint32_t* totals) {
-    const uint32_t lane = threadIdx.x % 32;
-    const uint32_t warp = threadIdx.x / 32;
-    const uint32_t each = (groups + kThreads - 1) / kThreads;
-    const uint32_t begin = min(threadIdx.x * each, groups);
-    const uint32_t end = min(begin + each, groups);
-    __syncthreads();
-    uint32_t own = 0;
-    for (uint32_t g = begin; g < end; ++g) {
-        own += counts[g];
-    }
-    const uint32_t upTo = lanesSum(own);
-    if (lane == 31) {
-        totals[warp] = upTo;
-    }
-    __syncthreads();
-    uint32_t before = upTo - own +
-            __reduce_add_sync(kAllLanes, lane < warp ? totals[lane] : 0);
-    for (uint32_t g = begin; g < end; ++g) {
-        const uint32_t count = counts[g];
-        counts[g] = before;
-        before += count;
-    }
-    __syncthreads();
 }
 
 /// Results that are listed: to registers, and back to where they belong.
@@ -251,45 +167,53 @@ __device__ __forceinline__ void storeListed(
         const BoxSearch& s,
         const BoxQuery<kMetric, kDims>& query,
         uint32_t chunk,
+        uint32_t unit,
         uint32_t size,
-        int64_t first,
         ManyShared& shared,
         const ManyArrays& arrays) {
     const uint32_t groups = s.boxes.chunkIds / kGroupIds;
-    uint32_t ids[kEach];
-    float distances[kEach];
+    Found found[kEach / kAtATime][kAtATime];
+    const auto forOwn = [&](const auto& body) {
 #pragma unroll
-    for (uint32_t j = 0; j < kEach; ++j) {
-        const uint32_t at = j * kThreads + threadIdx.x;
-        if (at < size) {
-            const uint32_t slot = shared.ids[at];
-            ids[j] = s.boxes.ids[slot];
-            distances[j] = slotDistance(s.boxes, query, slot);
-            arrays.add(ids[j]);
+        for (uint32_t j = 0; j < kEach; ++j) {
+            const uint32_t at = j * kThreads + threadIdx.x;
+            if (at < size) {
+                body(at, found[j / kAtATime][j % kAtATime]);
+            }
         }
+    };
+#pragma unroll
+    for (uint32_t i = 0; i < kEach / kAtATime; ++i) {
+        uint32_t slots[kAtATime];
+        bool isOwn[kAtATime];
+#pragma unroll
+        for (uint32_t j = 0; j < kAtATime; ++j) {
+            const uint32_t at = (i * kAtATime + j) * kThreads + threadIdx.x;
+            isOwn[j] = at < size;
+            slots[j] = isOwn[j] ? shared.ids[at] : 0;
+        }
+        loadFound(s.boxes, query, slots, isOwn, found[i]);
     }
+    forOwn([&](uint32_t, const Found& own) { arrays.add(own.x); });
     if (threadIdx.x == 0) {
         shared.size = 0;
     }
-    sumCounts(arrays.counts, groups, shared.totals);
-#pragma unroll
-    for (uint32_t j = 0; j < kEach; ++j) {
-        if (j * kThreads + threadIdx.x < size) {
-            const uint32_t rank = arrays.rankOf(ids[j]);
-            shared.ids[rank] = ids[j];
-            shared.distances[rank] = distances[j];
-        }
-    }
+    const int64_t first = firstResult(s, unit);
+    sumCounts<kThreads>(arrays.counts, groups, shared.totals);
+    forOwn([&](uint32_t, const Found& own) {
+        const uint32_t rank = arrays.rankOf(own.x);
+        shared.ids[rank] = own.x;
+        shared.distances[rank] = own.y;
+    });
     __syncthreads();
-#pragma unroll
-    for (uint32_t j = 0; j < kEach; ++j) {
-        const uint32_t at = j * kThreads + threadIdx.x;
-        if (at < size) {
-            storeResult(
-                    s, first + at, chunk, shared.ids[at], shared.distances[at]);
-            arrays.words()[ids[j] / 32] = 0;
-        }
-    }
+    forOwn([&](uint32_t at, const Found& own) {
+        storeResult(
+                s,
+                first + at,
+                chunk,
+                make_uint2(shared.ids[at], shared.distances[at]));
+        arrays.words()[own.x / 32] = 0;
+    });
     for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
         arrays.counts[g] = 0;
     }
@@ -325,7 +249,6 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
         const uint32_t unit = s.units[last - i];
         const uint32_t chunk = unit % chunks;
         const uint32_t size = s.counts[unit];
-        const int64_t first = s.offsets[unit] - s.offsets[s.firstUnit];
         const auto query = loadQuery<kMetric, kDims>(s, unit / chunks);
         const bool isListed = size <= kListedResults;
         scanByBlock(
@@ -336,9 +259,18 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
                 arrays,
                 [&](const BoxVectors<kDims>& some, uint32_t bits) {
                     if (!isListed) {
-                        for (; bits; bits &= bits - 1) {
-                            const uint32_t j = __ffs(int(bits)) - 1;
-                            arrays.add(s.boxes.ids[some.slot(j)]);
+                        uint32_t ids[kBoxesAhead];
+#pragma unroll
+                        for (uint32_t j = 0; j < kBoxesAhead; ++j) {
+                            if (bits >> j & 1) {
+                                ids[j] = s.boxes.ids[some.slot(j)];
+                            }
+                        }
+#pragma unroll
+                        for (uint32_t j = 0; j < kBoxesAhead; ++j) {
+                            if (bits >> j & 1) {
+                                arrays.set(ids[j]);
+                            }
                         }
                         return;
                     }
@@ -360,10 +292,13 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
                     }
                 });
         if (isListed) {
-            storeListed(s, query, chunk, size, first, shared, arrays);
+            storeListed(s, query, chunk, unit, size, shared, arrays);
             continue;
         }
-        sumCounts(arrays.counts, groups, shared.totals);
+        for (uint32_t g = threadIdx.x; g < groups; g += kThreads) {
+            arrays.count(g);
+        }
+        sumCounts<kThreads>(arrays.counts, groups, shared.totals);
         const uint32_t wordsEach = groups * 4 / kWarps; // chunks are that large
         const uint32_t begin = threadIdx.x / 32 * wordsEach;
         storeBits(
@@ -373,7 +308,7 @@ __global__ void __launch_bounds__(kThreads, 2) manyKernel(BoxSearch s) {
                 arrays.words(),
                 begin,
                 begin + wordsEach,
-                first + arrays.counts[begin / 4]);
+                firstResult(s, unit) + arrays.counts[begin / 4]);
         __syncthreads(); // bits are read
         clear();
     }
@@ -386,8 +321,7 @@ void launchManyBoxResults(
         int multiprocessors,
         cudaStream_t stream) {
     const uint64_t units = s.lastUnit - s.firstUnit;
-    const unsigned blocks =
-            unsigned(std::min(units, uint64_t(multiprocessors) * kBlocksEach));
+    const unsigned blocks = boxBlocks(units, 1, multiprocessors);
     const size_t bytes = ManyArrays::bytes(s.boxes.chunkIds);
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
         allowSharedBytes(

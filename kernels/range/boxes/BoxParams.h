@@ -12,6 +12,8 @@ namespace faiss_bits {
 
 /// Results of a unit up to which one warp may have it.
 constexpr uint32_t kMostFewResults = 512;
+/// And up to which it always has.
+constexpr uint32_t kLeastFewResults = 32;
 
 struct BoxSearch {
     RangeBoxes boxes;
@@ -25,13 +27,17 @@ struct BoxSearch {
     /// [units] those with few results from the front, many from the back
     uint32_t* units = nullptr;
     uint32_t* listed = nullptr; // [2] how many of both
-    uint32_t fewResults = 0;    // few: at most so many, 128 to kMostFewResults
+    uint32_t fewResults = 0;    // few: at most so many
     // Of a part: units first to last - 1, and where their results go.
     uint32_t firstUnit = 0;
     uint32_t lastUnit = 0;
     float* distances = nullptr;
     idx_t* ids = nullptr;
 };
+
+/// Bits of the Morton numbers of queries: for more cells than there are queries
+/// near each other, and few passes to sort them.
+constexpr int kBoxQueryBits = 16;
 
 /// Morton numbers of the queries, and their numbers.
 void launchBoxQueryKeys(

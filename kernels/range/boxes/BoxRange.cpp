@@ -44,9 +44,16 @@ void checkShape(const RangeBoxesShape& shape) {
             (long long)kChunkStep);
 }
 
-/// What counts as few results of a unit, which the least room in shared memory
-/// holds, where units have `mean` of them: most have less than half more.
-uint32_t fewResultsFor(idx_t mean) {
+/// Up to so many units for a multiprocessor have a block each: one warp alone
+/// would take long.
+constexpr uint64_t kBlockUnits = 16;
+
+/// What counts as few results of a unit, where units have `mean` of them: most
+/// have less than half more. No more than needed, as they have shared memory.
+uint32_t fewResultsFor(idx_t mean, uint64_t units, int multiprocessors) {
+    if (units <= kBlockUnits * multiprocessors) {
+        return kLeastFewResults;
+    }
     uint32_t few = kMostFewResults / 4;
     while (few < kMostFewResults && few < mean + mean / 2) {
         few *= 2;
@@ -216,7 +223,10 @@ class Run {
             search_.lastUnit = uint32_t(end);
             search_.distances = room.distances;
             search_.ids = room.ids;
-            search_.fewResults = fewResultsFor(part.total / (end - begin));
+            search_.fewResults = fewResultsFor(
+                    part.total / (end - begin),
+                    uint64_t(end - begin),
+                    multiprocessors_);
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     scratch_.listed, 0, 2 * sizeof(uint32_t), stream_));
             launchBoxUnits(search_, stream_);

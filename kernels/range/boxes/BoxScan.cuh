@@ -1,6 +1,8 @@
 /// Goes through the boxes of a chunk that a query's range touches.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/range/boxes/BoxDistance.cuh"
 #include "kernels/range/boxes/BoxParams.h"
@@ -278,6 +280,18 @@ findIn(const BoxSearch& s,
         }
     }
     return found;
+}
+
+/// Blocks of so many warps each for that many of them: all multiprocessors have
+/// work, and blocks more than one turn of it only where there are many.
+inline unsigned boxBlocks(
+        uint64_t warps,
+        int warpsOfBlock,
+        int multiprocessors) {
+    const uint64_t resident = uint64_t(multiprocessors) * 2;
+    const uint64_t blocks = (warps + warpsOfBlock - 1) / warpsOfBlock;
+    return unsigned(std::min(
+            std::max(blocks, std::min(warps, resident)), 8 * resident));
 }
 
 /// What a block has to do of `count` units in a row: neighbours, which look

@@ -5,6 +5,7 @@
 #include <cuda/std/functional>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/range/boxes/BoxParams.h"
 
 namespace faiss_bits {
 
@@ -65,7 +66,7 @@ const uint32_t* sortBoxQueries(
     cub::DoubleBuffer<uint32_t> k(keys[0], keys[1]);
     cub::DoubleBuffer<uint32_t> v(numbers[0], numbers[1]);
     BITS_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
-            temp, tempBytes, k, v, int(rows), 0, 32, stream));
+            temp, tempBytes, k, v, int(rows), 0, kBoxQueryBits, stream));
     return v.Current();
 }
 

@@ -23,8 +23,8 @@ void runBoxSums(
 /// Bytes that sortBoxQueries takes. Asks the device.
 size_t boxSortBytes(size_t rows);
 
-/// The numbers [rows] in the order of their keys: one of the arrays given, both
-/// of which are overwritten.
+/// The numbers [rows] in the order of their keys of kBoxQueryBits: one of the
+/// arrays given, both of which are overwritten.
 const uint32_t* sortBoxQueries(
         uint32_t* const (&keys)[2],
         uint32_t* const (&numbers)[2],

@@ -26,7 +26,7 @@ struct RangeBoxesShape {
     idx_t n = 0;                ///< below 2^31
     /// Consecutive ids that have boxes of their own: most of them. A multiple
     /// of 32,768.
-    idx_t chunkIds = idx_t(1) << 17;
+    idx_t chunkIds = idx_t(1) << 18;
 };
 
 /// True for a metric, number of vectors and of dimensions that boxes know.
