@@ -54,7 +54,7 @@ TEST_F(BoxRange, ManyQueriesAndChunks) {
 }
 
 /// Results of a query and chunk: few enough for the lanes of a warp, for a warp
-/// (128, 256 or 512, by their mean), for a block's list (4096), and more.
+/// (128, 256 or 448, by their mean), for a block's list (4096), and more.
 void expectEveryNumber(RangeCase c) {
     c.n = 12000;
     for (const bool areSorted : {false, true}) {

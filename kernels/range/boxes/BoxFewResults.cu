@@ -27,10 +27,11 @@ union FewShared {
     uint4 fours[kBuckets / 4];
 };
 
-size_t fewBytes(uint32_t results) {
+constexpr size_t fewBytes(uint32_t results) {
     return kWarps *
             (sizeof(FewShared) + results * (sizeof(Found) + sizeof(uint32_t)));
 }
+static_assert(fewBytes(kMostFewResults) <= 99 * 1024);
 
 /// Up to 32 results, a lane each, which counts how many are before its own.
 __device__ __forceinline__ uint32_t rankOfLane(uint32_t id, uint32_t size) {

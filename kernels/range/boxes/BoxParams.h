@@ -10,8 +10,9 @@
 /// visited chunk after chunk, queries that are near each other side by side.
 namespace faiss_bits {
 
-/// Results of a unit up to which one warp may have it.
-constexpr uint32_t kMostFewResults = 512;
+/// Results of a unit up to which one warp may have it: of 16 warps, in the
+/// 99 KiB of shared memory that a block has on every GPU from 8.0 on.
+constexpr uint32_t kMostFewResults = 448;
 /// And up to which it always has.
 constexpr uint32_t kLeastFewResults = 32;
 

@@ -54,9 +54,9 @@ uint32_t fewResultsFor(idx_t mean, uint64_t units, int multiprocessors) {
     if (units <= kBlockUnits * multiprocessors) {
         return kLeastFewResults;
     }
-    uint32_t few = kMostFewResults / 4;
+    uint32_t few = 4 * kLeastFewResults;
     while (few < kMostFewResults && few < mean + mean / 2) {
-        few *= 2;
+        few = std::min(2 * few, kMostFewResults);
     }
     return few;
 }
