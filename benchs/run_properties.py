@@ -8,8 +8,8 @@ Runs the program (tests/knn/TestProperties.cpp) in several processes with seeds
 of their own, which draw shapes, values, filters and metrics, until all of them
 together have checked that many queries or the time is spent. The file has a row
 for each process: its seed, the queries and searches checked, how many queries
-were repeated, and how many were found wrong (a process ends with its first
-wrong search). Exits with 1 if any is wrong, a process failed or too few queries
+were repeated, how many were found wrong (a process ends with its first wrong
+search), and the seconds after which it and those before it had ended. Exits with 1 if any is wrong, a process failed or too few queries
 were checked.
 """
 
@@ -41,7 +41,7 @@ def gpu_meta():
     return {"gpu": name, "driver": driver}
 
 
-def row_of(seed, status, output):
+def row_of(seed, status, output, seconds):
     """One process's row: what its last line says."""
     row = {"bench": "properties", "seed": seed, "queries": 0, "searches": 0,
            "repeated": 0, "wrong": 0}
@@ -54,12 +54,13 @@ def row_of(seed, status, output):
         row["wrong"] = int(wrong[1])
     else:
         row["failed"] = output[-500:]
-    return row
+    return row | {"seconds": round(seconds, 1)}
 
 
 def run(options):
     """The rows of all processes."""
     each = -(-options.queries // options.processes)
+    started = time.monotonic()
     running = []
     for i in range(options.processes):
         seed = options.seed + i
@@ -74,7 +75,8 @@ def run(options):
     rows = []
     for seed, process in running:
         output, _ = process.communicate()
-        rows.append(row_of(seed, process.returncode, output))
+        rows.append(row_of(seed, process.returncode, output,
+                           time.monotonic() - started))
     return rows
 
 

@@ -12,9 +12,6 @@ constexpr int kFewThreads = 64;
 constexpr idx_t kFewEntries = 256;
 constexpr uint32_t kFewStaged = 512;
 constexpr unsigned kManyRows = 1024;
-/// Of few rows with large k: a block has a multiprocessor to itself.
-constexpr int kManyThreads = 1024;
-constexpr unsigned kFewRows = 128;
 
 __device__ bool isComplete(const ProvenListsParams& params, uint32_t row) {
     const float complete = params.complete[row];
@@ -94,10 +91,8 @@ void launchProvenLists(
     }
     const auto one = params.k <= 32 ? launch<kThreads, 64>
             : params.k <= 512       ? launch<kThreads, 512>
-            : rows <= kFewRows ? (params.k <= 1024 ? launch<kManyThreads, 1024>
-                                                   : launch<kManyThreads, 2048>)
-            : params.k <= 1024 ? launch<kThreads, 1024>
-                               : launch<kThreads, 2048>;
+            : params.k <= 1024      ? launch<kThreads, 1024>
+                                    : launch<kThreads, 2048>;
     one(params, rows, stream);
 }
 

@@ -93,7 +93,7 @@ class FlatKnnProperties : public FlatKnnCertified {
             c.metric = oneOf(kDirectMetrics);
             c.allowedOf = random_() % 4 == 0 ? int(upTo(3)) : 0;
             c.k = 513 + int(random_() % 1536);
-            c.n = idx_t(kLeastSpreadGroups) * kDirectUnit * c.k + upTo(90000);
+            c.n = idx_t(kLeastSpreadGroups) * kDirectUnit * c.k + upTo(20000);
             c.d = int(upTo(8));
             c.q = 1 + random_() % 4;
             c.direct = CertifiedCase::Direct::Always;

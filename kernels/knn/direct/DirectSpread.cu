@@ -127,7 +127,8 @@ struct SpreadFinish {
     using Finish = typename Whole::Finish;
 
     /// Entries of a query that shared memory has room for. Of vectors in random
-    /// order the limit lets k / 4 more than k pass, at most.
+    /// order up to a third more than k are not above the limit, where groups
+    /// are as few as they may be.
     static constexpr uint32_t kStaged = kRoom <= 1024 ? 2048 : 4096;
     static_assert(kStaged >= kDirectStaged);
     static constexpr size_t kBytes =

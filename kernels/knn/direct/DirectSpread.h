@@ -9,7 +9,7 @@
 namespace faiss_bits {
 
 /// Groups that there have to be for each of the k.
-constexpr uint32_t kLeastSpreadGroups = 2;
+constexpr uint32_t kLeastSpreadGroups = 4;
 /// Blocks of a query.
 constexpr int kSpreadBlocks = 32;
 /// Entries that each has room for.
