@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "kernels/select/threshold/RowSpan.h"
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/common/Compare.h"
 #include "tests/common/DeviceBuffer.h"
@@ -137,6 +137,42 @@ TEST_F(UnalignedRows, EveryKindOfValues) {
             }
         }
     }
+}
+
+/// k = 1 by bits, one block a row and several.
+class BestOfUnalignedRows : public UnalignedRows {
+   protected:
+    static void expectBest(int64_t rows, int64_t cols) {
+        for (const DataType type : kTypes) {
+            for (const Values values : kAllValues) {
+                for (const bool largest : {false, true}) {
+                    SelectCase c = caseOf(rows, cols, type);
+                    c.algorithm = SelectAlgorithm::Bits;
+                    c.shift = 1;
+                    c.padding = cols % 2 == 0 ? 1 : 2;
+                    c.values = values;
+                    c.largest = largest;
+                    expectSelects(c, {1});
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+};
+
+TEST_F(BestOfUnalignedRows, BothSidesOfEveryEdge) {
+    for (const int64_t cols :
+         {8191, 8192, 8193, 8223, 8255, 8256, 12288, 70001}) {
+        expectBest(67, cols);
+    }
+    expectBest(1500, 8200);
+}
+
+TEST_F(BestOfUnalignedRows, Small) {
+    expectBest(3, 8230);
+    expectBest(1, 20001);
 }
 
 /// The best keys, one at each side of every border between head, tiles and

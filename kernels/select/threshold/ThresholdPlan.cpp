@@ -45,9 +45,37 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
-/// Few long rows keep few blocks busy for long: large blocks. Many short rows
-/// have much to do beside reading: small blocks, so that others read then.
+/// So few rows that each block may have a multiprocessor.
+bool areFew(const SelectProblem& p) {
+    return p.rows <= p.device.multiprocessors;
+}
+
+/// Up to so many columns one block reads a row in less time than the launches
+/// of the split plan take, few rows. The more rows, the fewer blocks those have
+/// for each (measured, H200; 16-bit keys gain with a row for each alone).
+idx_t mostColsOfABlock(const SelectProblem& p) {
+    if (!areFew(p)) {
+        return 4 * kTile;
+    }
+    const double part = double(p.rows) / p.device.multiprocessors;
+    if (part > 0.75) {
+        return 25 * kTile;
+    }
+    if (sizeOf(p.keyType) < 4) {
+        return 4 * kTile;
+    }
+    return part > 0.45 ? 16 * kTile : p.k <= 128 ? 8 * kTile : 4 * kTile;
+}
+
+/// Few rows, or long ones, keep few blocks busy for long: large blocks. Many
+/// short rows have much to do beside reading: small blocks, so that others read
+/// then.
 int fusedThreads(const SelectProblem& p) {
+    if (areFew(p) && p.cols <= mostColsOfABlock(p)) {
+        const bool isLong =
+                p.cols >= 4 * kTile || (p.k > 128 && p.cols > 2 * kTile);
+        return isLong || p.k > 512 ? 512 : 256;
+    }
     if (p.cols >= idx_t(1) << 19 || (p.cols >= idx_t(1) << 17 && p.k <= 32)) {
         return 512;
     }
@@ -58,7 +86,8 @@ int fusedThreads(const SelectProblem& p) {
 bool shouldFuse(const SelectProblem& p, int blocks) {
     const double slots = double(blocks) * p.device.multiprocessors;
     const double waves = p.rows / slots;
-    return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
+    return p.cols <= mostColsOfABlock(p) || waves >= 8 ||
+            waves / std::ceil(waves) >= 0.9;
 }
 
 void setSample(
