@@ -142,14 +142,16 @@ TEST_F(UnalignedRows, EveryKindOfValues) {
 /// k = 1 by bits, one block a row and several.
 class BestOfUnalignedRows : public UnalignedRows {
    protected:
-    static void expectBest(int64_t rows, int64_t cols) {
+    static void expectBest(int64_t rows, int64_t cols, bool aligned = false) {
         for (const DataType type : kTypes) {
             for (const Values values : kAllValues) {
                 for (const bool largest : {false, true}) {
                     SelectCase c = caseOf(rows, cols, type);
                     c.algorithm = SelectAlgorithm::Bits;
-                    c.shift = 1;
-                    c.padding = cols % 2 == 0 ? 1 : 2;
+                    c.shift = aligned ? 0 : 1;
+                    c.padding = aligned     ? 16 - cols % 16
+                            : cols % 2 == 0 ? 1
+                                            : 2;
                     c.values = values;
                     c.largest = largest;
                     expectSelects(c, {1});
@@ -170,9 +172,18 @@ TEST_F(BestOfUnalignedRows, BothSidesOfEveryEdge) {
     expectBest(1500, 8200);
 }
 
+/// Both sides of where rows at multiples of 16 bytes are loaded by packs.
+TEST_F(BestOfUnalignedRows, AlignedRows) {
+    for (const int64_t cols :
+         {1023, 1024, 1025, 4095, 4096, 4097, 12003, 32767, 32768, 32769}) {
+        expectBest(33, cols, true);
+    }
+}
+
 TEST_F(BestOfUnalignedRows, Small) {
     expectBest(3, 8230);
     expectBest(1, 20001);
+    expectBest(3, 5000, true);
 }
 
 /// The best keys, one at each side of every border between head, tiles and

@@ -11,6 +11,7 @@
 /// of parts of the chunk, which are few and nearly always decide.
 #pragma once
 
+#include "kernels/select/short_rows/BoundSearch.cuh"
 #include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/RowChunk.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -23,6 +24,7 @@ template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 class ShortRow {
     using Group = LaneGroup<kLanes>;
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
+    using Search = BoundSearch<kLanes, kSorted>;
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
@@ -212,35 +214,48 @@ class ShortRow {
             least = min(least, entryKey(kept[i]));
         }
         least = Group::least(least);
+        const auto countOfAll = [&](uint32_t most) {
+            return countOf(chunk_.keys, most);
+        };
+        const Search search{k};
+        const bool hasParts = kParts < kItems && k <= kRoom * 3 / 4;
         uint32_t limit = kNanKey;
-        if (kParts < kItems && k <= kRoom * 3 / 4) {
-            limit = limitOfParts(kept, countOf, least);
+        if (hasParts) {
+            limit = limitOfParts(search, kept, countOf, least);
         }
-        uint32_t count = countOf(chunk_.keys, limit);
+        uint32_t count = countOfAll(limit);
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
             // Of all keys, from the one found on down.
-            const uint32_t greatest = greatestNumber(chunk_.keys, kept);
+            const uint32_t greatest =
+                    Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
             const uint32_t high = limit == kNanKey ? greatest : limit;
-            count = countOf(chunk_.keys, high);
-            const uint32_t found = narrow(
-                    count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
-                        return countOf(chunk_.keys, m);
-                    });
+            count = countOfAll(high);
+            // What parts say is often the k-th key itself, which many have.
+            bool searches = count > kRoom;
+            if (hasParts && __any_sync(kFullWarp, searches)) {
+                const uint32_t less = countOfAll(high - 1);
+                searches = searches && less >= k;
+            }
+            const uint32_t found = search.narrowKeys(
+                    searches ? least : high,
+                    high,
+                    kRoom,
+                    countOfAll,
+                    chunk_.keys,
+                    kept);
             limit = count < k ? kNanKey : found;
-            count = countOf(chunk_.keys, limit);
+            count = countOfAll(limit);
         }
         const bool fits = limit < kNanKey && count <= kRoom;
         if (__all_sync(kFullWarp, fits)) {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
+        const uint32_t below = chunk_.below(limit);
+        const uint32_t equal = chunk_.equalTo(limit);
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = 0;
-#pragma unroll
-            for (int i = 0; i < kItems; ++i) {
-                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
-            }
+            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
@@ -248,13 +263,15 @@ class ShortRow {
             return Group::sum(sum);
         };
         const uint32_t last = chunk_.cols - 1;
-        return {limit, narrow(fits ? last : 0, last, kRoom, countWithin)};
+        return {limit,
+                search.narrow(fits ? last : 0, last, kRoom, countWithin)};
     }
 
     /// A key that k keys are not above, by the least of parts of the chunk;
     /// kNanKey where those do not say.
     template <class Count>
     __device__ __forceinline__ uint32_t limitOfParts(
+            const Search& search,
             const uint64_t (&kept)[kSorted],
             const Count& countOf,
             uint32_t least) const {
@@ -266,61 +283,18 @@ class ShortRow {
                     ? chunk_.keys[i]
                     : min(parts[i % kParts], chunk_.keys[i]);
         }
-        const uint32_t k = uint32_t(params_.k);
-        const uint32_t high = greatestNumber(parts, kept);
-        const bool says = countOf(parts, high) >= k;
+        const uint32_t high = Search::greatestUpTo(kNanKey - 1, parts, kept);
+        const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
+        const bool says = countOfParts(high) >= search.k;
         // A few more cost less than to find out.
-        const uint32_t found =
-                narrow(says ? least : high, high, k + k / 8, [&](uint32_t m) {
-                    return countOf(parts, m);
-                });
+        const uint32_t found = search.narrowKeys(
+                says ? least : high,
+                high,
+                search.k + search.k / 8,
+                countOfParts,
+                parts,
+                kept);
         return says ? found : kNanKey;
-    }
-
-    /// The greatest that is not NaN's; 0 where all are.
-    template <int kCount>
-    __device__ __forceinline__ static uint32_t greatestNumber(
-            const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
-        uint32_t greatest = 0;
-        const auto take = [&](uint32_t key) {
-            greatest = max(greatest, key == kNanKey ? 0 : key);
-        };
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            take(keys[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            take(entryKey(kept[i]));
-        }
-        return Group::greatest(greatest);
-    }
-
-    /// The least number from low to high whose count is k or more, or a larger
-    /// one whose count is at most `enough`. high has a count of k or more, or
-    /// low = high.
-    template <class Count>
-    __device__ __forceinline__ uint32_t
-    narrow(uint32_t low,
-           uint32_t high,
-           uint32_t enough,
-           const Count& countOf) const {
-        // Rows of a warp go on together.
-        while (__any_sync(kFullWarp, low < high)) {
-            const uint32_t middle = low + (high - low) / 2;
-            const uint32_t count = countOf(middle);
-            if (low >= high) {
-                continue;
-            }
-            if (count < uint32_t(params_.k)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-                low = count <= enough ? middle : low;
-            }
-        }
-        return high;
     }
 
     /// Neighbouring lanes write neighbouring places.
