@@ -7,16 +7,25 @@
 
 namespace faiss_bits {
 
+/// How a range is halved; ShortRow says which kernel does it how.
+enum class Halving {
+    /// Until one number is left. The compiler unrolls it.
+    Only,
+    /// Eight times, unrolled, as keys in random order hardly need more; then
+    /// between the values that are left.
+    ThenValues,
+    /// The same from the sixth on, not unrolled: many keys a lane are much
+    /// code.
+    SoonValues
+};
+
 /// All rows of a warp search together: every lane calls everything. A lane has
 /// some keys, and kSorted entries that are kept of keys before them.
-template <int kLanes, int kSorted>
+template <int kLanes, int kSorted, Halving kHalving>
 struct BoundSearch {
     using Group = LaneGroup<kLanes>;
-    /// Halvings before the range is held against the values that are left.
-    /// Keys in random order hardly need more.
-    static constexpr int kUsualSteps = 8;
-    /// Halvings between two such looks.
-    static constexpr int kStepsBetweenValues = 4;
+    static constexpr bool kLooksAtValues = kHalving != Halving::Only;
+    static constexpr int kStepsBetweenValues = 6;
 
     uint32_t k;
 
@@ -72,23 +81,31 @@ struct BoundSearch {
             const Count& countOf,
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) const {
-        int steps = 0;
-        for (; steps < kUsualSteps && __any_sync(kFullWarp, low < high);
-             ++steps) {
-            halve(low, high, enough, countOf);
-        }
+        if constexpr (!kLooksAtValues) {
+            return narrow(low, high, enough, countOf);
+        } else {
+            int steps = kStepsBetweenValues;
+            if constexpr (kHalving == Halving::ThenValues) {
+#pragma unroll
+                for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
+                     ++i) {
+                    halve(low, high, enough, countOf);
+                }
+                steps = 1;
+            }
 #pragma unroll 1
-        while (__any_sync(kFullWarp, low < high)) {
-            const uint32_t from = leastFrom(low, keys, kept);
-            const uint32_t to = greatestUpTo(high, keys, kept);
-            low = low < high ? from : low;
-            high = low < high ? to : high;
-#pragma unroll 1
-            for (int i = 0; i < kStepsBetweenValues; ++i) {
+            while (__any_sync(kFullWarp, low < high)) {
+                if (--steps == 0) {
+                    steps = kStepsBetweenValues;
+                    const uint32_t from = leastFrom(low, keys, kept);
+                    const uint32_t to = greatestUpTo(high, keys, kept);
+                    low = low < high ? from : low;
+                    high = low < high ? to : high;
+                }
                 halve(low, high, enough, countOf);
             }
+            return high;
         }
-        return high;
     }
 
     /// The least number from low to high whose count is k or more, or a larger
@@ -101,9 +118,15 @@ struct BoundSearch {
            uint32_t enough,
            const Count& countOf) const {
         // Rows of a warp go on together.
+        if constexpr (!kLooksAtValues) {
+            while (__any_sync(kFullWarp, low < high)) {
+                halve(low, high, enough, countOf);
+            }
+        } else {
 #pragma unroll 1
-        while (__any_sync(kFullWarp, low < high)) {
-            halve(low, high, enough, countOf);
+            while (__any_sync(kFullWarp, low < high)) {
+                halve(low, high, enough, countOf);
+            }
         }
         return high;
     }

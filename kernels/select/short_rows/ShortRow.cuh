@@ -24,7 +24,14 @@ template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 class ShortRow {
     using Group = LaneGroup<kLanes>;
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
-    using Search = BoundSearch<kLanes, kSorted>;
+    /// What took least time with random keys (H200; docs/design.md).
+    static constexpr Halving kHalving =
+            kItems == 32 && kLanes >= 16 && kSorted <= 4 ? Halving::SoonValues
+            : kSorted <= 2 &&
+                    (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
+            ? Halving::ThenValues
+            : Halving::Only;
+    using Search = BoundSearch<kLanes, kSorted, kHalving>;
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
@@ -232,7 +239,8 @@ class ShortRow {
             count = countOfAll(high);
             // What parts say is often the k-th key itself, which many have.
             bool searches = count > kRoom;
-            if (hasParts && __any_sync(kFullWarp, searches)) {
+            if (Search::kLooksAtValues && hasParts &&
+                __any_sync(kFullWarp, searches)) {
                 const uint32_t less = countOfAll(high - 1);
                 searches = searches && less >= k;
             }

@@ -51,20 +51,16 @@ bool areFew(const SelectProblem& p) {
 }
 
 /// Up to so many columns one block reads a row in less time than the launches
-/// of the split plan take, few rows. The more rows, the fewer blocks those have
-/// for each (measured, H200; 16-bit keys gain with a row for each alone).
+/// of the split plan take, few rows. With a row for nearly each multiprocessor
+/// those have few blocks for it (measured, H200).
 idx_t mostColsOfABlock(const SelectProblem& p) {
-    if (!areFew(p)) {
-        return 4 * kTile;
-    }
     const double part = double(p.rows) / p.device.multiprocessors;
-    if (part > 0.75) {
+    if (areFew(p) && part > 0.9) {
         return 25 * kTile;
     }
-    if (sizeOf(p.keyType) < 4) {
-        return 4 * kTile;
-    }
-    return part > 0.45 ? 16 * kTile : p.k <= 128 ? 8 * kTile : 4 * kTile;
+    // Larger k, and 16-bit keys, gain in random order alone.
+    const bool isSmall = part < 0.25 && p.k <= 32 && sizeOf(p.keyType) == 4;
+    return (isSmall ? 8 : 4) * kTile;
 }
 
 /// Few rows, or long ones, keep few blocks busy for long: large blocks. Many
