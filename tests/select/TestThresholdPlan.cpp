@@ -279,6 +279,9 @@ TEST(SelectTables, BitsAreForTheBestAlone) {
     };
     EXPECT_EQ(chosen(16384, 3000, 1), SelectAlgorithm::ShortRows);
     EXPECT_EQ(chosen(16384, 4096, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(16384, 10240, 1), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(chosen(16384, 10241, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(2048, 8193, 1), SelectAlgorithm::Bits);
     EXPECT_EQ(chosen(1, 54331, 62), SelectAlgorithm::SampleThreshold);
     EXPECT_EQ(chosen(1, 54331, 1), SelectAlgorithm::Bits);
     for (const idx_t rows : kRows) {

@@ -259,11 +259,23 @@ class ShortRow {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
-        const uint32_t below = chunk_.below(limit);
-        const uint32_t equal = chunk_.equalTo(limit);
+        uint32_t below = 0;
+        uint32_t equal = 0;
+        if constexpr (Search::kLooksAtValues) {
+            below = chunk_.below(limit);
+            equal = chunk_.equalTo(limit);
+        }
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
-            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
+            uint32_t sum = 0;
+            if constexpr (Search::kLooksAtValues) {
+                sum = __popc(below | (equal & chunk_.upTo(column)));
+            } else {
+#pragma unroll
+                for (int i = 0; i < kItems; ++i) {
+                    sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
+                }
+            }
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
                 sum += within.has(kept[i]) ? 1 : 0;
