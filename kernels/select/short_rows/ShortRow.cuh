@@ -26,7 +26,7 @@ class ShortRow {
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
     /// What took least time with random keys (H200; docs/design.md).
     static constexpr Halving kHalving =
-            kItems == 32 && kLanes >= 16 && kSorted <= 4 ? Halving::SoonValues
+            kItems == 32 && kLanes >= 16 && kSorted <= 2 ? Halving::SoonValues
             : kSorted <= 2 &&
                     (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
             ? Halving::ThenValues
@@ -221,60 +221,57 @@ class ShortRow {
             least = min(least, entryKey(kept[i]));
         }
         least = Group::least(least);
-        const auto countOfAll = [&](uint32_t most) {
-            return countOf(chunk_.keys, most);
-        };
         const Search search{k};
-        const bool hasParts = kParts < kItems && k <= kRoom * 3 / 4;
         uint32_t limit = kNanKey;
-        if (hasParts) {
+        if (kParts < kItems && k <= kRoom * 3 / 4) {
             limit = limitOfParts(search, kept, countOf, least);
         }
-        uint32_t count = countOfAll(limit);
+        const uint32_t count = countOf(chunk_.keys, limit);
+        if constexpr (Search::kLooksAtValues) {
+            if (__all_sync(kFullWarp, limit < kNanKey && count <= kRoom)) {
+                return {limit, kAnyColumn};
+            }
+            return findBoundByValues(
+                    search, kept, countOf, least, limit, count);
+        } else {
+            return findBoundByHalves(
+                    search, kept, countOf, least, limit, count);
+        }
+    }
+
+    /// Of all keys, from the limit of parts on down, which `count` keys are
+    /// within.
+    template <class Count>
+    __device__ __forceinline__ Within findBoundByHalves(
+            const Search& search,
+            const uint64_t (&kept)[kSorted],
+            const Count& countOf,
+            uint32_t least,
+            uint32_t limit,
+            uint32_t count) const {
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
-            // Of all keys, from the one found on down.
             const uint32_t greatest =
                     Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
             const uint32_t high = limit == kNanKey ? greatest : limit;
-            count = countOfAll(high);
-            // What parts say is often the k-th key itself, which many have.
-            bool searches = count > kRoom;
-            if (Search::kLooksAtValues && hasParts &&
-                __any_sync(kFullWarp, searches)) {
-                const uint32_t less = countOfAll(high - 1);
-                searches = searches && less >= k;
-            }
-            const uint32_t found = search.narrowKeys(
-                    searches ? least : high,
-                    high,
-                    kRoom,
-                    countOfAll,
-                    chunk_.keys,
-                    kept);
-            limit = count < k ? kNanKey : found;
-            count = countOfAll(limit);
+            count = countOf(chunk_.keys, high);
+            const uint32_t found = search.narrow(
+                    count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
+                        return countOf(chunk_.keys, m);
+                    });
+            limit = count < search.k ? kNanKey : found;
+            count = countOf(chunk_.keys, limit);
         }
         const bool fits = limit < kNanKey && count <= kRoom;
         if (__all_sync(kFullWarp, fits)) {
             return {limit, kAnyColumn};
         }
         // So many are equal, or NaN, that their columns decide.
-        uint32_t below = 0;
-        uint32_t equal = 0;
-        if constexpr (Search::kLooksAtValues) {
-            below = chunk_.below(limit);
-            equal = chunk_.equalTo(limit);
-        }
         const auto countWithin = [&](uint32_t column) {
             const Within within{limit, column};
             uint32_t sum = 0;
-            if constexpr (Search::kLooksAtValues) {
-                sum = __popc(below | (equal & chunk_.upTo(column)));
-            } else {
 #pragma unroll
-                for (int i = 0; i < kItems; ++i) {
-                    sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
-                }
+            for (int i = 0; i < kItems; ++i) {
+                sum += within.has(chunk_.entryOf(i)) ? 1 : 0;
             }
 #pragma unroll
             for (int i = 0; i < kSorted; ++i) {
@@ -282,6 +279,63 @@ class ShortRow {
             }
             return Group::sum(sum);
         };
+        const uint32_t last = chunk_.cols - 1;
+        return {limit,
+                search.narrow(fits ? last : 0, last, kRoom, countWithin)};
+    }
+
+    /// The same where few values have many keys: first the limit itself is
+    /// asked whether it is the k-th key.
+    template <class Count>
+    __device__ __forceinline__ Within findBoundByValues(
+            const Search& search,
+            const uint64_t (&kept)[kSorted],
+            const Count& countOf,
+            uint32_t least,
+            uint32_t limit,
+            uint32_t count) const {
+        const auto countOfAll = [&](uint32_t most) {
+            return countOf(chunk_.keys, most);
+        };
+        if (__any_sync(kFullWarp, limit == kNanKey)) {
+            const uint32_t greatest =
+                    Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
+            limit = limit == kNanKey ? greatest : limit;
+            count = countOfAll(limit);
+        }
+        uint32_t below = chunk_.below(limit);
+        uint32_t less = __popc(below);
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            less += entryKey(kept[i]) < limit ? 1 : 0;
+        }
+        less = Group::sum(less);
+        const bool searches = count > kRoom && less >= search.k;
+        const bool hasNan = count < search.k;
+        if (__any_sync(kFullWarp, searches || hasNan)) {
+            const uint32_t found = search.narrowKeys(
+                    searches ? least : limit,
+                    searches ? limit - 1 : limit,
+                    kRoom,
+                    countOfAll,
+                    chunk_.keys,
+                    kept);
+            limit = hasNan ? kNanKey : found;
+            count = countOfAll(limit);
+            below = chunk_.below(limit);
+        }
+        // So many are equal, or NaN, that their columns decide.
+        const uint32_t equal = chunk_.equalTo(limit);
+        const auto countWithin = [&](uint32_t column) {
+            const Within within{limit, column};
+            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
+#pragma unroll
+            for (int i = 0; i < kSorted; ++i) {
+                sum += within.has(kept[i]) ? 1 : 0;
+            }
+            return Group::sum(sum);
+        };
+        const bool fits = limit < kNanKey && count <= kRoom;
         const uint32_t last = chunk_.cols - 1;
         return {limit,
                 search.narrow(fits ? last : 0, last, kRoom, countWithin)};
