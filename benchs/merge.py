@@ -5,14 +5,14 @@
 
 The parts must agree in meta (GPU, driver, CUDA, libraries, commit, date), so
 that the file is still one run's. The read bandwidth (and the peak, of the CPU's
-benches) is the largest of them, and frac_read is worked out anew from it. A row
-that two parts have is the later one's.
+benches) is the largest of them, and frac_read and frac_io are worked out anew
+from it. A row that two parts have is the later one's.
 """
 
 import argparse
 import sys
 
-from result_file import cell_of, frac_read, load, save
+from result_file import cell_of, frac_io, frac_read, load, save
 
 
 def merged_meta(metas):
@@ -44,6 +44,8 @@ def merge(parts):
             row = dict(row)
             if "frac_read" in row and row["ms"]:
                 row["frac_read"] = frac_read(row, meta)
+            if "frac_io" in row and row["ms"]:
+                row["frac_io"] = frac_io(row, meta)
             forced = row.get("forced") and row.get(
                 "algorithm", row.get("variant"))
             key = cell_of(row), row.get("method"), forced  # dropin has none

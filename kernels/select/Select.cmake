@@ -15,7 +15,7 @@ foreach(policy IN LISTS policies)
   endforeach()
 endforeach()
 foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
-  add_instance(${select_header} "best_${keys}"
+  add_instance("kernels/select/bits/BestLaunch.cuh" "best_${keys}"
     "launchBestSelect<${keys}>(${select_arguments})")
 endforeach()
 

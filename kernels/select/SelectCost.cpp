@@ -31,7 +31,7 @@ struct Shape {
               arithmetic(speed.arithmetic) {
         const double size = double(sizeOf(p.keyType));
         const idx_t stride = p.rowStride ? p.rowStride : p.cols;
-        // Other rows are loaded key by key.
+        // Heads and tails of other rows are loaded key by key.
         isAligned = p.rows == 1 || stride * idx_t(size) % 16 == 0;
         read = readMicroseconds(rows * cols * size, speed);
     }
@@ -42,23 +42,23 @@ double wholeRows(const Shape& s, const ThresholdPlan& plan, double survivors) {
     const int blocks = 1024 / plan.policy.threads;
     const double rounds = std::max(1.0, s.rows / (132 * s.arithmetic * blocks));
     const double sorts = s.rows * (4.7e-6 * survivors + 5.1e-6 * s.k);
-    return (plan.samplePlaces > 0 ? 10.7 : 4.9) +
-            (s.isAligned ? 0.99 : 1.85) * s.read +
+    return (plan.samplePlaces > 0 ? 10.3 : 6.5) +
+            (s.isAligned ? 0.99 : 1.36) * s.read +
             rounds * (5.9 + 4.4e-3 * s.k) + sorts / s.arithmetic;
 }
 
 /// Several blocks a row, and one that sorts up to 2048 in shared memory.
 double splitRows(const Shape& s, double survivors) {
-    return 22.6 + (s.isAligned ? 0.99 : 1.68) * s.read +
+    return 25.3 + (s.isAligned ? 0.99 : 1.04) * s.read +
             66e-6 * s.rows * survivors / s.arithmetic;
 }
 
 /// The same with survivors that are sorted in memory.
 double splitRowsSortedInMemory(const Shape& s, double survivors) {
     const double work = 5.1 * std::log2(s.k / 2048 + 1) +
-            30.5e-6 * s.rows * survivors + 10.3e-6 * s.rows * s.k +
-            15.4e-3 * std::sqrt(s.rows * survivors);
-    return 26 + (s.isAligned ? 1.36 : 2.55) * s.read + work / s.arithmetic;
+            29.8e-6 * s.rows * survivors + 10.1e-6 * s.rows * s.k +
+            15.2e-3 * std::sqrt(s.rows * survivors);
+    return 34 + (s.isAligned ? 1.2 : 2.1) * s.read + work / s.arithmetic;
 }
 
 double sampleThreshold(const SelectProblem& p, const Shape& s) {
@@ -74,7 +74,7 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
 
 double bits(const SelectProblem& p, const Shape& s) {
     return 6.2 + 7.6 * std::min(1, planBits(p).numPasses - 1) +
-            (s.isAligned ? 1.01 : 1.49) * s.read +
+            (s.isAligned ? 1.01 : 1.12) * s.read +
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
@@ -106,13 +106,15 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     const double sorted = double(policy.lanes) * policy.sorted;
     const double levels = std::log2(std::max(2.0, sorted));
     double row = 3.3e-6 * policy.lanes + 5.3e-6 * s.k;
+    double late = 8.7 + 0.5 * steps;
     if (p.k == 1) {
         row += 0.61e-6 * steps * step;
     } else {
-        row += (sizeOf(p.keyType) == 2 ? 1.61e-6 : 1.4e-6) * steps * step +
+        row += (sizeOf(p.keyType) == 2 ? 1.41e-6 : 1.43e-6) * steps * step +
                 0.114e-6 * sorted * levels * levels;
+        late += 0.056 * levels * levels;
     }
-    return 8.5 + 0.26 * steps + std::max(s.read, s.rows * row / s.arithmetic);
+    return late + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
 /// Several passes, or a sort of all.

@@ -64,6 +64,24 @@ def test_parts_of_one_seed_are_one_run(tmp_path):
     assert merge.main([str(out), parts[0], parts[2]]) == 1
 
 
+def test_parts_of_one_run_have_one_bandwidth(tmp_path):
+    parts = []
+    for name, one, read in (("a", OURS, 4000.0),
+                            ("b", row("cub_sort", 3.0, frac_io=0.5), 4500.0)):
+        parts.append(str(tmp_path / f"{name}.json"))
+        result_file.save(
+            parts[-1],
+            {"meta": META | {"read_bw_gbps": read}, "rows": [one]})
+    out = tmp_path / "out.json"
+    assert merge.main([str(out), *parts]) == 0
+    merged = result_file.load(out)
+    assert merged["meta"]["read_bw_gbps"] == 4500.0
+    moved = 1000 * (4000 * 2 + 100 * 10)  # 2-byte keys, 64-bit ids
+    for one in merged["rows"]:
+        share = moved / (4500.0 * 1e6) / one["ms"]
+        assert one["frac_io"] == pytest.approx(share, rel=1e-4)
+
+
 def test_torch_has_the_keys_of_the_cell():
     bench = torch_topk.bench_of([OURS])
     assert bench.arguments(4096, OURS, 2, "file") == (

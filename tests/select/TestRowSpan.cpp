@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/Select.h"
-#include "kernels/select/threshold/RowSpan.h"
 
 namespace faiss_bits::test {
 namespace {

@@ -224,6 +224,78 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     EXPECT_GT(without, 10u);
 }
 
+SelectProblem onH200(idx_t rows, idx_t cols, int k, DataType type) {
+    SelectProblem p;
+    p.rows = rows;
+    p.cols = cols;
+    p.k = k;
+    p.keyType = type;
+    p.device = traitsOf(kDevices[0]);
+    return p;
+}
+
+/// Few rows: one launch up to where the split plan's took less time (measured,
+/// H200).
+TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
+    const auto fused = [](idx_t rows, idx_t cols, int k, DataType type) {
+        return planThreshold(onH200(rows, cols, k, type)).fused;
+    };
+    for (const idx_t rows : {1, 4, 16, 32}) {
+        EXPECT_TRUE(fused(rows, 32768, 32, DataType::Float32)) << rows;
+        EXPECT_FALSE(fused(rows, 32769, 32, DataType::Float32)) << rows;
+        EXPECT_TRUE(fused(rows, 16384, 2048, DataType::Float32)) << rows;
+        EXPECT_FALSE(fused(rows, 16385, 33, DataType::Float32)) << rows;
+        EXPECT_TRUE(fused(rows, 16384, 10, DataType::Float16)) << rows;
+        EXPECT_FALSE(fused(rows, 16385, 10, DataType::Float16)) << rows;
+    }
+    for (const idx_t rows : {33, 118}) {
+        EXPECT_FALSE(fused(rows, 16385, 10, DataType::Float32)) << rows;
+    }
+    for (const idx_t rows : {119, 132}) {
+        for (const DataType type : {DataType::Float32, DataType::Float16}) {
+            EXPECT_TRUE(fused(rows, 102400, 2048, type)) << rows;
+        }
+    }
+    EXPECT_FALSE(fused(200, 32768, 10, DataType::Float32));
+}
+
+/// k = 1: one pass up to where a second one takes less time.
+TEST(BitsPlans, TheBestOfShortRowsTakesOnePass) {
+    const auto passes = [](idx_t rows, idx_t cols, int k) {
+        return planBits(onH200(rows, cols, k, DataType::Float32)).numPasses;
+    };
+    EXPECT_EQ(passes(1, 32768, 1), 1);
+    EXPECT_EQ(passes(1, 32769, 1), 2);
+    EXPECT_EQ(passes(132, 65536, 1), 1);
+    EXPECT_EQ(passes(132, 65537, 1), 2);
+    EXPECT_EQ(passes(200, 131072, 1), 1);
+    EXPECT_EQ(passes(1, 32768, 2), 2);
+}
+
+/// Bits where the table was measured for it alone.
+TEST(SelectTables, BitsAreForTheBestAlone) {
+    const auto chosen = [](idx_t rows, idx_t cols, int k) {
+        return chosenAlgorithm(onH200(rows, cols, k, DataType::Float32));
+    };
+    EXPECT_EQ(chosen(16384, 3000, 1), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(chosen(16384, 4096, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(16384, 10240, 1), SelectAlgorithm::ShortRows);
+    EXPECT_EQ(chosen(16384, 10241, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(2048, 8193, 1), SelectAlgorithm::Bits);
+    EXPECT_EQ(chosen(1, 54331, 62), SelectAlgorithm::SampleThreshold);
+    EXPECT_EQ(chosen(1, 54331, 1), SelectAlgorithm::Bits);
+    for (const idx_t rows : kRows) {
+        for (const idx_t cols : kCols) {
+            for (const int k : kKs) {
+                if (rows > 0 && cols > 0 && k > 1) {
+                    EXPECT_NE(chosen(rows, cols, k), SelectAlgorithm::Bits)
+                            << rows << " x " << cols << ", k = " << k;
+                }
+            }
+        }
+    }
+}
+
 TEST(BitsPlans, HaveAKernelForEveryK) {
     for (int k = 1; k <= kMaxSelectK; ++k) {
         const int items = bitsItemsFor(k);

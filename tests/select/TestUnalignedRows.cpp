@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "kernels/select/threshold/RowSpan.h"
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/common/Compare.h"
 #include "tests/common/DeviceBuffer.h"
@@ -137,6 +137,62 @@ TEST_F(UnalignedRows, EveryKindOfValues) {
             }
         }
     }
+}
+
+/// k = 1 by bits, one block a row and several.
+class BestOfUnalignedRows : public UnalignedRows {
+   protected:
+    static void expectBest(
+            int64_t rows,
+            int64_t cols,
+            bool aligned = false,
+            const std::vector<Values>& all = kAllValues) {
+        for (const DataType type : kTypes) {
+            for (const Values values : all) {
+                for (const bool largest : {false, true}) {
+                    SelectCase c = caseOf(rows, cols, type);
+                    c.algorithm = SelectAlgorithm::Bits;
+                    c.shift = aligned ? 0 : 1;
+                    c.padding = aligned     ? 16 - cols % 16
+                            : cols % 2 == 0 ? 1
+                                            : 2;
+                    c.values = values;
+                    c.largest = largest;
+                    expectSelects(c, {1});
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+};
+
+TEST_F(BestOfUnalignedRows, BothSidesOfEveryEdge) {
+    for (const int64_t cols :
+         {8191, 8192, 8193, 8223, 8255, 8256, 12288, 70001}) {
+        expectBest(5, cols);
+    }
+    // More rows than blocks at a time.
+    expectBest(
+            700,
+            8200,
+            false,
+            {Values::Random, Values::FewDistinct, Values::OneFinite});
+}
+
+/// Both sides of where rows at multiples of 16 bytes are loaded by packs.
+TEST_F(BestOfUnalignedRows, AlignedRows) {
+    for (const int64_t cols :
+         {1023, 1024, 1025, 4095, 4096, 4097, 12003, 32767, 32768, 32769}) {
+        expectBest(3, cols, true);
+    }
+}
+
+TEST_F(BestOfUnalignedRows, Small) {
+    expectBest(3, 8230);
+    expectBest(1, 20001);
+    expectBest(3, 5000, true);
 }
 
 /// The best keys, one at each side of every border between head, tiles and

@@ -4,15 +4,22 @@
 /// Bound by: the read of the keys.
 #pragma once
 
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/bits/BitsSelect.cuh"
 
 namespace faiss_bits {
 
-template <class T, class Tile>
+/// ByPacks: rows begin at any address. Packs of keys are loaded from the first
+/// multiple of kStreamLine on, so params.vectorLoads is 1 all the same. Else
+/// tiles are loaded as the key tile does.
+template <class T, class Tile, bool ByPacks>
 struct BestSelectBody {
     static constexpr int kThreads = kBitsThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kTileSize = kThreads * Tile::kItems;
+    static constexpr int kPack = KeyPack<T>::kCount;
+    static_assert(!ByPacks || !Tile::kHasBias);
+    static_assert(kStreamLine <= kThreads * sizeof(T));
 
     struct SharedStorage {
         uint64_t best[kWarps];
@@ -24,15 +31,28 @@ struct BestSelectBody {
     __device__ void run(uint32_t block) {
         const uint32_t row = params.firstRow + block / params.splits;
         const uint32_t split = block % params.splits;
-        const uint32_t begin = split * params.segment;
-        const uint32_t end = min(params.cols - begin, params.segment) + begin;
+        uint32_t begin = split * params.segment;
+        uint32_t end = min(params.cols - begin, params.segment) + begin;
+        uint32_t headEnd = 0;
 
         Tile tile(params, row);
-        uint64_t best = bestNumber(tile, begin, end);
+        if constexpr (ByPacks) {
+            const RowSpan span(
+                    reinterpret_cast<uintptr_t>(tile.row),
+                    sizeof(T),
+                    params.cols,
+                    kTileSize,
+                    split,
+                    params.segment);
+            begin = span.begin;
+            end = span.end;
+            headEnd = span.headEnd;
+        }
+        uint64_t best = bestNumber(tile, headEnd, begin, end);
         best = leastOfBlock(best);
         if (best == kNoEntry) {
             // Nothing below infinity here: rare enough for a second reading.
-            best = leastOfBlock(bestEntry(params, row, begin, end));
+            best = leastOfBlock(bestEntry(params, row, headEnd, begin, end));
         }
         if (threadIdx.x == 0) {
             if (params.splits > 1) {
@@ -45,14 +65,13 @@ struct BestSelectBody {
     }
 
    private:
-    /// This thread's least number below infinity, the first of equals; an
-    /// entry is made only when a tile has a new one.
-    __device__ __forceinline__ uint64_t
-    bestNumber(Tile& tile, uint32_t begin, uint32_t end) {
-        float least = __uint_as_float(0x7F800000u);
-        uint32_t column = 0xFFFFFFFFu;
-        for (uint32_t at = begin; at < end; at += kTileSize) {
-            tile.load(at, end);
+    /// The least number below infinity so far, and the first of its columns.
+    struct Best {
+        float least;
+        uint32_t column;
+
+        /// An entry is made only when a tile has a new one.
+        __device__ __forceinline__ void take(const Tile& tile) {
             float leastOfTile = tile.values[0];
 #pragma unroll
             for (int i = 1; i < Tile::kItems; ++i) {
@@ -67,8 +86,80 @@ struct BestSelectBody {
                 }
             }
         }
-        return column == 0xFFFFFFFFu ? kNoEntry
-                                     : makeEntry(orderedKey(least), column);
+    };
+
+    /// Of this thread's columns: [0, headEnd) and [begin, end).
+    __device__ __forceinline__ static uint64_t bestNumber(
+            Tile& tile,
+            uint32_t headEnd,
+            uint32_t begin,
+            uint32_t end) {
+        const float infinity = __uint_as_float(0x7F800000u);
+        Best best{infinity, 0xFFFFFFFFu};
+        if constexpr (ByPacks) {
+            // No thread has two keys of the head, which is on its way while the
+            // tiles are read.
+            float head = infinity;
+            if (threadIdx.x < headEnd) {
+                head = tile.adjust(__ldg(tile.row + threadIdx.x), threadIdx.x);
+            }
+            uint32_t at = begin;
+            for (; end - at >= kTileSize; at += kTileSize) {
+                tile.load(at, end);
+                best.take(tile);
+            }
+            if (at < end) {
+                takePacks(tile, at, end, best);
+            }
+            if (head <= best.least && head < infinity) {
+                best = {head, threadIdx.x};
+            }
+        } else {
+            for (uint32_t at = begin; at < end; at += kTileSize) {
+                tile.load(at, end);
+                best.take(tile);
+            }
+        }
+        return best.column == 0xFFFFFFFFu
+                ? kNoEntry
+                : makeEntry(orderedKey(best.least), best.column);
+    }
+
+    /// Of a part of a tile: by packs, and the last few keys one a thread.
+    __device__ __forceinline__ static void takePacks(
+            Tile& tile,
+            uint32_t at,
+            uint32_t end,
+            Best& best) {
+        const uint32_t last = end - (end - at) % kPack + threadIdx.x;
+        T lastKey = T();
+        if (last < end) {
+            lastKey = __ldg(tile.row + last);
+        }
+        tile.firstColumn = at;
+        KeyPack<T> packs[Tile::kItems / kPack];
+#pragma unroll
+        for (int v = 0; v < Tile::kItems / kPack; ++v) {
+            const uint32_t c = at + (v * kThreads + threadIdx.x) * kPack;
+            if (c + kPack <= end) {
+                reinterpret_cast<uint4&>(packs[v]) =
+                        __ldg(reinterpret_cast<const uint4*>(tile.row + c));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < Tile::kItems; ++i) {
+            const uint32_t c =
+                    at + (i / kPack * kThreads + threadIdx.x) * kPack;
+            tile.values[i] = c + kPack <= end
+                    ? tile.adjust(packs[i / kPack].values[i % kPack], 0)
+                    : __uint_as_float(0x7FFFFFFFu);
+        }
+        best.take(tile);
+        const float value = tile.adjust(lastKey, last);
+        if (last < end && value < best.least) {
+            best.least = value;
+            best.column = last;
+        }
     }
 
     /// This thread's least entry, whatever the keys are. Has a tile of its
@@ -76,10 +167,14 @@ struct BestSelectBody {
     __device__ static __noinline__ uint64_t bestEntry(
             const SelectParams& params,
             uint32_t row,
+            uint32_t headEnd,
             uint32_t begin,
             uint32_t end) {
         Tile tile(params, row);
         uint64_t least = kNoEntry;
+        if (ByPacks && threadIdx.x < headEnd) {
+            least = tile.entryAt(threadIdx.x);
+        }
         for (uint32_t at = begin; at < end; at += kTileSize) {
             tile.load(at, end);
             for (int i = 0; i < Tile::kItems; ++i) {
@@ -112,10 +207,10 @@ struct BestSelectBody {
     }
 };
 
-template <class T, class Tile>
+template <class T, class Tile, bool ByPacks>
 __global__ void __launch_bounds__(kBitsThreads, kBestBlocks)
         bestSelectKernel(const __grid_constant__ SelectParams params) {
-    using Body = BestSelectBody<T, Tile>;
+    using Body = BestSelectBody<T, Tile, ByPacks>;
     __shared__ typename Body::SharedStorage shared;
     Body{shared, params}.run(blockIdx.x);
 }

@@ -2,10 +2,7 @@
 /// generated sources only.
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/common/CudaCheck.h"
-#include "kernels/select/bits/BestSelect.cuh"
 #include "kernels/select/bits/BitsLaunch.h"
 #include "kernels/select/bits/BitsSelect.cuh"
 
@@ -53,35 +50,6 @@ void launchBitsSelect(
         cudaStream_t stream) {
     bitsSelectKernel<typename Keys::Type, typename Keys::Tile, Items>
             <<<blocks, kBitsThreads, 0, stream>>>(params);
-    BITS_CUDA_CHECK(cudaGetLastError());
-}
-
-/// Shared memory that leaves a multiprocessor no room for another block.
-inline size_t idleSharedBytes(int blocksAtATime) {
-    if (blocksAtATime == 0) {
-        return 0;
-    }
-    int device = 0;
-    int bytes = 0;
-    BITS_CUDA_CHECK(cudaGetDevice(&device));
-    BITS_CUDA_CHECK(cudaDeviceGetAttribute(
-            &bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-    // Every block takes 1 KiB besides.
-    constexpr size_t kLess = 768;
-    constexpr size_t kAlwaysAllowed = 48 * 1024;
-    return std::min(bytes / (blocksAtATime + 1) - kLess, kAlwaysAllowed);
-}
-
-template <class Keys>
-void launchBestSelect(
-        const SelectParams& params,
-        unsigned blocks,
-        cudaStream_t stream) {
-    bestSelectKernel<typename Keys::Type, typename Keys::Tile>
-            <<<blocks,
-               kBitsThreads,
-               idleSharedBytes(params.blocksAtATime),
-               stream>>>(params);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

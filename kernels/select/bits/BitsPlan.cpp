@@ -15,6 +15,14 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
+/// k = 1: up to so many columns one block reads a row in less time than a
+/// second pass takes; with more rows there are fewer blocks for each (measured,
+/// H200).
+idx_t mostColsOfABlock(const SelectProblem& p) {
+    const idx_t rounds = divUp(2 * p.rows, p.device.multiprocessors);
+    return p.k == 1 ? std::clamp<idx_t>(rounds, 1, 4) * 8 * kTile : 0;
+}
+
 /// How full the last round of blocks is, on average over all.
 double roundsFilled(const SelectProblem& p, idx_t blocksAtATime) {
     const double rounds =
@@ -30,7 +38,9 @@ BitsPass planPass(const SelectProblem& p, idx_t length) {
     // Few rows: two rounds of blocks, so that a slow one does little harm.
     const idx_t wanted = p.rows >= slots ? 1 : 2 * slots / p.rows;
     const idx_t least = std::max<idx_t>(kTile, 8 * idx_t(p.k));
-    const idx_t splits = std::clamp<idx_t>(length / least, 1, wanted);
+    const idx_t splits = length <= mostColsOfABlock(p)
+            ? 1
+            : std::clamp<idx_t>(length / least, 1, wanted);
 
     BitsPass pass;
     pass.length = uint32_t(length);

@@ -69,6 +69,34 @@ struct RowChunk {
         }
     }
 
+    /// Bits of this lane's keys that are below one.
+    __device__ __forceinline__ uint32_t below(uint32_t key) const {
+        uint32_t bits = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            bits |= keys[i] < key ? 1u << i : 0;
+        }
+        return bits;
+    }
+
+    /// Bits of this lane's keys that are equal to one.
+    __device__ __forceinline__ uint32_t equalTo(uint32_t key) const {
+        uint32_t bits = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            bits |= keys[i] == key ? 1u << i : 0;
+        }
+        return bits;
+    }
+
+    /// Bits of this lane's keys in columns up to one.
+    __device__ __forceinline__ uint32_t upTo(uint32_t column) const {
+        const uint32_t first = columnOf(0);
+        const uint32_t count =
+                column < first ? 0 : (column - first) / kLanes + 1;
+        return count < 32 ? (1u << count) - 1 : ~0u;
+    }
+
     __device__ __forceinline__ uint32_t least() const {
         uint32_t out = keys[0];
 #pragma unroll

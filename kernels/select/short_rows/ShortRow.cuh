@@ -11,6 +11,7 @@
 /// of parts of the chunk, which are few and nearly always decide.
 #pragma once
 
+#include "kernels/select/short_rows/BoundSearch.cuh"
 #include "kernels/select/short_rows/GroupSort.cuh"
 #include "kernels/select/short_rows/RowChunk.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -23,6 +24,14 @@ template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 class ShortRow {
     using Group = LaneGroup<kLanes>;
     using Chunk = RowChunk<T, kHasBias, kLanes, kItems>;
+    /// What took least time with random keys (H200; docs/design.md).
+    static constexpr Halving kHalving =
+            kItems == 32 && kLanes >= 16 && kSorted <= 2 ? Halving::SoonValues
+            : kSorted <= 2 &&
+                    (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
+            ? Halving::ThenValues
+            : Halving::Only;
+    using Search = BoundSearch<kLanes, kSorted, kHalving>;
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
@@ -212,21 +221,44 @@ class ShortRow {
             least = min(least, entryKey(kept[i]));
         }
         least = Group::least(least);
+        const Search search{k};
         uint32_t limit = kNanKey;
         if (kParts < kItems && k <= kRoom * 3 / 4) {
-            limit = limitOfParts(kept, countOf, least);
+            limit = limitOfParts(search, kept, countOf, least);
         }
-        uint32_t count = countOf(chunk_.keys, limit);
+        const uint32_t count = countOf(chunk_.keys, limit);
+        if constexpr (Search::kLooksAtValues) {
+            if (__all_sync(kFullWarp, limit < kNanKey && count <= kRoom)) {
+                return {limit, kAnyColumn};
+            }
+            return findBoundByValues(
+                    search, kept, countOf, least, limit, count);
+        } else {
+            return findBoundByHalves(
+                    search, kept, countOf, least, limit, count);
+        }
+    }
+
+    /// Of all keys, from the limit of parts on down, which `count` keys are
+    /// within.
+    template <class Count>
+    __device__ __forceinline__ Within findBoundByHalves(
+            const Search& search,
+            const uint64_t (&kept)[kSorted],
+            const Count& countOf,
+            uint32_t least,
+            uint32_t limit,
+            uint32_t count) const {
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
-            // Of all keys, from the one found on down.
-            const uint32_t greatest = greatestNumber(chunk_.keys, kept);
+            const uint32_t greatest =
+                    Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
             const uint32_t high = limit == kNanKey ? greatest : limit;
             count = countOf(chunk_.keys, high);
-            const uint32_t found = narrow(
+            const uint32_t found = search.narrow(
                     count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
                         return countOf(chunk_.keys, m);
                     });
-            limit = count < k ? kNanKey : found;
+            limit = count < search.k ? kNanKey : found;
             count = countOf(chunk_.keys, limit);
         }
         const bool fits = limit < kNanKey && count <= kRoom;
@@ -248,13 +280,72 @@ class ShortRow {
             return Group::sum(sum);
         };
         const uint32_t last = chunk_.cols - 1;
-        return {limit, narrow(fits ? last : 0, last, kRoom, countWithin)};
+        return {limit,
+                search.narrow(fits ? last : 0, last, kRoom, countWithin)};
+    }
+
+    /// The same where few values have many keys: first the limit itself is
+    /// asked whether it is the k-th key.
+    template <class Count>
+    __device__ __forceinline__ Within findBoundByValues(
+            const Search& search,
+            const uint64_t (&kept)[kSorted],
+            const Count& countOf,
+            uint32_t least,
+            uint32_t limit,
+            uint32_t count) const {
+        const auto countOfAll = [&](uint32_t most) {
+            return countOf(chunk_.keys, most);
+        };
+        if (__any_sync(kFullWarp, limit == kNanKey)) {
+            const uint32_t greatest =
+                    Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
+            limit = limit == kNanKey ? greatest : limit;
+            count = countOfAll(limit);
+        }
+        uint32_t below = chunk_.below(limit);
+        uint32_t less = __popc(below);
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            less += entryKey(kept[i]) < limit ? 1 : 0;
+        }
+        less = Group::sum(less);
+        const bool searches = count > kRoom && less >= search.k;
+        const bool hasNan = count < search.k;
+        if (__any_sync(kFullWarp, searches || hasNan)) {
+            const uint32_t found = search.narrowKeys(
+                    searches ? least : limit,
+                    searches ? limit - 1 : limit,
+                    kRoom,
+                    countOfAll,
+                    chunk_.keys,
+                    kept);
+            limit = hasNan ? kNanKey : found;
+            count = countOfAll(limit);
+            below = chunk_.below(limit);
+        }
+        // So many are equal, or NaN, that their columns decide.
+        const uint32_t equal = chunk_.equalTo(limit);
+        const auto countWithin = [&](uint32_t column) {
+            const Within within{limit, column};
+            uint32_t sum = __popc(below | (equal & chunk_.upTo(column)));
+#pragma unroll
+            for (int i = 0; i < kSorted; ++i) {
+                sum += within.has(kept[i]) ? 1 : 0;
+            }
+            return Group::sum(sum);
+        };
+        const bool fits = limit < kNanKey && count <= kRoom;
+        const uint32_t last = chunk_.cols - 1;
+        return {limit,
+                search.narrow(fits ? last : 0, last, kRoom, countWithin)};
     }
 
     /// A key that k keys are not above, by the least of parts of the chunk;
     /// kNanKey where those do not say.
     template <class Count>
     __device__ __forceinline__ uint32_t limitOfParts(
+            const Search& search,
             const uint64_t (&kept)[kSorted],
             const Count& countOf,
             uint32_t least) const {
@@ -266,61 +357,18 @@ class ShortRow {
                     ? chunk_.keys[i]
                     : min(parts[i % kParts], chunk_.keys[i]);
         }
-        const uint32_t k = uint32_t(params_.k);
-        const uint32_t high = greatestNumber(parts, kept);
-        const bool says = countOf(parts, high) >= k;
+        const uint32_t high = Search::greatestUpTo(kNanKey - 1, parts, kept);
+        const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
+        const bool says = countOfParts(high) >= search.k;
         // A few more cost less than to find out.
-        const uint32_t found =
-                narrow(says ? least : high, high, k + k / 8, [&](uint32_t m) {
-                    return countOf(parts, m);
-                });
+        const uint32_t found = search.narrowKeys(
+                says ? least : high,
+                high,
+                search.k + search.k / 8,
+                countOfParts,
+                parts,
+                kept);
         return says ? found : kNanKey;
-    }
-
-    /// The greatest that is not NaN's; 0 where all are.
-    template <int kCount>
-    __device__ __forceinline__ static uint32_t greatestNumber(
-            const uint32_t (&keys)[kCount],
-            const uint64_t (&kept)[kSorted]) {
-        uint32_t greatest = 0;
-        const auto take = [&](uint32_t key) {
-            greatest = max(greatest, key == kNanKey ? 0 : key);
-        };
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            take(keys[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < kSorted; ++i) {
-            take(entryKey(kept[i]));
-        }
-        return Group::greatest(greatest);
-    }
-
-    /// The least number from low to high whose count is k or more, or a larger
-    /// one whose count is at most `enough`. high has a count of k or more, or
-    /// low = high.
-    template <class Count>
-    __device__ __forceinline__ uint32_t
-    narrow(uint32_t low,
-           uint32_t high,
-           uint32_t enough,
-           const Count& countOf) const {
-        // Rows of a warp go on together.
-        while (__any_sync(kFullWarp, low < high)) {
-            const uint32_t middle = low + (high - low) / 2;
-            const uint32_t count = countOf(middle);
-            if (low >= high) {
-                continue;
-            }
-            if (count < uint32_t(params_.k)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-                low = count <= enough ? middle : low;
-            }
-        }
-        return high;
     }
 
     /// Neighbouring lanes write neighbouring places.

@@ -7,9 +7,9 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/TileStream.cuh"
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
-#include "kernels/select/threshold/RowSpan.h"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 
 namespace faiss_bits {

@@ -45,9 +45,33 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
-/// Few long rows keep few blocks busy for long: large blocks. Many short rows
-/// have much to do beside reading: small blocks, so that others read then.
+/// So few rows that each block may have a multiprocessor.
+bool areFew(const SelectProblem& p) {
+    return p.rows <= p.device.multiprocessors;
+}
+
+/// Up to so many columns one block reads a row in less time than the launches
+/// of the split plan take, few rows. With a row for nearly each multiprocessor
+/// those have few blocks for it (measured, H200).
+idx_t mostColsOfABlock(const SelectProblem& p) {
+    const double part = double(p.rows) / p.device.multiprocessors;
+    if (areFew(p) && part > 0.9) {
+        return 25 * kTile;
+    }
+    // Larger k, and 16-bit keys, gain in random order alone.
+    const bool isSmall = part < 0.25 && p.k <= 32 && sizeOf(p.keyType) == 4;
+    return (isSmall ? 8 : 4) * kTile;
+}
+
+/// Few rows, or long ones, keep few blocks busy for long: large blocks. Many
+/// short rows have much to do beside reading: small blocks, so that others read
+/// then.
 int fusedThreads(const SelectProblem& p) {
+    if (areFew(p) && p.cols <= mostColsOfABlock(p)) {
+        const bool isLong =
+                p.cols >= 4 * kTile || (p.k > 128 && p.cols > 2 * kTile);
+        return isLong || p.k > 512 ? 512 : 256;
+    }
     if (p.cols >= idx_t(1) << 19 || (p.cols >= idx_t(1) << 17 && p.k <= 32)) {
         return 512;
     }
@@ -58,7 +82,8 @@ int fusedThreads(const SelectProblem& p) {
 bool shouldFuse(const SelectProblem& p, int blocks) {
     const double slots = double(blocks) * p.device.multiprocessors;
     const double waves = p.rows / slots;
-    return p.cols <= 4 * kTile || waves >= 8 || waves / std::ceil(waves) >= 0.9;
+    return p.cols <= mostColsOfABlock(p) || waves >= 8 ||
+            waves / std::ceil(waves) >= 0.9;
 }
 
 void setSample(

@@ -6,9 +6,9 @@
 
 #include "kernels/device/KeepEntries.cuh"
 #include "kernels/device/TileStream.cuh"
+#include "kernels/select/RowSpan.h"
 #include "kernels/select/threshold/Misled.cuh"
 #include "kernels/select/threshold/RowSample.cuh"
-#include "kernels/select/threshold/RowSpan.h"
 #include "kernels/select/threshold/RowSurvivors.cuh"
 #include "kernels/survivors/RowFinish.cuh"
 

@@ -1,0 +1,155 @@
+/// The search for a number that k keys are not above, by halving the range of
+/// the keys that the lanes of a row hold.
+#pragma once
+
+#include "kernels/device/Entry.cuh"
+#include "kernels/select/short_rows/LaneGroup.cuh"
+
+namespace faiss_bits {
+
+/// How a range is halved; ShortRow says which kernel does it how.
+enum class Halving {
+    /// Until one number is left. The compiler unrolls it.
+    Only,
+    /// Eight times, unrolled, as keys in random order hardly need more; then
+    /// between the values that are left.
+    ThenValues,
+    /// The same from the sixth on, not unrolled: many keys a lane are much
+    /// code.
+    SoonValues
+};
+
+/// All rows of a warp search together: every lane calls everything. A lane has
+/// some keys, and kSorted entries that are kept of keys before them.
+template <int kLanes, int kSorted, Halving kHalving>
+struct BoundSearch {
+    using Group = LaneGroup<kLanes>;
+    static constexpr bool kLooksAtValues = kHalving != Halving::Only;
+    static constexpr int kStepsBetweenValues = 6;
+
+    uint32_t k;
+
+    /// The greatest that is not above `most`; 0 where there is none.
+    template <int kCount>
+    __device__ __forceinline__ static uint32_t greatestUpTo(
+            uint32_t most,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted]) {
+        uint32_t greatest = 0;
+        const auto take = [&](uint32_t key) {
+            greatest = max(greatest, key <= most ? key : 0);
+        };
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            take(keys[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            take(entryKey(kept[i]));
+        }
+        return Group::greatest(greatest);
+    }
+
+    /// The least that is not below `least`; kNanKey where there is none.
+    template <int kCount>
+    __device__ __forceinline__ static uint32_t leastFrom(
+            uint32_t least,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted]) {
+        uint32_t found = kNanKey;
+        const auto take = [&](uint32_t key) {
+            found = min(found, key >= least ? key : kNanKey);
+        };
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            take(keys[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kSorted; ++i) {
+            take(entryKey(kept[i]));
+        }
+        return Group::least(found);
+    }
+
+    /// narrow() for counts of keys. Where it takes long, as few values are
+    /// left, the range goes on between those.
+    template <class Count, int kCount>
+    __device__ __forceinline__ uint32_t narrowKeys(
+            uint32_t low,
+            uint32_t high,
+            uint32_t enough,
+            const Count& countOf,
+            const uint32_t (&keys)[kCount],
+            const uint64_t (&kept)[kSorted]) const {
+        if constexpr (!kLooksAtValues) {
+            return narrow(low, high, enough, countOf);
+        } else {
+            int steps = kStepsBetweenValues;
+            if constexpr (kHalving == Halving::ThenValues) {
+#pragma unroll
+                for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
+                     ++i) {
+                    halve(low, high, enough, countOf);
+                }
+                steps = 1;
+            }
+#pragma unroll 1
+            while (__any_sync(kFullWarp, low < high)) {
+                if (--steps == 0) {
+                    steps = kStepsBetweenValues;
+                    const uint32_t from = leastFrom(low, keys, kept);
+                    const uint32_t to = greatestUpTo(high, keys, kept);
+                    low = low < high ? from : low;
+                    high = low < high ? to : high;
+                }
+                halve(low, high, enough, countOf);
+            }
+            return high;
+        }
+    }
+
+    /// The least number from low to high whose count is k or more, or a larger
+    /// one whose count is at most `enough`. high has a count of k or more, or
+    /// low = high.
+    template <class Count>
+    __device__ __forceinline__ uint32_t
+    narrow(uint32_t low,
+           uint32_t high,
+           uint32_t enough,
+           const Count& countOf) const {
+        // Rows of a warp go on together.
+        if constexpr (!kLooksAtValues) {
+            while (__any_sync(kFullWarp, low < high)) {
+                halve(low, high, enough, countOf);
+            }
+        } else {
+#pragma unroll 1
+            while (__any_sync(kFullWarp, low < high)) {
+                halve(low, high, enough, countOf);
+            }
+        }
+        return high;
+    }
+
+   private:
+    template <class Count>
+    __device__ __forceinline__ void halve(
+            uint32_t& low,
+            uint32_t& high,
+            uint32_t enough,
+            const Count& countOf) const {
+        const uint32_t middle = low + (high - low) / 2;
+        const uint32_t count = countOf(middle);
+        if (low >= high) {
+            return;
+        }
+        if (count < k) {
+            low = middle + 1;
+        } else {
+            high = middle;
+            low = count <= enough ? middle : low;
+        }
+    }
+};
+
+} // namespace faiss_bits
