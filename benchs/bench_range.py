@@ -56,18 +56,22 @@ def takes(rival, row):
 def rival_rows(torch, name, rows, limit_s):
     """A row of the rival for every one of ours that it can answer."""
     rival = RIVALS[name]
-    shape, made, begin, left_out = None, None, time.perf_counter(), 0
+    shape, by_metric, begin, left_out = None, {}, time.perf_counter(), 0
     for row in rows:
         if row["method"] != "faiss_bits" or not takes(rival, row):
             continue
         if limit_s and time.perf_counter() - begin > limit_s:
             left_out += 1
             continue
-        new = row["n"], row["d"], row["q"], row["metric"]
+        new, metric = (row["n"], row["d"], row["q"]), row["metric"]
         if new != shape:
-            made = None
+            made = None  # the last one's memory goes too
+            by_metric.clear()
             torch.cuda.empty_cache()
-            shape, made = new, rival(torch, *new)
+            shape = new
+        if metric not in by_metric:
+            by_metric[metric] = rival(torch, *new, metric)
+        made = by_metric[metric]
         ms, results = median_ms(
             lambda: made.search(row["radius"]), torch.cuda.synchronize, rival.LEAST
         )
@@ -80,7 +84,7 @@ def rival_rows(torch, name, rows, limit_s):
         if made.build_ms is not None:
             other["build_ms"] = float(f"{made.build_ms:.5g}")
         print(
-            f"{name} {shape} {row['selectivity']}: {ms:.4g} ms, "
+            f"{name} {shape} {metric} {row['selectivity']}: {ms:.4g} ms, "
             f"{ms / row['ms']:.3g} times ours", flush=True,
         )
         yield other
@@ -110,9 +114,10 @@ def main(arguments=None):
     data["rows"] = [row for row in data["rows"] if row["method"] not in wanted]
     ours = [row for row in data["rows"]
             if row["method"] == "faiss_bits" and row["index"] == "flat"]
-    # In the order of shapes, so that a rival is made once for each; few queries by
-    # every metric first, should its time end.
-    ours.sort(key=lambda row: (row["n"], row["d"], row["q"], row["metric"]))
+    # In the order of shapes, so that a rival is made once for each; few queries and
+    # few results by every metric first, should its time end.
+    ours.sort(key=lambda row: (
+        row["n"], row["d"], row["q"], row["selectivity"], row["metric"]))
     if not wanted:
         return
     import torch

@@ -125,10 +125,14 @@ def test_a_rival_has_its_dimensions(tmp_path, rivals):
         ("faiss_bits", 4), ("faiss_bits", 3), ("points", 3)]
 
 
-def test_few_queries_come_first(tmp_path, monkeypatch, rivals):
+def test_few_queries_and_few_results_come_first(tmp_path, monkeypatch, rivals):
     monkeypatch.setattr(Counts, "METRICS", ("l2", "ip"))
-    ours = [row(m, q) for m in ("l2", "ip") for q in (8, 1)]
-    run(tmp_path, ours, "--rivals", "counts")
+    ours = [{**row(m, q), "selectivity": share}
+            for m in ("l2", "ip") for q in (8, 1) for share in (0.1, 0.01)]
+    data = run(tmp_path, ours, "--rivals", "counts")
+    assert [(r["q"], r["selectivity"], r["metric"]) for r in data["rows"][8:]] == [
+        (q, share, m) for q in (1, 8) for share in (0.01, 0.1)
+        for m in ("ip", "l2")]
     assert Counts.made == [(10, 4, 1, "ip"), (10, 4, 1, "l2"),
                            (10, 4, 8, "ip"), (10, 4, 8, "l2")]
 
