@@ -113,7 +113,7 @@ INNER = """
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h
-    kernels/select/SelectChecks.h kernels/select/SelectImplementation.h
+    kernels/select/RowSpan.h kernels/select/SelectChecks.h kernels/select/SelectImplementation.h
     kernels/select/SelectParams.h
 """.split()
 
