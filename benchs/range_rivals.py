@@ -128,9 +128,9 @@ class Open3dRange:
         self.torch = torch
         self.tensors = uniform(torch, n, d, q)
         torch.cuda.synchronize()  # Open3D has a stream of its own
-        xb, self.xq = (
+        xb, self.xq, self.some = (
             core.Tensor.from_dlpack(torch.utils.dlpack.to_dlpack(x))
-            for x in self.tensors
+            for x in (*self.tensors, self.tensors[0][:16])
         )
         self.index = core.nns.NearestNeighborSearch(xb, core.int32)
         self.radius, self.build_ms = None, None
@@ -142,6 +142,13 @@ class Open3dRange:
         self.index.fixed_radius_index(radius)
         self.torch.cuda.synchronize()
         self.radius, self.build_ms = radius, 1e3 * (time.perf_counter() - begin)
+        # Kernels that cannot be loaded are no error there: nothing is found.
+        found = self.index.fixed_radius_search(self.some, radius, sort=False)[0]
+        if len(found) < len(self.some):
+            raise RuntimeError(
+                f"Open3D found {len(found)} points near {len(self.some)} that are "
+                "in its index: its kernels did not run"
+            )
 
     def results(self, radius):
         """(lims, D, I) on the device, Open3D's tensors."""

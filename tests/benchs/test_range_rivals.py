@@ -187,6 +187,12 @@ class Open3dIndex:
         return ids.astype(self.dtype), squares[rows, ids], lims
 
 
+NO_TORCH = types.SimpleNamespace(
+    cuda=types.SimpleNamespace(synchronize=lambda: None),
+    utils=types.SimpleNamespace(
+        dlpack=types.SimpleNamespace(to_dlpack=lambda x: x)))
+
+
 @pytest.fixture
 def open3d(monkeypatch):
     core = types.SimpleNamespace(
@@ -204,13 +210,9 @@ def open3d(monkeypatch):
 
 
 def test_open3d_makes_a_table_for_every_radius(open3d):
-    torch = types.SimpleNamespace(
-        cuda=types.SimpleNamespace(synchronize=lambda: None),
-        utils=types.SimpleNamespace(
-            dlpack=types.SimpleNamespace(to_dlpack=lambda x: x)))
     rival = range_rivals.Open3dRange
     assert rival.versions() == {"open3d": "9.8"} and rival.DIMENSIONS == (3,)
-    made = rival(torch, 50, 3, 20, "l2")
+    made = rival(NO_TORCH, 50, 3, 20, "l2")
     points = made.tensors[0]
     squares = ((points[:20, None] - points[None]) ** 2).sum(2)
     for radius in (0.04, 0.09, 0.09):
@@ -219,6 +221,16 @@ def test_open3d_makes_a_table_for_every_radius(open3d):
         assert lims[-1] == len(ids) == len(distances) and made.build_ms >= 0
         assert (distances <= radius).all() and ids.dtype == numpy.int32
     assert made.index.made == pytest.approx([0.2, 0.3])
+
+
+def test_open3d_that_finds_nothing_is_an_error(open3d, monkeypatch):
+    nothing = numpy.empty(0)
+    monkeypatch.setattr(
+        Open3dIndex, "fixed_radius_search",
+        lambda self, queries, radius, sort: (nothing, nothing, nothing))
+    made = range_rivals.Open3dRange(NO_TORCH, 50, 3, 20, "l2")
+    with pytest.raises(RuntimeError, match="found 0 points near 16"):
+        made.search(0.04)
 
 
 def test_open3d_without_a_gpu_is_left_out(open3d):
