@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/DirectRows-inl.h"
 #include "kernels/cpu/Emit-inl.h"
 #include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/MicroKernel-inl.h"
@@ -32,155 +33,24 @@ constexpr auto scanTerms() {
     }
 }
 
-/// Lane i of the result joins the lanes of sums[i]. Overwrites sums.
-template <class Terms, class D, int kLanes>
-HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kLanes]) {
-#if HWY_TARGET != HWY_SCALAR
-    FAISS_BITS_UNROLL
-    for (int count = kLanes / 2; count > 0; count /= 2) {
-        FAISS_BITS_UNROLL
-        for (int i = 0; i < count; ++i) {
-            const auto low = sums[2 * i];
-            const auto high = sums[2 * i + 1];
-            sums[i] = Terms::join(
-                    d,
-                    hn::ConcatEven(d, high, low),
-                    hn::ConcatOdd(d, high, low));
-        }
-    }
-#else
-    (void)d;
-#endif
-    return sums[0];
-}
-
-/// The first `count` components of a row, zeros behind.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> loadFirst(D d, const T* from, int count) {
-#if HWY_MEM_OPS_MIGHT_FAULT
-    HWY_ALIGN T lanes[hn::MaxLanes(D())] = {};
-    for (int i = 0; i < count; ++i) {
-        lanes[i] = from[i];
-    }
-    return hn::Load(d, lanes);
-#else
-    return hn::MaskedLoad(hn::FirstN(d, size_t(count)), d, from);
-#endif
-}
-
-/// Sums of one row, lane by lane. Memory is read in order, which the prefetch
-/// of processors needs to keep up; four sums hide the latency of an addition.
-template <class Terms, bool kSelf, class T>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
-        const T* query,
-        const T* row,
-        int depth,
-        const PowerOf<T>& power) {
-    const hn::ScalableTag<T> d;
-    using V = hn::Vec<decltype(d)>;
-    constexpr int kLanes = lanesOf<T>();
-    constexpr int kSums = 4;
-    const auto add = [&](V sum, V q, V x) HWY_ATTR {
-        return Terms::add(d, sum, kSelf ? x : q, x, power);
-    };
-    V sums[kSums];
-    FAISS_BITS_UNROLL
-    for (int i = 0; i < kSums; ++i) {
-        sums[i] = hn::Zero(d);
-    }
-    idx_t p = 0;
-    for (; p + kSums * kLanes <= depth; p += kSums * kLanes) {
-        FAISS_BITS_UNROLL
-        for (int i = 0; i < kSums; ++i) {
-            sums[i] =
-                    add(sums[i],
-                        hn::Load(d, query + p + i * kLanes),
-                        hn::LoadU(d, row + p + i * kLanes));
-        }
-    }
-    for (; p + kLanes <= depth; p += kLanes) {
-        sums[0] = add(sums[0], hn::Load(d, query + p), hn::LoadU(d, row + p));
-    }
-    if (p < depth) {
-        sums[1] =
-                add(sums[1],
-                    hn::Load(d, query + p),
-                    loadFirst(d, row + p, int(depth - p)));
-    }
-    return Terms::join(
-            d,
-            Terms::join(d, sums[0], sums[1]),
-            Terms::join(d, sums[2], sums[3]));
-}
-
-/// One value for each of as many rows as there are lanes. With kSelf, rows are
-/// their own queries.
-template <class Terms, bool kSelf, class T>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
-        const T* query,
-        const T* const* rows,
-        int depth,
-        const PowerOf<T>& power) {
-    const hn::ScalableTag<T> d;
-    constexpr int kLanes = lanesOf<T>();
-    hn::Vec<decltype(d)> sums[kLanes];
-    FAISS_BITS_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-        sums[i] = scanRow<Terms, kSelf>(query, rows[i], depth, power);
-    }
-    return joinLanes<Terms>(d, sums);
-}
-
-/// Raises `largest` to the largest |component| of some rows. NaN is none, or is
-/// the result.
-template <class T>
-HWY_INLINE hn::Vec<hn::ScalableTag<T>> largestOf(
-        const T* const* rows,
-        int count,
-        int depth,
-        hn::Vec<hn::ScalableTag<T>> largest) {
-    const hn::ScalableTag<T> d;
-    constexpr int kLanes = lanesOf<T>();
-    for (int i = 0; i < count; ++i) {
-        idx_t p = 0;
-        for (; p + kLanes <= depth; p += kLanes) {
-            largest = hn::Max(hn::Abs(hn::LoadU(d, rows[i] + p)), largest);
-        }
-        if (p < depth) {
-            const auto x = loadFirst(d, rows[i] + p, int(depth - p));
-            largest = hn::Max(hn::Abs(x), largest);
-        }
-    }
-    return largest;
-}
-
-template <KernelMetric kMetric, class T>
-void scanDirect(const ScanJob<T>& job) {
+template <KernelMetric kMetric, int kDepth, class T>
+void scanDirectly(const ScanJob<T>& job) {
     using Terms = decltype(scanTerms<kMetric>());
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
     constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T values[kWidth];
     HWY_ALIGN T scales[kWidth];
-    const T* rows[kWidth];
-    const PowerOf<T> power(job.power);
+    const ScanRows<T> rows(job);
     Sink<T>& sink = *job.sink;
     auto largest = hn::Zero(d);
     for (idx_t begin = job.begin; begin < job.end; begin += kWidth) {
         const int valid = int(std::min<idx_t>(kWidth, job.end - begin));
-        for (int i = 0; i < kWidth; ++i) {
-            rows[i] = job.vectors.row(begin + std::min(i, valid - 1));
-        }
         if constexpr (kMetric == KernelMetric::Cosine) {
             for (int v = 0; v < kWidth; v += kLanes) {
-                const auto squares = scanRows<ProductTerms, true>(
-                        job.queries, rows + v, job.depth, power);
-                const auto zero = hn::Zero(d);
+                const idx_t first = begin + std::min(v, valid - 1);
                 hn::Store(
-                        hn::IfThenElse(
-                                hn::Eq(squares, zero),
-                                zero,
-                                hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares))),
+                        scanScales<kDepth>(rows, first, valid - v),
                         d,
                         scales + v);
             }
@@ -189,15 +59,21 @@ void scanDirect(const ScanJob<T>& job) {
             }
         }
         if constexpr (kMetric == KernelMetric::Product) {
-            if (job.largestComponent) {
-                largest = largestOf(rows, valid, job.depth, largest);
+            for (int i = 0; i < valid && job.largestComponent; ++i) {
+                if constexpr (kDepth != kAnyDepth) {
+                    largest = largestOf(
+                            d, rows.row(begin), valid * job.depth, largest);
+                    break;
+                }
+                largest = largestOf(d, rows.row(begin + i), job.depth, largest);
             }
         }
         for (int row = 0; row < job.rows; ++row) {
             const T* query = job.queries + row * job.queryStride;
             for (int v = 0; v < kWidth; v += kLanes) {
-                auto sums = scanRows<Terms, false>(
-                        query, rows + v, job.depth, power);
+                const idx_t first = begin + std::min(v, valid - 1);
+                auto sums = scanRows<Terms, false, kDepth>(
+                        query, rows, first, valid - v);
                 if constexpr (kMetric == KernelMetric::Cosine) {
                     sums = hn::Mul(sums, hn::Load(d, scales + v));
                 }
@@ -218,6 +94,37 @@ void scanDirect(const ScanJob<T>& job) {
                     ? std::numeric_limits<T>::infinity()
                     : std::max(lane, *job.largestComponent);
         }
+    }
+}
+
+/// scanDirectly for rows of kDepth components, if these fit into a vector.
+template <KernelMetric kMetric, int kDepth, class T>
+void scanShort(const ScanJob<T>& job) {
+    if constexpr (kDepth <= lanesOf<T>()) {
+        scanDirectly<kMetric, kDepth>(job);
+    } else {
+        scanDirectly<kMetric, kAnyDepth>(job);
+    }
+}
+
+template <KernelMetric kMetric, class T>
+void scanDirect(const ScanJob<T>& job) {
+    const bool isDense = !job.vectors.ids && job.vectors.stride == job.depth;
+    switch (isDense ? job.depth : kAnyDepth) {
+        case 1:
+            return scanShort<kMetric, 1>(job);
+        case 2:
+            return scanShort<kMetric, 2>(job);
+        case 3:
+            return scanShort<kMetric, 3>(job);
+        case 4:
+            return scanShort<kMetric, 4>(job);
+        case 8:
+            return scanShort<kMetric, 8>(job);
+        case 16:
+            return scanShort<kMetric, 16>(job);
+        default:
+            return scanDirectly<kMetric, kAnyDepth>(job);
     }
 }
 

@@ -16,6 +16,9 @@ namespace {
 /// A store of a vector behind the last candidate.
 constexpr idx_t kSlack = 16;
 
+/// Bytes that processors move together: a cache line and the one beside it.
+constexpr idx_t kLinePair = 128;
+
 } // namespace
 
 template <class T>
@@ -27,21 +30,28 @@ KnnSelection<T>::KnnSelection(
         int parts,
         int threads)
         : setup_(setup), plan_(plan), k_(k), rows_(rows), sinks_(parts) {
-    const idx_t padded = rows + plan.tileQueries;
+    // What one thread writes is in no line that another one reads.
+    const auto strideOf = [&](idx_t count, size_t bytes) {
+        return parts > 1 ? roundUp(count, kLinePair / idx_t(bytes)) : count;
+    };
+    const idx_t padded = strideOf(rows + plan.tileQueries, sizeof(T));
+    const idx_t values = strideOf(rows, sizeof(T));
+    const idx_t states = strideOf(rows, sizeof(RowState));
+    const idx_t counts = strideOf(rows, sizeof(idx_t));
     filters_.allocate(parts * padded);
-    limits_.allocate(parts * rows);
-    terms_.allocate(parts * rows);
-    states_.allocate(parts * rows);
-    counts_.allocate(parts * rows);
+    limits_.allocate(parts * values);
+    terms_.allocate(parts * values);
+    states_.allocate(parts * states);
+    counts_.allocate(parts * counts);
     for (int part = 0; part < parts; ++part) {
         Sink<T>& sink = sinks_[part];
         sink.clampAtZero = setup.metric == KernelMetric::L2;
         sink.k = k;
         sink.filter = filters_.get() + part * padded;
-        sink.limit = limits_.get() + part * rows;
-        sink.queryTerm = terms_.get() + part * rows;
-        sink.state = states_.get() + part * rows;
-        sink.counts = counts_.get() + part * rows;
+        sink.limit = limits_.get() + part * values;
+        sink.queryTerm = terms_.get() + part * values;
+        sink.state = states_.get() + part * states;
+        sink.counts = counts_.get() + part * counts;
     }
     switch (plan.variant) {
         case Variant::Var1:

@@ -68,6 +68,18 @@ double finishBytes(
             double(std::min<idx_t>(plan.threads, jobs));
 }
 
+/// Threads of a team that are worth their start, about 10 microseconds: for so
+/// many operations each, or where few queries meet all vectors, bytes.
+int threadsFor(const SearchShape& shape, Variant variant, int team) {
+    constexpr double kOperations = 5e5, kBytes = 1 << 18;
+    const double values = double(shape.numVectors) * shape.depth;
+    double threads = 2 * double(shape.numQueries) * values / kOperations;
+    if (variant == Variant::Direct) {
+        threads = std::max(threads, values * shape.scalarBytes / kBytes);
+    }
+    return std::max(1, int(std::min(double(team), threads)));
+}
+
 /// Direct, or packed? By the shape alone: the two round differently, and the
 /// result is not to depend on the machine or on the number of threads.
 bool isForDirect(const SearchShape& shape) {
@@ -118,8 +130,9 @@ void planBlocks(
             k + std::max<idx_t>(k, std::min<idx_t>(16 * k, 64)) + 2 * nr;
     // More before the first cut, so that the first limit is a tight one; not so
     // many that the buffers of a block of queries leave the cache of a core.
+    // Parts of the vectors have a limit each, and are all the smaller.
     plan.firstCapacity = std::max<idx_t>(
-            plan.bufferCapacity, std::min<idx_t>(16 * k, 512) + nr);
+            plan.bufferCapacity, std::min<idx_t>(16 * k, 512) / parts + nr);
 
     double perQuery = 64.0 * parts;
     if (k > 0) {
@@ -178,8 +191,10 @@ void planBlocks(
                                  : 0);
     const double selected = plan.selectsByBlock ? usedRows * plan.threads
                                                 : double(plan.batchQueries);
+    // What the rows of a part have is in lines of its own.
+    const double padding = parts > 1 ? 640.0 * parts : 0;
     plan.scratchBytes =
-            size_t(perQuery * selected + perThread * plan.threads +
+            size_t(perQuery * selected + perThread * plan.threads + padding +
                    (plan.acrossVectors ? rowBytes * double(plan.batchQueries)
                                        : rowBytes * usedColumns) +
                    (k > 0 ? finishBytes(plan, n, k, shape.scalarBytes) : 0));
@@ -242,15 +257,6 @@ Plan planSearch(
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;
-    base.threads = setup.team;
-    // A thread is not worth starting for less than about 10 microseconds.
-    constexpr double kOperationsPerThread = 5e5;
-    const double operations = 2.0 * double(shape.numQueries) *
-            double(shape.numVectors) * shape.depth;
-    base.threads = std::max(
-            1,
-            int(std::min(
-                    double(base.threads), operations / kOperationsPerThread)));
 
     Variant wanted = choice.variant;
     if (wanted == Variant::Auto && isForDirect(shape)) {
@@ -272,6 +278,7 @@ Plan planSearch(
         if (skipped || (!predict && !eligible)) {
             continue;
         }
+        base.threads = threadsFor(shape, variant, setup.team);
         const Plan plan = planVariant(variant, base, shape, choice, machine);
         predictions.emplace_back(variant, plan.predictedSeconds);
         if (eligible &&

@@ -354,22 +354,16 @@ void sweepByVectors(
                         roundUp(sweep.chunk, tile)));
     }
     for (idx_t done = 0; done < longest; done += step) {
-        parallelFor(
-                setup.team, plan.threads, parts, [&](idx_t part, int thread) {
-                    const idx_t first =
-                            partBegin(
-                                    setup.numVectors, tile, int(part), parts) +
-                            done;
-                    const idx_t end = partBegin(
-                            setup.numVectors, tile, int(part) + 1, parts);
-                    if (first < end) {
-                        sweep.run(
-                                int(part),
-                                thread,
-                                first,
-                                std::min(end, first + step));
-                    }
-                });
+        parallelForOwn(setup.team, parts, [&](idx_t part, int thread) {
+            const idx_t first =
+                    partBegin(setup.numVectors, tile, int(part), parts) + done;
+            const idx_t end =
+                    partBegin(setup.numVectors, tile, int(part) + 1, parts);
+            if (first < end) {
+                sweep.run(
+                        int(part), thread, first, std::min(end, first + step));
+            }
+        });
         setup.callInterrupt();
     }
 }

@@ -15,7 +15,7 @@
 namespace faiss_bits::test {
 namespace {
 
-/// One of many shapes: 7 x 8 x 8 x 9 sizes, shuffled, with a layout, blocks
+/// One of many shapes: 7 x 8 x 10 x 9 sizes, shuffled, with a layout, blocks
 /// and a number of threads each.
 struct ShapeCase {
     CpuCase c;
@@ -33,7 +33,7 @@ std::vector<ShapeCase> allShapes() {
     const std::vector<int> depthBlocks = {0, 0, 1, 16, 50};
     for (int64_t q : {0, 1, 2, 11, 12, 13, 25}) {
         for (int64_t n : {0, 1, 15, 16, 17, 31, 33, 500}) {
-            for (int d : {1, 2, 3, 15, 16, 17, 33, 129}) {
+            for (int d : {1, 2, 3, 4, 8, 15, 16, 17, 33, 129}) {
                 for (int64_t k : std::vector<int64_t>{
                              1, 2, 15, 16, 17, n - 1, n, n + 1, 2 * n}) {
                     ShapeCase shape;

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <atomic>
 #include <filesystem>
 #include <latch>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/ParallelFor.h"
 #include "tests/cpu/CpuHarness.h"
 
 namespace faiss_bits::test {
@@ -96,6 +98,61 @@ TEST(CpuThreads, NeverChangeTheResultInSmallBlocks) {
                             << c.describe() << describe(choice, threads);
                 }
             }
+        }
+    }
+}
+
+/// One and two queries meet so many vectors that each thread has some, in
+/// plain searches, too, whose distances are those of the kernels.
+TEST(CpuThreads, NeverChangeTheResultOfFewQueries) {
+    for (int d : {3, 16, 40}) {
+        for (int64_t k : {1, 10, 300}) {
+            CpuCase c;
+            c.q = 1 + k % 2;
+            c.n = 1 + (5 << 20) / (4 * d);
+            c.d = d;
+            c.k = k;
+            c.contents = Contents::Uniform;
+            for (SearchMode mode : {SearchMode::Certified, SearchMode::Plain}) {
+                c.mode = mode;
+                const CpuData<float> data(c);
+                EXPECT_EQ(cpu::planKnn(data.problem({}, 16)).threads, 16);
+                const auto one = data.run({}, 1);
+                ASSERT_TRUE(data.check(one)) << c.describe();
+                for (int threads : {2, 3, 16}) {
+                    ASSERT_TRUE(data.run({}, threads) == one)
+                            << c.describe() << describe({}, threads);
+                }
+            }
+        }
+    }
+}
+
+/// Every part once, also by fewer threads than parts, and what a part throws
+/// is thrown.
+TEST(CpuThreads, EachPartHasItsTurn) {
+    for (int workers : {1, 2, 3, 16}) {
+        for (int team : {1, 2, 5, 16}) {
+            std::vector<std::atomic<int>> turns(workers);
+            std::atomic<bool> isOutside{false};
+            cpu::parallelForOwn(team, workers, [&](idx_t part, int thread) {
+                ++turns[part];
+                isOutside = isOutside || thread < 0 || thread >= workers;
+            });
+            for (const auto& each : turns) {
+                EXPECT_EQ(each, 1) << workers << " workers, team " << team;
+            }
+            EXPECT_FALSE(isOutside);
+            EXPECT_THROW(
+                    cpu::parallelForOwn(
+                            team,
+                            workers,
+                            [&](idx_t part, int) {
+                                if (part == workers - 1) {
+                                    throw std::runtime_error("the last part");
+                                }
+                            }),
+                    std::runtime_error);
         }
     }
 }

@@ -48,7 +48,7 @@ void IvfFinisher::finish(
     if (used.direct) {
         bounds_.emplace_back(setup_.search, true);
     }
-    const idx_t together = reserve(selection);
+    const idx_t together = reserve(selection, end - begin);
     rescored_ = 0;
     for (idx_t first = begin; first < end; first += together) {
         const idx_t count = std::min(together, end - first);
@@ -84,16 +84,19 @@ void IvfFinisher::finish(
     outcomes.rescored.fetch_add(rescored_);
 }
 
-idx_t IvfFinisher::reserve(const IvfSelection& selection) {
+idx_t IvfFinisher::reserve(const IvfSelection& selection, idx_t rows) {
     // Vectors of the next row are fetched while those of one are rescored; what
     // the rows need meanwhile has to fit in a cache.
     constexpr idx_t kMostTogether = 32, kBytes = 1 << 20;
-    const idx_t room = selection.mostCandidates() + kSlack;
+    const idx_t room = std::max(room_, selection.mostCandidates() + kSlack);
     const idx_t stride = roundUp(setup_.search.depth, kCanonicalSlots);
     const idx_t bytes = stride * 8 + room * 24;
-    const idx_t together = std::clamp<idx_t>(kBytes / bytes, 1, kMostTogether);
-    if (room <= room_) {
-        return idx_t(attempts_.size());
+    // No more than there are: a search of one query is soon done, and the
+    // system clears what it allocates.
+    const idx_t together = std::clamp<idx_t>(
+            kBytes / bytes, 1, std::clamp<idx_t>(rows, 1, kMostTogether));
+    if (room == room_ && together <= idx_t(attempts_.size())) {
+        return together;
     }
     room_ = 0;
     attempts_.resize(together);

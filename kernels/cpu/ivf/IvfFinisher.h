@@ -62,8 +62,9 @@ class IvfFinisher {
         float pivot = 0;
     };
 
-    /// Room for rows with so many candidates; how many are finished together.
-    idx_t reserve(const IvfSelection& selection);
+    /// Room for up to `rows` rows with so many candidates; how many are
+    /// finished together.
+    idx_t reserve(const IvfSelection& selection, idx_t rows);
     void choose(Attempt& attempt);
     void chooseAll(Attempt& attempt);
     /// Canonical keys of what is chosen from `from` on.

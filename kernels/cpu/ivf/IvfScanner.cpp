@@ -85,10 +85,13 @@ void IvfScanner::scanDirect(
     pack.panels = queries_.get();
     pack.terms = terms_.data();
     search.common.copyQueries(pack, search.metric, stride);
-    const idx_t piece = std::max<idx_t>(
-            2 * search.common.tileVectors,
-            kDirectBytes / idx_t(sizeof(float)) / search.depth /
-                    search.common.tileVectors * search.common.tileVectors);
+    const idx_t piece = rows == 1
+            ? item.count
+            : std::max<idx_t>(
+                      2 * search.common.tileVectors,
+                      kDirectBytes / idx_t(sizeof(float)) / search.depth /
+                              search.common.tileVectors *
+                              search.common.tileVectors);
     float largest = 0;
     ScanJob<float> job;
     job.queryStride = stride;

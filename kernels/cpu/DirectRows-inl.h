@@ -1,0 +1,312 @@
+// Distances of one query from as many rows as a vector has lanes, read where
+// they lie; the sums of all these rows are joined at once.
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/cpu/Emit-inl.h"
+#include "kernels/cpu/KernelTypes.h"
+#include "kernels/cpu/MicroKernel-inl.h"
+
+#if defined(FAISS_BITS_KERNELS_CPU_DIRECTROWS_INL_H_) == \
+        defined(HWY_TARGET_TOGGLE)
+#ifdef FAISS_BITS_KERNELS_CPU_DIRECTROWS_INL_H_
+#undef FAISS_BITS_KERNELS_CPU_DIRECTROWS_INL_H_
+#else
+#define FAISS_BITS_KERNELS_CPU_DIRECTROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace faiss_bits::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Sums of kCount vectors, each of kLanes / kCount rows with kCount lanes for
+/// each, one row after the other: lane i of the result joins those of row i.
+/// Overwrites sums.
+template <class Terms, class D, int kCount>
+HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kCount]) {
+#if HWY_TARGET != HWY_SCALAR
+    FAISS_BITS_UNROLL
+    for (int count = kCount / 2; count > 0; count /= 2) {
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < count; ++i) {
+            const auto low = sums[2 * i];
+            const auto high = sums[2 * i + 1];
+            sums[i] = Terms::join(
+                    d,
+                    hn::ConcatEven(d, high, low),
+                    hn::ConcatOdd(d, high, low));
+        }
+    }
+#else
+    (void)d;
+#endif
+    return sums[0];
+}
+
+/// The first `count` components of a row, zeros behind.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> loadFirst(D d, const T* from, int count) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+    HWY_ALIGN T lanes[hn::MaxLanes(D())] = {};
+    for (int i = 0; i < count; ++i) {
+        lanes[i] = from[i];
+    }
+    return hn::Load(d, lanes);
+#else
+    return hn::MaskedLoad(hn::FirstN(d, size_t(count)), d, from);
+#endif
+}
+
+/// Bytes between what is read and what is fetched: far enough for memory, and
+/// little beside a first-level cache.
+constexpr idx_t kFetchBytes = 8192;
+
+/// The rows of a scan.
+template <class T>
+struct ScanRows {
+    explicit ScanRows(const ScanJob<T>& job)
+            : vectors(job.vectors),
+              last(job.end - 1),
+              ahead(kFetchBytes / (idx_t(sizeof(T)) * job.depth) + 1),
+              depth(job.depth),
+              power(job.power) {}
+
+    const T* row(idx_t i) const {
+        return vectors.row(i);
+    }
+
+    RowView<T> vectors;
+    idx_t last;  ///< row
+    idx_t ahead; ///< rows between one that is read and one that is fetched
+    int depth;
+    PowerOf<T> power;
+};
+
+/// Sums of one row, lane by lane. Memory is read in order, which the prefetch
+/// of processors needs to keep up; four sums hide the latency of an addition.
+/// Fetches what is at `ahead`.
+template <class Terms, bool kSelf, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
+        const T* query,
+        const T* row,
+        const T* ahead,
+        int depth,
+        const PowerOf<T>& power) {
+    const hn::ScalableTag<T> d;
+    using V = hn::Vec<decltype(d)>;
+    constexpr int kLanes = lanesOf<T>();
+    constexpr int kSums = 4;
+    constexpr int kLine = std::max(kLanes, int(64 / sizeof(T)));
+    const auto add = [&](V sum, V q, V x) HWY_ATTR {
+        return Terms::add(d, sum, kSelf ? x : q, x, power);
+    };
+    if (depth <= kLanes) {
+        hwy::Prefetch(ahead);
+        return add(hn::Zero(d), hn::Load(d, query), loadFirst(d, row, depth));
+    }
+    if (depth <= 2 * kLanes) {
+        hwy::Prefetch(ahead);
+        hwy::Prefetch(ahead + kLanes);
+        return Terms::join(
+                d,
+                add(hn::Zero(d), hn::Load(d, query), hn::LoadU(d, row)),
+                add(hn::Zero(d),
+                    hn::Load(d, query + kLanes),
+                    loadFirst(d, row + kLanes, depth - kLanes)));
+    }
+    V sums[kSums];
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+        sums[i] = hn::Zero(d);
+    }
+    idx_t p = 0;
+    for (; p + kSums * kLanes <= depth; p += kSums * kLanes) {
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < kSums * kLanes; i += kLine) {
+            hwy::Prefetch(ahead + p + i);
+        }
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < kSums; ++i) {
+            sums[i] =
+                    add(sums[i],
+                        hn::Load(d, query + p + i * kLanes),
+                        hn::LoadU(d, row + p + i * kLanes));
+        }
+    }
+    for (; p + kLanes <= depth; p += kLanes) {
+        hwy::Prefetch(ahead + p);
+        sums[0] = add(sums[0], hn::Load(d, query + p), hn::LoadU(d, row + p));
+    }
+    if (p < depth) {
+        hwy::Prefetch(ahead + p);
+        sums[1] =
+                add(sums[1],
+                    hn::Load(d, query + p),
+                    loadFirst(d, row + p, int(depth - p)));
+    }
+    return Terms::join(
+            d,
+            Terms::join(d, sums[0], sums[1]),
+            Terms::join(d, sums[2], sums[3]));
+}
+
+/// One value for each of as many rows as there are lanes, `valid` of which
+/// exist. With kSelf, rows are their own queries.
+template <class Terms, bool kSelf, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
+        const T* query,
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
+    const hn::ScalableTag<T> d;
+    constexpr int kLanes = lanesOf<T>();
+    // Through memory: with the sums of all rows in registers the code of a row
+    // would be there once for each, and is more than what processors hold
+    // decoded.
+    HWY_ALIGN T lanes[kLanes * kLanes];
+    const idx_t fetched = std::min(first + rows.ahead, rows.last + 1 - valid);
+    const T* row = rows.row(first);
+    const T* ahead = rows.row(fetched);
+    for (int i = 0; i < kLanes; ++i) {
+        hn::Store(
+                scanRow<Terms, kSelf>(
+                        query, row, ahead, rows.depth, rows.power),
+                d,
+                lanes + i * kLanes);
+        if (i + 1 < valid) {
+            row = rows.vectors.ids ? rows.row(first + i + 1)
+                                   : row + rows.vectors.stride;
+            ahead = rows.vectors.ids ? rows.row(fetched + i + 1)
+                                     : ahead + rows.vectors.stride;
+        }
+    }
+    hn::Vec<decltype(d)> sums[kLanes];
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+        sums[i] = hn::Load(d, lanes + i * kLanes);
+    }
+    return joinLanes<Terms>(d, sums);
+}
+
+/// The components of a query over and over, from its row with zeros behind.
+template <int kDepth, class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> repeatQuery(D d, const T* query) {
+    constexpr int kLanes = lanesOf<T>();
+    if constexpr (kDepth == kLanes) {
+        return hn::Load(d, query);
+    } else if constexpr (kDepth == 1) {
+        return hn::Set(d, query[0]);
+    } else {
+        HWY_ALIGN T repeated[kLanes];
+        for (int i = 0; i < kLanes; ++i) {
+            repeated[i] = query[i % kDepth];
+        }
+        return hn::Load(d, repeated);
+    }
+}
+
+/// The same for rows of kDepth components, one behind the other, that fill
+/// vectors: whole rows in a vector, so that fewer lanes are joined. The sums
+/// are those of scanAnyRows, bit for bit: terms are joined in the same pairs.
+template <class Terms, bool kSelf, int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanShortRows(
+        const T* query,
+        const T* row,
+        const PowerOf<T>& power) {
+    const hn::ScalableTag<T> d;
+    const auto q = kSelf ? hn::Zero(d) : repeatQuery<kDepth>(d, query);
+    hn::Vec<decltype(d)> sums[kDepth];
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kDepth; ++i) {
+        const auto x = hn::LoadU(d, row + i * lanesOf<T>());
+        sums[i] = Terms::add(d, hn::Zero(d), kSelf ? x : q, x, power);
+    }
+    return joinLanes<Terms>(d, sums);
+}
+
+/// The same for three components.
+template <class Terms, bool kSelf, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanTriples(
+        const T* query,
+        const T* row,
+        const PowerOf<T>& power) {
+    const hn::ScalableTag<T> d;
+    hn::Vec<decltype(d)> x[3];
+    hn::LoadInterleaved3(d, row, x[0], x[1], x[2]);
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        const auto q = kSelf ? x[i] : hn::Set(d, query[i]);
+        x[i] = Terms::add(d, hn::Zero(d), q, x[i], power);
+    }
+    return Terms::join(d, Terms::join(d, x[0], x[1]), x[2]);
+}
+
+/// How the rows of a scan are read: kAnyDepth, or as many components that are
+/// one behind the other.
+constexpr int kAnyDepth = 0;
+
+template <class Terms, bool kSelf, int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRows(
+        const T* query,
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
+    if constexpr (kDepth != kAnyDepth) {
+        if (HWY_LIKELY(valid >= lanesOf<T>())) {
+            const T* row = rows.row(first);
+            if constexpr (kDepth == 3) {
+                return scanTriples<Terms, kSelf>(query, row, rows.power);
+            } else {
+                return scanShortRows<Terms, kSelf, kDepth>(
+                        query, row, rows.power);
+            }
+        }
+    }
+    return scanAnyRows<Terms, kSelf>(query, rows, first, std::max(valid, 1));
+}
+
+/// Raises `largest` to the largest |component| of `count` of them. NaN is none,
+/// or is the result.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> largestOf(
+        D d,
+        const T* from,
+        idx_t count,
+        hn::Vec<D> largest) {
+    constexpr int kLanes = lanesOf<T>();
+    idx_t p = 0;
+    for (; p + kLanes <= count; p += kLanes) {
+        largest = hn::Max(hn::Abs(hn::LoadU(d, from + p)), largest);
+    }
+    if (p < count) {
+        largest = hn::Max(
+                hn::Abs(loadFirst(d, from + p, int(count - p))), largest);
+    }
+    return largest;
+}
+
+/// 1 / |x| of as many rows as there are lanes; 0 for those of length 0.
+template <int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanScales(
+        const ScanRows<T>& rows,
+        idx_t first,
+        int valid) {
+    const hn::ScalableTag<T> d;
+    const auto zero = hn::Zero(d);
+    const auto squares = scanRows<ProductTerms, true, kDepth, T>(
+            nullptr, rows, first, valid);
+    return hn::IfThenElse(
+            hn::Eq(squares, zero),
+            zero,
+            hn::Div(hn::Set(d, T(1)), hn::Sqrt(squares)));
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace faiss_bits::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
