@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import flat_cells  # noqa: E402
 from result_file import save  # noqa: E402
-from turns import PAUSE, Turn, rounds_for, wanted_rounds  # noqa: E402
+from turns import (  # noqa: E402
+    FOR_SCALE, PAUSE, Turn, rounds_for, wanted_rounds)
 from worker_process import WorkerError, WorkerProcess  # noqa: E402
 
 OURS = "faiss_bits"
@@ -51,6 +52,11 @@ def cpu_name():
     return platform.machine()
 
 
+def cores():
+    """Those that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
 def digits(value):
     return float(f"{value:.5g}")
 
@@ -65,7 +71,8 @@ class Bench:
         self.native = self.start("native", sys.executable, options.library)
         if options.wheel_python:
             self.start("wheel", options.wheel_python)
-            self.start("scale", options.wheel_python)
+            if not options.methods or set(FOR_SCALE) & set(options.methods):
+                self.start("scale", options.wheel_python)
         self.meta = self.collect_meta()
 
     def start(self, kind, python, *arguments):
@@ -83,7 +90,7 @@ class Bench:
     def collect_meta(self):
         about = dict(self.native.about)
         model = about.pop("model")
-        meta = {"cpu": cpu_name(), "cores": os.cpu_count(),
+        meta = {"cpu": cpu_name(), "cores": cores(),
                 "threads": self.options.threads, "faiss": about.pop("faiss"),
                 **about}
         for worker in self.workers:
@@ -193,7 +200,8 @@ class Bench:
             turn.begin(cell)
         self.check(cell, turns)
         best = min(turn.first for turn in turns)
-        rounds = rounds_for(sum(turn.first for turn in turns))
+        rounds = min(self.options.rounds,
+                     rounds_for(sum(turn.first for turn in turns)))
         reads = []
         for number in range(rounds):
             shift = number % len(turns)
@@ -279,7 +287,7 @@ def parse(arguments):
     add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"),
         help="for meta (default: $FAISS_BITS_COMMIT)")
     add("--date", default=datetime.date.today().isoformat(), help="for meta")
-    add("--threads", type=int, default=os.cpu_count(),
+    add("--threads", type=int, default=cores(),
         help="of every method (default: all)")
     add("--cells", type=names, default=list(flat_cells.GROUPS),
         metavar="GROUPS", help="of " + ",".join(flat_cells.GROUPS))
@@ -290,6 +298,8 @@ def parse(arguments):
             help=f"cells with these {field} only")
     add("--metrics", type=names, default=[], help="these metrics only")
     add("--dtypes", type=names, default=[], help="float32, float64")
+    add("--rounds", type=int, default=9,
+        help="of a cell, at most (default: 9)")
     add("--max-seconds", type=float, default=float("inf"),
         help="no cell starts after this time")
     options = parser.parse_args(arguments)
@@ -299,8 +309,10 @@ def parse(arguments):
                          + ", ".join(flat_cells.GROUPS))
     if not Path(options.library).is_file():
         parser.error(f"--library {options.library}: no such file")
-    if options.threads < 1:
-        parser.error(f"--threads {options.threads}: at least 1 is needed")
+    for name in ("threads", "rounds"):
+        value = getattr(options, name)
+        if value < 1:
+            parser.error(f"--{name} {value}: at least 1 is needed")
     options.library = str(Path(options.library).resolve())
     return options
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 #: Groups of cells, in the order in which they are measured.
-GROUPS = ("paper", "large", "variants", "metrics", "sizes")
+GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes")
 
 #: Who takes part, by names that stand for one or several methods:
 #: "ours" the choice of the cost model, "variants" each forced, "faiss" both
@@ -61,6 +61,15 @@ def _large():
                     yield Cell(n, d, q, k), parties
 
 
+def _few():
+    """Little work, in which many threads only just have a share."""
+    for q in (1, 5, 64):
+        for k in (1, 10, 100):
+            yield Cell(400_000, 3, q, k), {"ours", "faiss"}
+    for k in (1, 10, 100):
+        yield Cell(100_000, 16, 64, k), {"ours", "faiss"}
+
+
 def _variants():
     """Where the forced variants are measured beside the choice: figure 5, and
     the large cells save the longest, where q is large enough either way."""
@@ -95,8 +104,8 @@ def _sizes():
                 yield Cell(size, d, size, k), {"ours", "gemm"}
 
 
-_MAKERS = {"paper": _paper, "large": _large, "variants": _variants,
-           "metrics": _metrics, "sizes": _sizes}
+_MAKERS = {"paper": _paper, "large": _large, "few": _few,
+           "variants": _variants, "metrics": _metrics, "sizes": _sizes}
 
 
 def cells_of(groups):

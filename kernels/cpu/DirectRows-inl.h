@@ -289,16 +289,18 @@ HWY_INLINE hn::Vec<D> largestOf(
     return largest;
 }
 
-/// 1 / |x| of as many rows as there are lanes; 0 for those of length 0.
+/// 1 / |x| of as many rows as there are lanes; 0 for those of length 0. What
+/// `query` holds is read and not used.
 template <int kDepth, class T>
 HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanScales(
+        const T* query,
         const ScanRows<T>& rows,
         idx_t first,
         int valid) {
     const hn::ScalableTag<T> d;
     const auto zero = hn::Zero(d);
-    const auto squares = scanRows<ProductTerms, true, kDepth, T>(
-            nullptr, rows, first, valid);
+    const auto squares =
+            scanRows<ProductTerms, true, kDepth, T>(query, rows, first, valid);
     return hn::IfThenElse(
             hn::Eq(squares, zero),
             zero,

@@ -50,7 +50,7 @@ void scanDirectly(const ScanJob<T>& job) {
             for (int v = 0; v < kWidth; v += kLanes) {
                 const idx_t first = begin + std::min(v, valid - 1);
                 hn::Store(
-                        scanScales<kDepth>(rows, first, valid - v),
+                        scanScales<kDepth>(job.queries, rows, first, valid - v),
                         d,
                         scales + v);
             }

@@ -191,8 +191,10 @@ void planBlocks(
                                  : 0);
     const double selected = plan.selectsByBlock ? usedRows * plan.threads
                                                 : double(plan.batchQueries);
+    // What the rows of a part have is in lines of its own.
+    const double padding = parts > 1 ? 640.0 * parts : 0;
     plan.scratchBytes =
-            size_t(perQuery * selected + perThread * plan.threads +
+            size_t(perQuery * selected + perThread * plan.threads + padding +
                    (plan.acrossVectors ? rowBytes * double(plan.batchQueries)
                                        : rowBytes * usedColumns) +
                    (k > 0 ? finishBytes(plan, n, k, shape.scalarBytes) : 0));

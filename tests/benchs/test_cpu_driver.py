@@ -287,6 +287,23 @@ def test_filters(run):
     assert run("--ds", "5")[0] == 2
 
 
+def test_rounds_and_workers_that_are_needed(run, monkeypatch):
+    kinds = []
+
+    class Seen(Told):
+        def __init__(self, kind, *arguments):
+            kinds.append(kind)
+            super().__init__(kind, *arguments)
+
+    monkeypatch.setattr(driver, "WorkerProcess", Seen)
+    status, data = run("--rounds", "2", "--methods", "faiss_cpu_173")
+    assert status == 0 and {r["rounds"] for r in data["rows"]} == {2}
+    assert kinds == ["native", "wheel"]
+    assert run("--methods", "numpy")[0] == 0 and kinds[-1] == "scale"
+    with pytest.raises(SystemExit):
+        run("--rounds", "0")
+
+
 def test_unknown_names(run, capsys):
     assert run("--methods", "fais")[0] == 1
     assert "fais" in capsys.readouterr().err

@@ -124,6 +124,23 @@ def test_cpu_cells_on_sixteen_cores():
     ) in README
 
 
+def test_few_queries_on_the_cpu():
+    data = json.loads((RESULTS / "cpu/flat_few.json").read_text())
+    at = {}
+    for row in data["rows"]:
+        cell = tuple(row[name] for name in ("n", "d", "q", "k"))
+        at.setdefault(cell, {})[row["method"]] = row["least_ms"]
+    ours, rival = (at[100_000, 16, 1, 100][method]
+                   for method in ("faiss_bits", "faiss_cpu_1151"))
+    assert f"takes {ours:.3g} ms on two cores, for {rival:.3g}" in README
+    ratios = [times["faiss_cpu_1151"] / times["faiss_bits"]
+              for times in at.values()]
+    assert (
+        f"({len(ratios)} cells of few queries, least times beside other "
+        f"programs: {min(ratios):.1f} to {max(ratios):.0f} times as fast"
+    ) in README
+
+
 def test_inverted_lists_on_the_cpu():
     data = json.loads((RESULTS / "cpu/ivf.json").read_text())
     at = {

@@ -20,7 +20,7 @@ namespace faiss_bits::test {
 /// fills with NaN and frees: whoever reads it later, reads that.
 class TestLists : public cpu::IvfLists {
    public:
-    explicit TestLists(int d, bool kept) : d_(d), kept_(kept) {}
+    explicit TestLists(bool kept) : kept_(kept) {}
 
     idx_t length(idx_t list) const override {
         return idx_t(ids[list].size());
@@ -56,7 +56,6 @@ class TestLists : public cpu::IvfLists {
     mutable std::atomic<int> numOpen{0};
 
    private:
-    int d_;
     bool kept_;
 };
 
@@ -92,7 +91,7 @@ class IvfCpuData {
             const IvfCpuCase& which,
             const std::vector<float>& vectors,
             std::vector<float> theQueries)
-            : c(which), lists(c.d, c.kept), queries(std::move(theQueries)) {
+            : c(which), lists(c.kept), queries(std::move(theQueries)) {
         std::mt19937 random(c.seed);
         lists.rows.resize(c.numLists);
         lists.ids.resize(c.numLists);

@@ -263,7 +263,7 @@ TEST(TestIvfCpu, InterruptsAndErrorsOfListsEndTheSearch) {
             throw Stop();
         }
     };
-    Failing failing(c.d, true);
+    Failing failing(true);
     failing.rows = data.lists.rows;
     failing.ids = data.lists.ids;
     cpu::IvfKnnProblem p = data.problem();
