@@ -299,15 +299,11 @@ int runMain(int argc, char** argv) {
             {"--slow-ms",
              "leave out what takes longer (default: 100, for rivals on keys "
              "in an order)",
-             [&](const std::string& v) {
-                 options.slowMs = parseReals(v).at(0);
-             }});
+             [&](const std::string& v) { options.slowMs = parseReal(v); }});
     extra.push_back(
             {"--total-ms",
              "time for the repeats of one row (default: 60)",
-             [&](const std::string& v) {
-                 options.totalMs = parseReals(v).at(0);
-             }});
+             [&](const std::string& v) { options.totalMs = parseReal(v); }});
     options.common = parseOptions(argc, argv, extra);
 
     const std::vector<SelectCell> cells = selectCells(options.cells);

@@ -366,9 +366,7 @@ int runMain(int argc, char** argv) {
              [&](const std::string& v) { options.sift = v; }},
             {"--total-ms",
              "time for the repeats of one row (default: 10)",
-             [&](const std::string& v) {
-                 options.totalMs = parseReals(v).at(0);
-             }}};
+             [&](const std::string& v) { options.totalMs = parseReal(v); }}};
     options.common = parseOptions(argc, argv, extra);
     const std::vector<SweepCell> cells =
             drawSweepCells(options.seed, options.cells);

@@ -11,6 +11,7 @@ bold, and each rival's time is followed by how many times as long as
 
 import argparse
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -34,12 +35,6 @@ MARKS = re.compile(
 def number(value):
     """Three digits."""
     return f"{float(f'{value:.3g}'):g}"
-
-
-def span(values):
-    """The least and the greatest, where they differ."""
-    least, most = number(min(values)), number(max(values))
-    return least if least == most else f"{least} to {most}"
 
 
 def table(data, d=3, metric="l2"):
@@ -74,8 +69,8 @@ def table(data, d=3, metric="l2"):
         lines.append(
             f"| {n:,} | {q:,} | {100 * share:g}% | " + " | ".join(texts) + " |")
     for n, cell in sorted(made.items()):
-        parts = (f"{COLUMNS[column]} {span(ms)}" for column, ms in cell.items())
-        lines.append(f"\nMade before, ms, {n:,} points: " + "; ".join(parts) + ".")
+        parts = (f"{COLUMNS[column]} {number(statistics.median(ms))}" for column, ms in cell.items())
+        lines.append(f"\nMade before, ms (the median of the cells), {n:,} points: " + "; ".join(parts) + ".")
     meta = data["meta"]
     lines.append(
         f"\n{meta['gpu']}, uniform points, L2, results on the device, one run "

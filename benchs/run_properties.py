@@ -9,8 +9,9 @@ of their own, which draw shapes, values, filters and metrics, until all of them
 together have checked that many queries or the time is spent. The file has a row
 for each process: its seed, the queries and searches checked, how many queries
 were repeated, how many were found wrong (a process ends with its first wrong
-search), and the seconds after which it and those before it had ended. Exits with 1 if any is wrong, a process failed or too few queries
-were checked.
+search, none of whose queries count as checked), and the seconds after which it
+and those before it had ended. Exits with 1 if any is wrong, a process failed or
+too few queries were checked.
 """
 
 import argparse

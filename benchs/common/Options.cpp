@@ -92,16 +92,21 @@ std::vector<int64_t> parseNumbers(const std::string& list) {
     return numbers;
 }
 
+double parseReal(const std::string& text) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0' || !(number >= 0) ||
+        !std::isfinite(number)) {
+        std::fprintf(stderr, "'%s' is no number from 0 on\n", text.c_str());
+        std::exit(2);
+    }
+    return number;
+}
+
 std::vector<double> parseReals(const std::string& list, double divisor) {
     std::vector<double> numbers;
     for (const std::string& part : splitList(list)) {
-        char* end = nullptr;
-        const double number = std::strtod(part.c_str(), &end);
-        if (*end != '\0' || !(number >= 0) || !std::isfinite(number)) {
-            std::fprintf(stderr, "'%s' is no number from 0 on\n", part.c_str());
-            std::exit(2);
-        }
-        numbers.push_back(number / divisor);
+        numbers.push_back(parseReal(part) / divisor);
     }
     return numbers;
 }
@@ -139,9 +144,7 @@ Options parseOptions(
              [&](const std::string& v) { options.rivals = v; }},
             {"--max-seconds",
              "no cell starts after this time",
-             [&](const std::string& v) {
-                 options.maxSeconds = parseReals(v).at(0);
-             }},
+             [&](const std::string& v) { options.maxSeconds = parseReal(v); }},
     };
     all.insert(all.end(), extra.begin(), extra.end());
 

@@ -40,6 +40,9 @@ int runProgram(int argc, char** argv, int (*run)(int, char**));
 /// "1,10,2^20" to numbers. Exits with 2 on anything else.
 std::vector<int64_t> parseNumbers(const std::string& list);
 
+/// A number. Exits with 2 on what is none or below 0.
+double parseReal(const std::string& text);
+
 /// "0.01,1e-3" to numbers, each divided by `divisor`. Exits with 2 on what is
 /// no number or below 0.
 std::vector<double> parseReals(const std::string& list, double divisor = 1);

@@ -133,11 +133,15 @@ def test_few_queries_on_the_cpu():
     ours, rival = (at[100_000, 16, 1, 100][method]
                    for method in ("faiss_bits", "faiss_cpu_1151"))
     assert f"takes {ours:.3g} ms on two cores, for {rival:.3g}" in README
-    ratios = [times["faiss_cpu_1151"] / times["faiss_bits"]
-              for times in at.values()]
+    ratios = [
+        min(ms for method, ms in times.items() if method != "faiss_bits")
+        / times["faiss_bits"]
+        for times in at.values()
+    ]
     assert (
         f"({len(ratios)} cells of few queries, least times beside other "
-        f"programs: {min(ratios):.1f} to {max(ratios):.0f} times as fast"
+        f"programs: {min(ratios):.1f} to {max(ratios):.0f} times as fast as the "
+        "faster of the two)"
     ) in README
 
 

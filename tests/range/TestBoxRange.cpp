@@ -194,7 +194,8 @@ TEST_F(BoxRange, BadArguments) {
           {Metric::L2, kMostBoxDims + 1, 10, kChunk},
           {Metric::L2, 3, 0, kChunk},
           {Metric::L2, 3, INT32_MAX, kChunk},
-          {Metric::L2, 3, 10, 1000}}) {
+          {Metric::L2, 3, 10, 1000},
+          {Metric::L2, 3, 10, 2 * idx_t(kMostChunkIds)}}) {
         shape.metric = metric;
         shape.d = d;
         shape.n = n;

@@ -14,7 +14,7 @@ struct ManyArrays {
     uint32_t* counts; // [groups] of bits, then how many are before
     uint32_t* large;  // [large boxes of the chunk] that are touched
 
-    static __host__ __device__ size_t bytes(uint32_t chunkIds) {
+    static constexpr __host__ __device__ size_t bytes(uint32_t chunkIds) {
         return size_t(chunkIds) / kGroupIds *
                 (sizeof(uint4) + sizeof(uint32_t)) +
                 size_t(chunkIds) / (kBoxVectors * kLargeBoxes) *

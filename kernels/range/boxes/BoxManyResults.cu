@@ -31,8 +31,12 @@ struct ManyShared {
     uint32_t queued[2]; // boxes, in turns
 };
 
-/// Appends with one atomic operation for a warp: where the lanes of the mask
-/// go.
+static_assert(
+        sizeof(ManyShared) + ManyArrays::bytes(kMostChunkIds) <= 99 * 1024,
+        "what a block has on every GPU from 8.0 on");
+
+/// Appends with one atomic operation for a warp: the first of `count` places,
+/// the same in every lane.
 __device__ __forceinline__ uint32_t reserve(uint32_t* size, uint32_t count) {
     uint32_t place = 0;
     if (threadIdx.x % 32 == 0) {
@@ -42,9 +46,9 @@ __device__ __forceinline__ uint32_t reserve(uint32_t* size, uint32_t count) {
 }
 
 /// take(some, bits) for all boxes that are touched, bits as findIn's, by all
-/// warps of a block, which share the boxes evenly. Ends with a barrier;
-/// shared.touched and shared.queued must be zero, and the second of these is
-/// left so.
+/// warps of a block, which share the boxes evenly. shared.touched and
+/// shared.queued must be zero. They are left so behind the last barrier: there
+/// is one more before the next call.
 template <Metric kMetric, int kDims, class Take>
 __device__ __forceinline__ void scanByBlock(
         const BoxSearch& s,
@@ -323,9 +327,15 @@ void launchManyBoxResults(
     const uint64_t units = s.lastUnit - s.firstUnit;
     const unsigned blocks = boxBlocks(units, 1, multiprocessors);
     const size_t bytes = ManyArrays::bytes(s.boxes.chunkIds);
+    int device = 0;
+    BITS_CUDA_CHECK(cudaGetDevice(&device));
     withBoxes(s.boxes, [&]<Metric kMetric, int kDims>() {
-        allowSharedBytes(
-                manyKernel<kMetric, kDims>, bytes + sizeof(ManyShared));
+        // The limit is for what comes beside ManyShared; with it there may be
+        // more than every kernel has.
+        raiseSharedLimit(
+                reinterpret_cast<const void*>(manyKernel<kMetric, kDims>),
+                device,
+                bytes);
         manyKernel<kMetric, kDims><<<blocks, kThreads, bytes, stream>>>(s);
     });
     BITS_CUDA_CHECK(cudaGetLastError());

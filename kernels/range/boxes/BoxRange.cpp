@@ -31,7 +31,7 @@ void checkShape(const RangeBoxesShape& shape) {
             canHaveBoxes(shape),
             "metric = %d, d = %d, n = %lld, chunkIds = %lld: boxes are for L2 "
             "(%d), L1 (%d) and Linf (%d), d from 1 to %d, n from 1 to 2^31 - "
-            "1 - %lld and chunkIds a multiple of %lld",
+            "1 - %lld and chunkIds a multiple of %lld up to %lld",
             int(shape.metric),
             shape.d,
             (long long)shape.n,
@@ -41,7 +41,8 @@ void checkShape(const RangeBoxesShape& shape) {
             int(Metric::Linf),
             kMostBoxDims,
             (long long)kChunkStep,
-            (long long)kChunkStep);
+            (long long)kChunkStep,
+            (long long)kMostChunkIds);
 }
 
 /// Up to so many units for a multiprocessor have a block each: one warp alone
@@ -264,7 +265,8 @@ bool canHaveBoxes(const RangeBoxesShape& shape) {
             shape.metric == Metric::L1 || shape.metric == Metric::Linf;
     return isKnown && 1 <= shape.d && shape.d <= kMostBoxDims && 1 <= shape.n &&
             shape.n <= std::numeric_limits<int32_t>::max() - kChunkStep &&
-            shape.chunkIds >= kChunkStep && shape.chunkIds % kChunkStep == 0;
+            shape.chunkIds >= kChunkStep && shape.chunkIds <= kMostChunkIds &&
+            shape.chunkIds % kChunkStep == 0;
 }
 
 RangeBoxes::RangeBoxes(

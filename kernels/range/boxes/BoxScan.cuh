@@ -90,7 +90,8 @@ struct BoxQueue {
 /// Boxes whose reads are under way at a time: what a scan waits for.
 constexpr int kBoxesAhead = 4;
 
-/// Some boxes: a lane has a vector of each, NaN where none is.
+/// Some boxes: a lane has a vector of each of the first `count`, NaN in places
+/// of a box that has no vector there.
 template <int kDims>
 struct BoxVectors {
     const uint32_t* listed; // the boxes

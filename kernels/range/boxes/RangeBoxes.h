@@ -19,14 +19,17 @@ constexpr int kBoxVectors = 32;
 /// Boxes of a large box.
 constexpr int kLargeBoxes = 32;
 
+/// Ids of a chunk: blocks have a bit for each in shared memory.
+constexpr uint32_t kMostChunkIds = 1 << 18;
+
 /// Which vectors, and how they are to be kept.
 struct RangeBoxesShape {
     Metric metric = Metric::L2; ///< L2, L1 or Linf
     int d = 0;                  ///< 1 to kMostBoxDims
     idx_t n = 0;                ///< below 2^31
     /// Consecutive ids that have boxes of their own: most of them. A multiple
-    /// of 32,768.
-    idx_t chunkIds = idx_t(1) << 18;
+    /// of 32,768, up to kMostChunkIds.
+    idx_t chunkIds = kMostChunkIds;
 };
 
 /// True for a metric, number of vectors and of dimensions that boxes know.
@@ -38,7 +41,7 @@ bool canHaveBoxes(const RangeBoxesShape& shape);
 /// along a Z-order curve; 32 of them are a box, 32 boxes a large one, 32 large
 /// ones a huge one, each with the least and the greatest of every component. So
 /// a search has its results chunk after chunk in the order of ids, and sorts
-/// those of a chunk by a bit for every id of it.
+/// those of a chunk: a few by comparison, many by a bit for every id of it.
 ///
 /// Vectors with NaN or infinities are in no box, as they are in no range.
 struct RangeBoxes {
