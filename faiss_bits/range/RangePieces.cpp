@@ -14,6 +14,7 @@ void RangePieces::take(std::vector<RangePiece> pieces) {
     }
     lims[nq] = at;
     size_t end = 0;
+    ends_.clear();
     for (const RangePiece& piece : pieces) {
         ends_.push_back(end += size_t(piece.size));
     }

@@ -1,6 +1,7 @@
 /// Range results of several shards and replicas, made one.
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <tuple>
 #include <utility>
@@ -181,6 +182,24 @@ TEST(ManyRange, RunsOfPieces) {
                         float(begin + run.size - 1));
             }
         }
+    }
+}
+
+/// Pieces of a search before are gone, and where they ended.
+TEST(ManyRange, PiecesAreTakenAgain) {
+    RangePieces result(1);
+    for (const idx_t size : {3, 5}) {
+        std::vector<RangePiece> pieces(1);
+        pieces[0].size = size;
+        pieces[0].distances = std::make_unique<float[]>(size);
+        pieces[0].ids = std::make_unique<idx_t[]>(size);
+        const idx_t* ids = pieces[0].ids.get();
+        result.lims[0] = size_t(size);
+        result.take(std::move(pieces));
+        EXPECT_EQ(result.lims[1], size_t(size));
+        const auto run = result.run(0, size_t(size));
+        EXPECT_EQ(run.size, size_t(size));
+        EXPECT_EQ(run.ids, ids);
     }
 }
 
