@@ -137,6 +137,28 @@ def test_few_queries_and_few_results_come_first(tmp_path, monkeypatch, rivals):
                            (10, 4, 8, "ip"), (10, 4, 8, "l2")]
 
 
+def test_rivals_get_the_queries_that_are_named(tmp_path, rivals):
+    ours = [row(q=1), row(q=2), row(q=3)]
+    data = run(tmp_path, ours, "--rivals", "counts", "--rival-qs", "1,3")
+    assert [r["q"] for r in data["rows"][3:]] == [1, 3]
+    # Rows of others stay when some are measured again.
+    out = tmp_path / "range.json"
+    bench_range.main(["--out", str(out), "--rivals", "counts", "--rival-qs", "2,3"])
+    again = json.loads(out.read_text())["rows"]
+    assert again[:4] == data["rows"][:4]
+    assert [r["q"] for r in again[4:]] == [2, 3]
+
+
+def test_a_long_call_is_timed_once(tmp_path, monkeypatch, rivals):
+    seconds = iter(range(100))  # each look at the clock is a second later
+    monkeypatch.setattr(bench_range.time, "perf_counter", lambda: next(seconds))
+    data = run(tmp_path, [row()], "--rivals", "counts", "--once-s", "0.5")
+    assert [r["calls"] for r in data["rows"][1:]] == [1]
+    assert data["rows"][1]["ms"] == 1000
+    data = run(tmp_path, [row()], "--rivals", "counts", "--once-s", "1.5")
+    assert [r["calls"] for r in data["rows"][1:]] == [Counts.LEAST]
+
+
 def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
     data = run(tmp_path, [row(q=1), row(q=2), row(q=3)], "--rivals", "counts",
                "--limit-s", "1e-9")
@@ -147,6 +169,8 @@ def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
 @pytest.mark.parametrize("arguments, message", [
     (["--rivals", "other"], "--rivals other: known are counts, missing, points"),
     (["--ns", "10"], "--ns 10: options of the program, without --program"),
+    (["--rival-qs", "1,x"], "--rival-qs 1,x: not numbers of queries"),
+    (["--rival-qs", "7"], "--rival-qs: no cell has 7 queries"),
 ])
 def test_bad_options(tmp_path, capsys, rivals, arguments, message):
     out = tmp_path / "range.json"
@@ -158,12 +182,12 @@ def test_bad_options(tmp_path, capsys, rivals, arguments, message):
 
 def test_the_first_call_alone_is_timed_where_asked():
     calls = []
-    ms, result = bench_range.median_ms(
+    ms, result, timed = bench_range.median_ms(
         lambda: calls.append(1) or len(calls), lambda: None, 0)
-    assert calls == [1] and result == 1 and ms >= 0
-    _, result = bench_range.median_ms(
+    assert calls == [1] and result == 1 and timed == 1 and ms >= 0
+    _, result, timed = bench_range.median_ms(
         lambda: calls.append(1) or len(calls), lambda: None, 4, seconds=0)
-    assert result == 6  # one before, four timed
+    assert result == 6 and timed == 4  # one before
 
 
 class Open3dIndex:
