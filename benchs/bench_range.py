@@ -14,9 +14,10 @@ queries at a time, compared with the radius, and nonzero()), `cuml`
 dimensions by L2 alone) and `faiss_contrib` (FAISS's range_search_gpu).
 The vectors of rivals are uniform too, but other ones; the number of their results
 is stated. Their `calls` are those that the time is the median of: `--once-s` takes
-the first call alone where that takes longer. `--rival-qs` names the numbers of
-queries that rivals get. `--limit-s` starts no cell of a rival after so many seconds
-of it; what is left out is said.
+the first call alone where that takes longer. `--rival-cells` names the cells that
+rivals get, as METRIC:QUERIES:SELECTIVITY with commas between; an empty part stands
+for all (`l2:10240:,:1:0.01`). `--limit-s` starts no cell of a rival after so many
+seconds of it; what is left out is said.
 """
 
 import argparse
@@ -56,6 +57,24 @@ def takes(rival, row):
     dimensions = getattr(rival, "DIMENSIONS", None)
     return row["metric"] in rival.METRICS and (
         dimensions is None or row["d"] in dimensions
+    )
+
+
+def named_cell(text):
+    """What a row must have for METRIC:QUERIES:SELECTIVITY; ValueError if it is
+    something else."""
+    metric, q, selectivity = text.split(":")
+    return {
+        **({"metric": metric} if metric else {}),
+        **({"q": int(q)} if q else {}),
+        **({"selectivity": float(selectivity)} if selectivity else {}),
+    }
+
+
+def is_named(row, cells):
+    """Whether one of the cells is the row's; all are where there is none."""
+    return not cells or any(
+        all(row[key] == value for key, value in cell.items()) for cell in cells
     )
 
 
@@ -107,16 +126,18 @@ def main(arguments=None):
     parser.add_argument("--rivals", default=",".join(RIVALS))
     parser.add_argument("--limit-s", type=float, default=0, help="a rival; 0: none")
     parser.add_argument("--once-s", type=float, default=0, help="0: never")
-    parser.add_argument("--rival-qs", default="", help="default: all")
+    parser.add_argument("--rival-cells", default="", help="default: all")
     options, others = parser.parse_known_args(arguments)
     wanted = [name for name in options.rivals.split(",") if name != "none"]
     unknown = [name for name in wanted if name not in RIVALS]
     if unknown:
         parser.error(f"--rivals {','.join(unknown)}: known are {', '.join(RIVALS)}")
     try:
-        qs = {int(q) for q in options.rival_qs.split(",") if q}
+        cells = [named_cell(text) for text in options.rival_cells.split(",") if text]
     except ValueError:
-        parser.error(f"--rival-qs {options.rival_qs}: not numbers of queries")
+        parser.error(
+            f"--rival-cells {options.rival_cells}: METRIC:QUERIES:SELECTIVITY "
+            "of each cell")
     if options.program:
         subprocess.run(
             [options.program, "--out", options.out, "--rivals", "none", *others],
@@ -127,12 +148,12 @@ def main(arguments=None):
     data = load(options.out)
     ours = [row for row in data["rows"]
             if row["method"] == "faiss_bits" and row["index"] == "flat"
-            and (not qs or row["q"] in qs)]
-    lacking = qs - {row["q"] for row in ours}
-    if lacking:
-        parser.error(f"--rival-qs: no cell has {min(lacking)} queries")
-    data["rows"] = [row for row in data["rows"] if row["method"] not in wanted
-                    or (qs and row["q"] not in qs)]
+            and is_named(row, cells)]
+    for cell in cells:
+        if not any(is_named(row, [cell]) for row in ours):
+            parser.error(f"--rival-cells {options.rival_cells}: {cell} is no cell")
+    data["rows"] = [row for row in data["rows"]
+                    if row["method"] not in wanted or not is_named(row, cells)]
     # In the order of shapes, so that a rival is made once for each; few queries and
     # few results by every metric first, should its time end.
     ours.sort(key=lambda row: (

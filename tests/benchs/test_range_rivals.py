@@ -137,16 +137,24 @@ def test_few_queries_and_few_results_come_first(tmp_path, monkeypatch, rivals):
                            (10, 4, 8, "ip"), (10, 4, 8, "l2")]
 
 
-def test_rivals_get_the_queries_that_are_named(tmp_path, rivals):
-    ours = [row(q=1), row(q=2), row(q=3)]
-    data = run(tmp_path, ours, "--rivals", "counts", "--rival-qs", "1,3")
-    assert [r["q"] for r in data["rows"][3:]] == [1, 3]
-    # Rows of others stay when some are measured again.
+def test_rivals_get_the_cells_that_are_named(tmp_path, monkeypatch, rivals):
+    monkeypatch.setattr(Counts, "METRICS", ("l2", "ip"))
+    ours = [{**row(m, q), "selectivity": share}
+            for m in ("l2", "ip") for q in (1, 8) for share in (0.01, 0.1)]
+
+    def found(data):
+        return [(r["metric"], r["q"], r["selectivity"]) for r in data["rows"][8:]]
+
+    data = run(tmp_path, ours, "--rivals", "counts",
+               "--rival-cells", "l2:8:0.1,ip:1:")
+    assert found(data) == [("ip", 1, 0.01), ("ip", 1, 0.1), ("l2", 8, 0.1)]
+    # Rows of other cells stay when some are measured again.
     out = tmp_path / "range.json"
-    bench_range.main(["--out", str(out), "--rivals", "counts", "--rival-qs", "2,3"])
-    again = json.loads(out.read_text())["rows"]
-    assert again[:4] == data["rows"][:4]
-    assert [r["q"] for r in again[4:]] == [2, 3]
+    bench_range.main(["--out", str(out), "--rivals", "counts",
+                      "--rival-cells", ":8:0.1"])
+    again = json.loads(out.read_text())
+    assert again["rows"][:10] == data["rows"][:10]
+    assert found(again)[2:] == [("ip", 8, 0.1), ("l2", 8, 0.1)]
 
 
 def test_a_long_call_is_timed_once(tmp_path, monkeypatch, rivals):
@@ -169,8 +177,9 @@ def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
 @pytest.mark.parametrize("arguments, message", [
     (["--rivals", "other"], "--rivals other: known are counts, missing, points"),
     (["--ns", "10"], "--ns 10: options of the program, without --program"),
-    (["--rival-qs", "1,x"], "--rival-qs 1,x: not numbers of queries"),
-    (["--rival-qs", "7"], "--rival-qs: no cell has 7 queries"),
+    (["--rival-cells", "l2:x:"], "--rival-cells l2:x:: METRIC:QUERIES:SELECTIVITY"),
+    (["--rival-cells", "l2:1"], "--rival-cells l2:1: METRIC:QUERIES:SELECTIVITY"),
+    (["--rival-cells", "l2:7:"], "--rival-cells l2:7:: {'metric': 'l2', 'q': 7} is no cell"),
 ])
 def test_bad_options(tmp_path, capsys, rivals, arguments, message):
     out = tmp_path / "range.json"
