@@ -35,12 +35,11 @@ RangeIndex entryOf(
         std::shared_ptr<Index> index) {
     RangeIndex entry;
     entry.name = name;
-    entry.search = [queries = data.queries, index](
-                           int64_t q,
-                           float radius,
-                           gpu::GpuRangeResult& result) {
-        index->rangeSearchOnDevice(q, queries, radius, result);
-    };
+    entry.search =
+            [queries = data.queries, index](
+                    int64_t q, float radius, gpu::GpuRangeResult& result) {
+                index->rangeSearchOnDevice(q, queries, radius, result);
+            };
     return entry;
 }
 
@@ -73,8 +72,7 @@ RangeIndex metricEntryOf(
         const RangeVectors& data,
         std::shared_ptr<Index> index) {
     index->add(data.n, data.vectors);
-    return builtEntryOf(
-            name, settings, data, index, [&] { index->build(); });
+    return builtEntryOf(name, settings, data, index, [&] { index->build(); });
 }
 
 RangeIndex flatEntryOf(
