@@ -117,6 +117,13 @@ def refuse_lost_options(options, name, instead):
             )
 
 
+def check_index(index):
+    if not isinstance(index, faiss.Index):
+        raise TypeError(
+            f"index is a {type(index).__name__}, expected a faiss.Index"
+        )
+
+
 def _update_vectors(self, keys, x):
     """Replaces the vectors of some ids: the old ones are removed, and the new
     ones added to the lists that are nearest to them. Not with INDICES_IVF, which

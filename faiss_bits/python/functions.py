@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 
 from . import classes, fused  # noqa: F401 (classes: of what is returned)
-from .class_wrappers import refuse_lost_options
+from .class_wrappers import check_index, refuse_lost_options
 from .arrays import (
     TENSOR_KEY_TYPES,
     address,
@@ -74,6 +74,7 @@ def index_to_fused(index):
     -------
     index : faiss.Index
     """
+    check_index(index)
     return swigfaiss_bits.index_to_fused(index)
 
 
@@ -104,6 +105,7 @@ def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
     )
     require_gpu("index_cpu_to_gpu")
     check_device(device)
+    check_index(index)
     result = swigfaiss_bits.index_cpu_to_gpu(
         res, device, index, options, bool(useBFloat16)
     )

@@ -170,6 +170,15 @@ def test_files_and_copies(tmp_path, metric, argument, name):
     assert all(other.ntotal == 80 for other in ours)
 
 
+@pytest.mark.parametrize(
+    "wrong", [None, 3, np.zeros((2, 3), np.float32), faiss.IndexBinaryFlat(8)]
+)
+def test_index_to_fused_says_what_it_got(wrong):
+    name = type(wrong).__name__
+    with pytest.raises(TypeError, match=f"index is a {name}, expected a faiss.Index"):
+        faiss_bits.index_to_fused(wrong)
+
+
 def test_index_to_fused_inside_others():
     xb = make("normal", 300, 6, 1)
     map_ = faiss.IndexIDMap2(faiss.IndexFlatL2(6))
