@@ -174,6 +174,11 @@ def knn_subset(
     I : array_like
         Rows of x; -1 where there are fewer than k. A row that is in both lists
         finds itself
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong, an id is outside 0..n - 1, or x is on a GPU
     """
     vectors = rows_of(x, "x")
     n, d = vectors.shape
@@ -215,6 +220,11 @@ def cpu_plan(
     plan : str
         Variant, blocks, instruction set, threads, and what the cost model
         predicts; its constants are measured at the first call
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong
     """
     kind = np.dtype(dtype).name
     if kind not in ("float32", "float64"):

@@ -177,6 +177,13 @@ class Kmeans:
             Distances, shape (n,)
         I : array_like
             Numbers of the centroids, shape (n,)
+
+        Raises
+        ------
+        RuntimeError
+            train() was not called
+        ValueError, TypeError
+            An argument is wrong
         """
         if self.centroids is None:
             raise RuntimeError("train() comes before assign()")

@@ -34,6 +34,13 @@ def index_cpu_to_gpu_multiple(resources, devices, index, co=None, config=None):
     index : faiss.Index
         With the results of one index on one GPU, bit for bit. It can be filled,
         and inverted lists that are not trained can be trained
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU, or the memory of one is short; it is named
+    ValueError, TypeError
+        An argument is wrong
     """
     require_gpu("index_cpu_to_gpu_multiple")
     refuse_lost_options(co, "co", "config=GpuIndexBitsManyConfig(...)")
@@ -64,6 +71,11 @@ def index_cpu_to_all_gpus(index, co=None, ngpu=-1, config=None):
     Returns
     -------
     index : faiss.Index
+
+    Raises
+    ------
+    RuntimeError, ValueError, TypeError
+        As there
     """
     require_gpu("index_cpu_to_all_gpus")
     ngpu = whole_number(ngpu, "ngpu", -1)

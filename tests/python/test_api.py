@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -21,6 +22,30 @@ def test_every_public_name_has_a_text():
             continue
         thing = getattr(faiss_bits, name)
         assert len(inspect.getdoc(thing) or "") > 40, name
+
+
+CALLS = {
+    **{name: getattr(faiss_bits, name) for name in faiss_bits._FUNCTIONS},
+    "Kmeans.train": faiss_bits.Kmeans.train,
+    "Kmeans.assign": faiss_bits.Kmeans.assign,
+    "EditDistanceIndex.range_search": faiss_bits.EditDistanceIndex.range_search,
+    "EditDistanceIndex.search": faiss_bits.EditDistanceIndex.search,
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_texts_say_arguments_results_and_errors(name):
+    text = inspect.getdoc(CALLS[name])
+    arguments = set(inspect.signature(CALLS[name]).parameters) - {"self"}
+    if not arguments:
+        return
+    for section in ("Parameters", "Returns"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text, section
+    if name not in ("backend",):  # takes anything
+        assert "\nRaises\n------\n" in text
+    described = text[text.index("\nParameters\n"):text.index("\nReturns\n")]
+    for argument in arguments:
+        assert re.search(rf"\b{argument}\b[^\n]*( :|\n    )", described), argument
 
 
 @pytest.mark.skipif(
