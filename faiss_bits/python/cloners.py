@@ -30,7 +30,9 @@ def best_flat_index(d, metric=faiss.METRIC_L2):
     RuntimeError
         d or metric is none that the CPU part has; it is named
     """
-    return swigfaiss_bits.best_flat_index(whole_number(d, "d"), metric)
+    return swigfaiss_bits.best_flat_index(
+        whole_number(d, "d"), whole_number(metric, "metric")
+    )
 
 
 def index_to_fused(index):

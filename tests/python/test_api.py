@@ -128,6 +128,48 @@ def test_best_flat_index(metric):
             faiss_bits.best_flat_index(d, bad_metric)
 
 
+def test_constructors_say_what_fits():
+    for call, words in (
+        (lambda: faiss_bits.IndexFusedFlat("4"), ("(str): expected", "(d, metric=")),
+        (lambda: faiss_bits.IndexFusedFlat(4, None), ("(int, NoneType)", "(index)")),
+        (lambda: faiss_bits.IndexFusedIVFFlat(4, 5), ("(int, int)", "(quantizer, d")),
+        (lambda: faiss_bits.IndexListOfClusters(4, 1, "a"), ("bucketSize=64",)),
+        (lambda: faiss_bits.IndexSSS(4, 1, "a"), ("alpha=0.66",)),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        for word in words:
+            assert word in str(caught.value)
+        assert "C/C++" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (
+            lambda x: faiss_bits.knn(x, x, 1, metric=faiss.METRIC_Lp, metric_arg="a"),
+            TypeError,
+            "metric_arg = 'a'",
+        ),
+        (
+            lambda x: faiss_bits.cpu_plan(1, 1, 1, 1, dtype="half"),
+            ValueError,
+            "dtype = 'half'",
+        ),
+        (lambda x: faiss_bits.best_flat_index(3, None), TypeError, "metric = None"),
+        (lambda x: faiss_bits.FusedChoice(target=3), TypeError, "target is a int"),
+        (
+            lambda x: faiss_bits.Kmeans(4, 2).train(x, weights="abc"),
+            TypeError,
+            "weights is no array",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, error, words):
+    with pytest.raises(error, match=words):
+        call(make("normal", 20, 4, 1))
+
+
 @pytest.mark.skipif(faiss_bits.backend() == "gpu", reason="there is a GPU")
 def test_says_what_is_missing():
     x = make("normal", 4, 3, 1)
