@@ -288,6 +288,8 @@ def _either(numpy_method, torch_method):
             _check_numpy(name, self, *args, **kwargs)
         elif name == "reconstruct" and args:
             args = (whole_number(args[0], "key"), *args[1:])
+        elif name == "reconstruct" and "key" in kwargs:
+            kwargs["key"] = whole_number(kwargs["key"], "key")
         return numpy_method(self, *args, **kwargs)
 
     # FAISS's replace_method() goes by the name, which wraps() has kept.

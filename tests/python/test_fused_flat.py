@@ -225,6 +225,7 @@ def test_as_kmeans_index_and_coarse_quantizer():
         (lambda i, x: i.plan(3, 0), RuntimeError, ["k = 0"]),
         (lambda i, x: i.plan("a", 1), TypeError, ["n = 'a'"]),
         (lambda i, x: i.reconstruct(2.5), TypeError, ["key = 2.5"]),
+        (lambda i, x: i.reconstruct(key=None), TypeError, ["key = None"]),
         (lambda i, x: i.reconstruct(10), RuntimeError, ["10"]),
         (lambda i, x: i.reconstruct(-1), RuntimeError, ["-1"]),
         (lambda i, x: i.reconstruct_n(8, 3), RuntimeError, ["8"]),
