@@ -25,7 +25,7 @@ PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
         limit(4.0 * kPageBytes / limits.scratchBytesPerRow);
     }
     if (memory.hostArrays) {
-        size_t bytes = kPageBytes;
+        size_t bytes = limits.mostStaging;
         const double all =
                 double(limits.rows) * double(memory.stagedBytesPerRow);
         if (all >= double(limits.pageBytes)) {

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <future>
 #include <limits>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/HostParts.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Workspace.h"
 
@@ -56,7 +60,39 @@ void copyColumns(
     }
 }
 
+/// Results of no more bytes go through pinned memory together.
+constexpr size_t kFewBytes = size_t(64) << 10;
+
+/// Pinned memory that calls have. Resources have one piece of it, and may serve
+/// several devices, each with a thread of its own.
+std::mutex pinnedMutex;
+std::set<const void*>& pinnedInUse() {
+    static auto& all = *new std::set<const void*>; // calls end late
+    return all;
+}
+
 } // namespace
+
+bool PagedCall::Pinned::take(const GpuContext& context) {
+    if (data) {
+        return true;
+    }
+    const auto memory = context.resources->getPinnedMemory();
+    const std::lock_guard<std::mutex> lock(pinnedMutex);
+    if (!memory.first || !pinnedInUse().insert(memory.first).second) {
+        return false;
+    }
+    data = static_cast<char*>(memory.first);
+    bytes = memory.second;
+    return true;
+}
+
+PagedCall::Pinned::~Pinned() {
+    if (data) {
+        const std::lock_guard<std::mutex> lock(pinnedMutex);
+        pinnedInUse().erase(data);
+    }
+}
 
 int PagedCall::add_(const char* name, Array array) {
     FAISS_THROW_IF_NOT_FMT(
@@ -128,6 +164,7 @@ void PagedCall::expectOutput(Place place, size_t rowBytes) {
 
 const PagePlan& PagedCall::plan(const PageLimits& limits) {
     rows_ = limits.rows;
+    waits_ = limits.waits;
     PageMemory memory;
     PageLimits all = limits;
     for (const Array& array : arrays_) {
@@ -215,15 +252,39 @@ void PagedCall::allocate_() {
 
 /// Half of the pinned memory for each of the two pages.
 void PagedCall::placePinned_() {
-    const auto memory = context_.resources->getPinnedMemory();
     for (int slot = 0; slot < 2; ++slot) {
-        char* next =
-                static_cast<char*>(memory.first) + slot * (memory.second / 2);
+        char* next = pinned_.data + slot * (pinned_.bytes / 2);
         for (Array& array : arrays_) {
             if (array.onHost && array.pageable) {
                 array.pinned[slot] = next;
                 next += size_t(plan_.rowsPerPage) * array.rowBytes;
             }
+        }
+    }
+}
+
+/// A copy to pageable memory waits, so that two take twice as long as two to
+/// pinned memory.
+void PagedCall::placeFewResults_() {
+    size_t bytes = 0;
+    int count = 0;
+    for (const Array& array : arrays_) {
+        if (array.returns() && array.pageable) {
+            bytes += bytesOf_(array);
+            ++count;
+        }
+    }
+    if (count < 2 || bytes > kFewBytes || !pinned_.take(context_) ||
+        bytes > pinned_.bytes) {
+        return;
+    }
+    // FAISS's own calls may have left copies from it under way.
+    waitFor(context_.resources->getAsyncCopyStream(context_.device));
+    char* next = pinned_.data;
+    for (Array& array : arrays_) {
+        if (array.returns() && array.pageable) {
+            array.pinned[0] = next;
+            next += bytesOf_(array);
         }
     }
 }
@@ -268,7 +329,7 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
         } else {
             source += size_t(page.first) * array.rowBytes;
             if (array.pinned[slot]) {
-                std::memcpy(array.pinned[slot], source, bytes);
+                copyHostBytes(array.pinned[slot], source, bytes);
                 source = array.pinned[slot];
             }
         }
@@ -278,27 +339,27 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
 }
 
 /// Waits until the results are where the caller wants them.
-void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream) {
+void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream)
+        const {
+    std::vector<HostCopy> copies;
     for (const Array& array : arrays_) {
-        if (array.returns()) {
-            char* to = array.data + size_t(page.first) * array.rowBytes;
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    array.pinned[slot] ? array.pinned[slot] : to,
-                    array.device[slot],
-                    size_t(page.rows) * array.rowBytes,
-                    cudaMemcpyDefault,
-                    stream));
+        if (!array.returns()) {
+            continue;
         }
+        char* const to = array.data + size_t(page.first) * array.rowBytes;
+        const size_t bytes = size_t(page.rows) * array.rowBytes;
+        if (array.pinned[slot]) {
+            copies.push_back({to, array.pinned[slot], bytes});
+        }
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                array.pinned[slot] ? array.pinned[slot] : to,
+                array.device[slot],
+                bytes,
+                cudaMemcpyDefault,
+                stream));
     }
     waitFor(stream);
-    for (const Array& array : arrays_) {
-        if (array.returns() && array.pinned[slot]) {
-            std::memcpy(
-                    array.data + size_t(page.first) * array.rowBytes,
-                    array.pinned[slot],
-                    size_t(page.rows) * array.rowBytes);
-        }
-    }
+    copyHostBytes(copies);
 }
 
 void PagedCall::runOnDevice_(const Compute& compute) {
@@ -319,6 +380,9 @@ void PagedCall::runOnePage_(const Compute& compute) {
                 return array.onHost && !array.isOutput && !array.pageable;
             });
     ScopedWait guard({context_.stream});
+    if (returns) {
+        placeFewResults_();
+    }
     const Page page = pageAt_(0);
     copyIn_(page, 0, context_.stream);
     std::optional<CudaEvent> copied;
@@ -341,7 +405,7 @@ void PagedCall::runOnePage_(const Compute& compute) {
 void PagedCall::runManyPages_(const Compute& compute) {
     const cudaStream_t copyStream =
             context_.resources->getAsyncCopyStream(context_.device);
-    if (plan_.pinned) {
+    if (plan_.pinned && pinned_.take(context_)) {
         // FAISS's own calls may have left copies from it under way.
         waitFor(copyStream);
         placePinned_();
@@ -358,16 +422,38 @@ void PagedCall::runManyPages_(const Compute& compute) {
     for (idx_t i = 0; i < plan_.pages; ++i) {
         const int slot = int(i % 2);
         const int other = 1 - slot;
+        // The page before goes, the next one comes.
+        const auto turnOver = [&] {
+            if (i > 0) {
+                copyBack_(pageAt_(i - 1), other, copyStream);
+            }
+            if (i + 1 < plan_.pages) {
+                copyIn_(pageAt_(i + 1), other, copyStream);
+                copied[other].record(copyStream);
+            }
+        };
+        std::future<void> turning; // waits where `compute` throws
+        if (waits_) {
+            throwIfInterrupted();
+            turning = std::async(std::launch::async, [&] {
+                BITS_CUDA_CHECK(cudaSetDevice(context_.device));
+                if (i > 0) {
+                    computed[other].wait();
+                }
+                turnOver();
+            });
+        }
         copied[slot].holdUp(context_.stream);
         compute(pageAt_(i));
-        computed[slot].record(context_.stream);
-        if (i > 0) {
-            waitInterruptibly([&] { return computed[other].isDone(); });
-            copyBack_(pageAt_(i - 1), other, copyStream);
+        if (waits_) {
+            turning.get();
         }
-        if (i + 1 < plan_.pages) {
-            copyIn_(pageAt_(i + 1), other, copyStream);
-            copied[other].record(copyStream);
+        computed[slot].record(context_.stream);
+        if (!waits_) {
+            if (i > 0) {
+                waitInterruptibly([&] { return computed[other].isDone(); });
+            }
+            turnOver();
         }
     }
     const idx_t last = plan_.pages - 1;

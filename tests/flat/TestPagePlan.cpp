@@ -101,6 +101,22 @@ TEST(PagePlan, PinnedMemoryOnlyIfTwoPagesFit) {
     EXPECT_FALSE(planPages(limits, memory).pinned);
 }
 
+TEST(PagePlan, MoreStagingWhereTheCallerWantsIt) {
+    PageLimits limits;
+    limits.rows = 10240;
+    const size_t row = 24512; // k = 2000, d = 128
+    EXPECT_EQ(planPages(limits, hostMemory(row)).pages, 15);
+    limits.mostStaging = 4 * kPageBytes;
+    const PagePlan plan = planPages(limits, hostMemory(row));
+    EXPECT_EQ(plan.pages, 4);
+    EXPECT_EQ(plan.rowsPerPage, 2560);
+    EXPECT_TRUE(plan.pinned);
+    EXPECT_FALSE(planPages(limits, hostMemory(row, 64 * kMiB)).pinned);
+    // What the index says holds as well.
+    limits.pageBytes = kMiB;
+    EXPECT_EQ(planPages(limits, hostMemory(row)).rowsPerPage, 42);
+}
+
 /// n = 2^20, d = 128, k = 100, 100,000 queries: pages short enough to be
 /// interrupted, and small enough that what does not overlap is little.
 TEST(PagePlan, ALargeSearch) {

@@ -3,6 +3,8 @@
 /// again, and an error leaves nothing behind.
 
 #include <cstring>
+#include <functional>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -39,6 +41,7 @@ struct Case {
     size_t pinnedBytes = 0;
     Schedule schedule = Schedule::Lazy;
     unsigned seed = 1;
+    bool waits = false; // PageLimits
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -92,6 +95,7 @@ class Sums {
         PageLimits limits;
         limits.rows = c_.count;
         limits.pageBytes = 1;
+        limits.waits = c_.waits;
         call.run(limits, [&](const Page& page) {
             if (pages++ == failing) {
                 throw Error("says the test");
@@ -115,6 +119,9 @@ class Sums {
                     more[i] = sum;
                 }
             });
+            if (c_.waits && c_.seed % 4 == 3) { // it may
+                waitFor(context.stream);
+            }
         });
     }
 
@@ -166,16 +173,17 @@ void forEveryCase(std::vector<int64_t> counts, Check check) {
     for (int64_t count : counts) {
         for (int places = 0; places < 27; ++places) {
             for (size_t pinned : {size_t(0), size_t(8) << 20}) {
-                for (unsigned seed = 0; seed < 6; ++seed) {
+                for (unsigned seed = 0; seed < 8; ++seed) {
                     c.count = count;
+                    c.waits = seed % 2 == 1;
                     c.rows = kPlaces[places % 3];
                     c.columns = kPlaces[places / 3 % 3];
                     c.sums = kPlaces[places / 9];
                     c.pinnedBytes = pinned;
                     c.seed = seed;
-                    c.schedule = seed == 0 ? Schedule::Lazy
-                            : seed == 1    ? Schedule::Eager
-                                           : Schedule::Random;
+                    c.schedule = seed < 2 ? Schedule::Lazy
+                            : seed < 4    ? Schedule::Eager
+                                          : Schedule::Random;
                     check(c);
                 }
             }
@@ -231,6 +239,107 @@ TEST(PagedCall, ArraysThatAreKnownToBeOnTheDevice) {
             EXPECT_EQ(page.as<int>(in) == values, isKnown);
             EXPECT_EQ(page.as<int>(out) == values + 2, isKnown);
         });
+    }
+}
+
+/// out[i] = in[i] + 1 and twice that, of arrays on the host.
+void runTwoResults(
+        FakeResources& resources,
+        const std::vector<int>& in,
+        std::vector<int>& more,
+        std::vector<int>& twice,
+        size_t mostStaging,
+        const std::function<void()>& inside = [] {}) {
+    const GpuContext context = {&resources, 0, resources.getDefaultStream(0)};
+    PagedCall call(context);
+    const int from = call.input("in", in.data(), sizeof(int));
+    const int first = call.output("more", more.data(), sizeof(int));
+    const int second = call.output("twice", twice.data(), sizeof(int));
+    PageLimits limits;
+    limits.rows = idx_t(in.size());
+    limits.mostStaging = mostStaging;
+    call.run(limits, [&](const Page& page) {
+        inside();
+        const int* x = page.as<const int>(from);
+        int* a = page.as<int>(first);
+        int* b = page.as<int>(second);
+        const idx_t count = page.rows;
+        fake::enqueue(context.stream, [=] {
+            for (idx_t i = 0; i < count; ++i) {
+                a[i] = x[i] + 1;
+                b[i] = 2 * a[i];
+            }
+        });
+    });
+}
+
+/// Few results wait once for both: 64 KiB at most, with room for each.
+TEST(PagedCall, FewResultsOfTwoArrays) {
+    for (const size_t pinned :
+         {size_t(0), size_t(300), size_t(4096), size_t(1) << 20}) {
+        for (const size_t count : {1, 30, 200, 8191, 8192, 8193}) {
+            for (unsigned seed = 0; seed < 4; ++seed) {
+                fake::reset(
+                        seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
+                FakeResources resources(pinned);
+                std::vector<int> in(count), more(count), twice(count);
+                for (size_t i = 0; i < count; ++i) {
+                    in[i] = int(i * 7 % 1001);
+                }
+                runTwoResults(resources, in, more, twice, kPageBytes);
+                for (size_t i = 0; i < count; ++i) {
+                    ASSERT_EQ(more[i], in[i] + 1);
+                    ASSERT_EQ(twice[i], 2 * more[i]);
+                }
+            }
+        }
+    }
+}
+
+/// The resources' pinned memory is one call's: another one, of whichever
+/// thread, goes without.
+TEST(PagedCall, TwoCallsWithOnePieceOfPinnedMemory) {
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        fake::reset(seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
+        FakeResources resources(size_t(1) << 20);
+        std::vector<int> in(500), more(500), twice(500);
+        std::vector<int> in2(300, 5), more2(300), twice2(300);
+        for (size_t i = 0; i < in.size(); ++i) {
+            in[i] = int(i);
+        }
+        runTwoResults(resources, in, more, twice, 1200, [&] {
+            runTwoResults(resources, in2, more2, twice2, 1200);
+            runTwoResults(resources, in2, more2, twice2, kPageBytes);
+        });
+        for (size_t i = 0; i < in.size(); ++i) {
+            ASSERT_EQ(more[i], int(i) + 1);
+            ASSERT_EQ(twice[i], 2 * int(i) + 2);
+        }
+        ASSERT_EQ(more2, std::vector<int>(300, 6));
+        ASSERT_EQ(twice2, std::vector<int>(300, 12));
+    }
+}
+
+/// And by threads, of devices that share resources.
+TEST(PagedCall, ThreadsWithOnePieceOfPinnedMemory) {
+    fake::reset(Schedule::Random, 3);
+    FakeResources resources(size_t(1) << 20);
+    std::vector<std::future<bool>> all;
+    for (int thread = 0; thread < 4; ++thread) {
+        all.push_back(std::async(std::launch::async, [&resources, thread] {
+            std::vector<int> in(900, thread), more(900), twice(900);
+            for (int round = 0; round < 20; ++round) {
+                runTwoResults(resources, in, more, twice, 1200);
+                if (more != std::vector<int>(900, thread + 1) ||
+                    twice != std::vector<int>(900, 2 * thread + 2)) {
+                    return false;
+                }
+            }
+            return true;
+        }));
+    }
+    for (auto& one : all) {
+        EXPECT_TRUE(one.get());
     }
 }
 
