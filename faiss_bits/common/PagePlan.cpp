@@ -8,6 +8,8 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 constexpr size_t kLeastPageBytes = size_t(1) << 20;
+/// A single page of fewer is left to the driver's copies.
+constexpr double kLeastPinned = 1 << 20;
 
 } // namespace
 
@@ -44,7 +46,10 @@ PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
     // Rounded up, the pages may be one fewer.
     plan.pages = (limits.rows + plan.rowsPerPage - 1) / plan.rowsPerPage;
     plan.isLong = double(plan.rowsPerPage) * limits.workPerRow > kShortWork;
-    plan.pinned = plan.pages > 1 && memory.pinnedBytesPerRow > 0 &&
+    const bool isMuch =
+            double(limits.rows) * double(memory.pinnedBytesPerRow) >=
+            kLeastPinned;
+    plan.pinned = (plan.pages > 1 || isMuch) && memory.pinnedBytesPerRow > 0 &&
             memory.pinnedBytesPerRow <=
                     memory.pinnedBytes / 2 / size_t(plan.rowsPerPage);
     return plan;

@@ -250,8 +250,13 @@ void PagedCall::allocate_() {
     }
 }
 
-/// Half of the pinned memory for each of the two pages.
+/// Half of the pinned memory for each of the two pages, if it is to be had.
 void PagedCall::placePinned_() {
+    if (!pinned_.take(context_)) {
+        return;
+    }
+    // FAISS's own calls may have left copies from it under way.
+    waitFor(context_.resources->getAsyncCopyStream(context_.device));
     for (int slot = 0; slot < 2; ++slot) {
         char* next = pinned_.data + slot * (pinned_.bytes / 2);
         for (Array& array : arrays_) {
@@ -374,15 +379,18 @@ void PagedCall::runOnDevice_(const Compute& compute) {
 /// As few calls as possible: most searches have few queries.
 void PagedCall::runOnePage_(const Compute& compute) {
     const bool returns = anyReturns_();
+    if (plan_.pinned) {
+        placePinned_();
+    } else if (returns) {
+        placeFewResults_();
+    }
     // Pageable memory has been read when its copy returns.
     const bool readsOn =
             std::any_of(arrays_.begin(), arrays_.end(), [](const Array& array) {
-                return array.onHost && !array.isOutput && !array.pageable;
+                return array.onHost && !array.isOutput &&
+                        (!array.pageable || array.pinned[0]);
             });
     ScopedWait guard({context_.stream});
-    if (returns) {
-        placeFewResults_();
-    }
     const Page page = pageAt_(0);
     copyIn_(page, 0, context_.stream);
     std::optional<CudaEvent> copied;
@@ -405,9 +413,7 @@ void PagedCall::runOnePage_(const Compute& compute) {
 void PagedCall::runManyPages_(const Compute& compute) {
     const cudaStream_t copyStream =
             context_.resources->getAsyncCopyStream(context_.device);
-    if (plan_.pinned && pinned_.take(context_)) {
-        // FAISS's own calls may have left copies from it under way.
-        waitFor(copyStream);
+    if (plan_.pinned) {
         placePinned_();
     }
     std::array<CudaEvent, 2> copied;

@@ -92,9 +92,14 @@ TEST(PagePlan, PinnedMemoryOnlyIfTwoPagesFit) {
     EXPECT_TRUE(planPages(limits, hostMemory(row, 32 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 31 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 0)).pinned);
-    // One page goes without, and so does memory that is pinned already.
-    limits.rows = 10;
+    // One page of less than a MiB goes without, and so does memory that is
+    // pinned already.
+    limits.rows = 3;
     EXPECT_FALSE(planPages(limits, hostMemory(row)).pinned);
+    limits.rows = 4;
+    EXPECT_EQ(planPages(limits, hostMemory(row)).pages, 1);
+    EXPECT_TRUE(planPages(limits, hostMemory(row)).pinned);
+    EXPECT_FALSE(planPages(limits, hostMemory(row, kMiB)).pinned);
     limits.rows = 1000;
     PageMemory memory = hostMemory(row);
     memory.pinnedBytesPerRow = 0;

@@ -273,11 +273,16 @@ void runTwoResults(
     });
 }
 
-/// Few results wait once for both: 64 KiB at most, with room for each.
-TEST(PagedCall, FewResultsOfTwoArrays) {
+/// Few results wait once for both: 64 KiB at most, with room for each; many go
+/// through pinned memory in one page.
+TEST(PagedCall, ResultsOfTwoArrays) {
     for (const size_t pinned :
-         {size_t(0), size_t(300), size_t(4096), size_t(1) << 20}) {
-        for (const size_t count : {1, 30, 200, 8191, 8192, 8193}) {
+         {size_t(0),
+          size_t(300),
+          size_t(4096),
+          size_t(1) << 20,
+          size_t(4) << 20}) {
+        for (const size_t count : {1, 30, 200, 8191, 8192, 8193, 90000}) {
             for (unsigned seed = 0; seed < 4; ++seed) {
                 fake::reset(
                         seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
@@ -292,6 +297,31 @@ TEST(PagedCall, FewResultsOfTwoArrays) {
                     ASSERT_EQ(twice[i], 2 * more[i]);
                 }
             }
+        }
+    }
+}
+
+/// A call whose results stay on the device ends when nothing reads the pinned
+/// memory any more, which the next one overwrites.
+TEST(PagedCall, PinnedMemoryHasBeenReadAtTheEnd) {
+    constexpr size_t kCount = 300000;
+    for (unsigned seed = 0; seed < 6; ++seed) {
+        fake::reset(seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
+        FakeResources resources(size_t(8) << 20);
+        std::vector<int> more[2], twice[2];
+        for (int call = 0; call < 2; ++call) {
+            more[call].resize(kCount);
+            twice[call].resize(kCount);
+            fake::markDevice(more[call].data(), kCount * sizeof(int));
+            fake::markDevice(twice[call].data(), kCount * sizeof(int));
+            std::vector<int> in(kCount, 10 * call);
+            runTwoResults(resources, in, more[call], twice[call], kPageBytes);
+            std::fill(in.begin(), in.end(), -1);
+        }
+        fake::finishAll();
+        for (int call = 0; call < 2; ++call) {
+            ASSERT_EQ(more[call], std::vector<int>(kCount, 10 * call + 1));
+            ASSERT_EQ(twice[call], std::vector<int>(kCount, 20 * call + 2));
         }
     }
 }
