@@ -51,8 +51,8 @@ void GpuIndexBitsShards::searchParts_(
     all.distances = distances;
     all.labels = labels;
     all.params = parameters;
-    all.mayCut = set.isFlat() && !isFiltered &&
-            search_mode == SearchMode::Certified;
+    all.mayCut =
+            set.isFlat() && !isFiltered && search_mode == SearchMode::Certified;
     if (detail::goesByHost(set, home, all)) {
         detail::searchByHost(set, largest, all);
         return;

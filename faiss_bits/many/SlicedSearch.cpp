@@ -17,6 +17,22 @@ idx_t mostOfPiece(double workPerRow) {
     return std::max(kLeastPiece, idx_t(kPieceWork / workPerRow));
 }
 
+/// Seconds that a group without the arrays is slower: its thread is woken, and
+/// 10,240 queries and their results are copied.
+constexpr double kRemoteTime = 150e-6;
+
+std::vector<idx_t> slicesOf(
+        const ManyDevices& devices,
+        idx_t n,
+        double secondsPerRow) {
+    std::vector<int> parts;
+    for (const PartGroup& group : devices.groups()) {
+        parts.push_back(int(group.parts.size()));
+    }
+    const double rows = secondsPerRow > 0 ? kRemoteTime / secondsPerRow : 0;
+    return groupSlices(n, parts, idx_t(std::min(rows, double(n))));
+}
+
 } // namespace
 
 CallArray::CallArray(
@@ -34,6 +50,7 @@ SlicedSearch::SlicedSearch(
         idx_t n,
         idx_t k,
         double workPerRow,
+        double secondsPerRow,
         const Arrays& arrays,
         const Parameters& parameters,
         bool isFiltered)
@@ -48,6 +65,7 @@ SlicedSearch::SlicedSearch(
                   arrays.x.onHost && arrays.distances.onHost &&
                   arrays.labels.onHost),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
+          begins_(slicesOf(set.devices, n, isOnHost_ ? 0 : secondsPerRow)),
           memory_(set.devices.groups().size()),
           found_(set.devices.groups().size()) {}
 
@@ -85,14 +103,6 @@ void SlicedSearch::run() {
         set_.devices.waitForAll();
         throw;
     }
-}
-
-idx_t SlicedSearch::begin_(int group) const {
-    int parts = 0;
-    for (int g = 0; g < group; ++g) {
-        parts += int(set_.devices.groups()[g].parts.size());
-    }
-    return sliceBegin(n_, set_.devices.size(), parts);
 }
 
 int SlicedSearch::lanesOf_(int group) const {
@@ -175,16 +185,18 @@ void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
 /// When everyone has enqueued: nobody's search on the stream of home comes
 /// after one of another device.
 void SlicedSearch::bringBack_() {
+    StreamMark read;
     for (int group = 0; group < int(found_.size()); ++group) {
         const Found& found = found_[group];
         const auto bring = [&](const CallArray& array, char* here) {
             if (array.data && !array.onHost && group != 0) {
-                set_.copies->copy(
+                set_.copies->fetch(
                         0,
                         array.data + found.first * array.rowBytes,
                         home_.stream,
                         group,
                         here,
+                        found.done,
                         found.done.stream,
                         found.rows * array.rowBytes);
             }
@@ -193,6 +205,15 @@ void SlicedSearch::bringBack_() {
             bring(arrays_.distances, found.distances);
             bring(arrays_.labels, found.labels);
             found.done.holdUp(home_.stream);
+        }
+    }
+    // Then what they found may be overwritten.
+    if (found_.size() > 1) {
+        read.record(home_.stream);
+    }
+    for (const Found& found : found_) {
+        if (found.rows > 0) {
+            read.holdUp(found.done.stream);
         }
     }
 }

@@ -101,9 +101,8 @@ inline bool isBefore(const MergeFound& a, const MergeFound& b, bool largest) {
 /// Lists and all that is in them.
 struct MergeData {
     explicit MergeData(const MergeCase& c) : rows(c.rows) {
-        std::mt19937 random(
-                unsigned(c.k * 31 + c.rows + c.widths.size() * 7 +
-                         int(c.values)));
+        std::mt19937 random(unsigned(
+                c.k * 31 + c.rows + c.widths.size() * 7 + int(c.values)));
         for (size_t list = 0; list < c.widths.size(); ++list) {
             addList(c, list, random);
         }

@@ -13,8 +13,8 @@ namespace faiss_bits::test {
 namespace {
 
 using gpu::detail::copyHostBytes;
-using gpu::detail::HostCopy;
 using gpu::detail::forHostParts;
+using gpu::detail::HostCopy;
 using gpu::detail::touchPages;
 using gpu::detail::UnclearedVector;
 using gpu::detail::wantLargePages;

@@ -77,8 +77,7 @@ TEST(HostShards, MergeWithoutDistances) {
     const auto lists = listsOf(c, data);
     gpu::detail::mergeHostLists(
             lists, c.rows, c.k, false, distances.data(), want.data());
-    gpu::detail::mergeHostLists(
-            lists, c.rows, c.k, false, nullptr, got.data());
+    gpu::detail::mergeHostLists(lists, c.rows, c.k, false, nullptr, got.data());
     EXPECT_EQ(got, want);
 }
 
@@ -93,13 +92,7 @@ TEST(HostShards, MergeOfRepeatedIds) {
     EXPECT_EQ(
             distances,
             (std::vector<float>{
-                    1,
-                    1,
-                    1,
-                    1,
-                    2,
-                    2,
-                    std::numeric_limits<float>::max()}));
+                    1, 1, 1, 1, 2, 2, std::numeric_limits<float>::max()}));
 }
 
 /// Numbers in the shards become those of the additions, one by one.
@@ -128,9 +121,7 @@ TEST(HostShards, IdsOfShardsThatGrew) {
         for (size_t i = 0; i < want[shard].size(); ++i) {
             ASSERT_EQ(ids[3 * i], want[shard][i]);
             ASSERT_EQ(ids[3 * i + 1], -1);
-            ASSERT_EQ(
-                    ids[3 * i + 2],
-                    want[shard][want[shard].size() - 1 - i]);
+            ASSERT_EQ(ids[3 * i + 2], want[shard][want[shard].size() - 1 - i]);
         }
     }
 }

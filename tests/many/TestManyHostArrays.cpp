@@ -142,8 +142,7 @@ TEST_F(ManyHostArrays, SmallInvertedLists) {
             cpu->nprobe = 4;
             for (const GpuMultipleClonerOptions& options : dealings()) {
                 const IvfPair pair(placesOf(3), *cpu, options, apart());
-                expectSameIvf(
-                        *pair.many, *pair.one, makeVectors(2, kIvfD, 2));
+                expectSameIvf(*pair.many, *pair.one, makeVectors(2, kIvfD, 2));
             }
         }
     }
@@ -162,8 +161,7 @@ TEST_F(ManyHostArrays, PagesOfManyResults) {
         std::vector<std::unique_ptr<faiss::gpu::StandardGpuResources>> all;
         DeviceList places;
         for (int part = 0; part < 2; ++part) {
-            all.push_back(
-                    std::make_unique<faiss::gpu::StandardGpuResources>());
+            all.push_back(std::make_unique<faiss::gpu::StandardGpuResources>());
             all.back()->setPinnedMemory(pinned);
             all.back()->setTempMemory(size_t(512) << 20);
             places.add(all.back().get(), part % numDevices());
