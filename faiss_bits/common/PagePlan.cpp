@@ -8,8 +8,9 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 constexpr size_t kLeastPageBytes = size_t(1) << 20;
-/// A single page of fewer is left to the driver's copies.
-constexpr double kLeastPinned = 1 << 20;
+/// A single page of fewer is left to the driver's copies, which are as fast
+/// until several threads share what the host has to copy.
+constexpr double kLeastPinned = 8 << 20;
 
 } // namespace
 

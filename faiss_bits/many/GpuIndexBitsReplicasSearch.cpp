@@ -24,10 +24,10 @@ using detail::sliceBegin;
 
 namespace {
 
-/// Seconds that a query takes one replica, about: what tells how many another
-/// device's copies cost (H200; 10,240 queries of 2^20 x 128 vectors, k = 10 and
-/// 100: 0.47 and 0.6 us; of 1,024 lists of these, nprobe = 32: 0.16 and 0.22).
-/// 0 where nothing is known.
+/// Seconds that one more query takes a replica, about: what tells how many
+/// another device's copies cost (H100; 10,240 queries of 2^20 x 128 vectors,
+/// k = 10, 100 and 2000: 0.47, 0.59 and 1.7 us; of 1,024 lists of these, nprobe
+/// = 32: 0.17 and 0.23). 0 where nothing is known.
 double secondsPerQuery(
         const PartSet& set,
         idx_t ntotal,
@@ -35,13 +35,15 @@ double secondsPerQuery(
         const faiss::SearchParameters* params) {
     constexpr double kFlatSpeed = 2.8e14; // multiply-adds a second
     constexpr double kListsSpeed = 2.6e13;
+    constexpr double kFlatResult = 0.6e-9;
+    constexpr double kListsResult = 0.75e-9;
     const faiss::gpu::GpuIndex& first = *set.parts[0];
     if (set.isFlat()) {
         const bool isFast = first.metric_type == faiss::METRIC_L2 ||
                 first.metric_type == faiss::METRIC_INNER_PRODUCT;
-        return isFast && !params
-                ? detail::manyWork(ntotal, first.d, k, 1) / kFlatSpeed
-                : 0;
+        return isFast && !params ? double(ntotal) * first.d / kFlatSpeed +
+                        double(k) * kFlatResult
+                                 : 0;
     }
     const auto* lists = dynamic_cast<const GpuIndexBitsIVFFlat*>(&first);
     if (!lists || (params && params->sel)) {
@@ -52,8 +54,8 @@ double secondsPerQuery(
     const double share =
             double(probes ? probes->nprobe : size_t(lists->nprobe)) /
             double(lists->nlist);
-    const idx_t read = idx_t(std::min(share, 1.0) * double(ntotal));
-    return detail::manyWork(read, first.d, k, 1) / kListsSpeed;
+    return std::min(share, 1.0) * double(ntotal) * first.d / kListsSpeed +
+            double(k) * kListsResult;
 }
 
 } // namespace

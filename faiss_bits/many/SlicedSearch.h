@@ -58,15 +58,6 @@ class SlicedSearch {
     void run();
 
    private:
-    /// Where arrays are on the device: what a group has found.
-    struct Found {
-        idx_t first = 0;
-        idx_t rows = 0;
-        char* distances = nullptr;
-        char* labels = nullptr;
-        StreamMark done;
-    };
-
     idx_t begin_(int group) const {
         return begins_[group];
     }
@@ -76,7 +67,13 @@ class SlicedSearch {
     int lanesOf_(int group) const;
     void searchLane_(int group, int lane, int lanes);
     void searchPiece_(int group, int part, idx_t first, idx_t rows);
-    void bringBack_();
+    void sendHome_(
+            const CallArray& array,
+            const char* here,
+            int group,
+            const GpuContext& context,
+            idx_t first,
+            idx_t rows);
 
     const PartSet& set_;
     const GpuContext home_;
@@ -91,7 +88,8 @@ class SlicedSearch {
     StreamMark start_;                // the queries are there
     std::atomic<bool> stop_ = false;
     std::vector<MemoryStack> memory_; // of each group
-    std::vector<Found> found_;        // likewise
+    /// Where arrays are on the device: results of a group are at home.
+    std::vector<StreamMark> done_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -281,8 +281,8 @@ TEST(PagedCall, ResultsOfTwoArrays) {
           size_t(300),
           size_t(4096),
           size_t(1) << 20,
-          size_t(4) << 20}) {
-        for (const size_t count : {1, 30, 200, 8191, 8192, 8193, 90000}) {
+          size_t(32) << 20}) {
+        for (const size_t count : {1, 30, 200, 8191, 8192, 8193, 800000}) {
             for (unsigned seed = 0; seed < 4; ++seed) {
                 fake::reset(
                         seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
@@ -304,10 +304,10 @@ TEST(PagedCall, ResultsOfTwoArrays) {
 /// A call whose results stay on the device ends when nothing reads the pinned
 /// memory any more, which the next one overwrites.
 TEST(PagedCall, PinnedMemoryHasBeenReadAtTheEnd) {
-    constexpr size_t kCount = 300000;
+    constexpr size_t kCount = 2200000;
     for (unsigned seed = 0; seed < 6; ++seed) {
         fake::reset(seed == 0 ? Schedule::Lazy : Schedule::Random, seed);
-        FakeResources resources(size_t(8) << 20);
+        FakeResources resources(size_t(32) << 20);
         std::vector<int> more[2], twice[2];
         for (int call = 0; call < 2; ++call) {
             more[call].resize(kCount);
@@ -315,7 +315,8 @@ TEST(PagedCall, PinnedMemoryHasBeenReadAtTheEnd) {
             fake::markDevice(more[call].data(), kCount * sizeof(int));
             fake::markDevice(twice[call].data(), kCount * sizeof(int));
             std::vector<int> in(kCount, 10 * call);
-            runTwoResults(resources, in, more[call], twice[call], kPageBytes);
+            runTwoResults(
+                    resources, in, more[call], twice[call], 8 * kPageBytes);
             std::fill(in.begin(), in.end(), -1);
         }
         fake::finishAll();
