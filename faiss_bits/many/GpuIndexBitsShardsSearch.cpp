@@ -67,8 +67,12 @@ void GpuIndexBitsShards::searchParts_(
     limits.workPerRow =
             detail::manyWork(ntotal, d, k, set.devices.groups().size());
     // Of large k a page of the usual staging has so few queries that shards
-    // gain nothing by a common sample, and wait for each other as often.
-    limits.mostStaging = 4 * detail::kPageBytes;
+    // gain nothing by a common sample, and wait for each other as often. Where
+    // temporary memory is short it is left to the search.
+    constexpr size_t kMuch = 4 * detail::kPageBytes;
+    if (home.resources->getTempMemoryAvailable(home.device) >= 8 * kMuch) {
+        limits.mostStaging = kMuch;
+    }
     limits.waits = true; // for the queries to search again
     call.run(limits, [&](const Page& page) {
         detail::ShardQueries some = all;
