@@ -6,6 +6,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/common/PinnedMemory.h"
 #include "faiss_bits/common/Waiting.h"
 
 namespace faiss_bits::gpu::detail {
@@ -133,28 +134,13 @@ class PagedCall {
     void runOnePage_(const Compute& compute);
     void runManyPages_(const Compute& compute);
 
-    /// The resources' pinned memory, which one call has at a time.
-    class Pinned {
-       public:
-        Pinned() = default;
-        ~Pinned();
-        Pinned(const Pinned&) = delete;
-        Pinned& operator=(const Pinned&) = delete;
-
-        /// False if another call has it, or there is none.
-        bool take(const GpuContext& context);
-
-        char* data = nullptr;
-        size_t bytes = 0;
-    };
-
     const GpuContext& context_;
     std::vector<Array> arrays_;
     bool isExpected_ = false; // there are arrays that are not there yet
     idx_t rows_ = 0;
     bool waits_ = false; // PageLimits
     PagePlan plan_;
-    Pinned pinned_;
+    PinnedMemory pinned_;
     faiss::gpu::GpuMemoryReservation staging_;
 };
 
