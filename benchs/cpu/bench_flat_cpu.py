@@ -239,11 +239,14 @@ class Bench:
             str(turn) for each in turns.values() for turn in each))
 
         def take_turn(name, act):
+            """After calls that do not count: threads that have slept may be
+            late for some milliseconds."""
             time.sleep(PAUSE)
-            for cell, each in turns.items():
-                for turn in each:
-                    if str(turn) == name:
-                        act(turn, cell)
+            mine = [(turn, cell) for cell, each in turns.items()
+                    for turn in each if str(turn) == name]
+            mine[0][0].wake(mine[0][1])
+            for turn, cell in mine:
+                act(turn, cell)
 
         for name in names:
             take_turn(name, lambda turn, cell: turn.begin(cell, pause=False))
