@@ -37,7 +37,9 @@ struct IvfEstimates {
         typename Queries::SharedStorage queries;
         IvfFoundBuffer::Storage found[Shape::kThreads / kWarpSize];
         typename Shared::Storage tables;
-        IvfWork works[2]; // this item, and the next one, in turns
+        // This item, and the next one, in turns.
+        IvfWork works[2];
+        uint32_t slacks[2]; // of the vectors, as a float that is not negative
     };
 
     SharedStorage& shared;
@@ -49,6 +51,7 @@ struct IvfEstimates {
     uint32_t wanted = 0;  // bits of this lane's four vectors
     uint32_t number = 0;  // of tiles, as they come
     bool hasNext = false; // item
+    int turn = 0;         // of items
 
     __device__ __forceinline__ void run() {
         const Order order{params};
@@ -60,10 +63,15 @@ struct IvfEstimates {
         __syncthreads();
         queries.look(shared.works[0], 0);
         queries.begin(shared.works[0], 0);
-        int turn = 0;
+        if (threadIdx.x == 0) {
+            shared.slacks[0] = 0;
+        }
         for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
             hasNext = items - item > gridDim.x;
             __syncthreads(); // what the item before had is read
+            if (threadIdx.x == 0) {
+                shared.slacks[turn ^ 1] = 0;
+            }
             if (hasNext) {
                 lookUp(order, item + gridDim.x, items, turn ^ 1);
             }
@@ -138,6 +146,9 @@ struct IvfEstimates {
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);
         }
+        if (isLower && numVectors > 0 && threadIdx.x % kWarpSize == 0) {
+            atomicMax(&shared.slacks[turn], __float_as_uint(fragments.slack));
+        }
         const int numRows =
                 int(min(work.place.numRows, uint32_t(kIvfItemQueries)));
         const int numTiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
@@ -159,6 +170,9 @@ struct IvfEstimates {
                     queries.begin(of, nextTile);
                 }
                 __syncthreads();
+                if (isLower) {
+                    widen(slot, rowsOfTile);
+                }
 #pragma unroll 1
                 for (int first = 0;
                      first < min(rowsOfTile, Shape::kQueries) && numVectors > 0;
@@ -183,6 +197,9 @@ struct IvfEstimates {
                             vectors, place, numVectors, begin, params, tables);
                     multiply(slot, 0);
                 }
+                if (isLower) {
+                    widen(facts, rowsOfTile);
+                }
                 finish(facts, 0, work, place, numVectors, rowsOfTile);
             }
         }
@@ -205,6 +222,20 @@ struct IvfEstimates {
             numVectors = 0;
         }
         wanted = bits >> Fragments::firstVector() & 0xf;
+    }
+
+    /// The rows of a tile have pairs of this width; behind a barrier after the
+    /// vectors are there.
+    __device__ __forceinline__ void widen(int slot, int numRows) {
+        const int q = int(threadIdx.x);
+        if (q < min(numRows, Shape::kQueries)) {
+            const auto& facts = shared.queries.facts[slot];
+            const float width = ivf_estimate::widthOf<kMetric>(
+                    __uint_as_float(shared.slacks[turn]),
+                    facts.slacks[q],
+                    facts.factors[q]);
+            atomicMax(&params.widths[facts.rows[q]], __float_as_uint(width));
+        }
     }
 
     __device__ __forceinline__ void clear() {
@@ -252,14 +283,28 @@ struct IvfEstimates {
         const auto vector =
                 uint32_t(place.first) + uint32_t(Fragments::firstVector());
         const int count = numVectors - Fragments::firstVector();
+        if constexpr (kAppend) {
 #pragma unroll
-        for (int b = 0; b < kAcross; b += 2) {
-            if constexpr (kAppend) {
+            for (int b = 0; b < kAcross; b += 2) {
                 append(facts, b, q + b * 8, work, vector, numRows);
-            } else {
-                write(facts, b, q + b * 8, vector, count, numRows);
-                write(facts, b + 1, q + b * 8 + 8, vector, count, numRows);
             }
+        } else if (params.boundVectors > 1) {
+            writeAll<true>(facts, q, vector, count, numRows);
+        } else {
+            writeAll<false>(facts, q, vector, count, numRows);
+        }
+    }
+
+    template <bool kFours>
+    __device__ __forceinline__ void writeAll(
+            const typename Queries::Facts& facts,
+            int q,
+            uint32_t vector,
+            int count,
+            int numRows) const {
+#pragma unroll
+        for (int b = 0; b < kAcross; ++b) {
+            write<kFours>(facts, b, q + b * 8, vector, count, numRows);
         }
     }
 
@@ -334,6 +379,8 @@ struct IvfEstimates {
         return mask;
     }
 
+    /// kFours: the least of four vectors' bounds.
+    template <bool kFours>
     __device__ __forceinline__ void write(
             const typename Queries::Facts& facts,
             int b,
@@ -366,8 +413,14 @@ struct IvfEstimates {
             for (int j = 0; j < 4; ++j) {
                 keys[j] = wanted >> j & 1 ? keys[j] : float(NAN);
             }
-            *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
-                    keys[0], keys[1], keys[2], keys[3]};
+            if constexpr (kFours) {
+                static_assert(kIvfColumnStep == 4);
+                facts.out[q + i][vector / 4] = fminf(
+                        fminf(keys[0], keys[1]), fminf(keys[2], keys[3]));
+            } else {
+                *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
+                        keys[0], keys[1], keys[2], keys[3]};
+            }
         }
     }
 

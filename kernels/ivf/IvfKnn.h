@@ -57,6 +57,7 @@ struct IvfKnnPlan {
     int candidates = 0;    ///< by estimates: whose distances are found, a query
     idx_t rowsAtATime = 0; ///< queries
     idx_t stride = 0;      ///< of a row of the matrix of distances
+    int boundVectors = 1;  ///< with a limit: that share a column of the matrix
     SelectPlan selection;  ///< of rowsAtATime rows
     SelectPlan lastSelection; ///< of the last rows, as the next ones
     SelectPlan limits;        ///< by estimates: of near lists
@@ -93,7 +94,7 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
 ///          queries are not proved: those are searched again, with all
 ///          distances kept
 /// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
-///          near lists, or 12 for each place of the room if that is more, 24
+///          near lists, or for four of them, or 12 for each place of the room if that is more, 24
 ///          for each candidate, 8 (k + 1) bytes and 12 a list; of the index 16
 ///          bytes a list, and by estimates 40 for 32 vectors; and 4 bytes a
 ///          query

@@ -49,7 +49,8 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
         columns[params.nearProbes] = total;
     }
     float* distances = params.distances + int64_t(row) * params.stride;
-    for (int64_t c = int64_t(total) + threadIdx.x; c < params.stride;
+    for (int64_t c = int64_t(total / params.boundVectors) + threadIdx.x;
+         c < params.stride;
          c += kThreads) {
         distances[c] = NAN;
     }

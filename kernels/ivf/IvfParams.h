@@ -30,7 +30,8 @@ constexpr idx_t kIvfMostRows = idx_t(1) << 27;
 /// What the kernels of an IVF search get: some queries ("rows"), the pairs of a
 /// row and one of its lists, and a matrix of distances, or of upper bounds of
 /// keys. The columns of a row are the vectors of its first list, then those of
-/// its second and so on, of the first nearProbes ones, and NaN to the end.
+/// its second and so on, of the first nearProbes ones, and NaN to the end; or
+/// fours of them, each with the least upper bound of four vectors.
 struct IvfParams {
     IvfLists lists;
     int d = 0;
@@ -45,6 +46,8 @@ struct IvfParams {
     uint32_t* columns = nullptr; // [rows, nearProbes + 1]: where lists begin,
                                  // and end
     uint32_t columnStep = 1;     // lists begin at multiples of it
+    uint32_t boundVectors = 1;   // vectors of a column of the matrix: 1 or
+                                 // columnStep
     float* distances = nullptr;  // [rows, stride]
     int64_t stride = 0;
 
@@ -75,6 +78,9 @@ struct IvfParams {
     float* foundKeys = nullptr;   // [rows, room]: lower bounds, then NaN
     uint64_t* found = nullptr;    // [rows, room]: list << 32 | vector
     uint32_t* numFound = nullptr; // [rows]; more than there is room for: lost
+    /// [rows], floats that are not negative: no key of the row is greater than
+    /// its lower bound and this; infinite or NaN: not known.
+    uint32_t* widths = nullptr;
 };
 
 /// 32 vectors of a list of which some are candidates.
@@ -108,6 +114,8 @@ struct IvfRescoreParams {
     IvfParams search;
     /// [rows, candidates + 1]: of what was found, or columns; -1: no more.
     const int32_t* chosen = nullptr;
+    /// [rows, candidates + 1]: of these, ascending.
+    const float* lowerBounds = nullptr;
     int candidates = 0;
     float* distances = nullptr; // [rows, candidates]; NaN: none
     uint64_t* places = nullptr; // [rows, candidates]: list << 32 | vector
@@ -145,8 +153,6 @@ struct IvfResultParams {
     /// search.
     bool isRescored = false;
     IvfRescoreParams rescored;
-    const float* lowerBounds =
-            nullptr; // [rows, candidates + 1], what is chosen
     /// Rows that found more than there was room for, or of which something that
     /// was not chosen may be as near, have no result; they are listed here,
     /// counted from firstRow.

@@ -24,6 +24,14 @@ constexpr idx_t kMostPairs = INT_MAX;
 /// Vectors of near lists, for each that is wanted: their k-th is a limit that
 /// few others pass.
 constexpr idx_t kNearVectors = 4;
+/// Likewise, where four of them have one bound, the least of theirs: a quarter
+/// is written and selected from, and with three fours for each that is wanted
+/// the limit is the 1.16 k-th at most, on average, of vectors in random order.
+constexpr idx_t kNearVectorsOfFours = 12;
+/// Vectors of near lists for what a search may find with their limit, so that
+/// the one takes about as long as the other.
+constexpr double kNearSquare = 3;
+constexpr double kNearSquareOfFours = 4.5;
 
 /// Candidates beyond k, whose lower bounds may come before the k-th distance:
 /// some, and a part of k.
@@ -159,19 +167,29 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const auto roomOf = [&](double near) {
         return k * (p.nprobe / near) * (2 + 6 / std::sqrt(k)) + 64;
     };
-    const double least = std::max(1.0, kNearVectors * k / vectors);
-    // Both take the same memory, one after the other.
-    const double near = std::max(
-            least,
-            std::sqrt(
-                    3 * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
-                    std::max(vectors, 1.0)));
-    const double bytes = std::max(4 * near * longest, 12 * roomOf(near));
-    if (near > 0.5 * p.nprobe || bytes > 0.5 * 4 * double(p.mostVectors)) {
+    const auto nearOf = [&](double square, idx_t least) {
+        return std::max(
+                {1.0,
+                 double(least) * k / vectors,
+                 std::sqrt(
+                         square * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
+                         std::max(vectors, 1.0))});
+    };
+    const double most = 0.5 * p.nprobe;
+    double near = std::min(nearOf(kNearSquareOfFours, 1), most);
+    const bool haveFours = near * vectors >= kNearVectorsOfFours * k;
+    if (!haveFours) {
+        near = nearOf(kNearSquare, kNearVectors);
+    }
+    plan.boundVectors = haveFours ? kIvfColumnStep : 1;
+    const double bytes = std::max(
+            4 * near * longest / plan.boundVectors, 12 * roomOf(near));
+    if (near > most || near < 1 || bytes > 0.5 * 4 * double(p.mostVectors)) {
         return false;
     }
     plan.nearProbes = int(std::ceil(near));
-    plan.stride = estimatesStride(p, plan.nearProbes);
+    plan.stride = roundUp(
+            estimatesStride(p, plan.nearProbes) / plan.boundVectors, kRowStep);
     plan.room = roundUp(idx_t(roomOf(plan.nearProbes)), kRowStep);
     plan.candidates = int(std::min<idx_t>(candidatesOf(p), plan.room));
     return true;
@@ -183,7 +201,9 @@ void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
             std::min(p.numQueries, kIvfMostRows),
             std::min(
                     std::max<idx_t>(kMostPairs / p.nprobe, 1),
-                    std::max<idx_t>(kMostElements / plan.stride, 1)));
+                    std::max<idx_t>(
+                            kMostElements / (plan.stride * plan.boundVectors),
+                            1)));
     for (;; most = (most + 1) / 2) {
         setRows(plan, p, most);
         if (plan.bytes <= maxBytes || most == 1) {

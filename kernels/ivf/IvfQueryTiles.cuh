@@ -29,6 +29,7 @@ struct IvfQueryTiles {
         float terms[kQueries];
         float factors[kQueries];
         float inverses[kQueries]; // of scales
+        float slacks[kQueries];   // slackOfQuery()
         uint32_t rows[kQueries];
         float* out[kQueries]; // of bounds: that of the list's first vector
     };
@@ -68,7 +69,7 @@ struct IvfQueryTiles {
                                                    : params.nearest[last];
         } else if (isThere) {
             out = params.distances + int64_t(row) * params.stride +
-                    work.columns[q];
+                    work.columns[q] / params.boundVectors;
         }
         copy(0);
     }
@@ -240,6 +241,8 @@ struct IvfQueryTiles {
         facts.terms[q] = term;
         facts.factors[q] = factor;
         facts.inverses[q] = ivf_estimate::inverseOf(scale);
+        facts.slacks[q] =
+                ivf_estimate::slackOfQuery(kMetric, params.bound, sums);
         facts.rows[q] = row;
         if constexpr (kAppend) {
             const float half = kMetric == Metric::L2 ? 0.5f * scale : scale;

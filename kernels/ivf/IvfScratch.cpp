@@ -13,6 +13,7 @@ IvfScratch::IvfScratch(
     params.stride = plan.stride;
     params.room = uint32_t(plan.room);
     params.isLower = plan.byEstimates() && plan.room == 0;
+    params.boundVectors = uint32_t(plan.boundVectors);
     params.columnStep = plan.byEstimates() ? uint32_t(kIvfColumnStep) : 1;
     params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
     // A key and eight bytes for what is found.
@@ -39,7 +40,8 @@ IvfScratch::IvfScratch(
     }
     if (plan.byEstimates()) {
         const size_t candidates = rows * size_t(plan.candidates);
-        params.numFound = slices.take<uint32_t>(rows);
+        params.numFound = slices.take<uint32_t>(2 * rows);
+        params.widths = params.numFound ? params.numFound + rows : nullptr;
         lowerBounds = slices.take<float>(candidates + rows);
         chosen = slices.take<int32_t>(candidates + rows);
         rescored.candidates = plan.candidates;

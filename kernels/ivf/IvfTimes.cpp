@@ -122,7 +122,7 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             pairs * kScanTime + queries * plan.candidates * kCandidateTime;
     if (plan.room > 0) {
         time += partsOf(plan, p) * share * readTime(p, times.estimate) +
-                kept * kScanTime + queries * kLimitTime;
+                kept * plan.boundVectors * kScanTime + queries * kLimitTime;
     }
     return time;
 }

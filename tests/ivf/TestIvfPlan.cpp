@@ -96,7 +96,8 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     EXPECT_LT(near.nearProbes, p.nprobe);
     EXPECT_GT(near.room, 10 * p.k);
     EXPECT_GT(near.candidates, p.k);
-    EXPECT_GE(near.stride, near.nearProbes * p.longestList);
+    EXPECT_GE(
+            near.stride * near.boundVectors, near.nearProbes * p.longestList);
     EXPECT_EQ(near.rowsAtATime, p.numQueries); // in one piece
     p.mayWait = false;
     const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
@@ -105,6 +106,34 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     p.mayWait = true;
     p.k = 20000; // half of all
     EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
+    // Of 1,000 and more vectors a list.
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    for (int k : {1, 10, 100, 1000}) {
+        p.k = k;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_GT(plan.room, 0) << k;
+        EXPECT_EQ(plan.boundVectors, 4) << k;
+        // Columns of a list begin with a four.
+        EXPECT_GE(
+                4 * plan.stride, plan.nearProbes * (p.longestList + 3) / 4 * 4);
+        EXPECT_LE(4 * plan.stride, plan.nearProbes * (p.longestList + 3) + 64);
+    }
+    // Twelve vectors in 16 lists for each that is wanted, and some fewer; the
+    // matrix would be longer than all that is found.
+    p.k = 10;
+    p.selectedShare = 12.0 * p.k / 16 * p.nprobe / double(p.mostVectors);
+    p.selectedShare *= 1.001;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).boundVectors, 4);
+    p.selectedShare *= 0.99;
+    const IvfKnnPlan fewer = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_EQ(fewer.boundVectors, 1);
+    // All distances have a column each.
+    p.mayWait = false;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).boundVectors, 1);
 }
 
 TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
