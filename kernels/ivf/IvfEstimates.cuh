@@ -165,7 +165,7 @@ struct IvfEstimates {
             }
             if constexpr (Shape::kIsWhole) {
                 slot = number % 2;
-                queries.convert(slot, slot, 0, tables);
+                queries.convert(slot, slot, 0, rowsOfTile, tables);
                 if (isThere) {
                     queries.begin(of, nextTile);
                 }
@@ -186,7 +186,7 @@ struct IvfEstimates {
                 clear();
                 for (int begin = 0; begin < params.d; begin += Shape::kDepth) {
                     slot ^= 1;
-                    queries.convert(slot, facts, begin, tables);
+                    queries.convert(slot, facts, begin, rowsOfTile, tables);
                     if (begin + Shape::kDepth < params.d) {
                         queries.copy(begin + Shape::kDepth);
                     } else if (isThere) {

@@ -131,7 +131,8 @@ struct IvfRescoreParams {
     /// end, and backwards, those with more.
     IvfGroup* groups = nullptr;
     uint32_t mostOfFew = 0;
-    IvfCandidate* grouped = nullptr; // [rows * candidates]
+    IvfCandidate* grouped = nullptr; // [rows * candidates], where the matrix
+                                     // or what was found lay
     int stages = 0; // of 32 vectors in shared memory; 0: there is no room
 
     // Queries in the order of IvfQueryParts.cuh, zeros behind the last

@@ -164,15 +164,16 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double longest = double(ivfLongestList(p));
     // Of lists no nearer than the near ones k of nprobe / near would pass; and
     // as that is by chance, more. Real lists are farther, and have fewer.
+    const double chance = 1.2 + 14 / std::sqrt(k);
     const auto roomOf = [&](double near) {
-        return k * (p.nprobe / near) * (2 + 6 / std::sqrt(k)) + 64;
+        return k * (p.nprobe / near) * chance + 64;
     };
     const auto nearOf = [&](double square, idx_t least) {
         return std::max(
                 {1.0,
                  double(least) * k / vectors,
                  std::sqrt(
-                         square * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
+                         square * k * p.nprobe * chance /
                          std::max(vectors, 1.0))});
     };
     const double most = 0.5 * p.nprobe;
@@ -204,9 +205,11 @@ void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
                     std::max<idx_t>(
                             kMostElements / (plan.stride * plan.boundVectors),
                             1)));
-    for (;; most = (most + 1) / 2) {
-        setRows(plan, p, most);
-        if (plan.bytes <= maxBytes || most == 1) {
+    // In 1, 2, 3, 4, 6, 9... parts: each reads the lists.
+    for (idx_t parts = 1;; parts += std::max<idx_t>(parts / 2, 1)) {
+        const idx_t rows = (most + parts - 1) / parts;
+        setRows(plan, p, rows);
+        if (plan.bytes <= maxBytes || rows == 1) {
             break;
         }
     }

@@ -102,15 +102,21 @@ struct IvfQueryTiles {
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
 
-    /// Converts what was begun; `begin` is its first component. All threads
-    /// call it; behind a barrier it is in `slot`, and its facts in factsSlot.
+    /// Converts what was begun, of a tile with numRows; `begin` is its first
+    /// component. All threads call it; behind a barrier it is in `slot`, and its
+    /// facts in factsSlot. What is behind the last row may be anything.
     template <class Tables>
     __device__ __forceinline__ void convert(
             int slot,
             int factsSlot,
             int begin,
+            int numRows,
             const Tables& tables) {
         asm volatile("cp.async.wait_group 0;" ::: "memory");
+        constexpr int kWarpRows = kWarpSize / kRowThreads;
+        if (int(threadIdx.x) / kWarpSize * kWarpRows >= numRows) {
+            return; // none of this warp's rows is there
+        }
         if (Shape::kIsWhole || begin == 0) {
             ivf_estimate::QuerySums sums;
             if constexpr (Shape::kIsWhole) {
