@@ -105,6 +105,14 @@ struct IvfEstimates {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
+        if constexpr (!kAppend) {
+            static_assert(Shape::kWarpVectors == kIvfGroup);
+            place.first = int64_t(kIvfGroup) *
+                    groupOfColumns(
+                            params,
+                            uint32_t(place.first) / kIvfGroup,
+                            uint32_t(place.last));
+        }
         int numVectors = int(
                 min(place.last - place.first, int64_t(Shape::kWarpVectors)));
         setWanted(place, numVectors);
@@ -288,10 +296,15 @@ struct IvfEstimates {
             for (int b = 0; b < kAcross; b += 2) {
                 append(facts, b, q + b * 8, work, vector, numRows);
             }
-        } else if (params.boundVectors > 1) {
-            writeAll<true>(facts, q, vector, count, numRows);
         } else {
-            writeAll<false>(facts, q, vector, count, numRows);
+            const uint32_t column = uint32_t(work.place.first) +
+                    threadIdx.x / kWarpSize * Shape::kWarpVectors +
+                    Fragments::firstVector();
+            if (params.boundVectors > 1) {
+                writeAll<true>(facts, q, column, count, numRows);
+            } else {
+                writeAll<false>(facts, q, column, count, numRows);
+            }
         }
     }
 
@@ -299,12 +312,12 @@ struct IvfEstimates {
     __device__ __forceinline__ void writeAll(
             const typename Queries::Facts& facts,
             int q,
-            uint32_t vector,
+            uint32_t column,
             int count,
             int numRows) const {
 #pragma unroll
         for (int b = 0; b < kAcross; ++b) {
-            write<kFours>(facts, b, q + b * 8, vector, count, numRows);
+            write<kFours>(facts, b, q + b * 8, column, count, numRows);
         }
     }
 
@@ -385,7 +398,7 @@ struct IvfEstimates {
             const typename Queries::Facts& facts,
             int b,
             int q,
-            uint32_t vector,
+            uint32_t column,
             int count,
             int numRows) const {
         // What may be the nearest, as it has no bound.
@@ -415,10 +428,10 @@ struct IvfEstimates {
             }
             if constexpr (kFours) {
                 static_assert(kIvfColumnStep == 4);
-                facts.out[q + i][vector / 4] = fminf(
+                facts.out[q + i][column / 4] = fminf(
                         fminf(keys[0], keys[1]), fminf(keys[2], keys[3]));
             } else {
-                *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
+                *reinterpret_cast<float4*>(facts.out[q + i] + column) = {
                         keys[0], keys[1], keys[2], keys[3]};
             }
         }

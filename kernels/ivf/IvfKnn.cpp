@@ -119,6 +119,7 @@ class IvfRows {
             const size_t room = size_t(rows) * params.room;
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     params.foundKeys, 0xff, room * sizeof(float), stream_));
+            params.sampleGroups = 0;
             params.lastProbe = params.nprobe;
             launchIvfPairs(
                     params, kIvfItemQueries, kIvfEstimateVectors, stream_);

@@ -51,13 +51,16 @@ struct IvfKnnPlan {
     bool listMajor = false;
     bool wideTiles = false; ///< of 256 vectors, else 64
     /// Lists of a query of which a matrix holds all distances, or estimates:
-    /// all nprobe, or the nearest ones, whose k-th estimate sets a limit.
+    /// all nprobe, or the nearest ones, of which the k-th estimate sets a limit.
     int nearProbes = 0;
     idx_t room = 0;        ///< with a limit: for what is within it, a query
     int candidates = 0;    ///< by estimates: whose distances are found, a query
     idx_t rowsAtATime = 0; ///< queries
     idx_t stride = 0;      ///< of a row of the matrix of distances
     int boundVectors = 1;  ///< with a limit: that share a column of the matrix
+    /// With a limit: so many vectors of each near list have columns, where it
+    /// has more; a multiple of 256. 0: all have
+    idx_t sampleVectors = 0;
     SelectPlan selection;  ///< of rowsAtATime rows
     SelectPlan lastSelection; ///< of the last rows, as the next ones
     SelectPlan limits;        ///< by estimates: of near lists

@@ -48,7 +48,10 @@ struct IvfParams {
     uint32_t columnStep = 1;     // lists begin at multiples of it
     uint32_t boundVectors = 1;   // vectors of a column of the matrix: 1 or
                                  // columnStep
-    float* distances = nullptr;  // [rows, stride]
+    /// Of each list no more than so many groups of 32 vectors have columns,
+    /// evenly spread over it; a multiple of those of an item. 0: all.
+    uint32_t sampleGroups = 0;
+    float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
 
     // Of Scalar codings (ListDecoding), for kernels after launchIvfColumns.
@@ -82,6 +85,22 @@ struct IvfParams {
     /// its lower bound and this; infinite or NaN: not known.
     uint32_t* widths = nullptr;
 };
+
+/// Vectors of a list that have columns.
+BITS_HOST_DEVICE uint32_t
+vectorsOfColumns(const IvfParams& params, uint32_t length) {
+    const uint32_t most = params.sampleGroups * kIvfGroup;
+    return most > 0 && length > most ? most : length;
+}
+
+/// Where a group of 32 columns of a list lies in it.
+BITS_HOST_DEVICE uint32_t
+groupOfColumns(const IvfParams& params, uint32_t group, uint32_t length) {
+    const uint32_t groups = (length + kIvfGroup - 1) / kIvfGroup;
+    const uint32_t some = params.sampleGroups;
+    return some > 0 && groups > some ? uint32_t(uint64_t(group) * groups / some)
+                                     : group;
+}
 
 /// 32 vectors of a list of which some are candidates.
 struct alignas(16) IvfGroup {

@@ -140,9 +140,13 @@ int candidatesOf(const IvfKnnProblem& p) {
             INT_MAX - 1));
 }
 
-/// Of a matrix of bounds of so many lists.
-idx_t estimatesStride(const IvfKnnProblem& p, idx_t lists) {
-    const idx_t vectors = std::min(lists * ivfLongestList(p), p.mostVectors);
+/// Of a matrix of bounds of so many lists, and of so many vectors of each.
+idx_t estimatesStride(
+        const IvfKnnProblem& p,
+        idx_t lists,
+        idx_t mostOfList = INT_MAX) {
+    const idx_t vectors = std::min(
+            lists * std::min(ivfLongestList(p), mostOfList), p.mostVectors);
     return roundUp(vectors + lists * (kIvfColumnStep - 1), kRowStep);
 }
 
@@ -153,6 +157,29 @@ bool estimateAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.candidates = candidatesOf(p);
     return 2.0 * plan.candidates < double(p.mostVectors) &&
             plan.stride < INT_MAX;
+}
+
+/// The part of the lists that has columns.
+double sampledShare(const IvfKnnProblem& p, idx_t sampleVectors) {
+    return double(sampleVectors) * p.nprobe / double(p.mostVectors);
+}
+
+/// Vectors of each list for a limit, in place of all of `near` lists: a part of
+/// more lists is read in less time. But where the nearest lists have all that is
+/// near, the k-th of a part is farther, and more is found. 0: all.
+idx_t sampleOf(const IvfKnnProblem& p, double near) {
+    for (idx_t sample = kIvfEstimateVectors;; sample *= 2) {
+        const double share = sampledShare(p, sample);
+        if (share > 2.0 / 3) {
+            return 0;
+        }
+        const double found = double(p.numQueries) * p.k * (1 / share - 1);
+        if (std::ceil(near / share) <= p.nprobe &&
+            ivf_times::ofFound(found) <=
+                    (1 - share) * ivf_times::ofReading(p)) {
+            return sample;
+        }
+    }
 }
 
 /// Near lists and room that take the least memory; false if that is not much
@@ -188,10 +215,20 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     if (near > most || near < 1 || bytes > 0.5 * 4 * double(p.mostVectors)) {
         return false;
     }
-    plan.nearProbes = int(std::ceil(near));
+    near = std::ceil(near);
+    plan.room = roundUp(idx_t(roomOf(near)), kRowStep);
+    plan.sampleVectors = sampleOf(p, near);
+    plan.nearProbes = int(near);
+    if (plan.sampleVectors > 0) {
+        plan.nearProbes = int(std::ceil(near / sampledShare(p, plan.sampleVectors)));
+    }
     plan.stride = roundUp(
-            estimatesStride(p, plan.nearProbes) / plan.boundVectors, kRowStep);
-    plan.room = roundUp(idx_t(roomOf(plan.nearProbes)), kRowStep);
+            estimatesStride(
+                    p,
+                    plan.nearProbes,
+                    plan.sampleVectors > 0 ? plan.sampleVectors : INT_MAX) /
+                    plan.boundVectors,
+            kRowStep);
     plan.candidates = int(std::min<idx_t>(candidatesOf(p), plan.room));
     return true;
 }
@@ -345,7 +382,8 @@ std::string IvfKnnPlan::toString() const {
     if (byEstimates()) {
         text += room > 0
                 ? formatMessage(
-                          "estimates, limits from %d lists, room for %lld, ",
+                          "estimates, limits from %s%d lists, room for %lld, ",
+                          sampleVectors > 0 ? "a part of " : "",
                           nearProbes,
                           (long long)room)
                 : std::string("estimates, ");

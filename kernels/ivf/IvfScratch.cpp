@@ -14,6 +14,7 @@ IvfScratch::IvfScratch(
     params.room = uint32_t(plan.room);
     params.isLower = plan.byEstimates() && plan.room == 0;
     params.boundVectors = uint32_t(plan.boundVectors);
+    params.sampleGroups = uint32_t(plan.sampleVectors / kIvfGroup);
     params.columnStep = plan.byEstimates() ? uint32_t(kIvfColumnStep) : 1;
     params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
     // A key and eight bytes for what is found; when places are taken from it,

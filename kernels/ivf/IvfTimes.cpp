@@ -19,6 +19,7 @@ constexpr int kMany = 512;
 constexpr double kScanTime = 1.5e-12;
 constexpr double kCandidateTime = 300e-12;
 constexpr double kDistanceTime = 20e-12;
+constexpr double kFoundTime = 40e-12; // of what is within a limit
 constexpr double kReadSpeed = 2.5e12;
 /// Of estimates, to sort pairs and candidates and to start it all; and a query,
 /// to have a limit and to append what is within it.
@@ -108,6 +109,14 @@ double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             queries * double(p.mostVectors) * inTiles * kDistanceTime;
 }
 
+double ofReading(const IvfKnnProblem& p) {
+    return readTime(p, timesOf(p.lists).estimate);
+}
+
+double ofFound(double count) {
+    return count * kFoundTime;
+}
+
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);
@@ -121,7 +130,11 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
             pairs * kScanTime + queries * plan.candidates * kCandidateTime;
     if (plan.room > 0) {
-        time += partsOf(plan, p) * share * readTime(p, times.estimate) +
+        const double sampled = plan.sampleVectors > 0
+                ? double(plan.sampleVectors) * p.nprobe / double(p.mostVectors)
+                : 1.0;
+        time += partsOf(plan, p) * share * sampled *
+                        readTime(p, times.estimate) +
                 kept * plan.boundVectors * kScanTime + queries * kLimitTime;
     }
     return time;

@@ -118,12 +118,18 @@ class KernelLists {
         return p;
     }
 
-    /// Into fresh guarded outputs, with exactly the plan's scratch.
     KernelResult run(
-            IvfKnnProblem p,
+            const IvfKnnProblem& p,
             size_t maxBytes = kMaxBytes,
             int scratchByte = 0xFF) const {
-        const IvfKnnPlan plan = planIvfKnn(p, maxBytes);
+        return run(planIvfKnn(p, maxBytes), p, scratchByte);
+    }
+
+    /// Into fresh guarded outputs, with exactly the plan's scratch.
+    KernelResult run(
+            const IvfKnnPlan& plan,
+            IvfKnnProblem p,
+            int scratchByte = 0xFF) const {
         const DeviceBuffer<float> distances(c.q * c.k, 0xA5);
         const DeviceBuffer<int64_t> ids(c.q * c.k, 0xA5);
         const DeviceBuffer<uint8_t> scratch(plan.bytes, scratchByte);

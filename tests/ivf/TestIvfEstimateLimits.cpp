@@ -68,6 +68,57 @@ TEST_F(IvfEstimateLimits, SmallFoursOfWhichAFilterLeavesSome) {
     }
 }
 
+/// Parts of lists: at the ends of items, of groups of 32 vectors and of lists.
+TEST_F(IvfEstimateLimits, SmallPartsOfNearLists) {
+    for (int length : {250, 256, 257, 300, 510, 513, 900, 2100}) {
+        for (idx_t sample : {256, 512}) {
+            for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+                KernelCase c = caseOf(length, 4);
+                c.lengths.resize(8);
+                c.lengths[3] = 0;
+                c.lengths[5] = 31;
+                c.d = metric == Metric::L2 ? 36 : 140;
+                c.metric = metric;
+                c.selected = length == 900 ? 0.7 : 1;
+                const KernelLists lists(c);
+                const IvfKnnProblem p = lists.problem(EstimateMode::Near);
+                IvfKnnPlan plan = planIvfKnn(p, lists.kMaxBytes);
+                ASSERT_GT(plan.room, 0);
+                for (int boundVectors : {1, 4}) {
+                    if (boundVectors < plan.boundVectors) {
+                        continue; // the matrix has no room for it
+                    }
+                    plan.boundVectors = boundVectors;
+                    plan.sampleVectors = sample;
+                    lists.expectExact(lists.run(plan, p));
+                    if (HasFatalFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Vectors that are near stand where a part does not look.
+TEST_F(IvfEstimateLimits, SmallPartsThatAreNotLikeTheRest) {
+    KernelCase c = caseOf(1000, 5);
+    c.lengths.resize(8);
+    for (ListFill fill :
+         {ListFill::Duplicates, ListFill::Integers, ListFill::NotFinite}) {
+        c.fill = fill;
+        const KernelLists lists(c);
+        const IvfKnnProblem p = lists.problem(EstimateMode::Near);
+        IvfKnnPlan plan = planIvfKnn(p, lists.kMaxBytes);
+        ASSERT_GT(plan.room, 0);
+        plan.sampleVectors = 256;
+        lists.expectExact(lists.run(plan, p));
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
 TEST_F(IvfEstimateLimits, SmallFewerFoursThanWanted) {
     // Near lists of the plan have enough; those of most queries are short. What
     // has no limit finds all, and is searched again where there is no room.

@@ -24,6 +24,12 @@ IvfKnnProblem someProblem() {
     return p;
 }
 
+/// Of the longest list.
+idx_t columnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return plan.sampleVectors > 0 ? std::min(plan.sampleVectors, p.longestList)
+                                  : p.longestList;
+}
+
 TEST(IvfPlan, QueriesThatMeetInListsGoListByList) {
     IvfKnnProblem p = someProblem();
     EXPECT_TRUE(planIvfKnn(p, size_t(448) << 20).listMajor);
@@ -97,7 +103,8 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     EXPECT_GT(near.room, 10 * p.k);
     EXPECT_GT(near.candidates, p.k);
     EXPECT_GE(
-            near.stride * near.boundVectors, near.nearProbes * p.longestList);
+            near.stride * near.boundVectors,
+            near.nearProbes * columnsOfList(near, p));
     EXPECT_EQ(near.rowsAtATime, p.numQueries); // in one piece
     p.mayWait = false;
     const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
@@ -118,9 +125,9 @@ TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
         ASSERT_GT(plan.room, 0) << k;
         EXPECT_EQ(plan.boundVectors, 4) << k;
         // Columns of a list begin with a four.
-        EXPECT_GE(
-                4 * plan.stride, plan.nearProbes * (p.longestList + 3) / 4 * 4);
-        EXPECT_LE(4 * plan.stride, plan.nearProbes * (p.longestList + 3) + 64);
+        const idx_t columns = columnsOfList(plan, p);
+        EXPECT_GE(4 * plan.stride, plan.nearProbes * ((columns + 3) / 4 * 4));
+        EXPECT_LE(4 * plan.stride, plan.nearProbes * (columns + 3) + 64);
     }
     // Twelve vectors in 16 lists for each that is wanted, and some fewer; the
     // matrix would be longer than all that is found.
@@ -134,6 +141,32 @@ TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
     // All distances have a column each.
     p.mayWait = false;
     EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).boundVectors, 1);
+}
+
+TEST(IvfPlan, ShortPartsOfListsSetLimits) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    for (int k : {1, 10, 100}) {
+        p.k = k;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_GT(plan.room, 0) << k;
+        EXPECT_EQ(plan.sampleVectors, 256) << k;
+        EXPECT_LE(plan.nearProbes, p.nprobe);
+        // With twelve vectors and more for each that is wanted.
+        EXPECT_GE(plan.nearProbes * plan.sampleVectors, 12 * k);
+    }
+    // What a part of the nearest lists leaves to be found would take longer
+    // than it takes to read them.
+    p.k = 1000;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).sampleVectors, 0);
+    // Short lists are read as wholes.
+    p.k = 10;
+    p.lists.numLists = 4096;
+    p.nprobe = 128;
+    p.longestList = 320;
+    const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+    ASSERT_GT(plan.room, 0);
+    EXPECT_EQ(plan.sampleVectors, 0);
 }
 
 TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
