@@ -82,15 +82,22 @@ TEST_F(IvfEstimateLimits, SmallPartsOfNearLists) {
                 c.selected = length == 900 ? 0.7 : 1;
                 const KernelLists lists(c);
                 const IvfKnnProblem p = lists.problem(EstimateMode::Near);
-                IvfKnnPlan plan = planIvfKnn(p, lists.kMaxBytes);
+                const IvfKnnPlan plan = planIvfKnn(p, lists.kMaxBytes);
                 ASSERT_GT(plan.room, 0);
                 for (int boundVectors : {1, 4}) {
                     if (boundVectors < plan.boundVectors) {
                         continue; // the matrix has no room for it
                     }
-                    plan.boundVectors = boundVectors;
-                    plan.sampleVectors = sample;
-                    lists.expectExact(lists.run(plan, p));
+                    IvfKnnPlan changed = plan;
+                    changed.boundVectors = boundVectors;
+                    changed.sampleVectors = sample;
+                    if (sample > plan.sampleVectors && plan.sampleVectors > 0) {
+                        // As many columns, of fewer lists.
+                        changed.nearProbes = int(std::max<idx_t>(
+                                plan.nearProbes * plan.sampleVectors / sample,
+                                1));
+                    }
+                    lists.expectExact(lists.run(changed, p));
                     if (HasFatalFailure()) {
                         return;
                     }
