@@ -24,6 +24,8 @@ constexpr double kDistanceTime = 20e-12;
 constexpr double kReadSpeed = 2.24e12;
 /// Of estimates, to sort pairs and candidates and to start it all.
 constexpr double kStartTime = 160e-6;
+/// To sort pairs twice, for a limit.
+constexpr double kLimitTime = 60e-6;
 /// A microsecond of the model of selections (SelectCost.h, H200).
 constexpr double kSelectTime = 1.2e-6;
 
@@ -154,7 +156,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
         // Of vectors in any order.
         const double found = queries * p.k * p.nprobe /
                 (plan.nearProbes * sampled);
-        time += partsOf(plan, p) * share * sampled *
+        time += kLimitTime +
+                partsOf(plan, p) * share * sampled *
                         readTime(p, times.estimate) +
                 kept * plan.boundVectors * kScanTime + ofFound(found);
     }

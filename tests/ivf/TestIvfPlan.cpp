@@ -8,21 +8,10 @@
 #include "kernels/ivf/IvfRange.h"
 #include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
+#include "tests/ivf/IvfPlanProblem.h"
 
 namespace faiss_bits::test {
 namespace {
-
-IvfKnnProblem someProblem() {
-    IvfKnnProblem p;
-    p.lists.numLists = 1024;
-    p.lists.d = 128;
-    p.lists.numVectors = 1 << 20;
-    p.numQueries = 10240;
-    p.nprobe = 32;
-    p.k = 10;
-    p.mostVectors = 40000;
-    return p;
-}
 
 /// Of the longest list.
 idx_t columnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
@@ -287,66 +276,6 @@ TEST(IvfPlan, CodesHaveEstimates) {
         EXPECT_TRUE(plan.listMajor);
         EXPECT_TRUE(plan.byEstimates());
         EXPECT_LE(plan.bytes, size_t(448) << 20);
-    }
-}
-
-TEST(IvfPlan, WhatDecodingCostsDecides) {
-    // As the ways were measured, each forced: docs/design.md, "Inverted lists".
-    enum Way { Streams, All, Near };
-    struct Cell {
-        ListCoding coding;
-        int numParts;
-        idx_t numLists;
-        int nprobe;
-        idx_t numQueries;
-        Way way;
-    };
-    constexpr ListCoding kScalar = ListCoding::Scalar8;
-    constexpr ListCoding kProduct = ListCoding::Product;
-    for (const Cell& cell :
-         {Cell{ListCoding::Float32, 0, 1024, 8, 128, Streams},
-          Cell{ListCoding::Float32, 0, 1024, 8, 1024, All},
-          Cell{ListCoding::Float32, 0, 4096, 8, 1024, Streams},
-          Cell{ListCoding::Float32, 0, 4096, 32, 1024, All},
-          Cell{ListCoding::Float32, 0, 1024, 8, 10240, All},
-          Cell{ListCoding::Float32, 0, 1024, 32, 10240, Near},
-          Cell{kScalar, 0, 1024, 8, 128, Streams},
-          Cell{kScalar, 0, 1024, 32, 128, All},
-          Cell{kScalar, 0, 1024, 8, 1024, All},
-          Cell{kScalar, 0, 4096, 32, 1024, All},
-          Cell{kScalar, 0, 1024, 8, 10240, All},
-          Cell{kScalar, 0, 4096, 32, 10240, All},
-          Cell{kScalar, 0, 1024, 32, 10240, Near},
-          Cell{kProduct, 32, 1024, 8, 1024, All},
-          Cell{kProduct, 32, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 1024, 8, 128, Streams},
-          Cell{kProduct, 64, 1024, 8, 1024, All},
-          Cell{kProduct, 64, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 4096, 32, 1024, All},
-          Cell{kProduct, 64, 1024, 8, 10240, All},
-          Cell{kProduct, 64, 1024, 32, 10240, Near}}) {
-        IvfKnnProblem p = someProblem();
-        p.lists.coding = cell.coding;
-        p.lists.layout = cell.coding == kProduct ? ListLayout::Rows
-                                                 : ListLayout::Interleaved;
-        p.lists.decoding.numParts = cell.numParts;
-        p.lists.numLists = cell.numLists;
-        p.nprobe = cell.nprobe;
-        p.numQueries = cell.numQueries;
-        // Of uniform vectors.
-        p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
-        p.mostVectors = p.longestList * cell.nprobe;
-        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
-        const Way way = !plan.byEstimates() ? Streams
-                : plan.room > 0             ? Near
-                                            : All;
-        EXPECT_EQ(way, cell.way)
-                << int(cell.coding) << " " << cell.numParts << " "
-                << cell.numLists << " " << cell.nprobe << " " << cell.numQueries
-                << ": " << plan.toString();
-        EXPECT_EQ(plan.listMajor, plan.byEstimates());
-        p.mayWait = false;
-        EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).byEstimates());
     }
 }
 
