@@ -39,8 +39,8 @@ __device__ __forceinline__ float ofVector(
             __fadd_ru(__fsqrt_ru(square), factors.lost));
 }
 
-/// Of vectors whose squares are no greater than `greatest`: L2, what a bound may
-/// be off by; else the greatest V.
+/// Of vectors whose squares are no greater than `greatest`: L2, what a bound
+/// may be off by; else the greatest V.
 __device__ __forceinline__ float slackOfVectors(
         Metric metric,
         const Factors& factors,

@@ -109,9 +109,9 @@ struct IvfEstimates {
             static_assert(Shape::kWarpVectors == kIvfGroup);
             place.first = int64_t(kIvfGroup) *
                     groupOfColumns(
-                            params,
-                            uint32_t(place.first) / kIvfGroup,
-                            uint32_t(place.last));
+                                  params,
+                                  uint32_t(place.first) / kIvfGroup,
+                                  uint32_t(place.last));
         }
         int numVectors = int(
                 min(place.last - place.first, int64_t(Shape::kWarpVectors)));
@@ -428,8 +428,8 @@ struct IvfEstimates {
             }
             if constexpr (kFours) {
                 static_assert(kIvfColumnStep == 4);
-                facts.out[q + i][column / 4] = fminf(
-                        fminf(keys[0], keys[1]), fminf(keys[2], keys[3]));
+                facts.out[q + i][column / 4] =
+                        fminf(fminf(keys[0], keys[1]), fminf(keys[2], keys[3]));
             } else {
                 *reinterpret_cast<float4*>(facts.out[q + i] + column) = {
                         keys[0], keys[1], keys[2], keys[3]};

@@ -165,8 +165,8 @@ double sampledShare(const IvfKnnProblem& p, idx_t sampleVectors) {
 }
 
 /// Vectors of each list for a limit, in place of all of `near` lists: a part of
-/// more lists is read in less time. But where the nearest lists have all that is
-/// near, the k-th of a part is farther, and more is found. 0: all.
+/// more lists is read in less time. But where the nearest lists have all that
+/// is near, the k-th of a part is farther, and more is found. 0: all.
 idx_t sampleOf(const IvfKnnProblem& p, double near) {
     for (idx_t sample = kIvfEstimateVectors;; sample *= 2) {
         const double share = sampledShare(p, sample);
@@ -210,8 +210,8 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
         near = nearOf(kNearSquare, kNearVectors);
     }
     plan.boundVectors = haveFours ? kIvfColumnStep : 1;
-    const double bytes = std::max(
-            4 * near * longest / plan.boundVectors, 12 * roomOf(near));
+    const double bytes =
+            std::max(4 * near * longest / plan.boundVectors, 12 * roomOf(near));
     if (near > most || near < 1 || bytes > 0.5 * 4 * double(p.mostVectors)) {
         return false;
     }
@@ -220,7 +220,8 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.sampleVectors = sampleOf(p, near);
     plan.nearProbes = int(near);
     if (plan.sampleVectors > 0) {
-        plan.nearProbes = int(std::ceil(near / sampledShare(p, plan.sampleVectors)));
+        plan.nearProbes =
+                int(std::ceil(near / sampledShare(p, plan.sampleVectors)));
     }
     plan.stride = roundUp(
             estimatesStride(

@@ -103,8 +103,8 @@ struct IvfQueryTiles {
     }
 
     /// Converts what was begun, of a tile with numRows; `begin` is its first
-    /// component. All threads call it; behind a barrier it is in `slot`, and its
-    /// facts in factsSlot. What is behind the last row may be anything.
+    /// component. All threads call it; behind a barrier it is in `slot`, and
+    /// its facts in factsSlot. What is behind the last row may be anything.
     template <class Tables>
     __device__ __forceinline__ void convert(
             int slot,

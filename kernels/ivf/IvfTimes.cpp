@@ -13,9 +13,9 @@ namespace faiss_bits::ivf_times {
 namespace {
 
 // Seconds to write a bound, to multiply and compare, for the distance of a
-// candidate, to append what is within a limit, and for the distance of a pair in
-// tiles; bytes a second to read lists. Fitted to 46 times of estimates of float32
-// lists (H100, docs/design.md), nine in ten of which are within 16%.
+// candidate, to append what is within a limit, and for the distance of a pair
+// in tiles; bytes a second to read lists. Fitted to 46 times of estimates of
+// float32 lists (H100, docs/design.md), nine in ten of which are within 16%.
 constexpr double kKeepTime = 1.1e-12;
 constexpr double kScanTime = 2.1e-12;
 constexpr double kCandidateTime = 166e-12;
@@ -91,15 +91,14 @@ double decodingTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             probedShare(plan, p) * (1 - std::exp(-candidates / groups));
     return p.lists.d *
             std::min(
-                   share * double(p.lists.numVectors) * times.group,
-                   candidates * times.candidate);
+                    share * double(p.lists.numVectors) * times.group,
+                    candidates * times.candidate);
 }
 
 /// Of one part of the queries.
 double selectionsTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const idx_t rows = plan.rowsAtATime;
-    double time =
-            selectMicroseconds(plan.choice, ivfChoice(p, plan, rows)) +
+    double time = selectMicroseconds(plan.choice, ivfChoice(p, plan, rows)) +
             selectMicroseconds(plan.selection, ivfSelection(p, plan, rows));
     if (plan.room > 0) {
         time += selectMicroseconds(plan.limits, ivfLimits(p, plan, rows));
@@ -154,8 +153,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
                 ? std::min(double(plan.sampleVectors) / vectors, 1.0)
                 : 1.0;
         // Of vectors in any order.
-        const double found = queries * p.k * p.nprobe /
-                (plan.nearProbes * sampled);
+        const double found =
+                queries * p.k * p.nprobe / (plan.nearProbes * sampled);
         time += kLimitTime +
                 partsOf(plan, p) * share * sampled *
                         readTime(p, times.estimate) +

@@ -144,8 +144,7 @@ class KernelLists {
         result.ids = ids.download();
         if (plan.byEstimates()) {
             WorkspaceSlices slices(workspace);
-            result.lost =
-                    download(IvfAgainScratch(p, plan, slices).count);
+            result.lost = download(IvfAgainScratch(p, plan, slices).count);
             // Queries that are searched again take this memory.
             if (result.lost == 0) {
                 const IvfScratch used(p, plan, slices);
