@@ -26,11 +26,13 @@ __global__ __launch_bounds__(kDirectSlotsThreads) void directSlotsKernel(
     const float* query = search.queries + int64_t(row) * search.d;
     const auto* vectors = static_cast<const T*>(search.vectors.data);
     const bool isFirst = threadIdx.x % kPairLanes == 0;
+    // A row of many dimensions is few waits.
+    constexpr int kAhead = 16;
     for (uint32_t unit = blockIdx.x; unit < out.groups; unit += gridDim.x) {
         const int64_t place =
                 int64_t(unit) * kDirectUnit + threadIdx.x / kPairLanes;
         const int32_t vector = directVector(search, out, place);
-        const double distance = pairDistance<kMetric>(
+        const double distance = pairDistance<kMetric, kAhead>(
                 vectors + int64_t(max(vector, 0)) * search.vectors.rowStride,
                 search.vectors.columnStride,
                 query,
@@ -42,18 +44,20 @@ __global__ __launch_bounds__(kDirectSlotsThreads) void directSlotsKernel(
         if (isFirst) {
             out.keys[int64_t(row) * out.stride + place] = entryKey(entry);
         }
-        const uint64_t least = leastOfWarp(entry);
-        const unsigned present =
-                __ballot_sync(kFullWarp, isFirst && vector >= 0);
-        if (threadIdx.x % kWarpSize == 0) {
-            leastOfWarps[threadIdx.x / kWarpSize] = least;
-            if (search.numRescored && present) {
-                atomicAdd(
-                        search.numRescored,
-                        (unsigned long long)__popc(present));
+        if (out.least) {
+            const uint64_t least = leastOfWarp(entry);
+            if (threadIdx.x % kWarpSize == 0) {
+                leastOfWarps[threadIdx.x / kWarpSize] = least;
             }
         }
-        __syncthreads();
+        // One number a block: one address takes a while for thousands.
+        const int present = __syncthreads_count(isFirst && vector >= 0);
+        if (search.numRescored && threadIdx.x == 0 && present > 0) {
+            atomicAdd(search.numRescored, (unsigned long long)present);
+        }
+        if (!out.least) {
+            continue;
+        }
         if (threadIdx.x < kWarpSize) {
             const uint64_t leastOfUnit =
                     leastOfWarp(ofWarps<kWarps>(leastOfWarps, kNoEntry));
