@@ -1,7 +1,6 @@
 #include "faiss_bits/flat/DeviceSelector.h"
 
 #include <bit>
-#include <limits>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 
@@ -10,10 +9,15 @@
 #include "faiss_bits/flat/SelectorBits.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/filter/FilterBits.h"
+#include "kernels/knn/parts/PartsKnn.h"
+#include "kernels/many/MergeLists.h"
 
 namespace faiss_bits::gpu {
 
 namespace {
+
+/// As many as a search takes.
+constexpr idx_t kMostSelectable = kMostPartVectors * kMaxMergeLists;
 
 class OwnStream {
    public:
@@ -52,10 +56,10 @@ DeviceSelector::DeviceSelector(
         : n_(n) {
     detail::requireNotNull(sel, "sel");
     FAISS_THROW_IF_NOT_FMT(
-            n >= 0 && n <= std::numeric_limits<int32_t>::max(),
-            "n = %lld is outside 0..%d",
+            n >= 0 && n <= kMostSelectable,
+            "n = %lld is outside 0..%lld",
             (long long)n,
-            std::numeric_limits<int32_t>::max());
+            (long long)kMostSelectable);
     detail::withFaissErrors([&] {
         device_ = checkedDevice(device);
         const faiss::gpu::DeviceScope scope(device_);
@@ -82,7 +86,8 @@ DeviceSelector::DeviceSelector(
         for (const uint32_t word : hostBits_) {
             numSelected_ += std::popcount(word);
         }
-        if (numSelected_ <= detail::mostListed(n)) {
+        if (n <= detail::kMostListable &&
+            numSelected_ <= detail::mostListed(n)) {
             ids_ = detail::allocateOnDevice(numSelected_ * sizeof(int32_t));
             detail::runSelectorIds(
                     bits,
