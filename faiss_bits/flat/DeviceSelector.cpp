@@ -10,14 +10,10 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/filter/FilterBits.h"
 #include "kernels/knn/parts/PartsKnn.h"
-#include "kernels/many/MergeLists.h"
 
 namespace faiss_bits::gpu {
 
 namespace {
-
-/// As many as a search takes.
-constexpr idx_t kMostSelectable = kMostPartVectors * kMaxMergeLists;
 
 class OwnStream {
    public:
@@ -56,10 +52,10 @@ DeviceSelector::DeviceSelector(
         : n_(n) {
     detail::requireNotNull(sel, "sel");
     FAISS_THROW_IF_NOT_FMT(
-            n >= 0 && n <= kMostSelectable,
+            n >= 0 && n <= kMostVectors,
             "n = %lld is outside 0..%lld",
             (long long)n,
-            (long long)kMostSelectable);
+            (long long)kMostVectors);
     detail::withFaissErrors([&] {
         device_ = checkedDevice(device);
         const faiss::gpu::DeviceScope scope(device_);

@@ -13,7 +13,6 @@
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/VectorFacts.h"
 #include "kernels/knn/parts/PartsKnn.h"
-#include "kernels/many/MergeLists.h"
 
 namespace faiss_bits::gpu {
 
@@ -27,9 +26,8 @@ using faiss::gpu::GpuResourcesProvider;
 namespace {
 
 /// As many as FAISS counts, and as a search takes.
-constexpr idx_t kMaxVectors = std::min<idx_t>(
-        std::numeric_limits<ImplSize>::max(),
-        kMostPartVectors * kMaxMergeLists);
+constexpr idx_t kMaxVectors =
+        std::min<idx_t>(std::numeric_limits<ImplSize>::max(), kMostVectors);
 
 // The checks below run while the base class's arguments are made, since
 // FAISS's constructors end the process on some of these mistakes.

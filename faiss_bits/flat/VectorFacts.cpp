@@ -106,8 +106,8 @@ void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
 bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
     return keepsImages_ && !imageIsShort_ && !needsParts(p) &&
-            p.metric != Metric::Cosine &&
-            canUseSearchImage(p) && p.mode == SearchMode::Certified;
+            p.metric != Metric::Cosine && canUseSearchImage(p) &&
+            p.mode == SearchMode::Certified;
 }
 
 ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {

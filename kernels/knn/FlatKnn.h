@@ -20,8 +20,8 @@ struct FlatKnnProblem {
 
     idx_t numVectors = 0; ///< n
     /// Vectors that are searched together at most, a multiple of 32; n above it
-    /// is searched part by part. 0: 2^31 - 1, and parts of 2^31 - 32. Others are
-    /// for tests.
+    /// is searched part by part. 0: 2^31 - 1, and parts of 2^31 - 32. Others
+    /// are for tests.
     idx_t partVectors = 0;
     idx_t numQueries = 0; ///< 0 or more
     /// Queries of the caller's whole batch, of which these are some; chooses

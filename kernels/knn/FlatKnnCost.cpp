@@ -187,8 +187,7 @@ double parts(
     const size_t left = plan.bytes - plan.listBytes;
     double time = 0;
     for (int part : {0, plan.parts - 1}) {
-        const FlatKnnProblem some =
-                partOf(p, plan, part, 0, plan.tileQueries);
+        const FlatKnnProblem some = partOf(p, plan, part, 0, plan.tileQueries);
         const double tiles = double(p.numQueries) / double(plan.tileQueries);
         time += (part == 0 ? plan.parts - 1 : 1) * tiles *
                 flatKnnMicroseconds(planFlatKnn(some, left), some, speed);

@@ -43,11 +43,7 @@ TEST_F(PartsKnn, HardData) {
 /// The last part of one vector, and of all but one.
 TEST_F(PartsKnn, BothSidesOfEveryPart) {
     for (auto [n, parts] : std::vector<std::pair<int64_t, int>>{
-                 {33, 2},
-                 {64, 2},
-                 {65, 3},
-                 {2047, 64},
-                 {2048, 64}}) {
+                 {33, 2}, {64, 2}, {65, 3}, {2047, 64}, {2048, 64}}) {
         for (int k : {1, 31, 33, 70, 3000}) {
             expectParts(
                     of(Metric::L2, n, 3, 5, k, 32), parts, Hard::Duplicates);
@@ -63,8 +59,7 @@ TEST_F(PartsKnn, EveryKindOfSearch) {
     for (Hard kind : {Hard::Bytes, Hard::Duplicates, Hard::Offset}) {
         for (int64_t q : {1, 16, 17, 300}) {
             for (int k : {1, 10, 2048, 2100}) {
-                expectParts(
-                        of(Metric::L2, 70000, q, 24, k, 24000), 3, kind);
+                expectParts(of(Metric::L2, 70000, q, 24, k, 24000), 3, kind);
                 if (HasFailure()) {
                     return;
                 }

@@ -128,10 +128,7 @@ TEST_F(PartsLarge, MoreThanTwoTo31Vectors) {
                     "q=" + std::to_string(q) +
                     " filtered=" + std::to_string(isFiltered));
             const std::vector<Ranked> want = wantedOf(
-                    planted,
-                    isFiltered ? some : std::vector<uint32_t>(),
-                    d,
-                    k);
+                    planted, isFiltered ? some : std::vector<uint32_t>(), d, k);
             const DeviceBuffer<__half> queries(
                     std::vector<__half>(q * d, __float2half(0.0f)));
             DeviceBuffer<float> outDistances(q * k, 0xA5);

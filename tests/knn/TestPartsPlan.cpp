@@ -89,8 +89,7 @@ TEST(PartsPlan, PartsCoverAllVectors) {
             ASSERT_EQ(some.greatestNorm, p.greatestNorm);
             ASSERT_EQ(some.searchImage, nullptr);
             ASSERT_EQ(
-                    uintptr_t(some.queries),
-                    (uintptr_t(1) << 44) + 2 * 3 * 2);
+                    uintptr_t(some.queries), (uintptr_t(1) << 44) + 2 * 3 * 2);
             ASSERT_EQ(some.exactQueries, p.exactQueries + 2 * 3);
             ASSERT_EQ(some.limits, p.limits + 2);
             ASSERT_EQ(some.numQueries, 5);
@@ -124,8 +123,8 @@ TEST(PartsPlan, ScratchSuffices) {
                     ASSERT_LE(plan.tileQueries, q);
                     ASSERT_LE(
                             plan.listBytes,
-                            (size_t(256) << 20) +
-                                    size_t(12) * plan.parts * k + 1024);
+                            (size_t(256) << 20) + size_t(12) * plan.parts * k +
+                                    1024);
                     if (plan.bytes > most) {
                         ASSERT_EQ(plan.tileQueries, 1);
                         ASSERT_EQ(plan.bytes, planParts(p, 0).bytes);
@@ -157,7 +156,8 @@ TEST(PartsPlan, WhatItSays) {
     const FlatKnnProblem p = problemOf(kTwoTo31 + 1000, 20, 10);
     const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 30);
     EXPECT_EQ(
-            plan.toString().rfind("2 parts of 1073742336 vectors, 20 queries", 0),
+            plan.toString().rfind(
+                    "2 parts of 1073742336 vectors, 20 queries", 0),
             0u)
             << plan.toString();
     const FlatKnnSummary summary = summaryOf(plan, p, DeviceSpeed());
@@ -169,12 +169,11 @@ TEST(PartsPlan, WhatItSays) {
 }
 
 TEST(PartsPlan, BadShapesAreNamed) {
-    const auto expectNamed = [](FlatKnnProblem p,
-                                const char* name,
-                                const std::string& value) {
-        EXPECT_TRUE(throwsNaming(
-                [&] { flatKnnWorkspaceBytes(p, 0); }, name, value));
-    };
+    const auto expectNamed =
+            [](FlatKnnProblem p, const char* name, const std::string& value) {
+                EXPECT_TRUE(throwsNaming(
+                        [&] { flatKnnWorkspaceBytes(p, 0); }, name, value));
+            };
     FlatKnnProblem p = problemOf(kMost + 1, 1, 1);
     expectNamed(p, "numVectors", std::to_string(kMost + 1));
     p = problemOf(kTwoTo31, 1, 1);

@@ -17,15 +17,15 @@ constexpr bool kIsSimilarity = isSimilarity(kMetric);
 
 /// The distance of query q and the vector whose component c is x(c); the eight
 /// lanes of a group get it. A group with d = 0 takes part without a pair. All
-/// lanes of the warp call it. kAhead components of a lane are on their way at a
-/// time.
-template <Metric kMetric, int kAhead = 8, class Vector>
+/// lanes of the warp call it.
+template <Metric kMetric, class Vector>
 __device__ __forceinline__ double pairDistance(
         const Vector& x,
         const float* q,
         int d,
         const canonical::Power& power) {
     using Terms = canonical::Terms<kMetric>;
+    constexpr int kAhead = 8; // loads in flight
     const int lane = threadIdx.x % kPairLanes;
     double sums[Terms::kSums] = {};
     for (int begin = lane; begin < d; begin += kPairLanes * kAhead) {
@@ -56,14 +56,14 @@ __device__ __forceinline__ double pairDistance(
 }
 
 /// The same of a vector x in memory.
-template <Metric kMetric, int kAhead = 8, class T>
+template <Metric kMetric, class T>
 __device__ __forceinline__ double pairDistance(
         const T* x,
         int64_t columnStride,
         const float* q,
         int d,
         const canonical::Power& power) {
-    return pairDistance<kMetric, kAhead>(
+    return pairDistance<kMetric>(
             [&](int c) { return toFloat(x[c * columnStride]); }, q, d, power);
 }
 

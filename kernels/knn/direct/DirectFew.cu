@@ -131,8 +131,8 @@ struct FewFinish {
             }
         };
         __syncthreads(); // all have read the count
-        const uint64_t limit = Narrow{shared.narrow}.limit(
-                forAll, uint32_t(params.k), kRoom);
+        const uint64_t limit =
+                Narrow{shared.narrow}.limit(forAll, uint32_t(params.k), kRoom);
         few.collect(forAll, limit);
     }
 

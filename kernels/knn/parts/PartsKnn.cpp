@@ -5,7 +5,6 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnPlan.h"
 #include "kernels/knn/fused/FusedKnn.h"
-#include "kernels/many/MergeLists.h"
 
 namespace faiss_bits {
 
@@ -130,14 +129,14 @@ void measure(PartsPlan& plan, const FlatKnnProblem& p, size_t maxBytes) {
     plan.bytes = plan.listBytes;
     plan.places = 0;
     for (int part : {0, plan.parts - 1}) {
-        const FlatKnnPlan tile = planFlatKnn(
-                partOf(p, plan, part, 0, plan.tileQueries), left);
+        const FlatKnnPlan tile =
+                planFlatKnn(partOf(p, plan, part, 0, plan.tileQueries), left);
         plan.bytes = std::max(plan.bytes, plan.listBytes + tile.bytes);
         plan.places += (part == 0 ? plan.parts - 1 : 1) *
                 idx_t(tile.method ? tile.places : 0);
         if (last < plan.tileQueries) {
-            const size_t bytes = flatKnnWorkspaceBytes(
-                    partOf(p, plan, part, 0, last), left);
+            const size_t bytes =
+                    flatKnnWorkspaceBytes(partOf(p, plan, part, 0, last), left);
             plan.bytes = std::max(plan.bytes, plan.listBytes + bytes);
         }
     }

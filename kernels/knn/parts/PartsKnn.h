@@ -4,16 +4,19 @@
 #include <string>
 
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/many/MergeLists.h"
 
 /// Searches of more vectors than kernels count, which do so by 32 bits: some
 /// vectors after others, each such part a search of its own, and the results
-/// merged (kernels/many/MergeLists.h). Canonical distances do not depend on what
-/// else is searched, so the result is that of one search; plain distances are
-/// those of their part's.
+/// merged (kernels/many/MergeLists.h). Canonical distances do not depend on
+/// what else is searched, so the result is that of one search; plain distances
+/// are those of their part's.
 namespace faiss_bits {
 
 /// Vectors of a part at most: whole words of a filter.
 constexpr idx_t kMostPartVectors = (idx_t(1) << 31) - 32;
+/// And of all parts, whose results are merged at a time: 2^37 - 2^11.
+constexpr idx_t kMostVectors = kMostPartVectors * kMaxMergeLists;
 
 struct PartsPlan {
     idx_t partVectors = 0; ///< of every part but the last; whole words
