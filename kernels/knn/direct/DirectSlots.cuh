@@ -69,7 +69,7 @@ BITS_HOST_DEVICE constexpr int directSlotsPadded(int d) {
 
 /// A block a unit (x) and query (y); groups are units.
 template <Metric kMetric, class T>
-__global__ __launch_bounds__(kDirectSlotsThreads) void directSlotsKernel(
+__global__ __launch_bounds__(kDirectSlotsThreads, 4) void directSlotsKernel(
         const __grid_constant__ DirectScanParams params) {
     constexpr int kWarps = kDirectSlotsThreads / kWarpSize;
     __shared__ uint64_t leastOfWarps[kWarps];
