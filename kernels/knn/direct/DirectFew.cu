@@ -1,5 +1,7 @@
 #include "kernels/knn/direct/DirectFew.h"
 
+#include <cstdlib>
+
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -8,7 +10,6 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 1024;
 /// Entries that are compared with each other. Where vectors lie in order, the
 /// four keys of a load may all be among the best: four for each of the k.
 constexpr uint32_t kRoom = 4 * kMostFewK;
@@ -17,7 +18,7 @@ constexpr int kParts = 4;
 
 /// A block's work on the keys of one query, of which each thread has kPacks
 /// times four in registers.
-template <int kPacks>
+template <int kThreads, int kPacks>
 struct FewFinish {
     using Narrow = BlockNarrow<kThreads>;
 
@@ -166,16 +167,18 @@ struct FewFinish {
     }
 };
 
-template <int kPacks>
+template <int kThreads, int kPacks>
 __global__ __launch_bounds__(kThreads) void directFewKernel(
         const __grid_constant__ DirectFinishParams params) {
-    __shared__ typename FewFinish<kPacks>::SharedStorage shared;
+    using Finish = FewFinish<kThreads, kPacks>;
+    __shared__ typename Finish::SharedStorage shared;
     allowNext();
     waitForPrevious();
-    FewFinish<kPacks>{shared, params, blockIdx.x}.run();
+    Finish{shared, params, blockIdx.x}.run();
 }
 
-template <int kPacks>
+/// With blocks of kThreads, if their keys are as few as that.
+template <int kThreads, int kPacks>
 bool tryLaunch(
         const DirectFinishParams& params,
         unsigned rows,
@@ -184,7 +187,12 @@ bool tryLaunch(
         return false;
     }
     launchAfterPrevious(
-            directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
+            directFewKernel<kThreads, kPacks>,
+            rows,
+            kThreads,
+            0,
+            stream,
+            params);
     return true;
 }
 
@@ -194,11 +202,23 @@ void launchDirectFew(
         const DirectFinishParams& params,
         unsigned rows,
         cudaStream_t stream) {
-    static_assert(kMostFewKeys == idx_t(8) * 4 * kThreads);
+    static_assert(kMostFewKeys == idx_t(8) * 4 * 1024);
     DirectFinishParams p = params;
     p.mostNear = mostNearGroups(uint32_t(p.k));
-    tryLaunch<1>(p, rows, stream) || tryLaunch<4>(p, rows, stream) ||
-            tryLaunch<8>(p, rows, stream);
+    static const int variant = getenv("FEW") ? atoi(getenv("FEW")) : 0;
+    if (variant == 0) {
+        tryLaunch<1024, 1>(p, rows, stream) ||
+                tryLaunch<1024, 4>(p, rows, stream) ||
+                tryLaunch<1024, 8>(p, rows, stream);
+    } else if (variant == 1) {
+        tryLaunch<512, 2>(p, rows, stream) ||
+                tryLaunch<512, 8>(p, rows, stream) ||
+                tryLaunch<1024, 8>(p, rows, stream);
+    } else {
+        tryLaunch<256, 4>(p, rows, stream) ||
+                tryLaunch<256, 16>(p, rows, stream) ||
+                tryLaunch<1024, 8>(p, rows, stream);
+    }
 }
 
 } // namespace faiss_bits
