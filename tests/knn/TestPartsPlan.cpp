@@ -103,17 +103,11 @@ TEST(PartsPlan, PartsCoverAllVectors) {
 /// The size of the scratch and the run find the same plan.
 TEST(PartsPlan, ScratchSuffices) {
     for (idx_t n : {kTwoTo31 + 1, idx_t(9'000'000'001)}) {
-        for (idx_t q : {1, 16, 17, 1000, 100000}) {
-            for (int k : {1, 100, 2048, 5000, 3000000}) {
+        for (idx_t q : {1, 17, 100000}) {
+            for (int k : {1, 2048, 3000000}) {
                 FlatKnnProblem p = problemOf(n, q, k);
                 for (size_t most :
-                     {size_t(0),
-                      size_t(1) << 20,
-                      size_t(32) << 20,
-                      size_t(300) << 20,
-                      size_t(1) << 30,
-                      size_t(1) << 36,
-                      SIZE_MAX}) {
+                     {size_t(0), size_t(32) << 20, size_t(1) << 30, SIZE_MAX}) {
                     const PartsPlan plan = planParts(p, most);
                     std::ostringstream text;
                     text << "n=" << n << " q=" << q << " k=" << k
@@ -125,13 +119,17 @@ TEST(PartsPlan, ScratchSuffices) {
                             plan.listBytes,
                             (size_t(256) << 20) + size_t(12) * plan.parts * k +
                                     1024);
+                    const PartsPlan run = planParts(p, plan.bytes);
                     if (plan.bytes > most) {
+                        // The least that works; with as much as that there may
+                        // be a search of a part that takes less.
                         ASSERT_EQ(plan.tileQueries, 1);
                         ASSERT_EQ(plan.bytes, planParts(p, 0).bytes);
+                        ASSERT_LE(run.bytes, plan.bytes);
+                    } else {
+                        ASSERT_EQ(run.bytes, plan.bytes);
+                        ASSERT_EQ(run.tileQueries, plan.tileQueries);
                     }
-                    const PartsPlan run = planParts(p, plan.bytes);
-                    ASSERT_EQ(run.bytes, plan.bytes);
-                    ASSERT_EQ(run.tileQueries, plan.tileQueries);
                 }
             }
         }
