@@ -120,11 +120,49 @@ TEST_F(DirectFew, Filters) {
             }
         }
     }
-    // Of more vectors than keys.
-    CertifiedCase c = of(Metric::L2, 500000, 2, 4, 128);
-    c.allowedOf = 17;
-    c.holes = 900;
-    expectFew(c, Hard::Bytes);
+}
+
+/// The keys are those of a list, of many more vectors.
+TEST_F(DirectFew, ShortLists) {
+    for (int64_t listed : {29412 + 900, 32768, 32769}) {
+        CertifiedCase c = of(Metric::L2, 500000, 2, 4, 128);
+        c.allowedOf = 17; // 29412 of them
+        c.holes = int(listed) - 29412;
+        FlatKnnProblem p;
+        p.numVectors = c.n;
+        p.numQueries = c.q;
+        p.d = c.d;
+        p.k = c.k;
+        p.device = traitsOf(c);
+        // Not null, and never read.
+        p.allowedIds = reinterpret_cast<const int32_t*>(uintptr_t(256));
+        p.numAllowed = listed;
+        const std::optional<DirectPlan> plan = planDirect(p, c.maxScratch);
+        ASSERT_TRUE(plan);
+        EXPECT_EQ(plan->few, listed <= kMostFewKeys) << listed;
+        EXPECT_EQ(expectCanonical(c, Hard::Bytes).repeated, 0u);
+    }
+}
+
+/// Eight lanes a pair, where k is too large for registers or queries too many.
+TEST_F(DirectFew, PairsOfEightLanesWithGroups) {
+    const int64_t most = deviceTraits().multiprocessors;
+    for (Hard kind : {Hard::Bytes, Hard::Duplicates, Hard::Infinite}) {
+        for (int k : {129, 600, 2048}) {
+            for (int64_t q : {1, 3}) {
+                expectFew(of(Metric::L2, 5001, q, 70, k), kind, false);
+            }
+        }
+        expectFew(of(Metric::Linf, 33, most + 1, 64, 10), kind, false);
+        CertifiedCase c = of(Metric::L2, 20011, 2, 64, 130);
+        c.allowedOf = 7;
+        c.holes = 50;
+        c.maxScratch = size_t(1) << 30;
+        EXPECT_EQ(expectCanonical(c, kind).repeated, 0u);
+        if (HasFailure()) {
+            return;
+        }
+    }
 }
 
 /// Every thread's least is the same, or is the best of all, or there is none;
@@ -189,6 +227,7 @@ TEST_F(DirectFew, SmallOfEveryKind) {
     c.dataType = DataType::BFloat16;
     expectFew(c, Hard::Bytes);
     expectFew(of(Metric::L2, 5000, 1, 2, 128), [](int64_t) { return 1; });
+    expectFew(of(Metric::L2, 500, 2, 70, 130), Hard::Bytes, false);
 }
 
 } // namespace

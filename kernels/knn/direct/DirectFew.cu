@@ -1,7 +1,5 @@
 #include "kernels/knn/direct/DirectFew.h"
 
-#include <cstdlib>
-
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -10,6 +8,7 @@ namespace faiss_bits {
 
 namespace {
 
+constexpr int kThreads = 1024;
 /// Entries that are compared with each other. Where vectors lie in order, the
 /// four keys of a load may all be among the best: four for each of the k.
 constexpr uint32_t kRoom = 4 * kMostFewK;
@@ -18,7 +17,7 @@ constexpr int kParts = 4;
 
 /// A block's work on the keys of one query, of which each thread has kPacks
 /// times four in registers.
-template <int kThreads, int kPacks>
+template <int kPacks>
 struct FewFinish {
     using Narrow = BlockNarrow<kThreads>;
 
@@ -167,18 +166,18 @@ struct FewFinish {
     }
 };
 
-template <int kThreads, int kPacks>
+template <int kPacks>
 __global__ __launch_bounds__(kThreads) void directFewKernel(
         const __grid_constant__ DirectFinishParams params) {
-    using Finish = FewFinish<kThreads, kPacks>;
+    using Finish = FewFinish<kPacks>;
     __shared__ typename Finish::SharedStorage shared;
     allowNext();
     waitForPrevious();
     Finish{shared, params, blockIdx.x}.run();
 }
 
-/// With blocks of kThreads, if their keys are as few as that.
-template <int kThreads, int kPacks>
+/// If keys are as few as that.
+template <int kPacks>
 bool tryLaunch(
         const DirectFinishParams& params,
         unsigned rows,
@@ -187,12 +186,7 @@ bool tryLaunch(
         return false;
     }
     launchAfterPrevious(
-            directFewKernel<kThreads, kPacks>,
-            rows,
-            kThreads,
-            0,
-            stream,
-            params);
+            directFewKernel<kPacks>, rows, kThreads, 0, stream, params);
     return true;
 }
 
@@ -202,23 +196,11 @@ void launchDirectFew(
         const DirectFinishParams& params,
         unsigned rows,
         cudaStream_t stream) {
-    static_assert(kMostFewKeys == idx_t(8) * 4 * 1024);
+    static_assert(kMostFewKeys == idx_t(8) * 4 * kThreads);
     DirectFinishParams p = params;
     p.mostNear = mostNearGroups(uint32_t(p.k));
-    static const int variant = getenv("FEW") ? atoi(getenv("FEW")) : 0;
-    if (variant == 0) {
-        tryLaunch<1024, 1>(p, rows, stream) ||
-                tryLaunch<1024, 4>(p, rows, stream) ||
-                tryLaunch<1024, 8>(p, rows, stream);
-    } else if (variant == 1) {
-        tryLaunch<512, 2>(p, rows, stream) ||
-                tryLaunch<512, 8>(p, rows, stream) ||
-                tryLaunch<1024, 8>(p, rows, stream);
-    } else {
-        tryLaunch<256, 4>(p, rows, stream) ||
-                tryLaunch<256, 16>(p, rows, stream) ||
-                tryLaunch<1024, 8>(p, rows, stream);
-    }
+    tryLaunch<1>(p, rows, stream) || tryLaunch<4>(p, rows, stream) ||
+            tryLaunch<8>(p, rows, stream);
 }
 
 } // namespace faiss_bits
