@@ -167,7 +167,9 @@ void GpuIndexBitsFlat::searchPage_(
                 Workspace{scratch.get(), plan.bytes},
                 context.resources->getBlasHandle(context.device),
                 context.stream);
-        if (plan.certified) {
+        if (plan.parts && plan.certified) {
+            counters_->add(n * plan.parts->parts, n * plan.parts->places);
+        } else if (plan.certified) {
             // Else the kernels count.
             counters_->add(n, plan.method ? n * plan.places : 0);
         }
