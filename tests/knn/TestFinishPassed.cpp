@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "kernels/knn/fused/FinishPassed.h"
+#include "kernels/knn/fused/SlotRows.h"
 #include "tests/common/CanonicalOracle.h"
 #include "tests/common/Cases.h"
 #include "tests/common/DeviceBuffer.h"
@@ -29,6 +30,8 @@ struct FinishCase {
     bool listed = false; ///< columns are places in a list, with holes
     int64_t n = 700;
     uint32_t repeats = 1; ///< of the lengths
+    bool bySlots = false; ///< from a copy of the vectors
+    SlotPlace place = SlotPlace::Auto;
 
     std::string describe() const {
         std::ostringstream text;
@@ -36,7 +39,9 @@ struct FinishCase {
              << " k=" << k << " data=" << int(data)
              << (columnMajor ? " column-major" : "")
              << (listed ? " listed" : "")
-             << (idType == IdType::Int32 ? " ids of 32 bits" : "");
+             << (idType == IdType::Int32 ? " ids of 32 bits" : "") << " n=" << n
+             << (bySlots ? " by slots, place " : "")
+             << (bySlots ? std::to_string(int(place)) : "");
         return text.str();
     }
 };
@@ -153,6 +158,8 @@ class FinishPassed : public GpuTest {
                 size_t(rows) * c.k * sizeOf(c.idType), 0xA5);
         DeviceBuffer<uint8_t> outFlags(2 * rows, 0xA5);
         DeviceBuffer<unsigned long long> rescored(1, 0x00);
+        DeviceBuffer<uint64_t> entries(size_t(rows) * kCapacity, 0xA5);
+        DeviceBuffer<float> slotRows(slotRowsSize(c.n, c.d), 0xA5);
         FinishPassedParams params;
         CertifiedParams& search = params.passed.search;
         search.vectors = {
@@ -176,6 +183,12 @@ class FinishPassed : public GpuTest {
         params.passed.counts = deviceCounts.data();
         params.complete = deviceComplete.data();
         const TestStream stream;
+        if (c.bySlots) {
+            search.entries = entries.data();
+            launchSlotRows(search.vectors, c.n, c.d, slotRows.data(), stream);
+            params.slotRows = slotRows.data();
+            params.place = c.place;
+        }
         launchFinishPassed(c.metric, params, deviceTraits(), stream);
         BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
 
@@ -207,6 +220,130 @@ constexpr Metric kProducts[] = {
         Metric::L2,
         Metric::InnerProduct,
         Metric::Cosine};
+
+constexpr SlotPlace kPlaces[] = {
+        SlotPlace::Auto,
+        SlotPlace::Shared,
+        SlotPlace::Memory};
+
+/// Both sides of each width of the copy, and every number of parts.
+TEST_F(FinishPassed, SmallSlots) {
+    const DeviceTraits device = deviceTraits();
+    for (int d : {1, 8, 31, 32, 33, 64, 65, 96, 127, 128}) {
+        const int64_t fit = int64_t(
+                (device.blockSharedBytes - 6 * 1024) / sizeof(float) /
+                slotRowsSize(1, d));
+        for (SlotPlace place : kPlaces) {
+            for (int parts : {1, 2, 3, 4}) {
+                FinishCase c;
+                c.bySlots = true;
+                c.place = place;
+                c.d = d;
+                c.metric = kProducts[(d + parts) % 3];
+                c.data = d % 2 ? Hard::Mixed : Hard::Bytes;
+                c.n = std::max<int64_t>(
+                        parts * fit - d % 3, int64_t(kCapacity) + 1);
+                if (place == SlotPlace::Shared) {
+                    ASSERT_EQ(int(slotParts(c.n, d, device)), parts);
+                } else if (parts > 1) {
+                    c.n = 700;
+                }
+                expectResults(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+        EXPECT_EQ(slotParts(4 * fit + 1, d, device), 0u) << d;
+    }
+}
+
+TEST_F(FinishPassed, SlotsOfHardData) {
+    for (Hard data : kHard) {
+        for (Metric metric : kProducts) {
+            for (SlotPlace place : {SlotPlace::Shared, SlotPlace::Memory}) {
+                FinishCase c;
+                c.bySlots = true;
+                c.place = place;
+                c.metric = metric;
+                c.data = data;
+                c.k = place == SlotPlace::Shared ? 50 : 100;
+                c.n = 800;
+                c.d = 90; // two parts
+                expectResults(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(FinishPassed, SlotsOfTypesAndLayouts) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (int i = 0; i < 6; ++i) {
+            FinishCase c;
+            c.bySlots = true;
+            c.place = kPlaces[i % 3];
+            c.type = type;
+            c.metric = kProducts[i % 3];
+            c.columnMajor = i & 1;
+            c.idType = i == 1 ? IdType::Int32 : IdType::Int64;
+            c.k = 40;
+            c.d = 40;
+            expectResults(c);
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// A copy for each multiprocessor pays, and warps have several lists each.
+TEST_F(FinishPassed, SlotsOfManyRows) {
+    for (SlotPlace place : kPlaces) {
+        FinishCase c;
+        c.bySlots = true;
+        c.place = place;
+        c.n = 1000;
+        c.d = 80;
+        c.repeats = 80;
+        expectResults(c);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
+TEST_F(FinishPassed, SlotsThatAreNone) {
+    const DeviceTraits device = deviceTraits();
+    EXPECT_EQ(slotParts(10, 129, device), 0u);
+    FinishPassedParams params;
+    float row = 0;
+    params.slotRows = &row; // never read
+    params.passed.search.d = 128;
+    params.passed.search.n = 100000;
+    params.place = SlotPlace::Shared;
+    EXPECT_THROW(
+            launchFinishPassed(Metric::L2, params, device, nullptr), Error)
+            << "too many for shared memory";
+    params.place = SlotPlace::Memory;
+    params.passed.search.d = 129;
+    EXPECT_THROW(
+            launchFinishPassed(Metric::L2, params, device, nullptr), Error)
+            << "too many dimensions";
+    params.passed.search.d = 128;
+    const int32_t id = 0;
+    params.passed.search.listedIds = &id;
+    EXPECT_THROW(
+            launchFinishPassed(Metric::L2, params, device, nullptr), Error)
+            << "a list of ids";
+    EXPECT_THROW(
+            launchScoreSlots(
+                    Metric::L1, {}, &row, SlotPlace::Memory, device, nullptr),
+            Error);
+}
 
 /// Both sides of the rows of a warp's list.
 TEST_F(FinishPassed, SmallEveryK) {

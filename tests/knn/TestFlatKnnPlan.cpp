@@ -312,6 +312,42 @@ TEST(FlatKnnPlan, ListsOfWarps) {
     EXPECT_FALSE(finishesByWarps(FusedPlan(), p)) << "no strips";
 }
 
+/// Which of them are scored from a copy of the vectors, and that it is in the
+/// scratch.
+TEST(FlatKnnPlan, ListsScoredBySlots) {
+    const auto problemOf = [](idx_t n, int d, DataType type) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = 4096;
+        p.d = d;
+        p.k = 32;
+        p.dataType = type;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        return p;
+    };
+    const auto bySlots = [&](idx_t n, int d, DataType type) {
+        const FlatKnnProblem p = problemOf(n, d, type);
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan && finishesByWarps(*plan, p)) << n << " " << d;
+        return plan && scoresBySlots(*plan, p);
+    };
+    EXPECT_TRUE(bySlots(1024, 128, DataType::Float32));
+    EXPECT_TRUE(bySlots(65536, 128, DataType::Float32));
+    EXPECT_TRUE(bySlots(65536, 128, DataType::Float16));
+    EXPECT_FALSE(bySlots(65537, 128, DataType::Float16)) << "32 MiB of copy";
+    EXPECT_FALSE(bySlots(1024, 129, DataType::Float32)) << "dimensions";
+    const size_t with = planFusedByStrips(
+                                problemOf(65536, 128, DataType::Float16),
+                                size_t(1) << 30)
+                                ->bytes;
+    const size_t without = planFusedByStrips(
+                                   problemOf(65537, 128, DataType::Float16),
+                                   size_t(1) << 30)
+                                   ->bytes;
+    EXPECT_GE(with + (size_t(8) << 20), without + (size_t(32) << 20));
+}
+
 /// Limits that are given take the place of samples and strips, where a fused
 /// search is planned at all.
 TEST(FlatKnnPlan, GivenLimits) {

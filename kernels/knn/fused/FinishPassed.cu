@@ -1,9 +1,10 @@
 /// Lists of what passed to results, a warp each. Eight lanes compute the
-/// distances of a pair of vectors at a time; 32 entries are sorted, an entry a
-/// lane, and merged into the best of the list.
+/// distances of a pair of vectors at a time, unless another kernel did
+/// (ScoreSlots.h); 32 entries are sorted, an entry a lane, and merged into the
+/// best of the list.
 ///
 /// Bound by: reads of 4 d bytes an entry from L2 (vectors from memory come
-/// faster to more threads a list), in few dimensions by the sorts.
+/// faster to more threads a list); without them by the sorts.
 #include "kernels/knn/fused/FinishPassed.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/WarpList.cuh"
 #include "kernels/knn/certified/CanonicalPairs.cuh"
+#include "kernels/knn/fused/ScoreSlots.h"
 
 namespace faiss_bits {
 
@@ -23,8 +25,9 @@ constexpr int kWarpThreads = 128;
 constexpr int kLongThreads = 256;
 /// Blocks a multiprocessor, at least; those that look for longer lists are no
 /// more.
-template <Metric kMetric, int kRows>
-constexpr int kShortBlocks = kRows == 4           ? 5
+template <Metric kMetric, int kRows, bool kScored>
+constexpr int kShortBlocks = kScored              ? 12
+        : kRows == 4                              ? 5
         : kRows == 2 || kMetric == Metric::Cosine ? 6
                                                   : 8;
 constexpr int kLongBlocks = 3;
@@ -32,7 +35,8 @@ constexpr int kLongBlocks = 3;
 /// Pairs that eight lanes compute at a time.
 constexpr int kPairs = 2;
 
-template <Metric kMetric, int kRows>
+/// kScored: the entries are in memory.
+template <Metric kMetric, int kRows, bool kScored>
 struct PassedRow {
     static constexpr int kGroups = kWarpSize / kPairLanes;
     static constexpr int kTogether = kGroups * kPairs;
@@ -50,9 +54,14 @@ struct PassedRow {
     /// on.
     __device__ __forceinline__ void score(uint32_t first, uint32_t step) {
         for (uint32_t base = first; base < count; base += step) {
-            withVectors(params.passed.search.vectors, [&](const auto* data) {
-                list.add(entries(data, base));
-            });
+            if constexpr (kScored) {
+                list.add(scoredEntry(base + threadIdx.x % kWarpSize));
+            } else {
+                const VectorsParams& vectors = params.passed.search.vectors;
+                withVectors(vectors, [&](const auto* data) {
+                    list.add(entries(data, base));
+                });
+            }
         }
     }
 
@@ -91,6 +100,14 @@ struct PassedRow {
         }
         return (isinf(complete) && complete > 0) ||
                 (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
+    }
+
+    __device__ __forceinline__ uint64_t scoredEntry(uint32_t place) const {
+        const CertifiedParams& search = params.passed.search;
+        return place < count ? search.entries
+                                       [int64_t(row) * search.numCandidates +
+                                        place]
+                             : kNoEntry;
     }
 
     /// That of place base + lane; kNoEntry behind the last one.
@@ -140,7 +157,7 @@ struct PassedRow {
 };
 
 /// A warp a row; longer lists are left.
-template <Metric kMetric, int kRows, int kMin>
+template <Metric kMetric, int kRows, bool kScored, int kMin>
 __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kWarpThreads / kWarpSize;
@@ -166,14 +183,14 @@ __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
         }
     }
     if (isShort) {
-        PassedRow<kMetric, kRows> passed(params, row);
+        PassedRow<kMetric, kRows, kScored> passed(params, row);
         passed.score(0, kWarpSize);
         passed.write();
     }
 }
 
 /// A block a row of those that are left.
-template <Metric kMetric, int kRows>
+template <Metric kMetric, int kRows, bool kScored>
 __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kLongThreads / kWarpSize;
@@ -192,7 +209,7 @@ __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
                 own < search.rows &&
                         params.passed.counts[own] > kMostWarpEntries);
         for (; left != 0; left &= left - 1) {
-            PassedRow<kMetric, kRows> passed(
+            PassedRow<kMetric, kRows, kScored> passed(
                     params, base + (__ffs(int(left)) - 1) * gridDim.x);
             passed.score(warp * kWarpSize, kLongThreads);
 #pragma unroll
@@ -218,7 +235,7 @@ __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
     }
 }
 
-template <Metric kMetric, int kRows>
+template <Metric kMetric, int kRows, bool kScored>
 void launch(
         const FinishPassedParams& params,
         const DeviceTraits& device,
@@ -227,9 +244,14 @@ void launch(
     const CertifiedParams& search = params.passed.search;
     // As that of the distances alone (FusedLaunch.cuh).
     constexpr double kMuch = 0x1p28;
-    const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
+    const bool isLong = !kScored &&
+            double(search.rows) * search.k * search.d >= kMuch;
     launchAfterPrevious(
-            finishShortKernel<kMetric, kRows, kShortBlocks<kMetric, kRows>>,
+            finishShortKernel<
+                    kMetric,
+                    kRows,
+                    kScored,
+                    kShortBlocks<kMetric, kRows, kScored>>,
             (search.rows + kWarps - 1) / kWarps,
             kWarpThreads,
             0,
@@ -237,7 +259,7 @@ void launch(
             params,
             !isLong);
     launchAfterPrevious(
-            finishLongKernel<kMetric, kRows>,
+            finishLongKernel<kMetric, kRows, kScored>,
             std::min(
                     search.rows,
                     unsigned(kLongBlocks * device.multiprocessors)),
@@ -247,17 +269,35 @@ void launch(
             params);
 }
 
-template <Metric kMetric>
+template <Metric kMetric, bool kScored>
 void launchByK(
         const FinishPassedParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
     const int k = params.passed.search.k;
-    const auto one = k <= 32 ? launch<kMetric, 1>
-            : k <= 64        ? launch<kMetric, 2>
-                             : launch<kMetric, 4>;
+    const auto one = k <= 32 ? launch<kMetric, 1, kScored>
+            : k <= 64        ? launch<kMetric, 2, kScored>
+                             : launch<kMetric, 4, kScored>;
     static_assert(kMostWarpK == 4 * kWarpSize);
     one(params, device, stream);
+}
+
+template <Metric kMetric>
+void launchAll(
+        const FinishPassedParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    if (!params.slotRows) {
+        return launchByK<kMetric, false>(params, device, stream);
+    }
+    launchScoreSlots(
+            kMetric,
+            params.passed,
+            params.slotRows,
+            params.place,
+            device,
+            stream);
+    launchByK<kMetric, true>(params, device, stream);
 }
 
 } // namespace
@@ -269,11 +309,11 @@ void launchFinishPassed(
         cudaStream_t stream) {
     switch (metric) {
         case Metric::L2:
-            return launchByK<Metric::L2>(params, device, stream);
+            return launchAll<Metric::L2>(params, device, stream);
         case Metric::InnerProduct:
-            return launchByK<Metric::InnerProduct>(params, device, stream);
+            return launchAll<Metric::InnerProduct>(params, device, stream);
         case Metric::Cosine:
-            return launchByK<Metric::Cosine>(params, device, stream);
+            return launchAll<Metric::Cosine>(params, device, stream);
         default:
             throw Error(formatMessage(
                     "metric = %d has no lists that warps finish", int(metric)));

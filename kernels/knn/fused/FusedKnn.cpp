@@ -11,6 +11,7 @@
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
 #include "kernels/knn/gemm/Product.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -63,6 +64,14 @@ class FusedRun {
     void run() {
         certifier_.begin();
         takeSample();
+        if (scratch_.slotRows) {
+            launchSlotRows(
+                    certifier_.vectors(),
+                    p_.numVectors,
+                    p_.d,
+                    scratch_.slotRows,
+                    stream_);
+        }
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }
@@ -156,7 +165,10 @@ class FusedRun {
         const PassedParams passed{params, scratch_.counts};
         if (finishesByWarps(plan_, p_)) {
             launchFinishPassed(
-                    p_.metric, {passed, scratch_.complete}, p_.device, stream_);
+                    p_.metric,
+                    {passed, scratch_.complete, scratch_.slotRows},
+                    p_.device,
+                    stream_);
         } else {
             launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
             writeResults(params);
@@ -349,6 +361,9 @@ FusedScratch::FusedScratch(
     limits = slices.take<float>(plan.tileQueries);
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);
+    if (scoresBySlots(plan, p)) {
+        slotRows = slices.take<float>(slotRowsSize(p.numVectors, p.d));
+    }
     certified.take(p, 0, plan.tileQueries, slices);
     const size_t places = size_t(plan.tileQueries) * plan.capacity;
     certified.columns = slices.take<int32_t>(places);

@@ -88,6 +88,9 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& problem);
 /// From memory they come faster to a block a list.
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
 
+/// Whether these are scored before, from a copy of the vectors (ScoreSlots.h).
+bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
+
 /// Runs it. Arguments were checked; errors and stream as runFlatKnn.
 void runFused(
         const FusedPlan& plan,

@@ -9,6 +9,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -281,6 +282,12 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
     return plan.strips.perRow > 0 && p.k <= kMostWarpK &&
             plan.tileQueries >= kLeastWarpLists &&
             double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
+            kMostCachedBytes;
+}
+
+bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return finishesByWarps(plan, p) && slotSteps(p.d) > 0 &&
+            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
             kMostCachedBytes;
 }
 

@@ -19,6 +19,7 @@ struct FusedScratch {
     float* limits = nullptr;        // [tileQueries]
     float* complete = nullptr;      // [tileQueries]
     uint32_t* counts = nullptr;     // [tileQueries]
+    float* slotRows = nullptr;      // [slotRowsSize], scoresBySlots()
     CertifiedScratch certified;     // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;
 
