@@ -337,15 +337,46 @@ TEST(FlatKnnPlan, ListsScoredBySlots) {
     EXPECT_TRUE(bySlots(65536, 128, DataType::Float16));
     EXPECT_FALSE(bySlots(65537, 128, DataType::Float16)) << "32 MiB of copy";
     EXPECT_FALSE(bySlots(1024, 129, DataType::Float32)) << "dimensions";
-    const size_t with = planFusedByStrips(
-                                problemOf(65536, 128, DataType::Float16),
-                                size_t(1) << 30)
-                                ->bytes;
-    const size_t without = planFusedByStrips(
-                                   problemOf(65537, 128, DataType::Float16),
-                                   size_t(1) << 30)
-                                   ->bytes;
+    const size_t with =
+            planFusedByStrips(
+                    problemOf(65536, 128, DataType::Float16), size_t(1) << 30)
+                    ->bytes;
+    const size_t without =
+            planFusedByStrips(
+                    problemOf(65537, 128, DataType::Float16), size_t(1) << 30)
+                    ->bytes;
     EXPECT_GE(with + (size_t(8) << 20), without + (size_t(32) << 20));
+}
+
+/// Where a word of 32 vectors has some that pass, the scan sets bits.
+TEST(FlatKnnPlan, BitsOfFewVectors) {
+    FlatKnnProblem p;
+    p.numVectors = 4096;
+    p.numQueries = 262144;
+    p.d = 128;
+    p.k = 32;
+    p.device.singleToDouble = 2;
+    p.device.computeCapability = 90;
+    const auto toBits = [&] {
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan && scoresBySlots(*plan, p));
+        return plan && passesToBits(*plan, p);
+    };
+    EXPECT_TRUE(toBits());
+    EXPECT_EQ(wordsOf(p), 128u);
+    p.numVectors = 1025;
+    EXPECT_TRUE(toBits());
+    EXPECT_EQ(wordsOf(p), 33u);
+    p.numVectors = 16384;
+    EXPECT_FALSE(toBits()) << "few pass";
+    p.k = 120;
+    EXPECT_FALSE(toBits()) << "64 MiB of bits";
+    p.numQueries = 16384;
+    EXPECT_TRUE(toBits());
+    p.d = 129;
+    p.numVectors = 4096;
+    const auto plan = planFusedByStrips(p, size_t(1) << 30);
+    EXPECT_FALSE(plan && passesToBits(*plan, p)) << "dimensions";
 }
 
 /// Limits that are given take the place of samples and strips, where a fused

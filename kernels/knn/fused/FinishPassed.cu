@@ -20,7 +20,8 @@ namespace faiss_bits {
 namespace {
 
 /// Entries of a list that a warp finishes alone.
-constexpr uint32_t kMostWarpEntries = 256;
+template <bool kScored>
+constexpr uint32_t kMostWarpEntries = kScored ? 1024 : 256;
 constexpr int kWarpThreads = 128;
 constexpr int kLongThreads = 256;
 /// Blocks a multiprocessor, at least; those that look for longer lists are no
@@ -35,20 +36,25 @@ constexpr int kLongBlocks = 3;
 /// Pairs that eight lanes compute at a time.
 constexpr int kPairs = 2;
 
+/// Entries of a row's list, no more than there is room for.
+__device__ __forceinline__ uint32_t
+entriesOf(const FinishPassedParams& params, uint32_t row) {
+    return min(
+            params.passed.counts[row],
+            uint32_t(params.passed.search.numCandidates));
+}
+
 /// kScored: the entries are in memory.
 template <Metric kMetric, int kRows, bool kScored>
 struct PassedRow {
-    static constexpr int kGroups = kWarpSize / kPairLanes;
-    static constexpr int kTogether = kGroups * kPairs;
-
     const FinishPassedParams& params;
     const uint32_t row;
-    const uint32_t count; // entries, no more than there is room for
+    const uint32_t count; // entriesOf()
     WarpList<kRows> list;
 
     __device__ __forceinline__
     PassedRow(const FinishPassedParams& p, uint32_t r)
-            : params(p), row(r), count(min(p.passed.counts[r], capacity(p))) {}
+            : params(p), row(r), count(entriesOf(p, r)) {}
 
     /// The entries first, .. first + 31, and those from every further `step`
     /// on.
@@ -84,19 +90,14 @@ struct PassedRow {
     }
 
    private:
-    __device__ __forceinline__ static uint32_t capacity(
-            const FinishPassedParams& p) {
-        return uint32_t(p.passed.search.numCandidates);
-    }
-
     /// By the k-th entry: see SurvivorOutput::complete.
     __device__ __forceinline__ bool isProved(uint64_t kth) const {
         const float complete = params.complete[row];
         if (isnan(complete)) {
             return true;
         }
-        if (params.passed.counts[row] > capacity(params)) {
-            return false;
+        if (params.passed.counts[row] > count) {
+            return false; // there was no room for all
         }
         return (isinf(complete) && complete > 0) ||
                 (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
@@ -104,16 +105,17 @@ struct PassedRow {
 
     __device__ __forceinline__ uint64_t scoredEntry(uint32_t place) const {
         const CertifiedParams& search = params.passed.search;
-        return place < count ? search.entries
-                                       [int64_t(row) * search.numCandidates +
-                                        place]
-                             : kNoEntry;
+        return place < count
+                ? search.entries[int64_t(row) * search.numCandidates + place]
+                : kNoEntry;
     }
 
     /// That of place base + lane; kNoEntry behind the last one.
     template <class T>
     __device__ __forceinline__ uint64_t
     entries(const T* data, uint32_t base) const {
+        constexpr int kGroups = kWarpSize / kPairLanes;
+        constexpr int kTogether = kGroups * kPairs;
         const CertifiedParams& search = params.passed.search;
         const int lane = threadIdx.x % kWarpSize;
         const int here = int(min(count - base, uint32_t(kWarpSize)));
@@ -167,8 +169,9 @@ __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
     const CertifiedParams& search = params.passed.search;
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t row = blockIdx.x * kWarps + warp;
-    const uint32_t count = row < search.rows ? params.passed.counts[row] : 0;
-    const bool isShort = row < search.rows && count <= kMostWarpEntries;
+    const uint32_t count = row < search.rows ? entriesOf(params, row) : 0;
+    const bool isShort =
+            row < search.rows && count <= kMostWarpEntries<kScored>;
     if (search.numRescored) { // one atomic a block: all go to one place
         if (threadIdx.x % kWarpSize == 0) {
             scored[warp] = isShort ? count : 0;
@@ -207,7 +210,7 @@ __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
         unsigned left = __ballot_sync(
                 kFullWarp,
                 own < search.rows &&
-                        params.passed.counts[own] > kMostWarpEntries);
+                        entriesOf(params, own) > kMostWarpEntries<kScored>);
         for (; left != 0; left &= left - 1) {
             PassedRow<kMetric, kRows, kScored> passed(
                     params, base + (__ffs(int(left)) - 1) * gridDim.x);
@@ -244,8 +247,8 @@ void launch(
     const CertifiedParams& search = params.passed.search;
     // As that of the distances alone (FusedLaunch.cuh).
     constexpr double kMuch = 0x1p28;
-    const bool isLong = !kScored &&
-            double(search.rows) * search.k * search.d >= kMuch;
+    const bool isLong =
+            !kScored && double(search.rows) * search.k * search.d >= kMuch;
     launchAfterPrevious(
             finishShortKernel<
                     kMetric,
@@ -258,6 +261,9 @@ void launch(
             stream,
             params,
             !isLong);
+    if (uint32_t(search.numCandidates) <= kMostWarpEntries<kScored>) {
+        return; // no list is longer
+    }
     launchAfterPrevious(
             finishLongKernel<kMetric, kRows, kScored>,
             std::min(
@@ -293,6 +299,7 @@ void launchAll(
     launchScoreSlots(
             kMetric,
             params.passed,
+            params.words,
             params.slotRows,
             params.place,
             device,

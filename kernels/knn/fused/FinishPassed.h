@@ -18,7 +18,10 @@ struct FinishPassedParams {
     /// The vectors as launchSlotRows lays them; nullptr: they are read where
     /// they lie.
     const float* slotRows = nullptr;
-    SlotPlace place = SlotPlace::Auto; // with slotRows
+    /// With slotRows, and search.entries to write to: bits in place of the
+    /// lists; and where the copy is while it is read.
+    PassedWords words;
+    SlotPlace place = SlotPlace::Auto;
 };
 
 /// Enqueues all that follows a fused scan by L2, inner product or cosine, for

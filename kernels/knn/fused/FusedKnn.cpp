@@ -157,6 +157,8 @@ class FusedRun {
         lists.counts = scratch_.counts;
         lists.columns = reinterpret_cast<uint32_t*>(scratch_.certified.columns);
         lists.capacity = plan_.capacity;
+        lists.bits = scratch_.bits;
+        lists.words = scratch_.bits ? wordsOf(p_) : 0;
         if (plan_.secondSamples > 0) {
             findCloserLimits(params, lists);
         }
@@ -164,11 +166,13 @@ class FusedRun {
 
         const PassedParams passed{params, scratch_.counts};
         if (finishesByWarps(plan_, p_)) {
-            launchFinishPassed(
-                    p_.metric,
-                    {passed, scratch_.complete, scratch_.slotRows},
-                    p_.device,
-                    stream_);
+            FinishPassedParams finish;
+            finish.passed = passed;
+            finish.complete = scratch_.complete;
+            finish.slotRows = scratch_.slotRows;
+            finish.words = {
+                    scratch_.bits, uint32_t(lists.words), scratch_.counts};
+            launchFinishPassed(p_.metric, finish, p_.device, stream_);
         } else {
             launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
             writeResults(params);
@@ -225,6 +229,8 @@ class FusedRun {
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
+        limits.bits = scratch_.bits;
+        limits.words = scratch_.bits ? wordsOf(p_) : 0;
         launchStripLimits(p_.metric, limits, stream_);
     }
 
@@ -363,6 +369,9 @@ FusedScratch::FusedScratch(
     counts = slices.take<uint32_t>(plan.tileQueries);
     if (scoresBySlots(plan, p)) {
         slotRows = slices.take<float>(slotRowsSize(p.numVectors, p.d));
+    }
+    if (passesToBits(plan, p)) {
+        bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));
     }
     certified.take(p, 0, plan.tileQueries, slices);
     const size_t places = size_t(plan.tileQueries) * plan.capacity;

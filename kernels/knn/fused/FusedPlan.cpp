@@ -41,6 +41,8 @@ constexpr idx_t kMostStripQueries = 32768;
 constexpr idx_t kLeastWarpLists = 1024;
 /// Bytes of vectors that stay in L2 while lists are finished.
 constexpr double kMostCachedBytes = 0x1p25;
+/// Vectors for each one that passes, at most, where a scan sets bits.
+constexpr double kMostBitsShare = 128;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -289,6 +291,17 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
     return finishesByWarps(plan, p) && slotSteps(p.d) > 0 &&
             double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
             kMostCachedBytes;
+}
+
+bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return scoresBySlots(plan, p) &&
+            passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
+            double(plan.tileQueries) * wordsOf(p) * sizeof(uint32_t) <=
+            kMostCachedBytes;
+}
+
+uint32_t wordsOf(const FlatKnnProblem& p) {
+    return uint32_t((p.numVectors + 31) / 32);
 }
 
 std::string FusedPlan::toString() const {

@@ -1,6 +1,6 @@
-/// Canonical distances of what passed a scan of few vectors, a warp a list. A
-/// part of the vectors lies in the shared memory of each multiprocessor, or
-/// they are read from L2; a list's query is in registers.
+/// Canonical distances of what passed a scan of few vectors, a warp a list, or
+/// a row of bits. A part of the vectors lies in the shared memory of each
+/// multiprocessor, or they are read from L2; the row's query is in registers.
 ///
 /// Bound by: conversions to float64, 14 a clock and multiprocessor, so 9 clocks
 /// an entry of 128 dimensions; from L2 by reads of 512 bytes, 22 clocks.
@@ -11,6 +11,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
+#include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/fused/SlotQuery.cuh"
 #include "kernels/knn/fused/SlotRows.h"
 
@@ -18,7 +19,6 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kCopyThreads = 256;
 constexpr int kMostSharedThreads = 768;
 template <Metric kMetric>
 constexpr int kSharedThreads =
@@ -26,10 +26,6 @@ constexpr int kSharedThreads =
 constexpr int kMemoryThreads = 256;
 template <Metric kMetric>
 constexpr int kMemoryBlocks = kMetric == Metric::Cosine ? 2 : 3;
-/// Entries of a list that are looked at together.
-constexpr uint32_t kTogether = 2 * kWarpSize;
-constexpr size_t kQueueBytes =
-        sizeof(uint32_t) * kTogether * kMostSharedThreads / kWarpSize;
 /// With more parts a list has few entries in each.
 constexpr uint32_t kMostParts = 4;
 /// Lists that are worth a copy of the vectors to each multiprocessor.
@@ -37,91 +33,71 @@ constexpr uint32_t kLeastSharedLists = 8192;
 
 struct ScoreSlotsParams {
     PassedParams passed;
+    PassedWords words;
     const float4* slotRows = nullptr;
     uint32_t parts = 1;
-    uint32_t inverse = 0; // 2^32 / parts, rounded up; of one part none
+    uint32_t inverse = 0;   // Parts
+    uint32_t partPacks = 0; // of slotRows, in shared memory
 };
 
-template <class T>
-__global__ __launch_bounds__(kCopyThreads) void slotRowsKernel(
-        const T* vectors,
-        int64_t rowStride,
-        int64_t columnStride,
-        int64_t packs,
-        int d,
-        int rowPacks,
-        float4* rows) {
-    waitForPrevious();
-    for (int64_t i = int64_t(blockIdx.x) * kCopyThreads + threadIdx.x;
-         i < packs;
-         i += int64_t(gridDim.x) * kCopyThreads) {
-        const int64_t row = i / rowPacks;
-        const int at = int(i - row * rowPacks);
-        const int first = at / kPairLanes * kSlotStep + at % kPairLanes;
-        float pack[4];
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int c = first + j * kPairLanes;
-            pack[j] = c < d
-                    ? toFloat(vectors[row * rowStride + c * columnStride])
-                    : 0.0f;
+/// The entries of a warp that wait to be scored: the place in the list, and the
+/// vector's in `rows` of scoreSlotsKernel.
+constexpr uint32_t kQueue = 4 * kWarpSize;
+constexpr int kRowBits = 18;
+constexpr uint32_t kMostRows = 1u << kRowBits;
+constexpr uint32_t kMostPlaces = 1u << (32 - kRowBits);
+
+/// How 32 vectors, those of a word of bits, are found in a part: words go to
+/// the parts in turn.
+struct Parts {
+    uint32_t count;
+    uint32_t inverse; // 2^32 / count, rounded up
+    uint32_t own;
+
+    /// The first row of a word, if it is in this part.
+    __device__ __forceinline__ bool has(uint32_t word, uint32_t& row) const {
+        uint32_t turn = word;
+        if (count > 1) {
+            turn = __umulhi(word, inverse);
         }
-        rows[i] = make_float4(pack[0], pack[1], pack[2], pack[3]);
-    }
-}
-
-/// The list of a row on its way: what comes next is asked for early.
-struct List {
-    uint32_t count = 0;
-    uint32_t columns[2] = {}; // of the first entries, this lane's
-
-    __device__ __forceinline__ static uint32_t countOf(
-            const PassedParams& passed,
-            uint32_t row) {
-        return row < passed.search.rows
-                ? min(passed.counts[row], uint32_t(passed.search.numCandidates))
-                : 0;
+        row = turn * kWarpSize;
+        return word - turn * count == own;
     }
 
-    __device__ __forceinline__ void read(
-            const CertifiedParams& search,
-            uint32_t row,
-            uint32_t base) {
-        const int32_t* from =
-                search.columns + int64_t(row) * search.numCandidates + base;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const uint32_t at = i * kWarpSize + threadIdx.x % kWarpSize;
-            columns[i] = base + at < count ? uint32_t(from[at]) : 0;
-        }
+    __device__ __forceinline__ uint32_t columnOf(uint32_t row) const {
+        return (row / kWarpSize * count + own) * kWarpSize + row % kWarpSize;
     }
 };
 
-template <Metric kMetric, int kSteps, bool kShared>
+template <Metric kMetric, int kSteps, bool kShared, bool kBits>
 __global__ __launch_bounds__(
         kShared ? kSharedThreads<kMetric> : kMemoryThreads,
-        kShared ? 1 : kMemoryBlocks<kMetric>) void
-scoreSlotsKernel(const __grid_constant__ ScoreSlotsParams params) {
+        kShared ? 1
+                : kMemoryBlocks<
+                          kMetric>) void scoreSlotsKernel(const __grid_constant__
+                                                                  ScoreSlotsParams
+                                                                          params) {
     using Query = SlotQuery<kMetric, kSteps>;
     constexpr int kThreads = kShared ? kSharedThreads<kMetric> : kMemoryThreads;
     constexpr uint32_t kWarps = kThreads / kWarpSize;
     constexpr uint32_t kGroups = kWarpSize / kPairLanes;
-    // Entries in this part: the place in the list, and the vector's in `rows`.
-    __shared__ uint32_t queues[kWarps][kTogether];
+    __shared__ uint32_t queues[kWarps][kQueue];
     extern __shared__ float4 staged[];
     allowNext();
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
-    const uint32_t part = kShared ? blockIdx.x % params.parts : 0;
+    const Parts parts{
+            kShared ? params.parts : 1,
+            params.inverse,
+            kShared ? blockIdx.x % params.parts : 0};
     if (kShared) {
-        for (uint32_t i = threadIdx.x;; i += kThreads) {
-            const int64_t v = int64_t(i / Query::kRowPacks) * params.parts +
-                    part;
-            if (v >= search.n) {
-                break;
+        for (uint32_t i = threadIdx.x; i < params.partPacks; i += kThreads) {
+            const uint32_t column = parts.columnOf(i / Query::kRowPacks);
+            if (column < search.n) {
+                staged[i] = params.slotRows
+                                    [size_t(column) * Query::kRowPacks +
+                                     i % Query::kRowPacks];
             }
-            staged[i] = params.slotRows
-                                [v * Query::kRowPacks + i % Query::kRowPacks];
         }
         __syncthreads();
     }
@@ -129,89 +105,163 @@ scoreSlotsKernel(const __grid_constant__ ScoreSlotsParams params) {
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t lane = threadIdx.x % kWarpSize;
     const uint32_t group = lane / kPairLanes;
-    const uint32_t step = gridDim.x / (kShared ? params.parts : 1) * kWarps;
+    const uint32_t step = gridDim.x / parts.count * kWarps;
     uint32_t* queue = queues[warp];
 
-    uint32_t row = blockIdx.x / (kShared ? params.parts : 1) * kWarps + warp;
-    List list;
-    list.count = List::countOf(params.passed, row);
-    list.read(search, row, 0);
-    uint32_t nextCount = List::countOf(params.passed, row + step);
+    // What comes next is asked for early.
+    const uint32_t most = uint32_t(search.numCandidates);
+    const auto countOf = [&](uint32_t row) {
+        return kBits || row >= search.rows
+                ? 0
+                : min(params.passed.counts[row], most);
+    };
+    // This lane's column, or word, of those from `first` on.
+    const auto read = [&](uint32_t row, uint32_t first, uint32_t count) {
+        const uint32_t at = first + lane;
+        if constexpr (kBits) {
+            return row < search.rows && at < params.words.perRow
+                    ? params.words.bits[size_t(row) * params.words.perRow + at]
+                    : 0;
+        } else {
+            return at < count
+                    ? uint32_t(search.columns[size_t(row) * most + at])
+                    : 0;
+        }
+    };
+    uint32_t row = blockIdx.x / parts.count * kWarps + warp;
+    uint32_t count = countOf(row);
+    uint32_t next = read(row, 0, count);
+    uint32_t nextCount = countOf(row + step);
     for (; row < search.rows; row += step) {
-        List next;
-        next.count = nextCount;
-        next.read(search, row + step, 0);
-        nextCount = List::countOf(params.passed, row + 2 * step);
+        uint32_t here = next;
+        next = read(row + step, 0, nextCount);
         const Query query(search.queries + int64_t(row) * search.d, search.d);
-        uint64_t* entries =
-                search.entries + int64_t(row) * search.numCandidates;
-        for (uint32_t base = 0; base < list.count; base += kTogether) {
-            if (base > 0) {
-                list.read(search, row, base);
-            }
-            uint32_t total = 0;
+        uint64_t* entries = search.entries + size_t(row) * most;
+        uint32_t fill = 0;
+        const auto score = [&]<int kPairs>(uint32_t first) {
+            const float4* from[kPairs];
+            uint32_t its[kPairs];
+            double exact[kPairs];
 #pragma unroll
-            for (uint32_t i = 0; i < 2; ++i) {
-                const uint32_t at = i * kWarpSize + lane;
-                const uint32_t column = list.columns[i];
-                bool isHere = base + at < list.count;
-                uint32_t place = column;
-                if (kShared && params.parts > 1) {
-                    place = __umulhi(column, params.inverse);
-                    isHere = isHere && column - place * params.parts == part;
-                }
-                const unsigned here = __ballot_sync(kFullWarp, isHere);
-                if (isHere) {
-                    // 2^16 vectors do not fit shared memory.
-                    const uint32_t before =
-                            __popc(here & ((1u << lane) - 1)) + total;
-                    queue[before] = kShared ? at << 16 | place : place;
-                }
-                total += __popc(here);
+            for (int p = 0; p < kPairs; ++p) {
+                its[p] = queue[min(first + p * kGroups + group, fill - 1)];
+                from[p] = rows + size_t(its[p] % kMostRows) * Query::kRowPacks +
+                        lane % kPairLanes;
             }
+            query.distances(from, search.power, exact);
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                if (first + p * kGroups + group < fill &&
+                    lane % kPairLanes == 0) {
+                    entries[its[p] >> kRowBits] = distanceEntry<kMetric>(
+                            exact[p], parts.columnOf(its[p] % kMostRows));
+                }
+            }
+        };
+        const auto scoreAll = [&] {
             __syncwarp();
-            const auto score = [&]<int kPairs>(uint32_t first) {
-                const float4* from[kPairs];
-                uint32_t at[kPairs];
-                uint32_t column[kPairs];
-                double exact[kPairs];
-#pragma unroll
-                for (int p = 0; p < kPairs; ++p) {
-                    const uint32_t i = first + p * kGroups + group;
-                    const uint32_t its = queue[min(i, total - 1)];
-                    const uint32_t place = kShared ? its & 0xffff : its;
-                    at[p] = kShared ? its >> 16 : i;
-                    column[p] =
-                            kShared ? place * params.parts + part : place;
-                    from[p] = rows + size_t(place) * Query::kRowPacks +
-                            lane % kPairLanes;
-                }
-                query.distances(from, search.power, exact);
-#pragma unroll
-                for (int p = 0; p < kPairs; ++p) {
-                    if (first + p * kGroups + group < total &&
-                        lane % kPairLanes == 0) {
-                        entries[base + at[p]] =
-                                distanceEntry<kMetric>(exact[p], column[p]);
-                    }
-                }
-            };
             uint32_t first = 0;
-            for (; first + kGroups < total; first += 2 * kGroups) {
+            for (; first + kGroups < fill; first += 2 * kGroups) {
                 score.template operator()<2>(first);
             }
-            if (first < total) {
+            if (first < fill) {
                 score.template operator()<1>(first);
             }
+            fill = 0;
             __syncwarp();
+        };
+        const auto append = [&](unsigned lanes, bool isMine, uint32_t entry) {
+            if (isMine) {
+                queue[fill + __popc(lanes & lanesBefore())] = entry;
+            }
+            fill += __popc(lanes);
+            if (fill > kQueue - kWarpSize) {
+                scoreAll();
+            }
+        };
+        if constexpr (kBits) {
+            uint32_t passed = 0; // in the words before
+            for (uint32_t first = 0; first < params.words.perRow;
+                 first += kWarpSize) {
+                if (first > 0) {
+                    here = read(row, first, 0);
+                }
+                uint32_t place = __popc(here);
+                const uint32_t own = place;
+#pragma unroll
+                for (int lanes = 1; lanes < kWarpSize; lanes *= 2) {
+                    const uint32_t other =
+                            __shfl_up_sync(kFullWarp, place, lanes);
+                    place += lane >= uint32_t(lanes) ? other : 0;
+                }
+                const uint32_t sum =
+                        __shfl_sync(kFullWarp, place, kWarpSize - 1);
+                place += passed - own;
+                passed += sum;
+                uint32_t firstRow;
+                uint32_t left = parts.has(first + lane, firstRow) ? here : 0;
+                for (;;) {
+                    // A list that is full is searched again.
+                    const bool isMine = left != 0 && place < most;
+                    const unsigned lanes = __ballot_sync(kFullWarp, isMine);
+                    if (lanes == 0) {
+                        break;
+                    }
+                    append(lanes,
+                           isMine,
+                           place << kRowBits |
+                                   (firstRow + __ffs(int(left)) - 1));
+                    left &= left - 1;
+                    ++place;
+                }
+            }
+            if (parts.own == 0 && lane == 0) {
+                params.words.counts[row] = passed;
+            }
+        } else {
+            for (uint32_t first = 0; first < count; first += kWarpSize) {
+                if (first > 0) {
+                    here = read(row, first, count);
+                }
+                uint32_t firstRow;
+                const bool isMine = parts.has(here / kWarpSize, firstRow) &&
+                        first + lane < count;
+                append(__ballot_sync(kFullWarp, isMine),
+                       isMine,
+                       (first + lane) << kRowBits |
+                               (firstRow + here % kWarpSize));
+            }
+            count = nextCount;
+            nextCount = countOf(row + 2 * step);
         }
-        list = next;
+        if (fill > 0) {
+            scoreAll();
+        }
     }
 }
 
-template <Metric kMetric, int kSteps>
+/// Rows of vectors that fit beside the queues, in whole words.
+int64_t fittingRows(int d, const DeviceTraits& device) {
+    constexpr size_t kQueues =
+            sizeof(uint32_t) * kQueue * kMostSharedThreads / kWarpSize;
+    if (slotSteps(d) == 0 || device.blockSharedBytes < kQueues) {
+        return 0;
+    }
+    const size_t rowBytes = slotSteps(d) * kSlotStep * sizeof(float);
+    return int64_t(
+            (device.blockSharedBytes - kQueues) / rowBytes / kWarpSize *
+            kWarpSize);
+}
+
+/// Of a part.
+int64_t rowsOfPart(int64_t n, uint32_t parts) {
+    const int64_t words = (n + kWarpSize - 1) / kWarpSize;
+    return (words + parts - 1) / parts * kWarpSize;
+}
+
+template <Metric kMetric, int kSteps, bool kBits>
 void launch(
-        const ScoreSlotsParams& params,
+        ScoreSlotsParams params,
         bool isShared,
         const DeviceTraits& device,
         cudaStream_t stream) {
@@ -220,10 +270,10 @@ void launch(
     constexpr double kMuch = 0x1p28;
     const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
     if (isShared) {
-        const size_t bytes = size_t((search.n + params.parts - 1) /
-                                    params.parts) *
-                kSteps * kSlotStep * sizeof(float);
-        const auto kernel = scoreSlotsKernel<kMetric, kSteps, true>;
+        params.partPacks = uint32_t(rowsOfPart(search.n, params.parts)) *
+                SlotQuery<kMetric, kSteps>::kRowPacks;
+        const size_t bytes = params.partPacks * sizeof(float4);
+        const auto kernel = scoreSlotsKernel<kMetric, kSteps, true, kBits>;
         allowSharedBytes(kernel, bytes);
         launchAfterPrevious(
                 kernel,
@@ -237,7 +287,7 @@ void launch(
     }
     constexpr unsigned kWarps = kMemoryThreads / kWarpSize;
     launchAfterPrevious(
-            scoreSlotsKernel<kMetric, kSteps, false>,
+            scoreSlotsKernel<kMetric, kSteps, false, kBits>,
             std::min(
                     (search.rows + kWarps - 1) / kWarps,
                     unsigned(kMemoryBlocks<kMetric> * device.multiprocessors)),
@@ -246,6 +296,18 @@ void launch(
             stream,
             params,
             !isLong);
+}
+
+template <Metric kMetric, int kSteps>
+void launch(
+        const ScoreSlotsParams& params,
+        bool isShared,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    if (params.words.bits) {
+        return launch<kMetric, kSteps, true>(params, isShared, device, stream);
+    }
+    launch<kMetric, kSteps, false>(params, isShared, device, stream);
 }
 
 template <Metric kMetric>
@@ -271,49 +333,14 @@ void launchByWidth(
 
 } // namespace
 
-void launchSlotRows(
-        const VectorsParams& vectors,
-        int64_t n,
-        int d,
-        float* rows,
-        cudaStream_t stream) {
-    const int rowPacks = slotSteps(d) * kPairLanes;
-    const int64_t packs = n * rowPacks;
-    constexpr int64_t kMostBlocks = 16384;
-    const unsigned blocks = unsigned(std::min<int64_t>(
-            (packs + kCopyThreads - 1) / kCopyThreads, kMostBlocks));
-    const auto launchFor = [&]<class T>(const T* data) {
-        slotRowsKernel<<<blocks, kCopyThreads, 0, stream>>>(
-                data,
-                vectors.rowStride,
-                vectors.columnStride,
-                packs,
-                d,
-                rowPacks,
-                reinterpret_cast<float4*>(rows));
-        BITS_CUDA_CHECK(cudaGetLastError());
-    };
-    switch (vectors.type) {
-        case DataType::Float32:
-            return launchFor(static_cast<const float*>(vectors.data));
-        case DataType::Float16:
-            return launchFor(static_cast<const __half*>(vectors.data));
-        case DataType::BFloat16:
-            return launchFor(static_cast<const __nv_bfloat16*>(vectors.data));
-    }
-}
-
 uint32_t slotParts(int64_t n, int d, const DeviceTraits& device) {
-    if (slotSteps(d) == 0 || device.blockSharedBytes <= kQueueBytes) {
-        return 0;
-    }
-    const int64_t fit = int64_t(
-            (device.blockSharedBytes - kQueueBytes) /
-            (slotSteps(d) * kSlotStep * sizeof(float)));
+    const int64_t fit = fittingRows(d, device);
     if (fit == 0) {
         return 0;
     }
-    const int64_t parts = (n + fit - 1) / fit;
+    const int64_t words = (n + kWarpSize - 1) / kWarpSize;
+    const int64_t ofPart = fit / kWarpSize;
+    const int64_t parts = std::max<int64_t>((words + ofPart - 1) / ofPart, 1);
     return parts <= kMostParts && parts <= device.multiprocessors
             ? uint32_t(parts)
             : 0;
@@ -322,6 +349,7 @@ uint32_t slotParts(int64_t n, int d, const DeviceTraits& device) {
 void launchScoreSlots(
         Metric metric,
         const PassedParams& passed,
+        const PassedWords& words,
         const float* slotRows,
         SlotPlace place,
         const DeviceTraits& device,
@@ -329,6 +357,7 @@ void launchScoreSlots(
     const CertifiedParams& search = passed.search;
     ScoreSlotsParams params;
     params.passed = passed;
+    params.words = words;
     params.slotRows = reinterpret_cast<const float4*>(slotRows);
     const uint32_t parts = place == SlotPlace::Memory
             ? 0
@@ -338,13 +367,25 @@ void launchScoreSlots(
             "n = %lld vectors do not fit shared memory",
             (long long)search.n);
     BITS_THROW_IF_NOT_FMT(
-            search.listedIds == nullptr, "listedIds = %p", search.listedIds);
+            !search.listedIds,
+            "listedIds = %p, but lists hold vectors",
+            (const void*)search.listedIds);
+    BITS_THROW_IF_NOT_FMT(
+            search.n <= kMostRows,
+            "n = %lld is above %u",
+            (long long)search.n,
+            kMostRows);
+    BITS_THROW_IF_NOT_FMT(
+            search.numCandidates >= 0 &&
+                    uint32_t(search.numCandidates) <= kMostPlaces,
+            "numCandidates = %d is outside 0..%u",
+            search.numCandidates,
+            kMostPlaces);
     const bool isShared = parts > 0 &&
             (place == SlotPlace::Shared || search.rows >= kLeastSharedLists);
     if (isShared) {
         params.parts = parts;
-        params.inverse =
-                uint32_t(((uint64_t(1) << 32) + parts - 1) / parts);
+        params.inverse = uint32_t(((uint64_t(1) << 32) + parts - 1) / parts);
     }
     switch (metric) {
         case Metric::L2:

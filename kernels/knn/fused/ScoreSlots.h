@@ -14,16 +14,27 @@ enum class SlotPlace {
     Memory,
 };
 
-/// Parts that the vectors are divided into to fit shared memory: vector v is in
-/// part v % parts. 0: they do not fit a few.
+/// Parts that the vectors are divided into to fit shared memory, 32 at a time
+/// in turn, so that no order of them gives one part more to do. 0: they do not
+/// fit a few parts.
 uint32_t slotParts(int64_t n, int d, const DeviceTraits& device);
+
+/// What passed as bits (PassedLists::bits), in place of lists.
+struct PassedWords {
+    const uint32_t* bits = nullptr; // [rows, perRow]; nullptr: there are lists
+    uint32_t perRow = 0;
+    uint32_t* counts = nullptr; // [rows], written: how many bits are set
+};
 
 /// Enqueues the canonical distances of what passed, by L2, inner product or
 /// cosine: search.entries [rows, numCandidates] get the entry of each column of
-/// a list. slotRows: the vectors (SlotRows.h). There is no list of ids.
+/// a list, or of the bits in order. slotRows: the vectors (SlotRows.h), at most
+/// 2^18. Columns are vectors, no places in a list of ids; numCandidates is 2^14
+/// at most.
 void launchScoreSlots(
         Metric metric,
         const PassedParams& passed,
+        const PassedWords& words,
         const float* slotRows,
         SlotPlace place,
         const DeviceTraits& device,

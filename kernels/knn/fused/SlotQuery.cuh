@@ -25,8 +25,8 @@ class SlotQuery {
         }
     }
 
-    /// Those of kPairs vectors at a time; the lanes of a group get them. rows[p]
-    /// is the first pack of this lane.
+    /// Those of kPairs vectors at a time; the lanes of a group get them.
+    /// rows[p] is the first pack of this lane.
     template <int kPairs>
     __device__ __forceinline__ void distances(
             const float4* const (&rows)[kPairs],
@@ -53,10 +53,7 @@ class SlotQuery {
                             : i == 2       ? pack.z
                                            : pack.w;
                     Terms::add(
-                            sums[p],
-                            double(x),
-                            query_[s * kPack + i],
-                            power);
+                            sums[p], double(x), query_[s * kPack + i], power);
                 }
             }
         }

@@ -4,8 +4,8 @@
 
 #include "kernels/knn/certified/CertifiedParams.h"
 
-/// A copy of vectors from which eight lanes read what their slots of a canonical
-/// sum take: 16 bytes a lane, whole lines a vector.
+/// A copy of vectors from which eight lanes read what their slots of a
+/// canonical sum take: 16 bytes a lane, whole lines a vector.
 namespace faiss_bits {
 
 /// Components of a step, in which lane l of eight has l, l + 8, l + 16, l + 24.
@@ -15,7 +15,7 @@ constexpr int kMostSlotSteps = 4;
 /// Steps of a row of the copy, zeros behind component d; 0: there is no copy of
 /// so many dimensions.
 constexpr int slotSteps(int d) {
-    return d <= kSlotStep                    ? 1
+    return d <= kSlotStep                     ? 1
             : d <= 2 * kSlotStep              ? 2
             : d <= kMostSlotSteps * kSlotStep ? kMostSlotSteps
                                               : 0;

@@ -59,6 +59,9 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     if (row >= params.search.rows) {
         return;
     }
+    for (uint32_t w = lane; w < params.words; w += kWarpSize) {
+        params.bits[size_t(row) * params.words + w] = 0;
+    }
     const float* values = params.keys + size_t(row) * params.strips;
     uint32_t keys[kItems];
     uint32_t least = kNone;
