@@ -11,6 +11,7 @@
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
 #include "kernels/knn/gemm/Product.h"
@@ -174,10 +175,19 @@ class FusedRun {
                     scratch_.bits, uint32_t(lists.words), scratch_.counts};
             launchFinishPassed(p_.metric, finish, p_.device, stream_);
         } else {
-            launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
+            scorePassed(passed);
             writeResults(params);
         }
         certifier_.scanAgain(params);
+    }
+
+    void scorePassed(const PassedParams& passed) {
+        const int multiprocessors = p_.device.multiprocessors;
+        if (canScoreStreamed(p_.metric, passed.search)) {
+            launchScoreStreamed(p_.metric, passed, multiprocessors, stream_);
+        } else {
+            launches_.scorePassed(passed, multiprocessors, stream_);
+        }
     }
 
     /// Of the queries row .. row + count - 1 of a tile.
@@ -239,8 +249,7 @@ class FusedRun {
         params.listedIds = scratch_.scan->runSecond(
                 lists, params.rows, scratch_.secondBits, stream_);
         params.numRescored = nullptr; // no candidates of the result
-        launches_.scorePassed(
-                {params, scratch_.counts}, p_.device.multiprocessors, stream_);
+        scorePassed({params, scratch_.counts});
         launches_.closerLimits(
                 {params,
                  plan_.secondRank,
