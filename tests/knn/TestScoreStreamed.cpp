@@ -5,6 +5,7 @@
 #include <random>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Error.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "tests/common/CanonicalOracle.h"
