@@ -37,7 +37,7 @@ struct ScoreCase {
         return formatMessage(
                 "%s %s d=%d data=%d%s, %d rows of each count, gap=%d",
                 metricName(metric),
-                nameOf(type),
+                nameOf(type).c_str(),
                 d,
                 int(data),
                 listed ? " listed" : "",
