@@ -179,16 +179,12 @@ void Certifier::begin() {
     runGreatest(norms, p_.numVectors, scratch_.greatestNorm, stream_);
 }
 
-VectorsParams Certifier::vectors() const {
-    return {p_.vectors,
-            p_.dataType,
-            p_.vectorsRowMajor ? p_.d : 1,
-            p_.vectorsRowMajor ? 1 : p_.numVectors};
-}
-
 CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     CertifiedParams params;
-    params.vectors = vectors();
+    params.vectors.data = p_.vectors;
+    params.vectors.type = p_.dataType;
+    params.vectors.rowStride = p_.vectorsRowMajor ? p_.d : 1;
+    params.vectors.columnStride = p_.vectorsRowMajor ? 1 : p_.numVectors;
     params.n = p_.numVectors;
     params.allowedBits = p_.allowedBits;
     params.numAllowed = p_.allowedIds ? std::min(p_.numAllowed, p_.numVectors)

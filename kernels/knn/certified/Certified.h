@@ -66,8 +66,6 @@ class Certifier {
     /// What the steps of finish() do, for others who score candidates: enqueues
     /// what makes the queries ready, and returns what kernels get of them.
     CertifiedParams enter(idx_t firstQuery, idx_t count);
-    /// As kernels get them.
-    VectorsParams vectors() const;
     /// Enqueues the scan for those whose flags are set.
     void scanAgain(const CertifiedParams& params);
 

@@ -9,6 +9,7 @@
 #include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
@@ -67,7 +68,10 @@ class FusedRun {
         takeSample();
         if (scratch_.slotRows) {
             launchSlotRows(
-                    certifier_.vectors(),
+                    {p_.vectors,
+                     p_.dataType,
+                     p_.vectorsRowMajor ? p_.d : 1,
+                     p_.vectorsRowMajor ? 1 : p_.numVectors},
                     p_.numVectors,
                     p_.d,
                     scratch_.slotRows,
@@ -159,7 +163,7 @@ class FusedRun {
         lists.columns = reinterpret_cast<uint32_t*>(scratch_.certified.columns);
         lists.capacity = plan_.capacity;
         lists.bits = scratch_.bits;
-        lists.words = scratch_.bits ? wordsOf(p_) : 0;
+        lists.words = words().perRow;
         if (plan_.secondSamples > 0) {
             findCloserLimits(params, lists);
         }
@@ -171,14 +175,19 @@ class FusedRun {
             finish.passed = passed;
             finish.complete = scratch_.complete;
             finish.slotRows = scratch_.slotRows;
-            finish.words = {
-                    scratch_.bits, uint32_t(lists.words), scratch_.counts};
+            finish.words = words();
             launchFinishPassed(p_.metric, finish, p_.device, stream_);
         } else {
             scorePassed(passed);
             writeResults(params);
         }
         certifier_.scanAgain(params);
+    }
+
+    PassedWords words() const {
+        return {scratch_.bits,
+                scratch_.bits ? wordsOf(p_) : 0,
+                scratch_.counts};
     }
 
     void scorePassed(const PassedParams& passed) {
@@ -239,9 +248,7 @@ class FusedRun {
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
-        limits.bits = scratch_.bits;
-        limits.words = scratch_.bits ? wordsOf(p_) : 0;
-        launchStripLimits(p_.metric, limits, stream_);
+        launchStripLimits(p_.metric, limits, words(), stream_);
     }
 
     /// What passes in the second sample sets the limits of the scan.

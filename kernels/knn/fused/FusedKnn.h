@@ -88,14 +88,6 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& problem);
 /// From memory they come faster to a block a list.
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
 
-/// Whether these are scored before, from a copy of the vectors (ScoreSlots.h).
-bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
-
-/// Whether the scan for these sets bits: so many vectors pass that a word of 32
-/// has some, and to append them would cost it more. Words of a query's bits.
-bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
-uint32_t wordsOf(const FlatKnnProblem& problem);
-
 /// Runs it. Arguments were checked; errors and stream as runFlatKnn.
 void runFused(
         const FusedPlan& plan,

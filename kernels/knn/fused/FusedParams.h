@@ -35,8 +35,6 @@ struct StripLimitParams {
     float* limits = nullptr;     // [rows]
     float* complete = nullptr;   // [rows], SurvivorOutput::complete
     uint32_t* counts = nullptr;  // [rows], set to zero
-    uint32_t* bits = nullptr;    // [rows, words], the same, or nullptr
-    uint32_t words = 0;
 };
 
 /// Limits that come from elsewhere (FlatKnnProblem::limits).

@@ -7,6 +7,7 @@
 #include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SlotRows.h"

@@ -4,6 +4,7 @@
 
 #include "kernels/common/DeviceTraits.h"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/PassedWords.h"
 
 namespace faiss_bits {
 
@@ -18,13 +19,6 @@ enum class SlotPlace {
 /// in turn, so that no order of them gives one part more to do. 0: they do not
 /// fit a few parts.
 uint32_t slotParts(int64_t n, int d, const DeviceTraits& device);
-
-/// What passed as bits (PassedLists::bits), in place of lists.
-struct PassedWords {
-    const uint32_t* bits = nullptr; // [rows, perRow]; nullptr: there are lists
-    uint32_t perRow = 0;
-    uint32_t* counts = nullptr; // [rows], written: how many bits are set
-};
 
 /// Enqueues the canonical distances of what passed, by L2, inner product or
 /// cosine: search.entries [rows, numCandidates] get the entry of each column of
