@@ -30,7 +30,6 @@ struct FinishCase {
     uint32_t capacity = 320; ///< of a list
     bool bySlots = false;    ///< from a copy of the vectors
     bool byBits = false;     ///< the same, in place of lists
-    SlotPlace place = SlotPlace::Auto;
 
     std::string describe() const {
         std::ostringstream text;
@@ -40,8 +39,7 @@ struct FinishCase {
              << (listed ? " listed" : "")
              << (idType == IdType::Int32 ? " ids of 32 bits" : "") << " n=" << n
              << " capacity=" << capacity << (byBits ? " by bits" : "")
-             << (bySlots ? " by slots, place " : "")
-             << (bySlots ? std::to_string(int(place)) : "");
+             << (bySlots ? " by slots" : "");
         return text.str();
     }
 };
@@ -178,7 +176,8 @@ class FinishPassed : public GpuTest {
         DeviceBuffer<uint8_t> outFlags(2 * rows, 0xA5);
         DeviceBuffer<unsigned long long> rescored(1, 0x00);
         DeviceBuffer<uint64_t> entries(size_t(rows) * c.capacity, 0xA5);
-        DeviceBuffer<float> slotRows(slotRowsSize(c.n, c.d), 0xA5);
+        DeviceBuffer<uint32_t> slots(slotWords(c.n, c.d), 0xA5);
+        DeviceBuffer<uint8_t> areOdd(c.n, 0xA5);
         FinishPassedParams params;
         CertifiedParams& search = params.passed.search;
         search.vectors = {
@@ -204,9 +203,8 @@ class FinishPassed : public GpuTest {
         const TestStream stream;
         if (c.bySlots) {
             search.entries = entries.data();
-            launchSlotRows(search.vectors, c.n, c.d, slotRows.data(), stream);
-            params.slotRows = slotRows.data();
-            params.place = c.place;
+            params.slotRows = {slots.data(), areOdd.data()};
+            launchSlotRows(search.vectors, c.n, c.d, params.slotRows, stream);
             if (c.byBits) {
                 params.words = {deviceBits.data(), words, deviceCounts.data()};
             }

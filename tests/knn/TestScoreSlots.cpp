@@ -6,56 +6,42 @@
 namespace faiss_bits::test {
 namespace {
 
-constexpr SlotPlace kPlaces[] = {
-        SlotPlace::Auto,
-        SlotPlace::Shared,
-        SlotPlace::Memory};
+class ScoreSlots : public FinishPassed {
+   protected:
+    static FinishCase caseOf(bool byBits) {
+        FinishCase c;
+        c.bySlots = true;
+        c.byBits = byBits;
+        return c;
+    }
+};
 
-/// Both sides of each width of the copy, and every number of parts.
-TEST_F(FinishPassed, SmallSlots) {
-    const DeviceTraits device = deviceTraits();
+/// Both sides of each width of the copy.
+TEST_F(ScoreSlots, SmallDimensions) {
     for (int d : {1, 8, 31, 32, 33, 64, 65, 96, 127, 128}) {
-        const int64_t fit =
-                int64_t((device.blockSharedBytes - 12 * 1024) / sizeof(float) /
-                        slotRowsSize(1, d) / 32 * 32);
-        for (SlotPlace place : kPlaces) {
-            for (int parts : {1, 2, 3, 4}) {
-                FinishCase c;
-                c.bySlots = true;
-                c.place = place;
-                c.byBits = parts % 2;
-                c.d = d;
-                c.metric = kProducts[(d + parts) % 3];
-                c.data = d % 2 ? Hard::Mixed : Hard::Bytes;
-                c.n = parts * fit - d % 3;
-                if (place == SlotPlace::Shared) {
-                    ASSERT_EQ(int(slotParts(c.n, d, device)), parts);
-                } else if (parts > 1) {
-                    c.n = 700;
-                }
-                expectResults(c);
-                if (HasFatalFailure()) {
-                    return;
-                }
+        for (Metric metric : kProducts) {
+            FinishCase c = caseOf(d % 2);
+            c.d = d;
+            c.metric = metric;
+            c.data = d % 2 ? Hard::Mixed : Hard::Bytes;
+            expectResults(c);
+            if (HasFatalFailure()) {
+                return;
             }
         }
-        EXPECT_EQ(slotParts(4 * fit + 1, d, device), 0u) << d;
     }
 }
 
-TEST_F(FinishPassed, SlotsOfHardData) {
+/// Zeros, denormals, the largest numbers, infinities and NaN among them.
+TEST_F(ScoreSlots, HardData) {
     for (Hard data : kHard) {
         for (Metric metric : kProducts) {
-            for (SlotPlace place : {SlotPlace::Shared, SlotPlace::Memory}) {
-                FinishCase c;
-                c.bySlots = true;
-                c.byBits = int(data) % 2;
-                c.place = place;
+            for (bool byBits : {false, true}) {
+                FinishCase c = caseOf(byBits);
                 c.metric = metric;
                 c.data = data;
-                c.k = place == SlotPlace::Shared ? 50 : 100;
-                c.n = 800;
-                c.d = 90; // two parts
+                c.k = byBits ? 50 : 100;
+                c.d = 90;
                 expectResults(c);
                 if (HasFatalFailure()) {
                     return;
@@ -65,16 +51,14 @@ TEST_F(FinishPassed, SlotsOfHardData) {
     }
 }
 
-TEST_F(FinishPassed, SlotsOfTypesAndLayouts) {
+TEST_F(ScoreSlots, SmallTypesAndLayouts) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
         for (int i = 0; i < 6; ++i) {
-            FinishCase c;
-            c.bySlots = true;
-            c.byBits = i % 2;
-            c.place = kPlaces[i % 3];
+            FinishCase c = caseOf(i % 2);
             c.type = type;
             c.metric = kProducts[i % 3];
+            c.data = i < 3 ? Hard::Bytes : Hard::Infinite;
             c.columnMajor = i & 1;
             c.idType = i == 1 ? IdType::Int32 : IdType::Int64;
             c.k = 40;
@@ -87,17 +71,13 @@ TEST_F(FinishPassed, SlotsOfTypesAndLayouts) {
     }
 }
 
-/// A copy for each multiprocessor pays, and warps have several lists each.
-TEST_F(FinishPassed, SlotsOfManyRows) {
-    for (SlotPlace place : kPlaces) {
-        FinishCase c;
-        c.bySlots = true;
-        c.place = place;
-        c.n = 1000;
-        c.d = 80;
+/// The last words of bits, and more of them than lanes.
+TEST_F(ScoreSlots, NumbersOfVectors) {
+    for (int n : {1025, 1056, 2047, 2048, 2049, 5000}) {
         for (bool byBits : {false, true}) {
-            c.byBits = byBits;
-            c.repeats = place == SlotPlace::Auto ? 80 : 8;
+            FinishCase c = caseOf(byBits);
+            c.n = n;
+            c.d = 17;
             expectResults(c);
             if (HasFatalFailure()) {
                 return;
@@ -106,14 +86,25 @@ TEST_F(FinishPassed, SlotsOfManyRows) {
     }
 }
 
+/// Warps have several lists each.
+TEST_F(ScoreSlots, ManyRows) {
+    for (bool byBits : {false, true}) {
+        FinishCase c = caseOf(byBits);
+        c.n = 1000;
+        c.d = 40;
+        c.repeats = 80;
+        expectResults(c);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
 /// Some lists are for blocks, and some rows have more than a queue of bits.
-TEST_F(FinishPassed, SmallSlotsOfLongLists) {
+TEST_F(ScoreSlots, SmallLongLists) {
     for (Metric metric : kProducts) {
         for (bool byBits : {false, true}) {
-            FinishCase c;
-            c.bySlots = true;
-            c.byBits = byBits;
-            c.place = byBits ? SlotPlace::Shared : SlotPlace::Memory;
+            FinishCase c = caseOf(byBits);
             c.metric = metric;
             c.capacity = 1100;
             c.n = 1403;
@@ -127,36 +118,39 @@ TEST_F(FinishPassed, SmallSlotsOfLongLists) {
     }
 }
 
-TEST_F(FinishPassed, SlotsThatAreNone) {
-    const DeviceTraits device = deviceTraits();
-    EXPECT_EQ(slotParts(10, 129, device), 0u);
+TEST(ScoreSlotsChoice, WhatIsRefused) {
+    const DeviceTraits device;
+    uint32_t word = 0; // never read
+    uint8_t odd = 0;
     FinishPassedParams params;
-    float row = 0;
-    params.slotRows = &row; // never read
-    params.passed.search.d = 128;
-    params.passed.search.n = 100000;
-    params.place = SlotPlace::Shared;
-    EXPECT_THROW(launchFinishPassed(Metric::L2, params, device, nullptr), Error)
-            << "too many for shared memory";
-    params.place = SlotPlace::Memory;
-    params.passed.search.d = 129;
-    EXPECT_THROW(launchFinishPassed(Metric::L2, params, device, nullptr), Error)
-            << "too many dimensions";
-    params.passed.search.d = 128;
-    const int32_t id = 0;
-    params.passed.search.listedIds = &id;
-    EXPECT_THROW(launchFinishPassed(Metric::L2, params, device, nullptr), Error)
-            << "a list of ids";
+    params.slotRows = {&word, &odd};
+    CertifiedParams& search = params.passed.search;
+    const auto refuses = [&](Metric metric) {
+        EXPECT_THROW(
+                launchScoreSlots(
+                        metric,
+                        params.passed,
+                        params.words,
+                        params.slotRows,
+                        device,
+                        nullptr),
+                Error);
+    };
+    search.d = 129;
+    refuses(Metric::L2);
     EXPECT_THROW(
-            launchScoreSlots(
-                    Metric::L1,
-                    {},
-                    {},
-                    &row,
-                    SlotPlace::Memory,
-                    device,
-                    nullptr),
-            Error);
+            launchFinishPassed(Metric::L2, params, device, nullptr), Error);
+    search.d = 128;
+    refuses(Metric::L1);
+    search.n = (1 << 18) + 1;
+    refuses(Metric::L2);
+    search.n = 1 << 18;
+    search.numCandidates = (1 << 14) + 1;
+    refuses(Metric::L2);
+    search.numCandidates = 1 << 14;
+    const int32_t id = 0;
+    search.listedIds = &id;
+    refuses(Metric::L2);
 }
 
 } // namespace

@@ -293,7 +293,7 @@ void launchAll(
         const FinishPassedParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    if (!params.slotRows) {
+    if (!params.slotRows.words) {
         return launchByK<kMetric, false>(params, device, stream);
     }
     launchScoreSlots(
@@ -301,7 +301,6 @@ void launchAll(
             params.passed,
             params.words,
             params.slotRows,
-            params.place,
             device,
             stream);
     launchByK<kMetric, true>(params, device, stream);

@@ -15,13 +15,10 @@ constexpr int kMostWarpK = 128;
 struct FinishPassedParams {
     PassedParams passed;
     const float* complete = nullptr; // [rows], SurvivorOutput::complete
-    /// The vectors as launchSlotRows lays them; nullptr: they are read where
-    /// they lie.
-    const float* slotRows = nullptr;
-    /// With slotRows, and search.entries to write to: bits in place of the
-    /// lists; and where the copy is while it is read.
+    /// A copy of the vectors, with search.entries to write to; none: they are
+    /// read where they lie. And bits in place of the lists.
+    SlotRows slotRows;
     PassedWords words;
-    SlotPlace place = SlotPlace::Auto;
 };
 
 /// Enqueues all that follows a fused scan by L2, inner product or cosine, for

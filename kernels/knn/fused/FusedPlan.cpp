@@ -42,6 +42,9 @@ constexpr idx_t kMostStripQueries = 32768;
 constexpr idx_t kLeastWarpLists = 1024;
 /// Bytes of vectors that stay in L2 while lists are finished.
 constexpr double kMostCachedBytes = 0x1p25;
+/// Components of what passes, of a query: of fewer a copy of the vectors, and a
+/// kernel more, cost as much as they save.
+constexpr double kLeastScored = 1000;
 /// Vectors for each one that passes, at most, where a scan sets bits.
 constexpr double kMostBitsShare = 128;
 /// Scratch: distances to the sample; and lists.
@@ -289,8 +292,10 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
 }
 
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
-    return finishesByWarps(plan, p) && slotSteps(p.d) > 0 &&
-            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
+    const double components =
+            passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
+    return finishesByWarps(plan, p) && components >= kLeastScored &&
+            double(slotWords(p.numVectors, p.d)) * sizeof(uint32_t) <=
             kMostCachedBytes;
 }
 

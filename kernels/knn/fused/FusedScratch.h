@@ -2,6 +2,7 @@
 
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
 
@@ -19,7 +20,7 @@ struct FusedScratch {
     float* limits = nullptr;        // [tileQueries]
     float* complete = nullptr;      // [tileQueries]
     uint32_t* counts = nullptr;     // [tileQueries]
-    float* slotRows = nullptr;      // [slotRowsSize], scoresBySlots()
+    SlotRows slotRows;              // scoresBySlots()
     uint32_t* bits = nullptr;       // [tileQueries, wordsOf], passesToBits()
     CertifiedScratch certified;     // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;
