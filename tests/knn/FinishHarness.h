@@ -176,8 +176,7 @@ class FinishPassed : public GpuTest {
         DeviceBuffer<uint8_t> outFlags(2 * rows, 0xA5);
         DeviceBuffer<unsigned long long> rescored(1, 0x00);
         DeviceBuffer<uint64_t> entries(size_t(rows) * c.capacity, 0xA5);
-        DeviceBuffer<uint32_t> slots(slotWords(c.n, c.d), 0xA5);
-        DeviceBuffer<uint8_t> areOdd(c.n, 0xA5);
+        DeviceBuffer<float> slotRows(slotRowsSize(c.n, c.d), 0xA5);
         FinishPassedParams params;
         CertifiedParams& search = params.passed.search;
         search.vectors = {
@@ -203,8 +202,8 @@ class FinishPassed : public GpuTest {
         const TestStream stream;
         if (c.bySlots) {
             search.entries = entries.data();
-            params.slotRows = {slots.data(), areOdd.data()};
-            launchSlotRows(search.vectors, c.n, c.d, params.slotRows, stream);
+            launchSlotRows(search.vectors, c.n, c.d, slotRows.data(), stream);
+            params.slotRows = slotRows.data();
             if (c.byBits) {
                 params.words = {deviceBits.data(), words, deviceCounts.data()};
             }

@@ -120,10 +120,9 @@ TEST_F(ScoreSlots, SmallLongLists) {
 
 TEST(ScoreSlotsChoice, WhatIsRefused) {
     const DeviceTraits device;
-    uint32_t word = 0; // never read
-    uint8_t odd = 0;
+    const float row = 0; // never read
     FinishPassedParams params;
-    params.slotRows = {&word, &odd};
+    params.slotRows = &row;
     CertifiedParams& search = params.passed.search;
     const auto refuses = [&](Metric metric) {
         EXPECT_THROW(

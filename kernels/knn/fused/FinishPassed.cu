@@ -293,7 +293,7 @@ void launchAll(
         const FinishPassedParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    if (!params.slotRows.words) {
+    if (!params.slotRows) {
         return launchByK<kMetric, false>(params, device, stream);
     }
     launchScoreSlots(

@@ -17,7 +17,7 @@ struct FinishPassedParams {
     const float* complete = nullptr; // [rows], SurvivorOutput::complete
     /// A copy of the vectors, with search.entries to write to; none: they are
     /// read where they lie. And bits in place of the lists.
-    SlotRows slotRows;
+    const float* slotRows = nullptr;
     PassedWords words;
 };
 

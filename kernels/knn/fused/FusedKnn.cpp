@@ -66,7 +66,7 @@ class FusedRun {
     void run() {
         certifier_.begin();
         takeSample();
-        if (scratch_.slotRows.words) {
+        if (scratch_.slotRows) {
             launchSlotRows(
                     {p_.vectors,
                      p_.dataType,
@@ -384,8 +384,7 @@ FusedScratch::FusedScratch(
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);
     if (scoresBySlots(plan, p)) {
-        slotRows.words = slices.take<uint32_t>(slotWords(p.numVectors, p.d));
-        slotRows.areOdd = slices.take<uint8_t>(p.numVectors);
+        slotRows = slices.take<float>(slotRowsSize(p.numVectors, p.d));
     }
     if (passesToBits(plan, p)) {
         bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));

@@ -295,7 +295,7 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
     const double components =
             passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
     return finishesByWarps(plan, p) && components >= kLeastScored &&
-            double(slotWords(p.numVectors, p.d)) * sizeof(uint32_t) <=
+            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
             kMostCachedBytes;
 }
 

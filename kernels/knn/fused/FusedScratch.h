@@ -2,7 +2,6 @@
 
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
-#include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
 
@@ -20,7 +19,7 @@ struct FusedScratch {
     float* limits = nullptr;        // [tileQueries]
     float* complete = nullptr;      // [tileQueries]
     uint32_t* counts = nullptr;     // [tileQueries]
-    SlotRows slotRows;              // scoresBySlots()
+    float* slotRows = nullptr;      // [slotRowsSize], scoresBySlots()
     uint32_t* bits = nullptr;       // [tileQueries, wordsOf], passesToBits()
     CertifiedScratch certified;     // columns and entries: the lists
     std::unique_ptr<FusedScan> scan;

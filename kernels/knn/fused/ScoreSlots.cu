@@ -2,8 +2,7 @@
 /// a row of bits, from a copy of the vectors in L2; the row's query is in
 /// registers.
 ///
-/// Bound by: reads of 512 bytes an entry of 128 dimensions, 17 to 22 clocks of
-/// a multiprocessor where L1 has none of them; operations in float64, 7 clocks.
+/// Bound by: reads of 512 bytes an entry of 128 dimensions from L2.
 #include "kernels/knn/fused/ScoreSlots.h"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ constexpr int kBlocks = kMetric == Metric::Cosine ? 2 : 3;
 struct ScoreSlotsParams {
     PassedParams passed;
     PassedWords words;
-    SlotRows slotRows;
+    const float4* slotRows = nullptr;
 };
 
 /// The entries of a warp that wait to be scored: the place in the list, and the
@@ -36,43 +35,6 @@ constexpr int kColumnBits = 18;
 constexpr uint32_t kMostColumns = 1u << kColumnBits;
 constexpr uint32_t kMostPlaces = 1u << (32 - kColumnBits);
 
-/// Scores those of a row's entries again whose vectors have components that
-/// words of the copy do not hold, from the vectors as they lie in memory. All
-/// lanes of the warp call it.
-template <Metric kMetric>
-__device__ __noinline__ void scoreOdd(
-        const ScoreSlotsParams& params,
-        uint32_t row,
-        uint32_t count) {
-    const CertifiedParams& search = params.passed.search;
-    uint64_t* const entries =
-            search.entries + size_t(row) * uint32_t(search.numCandidates);
-    __syncwarp();
-    for (uint32_t first = 0; first < count; first += kGroups) {
-        const uint32_t i = first + threadIdx.x % kWarpSize / kPairLanes;
-        const uint64_t entry = i < count ? entries[i] : kNoEntry;
-        const uint32_t column = entryColumn(entry);
-        const bool isOdd = entry != kNoEntry && params.slotRows.areOdd[column];
-        if (!__any_sync(kFullWarp, isOdd)) {
-            continue;
-        }
-        double distance = 0;
-        withVectors(search.vectors, [&](const auto* data) {
-            distance = pairDistance<kMetric>(
-                    data +
-                            int64_t(isOdd ? column : 0) *
-                                    search.vectors.rowStride,
-                    search.vectors.columnStride,
-                    search.queries + int64_t(row) * search.d,
-                    isOdd ? search.d : 0,
-                    search.power);
-        });
-        if (isOdd && threadIdx.x % kPairLanes == 0) {
-            entries[i] = distanceEntry<kMetric>(distance, column);
-        }
-    }
-}
-
 template <Metric kMetric, int kSteps, bool kBits>
 __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         const __grid_constant__ ScoreSlotsParams params) {
@@ -81,8 +43,6 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
     allowNext();
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
-    const auto* const packs =
-            reinterpret_cast<const uint4*>(params.slotRows.words);
     const uint32_t lane = threadIdx.x % kWarpSize;
     const uint32_t group = lane / kPairLanes;
     const uint32_t warp = threadIdx.x / kWarpSize;
@@ -119,30 +79,24 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         const Query query(search.queries + int64_t(row) * search.d, search.d);
         uint64_t* const entries = search.entries + size_t(row) * most;
         uint32_t fill = 0;
-        bool anyOdd = false;
         const auto score = [&]<int kPairs>(uint32_t first) {
-            const uint4* from[kPairs];
+            const float4* from[kPairs];
             uint32_t its[kPairs];
             double exact[kPairs];
-            bool isOdd[kPairs];
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
                 its[p] = queue[min(first + p * kGroups + group, fill - 1)];
-                const uint32_t column = its[p] % kMostColumns;
-                from[p] = packs + size_t(column) * Query::kRowPacks +
+                from[p] = params.slotRows +
+                        size_t(its[p] % kMostColumns) * Query::kRowPacks +
                         lane % kPairLanes;
-                isOdd[p] = params.slotRows.areOdd[column];
-                anyOdd |= isOdd[p];
             }
             query.distances(from, search.power, exact);
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
                 if (first + p * kGroups + group < fill &&
                     lane % kPairLanes == 0) {
-                    const uint32_t column = its[p] % kMostColumns;
-                    entries[its[p] >> kColumnBits] = isOdd[p]
-                            ? makeEntry(0, column)
-                            : distanceEntry<kMetric>(exact[p], column);
+                    entries[its[p] >> kColumnBits] = distanceEntry<kMetric>(
+                            exact[p], its[p] % kMostColumns);
                 }
             }
         };
@@ -206,7 +160,6 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
             if (lane == 0) {
                 params.words.counts[row] = passed;
             }
-            count = min(passed, most);
         } else {
             for (uint32_t first = 0; first < count; first += kWarpSize) {
                 if (first > 0) {
@@ -220,9 +173,6 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         }
         if (fill > 0) {
             scoreAll();
-        }
-        if (__any_sync(kFullWarp, anyOdd)) {
-            scoreOdd<kMetric>(params, row, count);
         }
         count = nextCount;
         nextCount = countOf(row + 2 * step);
@@ -279,7 +229,7 @@ void launchScoreSlots(
         Metric metric,
         const PassedParams& passed,
         const PassedWords& words,
-        const SlotRows& slotRows,
+        const float* slotRows,
         const DeviceTraits& device,
         cudaStream_t stream) {
     const CertifiedParams& search = passed.search;
@@ -298,7 +248,8 @@ void launchScoreSlots(
             "numCandidates = %d is outside 0..%u",
             search.numCandidates,
             kMostPlaces);
-    const ScoreSlotsParams params{passed, words, slotRows};
+    const ScoreSlotsParams params{
+            passed, words, reinterpret_cast<const float4*>(slotRows)};
     switch (metric) {
         case Metric::L2:
             return launchByWidth<Metric::L2>(params, device, stream);

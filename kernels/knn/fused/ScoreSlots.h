@@ -18,7 +18,7 @@ void launchScoreSlots(
         Metric metric,
         const PassedParams& passed,
         const PassedWords& words,
-        const SlotRows& slotRows,
+        const float* slotRows,
         const DeviceTraits& device,
         cudaStream_t stream);
 
