@@ -1,3 +1,5 @@
+#include <array>
+
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
@@ -131,6 +133,51 @@ std::shared_ptr<const SelectFamilyPlan> familyPlan(
     return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
+/// What plans are made from, and nothing else: they know no pointer, only
+/// which are there.
+SelectProblem shapeOf(const SelectProblem& problem) {
+    SelectProblem shape = problem;
+    shape.idsGiven = problem.hasIds();
+    shape.colBiasGiven = problem.hasColBias();
+    shape.rowBiasGiven = problem.hasRowBias();
+    shape.keys = nullptr;
+    shape.ids = nullptr;
+    shape.colBias = nullptr;
+    shape.rowBias = nullptr;
+    shape.outKeys = nullptr;
+    shape.outIds = nullptr;
+    return shape;
+}
+
+/// The last plans of a host thread: a caller's shapes are few, and a plan takes
+/// up to 4 us, as long as a small selection.
+class RecentPlans {
+   public:
+    const SelectPlan* find(const SelectProblem& shape) const {
+        for (const Entry& entry : entries_) {
+            if (entry.isSet && entry.shape == shape) {
+                return &entry.plan;
+            }
+        }
+        return nullptr;
+    }
+
+    void add(const SelectProblem& shape, const SelectPlan& plan) {
+        entries_[next_] = {true, shape, plan};
+        next_ = (next_ + 1) % entries_.size();
+    }
+
+   private:
+    struct Entry {
+        bool isSet = false;
+        SelectProblem shape;
+        SelectPlan plan;
+    };
+
+    std::array<Entry, 4> entries_;
+    size_t next_ = 0;
+};
+
 } // namespace
 
 const std::vector<SelectAlgorithm>& selectAlgorithms() {
@@ -197,7 +244,12 @@ std::string SelectPlan::toString() const {
             (family_ ? family_->toString() : "no rows");
 }
 
-SelectPlan planSelection(const SelectProblem& shape) {
+SelectPlan planSelection(const SelectProblem& problem) {
+    thread_local RecentPlans recent;
+    const SelectProblem shape = shapeOf(problem);
+    if (const SelectPlan* known = recent.find(shape)) {
+        return *known;
+    }
     SelectPlan plan;
     plan.algorithm_ = chosen(shape);
     const SelectImplementation& one = *implementationOf(plan.algorithm_);
@@ -207,6 +259,7 @@ SelectPlan planSelection(const SelectProblem& shape) {
         plan.family_ = familyPlan(one, plan.shape_);
         plan.workspaceBytes_ = plan.family_->workspaceBytes();
     }
+    recent.add(shape, plan);
     return plan;
 }
 

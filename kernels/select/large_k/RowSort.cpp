@@ -37,11 +37,11 @@ Launch launchOf(const RowSortPolicy& policy) {
     if (policy == RowSortPolicy{kThreads, kItems}) {  \
         return launchRowSort<Keys, kThreads, kItems>; \
     }
-#define BITS_ROW_SORT_NARROW(kThreads, kItems)               \
-    if constexpr (IsNarrow) {                                \
-        if (policy == RowSortPolicy{kThreads, kItems}) {     \
-            return launchRowSort<Keys, kThreads, kItems>;    \
-        }                                                    \
+#define BITS_ROW_SORT_NARROW(kThreads, kItems)            \
+    if constexpr (IsNarrow) {                             \
+        if (policy == RowSortPolicy{kThreads, kItems}) {  \
+            return launchRowSort<Keys, kThreads, kItems>; \
+        }                                                 \
     }
 #include "kernels/select/large_k/RowSortPolicies.inc"
 #undef BITS_ROW_SORT

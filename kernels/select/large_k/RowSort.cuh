@@ -47,12 +47,16 @@ struct WordItems {
     __device__ __forceinline__ uint32_t key(int i) const {
         return words[i] >> 16;
     }
-    __device__ __forceinline__ void
-    store(const Room& room, uint32_t place, int i) const {
+    __device__ __forceinline__ void store(
+            const Room& room,
+            uint32_t place,
+            int i) const {
         room.words[place] = words[i];
     }
-    __device__ __forceinline__ void
-    load(const Room& room, uint32_t place, int i) {
+    __device__ __forceinline__ void load(
+            const Room& room,
+            uint32_t place,
+            int i) {
         words[i] = room.words[place];
     }
 };
@@ -92,13 +96,17 @@ struct WideItems {
     __device__ __forceinline__ uint32_t key(int i) const {
         return keys[i];
     }
-    __device__ __forceinline__ void
-    store(const Room& room, uint32_t place, int i) const {
+    __device__ __forceinline__ void store(
+            const Room& room,
+            uint32_t place,
+            int i) const {
         room.keys[place] = keys[i];
         room.columns[place] = uint16_t(columns[i / 2] >> 16 * (i % 2));
     }
-    __device__ __forceinline__ void
-    load(const Room& room, uint32_t place, int i) {
+    __device__ __forceinline__ void load(
+            const Room& room,
+            uint32_t place,
+            int i) {
         set(i, room.keys[place], room.columns[place]);
     }
 };
@@ -126,10 +134,8 @@ class RowSort {
             ? DataType::Float32
             : std::is_same_v<T, __half> ? DataType::Float16
                                         : DataType::BFloat16;
-    using Held = std::conditional_t<
-            kIsNarrow,
-            WordItems<Items>,
-            WideItems<Items>>;
+    using Held =
+            std::conditional_t<kIsNarrow, WordItems<Items>, WideItems<Items>>;
     using Room = typename Held::Room;
     static constexpr int kWarps = Threads / kWarpSize;
     static_assert(Threads % kRowSortPairs == 0);
@@ -317,12 +323,11 @@ class RowSort {
                     __shfl_up_sync(kFullWarp, upTo, lanes, kParts);
             upTo += part >= lanes ? other : 0;
         }
-        const uint32_t total =
-                __shfl_sync(kFullWarp, upTo, kParts - 1, kParts);
+        const uint32_t total = __shfl_sync(kFullWarp, upTo, kParts - 1, kParts);
         const uint32_t low = total & 0xFFFFu;
         const uint32_t both = low + (total >> 16);
-        uint32_t first = sumOfThreadsBefore<Threads>(
-                part == 0 ? both : 0, sums_);
+        uint32_t first =
+                sumOfThreadsBefore<Threads>(part == 0 ? both : 0, sums_);
         first -= part == 0 ? 0 : both;
         if (Drops && part == 0) {
             const uint32_t last = uint32_t(params_.k) - 1;
