@@ -17,8 +17,6 @@ struct DeviceTraits {
     /// Operations in float32 for one in float64: 2, or 32 and 64 where float64
     /// is only there to be complete.
     int singleToDouble = 2;
-
-    bool operator==(const DeviceTraits&) const = default;
 };
 
 /// The traits of a device, -1 being the current one. Asks the driver the first

@@ -55,10 +55,11 @@ endforeach()
 
 # Short rows: keys and bias, lanes, items, sorted entries.
 read_policies(select/short_rows/Policies.inc BITS_SHORT_ROWS short_policies)
+read_policies(select/short_rows/Policies.inc BITS_FEW_SHORT_ROWS few_short_policies)
 foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false")
   string(REGEX REPLACE "[^a-z0-9]+" "_" name "${keys}")
   set(signatures "")
-  foreach(policy IN LISTS short_policies)
+  foreach(policy IN LISTS short_policies few_short_policies)
     string(REGEX REPLACE "^([0-9]+, [0-9]+, [0-9]+), .*$" "\\1" shape "${policy}")
     list(APPEND signatures
       "launchShortRows<${keys}, ${shape}>(const ShortRowsParams&, cudaStream_t)")

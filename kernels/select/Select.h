@@ -89,8 +89,6 @@ struct SelectProblem {
     /// The device that the selection runs on (deviceTraits). It shapes how the
     /// work is cut and which algorithm Auto takes, never the result.
     DeviceTraits device;
-
-    bool operator==(const SelectProblem&) const = default;
 };
 
 class SelectFamilyPlan;
@@ -126,11 +124,10 @@ class SelectPlan {
 };
 
 /// Plans problem.algorithm or, for Auto, what the tuning table says
-/// (SelectTable.inc). Reads the shape, the types, sorted, dropNan, the
-/// algorithm, the device, and which of ids and biases are set or will be: no
-/// pointer needs to be known. Host only, no CUDA call. Each host thread
-/// remembers its last few plans, so that the same shape again costs 0.1 us, in
-/// place of up to 4. Throws what runSelect throws for a bad shape.
+/// (SelectTable.inc). Reads all but pointers, and of those which are set or
+/// will be. Host only, no CUDA call. A thread remembers its last few plans: the
+/// same shape again takes 0.1 us, in place of up to 4. Throws what runSelect
+/// throws for a bad shape.
 SelectPlan planSelection(const SelectProblem& shape);
 
 /// Runs a problem of the shape that was planned. Throws Error that names what
@@ -147,8 +144,7 @@ size_t selectWorkspaceBytes(const SelectProblem& problem);
 /// planSelection(problem).algorithm().
 SelectAlgorithm chosenAlgorithm(const SelectProblem& problem);
 
-/// Selects the k smallest (or largest) keys of every row: plans (or finds the
-/// plan of a call before with the same shape) and runs.
+/// Selects the k smallest (or largest) keys of every row: plans and runs.
 ///
 /// Shapes   keys and ids [rows, cols] with rowStride, outKeys and outIds
 ///          [rows, k]; row-major, device memory of the current device

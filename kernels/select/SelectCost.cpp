@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
 namespace faiss_bits {
@@ -78,29 +78,9 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
-struct ShortRowsPolicy {
-    int lanes;
-    int items;
-    int sorted;
-    int mostCols;
-    int mostK;
-};
-
-constexpr ShortRowsPolicy kShortRows[] = {
-#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
-    {lanes, items, sorted, mostCols, mostK},
-#include "kernels/select/short_rows/Policies.inc"
-#undef BITS_SHORT_ROWS
-};
-
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
-    const auto takes = [&](const ShortRowsPolicy& one) {
-        return p.cols <= one.mostCols && p.k <= one.mostK &&
-                (one.sorted == one.items || p.k <= p.cols);
-    };
-    const ShortRowsPolicy& policy = *std::find_if(
-            std::begin(kShortRows), std::end(kShortRows) - 1, takes);
+    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;
     const double steps = std::ceil(std::max(1.0, s.cols) / step);
     const double sorted = double(policy.lanes) * policy.sorted;

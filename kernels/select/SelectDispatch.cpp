@@ -1,4 +1,5 @@
 #include <array>
+#include <tuple>
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
@@ -133,27 +134,47 @@ std::shared_ptr<const SelectFamilyPlan> familyPlan(
     return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
-/// What plans are made from, and nothing else: they know no pointer, only
-/// which are there.
-SelectProblem shapeOf(const SelectProblem& problem) {
-    SelectProblem shape = problem;
-    shape.idsGiven = problem.hasIds();
-    shape.colBiasGiven = problem.hasColBias();
-    shape.rowBiasGiven = problem.hasRowBias();
-    shape.keys = nullptr;
-    shape.ids = nullptr;
-    shape.colBias = nullptr;
-    shape.rowBias = nullptr;
-    shape.outKeys = nullptr;
-    shape.outIds = nullptr;
-    return shape;
+/// What plans are made from: all of a problem but its pointers, and of those
+/// which there are. A new member has to be named here to compile.
+auto shapeKey(const SelectProblem& problem) {
+    const auto& [rows, cols, k, keyType, largest, sorted, dropNan, algorithm, keys, rowStride, ids, idStride, sharedIds, idOffset, idType, colBias, rowBias, clampAtZero, negated, idsGiven, colBiasGiven, rowBiasGiven, outKeys, outIds, outStride, device] =
+            problem;
+    const auto& [capability, multiprocessors, shared, blockShared, single] =
+            device;
+    return std::tuple(
+            rows,
+            cols,
+            k,
+            keyType,
+            largest,
+            sorted,
+            dropNan,
+            algorithm,
+            rowStride,
+            idStride,
+            sharedIds,
+            idOffset,
+            idType,
+            clampAtZero,
+            negated,
+            problem.hasIds(),
+            problem.hasColBias(),
+            problem.hasRowBias(),
+            outStride,
+            capability,
+            multiprocessors,
+            shared,
+            blockShared,
+            single);
 }
+
+using ShapeKey = decltype(shapeKey({}));
 
 /// The last plans of a host thread: a caller's shapes are few, and a plan takes
 /// up to 4 us, as long as a small selection.
 class RecentPlans {
    public:
-    const SelectPlan* find(const SelectProblem& shape) const {
+    const SelectPlan* find(const ShapeKey& shape) const {
         for (const Entry& entry : entries_) {
             if (entry.isSet && entry.shape == shape) {
                 return &entry.plan;
@@ -162,7 +183,7 @@ class RecentPlans {
         return nullptr;
     }
 
-    void add(const SelectProblem& shape, const SelectPlan& plan) {
+    void add(const ShapeKey& shape, const SelectPlan& plan) {
         entries_[next_] = {true, shape, plan};
         next_ = (next_ + 1) % entries_.size();
     }
@@ -170,7 +191,7 @@ class RecentPlans {
    private:
     struct Entry {
         bool isSet = false;
-        SelectProblem shape;
+        ShapeKey shape;
         SelectPlan plan;
     };
 
@@ -244,10 +265,10 @@ std::string SelectPlan::toString() const {
             (family_ ? family_->toString() : "no rows");
 }
 
-SelectPlan planSelection(const SelectProblem& problem) {
+SelectPlan planSelection(const SelectProblem& shape) {
     thread_local RecentPlans recent;
-    const SelectProblem shape = shapeOf(problem);
-    if (const SelectPlan* known = recent.find(shape)) {
+    const ShapeKey key = shapeKey(shape);
+    if (const SelectPlan* known = recent.find(key)) {
         return *known;
     }
     SelectPlan plan;
@@ -259,7 +280,7 @@ SelectPlan planSelection(const SelectProblem& problem) {
         plan.family_ = familyPlan(one, plan.shape_);
         plan.workspaceBytes_ = plan.family_->workspaceBytes();
     }
-    recent.add(shape, plan);
+    recent.add(key, plan);
     return plan;
 }
 
