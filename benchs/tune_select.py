@@ -36,18 +36,25 @@ ALGORITHMS = ("short_rows", "bits", "sample_threshold", "bits_global",
               "sample_select", "sample_select_two_stage", "radix_select",
               "sort")
 ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072, 1 << 20)
-COLS = (1 << 5, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13,
-        1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
+#: Short rows have odd lengths, as most have: at multiples of its tile `bits`
+#: loads whole tiles alone, and would win lengths that it loses beside them.
+COLS = (31, 127, 255, 509, 1021, 2039, 4093, 8191, 32749,
+        1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
 KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1 << 20,
       1 << 24)
-MOST_KEYS = 1 << 28  # 1 GiB of floats
+#: 1 GiB of floats; a quarter where more rows of a length change nothing.
+MOST_KEYS = 1 << 28
+MOST_KEYS_OF_SHORT_ROWS = 1 << 26
+LEAST_KEYS = 8000
 
 
 def shapes():
     """(rows, cols) that are measured: no more than MOST_KEYS, and no fewer
-    than a sixteenth of a million keys."""
+    than LEAST_KEYS."""
+    def most(cols):
+        return MOST_KEYS if cols >= 1 << 18 else MOST_KEYS_OF_SHORT_ROWS
     return [(rows, cols) for cols in COLS for rows in ROWS
-            if 1 << 16 <= rows * cols <= MOST_KEYS]
+            if LEAST_KEYS <= rows * cols <= most(cols)]
 
 
 def measure(options):
@@ -59,8 +66,10 @@ def measure(options):
     columns = sorted({cols for _, cols in wanted})
     for cols in columns:
         rows = [r for r, c in wanted if c == cols]
-        # k up to cols itself: there, sorting the row is the selection.
-        ks = sorted({k for k in KS if k < cols} | {min(cols, max(KS))})
+        # k up to cols itself: there, sorting the row is the selection. A
+        # third: from there on `sort` has no use for a first pass.
+        ks = sorted({k for k in KS if k < cols} |
+                    {min(cols, max(KS)), min(cols // 3, max(KS))})
         part = parts / f"{cols}.json"
         command = [
             options.bench, "--out", str(part), "--commit", options.commit,
