@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
@@ -97,6 +98,25 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     return late + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
+/// Rows that one block sorts, digit by digit.
+double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
+    const double passes = double(sizeOf(p.keyType));
+    const bool drops = 3 * s.k <= s.cols;
+    const double sorted = drops ? std::min(s.cols, 1.3 * s.k) : s.cols;
+    const double items = (drops ? s.cols : 0) + passes * sorted;
+    const double work = s.rows * (2e-6 * items + 5e-6 * s.k);
+    const double late = 0.03 * items / policy.threads;
+    return 8.0 + late + std::max(s.read, work / s.arithmetic);
+}
+
+/// Of a plan of several passes that comes down to that sort.
+RowSortPolicy rowSortOf(const SelectPlan& plan, const SelectProblem& p) {
+    const bool isSort = plan.algorithm() == SelectAlgorithm::Sort;
+    const bool isAll = p.k >= p.cols;
+    return p.cols > 0 && (isAll ? p.sorted : isSort) ? rowSortPolicy(p)
+                                                     : RowSortPolicy();
+}
+
 /// Several passes, or a sort of all.
 double severalPasses(
         const SelectPlan& plan,
@@ -131,8 +151,11 @@ double selectMicroseconds(
             return bits(shape, s);
         case SelectAlgorithm::SampleThreshold:
             return sampleThreshold(shape, s);
-        default:
-            return severalPasses(plan, shape, s);
+        default: {
+            const RowSortPolicy policy = rowSortOf(plan, shape);
+            return policy.threads > 0 ? rowSort(shape, s, policy)
+                                      : severalPasses(plan, shape, s);
+        }
     }
 }
 

@@ -34,22 +34,10 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
     return nullptr;
 }
 
-/// Where the table's choice of Bits does not hold. It was measured before one
-/// block took a whole row of sample_threshold where rows are few, which is
-/// faster than Bits for every k above 1; and for k = 1 with lengths that are
-/// powers of two, where Bits loads whole tiles alone (measured, H200).
-bool isNotForBits(const SelectProblem& p) {
-    constexpr idx_t kTile = 4096;
-    const bool isShort = (p.rows >= 2048 && p.cols < 2 * kTile) ||
-            (p.rows > 4096 && p.cols <= 10 * 1024);
-    return p.k > 1 || (isShort && p.cols % kTile != 0);
-}
-
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
     const auto takes = [&](SelectAlgorithm algorithm) {
-        return implementationOf(algorithm)->refusal(p).empty() &&
-                !(algorithm == SelectAlgorithm::Bits && isNotForBits(p));
+        return implementationOf(algorithm)->refusal(p).empty();
     };
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
         return row->algorithm;
