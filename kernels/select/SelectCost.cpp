@@ -14,7 +14,8 @@ namespace {
 
 // The constants below are microseconds on an H200, fitted to the median times
 // of select.json, select_orders.json and select_sweep.json in
-// benchs/results/h200, and to those of the paper's algorithms in papers.json.
+// benchs/results/h200, and to those of the paper's algorithms in papers.json;
+// of rows that one block sorts, to those that tuned the table.
 
 /// What every term is made of.
 struct Shape {
@@ -98,15 +99,17 @@ double shortRows(const SelectProblem& p, const Shape& s) {
     return late + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
-/// Rows that one block sorts, digit by digit.
+/// Rows that one block sorts, digit by digit. The constants are an H100's.
 double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
     const double passes = double(sizeOf(p.keyType));
-    const bool drops = 3 * s.k <= s.cols;
+    const bool drops = kRowSortPart * s.k <= s.cols;
     const double sorted = drops ? std::min(s.cols, 1.3 * s.k) : s.cols;
     const double items = (drops ? s.cols : 0) + passes * sorted;
-    const double work = s.rows * (2e-6 * items + 5e-6 * s.k);
-    const double late = 0.03 * items / policy.threads;
-    return 8.0 + late + std::max(s.read, work / s.arithmetic);
+    const double slots =
+            132 * s.arithmetic * rowSortBlocks(policy.threads, policy.items);
+    const double rounds = std::max(1.0, s.rows / slots);
+    return 11.1 + rounds * (0.35 * items + 0.64 * s.cols) / policy.threads +
+            (rounds > 1 ? 8.7 * rounds : 0);
 }
 
 /// Of a plan of several passes that comes down to that sort.

@@ -145,7 +145,7 @@ TEST_F(SelectPlans, SayWhatTheyAre) {
     EXPECT_EQ(none.workspaceBytes(), 0u);
 }
 
-/// By the tuning table of an H200.
+/// By the tuning table.
 TEST_F(SelectPlans, OfShortRows) {
     const auto isShort = [](idx_t rows, idx_t cols, int k) {
         SelectProblem p = shapeOf(rows, cols, k);
@@ -161,13 +161,38 @@ TEST_F(SelectPlans, OfShortRows) {
     EXPECT_TRUE(isShort(1000000, 100, 1));
     EXPECT_TRUE(isShort(131072, 100, 100));
     EXPECT_TRUE(isShort(100000, 1000, 10));
-    EXPECT_TRUE(isShort(100000, 1000, 1000));
+    EXPECT_TRUE(isShort(100000, 1000, 500));
     EXPECT_TRUE(isShort(16384, 2048, 32));
     EXPECT_TRUE(isShort(1, 30, 10));
     EXPECT_TRUE(isShort(1, 1000, 10));
     EXPECT_FALSE(isShort(16384, 2048, 1000));
     EXPECT_FALSE(isShort(1, 1000, 1000));
     EXPECT_FALSE(isShort(64, 1 << 20, 10));
+}
+
+/// Where a block has room for the row and most of it is wanted, it is sorted.
+TEST_F(SelectPlans, OfRowsThatAreSorted) {
+    const auto chosen = [](idx_t rows, idx_t cols, int k, DataType type) {
+        SelectProblem p = shapeOf(rows, cols, k);
+        p.keyType = type;
+        return planSelection(p);
+    };
+    for (idx_t rows : {100, 1000, 10000}) {
+        for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+            for (idx_t cols : {5000, 10000, 30000}) {
+                const SelectPlan plan =
+                        chosen(rows, cols, int(cols) * 3 / 4, type);
+                EXPECT_EQ(plan.algorithm(), SelectAlgorithm::Sort);
+                EXPECT_EQ(plan.workspaceBytes(), 0u);
+            }
+        }
+        for (idx_t cols : {5000, 10000}) {
+            const SelectPlan plan =
+                    chosen(rows, cols, int(cols) * 3 / 4, DataType::Float32);
+            EXPECT_EQ(plan.algorithm(), SelectAlgorithm::Sort);
+            EXPECT_EQ(plan.workspaceBytes(), 0u);
+        }
+    }
 }
 
 TEST_F(SelectPlans, RefuseAnotherShape) {
