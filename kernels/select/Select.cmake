@@ -105,6 +105,7 @@ add_library(bits_select OBJECT
   common/DynamicShared.cpp
   select/bits/BitsSelect.cpp
   select/SelectChecks.cpp
+  select/SelectCost.cpp
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
