@@ -95,7 +95,9 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     }
 }
 
-/// A candidate's row, and where it is chosen; -1: there is none.
+/// A candidate's row, and where it is chosen; -1: there is none, or it is not
+/// among the k nearest: with the greatest width of the row the first k are
+/// nearer than its lower bound.
 struct Candidate {
     uint32_t row = 0;
     int32_t chosen = -1;
@@ -104,7 +106,13 @@ struct Candidate {
         if (number < uint64_t(params.search.rows) * params.candidates) {
             row = uint32_t(number / params.candidates);
             const int i = int(number % params.candidates);
-            chosen = params.chosen[int64_t(row) * (params.candidates + 1) + i];
+            const int64_t first = int64_t(row) * (params.candidates + 1);
+            chosen = params.chosen[first + i];
+            const float* bounds = params.lowerBounds + first;
+            const float width = __uint_as_float(params.search.widths[row]);
+            if (bounds[i] > __fadd_ru(bounds[params.search.k - 1], width)) {
+                chosen = -1;
+            }
         }
     }
 };

@@ -52,6 +52,11 @@
 /// The canonical distance is rounded to float32 once: 2^-24 of it, for which
 /// there is room in both.
 ///
+/// **Width.** Let b be the bound, and E what products, squares and C make of
+/// the key. The canonical key is no more than E + b less what adding a lower
+/// bound up loses, which b has room for; that lower bound is no less than E - b
+/// less as much. So the key is at most 2 b above it.
+///
 /// **Range.** Norms up to kGreatest leave no sum outside that of float32;
 /// others have no estimate. What is below 2^-126 may count as zero: kLeast is
 /// more than all of that, and 2^-102 sqrt(d) (|r| + |s|) <= v (rr + ss) / 2 +

@@ -39,6 +39,18 @@ __device__ __forceinline__ float ofVector(
             __fadd_ru(__fsqrt_ru(square), factors.lost));
 }
 
+/// Of vectors whose squares are no greater than `greatest`: L2, what a bound
+/// may be off by; else the greatest V.
+__device__ __forceinline__ float slackOfVectors(
+        Metric metric,
+        const Factors& factors,
+        float greatest) {
+    const float slack = __fmaf_ru(factors.greatest, greatest, 0.5f * kLeast);
+    return metric == Metric::L2
+            ? __fmaf_ru(factors.squares, greatest, slack)
+            : ofVector(metric, factors, greatest, greatest, false);
+}
+
 /// Sums of a query over its components.
 struct QuerySums {
     float squares = 0;
@@ -66,6 +78,33 @@ __device__ __forceinline__ float ofQuery(
     factor = isLower ? -length : length;
     return isLower ? __fsub_rd(-sums.center, slack)
                    : __fadd_ru(-sums.center, slack);
+}
+
+/// What a bound is off by for a query, whatever the vector; infinite: there is
+/// no bound.
+__device__ __forceinline__ float slackOfQuery(
+        Metric metric,
+        const Factors& factors,
+        const QuerySums& sums) {
+    if (!(sums.squares <= kGreatest && sums.centerSize <= kGreatest)) {
+        return INFINITY;
+    }
+    return metric == Metric::L2
+            ? __fmaf_ru(factors.squares, sums.squares, 0.5f * kLeast)
+            : __fmaf_ru(factors.center, sums.centerSize, kLeast);
+}
+
+/// The canonical key is no more than a lower bound and this
+/// (IvfEstimateBound.h, Width). ofVectors, ofQuery: their slack; factor: F.
+template <Metric kMetric>
+__device__ __forceinline__ float widthOf(
+        float ofVectors,
+        float ofQuery,
+        float factor) {
+    return 2 *
+            (kMetric == Metric::L2
+                     ? __fadd_ru(ofVectors, ofQuery)
+                     : __fmaf_ru(fabsf(factor), ofVectors, ofQuery));
 }
 
 /// The bound of a pair's key; inverse: of the product's scales.

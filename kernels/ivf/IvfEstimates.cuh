@@ -37,7 +37,9 @@ struct IvfEstimates {
         typename Queries::SharedStorage queries;
         IvfFoundBuffer::Storage found[Shape::kThreads / kWarpSize];
         typename Shared::Storage tables;
-        IvfWork works[2]; // this item, and the next one, in turns
+        // This item, and the next one, in turns.
+        IvfWork works[2];
+        uint32_t slacks[2]; // of the vectors, as a float that is not negative
     };
 
     SharedStorage& shared;
@@ -49,6 +51,7 @@ struct IvfEstimates {
     uint32_t wanted = 0;  // bits of this lane's four vectors
     uint32_t number = 0;  // of tiles, as they come
     bool hasNext = false; // item
+    int turn = 0;         // of items
 
     __device__ __forceinline__ void run() {
         const Order order{params};
@@ -60,10 +63,15 @@ struct IvfEstimates {
         __syncthreads();
         queries.look(shared.works[0], 0);
         queries.begin(shared.works[0], 0);
-        int turn = 0;
+        if (threadIdx.x == 0) {
+            shared.slacks[0] = 0;
+        }
         for (uint32_t item = blockIdx.x; item < items; item += gridDim.x) {
             hasNext = items - item > gridDim.x;
             __syncthreads(); // what the item before had is read
+            if (threadIdx.x == 0) {
+                shared.slacks[turn ^ 1] = 0;
+            }
             if (hasNext) {
                 lookUp(order, item + gridDim.x, items, turn ^ 1);
             }
@@ -97,6 +105,14 @@ struct IvfEstimates {
         const Vectors vectors(params);
         TilePlace place = work.place;
         place.first += threadIdx.x / kWarpSize * Shape::kWarpVectors;
+        if constexpr (!kAppend) {
+            static_assert(Shape::kWarpVectors == kIvfGroup);
+            place.first = int64_t(kIvfGroup) *
+                    groupOfColumns(
+                                  params,
+                                  uint32_t(place.first) / kIvfGroup,
+                                  uint32_t(place.last));
+        }
         int numVectors = int(
                 min(place.last - place.first, int64_t(Shape::kWarpVectors)));
         setWanted(place, numVectors);
@@ -138,6 +154,9 @@ struct IvfEstimates {
             fragments.measure(
                     vectors, place, numVectors, params, isLower, tables);
         }
+        if (isLower && numVectors > 0 && threadIdx.x % kWarpSize == 0) {
+            atomicMax(&shared.slacks[turn], __float_as_uint(fragments.slack));
+        }
         const int numRows =
                 int(min(work.place.numRows, uint32_t(kIvfItemQueries)));
         const int numTiles = (numRows + Shape::kQueries - 1) / Shape::kQueries;
@@ -154,11 +173,14 @@ struct IvfEstimates {
             }
             if constexpr (Shape::kIsWhole) {
                 slot = number % 2;
-                queries.convert(slot, slot, 0, tables);
+                queries.convert(slot, slot, 0, rowsOfTile, tables);
                 if (isThere) {
                     queries.begin(of, nextTile);
                 }
                 __syncthreads();
+                if (isLower) {
+                    widen(slot, rowsOfTile);
+                }
 #pragma unroll 1
                 for (int first = 0;
                      first < min(rowsOfTile, Shape::kQueries) && numVectors > 0;
@@ -172,7 +194,7 @@ struct IvfEstimates {
                 clear();
                 for (int begin = 0; begin < params.d; begin += Shape::kDepth) {
                     slot ^= 1;
-                    queries.convert(slot, facts, begin, tables);
+                    queries.convert(slot, facts, begin, rowsOfTile, tables);
                     if (begin + Shape::kDepth < params.d) {
                         queries.copy(begin + Shape::kDepth);
                     } else if (isThere) {
@@ -182,6 +204,9 @@ struct IvfEstimates {
                     fragments.load(
                             vectors, place, numVectors, begin, params, tables);
                     multiply(slot, 0);
+                }
+                if (isLower) {
+                    widen(facts, rowsOfTile);
                 }
                 finish(facts, 0, work, place, numVectors, rowsOfTile);
             }
@@ -205,6 +230,20 @@ struct IvfEstimates {
             numVectors = 0;
         }
         wanted = bits >> Fragments::firstVector() & 0xf;
+    }
+
+    /// The rows of a tile have pairs of this width; behind a barrier after the
+    /// vectors are there.
+    __device__ __forceinline__ void widen(int slot, int numRows) {
+        const int q = int(threadIdx.x);
+        if (q < min(numRows, Shape::kQueries)) {
+            const auto& facts = shared.queries.facts[slot];
+            const float width = ivf_estimate::widthOf<kMetric>(
+                    __uint_as_float(shared.slacks[turn]),
+                    facts.slacks[q],
+                    facts.factors[q]);
+            atomicMax(&params.widths[facts.rows[q]], __float_as_uint(width));
+        }
     }
 
     __device__ __forceinline__ void clear() {
@@ -252,14 +291,33 @@ struct IvfEstimates {
         const auto vector =
                 uint32_t(place.first) + uint32_t(Fragments::firstVector());
         const int count = numVectors - Fragments::firstVector();
+        if constexpr (kAppend) {
 #pragma unroll
-        for (int b = 0; b < kAcross; b += 2) {
-            if constexpr (kAppend) {
+            for (int b = 0; b < kAcross; b += 2) {
                 append(facts, b, q + b * 8, work, vector, numRows);
-            } else {
-                write(facts, b, q + b * 8, vector, count, numRows);
-                write(facts, b + 1, q + b * 8 + 8, vector, count, numRows);
             }
+        } else {
+            const uint32_t column = uint32_t(work.place.first) +
+                    threadIdx.x / kWarpSize * Shape::kWarpVectors +
+                    Fragments::firstVector();
+            if (params.boundVectors > 1) {
+                writeAll<true>(facts, q, column, count, numRows);
+            } else {
+                writeAll<false>(facts, q, column, count, numRows);
+            }
+        }
+    }
+
+    template <bool kFours>
+    __device__ __forceinline__ void writeAll(
+            const typename Queries::Facts& facts,
+            int q,
+            uint32_t column,
+            int count,
+            int numRows) const {
+#pragma unroll
+        for (int b = 0; b < kAcross; ++b) {
+            write<kFours>(facts, b, q + b * 8, column, count, numRows);
         }
     }
 
@@ -334,11 +392,13 @@ struct IvfEstimates {
         return mask;
     }
 
+    /// kFours: the least of four vectors' bounds.
+    template <bool kFours>
     __device__ __forceinline__ void write(
             const typename Queries::Facts& facts,
             int b,
             int q,
-            uint32_t vector,
+            uint32_t column,
             int count,
             int numRows) const {
         // What may be the nearest, as it has no bound.
@@ -366,8 +426,14 @@ struct IvfEstimates {
             for (int j = 0; j < 4; ++j) {
                 keys[j] = wanted >> j & 1 ? keys[j] : float(NAN);
             }
-            *reinterpret_cast<float4*>(facts.out[q + i] + vector) = {
-                    keys[0], keys[1], keys[2], keys[3]};
+            if constexpr (kFours) {
+                static_assert(kIvfColumnStep == 4);
+                facts.out[q + i][column / 4] =
+                        fminf(fminf(keys[0], keys[1]), fminf(keys[2], keys[3]));
+            } else {
+                *reinterpret_cast<float4*>(facts.out[q + i] + column) = {
+                        keys[0], keys[1], keys[2], keys[3]};
+            }
         }
     }
 

@@ -99,6 +99,12 @@ class IvfRows {
                                 (kPartFloats * sizeof(float)) ==
                         0;
         params.bound = ivf_estimate::factorsOf(p_.metric, params.d);
+        // Nothing is found yet, and no pair has a width.
+        BITS_CUDA_CHECK(cudaMemsetAsync(
+                params.numFound,
+                0,
+                2 * size_t(plan_.rowsAtATime) * sizeof(uint32_t),
+                stream_));
         params.lastProbe = params.nearProbes;
         launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
         launchIvfEstimates<kMetric, kCoding>(
@@ -109,12 +115,11 @@ class IvfRows {
                    params.distances,
                    scratch_.keys,
                    scratch_.places);
-            // Nothing is found yet; the matrix was there.
+            // The matrix was there.
             const size_t room = size_t(rows) * params.room;
             BITS_CUDA_CHECK(cudaMemsetAsync(
                     params.foundKeys, 0xff, room * sizeof(float), stream_));
-            BITS_CUDA_CHECK(cudaMemsetAsync(
-                    params.numFound, 0, rows * sizeof(uint32_t), stream_));
+            params.sampleGroups = 0;
             params.lastProbe = params.nprobe;
             launchIvfPairs(
                     params, kIvfItemQueries, kIvfEstimateVectors, stream_);
@@ -127,8 +132,8 @@ class IvfRows {
                scratch_.lowerBounds,
                scratch_.chosen);
         result.isRescored = true;
-        result.lowerBounds = scratch_.lowerBounds;
         result.rescored = scratch_.rescored;
+        result.rescored.lowerBounds = scratch_.lowerBounds;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
         result.rescored.mostOfFew = mostOfFew(kCoding);

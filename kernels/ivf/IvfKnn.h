@@ -51,13 +51,18 @@ struct IvfKnnPlan {
     bool listMajor = false;
     bool wideTiles = false; ///< of 256 vectors, else 64
     /// Lists of a query of which a matrix holds all distances, or estimates:
-    /// all nprobe, or the nearest ones, whose k-th estimate sets a limit.
+    /// all nprobe, or the nearest ones, of which the k-th estimate sets a
+    /// limit.
     int nearProbes = 0;
     idx_t room = 0;        ///< with a limit: for what is within it, a query
     int candidates = 0;    ///< by estimates: whose distances are found, a query
     idx_t rowsAtATime = 0; ///< queries
     idx_t stride = 0;      ///< of a row of the matrix of distances
-    SelectPlan selection;  ///< of rowsAtATime rows
+    int boundVectors = 1;  ///< with a limit: that share a column of the matrix
+    /// With a limit: so many vectors of each near list have columns, where it
+    /// has more; a multiple of 256. 0: all have
+    idx_t sampleVectors = 0;
+    SelectPlan selection;     ///< of rowsAtATime rows
     SelectPlan lastSelection; ///< of the last rows, as the next ones
     SelectPlan limits;        ///< by estimates: of near lists
     SelectPlan lastLimits;    ///< of the last rows
@@ -93,10 +98,10 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
 ///          queries are not proved: those are searched again, with all
 ///          distances kept
 /// Memory   plan.bytes: for some queries at a time 4 bytes for every vector of
-///          near lists, or 12 for each place of the room if that is more, 24
-///          for each candidate, 8 (k + 1) bytes and 12 a list; of the index 16
-///          bytes a list, and by estimates 40 for 32 vectors; and 4 bytes a
-///          query
+///          near lists, or for four of them, or 12 for each place of the room
+///          if that is more, 24 for each candidate, 8 (k + 1) bytes and 12 a
+///          list; of the index 16 bytes a list, and by estimates 40 for 32
+///          vectors; and 4 bytes a query
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     by estimates: 2 d operations of float16 matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and

@@ -31,7 +31,8 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
         if (probe < params.nearProbes) {
             const uint32_t list = probedList(params, row, probe);
             if (list < params.lists.numLists) {
-                length = listLength(params.lists, list);
+                length = vectorsOfColumns(
+                        params, listLength(params.lists, list));
                 length += params.columnStep - 1;
                 length -= length % params.columnStep;
             }
@@ -49,7 +50,8 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
         columns[params.nearProbes] = total;
     }
     float* distances = params.distances + int64_t(row) * params.stride;
-    for (int64_t c = int64_t(total) + threadIdx.x; c < params.stride;
+    for (int64_t c = int64_t(total / params.boundVectors) + threadIdx.x;
+         c < params.stride;
          c += kThreads) {
         distances[c] = NAN;
     }
@@ -109,7 +111,9 @@ __global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
                         params.tileQueries;
                 numbers[1] = down == 0 ? 0
                                        : down *
-                                ((listLength(search.lists, list) +
+                                ((vectorsOfColumns(
+                                          search,
+                                          listLength(search.lists, list)) +
                                   params.tileVectors - 1) /
                                  params.tileVectors);
             },

@@ -30,7 +30,8 @@ constexpr idx_t kIvfMostRows = idx_t(1) << 27;
 /// What the kernels of an IVF search get: some queries ("rows"), the pairs of a
 /// row and one of its lists, and a matrix of distances, or of upper bounds of
 /// keys. The columns of a row are the vectors of its first list, then those of
-/// its second and so on, of the first nearProbes ones, and NaN to the end.
+/// its second and so on, of the first nearProbes ones, and NaN to the end; or
+/// fours of them, each with the least upper bound of four vectors.
 struct IvfParams {
     IvfLists lists;
     int d = 0;
@@ -45,7 +46,12 @@ struct IvfParams {
     uint32_t* columns = nullptr; // [rows, nearProbes + 1]: where lists begin,
                                  // and end
     uint32_t columnStep = 1;     // lists begin at multiples of it
-    float* distances = nullptr;  // [rows, stride]
+    uint32_t boundVectors = 1;   // vectors of a column of the matrix: 1 or
+                                 // columnStep
+    /// Of each list no more than so many groups of 32 vectors have columns,
+    /// evenly spread over it; a multiple of those of an item. 0: all.
+    uint32_t sampleGroups = 0;
+    float* distances = nullptr; // [rows, stride]
     int64_t stride = 0;
 
     // Of Scalar codings (ListDecoding), for kernels after launchIvfColumns.
@@ -75,7 +81,26 @@ struct IvfParams {
     float* foundKeys = nullptr;   // [rows, room]: lower bounds, then NaN
     uint64_t* found = nullptr;    // [rows, room]: list << 32 | vector
     uint32_t* numFound = nullptr; // [rows]; more than there is room for: lost
+    /// [rows], floats that are not negative: no key of the row is greater than
+    /// its lower bound and this; infinite or NaN: not known.
+    uint32_t* widths = nullptr;
 };
+
+/// Vectors of a list that have columns.
+BITS_HOST_DEVICE uint32_t
+vectorsOfColumns(const IvfParams& params, uint32_t length) {
+    const uint32_t most = params.sampleGroups * kIvfGroup;
+    return most > 0 && length > most ? most : length;
+}
+
+/// Where a group of 32 columns of a list lies in it.
+BITS_HOST_DEVICE uint32_t
+groupOfColumns(const IvfParams& params, uint32_t group, uint32_t length) {
+    const uint32_t groups = (length + kIvfGroup - 1) / kIvfGroup;
+    const uint32_t some = params.sampleGroups;
+    return some > 0 && groups > some ? uint32_t(uint64_t(group) * groups / some)
+                                     : group;
+}
 
 /// 32 vectors of a list of which some are candidates.
 struct alignas(16) IvfGroup {
@@ -108,6 +133,8 @@ struct IvfRescoreParams {
     IvfParams search;
     /// [rows, candidates + 1]: of what was found, or columns; -1: no more.
     const int32_t* chosen = nullptr;
+    /// [rows, candidates + 1]: of these, ascending.
+    const float* lowerBounds = nullptr;
     int candidates = 0;
     float* distances = nullptr; // [rows, candidates]; NaN: none
     uint64_t* places = nullptr; // [rows, candidates]: list << 32 | vector
@@ -123,7 +150,8 @@ struct IvfRescoreParams {
     /// end, and backwards, those with more.
     IvfGroup* groups = nullptr;
     uint32_t mostOfFew = 0;
-    IvfCandidate* grouped = nullptr; // [rows * candidates]
+    IvfCandidate* grouped = nullptr; // [rows * candidates], where the matrix
+                                     // or what was found lay
     int stages = 0; // of 32 vectors in shared memory; 0: there is no room
 
     // Queries in the order of IvfQueryParts.cuh, zeros behind the last
@@ -145,8 +173,6 @@ struct IvfResultParams {
     /// search.
     bool isRescored = false;
     IvfRescoreParams rescored;
-    const float* lowerBounds =
-            nullptr; // [rows, candidates + 1], what is chosen
     /// Rows that found more than there was room for, or of which something that
     /// was not chosen may be as near, have no result; they are listed here,
     /// counted from firstRow.

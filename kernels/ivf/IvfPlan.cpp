@@ -24,6 +24,14 @@ constexpr idx_t kMostPairs = INT_MAX;
 /// Vectors of near lists, for each that is wanted: their k-th is a limit that
 /// few others pass.
 constexpr idx_t kNearVectors = 4;
+/// Likewise, where four of them have one bound, the least of theirs: a quarter
+/// is written and selected from, and with three fours for each that is wanted
+/// the limit is the 1.16 k-th at most, on average, of vectors in random order.
+constexpr idx_t kNearVectorsOfFours = 12;
+/// Vectors of near lists for what a search may find with their limit, so that
+/// the one takes about as long as the other.
+constexpr double kNearSquare = 3;
+constexpr double kNearSquareOfFours = 4.5;
 
 /// Candidates beyond k, whose lower bounds may come before the k-th distance:
 /// some, and a part of k.
@@ -132,9 +140,13 @@ int candidatesOf(const IvfKnnProblem& p) {
             INT_MAX - 1));
 }
 
-/// Of a matrix of bounds of so many lists.
-idx_t estimatesStride(const IvfKnnProblem& p, idx_t lists) {
-    const idx_t vectors = std::min(lists * ivfLongestList(p), p.mostVectors);
+/// Of a matrix of bounds of so many lists, and of so many vectors of each.
+idx_t estimatesStride(
+        const IvfKnnProblem& p,
+        idx_t lists,
+        idx_t mostOfList = INT_MAX) {
+    const idx_t vectors = std::min(
+            lists * std::min(ivfLongestList(p), mostOfList), p.mostVectors);
     return roundUp(vectors + lists * (kIvfColumnStep - 1), kRowStep);
 }
 
@@ -147,6 +159,29 @@ bool estimateAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
             plan.stride < INT_MAX;
 }
 
+/// The part of the lists that has columns.
+double sampledShare(const IvfKnnProblem& p, idx_t sampleVectors) {
+    return double(sampleVectors) * p.nprobe / double(p.mostVectors);
+}
+
+/// Vectors of each list for a limit, in place of all of `near` lists: a part of
+/// more lists is read in less time. But where the nearest lists have all that
+/// is near, the k-th of a part is farther, and more is found. 0: all.
+idx_t sampleOf(const IvfKnnProblem& p, double near) {
+    for (idx_t sample = kIvfEstimateVectors;; sample *= 2) {
+        const double share = sampledShare(p, sample);
+        if (share > 2.0 / 3) {
+            return 0;
+        }
+        const double found = double(p.numQueries) * p.k * (1 / share - 1);
+        if (std::ceil(near / share) <= p.nprobe &&
+            ivf_times::ofFound(found) <=
+                    (1 - share) * ivf_times::ofReading(p)) {
+            return sample;
+        }
+    }
+}
+
 /// Near lists and room that take the least memory; false if that is not much
 /// less than all distances would.
 bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
@@ -156,23 +191,45 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double longest = double(ivfLongestList(p));
     // Of lists no nearer than the near ones k of nprobe / near would pass; and
     // as that is by chance, more. Real lists are farther, and have fewer.
+    const double chance = 1.2 + 14 / std::sqrt(k);
     const auto roomOf = [&](double near) {
-        return k * (p.nprobe / near) * (2 + 6 / std::sqrt(k)) + 64;
+        return k * (p.nprobe / near) * chance + 64;
     };
-    const double least = std::max(1.0, kNearVectors * k / vectors);
-    // Both take the same memory, one after the other.
-    const double near = std::max(
-            least,
-            std::sqrt(
-                    3 * k * p.nprobe * (2 + 6 / std::sqrt(k)) /
-                    std::max(vectors, 1.0)));
-    const double bytes = std::max(4 * near * longest, 12 * roomOf(near));
-    if (near > 0.5 * p.nprobe || bytes > 0.5 * 4 * double(p.mostVectors)) {
+    const auto nearOf = [&](double square, idx_t least) {
+        return std::max(
+                {1.0,
+                 double(least) * k / vectors,
+                 std::sqrt(
+                         square * k * p.nprobe * chance /
+                         std::max(vectors, 1.0))});
+    };
+    const double most = 0.5 * p.nprobe;
+    double near = std::min(nearOf(kNearSquareOfFours, 1), most);
+    const bool haveFours = near * vectors >= kNearVectorsOfFours * k;
+    if (!haveFours) {
+        near = nearOf(kNearSquare, kNearVectors);
+    }
+    plan.boundVectors = haveFours ? kIvfColumnStep : 1;
+    const double bytes =
+            std::max(4 * near * longest / plan.boundVectors, 12 * roomOf(near));
+    if (near > most || near < 1 || bytes > 0.5 * 4 * double(p.mostVectors)) {
         return false;
     }
-    plan.nearProbes = int(std::ceil(near));
-    plan.stride = estimatesStride(p, plan.nearProbes);
-    plan.room = roundUp(idx_t(roomOf(plan.nearProbes)), kRowStep);
+    near = std::ceil(near);
+    plan.room = roundUp(idx_t(roomOf(near)), kRowStep);
+    plan.sampleVectors = sampleOf(p, near);
+    plan.nearProbes = int(near);
+    if (plan.sampleVectors > 0) {
+        plan.nearProbes =
+                int(std::ceil(near / sampledShare(p, plan.sampleVectors)));
+    }
+    plan.stride = roundUp(
+            estimatesStride(
+                    p,
+                    plan.nearProbes,
+                    plan.sampleVectors > 0 ? plan.sampleVectors : INT_MAX) /
+                    plan.boundVectors,
+            kRowStep);
     plan.candidates = int(std::min<idx_t>(candidatesOf(p), plan.room));
     return true;
 }
@@ -183,10 +240,14 @@ void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
             std::min(p.numQueries, kIvfMostRows),
             std::min(
                     std::max<idx_t>(kMostPairs / p.nprobe, 1),
-                    std::max<idx_t>(kMostElements / plan.stride, 1)));
-    for (;; most = (most + 1) / 2) {
-        setRows(plan, p, most);
-        if (plan.bytes <= maxBytes || most == 1) {
+                    std::max<idx_t>(
+                            kMostElements / (plan.stride * plan.boundVectors),
+                            1)));
+    // In 1, 2, 3, 4, 6, 9... parts: each reads the lists.
+    for (idx_t parts = 1;; parts += std::max<idx_t>(parts / 2, 1)) {
+        const idx_t rows = (most + parts - 1) / parts;
+        setRows(plan, p, rows);
+        if (plan.bytes <= maxBytes || rows == 1) {
             break;
         }
     }
@@ -322,7 +383,8 @@ std::string IvfKnnPlan::toString() const {
     if (byEstimates()) {
         text += room > 0
                 ? formatMessage(
-                          "estimates, limits from %d lists, room for %lld, ",
+                          "estimates, limits from %s%d lists, room for %lld, ",
+                          sampleVectors > 0 ? "a part of " : "",
                           nearProbes,
                           (long long)room)
                 : std::string("estimates, ");

@@ -29,6 +29,7 @@ struct IvfQueryTiles {
         float terms[kQueries];
         float factors[kQueries];
         float inverses[kQueries]; // of scales
+        float slacks[kQueries];   // slackOfQuery()
         uint32_t rows[kQueries];
         float* out[kQueries]; // of bounds: that of the list's first vector
     };
@@ -68,7 +69,7 @@ struct IvfQueryTiles {
                                                    : params.nearest[last];
         } else if (isThere) {
             out = params.distances + int64_t(row) * params.stride +
-                    work.columns[q];
+                    work.columns[q] / params.boundVectors;
         }
         copy(0);
     }
@@ -101,15 +102,21 @@ struct IvfQueryTiles {
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
 
-    /// Converts what was begun; `begin` is its first component. All threads
-    /// call it; behind a barrier it is in `slot`, and its facts in factsSlot.
+    /// Converts what was begun, of a tile with numRows; `begin` is its first
+    /// component. All threads call it; behind a barrier it is in `slot`, and
+    /// its facts in factsSlot. What is behind the last row may be anything.
     template <class Tables>
     __device__ __forceinline__ void convert(
             int slot,
             int factsSlot,
             int begin,
+            int numRows,
             const Tables& tables) {
         asm volatile("cp.async.wait_group 0;" ::: "memory");
+        constexpr int kWarpRows = kWarpSize / kRowThreads;
+        if (int(threadIdx.x) / kWarpSize * kWarpRows >= numRows) {
+            return; // none of this warp's rows is there
+        }
         if (Shape::kIsWhole || begin == 0) {
             ivf_estimate::QuerySums sums;
             if constexpr (Shape::kIsWhole) {
@@ -240,6 +247,8 @@ struct IvfQueryTiles {
         facts.terms[q] = term;
         facts.factors[q] = factor;
         facts.inverses[q] = ivf_estimate::inverseOf(scale);
+        facts.slacks[q] =
+                ivf_estimate::slackOfQuery(kMetric, params.bound, sums);
         facts.rows[q] = row;
         if constexpr (kAppend) {
             const float half = kMetric == Metric::L2 ? 0.5f * scale : scale;

@@ -70,7 +70,8 @@ struct RowResult {
         }
         const float last =
                 params.largest ? -keys[search.k - 1] : keys[search.k - 1];
-        return places[search.k - 1] < 0 || !(last < params.lowerBounds[next]);
+        return places[search.k - 1] < 0 ||
+                !(last < params.rescored.lowerBounds[next]);
     }
 
     /// Whether the place `i + 1` has the distance of place i.

@@ -13,12 +13,17 @@ IvfScratch::IvfScratch(
     params.stride = plan.stride;
     params.room = uint32_t(plan.room);
     params.isLower = plan.byEstimates() && plan.room == 0;
+    params.boundVectors = uint32_t(plan.boundVectors);
+    params.sampleGroups = uint32_t(plan.sampleVectors / kIvfGroup);
     params.columnStep = plan.byEstimates() ? uint32_t(kIvfColumnStep) : 1;
     params.columns = slices.take<uint32_t>(rows * (params.nearProbes + 1));
-    // A key and eight bytes for what is found.
+    // A key and eight bytes for what is found; when places are taken from it,
+    // candidates stand there by group.
     const size_t room = rows * size_t(plan.room);
-    params.distances =
-            slices.take<float>(std::max(rows * size_t(plan.stride), 3 * room));
+    const size_t candidates = rows * size_t(plan.candidates);
+    static_assert(sizeof(IvfCandidate) == 2 * sizeof(float));
+    params.distances = slices.take<float>(
+            std::max({rows * size_t(plan.stride), 3 * room, 2 * candidates}));
     if (isScalar(p.lists.coding)) {
         params.starts = slices.take<float>(size_t(p.lists.d));
         params.steps = slices.take<float>(size_t(p.lists.d));
@@ -38,8 +43,8 @@ IvfScratch::IvfScratch(
         params.pairColumns = slices.take<uint32_t>(pairs);
     }
     if (plan.byEstimates()) {
-        const size_t candidates = rows * size_t(plan.candidates);
-        params.numFound = slices.take<uint32_t>(rows);
+        params.numFound = slices.take<uint32_t>(2 * rows);
+        params.widths = params.numFound ? params.numFound + rows : nullptr;
         lowerBounds = slices.take<float>(candidates + rows);
         chosen = slices.take<int32_t>(candidates + rows);
         rescored.candidates = plan.candidates;
@@ -54,7 +59,7 @@ IvfScratch::IvfScratch(
         rescored.ranks = slices.take<uint32_t>(candidates);
         rescored.numPlaced = slices.take<uint32_t>(kIvfPlaced);
         rescored.groups = slices.take<IvfGroup>(rescored.mostGroups);
-        rescored.grouped = slices.take<IvfCandidate>(candidates);
+        rescored.grouped = reinterpret_cast<IvfCandidate*>(params.distances);
         rescored.arrangedDims = (p.lists.d + kIvfArrangedStep - 1) /
                 kIvfArrangedStep * kIvfArrangedStep;
         rescored.arranged =

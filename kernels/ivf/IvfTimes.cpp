@@ -4,26 +4,30 @@
 #include <cmath>
 
 #include "kernels/ivf/IvfParams.h"
+#include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"
+#include "kernels/select/SelectCost.h"
 
 namespace faiss_bits::ivf_times {
 
 namespace {
 
-// Seconds to write a bound and to select from it, to multiply, for the distance
-// of a candidate, and for that of a pair in tiles; bytes a second to read
-// lists.
-constexpr double kKeepTime = 2.3e-12;
-constexpr double kKeepManyTime = 10e-12; // where more than kMany are selected
-constexpr int kMany = 512;
-constexpr double kScanTime = 1.5e-12;
-constexpr double kCandidateTime = 300e-12;
+// Seconds to write a bound, to multiply and compare, for the distance of a
+// candidate, to append what is within a limit, and for the distance of a pair
+// in tiles; bytes a second to read lists. Fitted to 46 times of estimates of
+// float32 lists (H100, docs/design.md), nine in ten of which are within 16%.
+constexpr double kKeepTime = 1.1e-12;
+constexpr double kScanTime = 2.1e-12;
+constexpr double kCandidateTime = 166e-12;
+constexpr double kFoundTime = 20e-12;
 constexpr double kDistanceTime = 20e-12;
-constexpr double kReadSpeed = 2.5e12;
-/// Of estimates, to sort pairs and candidates and to start it all; and a query,
-/// to have a limit and to append what is within it.
-constexpr double kSortTime = 80e-6;
-constexpr double kLimitTime = 18e-9;
+constexpr double kReadSpeed = 2.24e12;
+/// Of estimates, to sort pairs and candidates and to start it all.
+constexpr double kStartTime = 160e-6;
+/// To sort pairs twice, for a limit.
+constexpr double kLimitTime = 60e-6;
+/// A microsecond of the model of selections (SelectCost.h, H200).
+constexpr double kSelectTime = 1.2e-6;
 
 /// Seconds for a component of a vector: what codes add to the time of tiles, of
 /// estimates, and of candidates, where a group of 32 vectors is decoded for all
@@ -77,16 +81,29 @@ double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
     return std::ceil(pairs / double(p.lists.numLists) / most);
 }
 
-/// To read and decode the candidates of one part of the queries.
-double candidatesTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+/// To decode the candidates of one part of the queries; to read them is part of
+/// what one takes.
+double decodingTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const CodingTimes times = timesOf(p.lists);
     const double groups = std::max(double(p.lists.numVectors) / kIvfGroup, 1.0);
     const double candidates = double(plan.rowsAtATime) * plan.candidates;
     const double share =
             probedShare(plan, p) * (1 - std::exp(-candidates / groups));
-    return std::min(
-            share * readTime(p, times.group),
-            share * readTime(p, 0) + candidates * p.lists.d * times.candidate);
+    return p.lists.d *
+            std::min(
+                    share * double(p.lists.numVectors) * times.group,
+                    candidates * times.candidate);
+}
+
+/// Of one part of the queries.
+double selectionsTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    const idx_t rows = plan.rowsAtATime;
+    double time = selectMicroseconds(plan.choice, ivfChoice(p, plan, rows)) +
+            selectMicroseconds(plan.selection, ivfSelection(p, plan, rows));
+    if (plan.room > 0) {
+        time += selectMicroseconds(plan.limits, ivfLimits(p, plan, rows));
+    }
+    return time * kSelectTime;
 }
 
 } // namespace
@@ -108,6 +125,14 @@ double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             queries * double(p.mostVectors) * inTiles * kDistanceTime;
 }
 
+double ofReading(const IvfKnnProblem& p) {
+    return readTime(p, timesOf(p.lists).estimate);
+}
+
+double ofFound(double count) {
+    return count * kFoundTime;
+}
+
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);
@@ -116,13 +141,24 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double share = probedShare(plan, p);
     const double scan = share *
             readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
-    double time = kSortTime +
-            partsOf(plan, p) * (scan + candidatesTime(plan, p)) +
-            kept * (plan.candidates > kMany ? kKeepManyTime : kKeepTime) +
-            pairs * kScanTime + queries * plan.candidates * kCandidateTime;
+    // Of the last part, too, as if it were as large as the others.
+    double time = kStartTime +
+            partsOf(plan, p) *
+                    (scan + decodingTime(plan, p) + selectionsTime(plan, p)) +
+            kept * kKeepTime + pairs * kScanTime +
+            queries * plan.candidates * kCandidateTime;
     if (plan.room > 0) {
-        time += partsOf(plan, p) * share * readTime(p, times.estimate) +
-                kept * kScanTime + queries * kLimitTime;
+        const double vectors = double(p.mostVectors) / p.nprobe;
+        const double sampled = plan.sampleVectors > 0
+                ? std::min(double(plan.sampleVectors) / vectors, 1.0)
+                : 1.0;
+        // Of vectors in any order.
+        const double found =
+                queries * p.k * p.nprobe / (plan.nearProbes * sampled);
+        time += kLimitTime +
+                partsOf(plan, p) * share * sampled *
+                        readTime(p, times.estimate) +
+                kept * plan.boundVectors * kScanTime + ofFound(found);
     }
     return time;
 }

@@ -12,6 +12,12 @@ double ofStreams(const IvfKnnProblem& problem);
 /// All distances, in tiles.
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
 
+/// To read and decode all lists once.
+double ofReading(const IvfKnnProblem& problem);
+
+/// To append so much that is within limits, and to choose of it.
+double ofFound(double count);
+
 /// Estimates, then the distances of candidates.
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
 

@@ -21,6 +21,8 @@ struct IvfVectorFragments {
     float terms[4];
     float scale;   // of values, a power of two
     float inverse; // 1 / scale
+    /// slackOfVectors(), of the warp's; infinite where one has no bound.
+    float slack;
 
     // Of a warp: place.first is its first vector, and the list has numVectors
     // from there on. tables: ListTables.cuh.
@@ -298,6 +300,15 @@ struct IvfVectorFragments {
             const IvfParams& params,
             bool isLower) {
         inverse = ivf_estimate::inverseOf(scale);
+        bool haveBounds = true;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            haveBounds &= !(firstVector() + j < numVectors) ||
+                    squares[j] <= ivf_estimate::kGreatest;
+        }
+        slack = __all_sync(kFullWarp, haveBounds)
+                ? ivf_estimate::slackOfVectors(kMetric, params.bound, greatest)
+                : INFINITY;
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             terms[j] = firstVector() + j < numVectors ? ivf_estimate::ofVector(

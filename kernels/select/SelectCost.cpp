@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
 namespace faiss_bits {
@@ -78,29 +79,9 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
-struct ShortRowsPolicy {
-    int lanes;
-    int items;
-    int sorted;
-    int mostCols;
-    int mostK;
-};
-
-constexpr ShortRowsPolicy kShortRows[] = {
-#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
-    {lanes, items, sorted, mostCols, mostK},
-#include "kernels/select/short_rows/Policies.inc"
-#undef BITS_SHORT_ROWS
-};
-
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
-    const auto takes = [&](const ShortRowsPolicy& one) {
-        return p.cols <= one.mostCols && p.k <= one.mostK &&
-                (one.sorted == one.items || p.k <= p.cols);
-    };
-    const ShortRowsPolicy& policy = *std::find_if(
-            std::begin(kShortRows), std::end(kShortRows) - 1, takes);
+    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;
     const double steps = std::ceil(std::max(1.0, s.cols) / step);
     const double sorted = double(policy.lanes) * policy.sorted;
@@ -115,6 +96,25 @@ double shortRows(const SelectProblem& p, const Shape& s) {
         late += 0.056 * levels * levels;
     }
     return late + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
+/// Rows that one block sorts, digit by digit.
+double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
+    const double passes = double(sizeOf(p.keyType));
+    const bool drops = 3 * s.k <= s.cols;
+    const double sorted = drops ? std::min(s.cols, 1.3 * s.k) : s.cols;
+    const double items = (drops ? s.cols : 0) + passes * sorted;
+    const double work = s.rows * (2e-6 * items + 5e-6 * s.k);
+    const double late = 0.03 * items / policy.threads;
+    return 8.0 + late + std::max(s.read, work / s.arithmetic);
+}
+
+/// Of a plan of several passes that comes down to that sort.
+RowSortPolicy rowSortOf(const SelectPlan& plan, const SelectProblem& p) {
+    const bool isSort = plan.algorithm() == SelectAlgorithm::Sort;
+    const bool isAll = p.k >= p.cols;
+    return p.cols > 0 && (isAll ? p.sorted : isSort) ? rowSortPolicy(p)
+                                                     : RowSortPolicy();
 }
 
 /// Several passes, or a sort of all.
@@ -151,8 +151,11 @@ double selectMicroseconds(
             return bits(shape, s);
         case SelectAlgorithm::SampleThreshold:
             return sampleThreshold(shape, s);
-        default:
-            return severalPasses(plan, shape, s);
+        default: {
+            const RowSortPolicy policy = rowSortOf(plan, shape);
+            return policy.threads > 0 ? rowSort(shape, s, policy)
+                                      : severalPasses(plan, shape, s);
+        }
     }
 }
 

@@ -116,6 +116,7 @@ struct Bounds {
     float upper = 0;
     bool passes = false; ///< the scan's test, the canonical key being the limit
     double used = 0;     ///< the part of the slack that the error takes
+    float width = HUGE_VALF; ///< the key is no more than lower and this
 };
 
 inline double canonicalKey(const Pair& p) {
@@ -143,7 +144,7 @@ inline Bounds boundsOf(const Pair& p, const Factors& factors, Sums order) {
     const float centerSize = dotOf(sizeC, sizeQ, order);
     if (!(rr <= ivf_estimate::kGreatest && ss <= ivf_estimate::kGreatest &&
           centerSize <= ivf_estimate::kGreatest)) {
-        return {-HUGE_VALF, HUGE_VALF, true, 0}; // there is none
+        return {-HUGE_VALF, HUGE_VALF, true}; // there is none
     }
     const float greatest = std::max(p.greatest, rr);
     const float suited = ivf_estimate::scaleOf(greatest);
@@ -184,6 +185,12 @@ inline Bounds boundsOf(const Pair& p, const Factors& factors, Sums order) {
                 bound(roundedUp((long double)rr + slackR),
                       roundedUp((long double)ss + slackS));
         found.passes = test(lowR, lowS, 0);
+        // That of vectors is of the greatest that there is.
+        const float slackOfAll = fmaUp(
+                factors.squares,
+                greatest,
+                fmaUp(factors.greatest, greatest, 0.5f * ivf_estimate::kLeast));
+        found.width = 2 * roundedUp((long double)slackOfAll + slackS);
         found.used = std::abs(double(bound(rr, ss)) - key) /
                 (double(slackR) + slackS);
         return found;
@@ -201,6 +208,12 @@ inline Bounds boundsOf(const Pair& p, const Factors& factors, Sums order) {
                     (long double)roundedUp(std::sqrt((long double)ss)) +
                     factors.lost));
     const float slack = fmaUp(factors.center, centerSize, ivf_estimate::kLeast);
+    const float rootOfAll = roundedUp(std::sqrt((long double)greatest));
+    const float lengthOfAll =
+            fmaUp(factors.greatest,
+                  rootOfAll,
+                  roundedUp((long double)rootOfAll + factors.lost));
+    found.width = 2 * fmaUp(lengthS, lengthOfAll, slack);
     const auto bound = [&](float ofQuery, float factor) {
         return std::fma(factor, lengthR, std::fma(-inverse, product, ofQuery));
     };
@@ -217,18 +230,25 @@ inline ::testing::AssertionResult holds(
         const Pair& p,
         const Factors& factors,
         Sums order,
-        double* used = nullptr) {
+        double* used = nullptr,
+        double* usedWidth = nullptr) {
     const Bounds found = boundsOf(p, factors, order);
     if (used) {
         *used = std::max(*used, found.used);
     }
     const double key = canonicalKey(p);
-    if (found.lower <= key && key <= found.upper && found.passes) {
+    if (usedWidth) {
+        *usedWidth = std::max(*usedWidth, (key - found.lower) / found.width);
+    }
+    const bool isWithin = found.width == HUGE_VALF ||
+            key <= roundedUp((long double)found.lower + found.width);
+    if (found.lower <= key && key <= found.upper && found.passes && isWithin) {
         return ::testing::AssertionSuccess();
     }
     return ::testing::AssertionFailure()
             << "key " << key << " has bounds " << found.lower << " and "
             << found.upper << (found.passes ? "" : ", and does not pass")
+            << (isWithin ? "" : ", and is wider than ") << found.width
             << "; d=" << p.x.size() << " metric=" << int(p.metric)
             << " sums=" << int(order) << " shift=" << p.shift
             << " x[0]=" << p.x[0] << " q[0]=" << p.q[0] << " c[0]=" << p.c[0];

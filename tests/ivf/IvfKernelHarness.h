@@ -29,7 +29,8 @@ enum class EstimateMode {
 struct KernelResult {
     std::vector<float> distances;
     std::vector<int64_t> ids;
-    idx_t lost = 0; ///< queries that were searched again
+    idx_t lost = 0;   ///< queries that were searched again
+    idx_t scored = 0; ///< candidates of the last queries that came at a time
 
     bool sameAs(const KernelResult& other) const {
         return ids == other.ids &&
@@ -117,12 +118,18 @@ class KernelLists {
         return p;
     }
 
-    /// Into fresh guarded outputs, with exactly the plan's scratch.
     KernelResult run(
-            IvfKnnProblem p,
+            const IvfKnnProblem& p,
             size_t maxBytes = kMaxBytes,
             int scratchByte = 0xFF) const {
-        const IvfKnnPlan plan = planIvfKnn(p, maxBytes);
+        return run(planIvfKnn(p, maxBytes), p, scratchByte);
+    }
+
+    /// Into fresh guarded outputs, with exactly the plan's scratch.
+    KernelResult run(
+            const IvfKnnPlan& plan,
+            IvfKnnProblem p,
+            int scratchByte = 0xFF) const {
         const DeviceBuffer<float> distances(c.q * c.k, 0xA5);
         const DeviceBuffer<int64_t> ids(c.q * c.k, 0xA5);
         const DeviceBuffer<uint8_t> scratch(plan.bytes, scratchByte);
@@ -137,13 +144,13 @@ class KernelLists {
         result.ids = ids.download();
         if (plan.byEstimates()) {
             WorkspaceSlices slices(workspace);
-            uint32_t lost = 0;
-            BITS_CUDA_CHECK(cudaMemcpy(
-                    &lost,
-                    IvfAgainScratch(p, plan, slices).count,
-                    sizeof(lost),
-                    cudaMemcpyDeviceToHost));
-            result.lost = lost;
+            result.lost = download(IvfAgainScratch(p, plan, slices).count);
+            // Queries that are searched again take this memory.
+            if (result.lost == 0) {
+                const IvfScratch used(p, plan, slices);
+                result.scored = download(
+                        used.rescored.numPlaced + kIvfCandidatesPlaced);
+            }
         }
         return result;
     }
@@ -186,6 +193,13 @@ class KernelLists {
     static constexpr size_t kMaxBytes = size_t(448) << 20;
 
    private:
+    static uint32_t download(const uint32_t* number) {
+        uint32_t value = 0;
+        BITS_CUDA_CHECK(cudaMemcpy(
+                &value, number, sizeof(value), cudaMemcpyDeviceToHost));
+        return value;
+    }
+
     bool isList(int64_t list) const {
         return list >= 0 && list < int64_t(c.lengths.size());
     }

@@ -82,6 +82,7 @@ TEST(IvfEstimateBound, HoldsForTheHardestAndNoLess) {
         for (int d : kDims) {
             const Factors factors = ivf_estimate::factorsOf(metric, d);
             double used = 0;
+            double usedWidth = 0;
             for (bool up : {false, true}) {
                 for (bool isOpposite : {false, true}) {
                     Pair p = hardPair(metric, d, up, random);
@@ -89,12 +90,14 @@ TEST(IvfEstimateBound, HoldsForTheHardestAndNoLess) {
                         q = isOpposite ? -q : q;
                     }
                     for (Sums order : kSums) {
-                        ASSERT_TRUE(holds(p, factors, order, &used));
+                        ASSERT_TRUE(
+                                holds(p, factors, order, &used, &usedWidth));
                     }
                 }
             }
             // Sums are proved for worse orders than there are here.
             EXPECT_GT(used, d <= 64 ? 0.9 : 0.7) << d;
+            EXPECT_GT(usedWidth, d <= 64 ? 0.9 : 0.8) << d;
             EXPECT_LE(used, 1) << d;
         }
     }

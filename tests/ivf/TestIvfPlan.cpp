@@ -8,20 +8,15 @@
 #include "kernels/ivf/IvfRange.h"
 #include "kernels/ivf/IvfSelectedCopy.h"
 #include "tests/common/ExpectError.h"
+#include "tests/ivf/IvfPlanProblem.h"
 
 namespace faiss_bits::test {
 namespace {
 
-IvfKnnProblem someProblem() {
-    IvfKnnProblem p;
-    p.lists.numLists = 1024;
-    p.lists.d = 128;
-    p.lists.numVectors = 1 << 20;
-    p.numQueries = 10240;
-    p.nprobe = 32;
-    p.k = 10;
-    p.mostVectors = 40000;
-    return p;
+/// Of the longest list.
+idx_t columnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return plan.sampleVectors > 0 ? std::min(plan.sampleVectors, p.longestList)
+                                  : p.longestList;
 }
 
 TEST(IvfPlan, QueriesThatMeetInListsGoListByList) {
@@ -96,7 +91,9 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     EXPECT_LT(near.nearProbes, p.nprobe);
     EXPECT_GT(near.room, 10 * p.k);
     EXPECT_GT(near.candidates, p.k);
-    EXPECT_GE(near.stride, near.nearProbes * p.longestList);
+    EXPECT_GE(
+            near.stride * near.boundVectors,
+            near.nearProbes * columnsOfList(near, p));
     EXPECT_EQ(near.rowsAtATime, p.numQueries); // in one piece
     p.mayWait = false;
     const IvfKnnPlan all = planIvfKnn(p, size_t(448) << 20);
@@ -105,6 +102,60 @@ TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     p.mayWait = true;
     p.k = 20000; // half of all
     EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).room, 0);
+}
+
+TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
+    // Of 1,000 and more vectors a list.
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    for (int k : {1, 10, 100, 1000}) {
+        p.k = k;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_GT(plan.room, 0) << k;
+        EXPECT_EQ(plan.boundVectors, 4) << k;
+        // Columns of a list begin with a four.
+        const idx_t columns = columnsOfList(plan, p);
+        EXPECT_GE(4 * plan.stride, plan.nearProbes * ((columns + 3) / 4 * 4));
+        EXPECT_LE(4 * plan.stride, plan.nearProbes * (columns + 3) + 64);
+    }
+    // Twelve vectors in 16 lists for each that is wanted, and some fewer; the
+    // matrix would be longer than all that is found.
+    p.k = 10;
+    p.selectedShare = 12.0 * p.k / 16 * p.nprobe / double(p.mostVectors);
+    p.selectedShare *= 1.001;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).boundVectors, 4);
+    p.selectedShare *= 0.99;
+    const IvfKnnPlan fewer = planIvfKnn(p, size_t(448) << 20);
+    EXPECT_EQ(fewer.boundVectors, 1);
+    // All distances have a column each.
+    p.mayWait = false;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).boundVectors, 1);
+}
+
+TEST(IvfPlan, ShortPartsOfListsSetLimits) {
+    IvfKnnProblem p = someProblem();
+    p.longestList = 1300;
+    for (int k : {1, 10, 100}) {
+        p.k = k;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        ASSERT_GT(plan.room, 0) << k;
+        EXPECT_EQ(plan.sampleVectors, 256) << k;
+        EXPECT_LE(plan.nearProbes, p.nprobe);
+        // With twelve vectors and more for each that is wanted.
+        EXPECT_GE(plan.nearProbes * plan.sampleVectors, 12 * k);
+    }
+    // What a part of the nearest lists leaves to be found would take longer
+    // than it takes to read them.
+    p.k = 1000;
+    EXPECT_EQ(planIvfKnn(p, size_t(448) << 20).sampleVectors, 0);
+    // Short lists are read as wholes.
+    p.k = 10;
+    p.lists.numLists = 4096;
+    p.nprobe = 128;
+    p.longestList = 320;
+    const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+    ASSERT_GT(plan.room, 0);
+    EXPECT_EQ(plan.sampleVectors, 0);
 }
 
 TEST(IvfPlan, CopiesWhatIsSelectedWhereItPays) {
@@ -225,66 +276,6 @@ TEST(IvfPlan, CodesHaveEstimates) {
         EXPECT_TRUE(plan.listMajor);
         EXPECT_TRUE(plan.byEstimates());
         EXPECT_LE(plan.bytes, size_t(448) << 20);
-    }
-}
-
-TEST(IvfPlan, WhatDecodingCostsDecides) {
-    // As the ways were measured, each forced: docs/design.md, "Inverted lists".
-    enum Way { Streams, All, Near };
-    struct Cell {
-        ListCoding coding;
-        int numParts;
-        idx_t numLists;
-        int nprobe;
-        idx_t numQueries;
-        Way way;
-    };
-    constexpr ListCoding kScalar = ListCoding::Scalar8;
-    constexpr ListCoding kProduct = ListCoding::Product;
-    for (const Cell& cell :
-         {Cell{ListCoding::Float32, 0, 1024, 8, 128, Streams},
-          Cell{ListCoding::Float32, 0, 1024, 8, 1024, All},
-          Cell{ListCoding::Float32, 0, 4096, 8, 1024, Streams},
-          Cell{ListCoding::Float32, 0, 4096, 32, 1024, All},
-          Cell{ListCoding::Float32, 0, 1024, 8, 10240, All},
-          Cell{ListCoding::Float32, 0, 1024, 32, 10240, Near},
-          Cell{kScalar, 0, 1024, 8, 128, Streams},
-          Cell{kScalar, 0, 1024, 32, 128, All},
-          Cell{kScalar, 0, 1024, 8, 1024, All},
-          Cell{kScalar, 0, 4096, 32, 1024, All},
-          Cell{kScalar, 0, 1024, 8, 10240, All},
-          Cell{kScalar, 0, 4096, 32, 10240, All},
-          Cell{kScalar, 0, 1024, 32, 10240, Near},
-          Cell{kProduct, 32, 1024, 8, 1024, All},
-          Cell{kProduct, 32, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 1024, 8, 128, Streams},
-          Cell{kProduct, 64, 1024, 8, 1024, All},
-          Cell{kProduct, 64, 4096, 8, 1024, Streams},
-          Cell{kProduct, 64, 4096, 32, 1024, All},
-          Cell{kProduct, 64, 1024, 8, 10240, All},
-          Cell{kProduct, 64, 1024, 32, 10240, Near}}) {
-        IvfKnnProblem p = someProblem();
-        p.lists.coding = cell.coding;
-        p.lists.layout = cell.coding == kProduct ? ListLayout::Rows
-                                                 : ListLayout::Interleaved;
-        p.lists.decoding.numParts = cell.numParts;
-        p.lists.numLists = cell.numLists;
-        p.nprobe = cell.nprobe;
-        p.numQueries = cell.numQueries;
-        // Of uniform vectors.
-        p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
-        p.mostVectors = p.longestList * cell.nprobe;
-        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
-        const Way way = !plan.byEstimates() ? Streams
-                : plan.room > 0             ? Near
-                                            : All;
-        EXPECT_EQ(way, cell.way)
-                << int(cell.coding) << " " << cell.numParts << " "
-                << cell.numLists << " " << cell.nprobe << " " << cell.numQueries
-                << ": " << plan.toString();
-        EXPECT_EQ(plan.listMajor, plan.byEstimates());
-        p.mayWait = false;
-        EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).byEstimates());
     }
 }
 

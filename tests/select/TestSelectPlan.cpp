@@ -1,7 +1,10 @@
 /// Plans that are made before any pointer is known. None makes a CUDA call: the
 /// devices are hidden before the first one.
 
+#include <algorithm>
 #include <cstdlib>
+#include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -66,6 +69,64 @@ TEST_F(SelectPlans, NeedNoPointers) {
             }
         }
     }
+}
+
+/// A thread remembers plans: none of them may serve another shape. A new thread
+/// has none to remember.
+TEST_F(SelectPlans, AreThoseOfTheirShape) {
+    std::vector<SelectProblem> problems;
+    for (const SelectProblem& shape : shapes()) {
+        problems.push_back(shape);
+        const auto add = [&](auto change) {
+            SelectProblem p = shape;
+            change(p);
+            problems.push_back(p);
+        };
+        add([](auto& p) { p.rows += 1; });
+        add([](auto& p) { p.rows = 0; });
+        add([](auto& p) { p.cols += 4097; });
+        add([](auto& p) { p.k += 1; });
+        add([](auto& p) { p.keyType = DataType::BFloat16; });
+        add([](auto& p) { p.sorted = false; });
+        add([](auto& p) { p.colBiasGiven = true; });
+        add([](auto& p) { p.algorithm = SelectAlgorithm::RadixSelect; });
+        add([](auto& p) { p.device.multiprocessors = 7; });
+        add([](auto& p) { p.device.blockSharedBytes = 99 * 1024; });
+        add([](auto& p) { p.device.computeCapability = 80; });
+    }
+    std::mt19937 random(5);
+    for (int turn = 0; turn < 3; ++turn) {
+        std::shuffle(problems.begin(), problems.end(), random);
+        for (const SelectProblem& p : problems) {
+            std::string fresh;
+            size_t freshBytes = 0;
+            std::thread([&] {
+                const SelectPlan plan = planSelection(p);
+                fresh = plan.toString();
+                freshBytes = plan.workspaceBytes();
+            }).join();
+            // Twice: the second is remembered.
+            for (int i = 0; i < 2; ++i) {
+                const SelectPlan plan = planSelection(p);
+                ASSERT_EQ(plan.toString(), fresh);
+                ASSERT_EQ(plan.workspaceBytes(), freshBytes);
+            }
+        }
+    }
+}
+
+TEST_F(SelectPlans, ThatWereRefusedAreRefusedAgain) {
+    SelectProblem p = shapeOf(3, 5000, 100);
+    EXPECT_NO_THROW(planSelection(p));
+    p.rowStride = 4999;
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(
+                throwsNaming([&] { planSelection(p); }, "rowStride", "4999"));
+    }
+    p.rowStride = 5001;
+    EXPECT_NO_THROW(planSelection(p));
+    p.k = 0;
+    EXPECT_TRUE(throwsNaming([&] { planSelection(p); }, "k", "0"));
 }
 
 TEST_F(SelectPlans, SayWhatTheyAre) {

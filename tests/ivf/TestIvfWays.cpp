@@ -1,0 +1,114 @@
+/// Which way a search of inverted lists goes, as the ways were measured. Needs
+/// no device.
+
+#include <gtest/gtest.h>
+
+#include "kernels/ivf/IvfKnn.h"
+#include "tests/ivf/IvfPlanProblem.h"
+
+namespace faiss_bits::test {
+namespace {
+
+TEST(IvfWays, WhatDecodingCostsDecides) {
+    // As the ways were measured, each forced: docs/design.md, "Inverted lists".
+    // Of codes, 10,240 queries and 8 lists: by arithmetic, since parts of lists
+    // set limits.
+    enum Way { Streams, All, Near };
+    struct Cell {
+        ListCoding coding;
+        int numParts;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        Way way;
+    };
+    constexpr ListCoding kScalar = ListCoding::Scalar8;
+    constexpr ListCoding kProduct = ListCoding::Product;
+    for (const Cell& cell :
+         {Cell{ListCoding::Float32, 0, 1024, 8, 128, Streams},
+          Cell{ListCoding::Float32, 0, 1024, 8, 1024, All},
+          Cell{ListCoding::Float32, 0, 4096, 8, 1024, Streams},
+          Cell{ListCoding::Float32, 0, 4096, 32, 1024, All},
+          Cell{ListCoding::Float32, 0, 1024, 8, 10240, Near},
+          Cell{ListCoding::Float32, 0, 1024, 32, 10240, Near},
+          Cell{kScalar, 0, 1024, 8, 128, Streams},
+          Cell{kScalar, 0, 1024, 32, 128, All},
+          Cell{kScalar, 0, 1024, 8, 1024, All},
+          Cell{kScalar, 0, 4096, 32, 1024, All},
+          Cell{kScalar, 0, 1024, 8, 10240, Near},
+          Cell{kScalar, 0, 4096, 32, 10240, All},
+          Cell{kScalar, 0, 1024, 32, 10240, Near},
+          Cell{kProduct, 32, 1024, 8, 1024, All},
+          Cell{kProduct, 32, 4096, 8, 1024, Streams},
+          Cell{kProduct, 64, 1024, 8, 128, Streams},
+          Cell{kProduct, 64, 1024, 8, 1024, All},
+          Cell{kProduct, 64, 4096, 8, 1024, Streams},
+          Cell{kProduct, 64, 4096, 32, 1024, All},
+          Cell{kProduct, 64, 1024, 8, 10240, Near},
+          Cell{kProduct, 64, 1024, 32, 10240, Near}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = cell.coding;
+        p.lists.layout = cell.coding == kProduct ? ListLayout::Rows
+                                                 : ListLayout::Interleaved;
+        p.lists.decoding.numParts = cell.numParts;
+        p.lists.numLists = cell.numLists;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        // Of uniform vectors.
+        p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
+        p.mostVectors = p.longestList * cell.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        const Way way = !plan.byEstimates() ? Streams
+                : plan.room > 0             ? Near
+                                            : All;
+        EXPECT_EQ(way, cell.way)
+                << int(cell.coding) << " " << cell.numParts << " "
+                << cell.numLists << " " << cell.nprobe << " " << cell.numQueries
+                << ": " << plan.toString();
+        EXPECT_EQ(plan.listMajor, plan.byEstimates());
+        p.mayWait = false;
+        EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).byEstimates());
+    }
+}
+
+TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
+    // Float32, each way forced (docs/design.md, "Inverted lists").
+    enum Way { Other, All, Near };
+    struct Cell {
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        Way way;
+    };
+    for (const Cell& cell :
+         {Cell{1024, 8, 1024, 100, All},
+          Cell{1024, 8, 1024, 1000, All},
+          Cell{1024, 8, 10240, 1000, Other},
+          Cell{1024, 32, 1024, 1000, All},
+          Cell{1024, 32, 10240, 100, Near},
+          Cell{1024, 32, 10240, 1000, Near},
+          Cell{1024, 128, 10240, 1000, Near},
+          Cell{4096, 8, 1024, 1000, Other},
+          Cell{4096, 8, 10240, 100, All},
+          Cell{4096, 32, 1024, 1000, All},
+          Cell{4096, 128, 10240, 1000, Near}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.numLists = cell.numLists;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.k = cell.k;
+        p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
+        p.mostVectors = p.longestList * cell.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        const Way way = !plan.byEstimates() ? Other
+                : plan.room > 0             ? Near
+                                            : All;
+        EXPECT_EQ(way, cell.way)
+                << cell.numLists << " " << cell.nprobe << " " << cell.numQueries
+                << " " << cell.k << ": " << plan.toString();
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
