@@ -112,7 +112,7 @@ TEST(SearchCost, UniformVectors) {
         return !row.has("data");
     };
     expectFit(fitOf(kFlat, isUniform), 300, 0.98, 2);
-    expectFit(fitOf(kFewVectors, isNotBySlots), 66, 0.97, 2);
+    expectFit(fitOf(kFewVectors, isNotBySlots), 64, 0.97, 2);
     expectFit(fitOf(kMetrics, all), 100, 0.94, 2);
     expectFit(fitOf(kMetrics128, all), 40, 0.97, 2);
 }
