@@ -289,7 +289,8 @@ int runMain(int argc, char** argv) {
              {"--metrics", "of L2,IP", names(metrics)},
              {"--dtypes", "of float32,float16 (storage)", names(types)},
              {"--data",
-              "uniform (default), far, clusters, few, equal or infinite",
+              "uniform (default), far, clusters, few, equal, infinite or "
+              "scales",
               [&](const std::string& v) { data = v; }}});
     const FlatData kind = flatDataOf(data);
 

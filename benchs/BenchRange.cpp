@@ -1,6 +1,6 @@
 /// Times range searches of GpuIndexBitsFlat, results on the device and on the
-/// host, beside its own search for 10 neighbours; and those of the indexes for
-/// metric spaces. benchs/README.md says how.
+/// host, beside its own search for 10 neighbours; and those of inverted lists
+/// and of the indexes for metric spaces. benchs/README.md says how.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,14 +13,12 @@
 #include <faiss/impl/AuxIndexStructures.h>
 
 #include "benchs/KeptRangeResult.h"
+#include "benchs/RangeIndexes.h"
 #include "benchs/common/DeviceData.h"
 #include "benchs/common/Options.h"
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
-#include "faiss_bits/metric_space/GpuIndexBitsListOfClusters.h"
-#include "faiss_bits/metric_space/GpuIndexBitsSSS.h"
-#include "kernels/range/boxes/RangeBoxes.h"
 
 namespace faiss_bits::bench {
 namespace {
@@ -43,17 +41,8 @@ struct Wanted {
     std::vector<double> shares = {0.0001, 0.001, 0.01};
     std::vector<std::string> metrics = {"l2", "ip"};
     std::vector<std::string> indexes = {"flat"};
-    /// Of list_of_clusters; 0: 64, or as many as make 5,000 clusters.
-    int bucketSize = 0;
+    RangeIndexSettings settings;
     bool withHost = false;
-};
-
-/// An index in the race.
-struct Entry {
-    std::string name;
-    std::string settings;
-    double buildMs = 0; ///< 0: nothing is built
-    std::function<void(int64_t, float, gpu::GpuRangeResult&)> search;
 };
 
 /// The data of some cells.
@@ -84,7 +73,7 @@ class RangeBench {
         const int64_t most =
                 *std::max_element(wanted_.qs.begin(), wanted_.qs.end());
         queries_ = DeviceArray<float>();
-        queries_ = filled(std::max<int64_t>(most, kMade), d, 2);
+        queries_ = filled(std::max<int64_t>(most, kMadeByQueries), d, 2);
         Data data{metric, n, d, wanted_.shares, {}, {}};
         for (const double share : wanted_.shares) {
             data.radii.push_back(radiusFor(n, share));
@@ -99,8 +88,6 @@ class RangeBench {
 
    private:
     static constexpr int64_t kSample = 64;
-    /// Queries by which what an index makes at its first search is there.
-    static constexpr int64_t kMade = 1024;
 
     static DeviceArray<float> filled(int64_t rows, int d, int seed) {
         DeviceArray<float> data(rows * d);
@@ -151,104 +138,17 @@ class RangeBench {
         return timed(search).ms;
     }
 
-    double secondsOf(const std::function<void()>& call) {
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        const double start = budget_.seconds();
-        call();
-        BITS_CUDA_CHECK(cudaDeviceSynchronize());
-        return budget_.seconds() - start;
-    }
-
-    template <class Index>
-    Entry entryOf(const std::string& name, std::shared_ptr<Index> index) {
-        Entry entry;
-        entry.name = name;
-        entry.search = [this, index](
-                               int64_t q,
-                               float radius,
-                               gpu::GpuRangeResult& result) {
-            index->rangeSearchOnDevice(q, queries_.data(), radius, result);
-        };
-        return entry;
-    }
-
-    /// With vectors from the device, and built, which is timed.
-    template <class Index>
-    Entry builtEntryOf(
-            const std::string& name,
-            const std::string& settings,
-            int64_t n,
-            std::shared_ptr<Index> index) {
-        std::printf(
-                "%5.0fs %s of %lld vectors, %s: being made\n",
-                budget_.seconds(),
-                name.c_str(),
-                (long long)n,
-                settings.c_str());
-        std::fflush(stdout);
-        index->add(n, vectors_.data());
-        const double seconds = secondsOf([&] { index->build(); });
-        Entry entry = entryOf(name, index);
-        entry.settings = settings;
-        entry.buildMs = 1e3 * seconds;
-        return entry;
-    }
-
-    Entry make(const Data& data, const std::string& name) {
-        const faiss::MetricType type = data.metric.type;
-        if (name == "list_of_clusters") {
-            const int size = wanted_.bucketSize > 0
-                    ? wanted_.bucketSize
-                    : int(std::max<int64_t>(64, data.n / 5000));
-            return builtEntryOf(
-                    name,
-                    "bucketSize = " + std::to_string(size),
-                    data.n,
-                    std::make_shared<gpu::GpuIndexBitsListOfClusters>(
-                            &resources_, data.d, type, size));
-        }
-        if (name == "sss") {
-            return builtEntryOf(
-                    name,
-                    "alpha = 0.66",
-                    data.n,
-                    std::make_shared<gpu::GpuIndexBitsSSS>(
-                            &resources_, data.d, type));
-        }
-        BITS_THROW_IF_NOT_FMT(
-                name == "flat" || name == "brute_force",
-                "--indexes %s: known are flat, brute_force, list_of_clusters "
-                "and sss",
-                name.c_str());
-        gpu::GpuIndexBitsFlatConfig config;
-        config.keepSearchImage = name == "flat";
-        auto index = std::make_shared<gpu::GpuIndexBitsFlat>(
-                &resources_, data.d, type, config);
-        index->add(data.n, vectors_.data());
-        Entry entry = entryOf(name, index);
-        if (name == "flat") {
-            // What the first search takes longer than the others.
-            const auto search = [&] {
-                gpu::GpuRangeResult result;
-                entry.search(kMade, data.radii[0], result);
-            };
-            for (int i = 0; i < 2; ++i) { // kernels are loaded at the first
-                const double first = secondsOf(search);
-                const double second = secondsOf(search);
-                if (data.d <= kMostBoxDims) {
-                    entry.buildMs = 1e3 * std::max(first - second, 0.0);
-                }
-                if (i == 0) {
-                    index->reset();
-                    index->add(data.n, vectors_.data());
-                }
-            }
-        }
-        return entry;
-    }
-
     void runIndex(const Data& data, const std::string& name) {
-        const Entry entry = make(data, name);
+        const RangeIndex entry = makeRangeIndex(
+                name,
+                {data.metric.type,
+                 data.n,
+                 data.d,
+                 vectors_.data(),
+                 queries_.data(),
+                 data.radii[0]},
+                wanted_.settings,
+                resources_);
         for (size_t s = 0; s < data.shares.size(); ++s) {
             for (size_t i = 0; i < wanted_.qs.size(); ++i) {
                 if (budget_.isSpent()) {
@@ -262,7 +162,7 @@ class RangeBench {
 
     void runCell(
             const Data& data,
-            const Entry& entry,
+            const RangeIndex& entry,
             int64_t q,
             size_t share,
             double knn) {
@@ -361,12 +261,22 @@ int runMain(int argc, char** argv) {
               }},
              {"--metrics", "of l2,ip,l1 (l2,ip)", names(wanted.metrics)},
              {"--indexes",
-              "of flat,brute_force,list_of_clusters,sss (flat)",
+              "of flat,brute_force,ivf_flat,list_of_clusters,sss (flat)",
               names(wanted.indexes)},
              {"--bucket-size",
               "of list_of_clusters (64, or as many as make 5,000 clusters)",
               [&](const std::string& v) {
-                  wanted.bucketSize = int(parseNumbers(v).at(0));
+                  wanted.settings.bucketSize = int(parseNumbers(v).at(0));
+              }},
+             {"--nlist",
+              "of ivf_flat (1024)",
+              [&](const std::string& v) {
+                  wanted.settings.nlist = int(parseNumbers(v).at(0));
+              }},
+             {"--nprobe",
+              "of ivf_flat (32)",
+              [&](const std::string& v) {
+                  wanted.settings.nprobe = int(parseNumbers(v).at(0));
               }},
              {"--host",
               "1: results on the host too",

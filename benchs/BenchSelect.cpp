@@ -112,8 +112,10 @@ class SelectBench {
         outKeys_ = DeviceArray<uint8_t>(places * sizeOf(cell.type));
         outIds_ = DeviceArray<int64_t>(places);
         answer_.clear();
-        // Rivals' scratch too was freed before.
-        noteFreed(size_t(1) << 30);
+        if (std::ranges::any_of(runners_, &Runner::isRival)) {
+            // Their scratch too was freed before.
+            noteFreed(size_t(1) << 30);
+        }
         for (const Runner& runner : runners_) {
             // A method that fails leaves no row, and the run goes on.
             try {

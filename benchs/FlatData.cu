@@ -15,6 +15,7 @@ constexpr uint64_t kClusters = 256;
 constexpr float kClusterWidth = 0.01f;
 constexpr uint64_t kFewVectors = 64;
 constexpr float kFarOffset = 1e4f;
+constexpr uint64_t kScales = 40;
 
 /// Bits that look random (the finalizer of SplitMix64, Steele et al. 2014).
 __device__ uint64_t mix(uint64_t z) {
@@ -69,6 +70,9 @@ __global__ void changeRows(
                     value = __int_as_float(0x7F800000);
                 }
                 break;
+            case FlatData::Scales:
+                value = ldexpf(value, -int(ofRow % kScales));
+                break;
         }
     }
 }
@@ -77,7 +81,7 @@ __global__ void changeRows(
 
 const std::vector<std::string>& flatDataNames() {
     static const std::vector<std::string> names = {
-            "uniform", "far", "clusters", "few", "equal", "infinite"};
+            "uniform", "far", "clusters", "few", "equal", "infinite", "scales"};
     return names;
 }
 

@@ -16,6 +16,7 @@ enum class FlatData {
     Few,      ///< one of 64 vectors with components in (0, 1] each
     Equal,    ///< all vectors are one and the same; queries are uniform
     Infinite, ///< uniform; a third of the vectors have an infinite component
+    Scales,   ///< components in (0, 1], times a power of two a row, 2^-39 to 1
 };
 
 const std::vector<std::string>& flatDataNames();

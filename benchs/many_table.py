@@ -2,11 +2,12 @@
 """Writes the table of jobs on several GPUs in docs/design.md from results.
 
     benchs/many_table.py benchs/results/h200 [--docs docs/design.md]
+                         [--marks "several devices"]
 
 Reads many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
 many_kmeans.json and many_knn_graph.json of that folder, those that are there,
-and replaces what stands between the marks `several devices:`. No figure of this
-part is typed by hand.
+and replaces what stands between the marks of that name. No figure of this part
+is typed by hand.
 
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
@@ -158,10 +159,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--docs", type=Path, default=Path("docs/design.md"))
+    parser.add_argument("--marks", default="several devices")
     options = parser.parse_args(arguments)
     text = options.docs.read_text()
     options.docs.write_text(
-        replaced(text, "several devices", content(options.folder)))
+        replaced(text, options.marks, content(options.folder)))
 
 
 if __name__ == "__main__":

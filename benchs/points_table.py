@@ -4,7 +4,8 @@
     benchs/points_table.py benchs/results/h200/range_points.json [README.md ...]
 
 prints it, or writes it between the marks of the files named:
-`<!-- points: begin (...) -->` and `<!-- points: end -->`. The fastest of a row is
+`<!-- points: begin (...) -->` and `<!-- points: end -->`. Where the first mark names
+a result file, it is for that one alone. The fastest of a row is
 bold, and each rival's time is followed by how many times as long as
 `GpuIndexBitsFlat` it takes.
 """
@@ -89,10 +90,17 @@ def main(arguments=None):
     if not options.files:
         print(text)
     for file in options.files:
-        before = file.read_text()
-        after, found = MARKS.subn(lambda m: m[1] + "\n" + text + "\n" + m[2], before)
+        before, found = file.read_text(), []
+
+        def written(match):
+            if ".json" in match[1] and Path(options.results).as_posix() not in match[1]:
+                return match[0]
+            found.append(match)
+            return match[1] + "\n" + text + "\n" + match[2]
+
+        after = MARKS.sub(written, before)
         if not found:
-            print(f"{file} has no marks of points", file=sys.stderr)
+            print(f"{file} has no marks of points for {options.results}", file=sys.stderr)
             return 1
         file.write_text(after)
     return 0

@@ -31,23 +31,35 @@ from pathlib import Path
 import merge
 from result_file import load
 
-#: Auto's candidates; the queue methods are there for comparison.
-ALGORITHMS = ("short_rows", "bits", "sample_threshold", "bits_global",
+#: Auto's candidates. Of those that are as fast, the first is taken: it minds the
+#: order of keys least.
+ALGORITHMS = ("short_rows", "sample_threshold", "bits", "bits_global",
               "sample_select", "sample_select_two_stage", "radix_select",
               "sort")
+SORT_ALL = ("bits_global", "sample_select", "sample_select_two_stage",
+            "radix_select")
+NOISE = 1.03
+HELD_UP = 1.4
 ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072, 1 << 20)
-COLS = (1 << 5, 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13,
-        1 << 15, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
+#: Short rows have odd lengths, as most have: at multiples of its tile `bits`
+#: loads whole tiles alone, and would win lengths that it loses beside them.
+COLS = (31, 127, 255, 509, 1021, 2039, 4093, 8191, 32749,
+        1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
 KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1 << 20,
       1 << 24)
-MOST_KEYS = 1 << 28  # 1 GiB of floats
+#: 1 GiB of floats; a quarter where more rows of a length change nothing.
+MOST_KEYS = 1 << 28
+MOST_KEYS_OF_SHORT_ROWS = 1 << 26
+LEAST_KEYS = 8000
 
 
 def shapes():
     """(rows, cols) that are measured: no more than MOST_KEYS, and no fewer
-    than a sixteenth of a million keys."""
+    than LEAST_KEYS."""
+    def most(cols):
+        return MOST_KEYS if cols >= 1 << 18 else MOST_KEYS_OF_SHORT_ROWS
     return [(rows, cols) for cols in COLS for rows in ROWS
-            if 1 << 16 <= rows * cols <= MOST_KEYS]
+            if LEAST_KEYS <= rows * cols <= most(cols)]
 
 
 def measure(options):
@@ -55,12 +67,15 @@ def measure(options):
     parts = Path(options.json).with_suffix(".parts")
     parts.mkdir(parents=True, exist_ok=True)
     paths = []
-    wanted = [shape for shape in shapes() if shape[1] <= options.max_cols]
+    wanted = [shape for shape in shapes()
+              if options.min_cols <= shape[1] <= options.max_cols]
     columns = sorted({cols for _, cols in wanted})
     for cols in columns:
         rows = [r for r, c in wanted if c == cols]
-        # k up to cols itself: there, sorting the row is the selection.
-        ks = sorted({k for k in KS if k < cols} | {min(cols, max(KS))})
+        # k up to cols itself: there, sorting the row is the selection. A
+        # third: from there on `sort` has no use for a first pass.
+        ks = sorted({k for k in KS if k < cols} |
+                    {min(cols, max(KS)), min(cols // 3, max(KS))})
         part = parts / f"{cols}.json"
         command = [
             options.bench, "--out", str(part), "--commit", options.commit,
@@ -78,18 +93,42 @@ def measure(options):
 
 
 def winners(rows):
-    """{keyBytes: {(rows, cols, k): algorithm}} of the fastest of each cell."""
-    best = {}
+    """{keyBytes: {(rows, cols, k): algorithm}} of the fastest of each cell. Of
+    those that are as fast but for NOISE, the first of ALGORITHMS, so that
+    neighbours agree. Left out are, for all columns, those of SORT_ALL, which
+    sort the row as `sort` does, and would speak for smaller k; `bits` for more
+    than one key, as other orders than the measured one cost it up to twice the
+    time; and cells that a larger k takes far less time than: something else
+    was in the way."""
+    times = {}
     for row in rows:
         if not row.get("forced") or row["order"] != "random" or not row["ms"]:
             continue
+        if row["k"] >= row["cols"] and row["algorithm"] in SORT_ALL:
+            continue
+        if row["k"] > 1 and row["algorithm"] == "bits":
+            continue
         key_bytes = 4 if row["dtype"] == "float32" else 2
         cell = row["rows"], row["cols"], row["k"]
-        cells = best.setdefault(key_bytes, {})
-        if cell not in cells or row["ms"] < cells[cell][0]:
-            cells[cell] = row["ms"], row["algorithm"]
-    return {size: {cell: name for cell, (_, name) in cells.items()}
-            for size, cells in best.items()}
+        times.setdefault(key_bytes, {}).setdefault(cell, {})[
+            row["algorithm"]] = row["ms"]
+
+    def was_held_up(cells, cell):
+        """Whether the next k of the shape takes an algorithm far less. k = 1
+        has no other to stand in for it."""
+        after = min((c for c in cells
+                     if c[:2] == cell[:2] and c[2] > cell[2] > 1),
+                    default=cell)
+        return any(ms > HELD_UP * cells[after].get(name, ms)
+                   for name, ms in cells[cell].items())
+
+    def fastest(measured):
+        limit = min(measured.values()) * NOISE
+        return min((name for name, ms in measured.items() if ms <= limit),
+                   key=ALGORITHMS.index)
+    return {size: {cell: fastest(measured) for cell, measured in cells.items()
+                   if not was_held_up(cells, cell)}
+            for size, cells in times.items()}
 
 
 def bounds(sizes):
@@ -149,9 +188,10 @@ def enumerator(name):
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-def longer_rows(text, cols):
-    """Of a table's text: where its rows for more than `cols` columns begin to
-    serve, those rows by size of keys, and its stamp."""
+def longer_rows(text, cols, serve=None):
+    """Of a table's text: how many columns rows for up to `cols` serve (as many
+    as there, or `serve`), its rows for more by size of keys, and its stamp.
+    Rows of bits are for one key alone (see winners)."""
     rows = re.findall(
         r"^(BITS_SELECT_ROW\(\d+, (\d), \w+, (\w+), .*\))$", text, re.M)
     ends = [int(end) for _, _, end in rows
@@ -159,16 +199,19 @@ def longer_rows(text, cols):
     if not ends:
         raise ValueError(f"--longer has no rows that end at {cols} columns or "
                          "behind")
-    begin = min(ends)
+    begin = serve or min(ends)
     kept = {}
     for line, size, end in rows:
         if not end.isdigit() or int(end) > begin:
-            kept.setdefault(int(size), []).append(line)
+            line = re.sub(r"\w+, Bits\)", "1, Bits)", line)
+            if line not in kept.setdefault(int(size), []):
+                kept[int(size)].append(line)
     return begin, kept, re.findall(r"^// (commit|date): (\S+)", text, re.M)
 
 
-def table_text(data, longer=None):
-    """The whole file; longer: the text of the table that serves longer rows."""
+def table_text(data, longer=None, serve=None):
+    """The whole file; longer: the text of the table that serves rows of more
+    columns than were measured, or than `serve`."""
     meta = data["meta"]
     found = winners(data["rows"])
     if not found:
@@ -179,7 +222,8 @@ def table_text(data, longer=None):
     begin, kept, stamp = None, {}, []
     if longer:
         begin, kept, stamp = longer_rows(
-            longer, max(c for cells in found.values() for _, c, _ in cells))
+            longer, max(c for cells in found.values() for _, c, _ in cells),
+            serve)
         for key_bytes in sorted(set(kept) - set(found)):
             raise ValueError(f"--longer has rows of keys of {key_bytes} bytes, "
                              "of which none were measured")
@@ -215,7 +259,7 @@ def parse(arguments):
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--bench", help="bench_select, to measure with")
     source.add_argument("--from", dest="json_from", metavar="FILE",
-                        help="measured before")
+                        help="measured before (merge.py joins parts)")
     parser.add_argument("--json", default="tune_select.json",
                         help="with --bench: where the measurements go")
     parser.add_argument("--commit", default="unknown", help="for the stamp")
@@ -223,10 +267,14 @@ def parse(arguments):
                         type=lambda text: tuple(text.split(",")))
     parser.add_argument("--slow-ms", type=float, default=25,
                         help="give up on an algorithm that takes longer")
+    parser.add_argument("--min-cols", type=int, default=1,
+                        help="measure no shorter rows")
     parser.add_argument("--max-cols", type=int, default=max(COLS),
                         help="measure no longer rows")
     parser.add_argument("--longer", metavar="TABLE",
                         help="SelectTable.inc whose rows for longer ones stay")
+    parser.add_argument("--serve-cols", type=int,
+                        help="columns that the longest measured rows stand for")
     parser.add_argument("--out", required=True, help="SelectTable.inc")
     return parser.parse_args(arguments)
 
@@ -238,7 +286,8 @@ def main(arguments=None):
         if options.bench:
             measure(options)
         longer = Path(options.longer).read_text() if options.longer else None
-        text = table_text(load(options.json_from or options.json), longer)
+        text = table_text(load(options.json_from or options.json), longer,
+                          options.serve_cols)
     except (RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1

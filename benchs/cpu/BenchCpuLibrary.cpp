@@ -237,8 +237,9 @@ BENCH_EXPORT void benchIndexFree(IndexFusedFlat* index) {
     delete index;
 }
 
-/// IndexFusedFlat::search with a variant, or, where that is nullptr, the search
-/// of the class that it comes from, FAISS's own: over the same memory.
+/// IndexFusedFlat::search with a variant, certified or in plain mode, or, where
+/// the variant is nullptr, the search of the class that it comes from, FAISS's
+/// own: over the same memory.
 BENCH_EXPORT const char* benchIndexSearch(
         IndexFusedFlat* index,
         int64_t q,
@@ -246,11 +247,14 @@ BENCH_EXPORT const char* benchIndexSearch(
         int64_t k,
         int threads,
         const char* variant,
+        int plain,
         float* outDistances,
         int64_t* outIds) {
     return guarded([&] {
         omp_set_num_threads(threads);
         if (variant) {
+            index->search_mode =
+                    plain ? SearchMode::Plain : SearchMode::Certified;
             index->choice.variant = cpu::variantOf(variant);
             index->search(q, queries, k, outDistances, outIds);
         } else {

@@ -24,10 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import flat_cells  # noqa: E402
 from result_file import save  # noqa: E402
 from turns import (  # noqa: E402
-    FOR_SCALE, PAUSE, Turn, rounds_for, wanted_rounds)
+    FOR_SCALE, PAUSE, TURN, Turn, rounds_for, wanted_rounds)
 from worker_process import WorkerError, WorkerProcess  # noqa: E402
 
 OURS = "faiss_bits"
+#: The same without canonical distances and their proof.
+PLAIN = "faiss_bits_plain"
 #: Forced variants, of those that the plan says can run.
 VARIANTS = ("buffered", "var1", "var5", "var6", "direct")
 
@@ -118,7 +120,7 @@ class Bench:
 
     def run(self, cells):
         """Measures all; returns whether all answers were right."""
-        most_queries = {}
+        most_queries, done = {}, set()
         for cell in cells:
             most_queries[cell.data] = max(cell.q,
                                           most_queries.get(cell.data, 0))
@@ -137,11 +139,19 @@ class Bench:
                     say(f"note: {cell} left out: needs {need / 2**30:.1f} GiB, "
                         f"{have / 2**30:.1f} are free")
                     continue
+            if self.options.together and cell in done:
+                continue
             say(f"{self.seconds():5.0f}s cell {place + 1} of {len(cells)}: "
                 f"{cell}")
             try:
                 self.load(cell, parties, most_queries[cell.data])
-                self.run_cell(cell, parties)
+                if self.options.together:
+                    group = {c: p for c, p in cells.items()
+                             if c.data == cell.data}
+                    done |= group.keys()
+                    self.run_together(group)
+                else:
+                    self.run_cell(cell, parties)
             except WorkerError as error:
                 self.wrong += 1
                 say(f"WRONG: {cell}: {error}")
@@ -172,6 +182,8 @@ class Bench:
         def takes_part(method):
             if method == OURS:
                 return bool(parties & {"ours", "variants"})
+            if method == PLAIN:
+                return "plain" in parties
             party = ("faiss" if method.startswith("faiss_cpu_")
                      else "gemm" if method == "gemm_heap" else "scale")
             return party in parties and (not self.options.methods
@@ -218,6 +230,44 @@ class Bench:
                 self.add(cell, turn, reads)
         self.save()
 
+    def run_together(self, cells):
+        """The cells of the same vectors, in which a method takes one turn for
+        all of them: a pause and some calls of each."""
+        turns = {cell: self.turns_of(cell, parties)
+                 for cell, parties in cells.items()}
+        names = list(dict.fromkeys(
+            str(turn) for each in turns.values() for turn in each))
+
+        def take_turn(name, act):
+            """After calls that do not count: threads that have slept may be
+            late for some milliseconds."""
+            time.sleep(PAUSE)
+            mine = [(turn, cell) for cell, each in turns.items()
+                    for turn in each if str(turn) == name]
+            mine[0][0].wake(mine[0][1])
+            for turn, cell in mine:
+                act(turn, cell)
+
+        for name in names:
+            take_turn(name, lambda turn, cell: turn.begin(cell, pause=False))
+        for cell, each in turns.items():
+            self.check(cell, each)
+        for number in range(self.options.rounds):
+            shift = number % len(names)
+
+            def act(turn, cell, number=number):
+                # Long ones need not be known so well.
+                if number < 2 or turn.first < TURN:
+                    turn.play(cell, short=True)
+
+            for name in names[shift:] + names[:shift]:
+                take_turn(name, act)
+        for cell, each in turns.items():
+            say(f"      {cell}")
+            for turn in each:
+                self.add(cell, turn, [])
+        self.save()
+
     def check(self, cell, turns):
         """Our answers against the definition, all others against ours."""
         ours = next((t for t in turns if t.method == OURS), None)
@@ -229,7 +279,7 @@ class Bench:
             if share < 1:
                 self.wrong += 1
                 say(f"WRONG: {turn} agrees with ours on {share:.4f} of the ids")
-            if turn.method == OURS:
+            if turn.method in (OURS, PLAIN):
                 D, I = turn.answer
                 excess = self.native.ask("verify", D=D, I=I)["excess"]
                 if not excess <= 1:
@@ -298,6 +348,9 @@ def parse(arguments):
             help=f"cells with these {field} only")
     add("--metrics", type=names, default=[], help="these metrics only")
     add("--dtypes", type=names, default=[], help="float32, float64")
+    add("--together", action="store_true",
+        help="cells with the same vectors share the turns of a method, which "
+             "are short: for a machine that is there for a minute")
     add("--rounds", type=int, default=9,
         help="of a cell, at most (default: 9)")
     add("--max-seconds", type=float, default=float("inf"),

@@ -114,7 +114,8 @@ class Native(Worker):
         self.faiss = "faiss_cpu_" + self.versions["faiss"].replace(".", "")
 
     def methods(self):
-        return {"methods": ["faiss_bits", self.faiss, "gemm_heap"],
+        return {"methods": ["faiss_bits", "faiss_bits_plain", self.faiss,
+                            "gemm_heap"],
                 "about": self.versions}
 
     def _check(self, problem):
@@ -150,16 +151,19 @@ class Native(Worker):
         """Whether the index knows this metric and type."""
         return self.index and self.cell["metric"] != "cosine"
 
-    def _search_index(self, q, k, variant, D, I):
+    def _search_index(self, q, k, variant, D, I, plain=False):
         self._check(self.library.benchIndexSearch(
             self.index, ctypes.c_int64(q), address(self.queries),
-            ctypes.c_int64(k), self.threads, variant, address(D), address(I)))
+            ctypes.c_int64(k), self.threads, variant, int(plain), address(D),
+            address(I)))
 
     def search(self, method, variant, q, k, D, I):
         dtype = self.cell["dtype"].encode()
         metric = self.cell["metric"].encode()
         if method == "faiss_bits" and self.is_in_index:
             self._search_index(q, k, variant.encode(), D, I)
+        elif method == "faiss_bits_plain" and self.is_in_index:
+            self._search_index(q, k, variant.encode(), D, I, plain=True)
         elif method == "faiss_bits":
             self._check(self.library.benchCpuKnn(
                 dtype, metric, *self._problem(q, k), variant.encode(),

@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 #: Groups of cells, in the order in which they are measured.
-GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes")
+GROUPS = ("paper", "large", "few", "variants", "metrics", "sizes", "price")
 
 #: Who takes part, by names that stand for one or several methods:
-#: "ours" the choice of the cost model, "variants" each forced, "faiss" both
-#: builds of FAISS, "gemm" Algorithm 2.1 of the paper, "scale" numpy and
-#: scikit-learn.
-PARTIES = ("ours", "variants", "faiss", "gemm", "scale")
+#: "ours" the choice of the cost model, "plain" the same in plain mode,
+#: "variants" each forced, "faiss" both builds of FAISS, "gemm" Algorithm 2.1 of
+#: the paper, "scale" numpy and scikit-learn.
+PARTIES = ("ours", "plain", "variants", "faiss", "gemm", "scale")
 
 MILLION = 1_000_000
 #: Matrices of distances above this are not measured with numpy and the like.
@@ -104,8 +104,20 @@ def _sizes():
                 yield Cell(size, d, size, k), {"ours", "gemm"}
 
 
+def _price():
+    """What canonical distances and their proof cost."""
+    for d in (16, 64, 128, 256, 768):
+        for k in (1, 16, 128, 512, 2048):
+            yield Cell(8192, d, 8192, k), {"ours", "plain"}
+    for d in (16, 64, 128, 768):
+        for q in (1, 10, 1000):
+            for k in (1, 10, 100, 1000):
+                yield Cell(100_000, d, q, k), {"ours", "plain"}
+
+
 _MAKERS = {"paper": _paper, "large": _large, "few": _few,
-           "variants": _variants, "metrics": _metrics, "sizes": _sizes}
+           "variants": _variants, "metrics": _metrics, "sizes": _sizes,
+           "price": _price}
 
 
 def cells_of(groups):

@@ -9,6 +9,7 @@ FOR_SCALE = ("gemm_heap", "numpy", "sklearn")
 #: (OpenBLAS 25 ms), and must not do so in another's time.
 PAUSE = 0.05
 TURN = 0.02  # seconds of calls in a turn, at least
+SHORT_TURN = 0.006  # where all cells with the same vectors share a turn
 LONG = 0.5  # seconds of a call that needs no call to warm up before it
 
 
@@ -27,18 +28,24 @@ class Turn:
     def __str__(self):
         return self.method + (f":{self.variant}" if self.is_forced else "")
 
+    @staticmethod
+    def wait(pause):
+        if pause:
+            time.sleep(PAUSE)
+
     def call(self, cell, calls, warm, answer=False):
-        time.sleep(PAUSE)
         return self.worker.ask("time", method=self.method, q=cell.q, k=cell.k,
                                calls=calls, warm=warm, variant=self.variant,
                                answer=answer)
 
-    def begin(self, cell):
+    def begin(self, cell, pause=True):
         """One call to see how long it takes; a second one if that may have
         been for loading."""
+        self.wait(pause)
         reply = self.call(cell, 1, 0, answer=True)
         self.answer = reply["D"], reply["I"]
         if reply["ms"][0] < 1e3 * LONG:
+            self.wait(pause)
             reply = self.call(cell, 1, 0)
         self.first = reply["ms"][0] / 1e3
         if self.first >= LONG:  # loading is nothing beside it
@@ -49,8 +56,19 @@ class Turn:
         if "extras" in reply:
             self.extras.append(reply["extras"][-1])
 
-    def play(self, cell):
-        calls = min(20, max(1, int(TURN / max(self.first, 1e-6))))
+    def wake(self, cell):
+        """As many calls as take the time of a turn; they do not count."""
+        begin = time.monotonic()
+        while True:
+            self.call(cell, 1, 0)
+            if time.monotonic() - begin >= TURN:
+                return
+
+    def play(self, cell, short=False):
+        """A turn; a short one follows other cells' of the same method."""
+        self.wait(not short)
+        seconds = SHORT_TURN if short else TURN
+        calls = min(20, max(1, int(seconds / max(self.first, 1e-6))))
         self.keep(self.call(cell, calls, int(self.first < LONG)))
 
 

@@ -28,7 +28,39 @@ inline void requireCount(idx_t n, const char* name) {
     FAISS_THROW_IF_NOT_FMT(n >= 0, "%s = %lld is negative", name, (long long)n);
 }
 
-/// Every id in 0 .. ntotal - 1, and -1 where it means "none".
+inline void requireKey(idx_t key, idx_t ntotal) {
+    FAISS_THROW_IF_NOT_FMT(
+            0 <= key && key < ntotal,
+            "key = %lld is outside 0..%lld",
+            (long long)key,
+            (long long)ntotal - 1);
+}
+
+/// n vectors from i0 on are there, or n is 0.
+inline void requireRun(
+        idx_t i0,
+        idx_t n,
+        idx_t ntotal,
+        const char* nameOfN = "n") {
+    requireCount(n, nameOfN);
+    if (n == 0) {
+        return;
+    }
+    FAISS_THROW_IF_NOT_FMT(
+            0 <= i0 && i0 < ntotal,
+            "i0 = %lld is outside 0..%lld",
+            (long long)i0,
+            (long long)ntotal - 1);
+    FAISS_THROW_IF_NOT_FMT(
+            n <= ntotal - i0,
+            "%s = %lld: there are only %lld vectors from i0 = %lld on",
+            nameOfN,
+            (long long)n,
+            (long long)(ntotal - i0),
+            (long long)i0);
+}
+
+/// Every id in 0..ntotal - 1, and -1 where it means "none".
 inline void requireIds(
         idx_t n,
         const idx_t* ids,
@@ -39,7 +71,7 @@ inline void requireIds(
         FAISS_THROW_IF_NOT_FMT(
                 (0 <= ids[i] && ids[i] < ntotal) ||
                         (noneAllowed && ids[i] == -1),
-                "%s[%lld] = %lld is outside 0 .. %lld",
+                "%s[%lld] = %lld is outside 0..%lld",
                 name,
                 (long long)i,
                 (long long)ids[i],

@@ -41,13 +41,29 @@ void touchPages(void* memory, size_t bytes) {
     });
 }
 
-void copyHostBytes(void* to, const void* from, size_t bytes) {
+void copyHostBytes(const std::vector<HostCopy>& copies) {
+    size_t bytes = 0;
+    for (const HostCopy& copy : copies) {
+        bytes += copy.bytes;
+    }
     forHostParts(idx_t(bytes), kLeastBytes, [&](idx_t begin, idx_t end) {
-        std::memcpy(
-                static_cast<char*>(to) + begin,
-                static_cast<const char*>(from) + begin,
-                size_t(end - begin));
+        size_t at = 0; // of the copy's first byte among all
+        for (const HostCopy& copy : copies) {
+            const size_t first = std::max(size_t(begin), at);
+            const size_t last = std::min(size_t(end), at + copy.bytes);
+            if (first < last) {
+                std::memcpy(
+                        static_cast<char*>(copy.to) + (first - at),
+                        static_cast<const char*>(copy.from) + (first - at),
+                        last - first);
+            }
+            at += copy.bytes;
+        }
     });
+}
+
+void copyHostBytes(void* to, const void* from, size_t bytes) {
+    copyHostBytes({{to, from, bytes}});
 }
 
 } // namespace faiss_bits::gpu::detail

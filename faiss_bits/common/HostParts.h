@@ -47,7 +47,16 @@ void wantLargePages(void* memory, size_t bytes);
 /// Overwrites what is there.
 void touchPages(void* memory, size_t bytes);
 
-/// memcpy by several threads.
+/// One memcpy of several.
+struct HostCopy {
+    void* to = nullptr;
+    const void* from = nullptr;
+    size_t bytes = 0;
+};
+
+/// memcpy by several threads where it is much, which of several copies shares
+/// them out by bytes.
+void copyHostBytes(const std::vector<HostCopy>& copies);
 void copyHostBytes(void* to, const void* from, size_t bytes);
 
 /// Of a std::vector whose resize() leaves new numbers as they are, to be

@@ -8,6 +8,9 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 constexpr size_t kLeastPageBytes = size_t(1) << 20;
+/// A single page of fewer is left to the driver's copies, which are as fast
+/// until several threads share what the host has to copy.
+constexpr double kLeastPinned = 8 << 20;
 
 } // namespace
 
@@ -25,7 +28,7 @@ PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
         limit(4.0 * kPageBytes / limits.scratchBytesPerRow);
     }
     if (memory.hostArrays) {
-        size_t bytes = kPageBytes;
+        size_t bytes = limits.mostStaging;
         const double all =
                 double(limits.rows) * double(memory.stagedBytesPerRow);
         if (all >= double(limits.pageBytes)) {
@@ -44,7 +47,10 @@ PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
     // Rounded up, the pages may be one fewer.
     plan.pages = (limits.rows + plan.rowsPerPage - 1) / plan.rowsPerPage;
     plan.isLong = double(plan.rowsPerPage) * limits.workPerRow > kShortWork;
-    plan.pinned = plan.pages > 1 && memory.pinnedBytesPerRow > 0 &&
+    const bool isMuch =
+            double(limits.rows) * double(memory.pinnedBytesPerRow) >=
+            kLeastPinned;
+    plan.pinned = (plan.pages > 1 || isMuch) && memory.pinnedBytesPerRow > 0 &&
             memory.pinnedBytesPerRow <=
                     memory.pinnedBytes / 2 / size_t(plan.rowsPerPage);
     return plan;

@@ -9,6 +9,11 @@
 /// Not part of the API.
 namespace faiss_bits::gpu::detail {
 
+/// Staging of a page. Large enough for the fastest copies and products, small
+/// enough that the first and the last copy, which nothing hides, are short. It
+/// does not depend on the memory that is free, so neither do the pages.
+constexpr size_t kPageBytes = size_t(16) << 20;
+
 /// What a caller of a paged call knows of its work.
 struct PageLimits {
     idx_t rows = 0; ///< of the whole call
@@ -24,6 +29,14 @@ struct PageLimits {
     /// GpuIndex::setMinPagingSize: where all rows take this much staging, a
     /// page takes no more of it (but at least 1 MiB).
     size_t pageBytes = SIZE_MAX;
+
+    /// Staging of a page with host arrays at most, for work that is much slower
+    /// with few rows.
+    size_t mostStaging = kPageBytes;
+
+    /// The work of a page waits for the device: rows of the pages before and
+    /// behind it are copied by another thread meanwhile.
+    bool waits = false;
 };
 
 /// What is known of the arrays and of the memory.
@@ -46,11 +59,6 @@ struct PagePlan {
 constexpr double kPageWork = double(uint64_t(1) << 39);
 /// Below this a wait is not worth a question.
 constexpr double kShortWork = double(uint64_t(1) << 34);
-/// Staging of a page. Large enough for the fastest copies and products, small
-/// enough that the first and the last copy, which nothing hides, are short. It
-/// does not depend on the memory that is free, so neither do the pages.
-constexpr size_t kPageBytes = size_t(16) << 20;
-
 /// Pages of even size. Host only, no CUDA call.
 PagePlan planPages(const PageLimits& limits, const PageMemory& memory);
 

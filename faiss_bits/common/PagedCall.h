@@ -6,6 +6,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/common/PinnedMemory.h"
 #include "faiss_bits/common/Waiting.h"
 
 namespace faiss_bits::gpu::detail {
@@ -40,10 +41,11 @@ class Page {
 ///         under way is awaited and FaissException "computation interrupted"
 ///         thrown
 /// Copies  of pageable memory go through the resources' pinned memory, half of
-///         it a page, if there is enough of it; else the driver copies them,
-///         which is slower. Memory that is pinned or managed is copied from
-///         where it lies. Several pages are copied on the resources' stream for
-///         asynchronous copies
+///         it a page, if there is enough of it and no other call has it; of
+///         less than 1 MiB, and else, the driver copies them, which is slower.
+///         Several threads copy to and from it where a page is large. Memory
+///         that is pinned or managed is copied from where it lies. Several
+///         pages are copied on the resources' stream for asynchronous copies
 /// Memory  staging of two pages (PagePlan.h) from the temporary memory; where
 ///         that is too small it comes from cudaMalloc, and both that and its
 ///         release wait for the device
@@ -124,9 +126,10 @@ class PagedCall {
     bool anyReturns_() const;
     void allocate_();
     void placePinned_();
+    void placeFewResults_();
     Page pageAt_(idx_t number) const;
     void copyIn_(const Page& page, int slot, cudaStream_t stream);
-    void copyBack_(const Page& page, int slot, cudaStream_t stream);
+    void copyBack_(const Page& page, int slot, cudaStream_t stream) const;
     void runOnDevice_(const Compute& compute);
     void runOnePage_(const Compute& compute);
     void runManyPages_(const Compute& compute);
@@ -135,7 +138,9 @@ class PagedCall {
     std::vector<Array> arrays_;
     bool isExpected_ = false; // there are arrays that are not there yet
     idx_t rows_ = 0;
+    bool waits_ = false; // PageLimits
     PagePlan plan_;
+    PinnedMemory pinned_;
     faiss::gpu::GpuMemoryReservation staging_;
 };
 

@@ -1,7 +1,6 @@
 #include "faiss_bits/flat/DeviceSelector.h"
 
 #include <bit>
-#include <limits>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
 
@@ -10,6 +9,7 @@
 #include "faiss_bits/flat/SelectorBits.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/filter/FilterBits.h"
+#include "kernels/knn/parts/PartsKnn.h"
 
 namespace faiss_bits::gpu {
 
@@ -52,10 +52,10 @@ DeviceSelector::DeviceSelector(
         : n_(n) {
     detail::requireNotNull(sel, "sel");
     FAISS_THROW_IF_NOT_FMT(
-            n >= 0 && n <= std::numeric_limits<int32_t>::max(),
-            "n = %lld is outside 0..%d",
+            n >= 0 && n <= kMostVectors,
+            "n = %lld is outside 0..%lld",
             (long long)n,
-            std::numeric_limits<int32_t>::max());
+            (long long)kMostVectors);
     detail::withFaissErrors([&] {
         device_ = checkedDevice(device);
         const faiss::gpu::DeviceScope scope(device_);
@@ -82,7 +82,8 @@ DeviceSelector::DeviceSelector(
         for (const uint32_t word : hostBits_) {
             numSelected_ += std::popcount(word);
         }
-        if (numSelected_ <= detail::mostListed(n)) {
+        if (n <= detail::kMostListable &&
+            numSelected_ <= detail::mostListed(n)) {
             ids_ = detail::allocateOnDevice(numSelected_ * sizeof(int32_t));
             detail::runSelectorIds(
                     bits,

@@ -20,12 +20,12 @@ namespace faiss_bits::gpu {
 ///          GPU; of any other, is_member is asked once for every id, by the
 ///          calling thread. It is read here and not needed later: what changes
 ///          in it after that changes nothing
-/// n        vectors of the indexes that it is for, 0 .. 2^31 - 1: searches
+/// n        vectors of the indexes that it is for, 0 .. 2^37 - 2^11: searches
 ///          of a flat index that holds another number of vectors throw; to
 ///          inverted lists it is a set of ids, whatever they hold
 /// device   the GPU of these indexes; -1: the current one
 /// Memory   n / 8 bytes on the GPU and on the host; and on the GPU 4 bytes for
-///          every id that is selected, where these are at most 3/4 of n
+///          every id that is selected, where these are at most 3/4 of n < 2^31
 /// Stream   waits until it is ready; any stream and resources may use it then.
 ///          To destroy it waits for the device
 /// Errors   FaissException naming the argument, or a null pointer in a
@@ -64,7 +64,7 @@ class DeviceSelector : public faiss::IDSelector {
     }
 
     /// On the GPU: the selected ids, ascending, [numSelected()]; null where
-    /// these are more than 3/4 of n.
+    /// these are more than 3/4 of n, or n is 2^31 or more.
     const int32_t* ids() const {
         return static_cast<const int32_t*>(ids_.get());
     }

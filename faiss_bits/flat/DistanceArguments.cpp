@@ -5,6 +5,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissCompat.h"
+#include "kernels/knn/parts/PartsKnn.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -22,6 +23,13 @@ DataType dataTypeOf(faiss::gpu::DistanceDataType type) {
     return DataType::BFloat16;
 }
 
+/// More than 2^31 - 1 are searched part by part.
+idx_t mostVectors(const faiss::gpu::GpuDistanceParams& args) {
+    const bool inParts = args.k != -1 && args.vectorsRowMajor &&
+            args.outIndicesType == faiss::gpu::IndicesDataType::I64;
+    return inParts ? kMostVectors : std::numeric_limits<int>::max();
+}
+
 } // namespace
 
 FlatKnnProblem shapeOf(
@@ -32,12 +40,13 @@ FlatKnnProblem shapeOf(
     problem.metricArg = requireMetricArg(metric, "metricArg", args.metricArg);
     FAISS_THROW_IF_NOT_FMT(
             args.dims >= 1, "dims = %d, at least 1 is needed", args.dims);
+    const idx_t n = args.numVectors;
+    const idx_t most = mostVectors(args);
     FAISS_THROW_IF_NOT_FMT(
-            args.numVectors >= 0 &&
-                    args.numVectors <= std::numeric_limits<int>::max(),
-            "numVectors = %lld is outside 0..%d",
-            (long long)args.numVectors,
-            std::numeric_limits<int>::max());
+            n >= 0 && n <= most,
+            "numVectors = %lld is outside 0..%lld",
+            (long long)n,
+            (long long)most);
     FAISS_THROW_IF_NOT_FMT(
             args.numQueries >= 0,
             "numQueries = %lld is negative",

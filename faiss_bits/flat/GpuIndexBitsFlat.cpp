@@ -1,5 +1,6 @@
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/flat/VectorFacts.h"
+#include "kernels/knn/parts/PartsKnn.h"
 
 namespace faiss_bits::gpu {
 
@@ -23,7 +25,9 @@ using faiss::gpu::GpuResourcesProvider;
 
 namespace {
 
-constexpr idx_t kMaxVectors = std::numeric_limits<int>::max();
+/// As many as FAISS counts, and as a search takes.
+constexpr idx_t kMaxVectors =
+        std::min<idx_t>(std::numeric_limits<ImplSize>::max(), kMostVectors);
 
 // The checks below run while the base class's arguments are made, since
 // FAISS's constructors end the process on some of these mistakes.

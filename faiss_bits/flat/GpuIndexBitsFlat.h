@@ -21,7 +21,7 @@ struct RangeBoxes;
 
 namespace faiss_bits::gpu {
 
-/// Largest k of a search: any k up to ntotal, which is at most 2^31 - 1, and
+/// Largest k of a search: any k up to ntotal, where that is below 2^31, and
 /// above it. FAISS's own limit of 2048 does not apply.
 constexpr int kMaxK = INT32_MAX;
 
@@ -56,6 +56,9 @@ struct PagePlan;
 /// Arith.   of plain searches, and of certified ones until candidates are
 ///          found: float32, never TF32
 /// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
+///          where FAISS counts them by int (1.7.3), else 2^37 - 2^11, of which
+///          more than 2^31 - 1 are searched part by part
+///          (kernels/knn/parts/PartsKnn.h) and not by range_search
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
 /// Stream   work is ordered on the resources' default stream of the device.

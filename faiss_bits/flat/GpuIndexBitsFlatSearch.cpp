@@ -167,7 +167,9 @@ void GpuIndexBitsFlat::searchPage_(
                 Workspace{scratch.get(), plan.bytes},
                 context.resources->getBlasHandle(context.device),
                 context.stream);
-        if (plan.certified) {
+        if (plan.parts && plan.certified) {
+            counters_->add(n * plan.parts->parts, n * plan.parts->places);
+        } else if (plan.certified) {
             // Else the kernels count.
             counters_->add(n, plan.method ? n * plan.places : 0);
         }
@@ -210,30 +212,15 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
 }
 
 void GpuIndexBitsFlat::reconstruct(idx_t key, float* out) const {
-    FAISS_THROW_IF_NOT_FMT(
-            key >= 0 && key < ntotal,
-            "key = %lld is outside 0..%lld",
-            (long long)key,
-            (long long)ntotal - 1);
+    faiss_bits::detail::requireKey(key, ntotal);
     reconstruct_n(key, 1, out);
 }
 
 void GpuIndexBitsFlat::reconstruct_n(idx_t i0, idx_t n, float* out) const {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
+    faiss_bits::detail::requireRun(i0, n, ntotal);
     if (n == 0) {
         return;
     }
-    FAISS_THROW_IF_NOT_FMT(
-            i0 >= 0 && i0 < ntotal,
-            "i0 = %lld is outside 0..%lld",
-            (long long)i0,
-            (long long)ntotal - 1);
-    FAISS_THROW_IF_NOT_FMT(
-            n <= ntotal - i0,
-            "n = %lld: there are only %lld vectors from i0 = %lld on",
-            (long long)n,
-            (long long)(ntotal - i0),
-            (long long)i0);
     requireNotNull(out, "out");
 
     DeviceScope scope(config_.device);

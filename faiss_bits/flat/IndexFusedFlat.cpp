@@ -16,7 +16,9 @@ namespace faiss_bits {
 
 using detail::requireCount;
 using detail::requireIds;
+using detail::requireKey;
 using detail::requireNotNull;
+using detail::requireRun;
 
 namespace {
 
@@ -141,31 +143,16 @@ size_t IndexFusedFlat::remove_ids(const faiss::IDSelector& sel) {
 }
 
 void IndexFusedFlat::reconstruct(idx_t key, float* recons) const {
-    FAISS_THROW_IF_NOT_FMT(
-            0 <= key && key < ntotal,
-            "key = %lld is outside 0 .. %lld",
-            (long long)key,
-            (long long)ntotal - 1);
+    requireKey(key, ntotal);
     requireNotNull(recons, "recons");
     std::copy_n(get_xb() + key * d, d, recons);
 }
 
 void IndexFusedFlat::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    requireCount(ni, "ni");
+    requireRun(i0, ni, ntotal, "ni");
     if (ni == 0) {
         return;
     }
-    FAISS_THROW_IF_NOT_FMT(
-            0 <= i0 && i0 < ntotal,
-            "i0 = %lld is outside 0 .. %lld",
-            (long long)i0,
-            (long long)ntotal - 1);
-    FAISS_THROW_IF_NOT_FMT(
-            ni <= ntotal - i0,
-            "ni = %lld, but there are only %lld vectors from i0 = %lld on",
-            (long long)ni,
-            (long long)(ntotal - i0),
-            (long long)i0);
     requireNotNull(recons, "recons");
     std::copy_n(get_xb() + i0 * d, ni * d, recons);
 }

@@ -15,7 +15,7 @@ namespace {
 bool listIsWorthMaking(idx_t n, idx_t most, idx_t queries) {
     constexpr idx_t kLeastVectors = 16384;
     constexpr idx_t kManyQueries = 16;
-    return n >= kLeastVectors &&
+    return n >= kLeastVectors && n <= kMostListable &&
             most <= (queries > kManyQueries ? mostListed(n) : n / 4);
 }
 

@@ -8,6 +8,9 @@
 
 namespace faiss_bits::gpu::detail {
 
+/// Ids of lists have 32 bits: there is none of more vectors.
+constexpr idx_t kMostListable = INT32_MAX;
+
 /// Most ids of n that a list is kept of: with more, a search by the list saves
 /// less than a search by bits costs.
 constexpr idx_t mostListed(idx_t n) {

@@ -13,6 +13,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/nearest/NearestKnn.h"
+#include "kernels/knn/parts/PartsKnn.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -104,8 +105,9 @@ void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
 
 bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
-    return keepsImages_ && !imageIsShort_ && p.metric != Metric::Cosine &&
-            canUseSearchImage(p) && p.mode == SearchMode::Certified;
+    return keepsImages_ && !imageIsShort_ && !needsParts(p) &&
+            p.metric != Metric::Cosine && canUseSearchImage(p) &&
+            p.mode == SearchMode::Certified;
 }
 
 ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {

@@ -156,6 +156,7 @@ void searchPaged(
                 index.d,
                 search.k);
         limits.pageBytes = index.minPagedSize;
+        limits.waits = true; // for the queries to search again
         call.run(limits, [&](const Page& page) {
             searchPage(
                     index,

@@ -127,6 +127,33 @@ void DeviceCopies::fetch(
     copyThroughHost_(path, target, targetStream, source, helper, bytes);
 }
 
+void DeviceCopies::send(
+        int to,
+        void* target,
+        cudaStream_t helper,
+        int from,
+        const void* source,
+        cudaStream_t sourceStream,
+        size_t bytes,
+        StreamMark& done) {
+    Path& path = path_(to, from);
+    if (path.direct && path_(from, to).direct) {
+        const CurrentDevice scope(path.fromDevice);
+        BITS_CUDA_CHECK(cudaMemcpyPeerAsync(
+                target,
+                path.toDevice,
+                source,
+                path.fromDevice,
+                bytes,
+                sourceStream));
+        done.record(sourceStream);
+        return;
+    }
+    copyThroughHost_(path, target, helper, source, sourceStream, bytes);
+    const CurrentDevice scope(path.toDevice);
+    done.record(helper);
+}
+
 void DeviceCopies::addSome(
         int to,
         const GpuContext& context,

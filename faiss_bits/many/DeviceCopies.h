@@ -52,6 +52,20 @@ class DeviceCopies {
             cudaStream_t helper,
             size_t bytes);
 
+    /// Copies as soon as sourceStream comes to it, whatever is on the target's
+    /// own stream: nobody uses `target` before `done`, which becomes the end of
+    /// the copy. Straight on sourceStream, or through the host with `helper`, a
+    /// stream of the target's device.
+    void send(
+            int to,
+            void* target,
+            cudaStream_t helper,
+            int from,
+            const void* source,
+            cudaStream_t sourceStream,
+            size_t bytes,
+            StreamMark& done);
+
     /// Calls add(first, rows, copy) for some of n vectors x [n, d] of group 0's
     /// device, which are there, after the other, with their copy on the device
     /// of group `to`: no second copy of all is made. Waits.

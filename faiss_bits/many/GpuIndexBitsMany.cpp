@@ -15,6 +15,7 @@ namespace faiss_bits::gpu {
 using detail::CurrentDevice;
 using detail::GpuContext;
 using detail::requireNotNull;
+using detail::waitFor;
 using detail::withFaissErrors;
 using faiss_bits::detail::requireCount;
 
@@ -110,7 +111,15 @@ void GpuIndexBitsMany::tellParts_() const {
     }
 }
 
+void GpuIndexBitsMany::requireParts_() const {
+    FAISS_THROW_IF_NOT_MSG(
+            !isHalfReset_,
+            "a reset() of the index has failed: call it again before any "
+            "other use");
+}
+
 void GpuIndexBitsMany::train(idx_t n, const float* x) {
+    requireParts_();
     if (is_trained) {
         return;
     }
@@ -120,7 +129,7 @@ void GpuIndexBitsMany::train(idx_t n, const float* x) {
     withFaissErrors([&] {
         const GpuContext home = set_->devices.context(0);
         if (!detail::placeOf(home, "x", x).onHost) {
-            detail::waitFor(home.stream);
+            waitFor(home.stream);
         }
         set_->train(n, x);
     });
@@ -141,6 +150,7 @@ void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
         return;
     }
     requireNotNull(x, "x");
+    requireParts_();
     set_->requireOurs("add");
     FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
     withFaissErrors([&] {
@@ -156,7 +166,7 @@ void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
         // x on the device has been written on the stream of the first
         // resources.
         if (!onHost) {
-            detail::waitFor(home.stream);
+            waitFor(home.stream);
         }
         addVectors_(n, x, ids, onHost);
     });
@@ -164,10 +174,15 @@ void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
 
 void GpuIndexBitsMany::reset() {
     withFaissErrors([&] {
+        // A device that has failed says so before anything is changed.
+        set_->devices.onEach(
+                [&](int part) { waitFor(set_->devices.context(part).stream); });
+        isHalfReset_ = true;
+        ntotal = 0;
+        wasReset_();
         set_->devices.onEach([&](int part) { set_->parts[part]->reset(); });
+        isHalfReset_ = false;
     });
-    wasReset_();
-    ntotal = 0;
 }
 
 void GpuIndexBitsMany::search(
@@ -204,6 +219,7 @@ void GpuIndexBitsMany::searchChecked_(
                 (long long)k,
                 kMaxK);
         requireNoCapture(home);
+        requireParts_();
         FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);
@@ -237,6 +253,7 @@ void GpuIndexBitsMany::range_search(
         detail::requireRange(radius, 0);
         detail::requireRangeResult(result, n);
         requireNoCapture(home);
+        requireParts_();
         FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
         tellParts_();
         const PartParameters_ parameters = parametersOf_(params);

@@ -62,6 +62,10 @@ class GpuIndexBitsMany : public faiss::Index {
     void train(idx_t n, const float* x) override;
 
     /// Removes all vectors.
+    ///
+    /// Errors  FaissException. Where a device has failed nothing has changed;
+    ///         where memory for empty inverted lists is short the vectors are
+    ///         gone, and other calls throw until a reset() has worked
     void reset() override;
 
     /// Finds the k nearest vectors of each of n queries.
@@ -170,7 +174,11 @@ class GpuIndexBitsMany : public faiss::Index {
     /// Fields that a user may have set go to the parts.
     void tellParts_() const;
 
+    /// Throws where a reset() has left parts that cannot be used.
+    void requireParts_() const;
+
     std::unique_ptr<detail::PartSet> set_;
+    bool isHalfReset_ = false;
 };
 
 } // namespace faiss_bits::gpu

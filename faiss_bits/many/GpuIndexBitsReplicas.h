@@ -19,7 +19,11 @@ namespace faiss_bits::gpu {
 ///          arithmetic of a search of its slice of the queries
 /// Slices   each device has one of the queries, the larger the more replicas
 ///          it has. One of these searches it; with large arrays on the host two
-///          at the same time, if they have resources of their own
+///          at the same time, if they have resources of their own. Where arrays
+///          lie on the first device and each has 2,048 queries it takes over up
+///          to an eighth of the others' slices, about as many as their copies
+///          cost (L2 and inner product without filters, of flat indexes and of
+///          GpuIndexBitsIVFFlat)
 /// Pointers x, distances and labels may each lie on the host or on the first
 ///          device of the list, in any mix. From the host every device fetches
 ///          its slice by itself, and leaves its results there
@@ -36,7 +40,9 @@ namespace faiss_bits::gpu {
 ///          The index then is what it was. A device that has gone cannot be
 ///          used again by the process (CUDA)
 /// Threads  one call at a time. One thread of its own for each device but the
-///          first, and one for each second replica that searches
+///          first, and one for each second replica that searches; after a
+///          search they ask for the next one for half a millisecond before they
+///          sleep
 /// Graphs   a stream that is being captured is refused
 /// Source   Johnson et al. 2017, 5.4 (replication)
 class GpuIndexBitsReplicas : public GpuIndexBitsMany {

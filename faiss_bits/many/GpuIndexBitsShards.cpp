@@ -15,7 +15,8 @@ using detail::ShardPiece;
 using detail::ShardRun;
 using detail::ShardSet;
 using detail::withFaissErrors;
-using faiss_bits::detail::requireCount;
+using faiss_bits::detail::requireKey;
+using faiss_bits::detail::requireRun;
 
 namespace {
 
@@ -126,31 +127,16 @@ void GpuIndexBitsShards::wasReset_() {
 
 void GpuIndexBitsShards::reconstruct(idx_t key, float* out) const {
     requireFlat_("reconstruct");
-    FAISS_THROW_IF_NOT_FMT(
-            key >= 0 && key < ntotal,
-            "key = %lld is outside 0..%lld",
-            (long long)key,
-            (long long)ntotal - 1);
+    requireKey(key, ntotal);
     reconstruct_n(key, 1, out);
 }
 
 void GpuIndexBitsShards::reconstruct_n(idx_t i0, idx_t n, float* out) const {
     requireFlat_("reconstruct_n");
-    requireCount(n, "n");
+    requireRun(i0, n, ntotal);
     if (n == 0) {
         return;
     }
-    FAISS_THROW_IF_NOT_FMT(
-            i0 >= 0 && i0 < ntotal,
-            "i0 = %lld is outside 0..%lld",
-            (long long)i0,
-            (long long)ntotal - 1);
-    FAISS_THROW_IF_NOT_FMT(
-            n <= ntotal - i0,
-            "n = %lld: there are only %lld vectors from i0 = %lld on",
-            (long long)n,
-            (long long)(ntotal - i0),
-            (long long)i0);
     requireNotNull(out, "out");
     withFaissErrors([&] {
         FAISS_THROW_IF_NOT_MSG(

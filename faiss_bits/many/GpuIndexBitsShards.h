@@ -38,8 +38,11 @@ struct ShardSet;
 ///          where it was not are searched again. The first such search after
 ///          an addition of more than an eighth of the vectors makes the sample
 ///          (some ten milliseconds)
-/// Pages    host arrays go through the first device as in GpuIndexBitsFlat.
-///          Interrupts: as there
+/// Pages    host arrays go through the first device as in GpuIndexBitsFlat, in
+///          pages of up to 64 MiB (16 where there is less temporary memory than
+///          512). Up to 4,096 results of all shards together, where each shard
+///          has a device of its own: every device fetches the queries by itself,
+///          and the host merges. Interrupts: as there
 /// Merge    each device has a slice of the queries: it gets the results that
 ///          the shards on others have for it, merges them, and sends its slice
 ///          to the first device. Copies go from device to device, or through
@@ -55,7 +58,8 @@ struct ShardSet;
 ///          The index then is what it was. A device that has gone cannot be
 ///          used again by the process (CUDA)
 /// Threads  one call at a time. One thread of its own for each device but the
-///          first
+///          first; after a search it asks for the next one for half a
+///          millisecond before it sleeps
 /// Graphs   a stream that is being captured is refused
 /// Source   Johnson et al. 2017, 5.4 (sharding); docs/design.md
 class GpuIndexBitsShards : public GpuIndexBitsMany {

@@ -6,6 +6,7 @@
 #include "faiss_bits/common/PagedCall.h"
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/many/GpuIndexBitsShards.h"
+#include "faiss_bits/many/HostShards.h"
 #include "faiss_bits/many/ManyCalls.h"
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/PartFilters.h"
@@ -42,6 +43,20 @@ void GpuIndexBitsShards::searchParts_(
         const PartParameters_& parameters,
         bool isFiltered) const {
     const ShardSet& set = shards_();
+    const bool largest = isSimilarity(detail::requireMetric(metric_type));
+    detail::ShardQueries all;
+    all.n = n;
+    all.x = x;
+    all.k = k;
+    all.distances = distances;
+    all.labels = labels;
+    all.params = parameters;
+    all.mayCut =
+            set.isFlat() && !isFiltered && search_mode == SearchMode::Certified;
+    if (detail::goesByHost(set, home, all)) {
+        detail::searchByHost(set, largest, all);
+        return;
+    }
     PagedCall call(home);
     const int queries = call.input("x", x, sizeof(float) * d);
     const int outDistances =
@@ -51,21 +66,21 @@ void GpuIndexBitsShards::searchParts_(
     limits.rows = n;
     limits.workPerRow =
             detail::manyWork(ntotal, d, k, set.devices.groups().size());
+    // Of large k a page of the usual staging has so few queries that shards
+    // gain nothing by a common sample, and wait for each other as often. Where
+    // temporary memory is short it is left to the search.
+    constexpr size_t kMuch = 4 * detail::kPageBytes;
+    if (home.resources->getTempMemoryAvailable(home.device) >= 8 * kMuch) {
+        limits.mostStaging = kMuch;
+    }
+    limits.waits = true; // for the queries to search again
     call.run(limits, [&](const Page& page) {
-        detail::ShardQueries some;
+        detail::ShardQueries some = all;
         some.n = page.rows;
         some.x = page.as<const float>(queries);
-        some.k = k;
         some.distances = page.as<float>(outDistances);
         some.labels = page.as<idx_t>(outLabels);
-        some.params = parameters;
-        some.mayCut = set.isFlat() && !isFiltered &&
-                search_mode == SearchMode::Certified;
-        set.search(
-                home,
-                d,
-                isSimilarity(detail::requireMetric(metric_type)),
-                some);
+        set.search(home, d, largest, some);
     });
 }
 

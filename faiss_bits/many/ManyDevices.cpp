@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <future>
 #include <thread>
 #include <utility>
 
 #include <faiss/impl/FaissAssert.h>
-#include <faiss/utils/WorkerThread.h>
 
+#include "faiss_bits/many/Worker.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -18,12 +17,11 @@ namespace {
 
 /// Asks for a millisecond, as waitInterruptibly does: the threads of a call end
 /// at about the same time, and one that sleeps takes long to wake.
-bool isReadySoon(const std::future<bool>& future) {
+bool isDoneSoon(const Worker& worker) {
     constexpr std::chrono::milliseconds kSpin(1);
     const auto end = std::chrono::steady_clock::now() + kSpin;
     do {
-        if (future.wait_for(std::chrono::seconds(0)) ==
-            std::future_status::ready) {
+        if (worker.isDone()) {
             return true;
         }
         std::this_thread::yield();
@@ -83,7 +81,7 @@ ManyDevices::ManyDevices(
         });
     }
     for (size_t g = 1; g < groups_.size(); ++g) {
-        workers_.push_back(std::make_unique<faiss::WorkerThread>());
+        workers_.push_back(std::make_unique<Worker>());
     }
 }
 
@@ -129,7 +127,7 @@ void ManyDevices::onLanes(
         }
     }
     while (workers_.size() + 1 < tasks.size()) {
-        workers_.push_back(std::make_unique<faiss::WorkerThread>());
+        workers_.push_back(std::make_unique<Worker>());
     }
     std::vector<std::exception_ptr> errors(tasks.size());
     const auto run = [&](size_t task) {
@@ -139,24 +137,24 @@ void ManyDevices::onLanes(
             errors[task] = std::current_exception();
         }
     };
-    std::vector<std::future<bool>> others;
     for (size_t task = 1; task < tasks.size(); ++task) {
-        others.push_back(workers_[task - 1]->add([&run, task] { run(task); }));
+        workers_[task - 1]->start([&run, task] { run(task); });
     }
     run(0);
     std::exception_ptr stopped;
-    for (auto& other : others) {
-        const bool isReady = isReadySoon(other);
-        while (!isReady && mayStop && !stopped &&
-               other.wait_for(std::chrono::milliseconds(20)) !=
-                       std::future_status::ready) {
-            try {
-                mayStop();
-            } catch (...) {
-                stopped = std::current_exception();
+    for (size_t task = 1; task < tasks.size(); ++task) {
+        Worker& other = *workers_[task - 1]; // what runs there is this call's
+        bool isDone = isDoneSoon(other);
+        while (!isDone) {
+            isDone = other.waitFor(std::chrono::milliseconds(20));
+            if (!isDone && mayStop && !stopped) {
+                try {
+                    mayStop();
+                } catch (...) {
+                    stopped = std::current_exception();
+                }
             }
         }
-        other.get(); // what runs there is this call's
     }
     if (stopped) {
         std::rethrow_exception(stopped);

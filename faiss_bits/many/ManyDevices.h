@@ -8,12 +8,10 @@
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/many/DeviceList.h"
 
-namespace faiss {
-class WorkerThread;
-}
-
 /// Where the parts of an index are, and who works there. Not part of the API.
 namespace faiss_bits::gpu::detail {
+
+class Worker;
 
 /// Makes a device the current one, and throws where that fails; FAISS's
 /// DeviceScope ends the process.
@@ -103,7 +101,7 @@ class ManyDevices {
     std::vector<PartGroup> groups_;
     std::vector<int> groupOf_;
     /// Of groups 1 and up; then of other lanes, made when they are needed.
-    mutable std::vector<std::unique_ptr<faiss::WorkerThread>> workers_;
+    mutable std::vector<std::unique_ptr<Worker>> workers_;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,16 @@ struct StreamMark {
     void holdUp(cudaStream_t other) const {
         if (event && other != stream) {
             event->holdUp(other);
+        }
+    }
+    /// Whatever comes of it: for who has an error of its own to report.
+    void wait() const {
+        try {
+            if (event) {
+                event->wait();
+            }
+        } catch (const std::exception&) {
+            (void)cudaGetLastError();
         }
     }
     cudaStream_t stream = nullptr;

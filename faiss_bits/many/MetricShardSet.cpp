@@ -99,7 +99,7 @@ MetricShardSet::MetricShardSet(
                           faiss_bits::detail::kPivotGroup,
                           allocate,
                           context.stream);
-        shard.groups.setIds(dealt.ids, whole.n, allocate, context.stream);
+        shard.groups.setIds(dealt.ids, whole.n, context.stream);
         waitFor(context.stream);
     });
 }

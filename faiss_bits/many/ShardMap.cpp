@@ -95,6 +95,33 @@ bool ShardMap::isInOrder() const {
     return true;
 }
 
+std::vector<idx_t> groupSlices(
+        idx_t rows,
+        const std::vector<int>& partsOfGroups,
+        idx_t remoteRows) {
+    const idx_t groups = idx_t(partsOfGroups.size());
+    const int parts =
+            std::accumulate(partsOfGroups.begin(), partsOfGroups.end(), 0);
+    std::vector<idx_t> sizes;
+    int before = 0;
+    for (int ofGroup : partsOfGroups) {
+        sizes.push_back(
+                sliceBegin(rows, parts, before + ofGroup) -
+                sliceBegin(rows, parts, before));
+        before += ofGroup;
+    }
+    for (idx_t group = 1; group < groups; ++group) {
+        const idx_t given = std::min(remoteRows / groups, sizes[group] / 8);
+        sizes[group] -= given;
+        sizes[0] += given;
+    }
+    std::vector<idx_t> begins = {0};
+    for (idx_t size : sizes) {
+        begins.push_back(begins.back() + size);
+    }
+    return begins;
+}
+
 idx_t firstWidth(idx_t k, idx_t n, idx_t total) {
     const double expected = double(k) * double(n) / double(total);
     const double likely = expected + 6 * std::sqrt(expected) + 8;

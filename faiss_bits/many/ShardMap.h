@@ -95,6 +95,15 @@ inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
             (rows % slices * slice + slices - 1) / slices;
 }
 
+/// Where the slices of `rows` rows of each group begin, and their end. Even
+/// ones for each of its parts; but a row takes the first group, which has the
+/// arrays, no copies: each of the others gives away what they cost,
+/// `remoteRows` rows over the number of groups, an eighth of its slice at most.
+std::vector<idx_t> groupSlices(
+        idx_t rows,
+        const std::vector<int>& partsOfGroups,
+        idx_t remoteRows);
+
 /// Results that a shard of n of `total` vectors is asked for at first: as many
 /// of the k best as it will have in nearly every query if vectors are dealt out
 /// at random (their number is hypergeometric: six deviations above the

@@ -5,6 +5,7 @@
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/ManyMemory.h"
+#include "faiss_bits/many/SampleSize.h"
 
 /// Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -46,14 +47,9 @@ class ShardSample {
 
    private:
     bool make_(const ShardSet& set, idx_t total);
-    double share_() const {
-        return double(size_) / double(total_);
-    }
-    idx_t rank_(idx_t k) const;
 
     std::vector<std::unique_ptr<GpuIndexBitsFlat>> indexes_; // of each group
-    idx_t size_ = 0;                                         // of the sample
-    idx_t total_ = 0;      // vectors of which it was drawn
+    SampleSize made_;
     bool isShort_ = false; // of memory: not asked for again
 };
 

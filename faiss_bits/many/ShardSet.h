@@ -11,7 +11,8 @@
 /// The inside of GpuIndexBitsShards. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// Queries of one call and where their results go, on the first device.
+/// Queries of one call and where their results go: on the first device, of
+/// searchByHost on the host.
 struct ShardQueries {
     idx_t n = 0;
     const float* x = nullptr; ///< [n, d]

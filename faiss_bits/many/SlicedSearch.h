@@ -38,6 +38,9 @@ class SlicedSearch {
     };
 
     /// workPerRow  PagePlan.h
+    /// secondsPerRow  of a query, about, where arrays lie on the device: those
+    ///             for which others copy queries and results get fewer. 0: not
+    ///             known
     /// isFiltered  selectors are asked by one thread a device
     SlicedSearch(
             const PartSet& set,
@@ -45,6 +48,7 @@ class SlicedSearch {
             idx_t n,
             idx_t k,
             double workPerRow,
+            double secondsPerRow,
             const Arrays& arrays,
             const Parameters& parameters,
             bool isFiltered);
@@ -54,23 +58,22 @@ class SlicedSearch {
     void run();
 
    private:
-    /// Where arrays are on the device: what a group has found.
-    struct Found {
-        idx_t first = 0;
-        idx_t rows = 0;
-        char* distances = nullptr;
-        char* labels = nullptr;
-        StreamMark done;
-    };
-
-    idx_t begin_(int group) const;
+    idx_t begin_(int group) const {
+        return begins_[group];
+    }
     idx_t rows_(int group) const {
-        return begin_(group + 1) - begin_(group);
+        return begins_[group + 1] - begins_[group];
     }
     int lanesOf_(int group) const;
     void searchLane_(int group, int lane, int lanes);
     void searchPiece_(int group, int part, idx_t first, idx_t rows);
-    void bringBack_();
+    void sendHome_(
+            const CallArray& array,
+            const char* here,
+            int group,
+            const GpuContext& context,
+            idx_t first,
+            idx_t rows);
 
     const PartSet& set_;
     const GpuContext home_;
@@ -80,11 +83,13 @@ class SlicedSearch {
     const Parameters& parameters_;
     const bool isFiltered_;
     const bool isOnHost_;
-    const idx_t most_; // queries of a piece
-    StreamMark start_; // the queries are there
+    const idx_t most_;                // queries of a piece
+    const std::vector<idx_t> begins_; // of groups, and the end
+    StreamMark start_;                // the queries are there
     std::atomic<bool> stop_ = false;
     std::vector<MemoryStack> memory_; // of each group
-    std::vector<Found> found_;        // likewise
+    /// Where arrays are on the device: results of a group are at home.
+    std::vector<StreamMark> done_;
 };
 
 } // namespace faiss_bits::gpu::detail

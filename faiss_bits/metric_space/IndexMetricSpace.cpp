@@ -210,7 +210,7 @@ void IndexMetricSpace::reconstruct(idx_t key, float* recons) const {
 }
 
 void IndexMetricSpace::reconstruct_n(idx_t i0, idx_t ni, float* recons) const {
-    detail::requireRun(i0, ni, ntotal);
+    detail::requireRun(i0, ni, ntotal, "ni");
     if (ni > 0) {
         requireNotNull(recons, "recons");
         std::copy_n(contents_().vectors.data() + i0 * d, ni * d, recons);

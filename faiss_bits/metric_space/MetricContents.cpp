@@ -219,29 +219,6 @@ void requireRoomFor(idx_t ntotal, idx_t n, const float* x) {
             (long long)kMaxVectors);
 }
 
-void requireKey(idx_t key, idx_t ntotal) {
-    FAISS_THROW_IF_NOT_FMT(
-            0 <= key && key < ntotal,
-            "key = %lld is outside 0 .. %lld",
-            (long long)key,
-            (long long)ntotal - 1);
-}
-
-void requireRun(idx_t i0, idx_t n, idx_t ntotal) {
-    requireCount(n, "n");
-    FAISS_THROW_IF_NOT_FMT(
-            n == 0 || (0 <= i0 && i0 < ntotal),
-            "i0 = %lld is outside 0 .. %lld",
-            (long long)i0,
-            (long long)ntotal - 1);
-    FAISS_THROW_IF_NOT_FMT(
-            n <= ntotal - i0 || n == 0,
-            "n = %lld, but there are only %lld vectors from i0 = %lld on",
-            (long long)n,
-            (long long)(ntotal - i0),
-            (long long)i0);
-}
-
 void writeMetricFile(const char* fname, const MetricContents& c) {
     requireNotNull(fname, "fname");
     File file(fname, "wb");

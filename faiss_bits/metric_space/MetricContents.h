@@ -51,8 +51,6 @@ void requireRangeArguments(
         float radius,
         const faiss::RangeSearchResult* result);
 void requireRoomFor(idx_t ntotal, idx_t n, const float* x);
-void requireKey(idx_t key, idx_t ntotal);
-void requireRun(idx_t i0, idx_t n, idx_t ntotal);
 
 /// Writes the contents, vectors and all, to a file of our own format: FAISS's
 /// write_index does not know the class. Throws FaissException naming the file.

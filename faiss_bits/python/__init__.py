@@ -81,6 +81,7 @@ _MODULES = (
     "backends",
     "class_wrappers",
     "classes",
+    "cloners",
     "compiled",
     "devices",
     "functions",

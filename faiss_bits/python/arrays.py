@@ -216,6 +216,22 @@ def whole_number(value, name, least=None):
     return number
 
 
+def real_number(value, name):
+    """`value` as a float, NaN too."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} = {value!r} is not a number") from None
+
+
+def float32_array(x, name):
+    """x as numpy float32, C-contiguous, as FAISS makes it."""
+    try:
+        return np.ascontiguousarray(x, np.float32)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} is no array of numbers: {error}") from None
+
+
 _MOST_K = 2**31 - 1
 
 

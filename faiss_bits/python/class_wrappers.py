@@ -10,7 +10,7 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import whole_number
+from .arrays import output, real_number, whole_number
 from .devices import is_provider, require_gpu
 from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
@@ -106,6 +106,31 @@ def guard_constructor(the_class, doc=None):
     the_class.__init__ = __init__
 
 
+def say_what_fits(the_class):
+    """Arguments that no constructor takes are an error with those that it takes,
+    as its text has them, in place of SWIG's list of C++ functions."""
+    original_init, name = the_class.__init__, the_class.__name__
+
+    @functools.wraps(original_init)
+    def __init__(self, *args, **kwargs):
+        try:
+            original_init(self, *args, **kwargs)
+        except TypeError as error:
+            if "overloaded function 'new_" not in str(error):
+                raise
+            given = ", ".join(type(arg).__name__ for arg in args)
+            forms = [
+                line.strip()
+                for line in (original_init.__doc__ or "").splitlines()
+                if line.strip().startswith(f"{name}(")
+            ]
+            raise TypeError(
+                f"{name}({given}): expected {' or '.join(forms)}"
+            ) from None
+
+    the_class.__init__ = __init__
+
+
 def refuse_lost_options(options, name, instead):
     """Raises if an option of ours was set on an object of FAISS's: it has no
     such field, but Python lets one set it, and nobody would read it."""
@@ -115,6 +140,13 @@ def refuse_lost_options(options, name, instead):
                 f"{name} is a {type(options).__name__}, which has no {field}; "
                 f"pass {instead}"
             )
+
+
+def check_index(index):
+    if not isinstance(index, faiss.Index):
+        raise TypeError(
+            f"index is a {type(index).__name__}, expected a faiss.Index"
+        )
 
 
 def _update_vectors(self, keys, x):
@@ -254,6 +286,10 @@ def _either(numpy_method, torch_method):
             return torch_method(self, *args, **kwargs)
         if name in _TAKE_VECTORS:
             _check_numpy(name, self, *args, **kwargs)
+        elif name == "reconstruct" and args:
+            args = (whole_number(args[0], "key"), *args[1:])
+        elif name == "reconstruct" and "key" in kwargs:
+            kwargs["key"] = whole_number(kwargs["key"], "key")
         return numpy_method(self, *args, **kwargs)
 
     # FAISS's replace_method() goes by the name, which wraps() has kept.
@@ -265,15 +301,18 @@ def _checked(numpy_method):
     """A method that takes vectors, but no tensors."""
 
     @functools.wraps(numpy_method)
-    def replacement(self, x, *args, **kwargs):
+    def replacement(self, x, thresh, *, params=None, **kwargs):
         if is_tensor(x):
             raise TypeError("x is a torch tensor; pass x.numpy()")
-        _check_numpy("range_search", self, x)
-        return numpy_method(self, x, *args, **kwargs)
+        _check_numpy("range_search", self, x, params=params)
+        thresh = real_number(thresh, "thresh")
+        return numpy_method(self, x, thresh, params=params, **kwargs)
 
     replacement._checks_numpy = True
     return replacement
 
+
+_LIKE = np.empty(0, np.float32)
 
 # Methods whose first argument is a matrix of vectors called x, and those of
 # them whose second is k.
@@ -281,10 +320,20 @@ _TAKE_VECTORS = ("add", "train", "search", "assign", "search_and_reconstruct")
 _TAKE_K = ("search", "assign", "search_and_reconstruct")
 
 
-def _check_numpy(name, index, x, k=1, *args, **kwargs):
+def _check_numpy(
+    name, index, x, k=1, *args, params=None, D=None, I=None, **kwargs
+):
     """FAISS's wrappers only assert; say which argument is wrong instead."""
     shape = np.shape(x)
     if len(shape) != 2 or shape[1] != index.d:
         raise ValueError(f"x has shape {shape}, expected (any, {index.d})")
     if name in _TAKE_K:
-        whole_number(k, "k", 1)
+        k = whole_number(k, "k", 1)
+    for given, of, dtype in ((D, "D", "float32"), (I, "I", "int64")):
+        if given is not None:
+            output(given, of, _LIKE, (shape[0], k), (dtype,))
+    if params is not None and not isinstance(params, faiss.SearchParameters):
+        raise TypeError(
+            f"params is a {type(params).__name__}, expected a "
+            "faiss.SearchParameters"
+        )

@@ -2,7 +2,7 @@
 returns an object of theirs imports this, so that none is seen unwrapped."""
 
 from . import _build_info
-from .class_wrappers import wrap_gpu_index, wrap_gpu_ivf_index
+from .class_wrappers import say_what_fits, wrap_gpu_index, wrap_gpu_ivf_index
 from .compiled import swigfaiss_bits
 from .fused_wrappers import (
     wrap_choice,
@@ -35,6 +35,13 @@ IndexListOfClusters = swigfaiss_bits.IndexListOfClusters
 IndexSSS = swigfaiss_bits.IndexSSS
 for _the_class in (IndexMetricSpace, IndexListOfClusters, IndexSSS):
     wrap_metric_index(_the_class)
+for _the_class in (
+    IndexFusedFlat,
+    IndexFusedIVFFlat,
+    IndexListOfClusters,
+    IndexSSS,
+):
+    say_what_fits(_the_class)
 
 if _build_info.HAS_GPU:
     DeviceSelector = swigfaiss_bits.DeviceSelector
@@ -74,6 +81,17 @@ if _build_info.HAS_GPU:
         wrap_many_index(_the_class)
     GpuIndexBitsMetricSpaceShards = swigfaiss_bits.GpuIndexBitsMetricSpaceShards
     wrap_metric_space_shards(GpuIndexBitsMetricSpaceShards)
+    for _the_class in (
+        GpuIndexBitsFlat,
+        GpuIndexBitsFlatL2,
+        GpuIndexBitsFlatIP,
+        GpuIndexBitsIVFFlat,
+        GpuIndexBitsIVFPQ,
+        GpuIndexBitsIVFScalarQuantizer,
+        GpuIndexBitsListOfClusters,
+        GpuIndexBitsSSS,
+    ):
+        say_what_fits(_the_class)
     wrap_device_selector(DeviceSelector)
     wrap_search_parameters(SearchParametersBitsFlat)
     wrap_ivf_search_parameters(SearchParametersBitsIVF)

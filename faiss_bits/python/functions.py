@@ -1,10 +1,9 @@
-"""The functions of the package: k-NN without an index, k-selection, cloning."""
+"""The functions of the package: k-NN without an index and k-selection, and the
+names of those of other modules."""
 
 import faiss
-import numpy as np
 
-from . import classes, fused  # noqa: F401 (classes: of what is returned)
-from .class_wrappers import refuse_lost_options
+from . import fused
 from .arrays import (
     TENSOR_KEY_TYPES,
     address,
@@ -20,6 +19,11 @@ from .arrays import (
     whole_number,
 )
 from .backends import backend, check_backend, choose, why_not_gpu  # noqa: F401
+from .cloners import (  # noqa: F401
+    best_flat_index,
+    index_cpu_to_gpu,
+    index_to_fused,
+)
 from .compiled import swigfaiss_bits
 from .devices import (
     check_device,
@@ -39,76 +43,6 @@ from .plans import (  # noqa: F401
 from .ranges import OUR_METRICS, radius_neighbors_graph, range_search  # noqa: F401
 from .search_modes import mode_of
 from .torch_interop import is_ready, is_tensor, type_name
-
-
-def best_flat_index(d, metric=faiss.METRIC_L2):
-    """The fastest exact index of the CPU part for vectors of dimension d.
-
-    Parameters
-    ----------
-    d : int
-        Dimension of the vectors, 1 or more
-    metric : MetricType, optional
-        faiss.METRIC_L2, METRIC_INNER_PRODUCT, METRIC_L1, METRIC_Linf or
-        METRIC_Lp (then set the index's metric_arg to p)
-
-    Returns
-    -------
-    index : IndexFusedFlat
-        An empty index on the CPU, whether there is a GPU or not
-    """
-    return swigfaiss_bits.best_flat_index(whole_number(d, "d"), metric)
-
-
-def index_to_fused(index):
-    """A copy of an index that searches on the CPU with our flat index.
-
-    Parameters
-    ----------
-    index : faiss.Index
-        A faiss.IndexFlat becomes an IndexFusedFlat, also where it is a
-        quantizer or the inner index of another; what faiss.read_index has read,
-        for example. Everything else is copied as faiss.clone_index does
-
-    Returns
-    -------
-    index : faiss.Index
-    """
-    return swigfaiss_bits.index_to_fused(index)
-
-
-def index_cpu_to_gpu(res, device, index, options=None, useBFloat16=False):
-    """Copies a CPU index to a GPU, into an index of ours where we have one.
-
-    Parameters
-    ----------
-    res : faiss.StandardGpuResources
-        Resources of the GPU; kept alive by the result
-    device : int
-        Number of the GPU
-    index : faiss.Index
-        A faiss.IndexFlat of a metric that GpuIndexBitsFlat has becomes one;
-        other indexes become what faiss.index_cpu_to_gpu makes of them
-    options : faiss.GpuClonerOptions, optional
-        useFloat16 stores the vectors as float16
-    useBFloat16 : bool, optional
-        Stores them as bfloat16, for which FAISS's options have no name; an
-        error where the index does not become one of ours
-
-    Returns
-    -------
-    index : faiss.GpuIndex
-    """
-    refuse_lost_options(
-        options, "options", "useBFloat16=True, or a GpuIndexBitsFlatConfig to the class"
-    )
-    require_gpu("index_cpu_to_gpu")
-    check_device(device)
-    result = swigfaiss_bits.index_cpu_to_gpu(
-        res, device, index, options, bool(useBFloat16)
-    )
-    result.referenced_objects = [res]
-    return result
 
 
 # ---- k nearest neighbours -----------------------------------------------------
@@ -341,6 +275,13 @@ def select_k(
     ids : array_like
         Their ids, shape (rows, k), of the type of `ids`, else int64; -1 where
         a row is short
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU, its memory is short, or the algorithm cannot take the keys
+    ValueError, TypeError
+        An argument is wrong; it is named with its value
 
     Notes
     -----

@@ -5,7 +5,14 @@ import math
 import faiss
 import numpy as np
 
-from .arrays import as_matrix, id_list, output, pointer, whole_number
+from .arrays import (
+    as_matrix,
+    id_list,
+    output,
+    pointer,
+    real_number,
+    whole_number,
+)
 from .compiled import swigfaiss_bits
 from .search_modes import mode_of
 from .torch_interop import is_tensor
@@ -34,6 +41,7 @@ def check_metric(metric, metric_arg):
 
 def check_metric_arg(metric, metric_arg):
     """The argument of a metric as a float; ValueError where it has none."""
+    metric_arg = real_number(metric_arg, "metric_arg")
     if metric == faiss.METRIC_Lp:
         if not (metric_arg > 0 and math.isfinite(metric_arg)):
             raise ValueError(
@@ -44,7 +52,7 @@ def check_metric_arg(metric, metric_arg):
         raise ValueError(
             f"metric_arg = {metric_arg}, but only METRIC_Lp has an argument"
         )
-    return float(metric_arg)
+    return metric_arg
 
 
 def _numpy(x):
@@ -174,6 +182,11 @@ def knn_subset(
     I : array_like
         Rows of x; -1 where there are fewer than k. A row that is in both lists
         finds itself
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong, an id is outside 0..n - 1, or x is on a GPU
     """
     vectors = rows_of(x, "x")
     n, d = vectors.shape
@@ -215,8 +228,16 @@ def cpu_plan(
     plan : str
         Variant, blocks, instruction set, threads, and what the cost model
         predicts; its constants are measured at the first call
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong
     """
-    kind = np.dtype(dtype).name
+    try:
+        kind = np.dtype(dtype).name
+    except TypeError:
+        kind = None
     if kind not in ("float32", "float64"):
         raise ValueError(f"dtype = {dtype!r} is not float32 or float64")
     problem = _problem(

@@ -4,7 +4,7 @@ names of variants, numpy arrays of ids, copies and pickles."""
 import faiss
 import numpy as np
 
-from .arrays import id_list, output, pointer, whole_number
+from .arrays import float32_array, id_list, output, pointer, whole_number
 from .class_wrappers import wrap_index
 from .compiled import swigfaiss_bits
 from .search_modes import by_name
@@ -16,7 +16,7 @@ _FIELDS = ("variant", *_BLOCKS, "target")
 def wrap_choice(the_class):
     """FusedChoice(variant=..., ...), with variants by their names."""
     original_init = the_class.__init__
-    number = the_class.variant
+    number, instructions = the_class.variant, the_class.target
 
     def __init__(
         self,
@@ -44,6 +44,11 @@ def wrap_choice(the_class):
     def get_variant(self):
         return swigfaiss_bits.fusedVariantName(number.fget(self))
 
+    def set_target(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"target is a {type(name).__name__}, expected a name")
+        instructions.fset(self, name)
+
     def __setattr__(self, name, value):
         if name not in (*_FIELDS, "this", "thisown"):
             raise AttributeError(f"FusedChoice has no {name!r}")
@@ -53,6 +58,9 @@ def wrap_choice(the_class):
     the_class.__setattr__ = __setattr__
     the_class.__repr__ = _repr_choice
     the_class.variant = property(get_variant, set_variant, doc=_VARIANT_DOC)
+    the_class.target = property(
+        instructions.fget, set_target, doc="Instruction set, by name."
+    )
     the_class.__doc__ = f"""{the_class.__doc__}
 
     variant      "auto", "buffered", "var1", "var5", "var6" or "direct"
@@ -84,9 +92,18 @@ def wrap_fused_index(the_class):
     the_class.__init__.__doc__ = _CONSTRUCTOR_DOC
     the_class.knn_subset_c = the_class.knn_subset
     the_class.knn_subset = _knn_subset
+    the_class.plan = _with_whole_numbers(the_class.plan)
     the_class.search_mode = by_name(the_class.search_mode)
     the_class.__getstate__ = _getstate
     the_class.__setstate__ = _setstate
+
+
+def _with_whole_numbers(plan):
+    def replacement(self, n, k):
+        return plan(self, whole_number(n, "n"), whole_number(k, "k"))
+
+    replacement.__name__, replacement.__doc__ = plan.__name__, plan.__doc__
+    return replacement
 
 
 _CONSTRUCTOR_DOC = """IndexFusedFlat(d, metric=faiss.METRIC_L2, metricArg=0)
@@ -171,12 +188,15 @@ def _search_preassigned(
     I : array_like
         Their ids; -1 where there are fewer than k
     """
-    x = np.ascontiguousarray(x, np.float32)
+    x = float32_array(x, "x")
     if x.ndim != 2 or x.shape[1] != self.d:
         raise ValueError(f"x has shape {x.shape}, expected (any, {self.d})")
     n = len(x)
     nprobe = min(self.nlist, self.nprobe if params is None else params.nprobe)
-    lists = np.ascontiguousarray(Iq, np.int64)
+    lists = np.asarray(Iq)
+    if lists.dtype.kind not in "iu":
+        raise TypeError(f"Iq is {lists.dtype.name}, expected whole numbers")
+    lists = np.ascontiguousarray(lists, np.int64)
     if lists.shape != (n, nprobe):
         raise ValueError(f"Iq has shape {lists.shape}, expected {(n, nprobe)}")
     k = whole_number(k, "k", 1)

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 
 from . import classes
-from .arrays import check_same_kind, pointer, whole_number
+from .arrays import check_same_kind, float32_array, pointer, whole_number
 from .compiled import swigfaiss_bits
 from .devices import check_device, get_num_gpus, placed, require_gpu
 from .search_modes import mode_of
@@ -177,6 +177,13 @@ class Kmeans:
             Distances, shape (n,)
         I : array_like
             Numbers of the centroids, shape (n,)
+
+        Raises
+        ------
+        RuntimeError
+            train() was not called
+        ValueError, TypeError
+            An argument is wrong
         """
         if self.centroids is None:
             raise RuntimeError("train() comes before assign()")
@@ -315,7 +322,7 @@ def _checked(x, name, shape):
     if is_tensor(x):
         check_tensor(x, name, shape, ("float32",))
         return x.detach()
-    x = np.ascontiguousarray(x, np.float32)
+    x = float32_array(x, name)
     if x.ndim != len(shape) or any(
         want is not None and want != got for want, got in zip(shape, x.shape)
     ):

@@ -1,10 +1,8 @@
 """Copies of CPU indexes on several GPUs."""
 
-import faiss
-
 from . import classes  # noqa: F401 (of what is returned)
 from .arrays import whole_number
-from .class_wrappers import refuse_lost_options
+from .class_wrappers import check_index, refuse_lost_options
 from .compiled import swigfaiss_bits
 from .devices import get_num_gpus, require_gpu
 from .many_wrappers import device_list
@@ -36,13 +34,17 @@ def index_cpu_to_gpu_multiple(resources, devices, index, co=None, config=None):
     index : faiss.Index
         With the results of one index on one GPU, bit for bit. It can be filled,
         and inverted lists that are not trained can be trained
+
+    Raises
+    ------
+    RuntimeError
+        There is no GPU, or the memory of one is short; it is named
+    ValueError, TypeError
+        An argument is wrong
     """
     require_gpu("index_cpu_to_gpu_multiple")
     refuse_lost_options(co, "co", "config=GpuIndexBitsManyConfig(...)")
-    if not isinstance(index, faiss.Index):
-        raise TypeError(
-            f"index is a {type(index).__name__}, expected a faiss.Index"
-        )
+    check_index(index)
     places, resources = device_list(devices, resources)
     if config is None:
         config = swigfaiss_bits.GpuIndexBitsManyConfig()
@@ -69,6 +71,11 @@ def index_cpu_to_all_gpus(index, co=None, ngpu=-1, config=None):
     Returns
     -------
     index : faiss.Index
+
+    Raises
+    ------
+    RuntimeError, ValueError, TypeError
+        As there
     """
     require_gpu("index_cpu_to_all_gpus")
     ngpu = whole_number(ngpu, "ngpu", -1)

@@ -274,6 +274,15 @@ def radius_neighbors_graph(
         Shape (n, nb), float64; row i has the neighbours of X[i], by ascending
         number. A distance of 0 is an entry
 
+    Raises
+    ------
+    ImportError
+        SciPy is missing
+    RuntimeError
+        As range_search()
+    ValueError, TypeError
+        An argument is wrong
+
     Notes
     -----
     A pair is in if the canonical squared distance, computed in float64 and for

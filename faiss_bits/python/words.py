@@ -94,6 +94,13 @@ class EditDistanceIndex:
         I : array_like
             Ids, shape (lims[-1],), int64, ascending for each query
 
+        Raises
+        ------
+        RuntimeError
+            A word is no UTF-8 text, or method or device cannot take the search
+        ValueError, TypeError
+            An argument is wrong
+
         Notes
         -----
         The call waits for the GPU, also with results there.
@@ -152,6 +159,13 @@ class EditDistanceIndex:
         I : numpy.ndarray
             Ids, int64; of equal distances the lower id first. Where there are
             fewer than k words: -1, with the distance 2^31 - 1
+
+        Raises
+        ------
+        RuntimeError
+            A word is no UTF-8 text, or method or device cannot take the search
+        ValueError, TypeError
+            An argument is wrong
         """
         queries = _list_of(queries, "queries")
         k = neighbours(k)

@@ -1,18 +1,31 @@
 #include "faiss_bits/range/RangePieces.h"
 
 #include <algorithm>
+#include <typeinfo>
 #include <utility>
+
+#include "faiss_bits/common/HostParts.h"
+#include "faiss_bits/range/RangeResults.h"
 
 namespace faiss_bits::gpu::detail {
 
-void RangePieces::take(std::vector<RangePiece> pieces) {
+namespace {
+
+/// As do_allocation() does.
+void makeLimits(faiss::RangeSearchResult& result) {
     size_t at = 0;
-    for (size_t q = 0; q < nq; ++q) {
-        const size_t count = lims[q];
-        lims[q] = at;
+    for (size_t q = 0; q < result.nq; ++q) {
+        const size_t count = result.lims[q];
+        result.lims[q] = at;
         at += count;
     }
-    lims[nq] = at;
+    result.lims[result.nq] = at;
+}
+
+} // namespace
+
+void RangePieces::take(std::vector<RangePiece> pieces) {
+    makeLimits(*this);
     size_t end = 0;
     ends_.clear();
     for (const RangePiece& piece : pieces) {
@@ -34,6 +47,35 @@ RangeRun RangePieces::run(size_t begin, size_t end) const {
     return {of.distances.get() + at,
             of.ids.get() + at,
             std::min(end, *piece) - begin};
+}
+
+void givePieces(
+        std::vector<RangePiece> pieces,
+        faiss::RangeSearchResult& result) {
+    if (auto* asPieces = dynamic_cast<RangePieces*>(&result)) {
+        asPieces->take(std::move(pieces));
+        return;
+    }
+    if (pieces.size() == 1 &&
+        typeid(result) == typeid(faiss::RangeSearchResult)) {
+        makeLimits(result);
+        result.labels = pieces[0].ids.release();
+        result.distances = pieces[0].distances.release();
+        return;
+    }
+    allocateResults(result);
+    size_t at = 0;
+    for (RangePiece& piece : pieces) {
+        const size_t size = size_t(piece.size);
+        copyHostBytes(
+                result.distances + at,
+                piece.distances.get(),
+                size * sizeof(float));
+        copyHostBytes(
+                result.labels + at, piece.ids.get(), size * sizeof(idx_t));
+        at += size;
+        piece = {}; // two copies of one piece, not of all
+    }
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -44,4 +44,12 @@ class RangePieces : public faiss::RangeSearchResult {
     std::vector<size_t> ends_; // of each piece
 };
 
+/// Pieces in the order of the queries to a result whose lims has the number of
+/// every query's results, and which holds none yet. One piece becomes the
+/// arrays of a faiss::RangeSearchResult as it is; more are copied into arrays
+/// of do_allocation(), which classes derived from it may have their own of.
+void givePieces(
+        std::vector<RangePiece> pieces,
+        faiss::RangeSearchResult& result);
+
 } // namespace faiss_bits::gpu::detail

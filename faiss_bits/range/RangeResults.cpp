@@ -69,23 +69,7 @@ void RangeResults::add(
 
 void RangeResults::moveTo(faiss::RangeSearchResult& result) {
     std::copy(counts_.begin(), counts_.end(), result.lims);
-    if (auto* pieces = dynamic_cast<RangePieces*>(&result)) {
-        pieces->take(std::move(pieces_));
-        return;
-    }
-    allocateResults(result);
-    size_t at = 0;
-    for (RangePiece& piece : pieces_) {
-        const size_t size = size_t(piece.size);
-        copyHostBytes(
-                result.distances + at,
-                piece.distances.get(),
-                size * sizeof(float));
-        copyHostBytes(
-                result.labels + at, piece.ids.get(), size * sizeof(idx_t));
-        at += size;
-        piece = {}; // two copies of one piece, not of all
-    }
+    givePieces(std::move(pieces_), result);
 }
 
 RangeRoom HostRangeSink::room(const RangePart& part) {

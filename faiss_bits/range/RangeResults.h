@@ -42,8 +42,7 @@ class RangeResults {
         }
     }
 
-    /// Of all queries, to FAISS's, or as they are to RangePieces. What was
-    /// there is let go.
+    /// Of all queries, by givePieces(). What was there is let go.
     void moveTo(faiss::RangeSearchResult& result);
 
    private:

@@ -23,9 +23,9 @@ namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Sums of kCount vectors, each of kLanes / kCount rows with kCount lanes for
-/// each, one row after the other: lane i of the result joins those of row i.
-/// Overwrites sums.
+/// Joins neighbouring lanes of kCount vectors with the sums of rows, one row
+/// after the other, until one vector holds them all: with all rows that have a
+/// lane in the result, lane i of it is the sum of row i. Overwrites sums.
 template <class Terms, class D, int kCount>
 HWY_INLINE hn::Vec<D> joinLanes(D d, hn::Vec<D> (&sums)[kCount]) {
 #if HWY_TARGET != HWY_SCALAR
@@ -94,16 +94,16 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanRow(
         const T* query,
         const T* row,
         const T* ahead,
-        int depth,
-        const PowerOf<T>& power) {
+        const ScanRows<T>& rows) {
     const hn::ScalableTag<T> d;
     using V = hn::Vec<decltype(d)>;
     constexpr int kLanes = lanesOf<T>();
     constexpr int kSums = 4;
     constexpr int kLine = std::max(kLanes, int(64 / sizeof(T)));
     const auto add = [&](V sum, V q, V x) HWY_ATTR {
-        return Terms::add(d, sum, kSelf ? x : q, x, power);
+        return Terms::add(d, sum, kSelf ? x : q, x, rows.power);
     };
+    const int depth = rows.depth;
     if (depth <= kLanes) {
         hwy::Prefetch(ahead);
         return add(hn::Zero(d), hn::Load(d, query), loadFirst(d, row, depth));
@@ -164,30 +164,38 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> scanAnyRows(
         int valid) {
     const hn::ScalableTag<T> d;
     constexpr int kLanes = lanesOf<T>();
-    // Through memory: with the sums of all rows in registers the code of a row
-    // would be there once for each, and is more than what processors hold
-    // decoded.
-    HWY_ALIGN T lanes[kLanes * kLanes];
+    // The code of a few rows, in a loop: that of all of them is more than what
+    // processors hold decoded, and that of one has to store its sums, which
+    // takes a quarter of the time where the vectors are in a cache.
+    constexpr int kRows = std::min(4, kLanes);
+    constexpr int kGroups = kLanes / kRows;
+    HWY_ALIGN T joined[kGroups * kLanes];
     const idx_t fetched = std::min(first + rows.ahead, rows.last + 1 - valid);
-    const T* row = rows.row(first);
-    const T* ahead = rows.row(fetched);
-    for (int i = 0; i < kLanes; ++i) {
-        hn::Store(
-                scanRow<Terms, kSelf>(
-                        query, row, ahead, rows.depth, rows.power),
-                d,
-                lanes + i * kLanes);
-        if (i + 1 < valid) {
-            row = rows.vectors.ids ? rows.row(first + i + 1)
-                                   : row + rows.vectors.stride;
-            ahead = rows.vectors.ids ? rows.row(fetched + i + 1)
-                                     : ahead + rows.vectors.stride;
+    const bool areRegular = !rows.vectors.ids && valid >= kLanes;
+    const idx_t stride = rows.vectors.stride;
+    const T* next = rows.row(first);
+    for (int group = 0; group < kGroups; ++group) {
+        hn::Vec<decltype(d)> sums[kRows];
+        FAISS_BITS_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+            const T* row = next;
+            const T* ahead = next + (fetched - first) * stride;
+            if (HWY_LIKELY(areRegular)) {
+                next += stride;
+            } else {
+                // Rows that are not there: the last one again.
+                const idx_t each = std::min(group * kRows + i, valid - 1);
+                row = rows.row(first + each);
+                ahead = rows.row(fetched + each);
+            }
+            sums[i] = scanRow<Terms, kSelf>(query, row, ahead, rows);
         }
+        hn::Store(joinLanes<Terms>(d, sums), d, joined + group * kLanes);
     }
-    hn::Vec<decltype(d)> sums[kLanes];
+    hn::Vec<decltype(d)> sums[kGroups];
     FAISS_BITS_UNROLL
-    for (int i = 0; i < kLanes; ++i) {
-        sums[i] = hn::Load(d, lanes + i * kLanes);
+    for (int group = 0; group < kGroups; ++group) {
+        sums[group] = hn::Load(d, joined + group * kLanes);
     }
     return joinLanes<Terms>(d, sums);
 }

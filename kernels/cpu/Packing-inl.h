@@ -59,6 +59,9 @@ struct RegularRows {
     HWY_INLINE RegularRows from(int i) const {
         return {first + i * stride, stride};
     }
+    HWY_INLINE bool areDense(int depth) const {
+        return stride == depth;
+    }
 };
 template <class T>
 struct ListedRows {
@@ -69,6 +72,9 @@ struct ListedRows {
     }
     HWY_INLINE ListedRows from(int i) const {
         return {rows + i};
+    }
+    HWY_INLINE bool areDense(int) const {
+        return false;
     }
 };
 
@@ -124,6 +130,32 @@ HWY_INLINE void transposeBlocks(
     out[1] = hn::InterleaveUpper(d, v0, v1);
 }
 
+/// As many rows of kDepth components, one behind the other, as there are lanes.
+template <int kDepth, class D, class T = hn::TFromD<D>>
+HWY_INLINE void transposeShort(D d, const T* from, hn::Vec<D> (&out)[kDepth]) {
+    if constexpr (kDepth == 1) {
+        out[0] = hn::LoadU(d, from);
+    } else if constexpr (kDepth == 2) {
+        hn::LoadInterleaved2(d, from, out[0], out[1]);
+    } else {
+        hn::LoadInterleaved3(d, from, out[0], out[1], out[2]);
+    }
+}
+
+/// packLanes for such rows.
+template <int kDepth, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> packShort(const T* from, T* to) {
+    const hn::ScalableTag<T> d;
+    hn::Vec<decltype(d)> out[kDepth];
+    transposeShort<kDepth>(d, from, out);
+    auto squares = hn::Zero(d);
+    for (int p = 0; p < kDepth; ++p) {
+        hn::Store(out[p], d, to + p * tileVectors<T>());
+        squares = hn::MulAdd(out[p], out[p], squares);
+    }
+    return squares;
+}
+
 #endif // HWY_TARGET != HWY_SCALAR
 
 /// As many rows as a vector has lanes into one half of a panel; returns the
@@ -143,6 +175,16 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> packLanes(
 #if HWY_TARGET != HWY_SCALAR
     constexpr int kBlock = kBlockDepth<T>;
     constexpr int kLine = 64 / int(sizeof(T));
+    if (depth < 4 && rows.areDense(depth)) {
+        switch (depth) {
+            case 1:
+                return packShort<1>(rows[0], to);
+            case 2:
+                return packShort<2>(rows[0], to);
+            case 3:
+                return packShort<3>(rows[0], to);
+        }
+    }
     for (; p + kBlock <= depth; p += kBlock) {
         for (int i = 0; i < kBlock * kLanes; i += kLine) {
             prefetchFar(ahead + p * kLanes + i);
@@ -153,6 +195,16 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> packLanes(
             hn::Store(out[i], d, to + (p + i) * kStep);
             squares = hn::MulAdd(out[i], out[i], squares);
         }
+    }
+    if (p < depth && depth >= kBlock) {
+        // The last components, with some that are packed already.
+        hn::Vec<decltype(d)> out[kBlock];
+        transposeBlocks(d, rows, depth - kBlock, out);
+        for (int i = kBlock - int(depth - p); i < kBlock; ++i) {
+            hn::Store(out[i], d, to + (depth - kBlock + i) * kStep);
+            squares = hn::MulAdd(out[i], out[i], squares);
+        }
+        return squares;
     }
 #else
     (void)ahead;

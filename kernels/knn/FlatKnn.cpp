@@ -273,6 +273,10 @@ void runFlatKnn(
         return;
     }
     checkPointers(problem);
+    if (plan.parts) {
+        runParts(*plan.parts, problem, workspace, handle, stream);
+        return;
+    }
     if (plan.direct) {
         runDirect(*plan.direct, problem, workspace, stream);
         return;

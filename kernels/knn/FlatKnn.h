@@ -19,6 +19,10 @@ struct FlatKnnProblem {
     DataType dataType = DataType::Float32; ///< of vectors and queries
 
     idx_t numVectors = 0; ///< n
+    /// Vectors that are searched together at most, a multiple of 32; n above it
+    /// is searched part by part. 0: 2^31 - 1, and parts of 2^31 - 32. Others
+    /// are for tests.
+    idx_t partVectors = 0;
     idx_t numQueries = 0; ///< 0 or more
     /// Queries of the caller's whole batch, of which these are some; chooses
     /// the arithmetic. 0 = numQueries. A batch that is searched page by page
@@ -126,7 +130,12 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          the norms. Other metrics: in fp32, component by component, as
 ///          kernels/knn/pairwise/PairwiseTerms.cuh says. Float16 and BFloat16
 ///          data are widened to fp32 first
-/// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31
+/// Limits   k >= 1, below, at or above n; d >= 1, 0 <= n < 2^31, and up to 2^37
+///          - 2^11 of row-major vectors with idType Int64: such are searched in
+///          parts of 2^31 - 32 (kernels/knn/parts/PartsKnn.h), which take 12
+///          bytes more for each of k places and part, up to 256 MiB for more
+///          queries than one, and use no list, no image and no one's limits but
+///          the caller's; numRepeated counts a query for each part
 /// Stream   enqueues on `stream` and never waits; of the handle nothing is
 ///          used but the library behind it, so that one of cuBLASLt serves. A
 ///          plan that is `direct` or `nearest`, or fused without `sampling`,

@@ -179,6 +179,22 @@ double tiled(
     return time;
 }
 
+/// Of the searches; the merge of some results is little beside them.
+double parts(
+        const PartsPlan& plan,
+        const FlatKnnProblem& p,
+        const DeviceSpeed& speed) {
+    const size_t left = plan.bytes - plan.listBytes;
+    double time = 0;
+    for (int part : {0, plan.parts - 1}) {
+        const FlatKnnProblem some = partOf(p, plan, part, 0, plan.tileQueries);
+        const double tiles = double(p.numQueries) / double(plan.tileQueries);
+        time += (part == 0 ? plan.parts - 1 : 1) * tiles *
+                flatKnnMicroseconds(planFlatKnn(some, left), some, speed);
+    }
+    return time;
+}
+
 } // namespace
 
 double flatKnnMicroseconds(
@@ -186,6 +202,9 @@ double flatKnnMicroseconds(
         const FlatKnnProblem& p,
         const DeviceSpeed& speed) {
     const Shape s(p);
+    if (plan.parts) {
+        return parts(*plan.parts, p, speed);
+    }
     if (plan.direct) {
         return direct(p, s);
     }

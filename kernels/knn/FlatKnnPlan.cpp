@@ -221,6 +221,9 @@ const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
 }
 
 std::string FlatKnnPlan::toString() const {
+    if (parts) {
+        return parts->toString();
+    }
     if (direct) {
         return direct->toString();
     }
@@ -335,9 +338,23 @@ FlatKnnPlan withoutTiles(
     return plan;
 }
 
+FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
+    FlatKnnPlan plan;
+    PartsPlan parts = planParts(p, maxBytes);
+    if (p.numQueries > 0) {
+        plan.certified = p.mode == SearchMode::Certified;
+        plan.bytes = parts.bytes;
+        plan.parts = std::move(parts);
+    }
+    return plan;
+}
+
 } // namespace
 
 FlatKnnPlan planFlatKnn(const FlatKnnProblem& p, size_t maxBytes) {
+    if (needsParts(p)) {
+        return planOfParts(p, maxBytes);
+    }
     checkFlatKnnShape(p);
     if (p.numQueries == 0) {
         return {};

@@ -12,6 +12,7 @@
 #include "kernels/knn/direct/DirectKnn.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/nearest/NearestKnn.h"
+#include "kernels/knn/parts/PartsKnn.h"
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -20,7 +21,8 @@ namespace faiss_bits {
 /// scratch lies.
 struct FlatKnnPlan {
     /// Without tiles of approximate distances, one of these: the rest is not
-    /// set then, but bytes.
+    /// set then, but bytes, and of others than parts certified.
+    std::optional<PartsPlan> parts;
     std::optional<DirectPlan> direct;
     std::optional<AllPairsPlan> allPairs;
     std::optional<NearestPlan> nearest;

@@ -13,7 +13,11 @@ FlatKnnSummary summaryOf(
     summary.microseconds = flatKnnMicroseconds(plan, problem, speed);
     summary.details = plan.toString();
     summary.tileVectors = problem.numVectors;
-    if (plan.direct) {
+    if (plan.parts) {
+        summary.method = "parts";
+        summary.tileQueries = plan.parts->tileQueries;
+        summary.tileVectors = plan.parts->partVectors;
+    } else if (plan.direct) {
         summary.method = "direct";
         summary.tileQueries = problem.numQueries;
         summary.candidates =

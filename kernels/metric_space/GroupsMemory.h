@@ -45,6 +45,8 @@ class GroupsMemory {
    public:
     /// No vectors.
     GroupsMemory() = default;
+    GroupsMemory(GroupsMemory&&) = default; // a copy would share the memory
+    GroupsMemory& operator=(GroupsMemory&&) = default;
 
     /// Buckets of a list. vectors.data is on the device, by ids.
     GroupsMemory(
@@ -79,7 +81,6 @@ class GroupsMemory {
     void setIds(
             const std::vector<idx_t>& ids,
             idx_t numIds,
-            const Allocate& allocate,
             cudaStream_t stream);
 
     /// What Mapping::QueryMajor needs: 4 (d + pivots) bytes a vector more. A
@@ -94,12 +95,6 @@ class GroupsMemory {
    private:
     template <class T>
     T* take_(const Allocate& allocate, size_t count);
-    const int32_t* renumber_(
-            const int32_t* numbers,
-            idx_t count,
-            const std::vector<idx_t>& ids,
-            const Allocate& allocate,
-            cudaStream_t stream);
     template <class T>
     T* upload_(
             const Allocate& allocate,

@@ -55,10 +55,11 @@ endforeach()
 
 # Short rows: keys and bias, lanes, items, sorted entries.
 read_policies(select/short_rows/Policies.inc BITS_SHORT_ROWS short_policies)
+read_policies(select/short_rows/Policies.inc BITS_FEW_SHORT_ROWS few_short_policies)
 foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false")
   string(REGEX REPLACE "[^a-z0-9]+" "_" name "${keys}")
   set(signatures "")
-  foreach(policy IN LISTS short_policies)
+  foreach(policy IN LISTS short_policies few_short_policies)
     string(REGEX REPLACE "^([0-9]+, [0-9]+, [0-9]+), .*$" "\\1" shape "${policy}")
     list(APPEND signatures
       "launchShortRows<${keys}, ${shape}>(const ShortRowsParams&, cudaStream_t)")
@@ -80,12 +81,31 @@ foreach(keys Float Half BFloat16 Biased)
     "getMultiPassLaunches<MultiPass${keys}>(MultiPassLaunches&)")
 endforeach()
 
+# Rows that one block sorts: threads, items.
+read_policies(select/large_k/RowSortPolicies.inc BITS_ROW_SORT row_sorts)
+read_policies(select/large_k/RowSortPolicies.inc BITS_ROW_SORT_NARROW narrow_row_sorts)
+set(row_sort_arguments "const SelectParams&, unsigned, size_t, cudaStream_t")
+foreach(keys Float Half BFloat16 Biased)
+  set(policies ${row_sorts})
+  if(keys MATCHES "^(Half|BFloat16)$")
+    list(APPEND policies ${narrow_row_sorts})
+  endif()
+  set(signatures "")
+  foreach(policy IN LISTS policies)
+    list(APPEND signatures
+      "launchRowSort<MultiPass${keys}, ${policy}>(${row_sort_arguments})")
+  endforeach()
+  add_instance("kernels/select/large_k/RowSortLaunch.cuh" "row_sort_${keys}"
+    ${signatures})
+endforeach()
+
 add_library(bits_select OBJECT
   common/DependentLaunch.cpp
   common/DeviceTraits.cpp
   common/DynamicShared.cpp
   select/bits/BitsSelect.cpp
   select/SelectChecks.cpp
+  select/SelectCost.cpp
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
@@ -98,6 +118,7 @@ add_library(bits_select OBJECT
   select/large_k/FindBucket.cu
   select/large_k/MultiPassPlan.cpp
   select/large_k/RadixSort.cu
+  select/large_k/RowSort.cpp
   select/large_k/SampleRadixSelect.cpp
   select/large_k/SegmentSort.cu
   select/large_k/SortSelect.cpp

@@ -124,9 +124,9 @@ class SelectPlan {
 };
 
 /// Plans problem.algorithm or, for Auto, what the tuning table says
-/// (SelectTable.inc). Reads the shape, the types, sorted, dropNan, the
-/// algorithm, the device, and which of ids and biases are set or will be: no
-/// pointer needs to be known. Host only, no CUDA call. Throws what runSelect
+/// (SelectTable.inc). Reads all but pointers, and of those which are set or
+/// will be. Host only, no CUDA call. A thread remembers its last few plans: the
+/// same shape again takes 0.1 us, in place of up to 4. Throws what runSelect
 /// throws for a bad shape.
 SelectPlan planSelection(const SelectProblem& shape);
 

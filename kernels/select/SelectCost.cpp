@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "kernels/select/bits/BitsPlan.h"
+#include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
 namespace faiss_bits {
@@ -13,7 +14,8 @@ namespace {
 
 // The constants below are microseconds on an H200, fitted to the median times
 // of select.json, select_orders.json and select_sweep.json in
-// benchs/results/h200, and to those of the paper's algorithms in papers.json.
+// benchs/results/h200, and to those of the paper's algorithms in papers.json;
+// of rows that one block sorts, to those that tuned the table.
 
 /// What every term is made of.
 struct Shape {
@@ -78,29 +80,9 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
-struct ShortRowsPolicy {
-    int lanes;
-    int items;
-    int sorted;
-    int mostCols;
-    int mostK;
-};
-
-constexpr ShortRowsPolicy kShortRows[] = {
-#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
-    {lanes, items, sorted, mostCols, mostK},
-#include "kernels/select/short_rows/Policies.inc"
-#undef BITS_SHORT_ROWS
-};
-
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
-    const auto takes = [&](const ShortRowsPolicy& one) {
-        return p.cols <= one.mostCols && p.k <= one.mostK &&
-                (one.sorted == one.items || p.k <= p.cols);
-    };
-    const ShortRowsPolicy& policy = *std::find_if(
-            std::begin(kShortRows), std::end(kShortRows) - 1, takes);
+    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;
     const double steps = std::ceil(std::max(1.0, s.cols) / step);
     const double sorted = double(policy.lanes) * policy.sorted;
@@ -115,6 +97,27 @@ double shortRows(const SelectProblem& p, const Shape& s) {
         late += 0.056 * levels * levels;
     }
     return late + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
+/// Rows that one block sorts, digit by digit. The constants are an H100's.
+double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
+    const double passes = double(sizeOf(p.keyType));
+    const bool drops = kRowSortPart * s.k <= s.cols;
+    const double sorted = drops ? std::min(s.cols, 1.3 * s.k) : s.cols;
+    const double items = (drops ? s.cols : 0) + passes * sorted;
+    const double slots =
+            132 * s.arithmetic * rowSortBlocks(policy.threads, policy.items);
+    const double rounds = std::max(1.0, s.rows / slots);
+    return 11.1 + rounds * (0.35 * items + 0.64 * s.cols) / policy.threads +
+            (rounds > 1 ? 8.7 * rounds : 0);
+}
+
+/// Of a plan of several passes that comes down to that sort.
+RowSortPolicy rowSortOf(const SelectPlan& plan, const SelectProblem& p) {
+    const bool isSort = plan.algorithm() == SelectAlgorithm::Sort;
+    const bool isAll = p.k >= p.cols;
+    return p.cols > 0 && (isAll ? p.sorted : isSort) ? rowSortPolicy(p)
+                                                     : RowSortPolicy();
 }
 
 /// Several passes, or a sort of all.
@@ -151,8 +154,11 @@ double selectMicroseconds(
             return bits(shape, s);
         case SelectAlgorithm::SampleThreshold:
             return sampleThreshold(shape, s);
-        default:
-            return severalPasses(plan, shape, s);
+        default: {
+            const RowSortPolicy policy = rowSortOf(plan, shape);
+            return policy.threads > 0 ? rowSort(shape, s, policy)
+                                      : severalPasses(plan, shape, s);
+        }
     }
 }
 

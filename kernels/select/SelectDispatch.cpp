@@ -1,3 +1,6 @@
+#include <array>
+#include <tuple>
+
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
@@ -31,22 +34,10 @@ const SelectImplementation* implementationOf(SelectAlgorithm algorithm) {
     return nullptr;
 }
 
-/// Where the table's choice of Bits does not hold. It was measured before one
-/// block took a whole row of sample_threshold where rows are few, which is
-/// faster than Bits for every k above 1; and for k = 1 with lengths that are
-/// powers of two, where Bits loads whole tiles alone (measured, H200).
-bool isNotForBits(const SelectProblem& p) {
-    constexpr idx_t kTile = 4096;
-    const bool isShort = (p.rows >= 2048 && p.cols < 2 * kTile) ||
-            (p.rows > 4096 && p.cols <= 10 * 1024);
-    return p.k > 1 || (isShort && p.cols % kTile != 0);
-}
-
 /// The first row of the table that fits and whose algorithm takes the problem.
 SelectAlgorithm tabled(const SelectProblem& p) {
     const auto takes = [&](SelectAlgorithm algorithm) {
-        return implementationOf(algorithm)->refusal(p).empty() &&
-                !(algorithm == SelectAlgorithm::Bits && isNotForBits(p));
+        return implementationOf(algorithm)->refusal(p).empty();
     };
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
         return row->algorithm;
@@ -131,6 +122,71 @@ std::shared_ptr<const SelectFamilyPlan> familyPlan(
     return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
+/// What plans are made from: all of a problem but its pointers, and of those
+/// which there are. A new member has to be named here to compile.
+auto shapeKey(const SelectProblem& problem) {
+    const auto& [rows, cols, k, keyType, largest, sorted, dropNan, algorithm, keys, rowStride, ids, idStride, sharedIds, idOffset, idType, colBias, rowBias, clampAtZero, negated, idsGiven, colBiasGiven, rowBiasGiven, outKeys, outIds, outStride, device] =
+            problem;
+    const auto& [capability, multiprocessors, shared, blockShared, single] =
+            device;
+    return std::tuple(
+            rows,
+            cols,
+            k,
+            keyType,
+            largest,
+            sorted,
+            dropNan,
+            algorithm,
+            rowStride,
+            idStride,
+            sharedIds,
+            idOffset,
+            idType,
+            clampAtZero,
+            negated,
+            problem.hasIds(),
+            problem.hasColBias(),
+            problem.hasRowBias(),
+            outStride,
+            capability,
+            multiprocessors,
+            shared,
+            blockShared,
+            single);
+}
+
+using ShapeKey = decltype(shapeKey({}));
+
+/// The last plans of a host thread: a caller's shapes are few, and a plan takes
+/// up to 4 us, as long as a small selection.
+class RecentPlans {
+   public:
+    const SelectPlan* find(const ShapeKey& shape) const {
+        for (const Entry& entry : entries_) {
+            if (entry.isSet && entry.shape == shape) {
+                return &entry.plan;
+            }
+        }
+        return nullptr;
+    }
+
+    void add(const ShapeKey& shape, const SelectPlan& plan) {
+        entries_[next_] = {true, shape, plan};
+        next_ = (next_ + 1) % entries_.size();
+    }
+
+   private:
+    struct Entry {
+        bool isSet = false;
+        ShapeKey shape;
+        SelectPlan plan;
+    };
+
+    std::array<Entry, 4> entries_;
+    size_t next_ = 0;
+};
+
 } // namespace
 
 const std::vector<SelectAlgorithm>& selectAlgorithms() {
@@ -198,6 +254,11 @@ std::string SelectPlan::toString() const {
 }
 
 SelectPlan planSelection(const SelectProblem& shape) {
+    thread_local RecentPlans recent;
+    const ShapeKey key = shapeKey(shape);
+    if (const SelectPlan* known = recent.find(key)) {
+        return *known;
+    }
     SelectPlan plan;
     plan.algorithm_ = chosen(shape);
     const SelectImplementation& one = *implementationOf(plan.algorithm_);
@@ -207,6 +268,7 @@ SelectPlan planSelection(const SelectProblem& shape) {
         plan.family_ = familyPlan(one, plan.shape_);
         plan.workspaceBytes_ = plan.family_->workspaceBytes();
     }
+    recent.add(key, plan);
     return plan;
 }
 

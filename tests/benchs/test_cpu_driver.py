@@ -213,6 +213,41 @@ def test_rows_of_a_run(run, capsys):
     assert "8 rows" in capsys.readouterr().out
 
 
+def test_cells_of_the_same_vectors_together(run, monkeypatch):
+    """The same rows, in whose turns no other method has one between cells."""
+    order = []
+    call = turns.Turn.call
+
+    def seen(self, cell, *arguments, **more):
+        order.append((str(self), cell.q))
+        return call(self, cell, *arguments, **more)
+
+    monkeypatch.setattr(turns.Turn, "call", seen)
+    alone, together = run(), run("--together", "--rounds", "3")
+    assert together[0] == 0
+    assert [(r["q"], r["method"], r.get("forced")) for r in alone[1]["rows"]] \
+        == [(r["q"], r["method"], r.get("forced"))
+            for r in together[1]["rows"]]
+    assert all(r["rounds"] in (2, 3) for r in together[1]["rows"])
+    last = order[-20:]
+    for before, after in zip(last, last[1:]):
+        assert after[1] == 20 or before[0] == after[0]
+
+
+def test_plain_mode_takes_part(run, monkeypatch):
+    cell = flat_cells.Cell(40, 4, 20, 3)
+    monkeypatch.setattr(NumpyNative, "names",
+                        ("faiss_bits", "faiss_bits_plain", "gemm_heap"))
+    monkeypatch.setattr(driver.flat_cells, "cells_of",
+                        lambda groups: {cell: {"ours", "plain"}})
+    status, data = run()
+    assert status == 0
+    assert [r["method"] for r in data["rows"]] == ["faiss_bits",
+                                                   "faiss_bits_plain"]
+    monkeypatch.setattr(Numpy, "wrong", ("faiss_bits_plain",))
+    assert run()[0] == 1
+
+
 @pytest.mark.parametrize("method", ["faiss_bits", "faiss_cpu_173"])
 def test_wrong_answers_are_told(run, capsys, monkeypatch, method):
     monkeypatch.setattr(Numpy, "wrong", (method,))

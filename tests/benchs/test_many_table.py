@@ -174,10 +174,24 @@ def test_table_goes_between_its_marks(write, tmp_path):
     assert "old" not in text and "k-means" not in text and "| 0.80 |" in text
 
 
-def test_table_of_the_docs_is_that_of_the_results(tmp_path):
+def test_marks_of_another_name(write, tmp_path):
+    page = tmp_path / "page.md"
+    marks = ["several devices", "several devices, H100"]
+    page.write_text("".join(
+        f"<!-- {name}: begin -->\n\nold {i}\n\n<!-- {name}: end -->\n"
+        for i, name in enumerate(marks)))
+    write("many_range.json", ALL["many_range.json"])
+    many_table.main([str(tmp_path), "--docs", str(page), "--marks", marks[1]])
+    text = page.read_text()
+    assert "old 0" in text and "old 1" not in text and "| 0.80 |" in text
+
+
+@pytest.mark.parametrize("gpu, marks", [
+    ("h200", "several devices"), ("h100", "several devices, H100")])
+def test_table_of_the_docs_is_that_of_the_results(gpu, marks, tmp_path):
     docs = ROOT / "docs" / "design.md"
     copy = tmp_path / "design.md"
     copy.write_text(docs.read_text())
-    many_table.main([str(ROOT / "benchs" / "results" / "h200"),
-                     "--docs", str(copy)])
+    many_table.main([str(ROOT / "benchs" / "results" / gpu),
+                     "--docs", str(copy), "--marks", marks])
     assert copy.read_text() == docs.read_text()

@@ -52,3 +52,17 @@ def test_writes_between_the_marks(tmp_path, capsys):
     page.write_text("nothing")
     assert points_table.main([str(results), str(page)]) == 1
     assert "no marks" in capsys.readouterr().err
+
+
+def test_marks_that_name_another_file_stay(tmp_path, capsys):
+    results, page = tmp_path / "points.json", tmp_path / "page.md"
+    results.write_text(json.dumps(DATA))
+    other = "<!-- points: begin (other/points.json) -->\nold\n<!-- points: end -->\n"
+    page.write_text(other)
+    assert points_table.main([str(results), str(page)]) == 1
+    assert page.read_text() == other
+    assert f"no marks of points for {results}" in capsys.readouterr().err
+    page.write_text(
+        other + f"<!-- points: begin ({results}) -->\nold\n<!-- points: end -->\n")
+    assert points_table.main([str(results), str(page)]) == 0
+    assert page.read_text().startswith(other) and page.read_text().count("old") == 1

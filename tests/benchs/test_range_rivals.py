@@ -137,6 +137,38 @@ def test_few_queries_and_few_results_come_first(tmp_path, monkeypatch, rivals):
                            (10, 4, 8, "ip"), (10, 4, 8, "l2")]
 
 
+def test_rivals_get_the_cells_that_are_named(tmp_path, monkeypatch, rivals):
+    monkeypatch.setattr(Counts, "METRICS", ("l2", "ip"))
+    ours = [{**row(m, q), "selectivity": share}
+            for m in ("l2", "ip") for q in (1, 8) for share in (0.01, 0.1)]
+
+    def found(data):
+        return [(r["metric"], r["q"], r["selectivity"]) for r in data["rows"][8:]]
+
+    data = run(tmp_path, ours, "--rivals", "counts",
+               "--rival-cells", "l2:8:0.1,ip:1:")
+    assert found(data) == [("ip", 1, 0.01), ("ip", 1, 0.1), ("l2", 8, 0.1)]
+    # Rows of other cells stay when some are measured again.
+    out = tmp_path / "range.json"
+    bench_range.main(["--out", str(out), "--rivals", "counts",
+                      "--rival-cells", ":8:0.1"])
+    again = json.loads(out.read_text())
+    assert again["rows"][:10] == data["rows"][:10]
+    assert found(again)[2:] == [("ip", 8, 0.1), ("l2", 8, 0.1)]
+
+
+def test_a_long_call_is_timed_once(tmp_path, monkeypatch, rivals):
+    seconds = iter(range(100))  # each look at the clock is a second later
+    monkeypatch.setattr(bench_range.time, "perf_counter", lambda: next(seconds))
+    ours = [row(q=1), row(q=2)]
+    data = run(tmp_path, ours, "--rivals", "counts", "--once-s", "0.5")
+    # Not the very first, which loads what it needs.
+    assert [r["calls"] for r in data["rows"][2:]] == [Counts.LEAST, 1]
+    assert data["rows"][3]["ms"] == 1000
+    data = run(tmp_path, ours, "--rivals", "counts", "--once-s", "1.5")
+    assert [r["calls"] for r in data["rows"][2:]] == [Counts.LEAST] * 2
+
+
 def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
     data = run(tmp_path, [row(q=1), row(q=2), row(q=3)], "--rivals", "counts",
                "--limit-s", "1e-9")
@@ -147,6 +179,9 @@ def test_limit_says_what_is_left_out(tmp_path, capsys, rivals):
 @pytest.mark.parametrize("arguments, message", [
     (["--rivals", "other"], "--rivals other: known are counts, missing, points"),
     (["--ns", "10"], "--ns 10: options of the program, without --program"),
+    (["--rival-cells", "l2:x:"], "--rival-cells l2:x:: METRIC:QUERIES:SELECTIVITY"),
+    (["--rival-cells", "l2:1"], "--rival-cells l2:1: METRIC:QUERIES:SELECTIVITY"),
+    (["--rival-cells", "l2:7:"], "--rival-cells l2:7:: {'metric': 'l2', 'q': 7} is no cell"),
 ])
 def test_bad_options(tmp_path, capsys, rivals, arguments, message):
     out = tmp_path / "range.json"
@@ -158,12 +193,12 @@ def test_bad_options(tmp_path, capsys, rivals, arguments, message):
 
 def test_the_first_call_alone_is_timed_where_asked():
     calls = []
-    ms, result = bench_range.median_ms(
+    ms, result, timed = bench_range.median_ms(
         lambda: calls.append(1) or len(calls), lambda: None, 0)
-    assert calls == [1] and result == 1 and ms >= 0
-    _, result = bench_range.median_ms(
+    assert calls == [1] and result == 1 and timed == 1 and ms >= 0
+    _, result, timed = bench_range.median_ms(
         lambda: calls.append(1) or len(calls), lambda: None, 4, seconds=0)
-    assert result == 6  # one before, four timed
+    assert result == 6 and timed == 4  # one before
 
 
 class Open3dIndex:

@@ -50,12 +50,13 @@ def tuned(algorithm, rows, cols, k, ms, dtype="float32", **other):
 
 
 TUNED = [
-    tuned("bits", 1, 1 << 20, 10, 1.0), tuned("sort", 1, 1 << 20, 10, 9.0),
+    tuned("short_rows", 1, 1 << 20, 10, 1.0),
+    tuned("sort", 1, 1 << 20, 10, 9.0),
     tuned("sort", 1, 1 << 20, 1 << 20, 9.0),
-    tuned("bits", 64, 1 << 20, 10, 1.0),
+    tuned("short_rows", 64, 1 << 20, 10, 1.0),
     tuned("sort", 64, 1 << 20, 1 << 20, 9.0),
     tuned("sample_threshold", 64, 1 << 10, 10, 1.0),
-    tuned("bits", 64, 1 << 10, 10, 2.0),
+    tuned("short_rows", 64, 1 << 10, 10, 2.0),
     tuned("radix_select", 64, 1 << 10, 10, 0.5, "float16"),
     tuned("radix_select", 64, 1 << 20, 10, 0.1, forced=0),
     tuned("radix_select", 64, 1 << 20, 10, 0.1, order="few"),
@@ -68,15 +69,53 @@ def test_table_follows_the_fastest():
     for stamp in ("NVIDIA H200", "13.0", "0123456789ab", "2026-01-31", "580.1"):
         assert stamp in text
     assert pick(table, 4, 64, 1 << 10, 10) == "SampleThreshold"
-    assert pick(table, 4, 1, 1 << 20, 10) == "Bits"
+    assert pick(table, 4, 1, 1 << 20, 10) == "ShortRows"
     assert pick(table, 4, 64, 1 << 20, 1 << 20) == "Sort"
-    assert pick(table, 4, 10**6, 1 << 31, 10) == "Bits"
+    assert pick(table, 4, 10**6, 1 << 31, 10) == "ShortRows"
     # To the nearest: the middle of 2^10 and 2^20 is 2^15.
     assert pick(table, 4, 64, 1 << 15, 10) == "SampleThreshold"
-    assert pick(table, 4, 64, (1 << 15) + 1, 10) == "Bits"
+    assert pick(table, 4, 64, (1 << 15) + 1, 10) == "ShortRows"
     assert pick(table, 2, 1, 7, 10**9) == "RadixSelect"
     # One and 64 rows of 2^20 agree: no row of the table tells them apart.
     assert len(table) == 4
+
+
+def fastest(*rows):
+    """The winner of the shape of the first row."""
+    first = rows[0]
+    return tune_select.winners(rows)[4].get(
+        (first["rows"], first["cols"], first["k"]))
+
+
+def test_as_fast_but_for_noise_goes_by_the_order_of_algorithms():
+    sort = tuned("sort", 9, 1000, 10, 1.0)
+    assert fastest(sort, tuned("short_rows", 9, 1000, 10, 1.02)) == "short_rows"
+    assert fastest(sort, tuned("short_rows", 9, 1000, 10, 1.1)) == "sort"
+
+
+def test_a_selection_of_all_columns_is_a_sort():
+    rows = [tuned("radix_select", 9, 1000, 1000, 1.0),
+            tuned("sort", 9, 1000, 1000, 2.0)]
+    assert fastest(*rows) == "sort"
+    for row in rows:
+        row["k"] = 999
+    assert fastest(*rows) == "radix_select"
+
+
+def test_bits_is_for_one_key():
+    for k, name in ((1, "bits"), (2, "sample_threshold")):
+        assert fastest(tuned("bits", 9, 1000, k, 1.0),
+                       tuned("sample_threshold", 9, 1000, k, 2.0)) == name
+
+
+def test_cells_that_were_held_up_are_left_out():
+    slow = tuned("sort", 9, 1000, 10, 9.0)
+    other = tuned("short_rows", 9, 1000, 10, 9.9)
+    assert fastest(slow, other, tuned("sort", 9, 1000, 30, 8.0)) == "sort"
+    assert fastest(slow, other, tuned("sort", 9, 1000, 30, 4.0)) is None
+    # Of one key nothing else would be known.
+    slow["k"] = other["k"] = 1
+    assert fastest(slow, other, tuned("sort", 9, 1000, 30, 4.0)) == "sort"
 
 
 def test_table_needs_forced_rows(capsys, tmp_path):
@@ -119,7 +158,7 @@ def test_committed_table_is_whole():
 
 
 def test_longer_rows_of_another_table_stay():
-    short = [tuned("bits", rows, cols, 10, 1.0)
+    short = [tuned("short_rows", rows, cols, 10, 1.5)
              for rows in (1, 64) for cols in (1 << 10, 1 << 12)]
     rest = tune_select.table_text({"meta": META, "rows": TUNED + short})
     new = [tuned("sort", 64, cols, 10, 1.0, dtype)
@@ -138,6 +177,27 @@ def test_longer_rows_of_another_table_stay():
         tune_select.table_text({"meta": META, "rows": new[::2]}, rest)
     with pytest.raises(ValueError, match="columns or behind"):
         tune_select.longer_rows(rest, 1 << 40)
+
+
+def test_longer_rows_begin_where_asked_and_have_bits_for_one_key_alone():
+    line = "BITS_SELECT_ROW(90, 4, {}, {}, {}, {})"
+    rest = "\n".join(
+        line.format(*row) for row in (
+            ("kAnyRows", 1000, "kAnyK", "Sort"),
+            ("kAnyRows", 9000, 1, "Bits"),
+            ("kAnyRows", 9000, 64, "Bits"),
+            ("kAnyRows", "kAnyCols", "kAnyK", "BitsGlobal")))
+    begin, kept, _ = tune_select.longer_rows(rest, 1000, 2000)
+    assert begin == 2000
+    assert kept == {4: [line.format("kAnyRows", 9000, 1, "Bits"),
+                        line.format("kAnyRows", "kAnyCols", "kAnyK",
+                                    "BitsGlobal")]}
+    text = tune_select.table_text(
+        {"meta": META, "rows": [tuned("sort", 64, 1000, 10, 1.0)]}, rest, 2000)
+    table = parse_table(text)
+    assert pick(table, 4, 64, 2000, 10) == "Sort"
+    assert pick(table, 4, 64, 2001, 1) == "Bits"
+    assert pick(table, 4, 64, 2001, 10) == "BitsGlobal"
 
 
 def test_shapes_are_many_and_fit():

@@ -122,13 +122,14 @@ TEST(CpuSubset, EqualsACopyOfTheRows) {
 }
 
 /// Few components have kernels of their own where rows are one behind the
-/// other; distances keep the bits that they have elsewhere, the sign of zero
-/// among them.
+/// other, and are packed otherwise; distances keep the bits that they have
+/// elsewhere, the sign of zero among them.
 TEST(CpuSubset, EqualsACopyOfShortRows) {
     forBothTypes([&](auto zero) {
         using T = decltype(zero);
         for (Metric metric : kCpuMetrics) {
-            for (int d : {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33}) {
+            for (int d :
+                 {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 32, 33, 65, 127}) {
                 for (idx_t n : {15, 64, 77}) {
                     for (Contents contents :
                          {Contents::Uniform, Contents::Mixed}) {
@@ -143,9 +144,12 @@ TEST(CpuSubset, EqualsACopyOfShortRows) {
                         c.contents = contents;
                         c.pickQueries = c.pickVectors = true;
                         c.seed = 100 + d;
-                        for (const cpu::Choice& choice :
-                             choicesOf(cpu::Variant::Direct)) {
-                            expectSubsetEqualsCopy<T>(c, choice);
+                        for (cpu::Variant variant :
+                             {cpu::Variant::Direct, cpu::Variant::Buffered}) {
+                            for (const cpu::Choice& choice :
+                                 choicesOf(variant)) {
+                                expectSubsetEqualsCopy<T>(c, choice);
+                            }
                         }
                     }
                 }

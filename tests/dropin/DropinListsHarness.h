@@ -18,6 +18,7 @@
 #include "tests/common/GpuTest.h"
 #include "tests/common/HardVectors.h"
 #include "tests/dropin/DropinTensors.h"
+#include "tests/dropin/SomeRows.h"
 
 /// Calls FAISS's scans of inverted lists, as the drop-in library defines them,
 /// on lists of its own, and holds the result against the canonical one. What is
@@ -153,22 +154,12 @@ class ListData {
 
     /// Some rows, the first and the last among them.
     ::testing::AssertionResult check(int64_t most = 16) {
-        const ListCase& c = case_;
-        const auto distances = outDistances_.download();
-        const auto ids = outIds_.download();
-        for (int64_t i = 0; i < std::min(c.q, most); ++i) {
-            const int64_t row = c.q <= most ? i : i * (c.q - 1) / (most - 1);
-            auto result = isCanonical(
-                    wanted(row),
-                    !c.isL2,
-                    distances.data() + row * c.k,
-                    ids.data() + row * c.k,
-                    c.k);
-            if (!result) {
-                return result << "\n  query " << row << " of " << c.describe();
-            }
-        }
-        return ::testing::AssertionSuccess();
+        return someRowsAreCanonical(
+                case_,
+                outDistances_.download(),
+                outIds_.download(),
+                [&](int64_t row) { return wanted(row); },
+                most);
     }
 
    private:

@@ -13,6 +13,7 @@
 #include "tests/common/GpuTest.h"
 #include "tests/common/HardVectors.h"
 #include "tests/common/HostTypes.h"
+#include "tests/dropin/SomeRows.h"
 
 /// Calls FAISS's whole searches, as the drop-in library defines them, on host
 /// data, and holds the result against the canonical one. No FAISS is loaded:
@@ -140,23 +141,13 @@ class SearchData {
 
     /// Some rows, the first and the last among them.
     ::testing::AssertionResult check(int64_t most = 16) {
-        const SearchCase& c = case_;
-        const auto distances = outDistances_.download();
         const auto found = outIds_.download();
-        const std::vector<int64_t> ids(found.begin(), found.end());
-        for (int64_t i = 0; i < std::min(c.q, most); ++i) {
-            const int64_t row = c.q <= most ? i : i * (c.q - 1) / (most - 1);
-            auto result = isCanonical(
-                    wanted(row),
-                    !c.isL2,
-                    distances.data() + row * c.k,
-                    ids.data() + row * c.k,
-                    c.k);
-            if (!result) {
-                return result << "\n  query " << row << " of " << c.describe();
-            }
-        }
-        return ::testing::AssertionSuccess();
+        return someRowsAreCanonical(
+                case_,
+                outDistances_.download(),
+                std::vector<int64_t>(found.begin(), found.end()),
+                [&](int64_t row) { return wanted(row); },
+                most);
     }
 
    private:

@@ -1,6 +1,7 @@
 #include <faiss/gpu/GpuIndexIVFPQ.h>
 #include <faiss/gpu/GpuIndexIVFScalarQuantizer.h>
 
+#include "tests/dropin/IvfProbes.h"
 #include "tests/ivf/ProductHarness.h"
 #include "tests/ivf/ScalarHarness.h"
 
@@ -21,29 +22,6 @@ constexpr faiss::gpu::IndicesOptions kIndices[] = {
         faiss::gpu::INDICES_IVF,
         faiss::gpu::INDICES_32_BIT,
         faiss::gpu::INDICES_64_BIT};
-
-/// The lists that FAISS's coarse quantizer gives each query.
-template <class Index>
-std::vector<std::vector<int64_t>> probesOf(
-        const Index& index,
-        const IvfData& data,
-        int nprobe) {
-    const size_t count = size_t(data.c.q) * nprobe;
-    std::vector<float> distances(count);
-    std::vector<int64_t> labels(count);
-    index.quantizer->search(
-            data.c.q,
-            data.queries.data(),
-            nprobe,
-            distances.data(),
-            labels.data());
-    std::vector<std::vector<int64_t>> lists;
-    for (int64_t i = 0; i < data.c.q; ++i) {
-        const auto* row = labels.data() + i * nprobe;
-        lists.emplace_back(row, row + nprobe);
-    }
-    return lists;
-}
 
 template <class Index>
 void expectCanonical(

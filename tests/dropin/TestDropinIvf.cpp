@@ -1,5 +1,6 @@
 #include <faiss/gpu/GpuIndexIVFFlat.h>
 
+#include "tests/dropin/IvfProbes.h"
 #include "tests/ivf/IvfHarness.h"
 
 /// FAISS's own GpuIndexIVFFlat in a program that is linked with the drop-in
@@ -11,28 +12,6 @@ namespace {
 using faiss::gpu::GpuIndexIVFFlat;
 
 class DropinIvf : public GpuTest {};
-
-/// The lists that FAISS's coarse quantizer gives each query.
-std::vector<std::vector<int64_t>> probesOf(
-        const GpuIndexIVFFlat& index,
-        const IvfData& data,
-        int nprobe) {
-    const size_t count = size_t(data.c.q) * nprobe;
-    std::vector<float> distances(count);
-    std::vector<int64_t> labels(count);
-    index.quantizer->search(
-            data.c.q,
-            data.queries.data(),
-            nprobe,
-            distances.data(),
-            labels.data());
-    std::vector<std::vector<int64_t>> lists;
-    for (int64_t i = 0; i < data.c.q; ++i) {
-        const auto* row = labels.data() + i * nprobe;
-        lists.emplace_back(row, row + nprobe);
-    }
-    return lists;
-}
 
 void expectCanonical(
         GpuIndexIVFFlat& index,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ class FakeResources : public faiss::gpu::GpuResources {
         return {};
     }
     void* allocMemory(const faiss::gpu::AllocRequest& request) override {
+        const std::lock_guard<std::mutex> lock(mutex_);
         // Whoever had it before may still be at work, in stream order.
         memory_.emplace_back(request.size);
         auto& bytes = memory_.back();
@@ -40,6 +42,7 @@ class FakeResources : public faiss::gpu::GpuResources {
         return bytes.data();
     }
     void deallocMemory(int, void* data) override {
+        const std::lock_guard<std::mutex> lock(mutex_);
         for (auto& bytes : memory_) {
             if (bytes.data() == data) {
                 overwrite(bytes.data(), bytes.size());
@@ -66,6 +69,7 @@ class FakeResources : public faiss::gpu::GpuResources {
         fake::enqueue(stream_, [=] { std::memset(data, 0xEE, bytes); });
     }
 
+    std::mutex mutex_; // threads of a test may share them
     std::vector<char> pinned_;
     std::vector<std::vector<char>> memory_;
     cudaStream_t stream_ = nullptr;

@@ -60,13 +60,14 @@ TEST_F(GpuFlatArguments, SmallCopies) {
 
     // Of its fields alone: there is no memory for so many.
     faiss::IndexFlat huge(8, faiss::METRIC_L2);
-    huge.ntotal = idx_t(1) << 31;
+    huge.ntotal = GpuFlatKind::tooManyVectors();
+    const std::string tooMany = std::to_string(huge.ntotal);
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->copyFrom(&huge); }, "ntotal", "2147483648"));
+            [&] { index->copyFrom(&huge); }, "ntotal", tooMany));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { GpuIndexBitsFlat(sharedResources(), &huge); },
             "ntotal",
-            "2147483648"));
+            tooMany));
 
     GpuIndexBitsFlatL2 l2(sharedResources(), 8);
     GpuIndexBitsFlatIP ip(sharedResources(), 8);
@@ -91,8 +92,11 @@ TEST_F(GpuFlatArguments, SmallAddWithAMetricChangedBehindOurBack) {
 TEST_F(GpuFlatArguments, SmallReserveAndIds) {
     EXPECT_TRUE(
             faissThrowsNaming([&] { index->reserve(-1); }, "numVecs", "-1"));
+    const idx_t tooMany = GpuFlatKind::tooManyVectors();
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->reserve(idx_t(1) << 31); }, "numVecs", "2147483648"));
+            [&] { index->reserve(tooMany); },
+            "numVecs",
+            std::to_string(tooMany)));
     const idx_t ids[3] = {5, 6, 7};
     EXPECT_TRUE(
             faissThrowsNaming([&] { index->add_with_ids(3, x, ids); }, "ids"));

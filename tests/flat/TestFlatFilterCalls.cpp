@@ -131,9 +131,9 @@ TEST_F(GpuFlatFilterCalls, SmallBadArguments) {
     EXPECT_TRUE(
             faissThrowsNaming([&] { DeviceSelector(&range, -1); }, "n", "-1"));
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { DeviceSelector(&range, idx_t(1) << 31); },
+            [&] { DeviceSelector(&range, (idx_t(1) << 37) - 2047); },
             "n",
-            "2147483648"));
+            "137438951425"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { DeviceSelector(&range, 300, 1000); }, "device", "1000"));
     EXPECT_TRUE(faissThrowsNaming(

@@ -92,13 +92,34 @@ TEST(PagePlan, PinnedMemoryOnlyIfTwoPagesFit) {
     EXPECT_TRUE(planPages(limits, hostMemory(row, 32 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 31 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 0)).pinned);
-    // One page goes without, and so does memory that is pinned already.
-    limits.rows = 10;
+    // One page of less than 8 MiB goes without, and so does memory that is
+    // pinned already.
+    limits.rows = 31;
     EXPECT_FALSE(planPages(limits, hostMemory(row)).pinned);
+    limits.rows = 32;
+    EXPECT_EQ(planPages(limits, hostMemory(row)).pages, 1);
+    EXPECT_TRUE(planPages(limits, hostMemory(row)).pinned);
+    EXPECT_FALSE(planPages(limits, hostMemory(row, 15 * kMiB)).pinned);
     limits.rows = 1000;
     PageMemory memory = hostMemory(row);
     memory.pinnedBytesPerRow = 0;
     EXPECT_FALSE(planPages(limits, memory).pinned);
+}
+
+TEST(PagePlan, MoreStagingWhereTheCallerWantsIt) {
+    PageLimits limits;
+    limits.rows = 10240;
+    const size_t row = 24512; // k = 2000, d = 128
+    EXPECT_EQ(planPages(limits, hostMemory(row)).pages, 15);
+    limits.mostStaging = 4 * kPageBytes;
+    const PagePlan plan = planPages(limits, hostMemory(row));
+    EXPECT_EQ(plan.pages, 4);
+    EXPECT_EQ(plan.rowsPerPage, 2560);
+    EXPECT_TRUE(plan.pinned);
+    EXPECT_FALSE(planPages(limits, hostMemory(row, 64 * kMiB)).pinned);
+    // What the index says holds as well.
+    limits.pageBytes = kMiB;
+    EXPECT_EQ(planPages(limits, hostMemory(row)).rowsPerPage, 42);
 }
 
 /// n = 2^20, d = 128, k = 100, 100,000 queries: pages short enough to be

@@ -39,6 +39,7 @@ struct Case {
     size_t pinnedBytes = 0;
     Schedule schedule = Schedule::Lazy;
     unsigned seed = 1;
+    bool waits = false; // PageLimits
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -92,6 +93,7 @@ class Sums {
         PageLimits limits;
         limits.rows = c_.count;
         limits.pageBytes = 1;
+        limits.waits = c_.waits;
         call.run(limits, [&](const Page& page) {
             if (pages++ == failing) {
                 throw Error("says the test");
@@ -115,6 +117,9 @@ class Sums {
                     more[i] = sum;
                 }
             });
+            if (c_.waits && c_.seed % 4 == 3) { // it may
+                waitFor(context.stream);
+            }
         });
     }
 
@@ -166,16 +171,17 @@ void forEveryCase(std::vector<int64_t> counts, Check check) {
     for (int64_t count : counts) {
         for (int places = 0; places < 27; ++places) {
             for (size_t pinned : {size_t(0), size_t(8) << 20}) {
-                for (unsigned seed = 0; seed < 6; ++seed) {
+                for (unsigned seed = 0; seed < 8; ++seed) {
                     c.count = count;
+                    c.waits = seed % 2 == 1;
                     c.rows = kPlaces[places % 3];
                     c.columns = kPlaces[places / 3 % 3];
                     c.sums = kPlaces[places / 9];
                     c.pinnedBytes = pinned;
                     c.seed = seed;
-                    c.schedule = seed == 0 ? Schedule::Lazy
-                            : seed == 1    ? Schedule::Eager
-                                           : Schedule::Random;
+                    c.schedule = seed < 2 ? Schedule::Lazy
+                            : seed < 4    ? Schedule::Eager
+                                          : Schedule::Random;
                     check(c);
                 }
             }

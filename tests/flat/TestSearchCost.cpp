@@ -5,6 +5,7 @@
 #include "kernels/knn/FlatKnnCost.h"
 #include "kernels/knn/FlatKnnSummary.h"
 #include "kernels/knn/fused/FusedCost.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "tests/common/BenchResults.h"
 
 namespace faiss_bits::test {
@@ -98,12 +99,20 @@ bool all(const ResultRow&) {
     return true;
 }
 
+/// flat_few_vectors.json was measured before lists were scored by slots: cells
+/// that are now took longer then.
+bool isNotBySlots(const ResultRow& row) {
+    const FlatKnnProblem p = problemOf(row);
+    const FlatKnnPlan plan = planFlatKnn(p, kBudget);
+    return !plan.fused || !scoresBySlots(*plan.fused, p);
+}
+
 TEST(SearchCost, UniformVectors) {
     const auto isUniform = [](const ResultRow& row) {
         return !row.has("data");
     };
     expectFit(fitOf(kFlat, isUniform), 300, 0.98, 2);
-    expectFit(fitOf(kFewVectors, all), 70, 0.97, 2);
+    expectFit(fitOf(kFewVectors, isNotBySlots), 64, 0.97, 2);
     expectFit(fitOf(kMetrics, all), 100, 0.94, 2);
     expectFit(fitOf(kMetrics128, all), 40, 0.97, 2);
 }

@@ -33,6 +33,7 @@ struct CertifiedCase {
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
     std::vector<float> limits; ///< of each query, given; none: not given
+    int64_t partVectors = 0;   ///< that are searched together at most
 
     std::string describe() const {
         std::ostringstream text;
@@ -41,7 +42,7 @@ struct CertifiedCase {
              << " allowedOf=" << allowedOf << " holes=" << holes
              << (exactQueries ? " exact queries" : "")
              << (keptImage ? " kept image" : "") << " direct=" << int(direct)
-             << " maxScratch=" << maxScratch;
+             << " maxScratch=" << maxScratch << " parts of " << partVectors;
         return text.str();
     }
 };
@@ -113,6 +114,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.numQueries = c.q;
         p.d = c.d;
         p.k = c.k;
+        p.partVectors = c.partVectors;
         p.device = traitsOf(c);
         return planOf(c, p);
     }
@@ -133,6 +135,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.numQueries = c.q;
         p.d = c.d;
         p.k = c.k;
+        p.partVectors = c.partVectors;
         p.idType = c.idType;
         p.device = traitsOf(c);
         p.metricArg = c.p;

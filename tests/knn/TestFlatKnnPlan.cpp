@@ -285,33 +285,6 @@ TEST(FlatKnnPlan, Strips) {
     EXPECT_EQ(stripsOf(300, 100, 10), 0u);
 }
 
-/// Which searches by strips have lists that a warp each finishes.
-TEST(FlatKnnPlan, ListsOfWarps) {
-    const auto byWarps = [](idx_t n, idx_t q, int d, int k) {
-        FlatKnnProblem p;
-        p.numVectors = n;
-        p.numQueries = q;
-        p.d = d;
-        p.k = k;
-        p.device.singleToDouble = 2;
-        p.device.computeCapability = 90;
-        const auto plan = planFusedByStrips(p, size_t(1) << 30);
-        EXPECT_TRUE(plan) << n << " " << q << " " << d << " " << k;
-        return plan && finishesByWarps(*plan, p);
-    };
-    EXPECT_TRUE(byWarps(4096, 1024, 128, 32));
-    EXPECT_FALSE(byWarps(4096, 1023, 128, 32)) << "few queries";
-    EXPECT_TRUE(byWarps(65536, 262144, 128, 128));
-    EXPECT_FALSE(byWarps(65536, 262144, 128, 129)) << "k";
-    EXPECT_FALSE(byWarps(65537, 262144, 128, 128)) << "32 MiB of vectors";
-    FlatKnnProblem p;
-    p.numVectors = 4096;
-    p.numQueries = 4096;
-    p.d = 128;
-    p.k = 32;
-    EXPECT_FALSE(finishesByWarps(FusedPlan(), p)) << "no strips";
-}
-
 /// Limits that are given take the place of samples and strips, where a fused
 /// search is planned at all.
 TEST(FlatKnnPlan, GivenLimits) {

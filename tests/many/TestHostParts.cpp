@@ -14,6 +14,7 @@ namespace {
 
 using gpu::detail::copyHostBytes;
 using gpu::detail::forHostParts;
+using gpu::detail::HostCopy;
 using gpu::detail::touchPages;
 using gpu::detail::UnclearedVector;
 using gpu::detail::wantLargePages;
@@ -88,6 +89,35 @@ TEST(HostParts, CopiesAndTouchesWhatItIsGiven) {
         EXPECT_EQ(to.back(), 0xee);
         EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin() + 1));
     }
+}
+
+/// Threads' shares begin and end anywhere in the copies.
+TEST(HostParts, CopiesOfSeveralAreAllMade) {
+    for (const size_t last : {size_t(0), size_t(1), size_t(9) << 20}) {
+        const std::vector<size_t> sizes = {
+                3, 0, (size_t(5) << 20) + 1, 17, last, size_t(1) << 20};
+        std::vector<std::vector<unsigned char>> from, to;
+        std::vector<HostCopy> copies;
+        for (const size_t bytes : sizes) {
+            from.emplace_back(bytes);
+            to.emplace_back(bytes + 2, 0xee);
+            for (size_t i = 0; i < bytes; ++i) {
+                from.back()[i] =
+                        static_cast<unsigned char>(i * 7 + i / 4096 + bytes);
+            }
+        }
+        for (size_t i = 0; i < sizes.size(); ++i) {
+            copies.push_back({to[i].data() + 1, from[i].data(), sizes[i]});
+        }
+        copyHostBytes(copies);
+        for (size_t i = 0; i < sizes.size(); ++i) {
+            EXPECT_EQ(to[i].front(), 0xee);
+            EXPECT_EQ(to[i].back(), 0xee);
+            EXPECT_TRUE(std::equal(
+                    from[i].begin(), from[i].end(), to[i].begin() + 1));
+        }
+    }
+    copyHostBytes({});
 }
 
 TEST(HostParts, VectorsGrowWithoutLosingWhatIsThere) {

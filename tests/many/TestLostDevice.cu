@@ -31,6 +31,14 @@ TEST_F(LostDevice, IsNamed) {
         const std::string text = error.what();
         EXPECT_NE(text.find("CUDA error"), std::string::npos) << text;
     }
+    try {
+        many.reset();
+        FAIL() << "nothing was thrown";
+    } catch (const faiss::FaissException& error) {
+        const std::string text = error.what();
+        EXPECT_NE(text.find("device 0"), std::string::npos) << text;
+    }
+    EXPECT_EQ(many.ntotal, 100); // nothing has changed
 }
 
 } // namespace

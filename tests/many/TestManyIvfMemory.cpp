@@ -149,5 +149,46 @@ TEST_F(ManyIvfMemory, SmallTrainingWithMemoryShortInOnePart) {
     }
 }
 
+/// The vectors are gone, and nothing reads what is left of the part.
+TEST_F(ManyIvfMemory, SmallResetWithMemoryShortInOnePart) {
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    const auto queries = makeVectors(20, kIvfD, 2);
+    for (IvfKind kind : kIvfKinds) {
+        faiss::IndexFlat quantizer(kIvfD);
+        const auto cpu = makeCpuIvf(kind, faiss::METRIC_L2, quantizer, vectors);
+        for (const auto& options : dealings()) {
+            const auto resources = std::make_shared<FailingResources>();
+            IvfPair pair(
+                    placesWith(resources, 3, 1), *cpu, options, smallConfig());
+            int failures = 0;
+            for (bool failed = true; failed; failures += failed) {
+                ASSERT_LT(failures, 200);
+                resources->failAfter(failures);
+                failed = false;
+                try {
+                    pair.many->reset();
+                } catch (const faiss::FaissException& error) {
+                    failed = true;
+                    const std::string text = error.what();
+                    EXPECT_NE(text.find(" 1 of 3"), std::string::npos) << text;
+                    EXPECT_TRUE(faissThrowsNaming(
+                            [&] { searchOnHost(*pair.many, queries, 5); },
+                            "reset()"));
+                    EXPECT_TRUE(faissThrowsNaming(
+                            [&] { pair.many->add(1, vectors.data()); },
+                            "reset()"));
+                }
+                resources->failNever();
+                EXPECT_EQ(pair.many->ntotal, 0);
+            }
+            EXPECT_GT(failures, 0) << "reset() allocates nothing";
+            pair.one->reset();
+            EXPECT_TRUE(hasSameVectors(pair, queries));
+            pair.add(vectors, {}, false);
+            expectSameIvf(*pair.many, *pair.one, queries);
+        }
+    }
+}
+
 } // namespace
 } // namespace faiss_bits::test

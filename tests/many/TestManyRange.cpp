@@ -14,6 +14,7 @@ namespace faiss_bits::test {
 namespace {
 
 using faiss::RangeSearchResult;
+using gpu::detail::givePieces;
 using gpu::detail::joinRanges;
 using gpu::detail::joinSlices;
 using gpu::detail::RangePiece;
@@ -22,35 +23,51 @@ using gpu::detail::ShardMap;
 
 using Hits = std::vector<std::vector<std::pair<idx_t, float>>>; // [nq]
 
-/// As an index leaves it that knows pieces (each of so many results), or with
-/// none as any other.
-std::unique_ptr<RangePieces> resultOf(const Hits& hits, idx_t pieceSize = 0) {
-    auto result = std::make_unique<RangePieces>(hits.size());
+std::vector<std::pair<idx_t, float>> joined(const Hits& hits) {
     std::vector<std::pair<idx_t, float>> all;
+    for (const auto& ofQuery : hits) {
+        all.insert(all.end(), ofQuery.begin(), ofQuery.end());
+    }
+    return all;
+}
+
+void writeCounts(const Hits& hits, RangeSearchResult& result) {
     for (size_t q = 0; q < hits.size(); ++q) {
-        result->lims[q] = hits[q].size();
-        all.insert(all.end(), hits[q].begin(), hits[q].end());
+        result.lims[q] = hits[q].size();
     }
-    const auto write = [&](size_t first, idx_t size, auto* ids, auto* values) {
-        for (idx_t i = 0; i < size; ++i) {
-            std::tie(ids[i], values[i]) = all[first + size_t(i)];
-        }
-    };
-    if (pieceSize == 0) {
-        result->do_allocation();
-        write(0, idx_t(all.size()), result->labels, result->distances);
-        return result;
-    }
+}
+
+/// Of so many results each.
+std::vector<RangePiece> piecesOf(const Hits& hits, idx_t pieceSize) {
+    const auto all = joined(hits);
     std::vector<RangePiece> pieces;
     for (size_t at = 0; at < all.size(); at += size_t(pieceSize)) {
         RangePiece piece;
         piece.size = std::min(pieceSize, idx_t(all.size() - at));
         piece.ids = std::make_unique<idx_t[]>(size_t(piece.size));
         piece.distances = std::make_unique<float[]>(size_t(piece.size));
-        write(at, piece.size, piece.ids.get(), piece.distances.get());
+        for (idx_t i = 0; i < piece.size; ++i) {
+            std::tie(piece.ids[i], piece.distances[i]) = all[at + size_t(i)];
+        }
         pieces.push_back(std::move(piece));
     }
-    result->take(std::move(pieces));
+    return pieces;
+}
+
+/// As an index leaves it that knows pieces (each of so many results), or with
+/// none as any other.
+std::unique_ptr<RangePieces> resultOf(const Hits& hits, idx_t pieceSize = 0) {
+    auto result = std::make_unique<RangePieces>(hits.size());
+    writeCounts(hits, *result);
+    if (pieceSize != 0) {
+        result->take(piecesOf(hits, pieceSize));
+        return result;
+    }
+    result->do_allocation();
+    const auto all = joined(hits);
+    for (size_t i = 0; i < all.size(); ++i) {
+        std::tie(result->labels[i], result->distances[i]) = all[i];
+    }
     return result;
 }
 
@@ -201,6 +218,41 @@ TEST(ManyRange, PiecesAreTakenAgain) {
         EXPECT_EQ(run.size, size_t(size));
         EXPECT_EQ(run.ids, ids);
     }
+}
+
+/// One piece is handed over without a copy; more are put together, and classes
+/// of others get the arrays that they allocate.
+TEST(ManyRange, PiecesForAnyResult) {
+    struct OfAnother : RangeSearchResult {
+        using RangeSearchResult::RangeSearchResult;
+        void do_allocation() override {
+            ++allocations;
+            RangeSearchResult::do_allocation();
+        }
+        int allocations = 0;
+    };
+    const Hits hits = {{{4, 0.f}, {1, 1.f}, {2, 2.f}}, {}, {{3, 3.f}}};
+    for (const idx_t pieceSize : {1, 3, 4, 5}) {
+        RangeSearchResult result(hits.size());
+        OfAnother other(hits.size());
+        for (RangeSearchResult* to :
+             {&result, static_cast<RangeSearchResult*>(&other)}) {
+            std::vector<RangePiece> pieces = piecesOf(hits, pieceSize);
+            const bool isOne = pieces.size() == 1;
+            const idx_t* ids = pieces[0].ids.get();
+            const float* distances = pieces[0].distances.get();
+            writeCounts(hits, *to);
+            givePieces(std::move(pieces), *to);
+            EXPECT_EQ(hitsOf(*to), hits) << pieceSize;
+            EXPECT_EQ(to->labels == ids, isOne && to == &result);
+            EXPECT_EQ(to->distances == distances, isOne && to == &result);
+        }
+        EXPECT_EQ(other.allocations, 1);
+    }
+    RangeSearchResult none(2);
+    givePieces({}, none);
+    EXPECT_EQ(hitsOf(none), Hits(2));
+    EXPECT_TRUE(none.labels && none.distances); // empty arrays, as FAISS's
 }
 
 } // namespace

@@ -233,5 +233,43 @@ TEST(ShardMap, SlicesCoverAllRows) {
     }
 }
 
+/// Slices of groups: all rows, even ones save what the first takes over.
+TEST(ShardMap, SlicesOfGroups) {
+    using gpu::detail::groupSlices;
+    using gpu::detail::sliceBegin;
+    for (const std::vector<int>& parts : std::vector<std::vector<int>>{
+                 {1}, {1, 1}, {2, 1}, {1, 3, 1}, {1, 1, 1, 1, 1, 1, 1, 1}}) {
+        const int groups = int(parts.size());
+        int all = 0;
+        for (int count : parts) {
+            all += count;
+        }
+        for (idx_t rows : {0, 1, 2, 9, 100, 1001, 20480}) {
+            const auto even = groupSlices(rows, parts, 0);
+            ASSERT_EQ(int(even.size()), groups + 1);
+            int before = 0;
+            for (int group = 0; group < groups; ++group) {
+                ASSERT_EQ(even[group], sliceBegin(rows, all, before));
+                before += parts[group];
+            }
+            ASSERT_EQ(even.back(), rows);
+            for (idx_t remote : {1, 7, 300, 1 << 30}) {
+                const auto got = groupSlices(rows, parts, remote);
+                ASSERT_EQ(got.front(), 0);
+                ASSERT_EQ(got.back(), rows);
+                for (int group = 1; group < groups; ++group) {
+                    const idx_t was = even[group + 1] - even[group];
+                    const idx_t is = got[group + 1] - got[group];
+                    ASSERT_EQ(is, was - std::min(remote / groups, was / 8));
+                }
+            }
+        }
+    }
+    // Of two: half of what one of them costs goes over.
+    EXPECT_EQ(
+            groupSlices(20480, {1, 1}, 600),
+            (std::vector<idx_t>{0, 10540, 20480}));
+}
+
 } // namespace
 } // namespace faiss_bits::test

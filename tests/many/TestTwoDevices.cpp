@@ -117,6 +117,23 @@ TYPED_TEST(TwoDevices, LargerShapes) {
     }
 }
 
+/// One piece of pinned memory, and a thread on each device that wants it.
+TYPED_TEST(TwoDevices, OneResourcesObjectForBoth) {
+    faiss::gpu::StandardGpuResources resources;
+    resources.setPinnedMemory(size_t(128) << 20);
+    resources.setTempMemory(size_t(256) << 20);
+    DeviceList places;
+    places.add(&resources, 0);
+    places.add(&resources, 1);
+    const int d = 8;
+    const ManyCase<TypeParam> c(
+            places, d, faiss::METRIC_L2, makeVectors(5000, d, 1));
+    for (int i = 0; i < 3; ++i) {
+        c.expectSame(makeVectors(4000, d, 2 + i), 1000);
+        c.expectSame(makeVectors(300, d, 5 + i), 500);
+    }
+}
+
 TYPED_TEST(TwoDevices, SmallArraysOnTheOtherDeviceAreRefused) {
     const ManyCase<TypeParam> c(
             placesOf(2, 2), 4, faiss::METRIC_L2, makeVectors(30, 4, 1));

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -21,6 +22,30 @@ def test_every_public_name_has_a_text():
             continue
         thing = getattr(faiss_bits, name)
         assert len(inspect.getdoc(thing) or "") > 40, name
+
+
+CALLS = {
+    **{name: getattr(faiss_bits, name) for name in faiss_bits._FUNCTIONS},
+    "Kmeans.train": faiss_bits.Kmeans.train,
+    "Kmeans.assign": faiss_bits.Kmeans.assign,
+    "EditDistanceIndex.range_search": faiss_bits.EditDistanceIndex.range_search,
+    "EditDistanceIndex.search": faiss_bits.EditDistanceIndex.search,
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_texts_say_arguments_results_and_errors(name):
+    text = inspect.getdoc(CALLS[name])
+    arguments = set(inspect.signature(CALLS[name]).parameters) - {"self"}
+    if not arguments:
+        return
+    for section in ("Parameters", "Returns"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text, section
+    if name not in ("backend",):  # takes anything
+        assert "\nRaises\n------\n" in text
+    described = text[text.index("\nParameters\n"):text.index("\nReturns\n")]
+    for argument in arguments:
+        assert re.search(rf"\b{argument}\b[^\n]*( :|\n    )", described), argument
 
 
 @pytest.mark.skipif(
@@ -101,6 +126,48 @@ def test_best_flat_index(metric):
     ):
         with pytest.raises(RuntimeError, match=word):
             faiss_bits.best_flat_index(d, bad_metric)
+
+
+def test_constructors_say_what_fits():
+    for call, words in (
+        (lambda: faiss_bits.IndexFusedFlat("4"), ("(str): expected", "(d, metric=")),
+        (lambda: faiss_bits.IndexFusedFlat(4, None), ("(int, NoneType)", "(index)")),
+        (lambda: faiss_bits.IndexFusedIVFFlat(4, 5), ("(int, int)", "(quantizer, d")),
+        (lambda: faiss_bits.IndexListOfClusters(4, 1, "a"), ("bucketSize=64",)),
+        (lambda: faiss_bits.IndexSSS(4, 1, "a"), ("alpha=0.66",)),
+    ):
+        with pytest.raises(TypeError) as caught:
+            call()
+        for word in words:
+            assert word in str(caught.value)
+        assert "C/C++" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (
+            lambda x: faiss_bits.knn(x, x, 1, metric=faiss.METRIC_Lp, metric_arg="a"),
+            TypeError,
+            "metric_arg = 'a'",
+        ),
+        (
+            lambda x: faiss_bits.cpu_plan(1, 1, 1, 1, dtype="half"),
+            ValueError,
+            "dtype = 'half'",
+        ),
+        (lambda x: faiss_bits.best_flat_index(3, None), TypeError, "metric = None"),
+        (lambda x: faiss_bits.FusedChoice(target=3), TypeError, "target is a int"),
+        (
+            lambda x: faiss_bits.Kmeans(4, 2).train(x, weights="abc"),
+            TypeError,
+            "weights is no array",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, error, words):
+    with pytest.raises(error, match=words):
+        call(make("normal", 20, 4, 1))
 
 
 @pytest.mark.skipif(faiss_bits.backend() == "gpu", reason="there is a GPU")

@@ -170,6 +170,15 @@ def test_files_and_copies(tmp_path, metric, argument, name):
     assert all(other.ntotal == 80 for other in ours)
 
 
+@pytest.mark.parametrize(
+    "wrong", [None, 3, np.zeros((2, 3), np.float32), faiss.IndexBinaryFlat(8)]
+)
+def test_index_to_fused_says_what_it_got(wrong):
+    name = type(wrong).__name__
+    with pytest.raises(TypeError, match=f"index is a {name}, expected a faiss.Index"):
+        faiss_bits.index_to_fused(wrong)
+
+
 def test_index_to_fused_inside_others():
     xb = make("normal", 300, 6, 1)
     map_ = faiss.IndexIDMap2(faiss.IndexFlatL2(6))
@@ -208,7 +217,15 @@ def test_as_kmeans_index_and_coarse_quantizer():
         (lambda i, x: i.search(x, 0), ValueError, ["k = 0"]),
         (lambda i, x: i.assign(x, 2.5), TypeError, ["k = 2.5"]),
         (lambda i, x: i.knn_subset([1], [1], 0), ValueError, ["k = 0"]),
+        (lambda i, x: i.search(x, 1, D=x), ValueError, ["D", "(10, 4)", "(10, 1)"]),
+        (lambda i, x: i.search(x, 4, I=x), TypeError, ["I is float32"]),
+        (lambda i, x: i.search(x, 1, params=3), TypeError, ["params is a int"]),
+        (lambda i, x: i.range_search(x, "a"), TypeError, ["thresh = 'a'"]),
+        (lambda i, x: i.range_search(x, 1, params="a"), TypeError, ["params is a str"]),
         (lambda i, x: i.plan(3, 0), RuntimeError, ["k = 0"]),
+        (lambda i, x: i.plan("a", 1), TypeError, ["n = 'a'"]),
+        (lambda i, x: i.reconstruct(2.5), TypeError, ["key = 2.5"]),
+        (lambda i, x: i.reconstruct(key=None), TypeError, ["key = None"]),
         (lambda i, x: i.reconstruct(10), RuntimeError, ["10"]),
         (lambda i, x: i.reconstruct(-1), RuntimeError, ["-1"]),
         (lambda i, x: i.reconstruct_n(8, 3), RuntimeError, ["8"]),

@@ -141,6 +141,8 @@ def test_search_preassigned():
     assert (np.array(at).reshape(I1.shape) == I1).all()
     with pytest.raises(ValueError, match="Iq"):
         index.search_preassigned(xq, K, lists[:, :2])
+    with pytest.raises(TypeError, match="Iq is float64"):
+        index.search_preassigned(xq, K, lists + 0.5)
     with pytest.raises(RuntimeError, match=r"assign\[0\] = 20"):
         index.search_preassigned(xq, K, lists * 0 + NLIST)
 

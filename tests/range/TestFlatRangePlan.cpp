@@ -116,6 +116,10 @@ TEST(FlatRangePlan, BadShapesAreNamed) {
             "numVectors",
             "-1"));
     EXPECT_TRUE(throwsNaming(
+            [] { planFlatRange(problemOf(Metric::L2, 1LL << 31, 1, 4), 0); },
+            "numVectors",
+            "2147483648"));
+    EXPECT_TRUE(throwsNaming(
             [] { planFlatRange(problemOf(Metric::L2, 1, 1, 0), 0); },
             "d",
             "0"));

@@ -83,7 +83,7 @@ TEST(MultiPassScratch, OfOneLongRow) {
 
 TEST(MultiPassScratch, NoneWhereNothingIsSelected) {
     for (SelectAlgorithm algorithm : kMultiPass) {
-        auto p = shapeOf(algorithm, 100, 5000, 5000);
+        auto p = shapeOf(algorithm, 100, 50000, 50000);
         EXPECT_GT(selectWorkspaceBytes(p), 0u) << nameOf(algorithm);
         p.sorted = false;
         EXPECT_EQ(selectWorkspaceBytes(p), 0u) << nameOf(algorithm);
@@ -100,6 +100,27 @@ TEST(MultiPassScratch, OfTheLongestRows) {
         EXPECT_GT(selectWorkspaceBytes(p), size_t(8) * k) << nameOf(algorithm);
         EXPECT_LT(selectWorkspaceBytes(p), size_t(40) * kMaxSelectCols)
                 << nameOf(algorithm);
+    }
+}
+
+/// One block sorts a row that it has room for, with no scratch: 16384 keys of
+/// 32 bits, 32768 of 16.
+TEST(MultiPassScratch, NoneForRowsOfOneBlock) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        const int64_t most = type == DataType::Float32 ? 16384 : 32768;
+        for (int64_t rows : {1, 1000, 1000000}) {
+            auto p = shapeOf(SelectAlgorithm::Sort, rows, most, 100);
+            p.keyType = type;
+            EXPECT_EQ(selectWorkspaceBytes(p), 0u);
+            p.k = int(most) + 5;
+            EXPECT_EQ(selectWorkspaceBytes(p), 0u);
+            p.cols = most + 1;
+            EXPECT_GT(selectWorkspaceBytes(p), 0u);
+            p.cols = most;
+            p.device.blockSharedBytes = 48 * 1024;
+            EXPECT_GT(selectWorkspaceBytes(p), 0u);
+        }
     }
 }
 

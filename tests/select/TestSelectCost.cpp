@@ -34,12 +34,18 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
     return selectMicroseconds(planSelection(p), p, speed) / 1e3;
 }
 
+/// Whether the time is of the way that is taken today. Where a block sorts the
+/// row today, it was another one.
+bool isOfToday(const ResultRow& row) {
+    return planSelection(problemOf(row)).algorithm() != SelectAlgorithm::Sort;
+}
+
 /// Of rows that `takes` says; `field` has the measured time.
 template <class Takes>
 Fit fitOf(const char* json, const char* field, const Takes& takes) {
     Fit fit;
     for (const ResultRow& row : rowsOf(json, "faiss_bits")) {
-        if (takes(row)) {
+        if (takes(row) && isOfToday(row)) {
             fit.add(expectedMs(problemOf(row)), row.number(field), row.line());
         }
     }
@@ -64,7 +70,7 @@ TEST(SelectCost, KeysInRandomOrder) {
 /// Orders that do not mislead the sample take about as long.
 TEST(SelectCost, OtherOrders) {
     expectFit(fitOf(kSelect, "ms", all), 180, 0.97, 2);
-    expectFit(fitOf(kOrders, "ms", all), 500, 0.95, 2.5);
+    expectFit(fitOf(kOrders, "ms", all), 490, 0.95, 2.5);
     // Adversaries that know the sample are among these: no bound for all.
     EXPECT_GE(fitOf(kSweep, "ms", all).shareWithin(1.5), 0.84);
 }

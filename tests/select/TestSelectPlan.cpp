@@ -1,7 +1,10 @@
 /// Plans that are made before any pointer is known. None makes a CUDA call: the
 /// devices are hidden before the first one.
 
+#include <algorithm>
 #include <cstdlib>
+#include <random>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -68,6 +71,64 @@ TEST_F(SelectPlans, NeedNoPointers) {
     }
 }
 
+/// A thread remembers plans: none of them may serve another shape. A new thread
+/// has none to remember.
+TEST_F(SelectPlans, AreThoseOfTheirShape) {
+    std::vector<SelectProblem> problems;
+    for (const SelectProblem& shape : shapes()) {
+        problems.push_back(shape);
+        const auto add = [&](auto change) {
+            SelectProblem p = shape;
+            change(p);
+            problems.push_back(p);
+        };
+        add([](auto& p) { p.rows += 1; });
+        add([](auto& p) { p.rows = 0; });
+        add([](auto& p) { p.cols += 4097; });
+        add([](auto& p) { p.k += 1; });
+        add([](auto& p) { p.keyType = DataType::BFloat16; });
+        add([](auto& p) { p.sorted = false; });
+        add([](auto& p) { p.colBiasGiven = true; });
+        add([](auto& p) { p.algorithm = SelectAlgorithm::RadixSelect; });
+        add([](auto& p) { p.device.multiprocessors = 7; });
+        add([](auto& p) { p.device.blockSharedBytes = 99 * 1024; });
+        add([](auto& p) { p.device.computeCapability = 80; });
+    }
+    std::mt19937 random(5);
+    for (int turn = 0; turn < 3; ++turn) {
+        std::shuffle(problems.begin(), problems.end(), random);
+        for (const SelectProblem& p : problems) {
+            std::string fresh;
+            size_t freshBytes = 0;
+            std::thread([&] {
+                const SelectPlan plan = planSelection(p);
+                fresh = plan.toString();
+                freshBytes = plan.workspaceBytes();
+            }).join();
+            // Twice: the second is remembered.
+            for (int i = 0; i < 2; ++i) {
+                const SelectPlan plan = planSelection(p);
+                ASSERT_EQ(plan.toString(), fresh);
+                ASSERT_EQ(plan.workspaceBytes(), freshBytes);
+            }
+        }
+    }
+}
+
+TEST_F(SelectPlans, ThatWereRefusedAreRefusedAgain) {
+    SelectProblem p = shapeOf(3, 5000, 100);
+    EXPECT_NO_THROW(planSelection(p));
+    p.rowStride = 4999;
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_TRUE(
+                throwsNaming([&] { planSelection(p); }, "rowStride", "4999"));
+    }
+    p.rowStride = 5001;
+    EXPECT_NO_THROW(planSelection(p));
+    p.k = 0;
+    EXPECT_TRUE(throwsNaming([&] { planSelection(p); }, "k", "0"));
+}
+
 TEST_F(SelectPlans, SayWhatTheyAre) {
     for (SelectProblem p : shapes()) {
         const SelectPlan plan = planSelection(p);
@@ -84,7 +145,7 @@ TEST_F(SelectPlans, SayWhatTheyAre) {
     EXPECT_EQ(none.workspaceBytes(), 0u);
 }
 
-/// By the tuning table of an H200.
+/// By the tuning table.
 TEST_F(SelectPlans, OfShortRows) {
     const auto isShort = [](idx_t rows, idx_t cols, int k) {
         SelectProblem p = shapeOf(rows, cols, k);
@@ -100,13 +161,38 @@ TEST_F(SelectPlans, OfShortRows) {
     EXPECT_TRUE(isShort(1000000, 100, 1));
     EXPECT_TRUE(isShort(131072, 100, 100));
     EXPECT_TRUE(isShort(100000, 1000, 10));
-    EXPECT_TRUE(isShort(100000, 1000, 1000));
+    EXPECT_TRUE(isShort(100000, 1000, 500));
     EXPECT_TRUE(isShort(16384, 2048, 32));
     EXPECT_TRUE(isShort(1, 30, 10));
     EXPECT_TRUE(isShort(1, 1000, 10));
     EXPECT_FALSE(isShort(16384, 2048, 1000));
     EXPECT_FALSE(isShort(1, 1000, 1000));
     EXPECT_FALSE(isShort(64, 1 << 20, 10));
+}
+
+/// Where a block has room for the row and most of it is wanted, it is sorted.
+TEST_F(SelectPlans, OfRowsThatAreSorted) {
+    const auto chosen = [](idx_t rows, idx_t cols, int k, DataType type) {
+        SelectProblem p = shapeOf(rows, cols, k);
+        p.keyType = type;
+        return planSelection(p);
+    };
+    for (idx_t rows : {100, 1000, 10000}) {
+        for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+            for (idx_t cols : {5000, 10000, 30000}) {
+                const SelectPlan plan =
+                        chosen(rows, cols, int(cols) * 3 / 4, type);
+                EXPECT_EQ(plan.algorithm(), SelectAlgorithm::Sort);
+                EXPECT_EQ(plan.workspaceBytes(), 0u);
+            }
+        }
+        for (idx_t cols : {5000, 10000}) {
+            const SelectPlan plan =
+                    chosen(rows, cols, int(cols) * 3 / 4, DataType::Float32);
+            EXPECT_EQ(plan.algorithm(), SelectAlgorithm::Sort);
+            EXPECT_EQ(plan.workspaceBytes(), 0u);
+        }
+    }
 }
 
 TEST_F(SelectPlans, RefuseAnotherShape) {

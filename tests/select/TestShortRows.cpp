@@ -1,6 +1,7 @@
 /// Short rows: every kernel of kernels/select/short_rows/Policies.inc, at both
 /// sides of what it takes.
 
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "tests/common/ExpectError.h"
 #include "tests/select/SelectHarness.h"
 
@@ -45,6 +46,8 @@ TEST_F(ShortRows, EveryValueAndLength) {
             SelectCase c = of(37, cols);
             c.values = values;
             expectSelects(c, ksOf(cols));
+            // Not few.
+            c.multiprocessors = 1;
             c.largest = true;
             expectSelects(c, ksOf(cols));
             if (HasFailure()) {
@@ -58,11 +61,15 @@ TEST_F(ShortRows, EveryType) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (int64_t cols : kCols) {
             for (bool largest : {false, true}) {
-                SelectCase c = of(19, cols);
+                SelectCase c = of(35, cols);
                 c.keyType = type;
                 c.largest = largest;
-                c.values = Values::FewDistinct;
-                expectSelects(c, ksOf(cols));
+                for (Values values :
+                     {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                    c.values = values;
+                    c.multiprocessors = values == Values::SomeNan ? 0 : 1;
+                    expectSelects(c, ksOf(cols));
+                }
                 if (HasFailure()) {
                     return;
                 }
@@ -146,16 +153,27 @@ TEST_F(ShortRows, Refusals) {
 }
 
 TEST_F(ShortRows, SmallOfEveryKernel) {
-    const std::pair<int64_t, int> largest[] = {
+    struct Largest {
+        int64_t mostCols;
+        int mostK;
+        int multiprocessors; // so few that rows are not, or 0
+    };
+    const Largest largest[] = {
 #define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
-    {mostCols, mostK},
+    {mostCols, mostK, 1},
+#define BITS_FEW_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
+    {mostCols, mostK, 0},
 #include "kernels/select/short_rows/Policies.inc"
 #undef BITS_SHORT_ROWS
+#undef BITS_FEW_SHORT_ROWS
     };
-    for (auto [mostCols, mostK] : largest) {
+    for (auto [mostCols, mostK, multiprocessors] : largest) {
         for (bool bias : {false, true}) {
             // Of those for long rows, some chunks.
-            SelectCase c = of(11, std::min<int64_t>(mostCols, 2100));
+            SelectCase c =
+                    of(multiprocessors > 0 ? kFewShortRows + 1 : 11,
+                       std::min<int64_t>(mostCols, 2100));
+            c.multiprocessors = multiprocessors;
             c.bias = bias;
             c.values = Values::FewDistinct;
             expectSelects(c, {mostK});

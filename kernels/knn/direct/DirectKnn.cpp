@@ -5,6 +5,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/certified/Certified.h"
+#include "kernels/knn/direct/DirectFew.h"
 #include "kernels/knn/direct/DirectLaunch.h"
 #include "kernels/knn/direct/DirectSpread.h"
 #include "kernels/knn/fused/FusedKnn.h"
@@ -72,12 +73,47 @@ bool bySlots(const FlatKnnProblem& p) {
             p.numQueries * placesOf(p) <= kMostSlotPairs;
 }
 
+struct Groups {
+    uint32_t count = 0;
+    uint32_t logUnits = 0; // of kDirectUnit vectors each
+};
+
+Groups groupsOf(const FlatKnnProblem& p) {
+    Groups groups;
+    // As many bytes of least entries as of keys of the k groups.
+    const double places = double(std::max<idx_t>(placesOf(p), 1));
+    const double group = std::sqrt(2 * places / p.k);
+    const double most = places / kLeastGroups;
+    while (!bySlots(p) && groups.logUnits < kMostLogUnits &&
+           (kDirectUnit << groups.logUnits) < std::min(group, most)) {
+        ++groups.logUnits;
+    }
+    const idx_t width = idx_t(kDirectUnit) << groups.logUnits;
+    groups.count = uint32_t((idx_t(places) + width - 1) / width);
+    return groups;
+}
+
+/// Whether a block of each query has all of its keys in registers: blocks of
+/// which a multiprocessor has one at a time.
+bool hasFewKeys(const FlatKnnProblem& p, idx_t keys) {
+    return p.k <= kMostFewK && keys <= kMostFewKeys &&
+            p.numQueries <= p.device.multiprocessors;
+}
+
 /// Whether several blocks finish a query: while they have multiprocessors of
 /// their own.
 bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
     return p.k > kMostOfOneBlock &&
             groups >= kLeastSpreadGroups * uint32_t(p.k) &&
             p.numQueries * kSpreadBlocks <= p.device.multiprocessors;
+}
+
+/// What a finish of a large k takes beside that of a small one.
+double largeKMicroseconds(const FlatKnnProblem& p) {
+    if (p.k <= kMostOfOneBlock) {
+        return 0;
+    }
+    return isSpread(p, groupsOf(p).count) ? 4 : 12.0 * p.k / 1024;
 }
 
 struct DirectScratch {
@@ -93,8 +129,10 @@ struct DirectScratch {
             WorkspaceSlices& slices) {
         const size_t rows = size_t(p.numQueries);
         keys = slices.take<uint32_t>(rows * plan.stride);
-        least = slices.take<uint64_t>(rows * plan.groups);
-        lists = slices.take<uint64_t>(rows * plan.capacity);
+        if (!plan.few) {
+            least = slices.take<uint64_t>(rows * plan.groups);
+            lists = slices.take<uint64_t>(rows * plan.capacity);
+        }
         if (plan.spread) {
             spread.entries =
                     slices.take<uint64_t>(rows * kSpreadBlocks * kSpreadRoom);
@@ -127,7 +165,7 @@ double directMicroseconds(const FlatKnnProblem& p) {
             d / 32;
     const double finish =
             8 * (std::ceil(q / (2.0 * p.device.multiprocessors)) - 1);
-    return 9.3 + finish +
+    return 9.3 + finish + largeKMicroseconds(p) +
             std::max(reads * slow * double(placesOf(p)) * pass / part, latency);
 }
 
@@ -149,6 +187,9 @@ bool directPays(const FlatKnnProblem& p, bool withImage) {
             withImage && canUseSearchImage(p) && searchImageHelps(p) &&
             places > n / 4) {
         const bool addsNorms = p.metric == Metric::L2;
+        if (p.k > kMostOfOneBlock) {
+            other += 6 + 7.0 * p.k / 1024;
+        }
         other += (addsNorms ? 36 : 27) +
                 n * (2 * d + (addsNorms ? 32 : 0)) / kBytes / part;
     } else {
@@ -162,19 +203,14 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
         return {};
     }
     DirectPlan plan;
-    // As many bytes of least entries as of keys of the k groups.
-    const double places = double(std::max<idx_t>(placesOf(p), 1));
-    const double group = std::sqrt(2 * places / p.k);
-    const double most = places / kLeastGroups;
-    while (!bySlots(p) && plan.logUnits < kMostLogUnits &&
-           (kDirectUnit << plan.logUnits) < std::min(group, most)) {
-        ++plan.logUnits;
-    }
+    const Groups groups = groupsOf(p);
+    plan.groups = groups.count;
+    plan.logUnits = groups.logUnits;
     const idx_t width = idx_t(kDirectUnit) << plan.logUnits;
-    plan.groups = uint32_t((idx_t(places) + width - 1) / width);
     plan.stride = plan.groups * width;
     plan.capacity = uint32_t(
             std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
+    plan.few = hasFewKeys(p, plan.stride);
     plan.spread = isSpread(p, plan.groups);
     plan.shape = bySlots(p) ? DirectShape::Slots
             : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
@@ -198,7 +234,9 @@ std::string DirectPlan::toString() const {
             groups,
             kDirectUnit << logUnits,
             capacity,
-            spread ? "finished by several blocks" : "finished by one block",
+            few              ? "finished in registers"
+                    : spread ? "finished by several blocks"
+                             : "finished by one block",
             bytes);
 }
 
@@ -233,7 +271,9 @@ void runDirect(
     finish.direct = scan.out;
     finish.survivors = scratch.lists;
     finish.capacity = plan.capacity;
-    if (plan.spread) {
+    if (plan.few) {
+        launchDirectFew(finish, unsigned(p.numQueries), stream);
+    } else if (plan.spread) {
         launchDirectSpread(
                 {finish, scratch.spread}, unsigned(p.numQueries), stream);
     } else {

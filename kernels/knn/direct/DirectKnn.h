@@ -15,7 +15,8 @@
 /// least of every group of vectors. The k-th least of those is a limit: as many
 /// groups as that have all that is not above it, whatever the data. The second
 /// reads their keys again, and sorts what is left. Where k is large and queries
-/// are few, several blocks of a kernel between them read those keys.
+/// are few, several blocks of a kernel between them read those keys; where a
+/// query's keys and k are few, a thread's keys are the groups, in registers.
 namespace faiss_bits {
 
 struct DirectPlan {
@@ -23,6 +24,7 @@ struct DirectPlan {
     uint32_t logUnits = 0; // of kDirectUnit vectors each, in a group
     idx_t stride = 0;      // keys of a query
     uint32_t capacity = 0; // entries of a query's list
+    bool few = false;      // one block has all keys of a query in registers
     bool spread = false;   // several blocks finish a query
     DirectShape shape = DirectShape::OneQuery;
     size_t bytes = 0;

@@ -90,7 +90,7 @@ void launchDirectSlotsOf(const DirectScanParams& params, cudaStream_t stream) {
             directSlotsKernel<kMetric, T>,
             dim3(params.out.groups, params.search.rows),
             kDirectSlotsThreads,
-            0,
+            sizeof(double) * directSlotsPadded(params.search.d),
             stream,
             params);
 }

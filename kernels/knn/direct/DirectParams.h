@@ -19,7 +19,7 @@ constexpr uint32_t mostNearGroups(uint32_t k) {
 /// Keys of all pairs, and the least entry of every group of 2^logUnits units.
 struct DirectKeys {
     uint32_t* keys = nullptr;     // [rows, stride], ordered (Entry.cuh)
-    uint64_t* least = nullptr;    // [rows, groups]
+    uint64_t* least = nullptr;    // [rows, groups]; nullptr: not wanted
     const int32_t* ids = nullptr; // [places] of the vectors, or nullptr: all
     int64_t places = 0;           // vectors, or members of the list
     int64_t stride = 0;           // whole groups

@@ -93,6 +93,9 @@ class DirectScan {
         const uint32_t present = kStaged ? runStaged(first, least)
                 : kPacked                ? runPacked(first, least)
                                          : runOwn(first, least);
+        if (!out_.least) {
+            return present;
+        }
 #pragma unroll
         for (int q = 0; q < kQueries; ++q) {
             least[q] = leastOfWarp(least[q]);

@@ -1,9 +1,10 @@
 /// Lists of what passed to results, a warp each. Eight lanes compute the
-/// distances of a pair of vectors at a time; 32 entries are sorted, an entry a
-/// lane, and merged into the best of the list.
+/// distances of a pair of vectors at a time, unless another kernel did
+/// (ScoreSlots.h); 32 entries are sorted, an entry a lane, and merged into the
+/// best of the list.
 ///
 /// Bound by: reads of 4 d bytes an entry from L2 (vectors from memory come
-/// faster to more threads a list), in few dimensions by the sorts.
+/// faster to more threads a list); without them by the sorts.
 #include "kernels/knn/fused/FinishPassed.h"
 
 #include <algorithm>
@@ -12,19 +13,22 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/WarpList.cuh"
 #include "kernels/knn/certified/CanonicalPairs.cuh"
+#include "kernels/knn/fused/ScoreSlots.h"
 
 namespace faiss_bits {
 
 namespace {
 
 /// Entries of a list that a warp finishes alone.
-constexpr uint32_t kMostWarpEntries = 256;
+template <bool kScored>
+constexpr uint32_t kMostWarpEntries = kScored ? 1024 : 256;
 constexpr int kWarpThreads = 128;
 constexpr int kLongThreads = 256;
 /// Blocks a multiprocessor, at least; those that look for longer lists are no
 /// more.
-template <Metric kMetric, int kRows>
-constexpr int kShortBlocks = kRows == 4           ? 5
+template <Metric kMetric, int kRows, bool kScored>
+constexpr int kShortBlocks = kScored              ? 12
+        : kRows == 4                              ? 5
         : kRows == 2 || kMetric == Metric::Cosine ? 6
                                                   : 8;
 constexpr int kLongBlocks = 3;
@@ -32,27 +36,38 @@ constexpr int kLongBlocks = 3;
 /// Pairs that eight lanes compute at a time.
 constexpr int kPairs = 2;
 
-template <Metric kMetric, int kRows>
-struct PassedRow {
-    static constexpr int kGroups = kWarpSize / kPairLanes;
-    static constexpr int kTogether = kGroups * kPairs;
+/// Entries of a row's list, no more than there is room for.
+__device__ __forceinline__ uint32_t
+entriesOf(const FinishPassedParams& params, uint32_t row) {
+    return min(
+            params.passed.counts[row],
+            uint32_t(params.passed.search.numCandidates));
+}
 
+/// kScored: the entries are in memory.
+template <Metric kMetric, int kRows, bool kScored>
+struct PassedRow {
     const FinishPassedParams& params;
     const uint32_t row;
-    const uint32_t count; // entries, no more than there is room for
+    const uint32_t count; // entriesOf()
     WarpList<kRows> list;
 
     __device__ __forceinline__
     PassedRow(const FinishPassedParams& p, uint32_t r)
-            : params(p), row(r), count(min(p.passed.counts[r], capacity(p))) {}
+            : params(p), row(r), count(entriesOf(p, r)) {}
 
     /// The entries first, .. first + 31, and those from every further `step`
     /// on.
     __device__ __forceinline__ void score(uint32_t first, uint32_t step) {
         for (uint32_t base = first; base < count; base += step) {
-            withVectors(params.passed.search.vectors, [&](const auto* data) {
-                list.add(entries(data, base));
-            });
+            if constexpr (kScored) {
+                list.add(scoredEntry(base + threadIdx.x % kWarpSize));
+            } else {
+                const VectorsParams& vectors = params.passed.search.vectors;
+                withVectors(vectors, [&](const auto* data) {
+                    list.add(entries(data, base));
+                });
+            }
         }
     }
 
@@ -75,28 +90,32 @@ struct PassedRow {
     }
 
    private:
-    __device__ __forceinline__ static uint32_t capacity(
-            const FinishPassedParams& p) {
-        return uint32_t(p.passed.search.numCandidates);
-    }
-
     /// By the k-th entry: see SurvivorOutput::complete.
     __device__ __forceinline__ bool isProved(uint64_t kth) const {
         const float complete = params.complete[row];
         if (isnan(complete)) {
             return true;
         }
-        if (params.passed.counts[row] > capacity(params)) {
-            return false;
+        if (params.passed.counts[row] > count) {
+            return false; // there was no room for all
         }
         return (isinf(complete) && complete > 0) ||
                 (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
+    }
+
+    __device__ __forceinline__ uint64_t scoredEntry(uint32_t place) const {
+        const CertifiedParams& search = params.passed.search;
+        return place < count
+                ? search.entries[int64_t(row) * search.numCandidates + place]
+                : kNoEntry;
     }
 
     /// That of place base + lane; kNoEntry behind the last one.
     template <class T>
     __device__ __forceinline__ uint64_t
     entries(const T* data, uint32_t base) const {
+        constexpr int kGroups = kWarpSize / kPairLanes;
+        constexpr int kTogether = kGroups * kPairs;
         const CertifiedParams& search = params.passed.search;
         const int lane = threadIdx.x % kWarpSize;
         const int here = int(min(count - base, uint32_t(kWarpSize)));
@@ -140,7 +159,7 @@ struct PassedRow {
 };
 
 /// A warp a row; longer lists are left.
-template <Metric kMetric, int kRows, int kMin>
+template <Metric kMetric, int kRows, bool kScored, int kMin>
 __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kWarpThreads / kWarpSize;
@@ -150,8 +169,9 @@ __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
     const CertifiedParams& search = params.passed.search;
     const uint32_t warp = threadIdx.x / kWarpSize;
     const uint32_t row = blockIdx.x * kWarps + warp;
-    const uint32_t count = row < search.rows ? params.passed.counts[row] : 0;
-    const bool isShort = row < search.rows && count <= kMostWarpEntries;
+    const uint32_t count = row < search.rows ? entriesOf(params, row) : 0;
+    const bool isShort =
+            row < search.rows && count <= kMostWarpEntries<kScored>;
     if (search.numRescored) { // one atomic a block: all go to one place
         if (threadIdx.x % kWarpSize == 0) {
             scored[warp] = isShort ? count : 0;
@@ -166,14 +186,14 @@ __global__ __launch_bounds__(kWarpThreads, kMin) void finishShortKernel(
         }
     }
     if (isShort) {
-        PassedRow<kMetric, kRows> passed(params, row);
+        PassedRow<kMetric, kRows, kScored> passed(params, row);
         passed.score(0, kWarpSize);
         passed.write();
     }
 }
 
 /// A block a row of those that are left.
-template <Metric kMetric, int kRows>
+template <Metric kMetric, int kRows, bool kScored>
 __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
         const __grid_constant__ FinishPassedParams params) {
     constexpr int kWarps = kLongThreads / kWarpSize;
@@ -190,9 +210,9 @@ __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
         unsigned left = __ballot_sync(
                 kFullWarp,
                 own < search.rows &&
-                        params.passed.counts[own] > kMostWarpEntries);
+                        entriesOf(params, own) > kMostWarpEntries<kScored>);
         for (; left != 0; left &= left - 1) {
-            PassedRow<kMetric, kRows> passed(
+            PassedRow<kMetric, kRows, kScored> passed(
                     params, base + (__ffs(int(left)) - 1) * gridDim.x);
             passed.score(warp * kWarpSize, kLongThreads);
 #pragma unroll
@@ -218,7 +238,7 @@ __global__ __launch_bounds__(kLongThreads, kLongBlocks) void finishLongKernel(
     }
 }
 
-template <Metric kMetric, int kRows>
+template <Metric kMetric, int kRows, bool kScored>
 void launch(
         const FinishPassedParams& params,
         const DeviceTraits& device,
@@ -227,17 +247,25 @@ void launch(
     const CertifiedParams& search = params.passed.search;
     // As that of the distances alone (FusedLaunch.cuh).
     constexpr double kMuch = 0x1p28;
-    const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
+    const bool isLong =
+            !kScored && double(search.rows) * search.k * search.d >= kMuch;
     launchAfterPrevious(
-            finishShortKernel<kMetric, kRows, kShortBlocks<kMetric, kRows>>,
+            finishShortKernel<
+                    kMetric,
+                    kRows,
+                    kScored,
+                    kShortBlocks<kMetric, kRows, kScored>>,
             (search.rows + kWarps - 1) / kWarps,
             kWarpThreads,
             0,
             stream,
             params,
             !isLong);
+    if (uint32_t(search.numCandidates) <= kMostWarpEntries<kScored>) {
+        return; // no list is longer
+    }
     launchAfterPrevious(
-            finishLongKernel<kMetric, kRows>,
+            finishLongKernel<kMetric, kRows, kScored>,
             std::min(
                     search.rows,
                     unsigned(kLongBlocks * device.multiprocessors)),
@@ -247,17 +275,35 @@ void launch(
             params);
 }
 
-template <Metric kMetric>
+template <Metric kMetric, bool kScored>
 void launchByK(
         const FinishPassedParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
     const int k = params.passed.search.k;
-    const auto one = k <= 32 ? launch<kMetric, 1>
-            : k <= 64        ? launch<kMetric, 2>
-                             : launch<kMetric, 4>;
+    const auto one = k <= 32 ? launch<kMetric, 1, kScored>
+            : k <= 64        ? launch<kMetric, 2, kScored>
+                             : launch<kMetric, 4, kScored>;
     static_assert(kMostWarpK == 4 * kWarpSize);
     one(params, device, stream);
+}
+
+template <Metric kMetric>
+void launchAll(
+        const FinishPassedParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    if (!params.slotRows) {
+        return launchByK<kMetric, false>(params, device, stream);
+    }
+    launchScoreSlots(
+            kMetric,
+            params.passed,
+            params.words,
+            params.slotRows,
+            device,
+            stream);
+    launchByK<kMetric, true>(params, device, stream);
 }
 
 } // namespace
@@ -269,11 +315,11 @@ void launchFinishPassed(
         cudaStream_t stream) {
     switch (metric) {
         case Metric::L2:
-            return launchByK<Metric::L2>(params, device, stream);
+            return launchAll<Metric::L2>(params, device, stream);
         case Metric::InnerProduct:
-            return launchByK<Metric::InnerProduct>(params, device, stream);
+            return launchAll<Metric::InnerProduct>(params, device, stream);
         case Metric::Cosine:
-            return launchByK<Metric::Cosine>(params, device, stream);
+            return launchAll<Metric::Cosine>(params, device, stream);
         default:
             throw Error(formatMessage(
                     "metric = %d has no lists that warps finish", int(metric)));

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
+#include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
 
@@ -87,9 +89,13 @@ double fusedTensorMicroseconds(
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
     if (finishesByWarps(plan, p)) {
         // Images of the queries, limits, what passed, and the results.
+        const double width = slotSteps(p.d) * kSlotStep;
+        const double candidate = !scoresBySlots(plan, p)
+                ? 65e-6 + 0.8e-6 * d
+                : (passesToBits(plan, p) ? 40e-6 : 65e-6) + 0.34e-6 * width;
         const double query = 0.83e-3 + 8.6e-6 * d +
                 6.3e-6 * plan.strips.perRow +
-                passingVectors(plan, p) * (65e-6 + 0.8e-6 * d);
+                passingVectors(plan, p) * candidate;
         return 33 + scans(plan, p, speed) + q * query / speed.arithmetic +
                 (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
     }

@@ -9,8 +9,11 @@
 #include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedLaunch.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/ScoreStreamed.h"
+#include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
 #include "kernels/knn/gemm/Product.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -63,6 +66,17 @@ class FusedRun {
     void run() {
         certifier_.begin();
         takeSample();
+        if (scratch_.slotRows) {
+            launchSlotRows(
+                    {p_.vectors,
+                     p_.dataType,
+                     p_.vectorsRowMajor ? p_.d : 1,
+                     p_.vectorsRowMajor ? 1 : p_.numVectors},
+                    p_.numVectors,
+                    p_.d,
+                    scratch_.slotRows,
+                    stream_);
+        }
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             runQueries(q, std::min(plan_.tileQueries, p_.numQueries - q));
         }
@@ -148,6 +162,8 @@ class FusedRun {
         lists.counts = scratch_.counts;
         lists.columns = reinterpret_cast<uint32_t*>(scratch_.certified.columns);
         lists.capacity = plan_.capacity;
+        lists.bits = scratch_.bits;
+        lists.words = words().perRow;
         if (plan_.secondSamples > 0) {
             findCloserLimits(params, lists);
         }
@@ -155,13 +171,32 @@ class FusedRun {
 
         const PassedParams passed{params, scratch_.counts};
         if (finishesByWarps(plan_, p_)) {
-            launchFinishPassed(
-                    p_.metric, {passed, scratch_.complete}, p_.device, stream_);
+            FinishPassedParams finish;
+            finish.passed = passed;
+            finish.complete = scratch_.complete;
+            finish.slotRows = scratch_.slotRows;
+            finish.words = words();
+            launchFinishPassed(p_.metric, finish, p_.device, stream_);
         } else {
-            launches_.scorePassed(passed, p_.device.multiprocessors, stream_);
+            scorePassed(passed);
             writeResults(params);
         }
         certifier_.scanAgain(params);
+    }
+
+    PassedWords words() const {
+        return {scratch_.bits,
+                scratch_.bits ? wordsOf(p_) : 0,
+                scratch_.counts};
+    }
+
+    void scorePassed(const PassedParams& passed) {
+        const int multiprocessors = p_.device.multiprocessors;
+        if (canScoreStreamed(p_.metric, passed.search)) {
+            launchScoreStreamed(p_.metric, passed, multiprocessors, stream_);
+        } else {
+            launches_.scorePassed(passed, multiprocessors, stream_);
+        }
     }
 
     /// Of the queries row .. row + count - 1 of a tile.
@@ -213,7 +248,7 @@ class FusedRun {
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
-        launchStripLimits(p_.metric, limits, stream_);
+        launchStripLimits(p_.metric, limits, words(), stream_);
     }
 
     /// What passes in the second sample sets the limits of the scan.
@@ -221,8 +256,7 @@ class FusedRun {
         params.listedIds = scratch_.scan->runSecond(
                 lists, params.rows, scratch_.secondBits, stream_);
         params.numRescored = nullptr; // no candidates of the result
-        launches_.scorePassed(
-                {params, scratch_.counts}, p_.device.multiprocessors, stream_);
+        scorePassed({params, scratch_.counts});
         launches_.closerLimits(
                 {params,
                  plan_.secondRank,
@@ -349,6 +383,12 @@ FusedScratch::FusedScratch(
     limits = slices.take<float>(plan.tileQueries);
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);
+    if (scoresBySlots(plan, p)) {
+        slotRows = slices.take<float>(slotRowsSize(p.numVectors, p.d));
+    }
+    if (passesToBits(plan, p)) {
+        bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));
+    }
     certified.take(p, 0, plan.tileQueries, slices);
     const size_t places = size_t(plan.tileQueries) * plan.capacity;
     certified.columns = slices.take<int32_t>(places);

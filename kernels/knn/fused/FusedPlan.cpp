@@ -7,8 +7,10 @@
 #include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -40,6 +42,11 @@ constexpr idx_t kMostStripQueries = 32768;
 constexpr idx_t kLeastWarpLists = 1024;
 /// Bytes of vectors that stay in L2 while lists are finished.
 constexpr double kMostCachedBytes = 0x1p25;
+/// Components of what passes, of a query: of fewer a copy of the vectors, and a
+/// kernel more, cost as much as they save.
+constexpr double kLeastScored = 1000;
+/// Vectors for each one that passes, at most, where a scan sets bits.
+constexpr double kMostBitsShare = 128;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -282,6 +289,25 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
             plan.tileQueries >= kLeastWarpLists &&
             double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
             kMostCachedBytes;
+}
+
+bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
+    const double components =
+            passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
+    return finishesByWarps(plan, p) && components >= kLeastScored &&
+            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
+            kMostCachedBytes;
+}
+
+bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return scoresBySlots(plan, p) &&
+            passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
+            double(plan.tileQueries) * wordsOf(p) * sizeof(uint32_t) <=
+            kMostCachedBytes;
+}
+
+uint32_t wordsOf(const FlatKnnProblem& p) {
+    return uint32_t((p.numVectors + 31) / 32);
 }
 
 std::string FusedPlan::toString() const {

@@ -12,6 +12,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
+struct StripsAndWords : StripLimitParams {
+    PassedWords words;
+};
+
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
 /// equal ones are beside it. They are at least `least` and at most `most`, and
 /// there are `rank` of them. All lanes of the warp call it.
@@ -50,7 +54,7 @@ __device__ __forceinline__ uint32_t rankedOf(
 /// A warp a query, with its keys in registers.
 template <Metric kMetric, int kItems>
 __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
-        const __grid_constant__ StripLimitParams params) {
+        const __grid_constant__ StripsAndWords params) {
     constexpr uint32_t kNone = ~0u;
     allowNext();
     waitForPrevious();
@@ -58,6 +62,9 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kWarpSize;
     if (row >= params.search.rows) {
         return;
+    }
+    for (uint32_t w = lane; w < params.words.perRow; w += kWarpSize) {
+        params.words.bits[size_t(row) * params.words.perRow + w] = 0;
     }
     const float* values = params.keys + size_t(row) * params.strips;
     uint32_t keys[kItems];
@@ -103,7 +110,7 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
 }
 
 template <Metric kMetric>
-void launch(const StripLimitParams& params, cudaStream_t stream) {
+void launch(const StripsAndWords& params, cudaStream_t stream) {
     const auto kernel = params.strips <= 128 ? stripLimitsKernel<kMetric, 4>
             : params.strips <= 256           ? stripLimitsKernel<kMetric, 8>
             : params.strips <= 512           ? stripLimitsKernel<kMetric, 16>
@@ -124,8 +131,10 @@ void launch(const StripLimitParams& params, cudaStream_t stream) {
 
 void launchStripLimits(
         Metric metric,
-        const StripLimitParams& params,
+        const StripLimitParams& strips,
+        const PassedWords& words,
         cudaStream_t stream) {
+    const StripsAndWords params{strips, words};
     switch (metric) {
         case Metric::L2:
             return launch<Metric::L2>(params, stream);

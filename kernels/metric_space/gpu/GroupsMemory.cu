@@ -44,6 +44,25 @@ size_t boundsOf(const MetricGroups& g) {
             : g.numBounded;
 }
 
+/// numbers[i] = ids[numbers[i]], in memory of ours on the device.
+void rename(
+        const int32_t* numbers,
+        size_t count,
+        const std::vector<idx_t>& ids,
+        cudaStream_t stream) {
+    std::vector<int32_t> renamed = download(numbers, count, stream);
+    for (int32_t& number : renamed) {
+        number = int32_t(ids[number]);
+    }
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            const_cast<int32_t*>(numbers),
+            renamed.data(),
+            count * sizeof(int32_t),
+            cudaMemcpyHostToDevice,
+            stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+}
+
 std::vector<int32_t> narrow(const std::vector<idx_t>& ids) {
     return {ids.begin(), ids.end()};
 }
@@ -259,32 +278,13 @@ GroupsMemory::GroupsMemory(
     groups_.mosts = upload_(allocate, bounds.mosts, stream);
 }
 
-const int32_t* GroupsMemory::renumber_(
-        const int32_t* numbers,
-        idx_t count,
-        const std::vector<idx_t>& ids,
-        const Allocate& allocate,
-        cudaStream_t stream) {
-    std::vector<int32_t> renamed = download(numbers, size_t(count), stream);
-    for (int32_t& number : renamed) {
-        number = int32_t(ids[number]);
-    }
-    return upload_(allocate, renamed, stream);
-}
-
 void GroupsMemory::setIds(
         const std::vector<idx_t>& ids,
         idx_t numIds,
-        const Allocate& allocate,
         cudaStream_t stream) {
-    groups_.ids = renumber_(groups_.ids, groups_.n, ids, allocate, stream);
+    rename(groups_.ids, size_t(groups_.n), ids, stream);
     if (groups_.referenceIds) {
-        groups_.referenceIds = renumber_(
-                groups_.referenceIds,
-                groups_.numReferences,
-                ids,
-                allocate,
-                stream);
+        rename(groups_.referenceIds, groups_.numReferences, ids, stream);
     }
     groups_.numIds = numIds;
 }

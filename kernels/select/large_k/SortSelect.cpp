@@ -1,4 +1,5 @@
-/// CUB's sort of every row, for k near cols.
+/// A sort of every row, for k near cols: by one block where it has room for the
+/// row, else by CUB.
 
 #include <algorithm>
 
@@ -6,6 +7,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/large_k/MultiPassLaunch.h"
 #include "kernels/select/large_k/MultiPassPlan.h"
+#include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/large_k/SegmentSort.h"
 
 namespace faiss_bits {
@@ -29,7 +31,7 @@ idx_t rowsTogether(const SelectProblem& p) {
 } // namespace
 
 size_t sortAllWorkspaceBytes(const SelectProblem& problem) {
-    if (needsNoSort(problem)) {
+    if (needsNoSort(problem) || rowSortPolicy(problem).threads > 0) {
         return 0;
     }
     const idx_t rows = rowsTogether(problem);
@@ -46,6 +48,10 @@ void runSortAll(
         cudaStream_t stream) {
     if (needsNoSort(problem)) {
         return writeAllColumns(problem, stream);
+    }
+    const RowSortPolicy policy = rowSortPolicy(problem);
+    if (policy.threads > 0) {
+        return runRowSort(problem, policy, stream);
     }
     const idx_t step = rowsTogether(problem);
     const size_t sortBytes =
@@ -81,13 +87,18 @@ namespace {
 
 struct SortFamily {
     struct Plan {
+        RowSortPolicy policy;
+
         std::string toString() const {
-            return "every column sorted";
+            return policy.threads == 0 ? "every column sorted"
+                                       : "a block a row, " +
+                            std::to_string(policy.threads) + " threads of " +
+                            std::to_string(policy.items) + " columns";
         }
     };
 
-    static Plan plan(const SelectProblem&) {
-        return {};
+    static Plan plan(const SelectProblem& problem) {
+        return {rowSortPolicy(problem)};
     }
     static size_t workspaceBytes(const SelectProblem& problem, const Plan&) {
         return sortAllWorkspaceBytes(problem);

@@ -19,11 +19,25 @@ enum class Halving {
     SoonValues
 };
 
+/// Of infinity, the greatest number.
+constexpr uint32_t kInfinityKey = 0xFF800000u;
+
+/// Keys that differ lie so far apart in the order: those of 16 bits were made
+/// floats, whose last bits tell nothing.
+template <class T>
+constexpr uint32_t kKeyStep = 1;
+template <>
+inline constexpr uint32_t kKeyStep<__half> = 1u << 13;
+template <>
+inline constexpr uint32_t kKeyStep<__nv_bfloat16> = 1u << 16;
+
 /// All rows of a warp search together: every lane calls everything. A lane has
-/// some keys, and kSorted entries that are kept of keys before them.
-template <int kLanes, int kSorted, Halving kHalving>
+/// some keys of type T, and kSorted entries that are kept of keys before them.
+template <class T, int kLanes, int kSorted, Halving kHalving>
 struct BoundSearch {
     using Group = LaneGroup<kLanes>;
+    /// The bits that tell nothing: ones of negative keys, zeros of others.
+    static constexpr uint32_t kIdleBits = kKeyStep<T> - 1;
     static constexpr bool kLooksAtValues = kHalving != Halving::Only;
     static constexpr int kStepsBetweenValues = 6;
 
@@ -71,8 +85,8 @@ struct BoundSearch {
         return Group::least(found);
     }
 
-    /// narrow() for counts of keys. Where it takes long, as few values are
-    /// left, the range goes on between those.
+    /// narrow() for counts of keys; returns a number that a key may be. Where
+    /// it takes long, as few values are left, the range goes on between those.
     template <class Count, int kCount>
     __device__ __forceinline__ uint32_t narrowKeys(
             uint32_t low,
@@ -82,14 +96,16 @@ struct BoundSearch {
             const uint32_t (&keys)[kCount],
             const uint64_t (&kept)[kSorted]) const {
         if constexpr (!kLooksAtValues) {
-            return narrow(low, high, enough, countOf);
+            return halveKeys(low, high, enough, countOf);
         } else {
+            low |= kIdleBits;
+            high |= kIdleBits;
             int steps = kStepsBetweenValues;
             if constexpr (kHalving == Halving::ThenValues) {
 #pragma unroll
                 for (int i = 0; i < 8 && __any_sync(kFullWarp, low < high);
                      ++i) {
-                    halve(low, high, enough, countOf);
+                    halve<kKeyStep<T>>(low, high, enough, countOf);
                 }
                 steps = 1;
             }
@@ -97,21 +113,34 @@ struct BoundSearch {
             while (__any_sync(kFullWarp, low < high)) {
                 if (--steps == 0) {
                     steps = kStepsBetweenValues;
-                    const uint32_t from = leastFrom(low, keys, kept);
+                    const uint32_t from =
+                            leastFrom(low - kIdleBits, keys, kept);
                     const uint32_t to = greatestUpTo(high, keys, kept);
-                    low = low < high ? from : low;
-                    high = low < high ? to : high;
+                    low = low < high ? from | kIdleBits : low;
+                    high = low < high ? to | kIdleBits : high;
                 }
-                halve(low, high, enough, countOf);
+                halve<kKeyStep<T>>(low, high, enough, countOf);
             }
-            return high;
+            return asKey(high);
         }
+    }
+
+    /// The same by halving alone.
+    template <class Count>
+    __device__ __forceinline__ uint32_t halveKeys(
+            uint32_t low,
+            uint32_t high,
+            uint32_t enough,
+            const Count& countOf) const {
+        return asKey(narrow<kKeyStep<T>>(
+                low | kIdleBits, high | kIdleBits, enough, countOf));
     }
 
     /// The least number from low to high whose count is k or more, or a larger
     /// one whose count is at most `enough`. high has a count of k or more, or
-    /// low = high.
-    template <class Count>
+    /// low = high. kStep: a power of two that high - low is a multiple of, as
+    /// that of two numbers with different counts is.
+    template <uint32_t kStep = 1, class Count>
     __device__ __forceinline__ uint32_t
     narrow(uint32_t low,
            uint32_t high,
@@ -120,31 +149,35 @@ struct BoundSearch {
         // Rows of a warp go on together.
         if constexpr (!kLooksAtValues) {
             while (__any_sync(kFullWarp, low < high)) {
-                halve(low, high, enough, countOf);
+                halve<kStep>(low, high, enough, countOf);
             }
         } else {
 #pragma unroll 1
             while (__any_sync(kFullWarp, low < high)) {
-                halve(low, high, enough, countOf);
+                halve<kStep>(low, high, enough, countOf);
             }
         }
         return high;
     }
 
    private:
-    template <class Count>
+    __device__ __forceinline__ static uint32_t asKey(uint32_t number) {
+        return number & 0x80000000u ? number & ~kIdleBits : number | kIdleBits;
+    }
+
+    template <uint32_t kStep, class Count>
     __device__ __forceinline__ void halve(
             uint32_t& low,
             uint32_t& high,
             uint32_t enough,
             const Count& countOf) const {
-        const uint32_t middle = low + (high - low) / 2;
+        const uint32_t middle = low + ((high - low) / 2 & ~(kStep - 1));
         const uint32_t count = countOf(middle);
         if (low >= high) {
             return;
         }
         if (count < k) {
-            low = middle + 1;
+            low = middle + kStep;
         } else {
             high = middle;
             low = count <= enough ? middle : low;

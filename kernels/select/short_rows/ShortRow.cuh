@@ -31,7 +31,7 @@ class ShortRow {
                     (kLanes == 8 ? kItems <= 16 : kLanes * kItems == 512)
             ? Halving::ThenValues
             : Halving::Only;
-    using Search = BoundSearch<kLanes, kSorted, kHalving>;
+    using Search = BoundSearch<T, kLanes, kSorted, kHalving>;
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
@@ -250,14 +250,26 @@ class ShortRow {
             uint32_t limit,
             uint32_t count) const {
         if (__any_sync(kFullWarp, limit == kNanKey || count > kRoom)) {
-            const uint32_t greatest =
-                    Search::greatestUpTo(kNanKey - 1, chunk_.keys, kept);
-            const uint32_t high = limit == kNanKey ? greatest : limit;
-            count = countOf(chunk_.keys, high);
-            const uint32_t found = search.narrow(
-                    count > kRoom ? least : high, high, kRoom, [&](uint32_t m) {
-                        return countOf(chunk_.keys, m);
-                    });
+            const auto countOfAll = [&](uint32_t most) {
+                return countOf(chunk_.keys, most);
+            };
+            const auto greatestUpTo = [&](uint32_t most) {
+                return Search::greatestUpTo(most, chunk_.keys, kept);
+            };
+            const uint32_t finite = greatestUpTo(kInfinityKey - 1);
+            uint32_t high = limit == kNanKey ? finite : limit;
+            count = countOfAll(high);
+            const bool isBeyond = count < search.k;
+            if (__any_sync(kFullWarp, isBeyond)) {
+                const uint32_t greatest = greatestUpTo(kNanKey - 1);
+                high = isBeyond ? greatest : high;
+                count = countOfAll(high);
+            }
+            const uint32_t found = search.halveKeys(
+                    count > kRoom && !isBeyond ? least : high,
+                    high,
+                    kRoom,
+                    countOfAll);
             limit = count < search.k ? kNanKey : found;
             count = countOf(chunk_.keys, limit);
         }
@@ -357,7 +369,9 @@ class ShortRow {
                     ? chunk_.keys[i]
                     : min(parts[i % kParts], chunk_.keys[i]);
         }
-        const uint32_t high = Search::greatestUpTo(kNanKey - 1, parts, kept);
+        // Up to infinity is far to halve.
+        const uint32_t high =
+                Search::greatestUpTo(kInfinityKey - 1, parts, kept);
         const auto countOfParts = [&](uint32_t m) { return countOf(parts, m); };
         const bool says = countOfParts(high) >= search.k;
         // A few more cost less than to find out.

@@ -4,60 +4,63 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <span>
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
 
 namespace faiss_bits {
 
 namespace {
 
-struct Policy {
-    int lanes;
-    int items;
-    int sorted;
-    int mostCols;
-    int mostK;
-
-    bool takes(const SelectProblem& p) const {
-        const bool sortsAll = sorted == items;
-        return p.cols <= mostCols && p.k <= mostK &&
-                (sortsAll || p.k <= p.cols);
-    }
-};
-
-constexpr Policy kPolicies[] = {
-#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
+constexpr ShortRowsPolicy kFewPolicies[] = {
+#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK)
+#define BITS_FEW_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
     {lanes, items, sorted, mostCols, mostK},
 #include "kernels/select/short_rows/Policies.inc"
 #undef BITS_SHORT_ROWS
+#undef BITS_FEW_SHORT_ROWS
 };
 
-const Policy* policyFor(const SelectProblem& p) {
+constexpr ShortRowsPolicy kPolicies[] = {
+#define BITS_SHORT_ROWS(lanes, items, sorted, mostCols, mostK) \
+    {lanes, items, sorted, mostCols, mostK},
+#define BITS_FEW_SHORT_ROWS(lanes, items, sorted, mostCols, mostK)
+#include "kernels/select/short_rows/Policies.inc"
+#undef BITS_SHORT_ROWS
+#undef BITS_FEW_SHORT_ROWS
+};
+
+const ShortRowsPolicy* firstOf(
+        std::span<const ShortRowsPolicy> policies,
+        const SelectProblem& p) {
     const auto found = std::find_if(
-            std::begin(kPolicies), std::end(kPolicies), [&](const Policy& one) {
+            policies.begin(), policies.end(), [&](const ShortRowsPolicy& one) {
                 return one.takes(p);
             });
-    return found == std::end(kPolicies) ? nullptr : found;
+    return found == policies.end() ? nullptr : &*found;
 }
 
 using Launch = void (*)(const ShortRowsParams&, cudaStream_t);
 
 template <class T, bool kHasBias>
-Launch launchOf(const Policy& policy) {
+Launch launchOf(const ShortRowsPolicy& policy) {
 #define BITS_SHORT_ROWS(kLanes, kItems, kSorted, mostCols, mostK)     \
     if (policy.lanes == kLanes && policy.items == kItems &&           \
         policy.sorted == kSorted) {                                   \
         return launchShortRows<T, kHasBias, kLanes, kItems, kSorted>; \
     }
+#define BITS_FEW_SHORT_ROWS BITS_SHORT_ROWS
 #include "kernels/select/short_rows/Policies.inc"
 #undef BITS_SHORT_ROWS
+#undef BITS_FEW_SHORT_ROWS
     throw Error("no kernel of this policy");
 }
 
-Launch launchOf(const SelectProblem& p, const Policy& policy) {
+Launch launchOf(const SelectProblem& p, const ShortRowsPolicy& policy) {
     if (p.hasColBias()) {
         return launchOf<float, true>(policy);
     }
@@ -75,7 +78,7 @@ std::string refusal(const SelectProblem& p) {
     if (p.cols == 0) {
         return "cols = 0";
     }
-    if (policyFor(p)) {
+    if (shortRowsPolicy(p)) {
         return "";
     }
     return formatMessage(
@@ -90,7 +93,7 @@ size_t workspaceBytes(const SelectProblem&) {
 }
 
 void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
-    const Policy& policy = *policyFor(p);
+    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const Launch launch = launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
@@ -104,6 +107,15 @@ void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
 }
 
 } // namespace
+
+const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
+    if (p.rows <= kFewShortRows * p.device.multiprocessors) {
+        if (const ShortRowsPolicy* few = firstOf(kFewPolicies, p)) {
+            return few;
+        }
+    }
+    return firstOf(kPolicies, p);
+}
 
 const SelectImplementation kShortRowsSelect = {
         "short_rows",

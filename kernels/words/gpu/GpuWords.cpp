@@ -193,7 +193,7 @@ DeviceRange GpuWords::range(
     BITS_THROW_IF_NOT_FMT(why.empty(), "%s", why.c_str());
     BITS_THROW_IF_NOT_FMT(
             0 <= queries.count && queries.count <= kMostQueries,
-            "queries: their number %lld is outside 0 .. %lld",
+            "queries: their number %lld is outside 0..%lld",
             (long long)queries.count,
             (long long)kMostQueries);
     const Method shortMethod = choose(

@@ -85,6 +85,10 @@ struct CpuFlatKind {
                 faiss::METRIC_JensenShannon};
     }
 
+    static idx_t tooManyVectors() {
+        return idx_t(1) << 31;
+    }
+
     static std::vector<idx_t> tooLargeK() {
         return {};
     }

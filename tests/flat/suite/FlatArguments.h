@@ -150,8 +150,9 @@ TYPED_TEST_P(FlatArguments, SmallAdd) {
     float* x = this->x;
     EXPECT_TRUE(faissThrowsNaming([&] { index->add(-1, x); }, "n", "-1"));
     EXPECT_TRUE(faissThrowsNaming([&] { index->add(1, nullptr); }, "x"));
+    const idx_t tooMany = TypeParam::tooManyVectors();
     EXPECT_TRUE(faissThrowsNaming(
-            [&] { index->add(idx_t(1) << 31, x); }, "n", "2147483648"));
+            [&] { index->add(tooMany, x); }, "n", std::to_string(tooMany)));
     const idx_t ids[3] = {5, 6, 7};
     EXPECT_THROW(index->add_with_ids(3, x, ids), faiss::FaissException);
 }

@@ -33,6 +33,7 @@ namespace faiss_bits::test {
 /// agreement        the part of its labels that must be ours
 /// make, copyOf     constructors
 /// otherMetrics     those that the index does not have
+/// tooManyVectors   one more than the index may have
 /// tooLargeK        values of k that the index refuses as too large
 /// kEmptyComponent  of the vector that search_and_reconstruct gives for -1
 /// kDimensions, kOutput, kCount, kResidualKey
@@ -58,6 +59,7 @@ concept FlatKind = requires(
     Kind::make(int(n), metric);
     Kind::copyOf(flat);
     { Kind::otherMetrics() } -> std::same_as<std::vector<faiss::MetricType>>;
+    { Kind::tooManyVectors() } -> std::same_as<int64_t>;
     { Kind::tooLargeK() } -> std::same_as<std::vector<int64_t>>;
     { Kind::kEmptyComponent } -> std::convertible_to<float>;
     { Kind::kDimensions } -> std::convertible_to<std::string>;

@@ -80,6 +80,12 @@ struct GpuFlatKind {
         return {faiss::MetricType(18), faiss::MetricType(30)};
     }
 
+    /// One more than there may be, by FAISS's counts or by ours.
+    static idx_t tooManyVectors() {
+        return FAISS_BITS_FAISS_IS_64BIT ? (idx_t(1) << 37) - (1 << 11) + 1
+                                         : idx_t(1) << 31;
+    }
+
     static std::vector<idx_t> tooLargeK() {
         return {idx_t(1) << 31, idx_t(1) << 32};
     }

@@ -1,0 +1,77 @@
+#include "faiss_bits/many/Worker.h"
+
+#include <utility>
+
+namespace faiss_bits::gpu::detail {
+
+namespace {
+
+/// Longer than what a caller does between two searches of a few queries.
+constexpr std::chrono::microseconds kSpin(500);
+
+} // namespace
+
+Worker::Worker() : thread_([this] { run_(); }) {}
+
+Worker::~Worker() {
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ends_.store(true, std::memory_order_release);
+    }
+    wanted_.notify_one();
+    thread_.join();
+}
+
+void Worker::start(std::function<void()> job) {
+    {
+        // So that it is not between its last look and its sleep.
+        const std::lock_guard<std::mutex> lock(mutex_);
+        job_ = std::move(job);
+        hasJob_.store(true, std::memory_order_release);
+    }
+    wanted_.notify_one();
+}
+
+bool Worker::waitFor(std::chrono::milliseconds time) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return done_.wait_for(lock, time, [&] { return isDone(); });
+}
+
+bool Worker::comesSoon_() const {
+    const auto end = std::chrono::steady_clock::now() + kSpin;
+    do {
+        if (hasJob_.load(std::memory_order_acquire) ||
+            ends_.load(std::memory_order_acquire)) {
+            return true;
+        }
+        std::this_thread::yield();
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+}
+
+void Worker::run_() {
+    bool spins = false; // not before the first job
+    for (;;) {
+        if (!spins || !comesSoon_()) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            wanted_.wait(lock, [&] { return hasJob_ || ends_; });
+        }
+        if (!hasJob_.load(std::memory_order_acquire)) {
+            return;
+        }
+        {
+            // What it holds goes before its caller goes on.
+            const std::function<void()> job = std::move(job_);
+            job_ = nullptr;
+            job();
+        }
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            hasJob_.store(false, std::memory_order_release);
+        }
+        done_.notify_one();
+        spins = true;
+    }
+}
+
+} // namespace faiss_bits::gpu::detail

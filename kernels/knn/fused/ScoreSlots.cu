@@ -1,0 +1,267 @@
+/// Canonical distances of what passed a scan of few vectors, a warp a list, or
+/// a row of bits, from a copy of the vectors in L2; the row's query is in
+/// registers.
+///
+/// Bound by: reads of 512 bytes an entry of 128 dimensions from L2.
+#include "kernels/knn/fused/ScoreSlots.h"
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
+#include "kernels/device/LaneMask.cuh"
+#include "kernels/knn/fused/SlotQuery.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr uint32_t kWarps = kThreads / kWarpSize;
+constexpr uint32_t kGroups = kWarpSize / kPairLanes;
+template <Metric kMetric>
+constexpr int kBlocks = kMetric == Metric::Cosine ? 2 : 3;
+
+struct ScoreSlotsParams {
+    PassedParams passed;
+    PassedWords words;
+    const float4* slotRows = nullptr;
+};
+
+/// The entries of a warp that wait to be scored: the place in the list, and the
+/// vector.
+constexpr uint32_t kQueue = 4 * kWarpSize;
+constexpr int kColumnBits = 18;
+constexpr uint32_t kMostColumns = 1u << kColumnBits;
+constexpr uint32_t kMostPlaces = 1u << (32 - kColumnBits);
+
+template <Metric kMetric, int kSteps, bool kBits>
+__global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
+        const __grid_constant__ ScoreSlotsParams params) {
+    using Query = SlotQuery<kMetric, kSteps>;
+    __shared__ uint32_t queues[kWarps][kQueue];
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.passed.search;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    const uint32_t group = lane / kPairLanes;
+    const uint32_t warp = threadIdx.x / kWarpSize;
+    const uint32_t step = gridDim.x * kWarps;
+    const uint32_t most = uint32_t(search.numCandidates);
+    uint32_t* const queue = queues[warp];
+
+    const auto countOf = [&](uint32_t row) {
+        return kBits || row >= search.rows
+                ? 0
+                : min(params.passed.counts[row], most);
+    };
+    // This lane's column, or word, of those from `first` on.
+    const auto read = [&](uint32_t row, uint32_t first, uint32_t count) {
+        const uint32_t at = first + lane;
+        if constexpr (kBits) {
+            return row < search.rows && at < params.words.perRow
+                    ? params.words.bits[size_t(row) * params.words.perRow + at]
+                    : 0;
+        } else {
+            return at < count
+                    ? uint32_t(search.columns[size_t(row) * most + at])
+                    : 0;
+        }
+    };
+    // What comes next is asked for early.
+    uint32_t row = blockIdx.x * kWarps + warp;
+    uint32_t count = countOf(row);
+    uint32_t next = read(row, 0, count);
+    uint32_t nextCount = countOf(row + step);
+    for (; row < search.rows; row += step) {
+        uint32_t here = next;
+        next = read(row + step, 0, nextCount);
+        const Query query(search.queries + int64_t(row) * search.d, search.d);
+        uint64_t* const entries = search.entries + size_t(row) * most;
+        uint32_t fill = 0;
+        const auto score = [&]<int kPairs>(uint32_t first) {
+            const float4* from[kPairs];
+            uint32_t its[kPairs];
+            double exact[kPairs];
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                its[p] = queue[min(first + p * kGroups + group, fill - 1)];
+                from[p] = params.slotRows +
+                        size_t(its[p] % kMostColumns) * Query::kRowPacks +
+                        lane % kPairLanes;
+            }
+            query.distances(from, search.power, exact);
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                if (first + p * kGroups + group < fill &&
+                    lane % kPairLanes == 0) {
+                    entries[its[p] >> kColumnBits] = distanceEntry<kMetric>(
+                            exact[p], its[p] % kMostColumns);
+                }
+            }
+        };
+        const auto scoreAll = [&] {
+            __syncwarp();
+            uint32_t first = 0;
+            for (; first + kGroups < fill; first += 2 * kGroups) {
+                score.template operator()<2>(first);
+            }
+            if (first < fill) {
+                score.template operator()<1>(first);
+            }
+            fill = 0;
+            __syncwarp();
+        };
+        const auto append = [&](unsigned lanes, bool isMine, uint32_t entry) {
+            if (isMine) {
+                queue[fill + __popc(lanes & lanesBefore())] = entry;
+            }
+            fill += __popc(lanes);
+            if (fill > kQueue - kWarpSize) {
+                scoreAll();
+            }
+        };
+        if constexpr (kBits) {
+            uint32_t passed = 0; // in the words before
+            for (uint32_t first = 0; first < params.words.perRow;
+                 first += kWarpSize) {
+                if (first > 0) {
+                    here = read(row, first, 0);
+                }
+                uint32_t place = __popc(here);
+                const uint32_t own = place;
+#pragma unroll
+                for (uint32_t lanes = 1; lanes < kWarpSize; lanes *= 2) {
+                    const uint32_t other =
+                            __shfl_up_sync(kFullWarp, place, lanes);
+                    place += lane >= lanes ? other : 0;
+                }
+                const uint32_t sum =
+                        __shfl_sync(kFullWarp, place, kWarpSize - 1);
+                place += passed - own;
+                passed += sum;
+                uint32_t left = here;
+                for (;;) {
+                    // A list that is full is searched again.
+                    const bool isMine = left != 0 && place < most;
+                    const unsigned lanes = __ballot_sync(kFullWarp, isMine);
+                    if (lanes == 0) {
+                        break;
+                    }
+                    append(lanes,
+                           isMine,
+                           place << kColumnBits |
+                                   ((first + lane) * kWarpSize +
+                                    __ffs(int(left)) - 1));
+                    left &= left - 1;
+                    ++place;
+                }
+            }
+            if (lane == 0) {
+                params.words.counts[row] = passed;
+            }
+        } else {
+            for (uint32_t first = 0; first < count; first += kWarpSize) {
+                if (first > 0) {
+                    here = read(row, first, count);
+                }
+                const bool isMine = first + lane < count;
+                append(__ballot_sync(kFullWarp, isMine),
+                       isMine,
+                       (first + lane) << kColumnBits | here);
+            }
+        }
+        if (fill > 0) {
+            scoreAll();
+        }
+        count = nextCount;
+        nextCount = countOf(row + 2 * step);
+    }
+}
+
+template <Metric kMetric, int kSteps>
+void launch(
+        const ScoreSlotsParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    const CertifiedParams& search = params.passed.search;
+    // As that of lists that blocks score (FusedLaunch.cuh).
+    constexpr double kMuch = 0x1p28;
+    const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
+    const auto kernel = params.words.bits
+            ? scoreSlotsKernel<kMetric, kSteps, true>
+            : scoreSlotsKernel<kMetric, kSteps, false>;
+    launchAfterPrevious(
+            kernel,
+            std::min(
+                    (search.rows + kWarps - 1) / kWarps,
+                    unsigned(kBlocks<kMetric> * device.multiprocessors)),
+            kThreads,
+            0,
+            stream,
+            params,
+            !isLong);
+}
+
+template <Metric kMetric>
+void launchByWidth(
+        const ScoreSlotsParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    static_assert(kMostSlotSteps == 4);
+    switch (slotSteps(params.passed.search.d)) {
+        case 1:
+            return launch<kMetric, 1>(params, device, stream);
+        case 2:
+            return launch<kMetric, 2>(params, device, stream);
+        case 4:
+            return launch<kMetric, 4>(params, device, stream);
+        default:
+            throw Error(formatMessage(
+                    "d = %d: no copy of the vectors has so many",
+                    params.passed.search.d));
+    }
+}
+
+} // namespace
+
+void launchScoreSlots(
+        Metric metric,
+        const PassedParams& passed,
+        const PassedWords& words,
+        const float* slotRows,
+        const DeviceTraits& device,
+        cudaStream_t stream) {
+    const CertifiedParams& search = passed.search;
+    BITS_THROW_IF_NOT_FMT(
+            !search.listedIds,
+            "listedIds = %p, but lists hold vectors",
+            (const void*)search.listedIds);
+    BITS_THROW_IF_NOT_FMT(
+            search.n <= kMostColumns,
+            "n = %lld is above %u",
+            (long long)search.n,
+            kMostColumns);
+    BITS_THROW_IF_NOT_FMT(
+            search.numCandidates >= 0 &&
+                    uint32_t(search.numCandidates) <= kMostPlaces,
+            "numCandidates = %d is outside 0..%u",
+            search.numCandidates,
+            kMostPlaces);
+    const ScoreSlotsParams params{
+            passed, words, reinterpret_cast<const float4*>(slotRows)};
+    switch (metric) {
+        case Metric::L2:
+            return launchByWidth<Metric::L2>(params, device, stream);
+        case Metric::InnerProduct:
+            return launchByWidth<Metric::InnerProduct>(params, device, stream);
+        case Metric::Cosine:
+            return launchByWidth<Metric::Cosine>(params, device, stream);
+        default:
+            throw Error(formatMessage(
+                    "metric = %d has no lists that are scored by slots",
+                    int(metric)));
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,80 @@
+/// Canonical distances of one query, which eight lanes hold in registers.
+#pragma once
+
+#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/fused/SlotRows.h"
+
+namespace faiss_bits {
+
+/// A query, widened once for all vectors. Each eight lanes of a warp hold it,
+/// a slot a lane; all lanes of the warp call each function.
+template <Metric kMetric, int kSteps>
+class SlotQuery {
+    using Terms = canonical::Terms<kMetric>;
+    static constexpr int kPack = 4; // components of a step and lane
+
+   public:
+    static constexpr int kRowPacks = kSteps * kPairLanes;
+
+    __device__ __forceinline__ SlotQuery(const float* query, int d) {
+        const int lane = threadIdx.x % kPairLanes;
+#pragma unroll
+        for (int i = 0; i < kSteps * kPack; ++i) {
+            const int c = i * kPairLanes + lane;
+            query_[i] = c < d ? query[c] : 0.0f;
+        }
+    }
+
+    /// Those of kPairs vectors at a time; the lanes of a group get them.
+    /// rows[p] is the first pack of this lane.
+    template <int kPairs>
+    __device__ __forceinline__ void distances(
+            const float4* const (&rows)[kPairs],
+            const canonical::Power& power,
+            double (&result)[kPairs]) const {
+        float4 packs[kPairs][kSteps];
+#pragma unroll
+        for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+            for (int p = 0; p < kPairs; ++p) {
+                packs[p][s] = rows[p][s * kPairLanes];
+            }
+        }
+        double sums[kPairs][Terms::kSums] = {};
+#pragma unroll
+        for (int s = 0; s < kSteps; ++s) {
+#pragma unroll
+            for (int i = 0; i < kPack; ++i) {
+#pragma unroll
+                for (int p = 0; p < kPairs; ++p) {
+                    const float4& pack = packs[p][s];
+                    const float x = i == 0 ? pack.x
+                            : i == 1       ? pack.y
+                            : i == 2       ? pack.z
+                                           : pack.w;
+                    Terms::add(
+                            sums[p], double(x), query_[s * kPack + i], power);
+                }
+            }
+        }
+#pragma unroll
+        for (int p = 0; p < kPairs; ++p) {
+#pragma unroll
+            for (int j = 0; j < Terms::kSums; ++j) {
+                // Slots 0 and 4, then 2 and 6 to them, then the odd ones.
+#pragma unroll
+                for (int lanes = kPairLanes / 2; lanes >= 1; lanes /= 2) {
+                    const double other =
+                            __shfl_xor_sync(kFullWarp, sums[p][j], lanes);
+                    sums[p][j] = Terms::join(sums[p][j], other);
+                }
+            }
+            result[p] = Terms::finish(sums[p]);
+        }
+    }
+
+   private:
+    double query_[kSteps * kPack];
+};
+
+} // namespace faiss_bits

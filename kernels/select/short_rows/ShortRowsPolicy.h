@@ -1,0 +1,29 @@
+#pragma once
+
+#include "kernels/select/Select.h"
+
+namespace faiss_bits {
+
+/// A line of Policies.inc: a kernel, and what it takes.
+struct ShortRowsPolicy {
+    int lanes = 0;
+    int items = 0;
+    int sorted = 0;
+    int mostCols = 0;
+    int mostK = 0;
+
+    bool takes(const SelectProblem& p) const {
+        const bool sortsAll = sorted == items;
+        return p.cols <= mostCols && p.k <= mostK &&
+                (sortsAll || p.k <= p.cols);
+    }
+};
+
+/// Rows are few up to so many for each multiprocessor: a warp for each can run
+/// at the same time.
+constexpr idx_t kFewShortRows = 16;
+
+/// The first line that takes the problem, or nullptr.
+const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& problem);
+
+} // namespace faiss_bits

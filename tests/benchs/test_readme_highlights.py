@@ -1,0 +1,190 @@
+"""Figures in the text of README.md are those of the results that it names: ranges,
+several GPUs, words, the drop-in library and the random sweeps. A failure shows the
+text that the results make."""
+
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchs"))
+sys.dont_write_bytecode = True
+
+from result_file import cell_of  # noqa: E402
+
+README = " ".join((ROOT / "README.md").read_text().split())
+RESULTS = ROOT / "benchs" / "results"
+OURS = "faiss_bits"
+
+
+def rows(path):
+    return json.loads((RESULTS / path).read_text())["rows"]
+
+
+def expect(text):
+    assert text in README, f"README.md should say: {text}"
+
+
+def span(values, form=".2f"):
+    return f"{min(values):{form}} to {max(values):{form}}"
+
+
+def races(path):
+    """[(our row, the fastest rival's time over ours)] of cells with both; rivals
+    that were wrong take no part."""
+    ours, best = {}, {}
+    for row in rows(path):
+        cell = cell_of(row)
+        if row["method"] == OURS:
+            ours[cell] = row
+        elif not row.get("wrong"):
+            best[cell] = min(best.get(cell, row["ms"]), row["ms"])
+    return [(row, best[cell] / row["ms"]) for cell, row in ours.items()
+            if cell in best]
+
+
+def test_range_search():
+    def cell(selectivity):
+        (row,) = [r for r in rows("h200/range.json")
+                  if (r["method"], r["metric"], r["d"], r["q"], r["selectivity"])
+                  == (OURS, "l2", 128, 10240, selectivity)]
+        assert row["n"] == 2**20
+        return row
+
+    few, many = cell(0.0001), cell(0.01)
+    expect(f"10,240 queries find {few['results'] / 1e6:.0f} million vectors among "
+           f"2^20 (d = 128, L2, uniform) in {few['ms']:.1f} ms")
+    expect(f"bound by their distances: {many['ms'] * 1e6 / many['results']:.2f} ns "
+           "a result (10,240 queries, 1% of 2^20 x 128; `range.json`)")
+
+
+def test_ranges_of_points():
+    at = {}
+    for row in rows("h200/range_points.json"):
+        if row["index"] == "flat":
+            cell = row["n"], row["q"], row["selectivity"]
+            at.setdefault(cell, {})[row["method"]] = row["ms"]
+    ratios = [ms["cuml"] / ms[OURS] for ms in at.values() if "cuml" in ms]
+    large = [at[10_000_000, 10240, share] for share in (0.0001, 0.001, 0.01)]
+
+    def times(method):
+        one, two, three = (f"{ms[method]:.2g}" for ms in large)
+        return f"{one}, {two} and {three}"
+
+    expect(f"It is {min(ratios):.1f} to {max(ratios):.0f} times as fast as cuML's "
+           "ball cover")
+    expect(f"for 10^7 points with 10,240 queries {times(OURS)} ms at 0.01, 0.1 and "
+           f"1% against {times('cuml')[:-8]}")
+
+
+def shards_over_one(path, shards, devices, n, q):
+    """Their time over that of one index, for k = 10, 100, 2000."""
+    found = {}
+    for row in rows(path):
+        if (row["method"], row["kind"], row["arrays"], row["n"], row["q"]) == (
+                OURS, "shards", "device", n, q):
+            found[row["shards"], row["devices"], row["k"]] = row["ms"]
+    return [found[shards, devices, k] / found[1, 1, k] for k in (10, 100, 2000)]
+
+
+def test_two_gpus():
+    def two(n, q):
+        return shards_over_one("h200/many_two.json", 2, 2, n, q)
+
+    expect("two H200s with half of the vectors each take "
+           f"{span(two(2**21, 10240))} of one's time (2^21 x 128, 10,240 queries, "
+           f"k = 10 to 2000; `many_two.json`), {span(two(2**21, 1024))} with 1,024 "
+           "queries; a single query gains nothing by them "
+           f"({span(two(2**21, 1))}; of 2^23 vectors {span(two(2**23, 1))})")
+
+
+def test_shards_on_one_gpu():
+    def eight(q, form):
+        times = [f"{r:{form}}" for r in
+                 shards_over_one("h200/many_limits.json", 8, 1, 2**20, q)]
+        return f"{times[0]}, {times[1]} and {times[2]}"
+
+    one = shards_over_one("h200/many_limits.json", 8, 1, 2**20, 1)
+    expect(f"Eight shards on one GPU take {eight(10240, '.2f')} times as long as one "
+           "index (10,240 queries, k = 10, 100, 2000; `many_limits.json`), with fewer "
+           f"queries longer: {eight(1024, '.2f')} for 1,024, {eight(512, '.1f')} for "
+           f"512, {span(one, '.1f')} for one")
+
+
+def test_words():
+    gpu = {(r["dictionary"], r["r"]): r for r in rows("h200/words.json")
+           if (r["method"], r["device"]) == ("trie", "gpu")}
+
+    def times(dictionary):
+        one, two, three = (gpu[dictionary, r] for r in (1, 2, 3))
+        assert {row["queries"] for row in (one, two, three)} == {40000}
+        return one["words"], (
+            f"{one['ms']:.2g}, {two['ms']:.2g} and {three['ms']:.1f} ms")
+
+    (spanish, first), (english, then) = times("spanish"), times("british-huge")
+    expect(f"40,000 misspelt words are found among {spanish:,} Spanish ones in "
+           f"{first} (distance 1, 2, 3), among {english:,} English ones in "
+           f"{then.removesuffix(' ms')} ms")
+
+    cpu = {(r["dictionary"], r["r"], r["method"]): r for r in rows("cpu/words.json")}
+
+    def ratio(dictionary, r, field):
+        ours, theirs = (cpu[dictionary, r, name] for name in ("trie", "rapidfuzz"))
+        return (theirs[field] / theirs["queries"]) / (ours[field] / ours["queries"])
+
+    by_clock, by_processor = (
+        [f"{ratio(name, 2, field):.0f}" for name in ("spanish", "british-huge")]
+        for field in ("ms", "cpu_ms"))
+    expect(f"at distance 2, it was {by_clock[0]} (Spanish) and {by_clock[1]} (English) "
+           "times as fast as `rapidfuzz.process.cdist`, by the processor's time of all "
+           f"threads {by_processor[0]} and {by_processor[1]} times")
+    phrases = [ratio("phrases", r, "ms") for r in (1, 2, 3)]
+    expect(f"Phrases of ten words are found {phrases[0]:.0f}, {phrases[1]:.1f} and "
+           f"{phrases[2]:.2f} times as fast as by it (distance 1, 2, 3)")
+
+
+def test_dropin():
+    def of(path):
+        ratios = {}
+        for row in rows(path):
+            ratios.setdefault(row["index"], []).append(
+                row["ms_stock"] / row["ms_dropin"])
+        return ratios
+
+    searches = of("h200/dropin_searches.json")["flat_l2"]
+    (large,) = [r for r in rows("h200/dropin_searches.json")
+                if (r["index"], r["q"], r["k"]) == ("flat_l2", 10240, 10)]
+    expect(f"flat L2 searches are {span(searches, '.2g')} times as fast: 10,240 "
+           f"queries, k = 10, take {large['ms_dropin']:.1f} ms in place of "
+           f"{large['ms_stock']:.0f}")
+    select, lists = of("h200/dropin.json"), of("h200/dropin_ivf.json")
+    expect("The k-selection alone (`=select`) makes flat L2 searches "
+           f"{min(select['flat_l2']):.1f} to {max(select['flat_l2']):.0f} times as "
+           "fast, and those by inner product "
+           f"{min(select['flat_ip']):.2f} to {max(select['flat_ip']):.0f} times")
+    expect(f"Searches of inverted lists were {span(lists['ivf_flat'], '.1f')} times "
+           f"as fast (IVFFlat), {span(lists['ivf_pq32'], '.1f')} times (product "
+           f"codes) and {span(lists['ivf_pq32_tables'], '.1f')} times (with tables)")
+
+
+def test_random_selections():
+    found = races("h200/select_sweep.json")
+    ahead = [ratio for _, ratio in found if ratio >= 1]
+    mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
+    expect(f"`select_sweep.json` (H200) has {len(found)} random cells")
+    expect(f"faster than every rival that can run in {len(ahead)}, {mean:.1f} times as "
+           "fast as the best of them in the geometric mean")
+    expect(f"Of the {len(found)} random cells the fastest rival is ahead in "
+           f"{len(found) - len(ahead)}")
+
+
+def test_random_searches():
+    ours = [r for r in rows("h200/flat_sweep.json") if r["method"] == OURS]
+    ratios = [row["ratio"] for row in ours]
+    assert not any(row["places_wrong"] for row in ours)
+    expect(f"is ahead in {sum(ratio < 1 for ratio in ratios)}, and half of the cells "
+           f"are {statistics.median(ratios):.2f} times as fast as it or more")
+    expect(f"No place of the {sum(row['places'] for row in ours):,} that were checked "
+           "is wrong")

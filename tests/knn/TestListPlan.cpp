@@ -1,0 +1,112 @@
+/// Which lists of what passed are finished by warps, scored from a copy, or
+/// bits: without a device.
+
+#include <gtest/gtest.h>
+
+#include "kernels/knn/fused/FusedLists.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// Which searches by strips have lists that a warp each finishes.
+TEST(ListPlan, ListsOfWarps) {
+    const auto byWarps = [](idx_t n, idx_t q, int d, int k) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = d;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan) << n << " " << q << " " << d << " " << k;
+        return plan && finishesByWarps(*plan, p);
+    };
+    EXPECT_TRUE(byWarps(4096, 1024, 128, 32));
+    EXPECT_FALSE(byWarps(4096, 1023, 128, 32)) << "few queries";
+    EXPECT_TRUE(byWarps(65536, 262144, 128, 128));
+    EXPECT_FALSE(byWarps(65536, 262144, 128, 129)) << "k";
+    EXPECT_FALSE(byWarps(65537, 262144, 128, 128)) << "32 MiB of vectors";
+    FlatKnnProblem p;
+    p.numVectors = 4096;
+    p.numQueries = 4096;
+    p.d = 128;
+    p.k = 32;
+    EXPECT_FALSE(finishesByWarps(FusedPlan(), p)) << "no strips";
+}
+
+/// Which of them are scored from a copy of the vectors, and that it is in the
+/// scratch.
+TEST(ListPlan, ListsScoredBySlots) {
+    const auto problemOf = [](idx_t n, int d, DataType type) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = 4096;
+        p.d = d;
+        p.k = 32;
+        p.dataType = type;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        return p;
+    };
+    const auto bySlots = [&](idx_t n, int d, DataType type) {
+        const FlatKnnProblem p = problemOf(n, d, type);
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan && finishesByWarps(*plan, p)) << n << " " << d;
+        return plan && scoresBySlots(*plan, p);
+    };
+    EXPECT_TRUE(bySlots(1024, 128, DataType::Float32));
+    EXPECT_TRUE(bySlots(65536, 128, DataType::Float32));
+    EXPECT_TRUE(bySlots(65536, 128, DataType::Float16));
+    EXPECT_FALSE(bySlots(65537, 128, DataType::Float16)) << "32 MiB of copy";
+    EXPECT_FALSE(bySlots(1024, 129, DataType::Float32)) << "dimensions";
+    EXPECT_TRUE(bySlots(1024, 20, DataType::Float32));
+    FlatKnnProblem few = problemOf(1024, 100, DataType::Float32);
+    few.k = 5;
+    const auto ofFew = planFusedByStrips(few, size_t(1) << 30);
+    EXPECT_TRUE(ofFew && finishesByWarps(*ofFew, few));
+    EXPECT_FALSE(ofFew && scoresBySlots(*ofFew, few)) << "few pass";
+    const size_t with =
+            planFusedByStrips(
+                    problemOf(65536, 128, DataType::Float16), size_t(1) << 30)
+                    ->bytes;
+    const size_t without =
+            planFusedByStrips(
+                    problemOf(65537, 128, DataType::Float16), size_t(1) << 30)
+                    ->bytes;
+    EXPECT_GE(with + (size_t(8) << 20), without + (size_t(32) << 20));
+}
+
+/// Where a word of 32 vectors has some that pass, the scan sets bits.
+TEST(ListPlan, BitsOfFewVectors) {
+    FlatKnnProblem p;
+    p.numVectors = 4096;
+    p.numQueries = 262144;
+    p.d = 128;
+    p.k = 32;
+    p.device.singleToDouble = 2;
+    p.device.computeCapability = 90;
+    const auto toBits = [&] {
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan && scoresBySlots(*plan, p));
+        return plan && passesToBits(*plan, p);
+    };
+    EXPECT_TRUE(toBits());
+    EXPECT_EQ(wordsOf(p), 128u);
+    p.numVectors = 1025;
+    EXPECT_TRUE(toBits());
+    EXPECT_EQ(wordsOf(p), 33u);
+    p.numVectors = 16384;
+    EXPECT_FALSE(toBits()) << "few pass";
+    p.k = 120;
+    EXPECT_FALSE(toBits()) << "64 MiB of bits";
+    p.numQueries = 16384;
+    EXPECT_TRUE(toBits());
+    p.d = 129;
+    p.numVectors = 4096;
+    const auto plan = planFusedByStrips(p, size_t(1) << 30);
+    EXPECT_FALSE(plan && passesToBits(*plan, p)) << "dimensions";
+}
+
+} // namespace
+} // namespace faiss_bits::test

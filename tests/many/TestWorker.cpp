@@ -1,0 +1,106 @@
+/// The threads of an index on several devices: no device is needed.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "faiss_bits/many/Worker.h"
+
+namespace faiss_bits::test {
+namespace {
+
+using gpu::detail::Worker;
+using std::chrono::milliseconds;
+
+void waitFor(Worker& worker) {
+    while (!worker.waitFor(milliseconds(20))) {
+    }
+}
+
+/// At once, after a short while, and after one in which it has gone to sleep.
+TEST(Worker, RunsOneJobAfterTheOther) {
+    Worker worker;
+    int sum = 0; // of the jobs: seen when they are done
+    for (int pause : {0, 0, 0, 1, 0, 20, 0, 20, 20, 0}) {
+        std::this_thread::sleep_for(milliseconds(pause));
+        const int before = sum;
+        worker.start([&sum] { ++sum; });
+        waitFor(worker);
+        ASSERT_TRUE(worker.isDone());
+        ASSERT_EQ(sum, before + 1);
+    }
+}
+
+TEST(Worker, ManyJobsAreAllSeen) {
+    Worker worker;
+    long sum = 0;
+    for (long i = 0; i < 20000; ++i) {
+        worker.start([&sum, i] { sum += i; });
+        while (!worker.isDone()) {
+            std::this_thread::yield();
+        }
+        ASSERT_EQ(sum, i * (i + 1) / 2);
+    }
+}
+
+TEST(Worker, SaysThatAJobGoesOn) {
+    Worker worker;
+    EXPECT_TRUE(worker.isDone());
+    std::atomic<bool> goOn = false;
+    worker.start([&] {
+        while (!goOn) {
+            std::this_thread::yield();
+        }
+    });
+    EXPECT_FALSE(worker.isDone());
+    EXPECT_FALSE(worker.waitFor(milliseconds(5)));
+    goOn = true;
+    waitFor(worker);
+    EXPECT_TRUE(worker.isDone());
+}
+
+/// What a job holds is let go of before its caller goes on.
+TEST(Worker, KeepsNothingOfAJob) {
+    Worker worker;
+    const auto held = std::make_shared<int>(1);
+    worker.start([held] {});
+    waitFor(worker);
+    EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST(Worker, EndsAfterItsJob) {
+    bool isDone = false;
+    {
+        Worker worker;
+        worker.start([&] {
+            std::this_thread::sleep_for(milliseconds(10));
+            isDone = true;
+        });
+    }
+    EXPECT_TRUE(isDone);
+    Worker unused; // ends without one
+}
+
+TEST(Worker, SeveralAtTheSameTime) {
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (int i = 0; i < 7; ++i) {
+        workers.push_back(std::make_unique<Worker>());
+    }
+    std::vector<int> counts(workers.size());
+    for (int round = 0; round < 300; ++round) {
+        for (size_t i = 0; i < workers.size(); ++i) {
+            workers[i]->start([&counts, i] { ++counts[i]; });
+        }
+        for (const auto& worker : workers) {
+            waitFor(*worker);
+        }
+        ASSERT_EQ(counts, std::vector<int>(workers.size(), round + 1));
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
