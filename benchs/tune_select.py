@@ -188,10 +188,27 @@ def enumerator(name):
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def longer_stamps(text, begin):
+    """What a table's text says of where its rows for more than `begin` columns
+    come from, as comments for a table that keeps them. Rows that it kept itself
+    have stamps of their own."""
+    stamps = {}
+    for name, limit, value in re.findall(
+            r"^// (gpu|commit|date)(?: of rows for more than (\d+) columns)?: "
+            r"(.+)$", text, re.M):
+        stamps.setdefault(int(limit or 0), []).append((name, value))
+    first = max((limit for limit in stamps if limit <= begin), default=0)
+    return [f"// {name} of rows for more than {max(limit, begin)} columns: "
+            f"{value}"
+            for limit in sorted(stamps) if limit >= first
+            for name, value in stamps[limit]]
+
+
 def longer_rows(text, cols, serve=None):
     """Of a table's text: how many columns rows for up to `cols` serve (as many
-    as there, or `serve`), its rows for more by size of keys, and its stamp.
-    Rows of bits are for one key alone (see winners)."""
+    as there, or `serve`), its rows for more by size of keys, and comments that
+    say where these come from. Rows of bits are for one key alone (see
+    winners); a comment names those that were for more."""
     rows = re.findall(
         r"^(BITS_SELECT_ROW\(\d+, (\d), \w+, (\w+), .*\))$", text, re.M)
     ends = [int(end) for _, _, end in rows
@@ -200,13 +217,24 @@ def longer_rows(text, cols, serve=None):
         raise ValueError(f"--longer has no rows that end at {cols} columns or "
                          "behind")
     begin = serve or min(ends)
+
+    def stays(end):
+        return not end.isdigit() or int(end) > begin
     kept = {}
+    changes = [line for line, end in re.findall(
+        r"^(// not measured: .*, (\w+) columns: .*)$", text, re.M)
+        if stays(end)]
     for line, size, end in rows:
-        if not end.isdigit() or int(end) > begin:
-            line = re.sub(r"\w+, Bits\)", "1, Bits)", line)
-            if line not in kept.setdefault(int(size), []):
-                kept[int(size)].append(line)
-    return begin, kept, re.findall(r"^// (commit|date): (\S+)", text, re.M)
+        if stays(end):
+            only = re.sub(r"\w+, Bits\)", "1, Bits)", line)
+            if only != line:
+                _, _, most, _, k, _ = re.findall(r"\w+", line)[1:]
+                changes.append(
+                    f"// not measured: keys of {size} bytes, up to {most} rows, "
+                    f"{end} columns: Bits for k = 1 alone, before up to {k}")
+            if only not in kept.setdefault(int(size), []):
+                kept[int(size)].append(only)
+    return begin, kept, longer_stamps(text, begin) + changes
 
 
 def table_text(data, longer=None, serve=None):
@@ -219,9 +247,9 @@ def table_text(data, longer=None, serve=None):
     names = sorted({row["algorithm"] for row in data["rows"]
                     if row.get("forced")})
     count = sum(len(cells) for cells in found.values())
-    begin, kept, stamp = None, {}, []
+    begin, kept, origin = None, {}, []
     if longer:
-        begin, kept, stamp = longer_rows(
+        begin, kept, origin = longer_rows(
             longer, max(c for cells in found.values() for _, c, _ in cells),
             serve)
         for key_bytes in sorted(set(kept) - set(found)):
@@ -235,8 +263,7 @@ def table_text(data, longer=None, serve=None):
         f"// commit: {meta['commit']}",
         f"// date: {meta['date']}",
         f"// cells: {count}; algorithms: {', '.join(names)}",
-        *(f"// {name} of rows for more than {begin} columns: {value}"
-          for name, value in stamp),
+        *origin,
         "// BITS_SELECT_ROW(",
         "//     computeCapability, keyBytes, maxRows, maxCols, maxK, algorithm)",
     ]

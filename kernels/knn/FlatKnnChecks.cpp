@@ -4,12 +4,20 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/parts/PartsKnn.h"
 
 namespace faiss_bits {
 
 void checkFlatKnnShape(const FlatKnnProblem& p) {
     BITS_THROW_IF_NOT_FMT(p.k >= 1, "k = %d is below 1", p.k);
     BITS_THROW_IF_NOT_FMT(p.d >= 1, "d = %d is below 1", p.d);
+    // Before numVectors, whose limit a search in parts has from it.
+    BITS_THROW_IF_NOT_FMT(
+            p.partVectors >= 0 && p.partVectors <= kMostPartVectors &&
+                    p.partVectors % 32 == 0,
+            "partVectors = %lld is no multiple of 32 in 0..%lld",
+            (long long)p.partVectors,
+            (long long)kMostPartVectors);
     BITS_THROW_IF_NOT_FMT(
             p.numVectors >= 0 && p.numVectors <= INT32_MAX,
             "numVectors = %lld is outside 0..%d",

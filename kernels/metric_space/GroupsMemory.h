@@ -77,7 +77,8 @@ class GroupsMemory {
             cudaStream_t stream);
 
     /// Vectors that had number i have ids[i] from now on, ascending and below
-    /// numIds.
+    /// numIds. After an error some may have theirs and others not: the object
+    /// is to be destroyed or assigned to, and used no more.
     void setIds(
             const std::vector<idx_t>& ids,
             idx_t numIds,

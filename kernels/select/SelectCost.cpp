@@ -105,9 +105,9 @@ double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
     const bool drops = kRowSortPart * s.k <= s.cols;
     const double sorted = drops ? std::min(s.cols, 1.3 * s.k) : s.cols;
     const double items = (drops ? s.cols : 0) + passes * sorted;
-    const double slots =
+    const double blocksAtATime =
             132 * s.arithmetic * rowSortBlocks(policy.threads, policy.items);
-    const double rounds = std::max(1.0, s.rows / slots);
+    const double rounds = std::max(1.0, s.rows / blocksAtATime);
     return 11.1 + rounds * (0.35 * items + 0.64 * s.cols) / policy.threads +
             (rounds > 1 ? 8.7 * rounds : 0);
 }

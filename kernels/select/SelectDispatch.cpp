@@ -1,9 +1,9 @@
 #include <array>
-#include <tuple>
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
+#include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
 
 namespace faiss_bits {
@@ -122,47 +122,11 @@ std::shared_ptr<const SelectFamilyPlan> familyPlan(
     return one.plan ? one.plan(shape) : std::make_shared<NoPlan>(shape, one);
 }
 
-/// What plans are made from: all of a problem but its pointers, and of those
-/// which there are. A new member has to be named here to compile.
-auto shapeKey(const SelectProblem& problem) {
-    const auto& [rows, cols, k, keyType, largest, sorted, dropNan, algorithm, keys, rowStride, ids, idStride, sharedIds, idOffset, idType, colBias, rowBias, clampAtZero, negated, idsGiven, colBiasGiven, rowBiasGiven, outKeys, outIds, outStride, device] =
-            problem;
-    const auto& [capability, multiprocessors, shared, blockShared, single] =
-            device;
-    return std::tuple(
-            rows,
-            cols,
-            k,
-            keyType,
-            largest,
-            sorted,
-            dropNan,
-            algorithm,
-            rowStride,
-            idStride,
-            sharedIds,
-            idOffset,
-            idType,
-            clampAtZero,
-            negated,
-            problem.hasIds(),
-            problem.hasColBias(),
-            problem.hasRowBias(),
-            outStride,
-            capability,
-            multiprocessors,
-            shared,
-            blockShared,
-            single);
-}
-
-using ShapeKey = decltype(shapeKey({}));
-
 /// The last plans of a host thread: a caller's shapes are few, and a plan takes
 /// up to 4 us, as long as a small selection.
 class RecentPlans {
    public:
-    const SelectPlan* find(const ShapeKey& shape) const {
+    const SelectPlan* find(const SelectShapeKey& shape) const {
         for (const Entry& entry : entries_) {
             if (entry.isSet && entry.shape == shape) {
                 return &entry.plan;
@@ -171,7 +135,7 @@ class RecentPlans {
         return nullptr;
     }
 
-    void add(const ShapeKey& shape, const SelectPlan& plan) {
+    void add(const SelectShapeKey& shape, const SelectPlan& plan) {
         entries_[next_] = {true, shape, plan};
         next_ = (next_ + 1) % entries_.size();
     }
@@ -179,7 +143,7 @@ class RecentPlans {
    private:
     struct Entry {
         bool isSet = false;
-        ShapeKey shape;
+        SelectShapeKey shape;
         SelectPlan plan;
     };
 
@@ -255,7 +219,7 @@ std::string SelectPlan::toString() const {
 
 SelectPlan planSelection(const SelectProblem& shape) {
     thread_local RecentPlans recent;
-    const ShapeKey key = shapeKey(shape);
+    const SelectShapeKey key = shapeKey(shape);
     if (const SelectPlan* known = recent.find(key)) {
         return *known;
     }

@@ -153,6 +153,10 @@ def test_committed_table_is_whole():
     assert table and all(name in names for *_, name in table)
     for stamp in ("gpu", "cuda", "driver", "commit", "date"):
         assert re.search(rf"^// {stamp}: \S", text, re.M), stamp
+    kept = set(re.findall(r"of rows for more than \d+ columns", text))
+    for stamp in ("gpu", "commit", "date"):
+        for rows in kept:
+            assert re.search(rf"^// {stamp} {rows}: \S", text, re.M), stamp
     for size in (2, 4):
         assert pick(table, size, 1e18, 1e18, 1e18), "nothing for the largest"
 
@@ -198,6 +202,75 @@ def test_longer_rows_begin_where_asked_and_have_bits_for_one_key_alone():
     assert pick(table, 4, 64, 2000, 10) == "Sort"
     assert pick(table, 4, 64, 2001, 1) == "Bits"
     assert pick(table, 4, 64, 2001, 10) == "BitsGlobal"
+
+
+def stamps(text):
+    """{name: value} of the comments "name: value" of a table."""
+    return dict(re.findall(r"^// ([\w ]+): (.+)$", text, re.M))
+
+
+def kept_from(longer, cols, **meta):
+    """A table measured for rows of `cols` columns, the rest of another."""
+    rows = [tuned("sort", 64, cols, 10, 1.0, dtype)
+            for dtype in ("float32", "float16")]
+    return tune_select.table_text(
+        {"meta": META | meta, "rows": rows}, longer, cols)
+
+
+def test_stamps_of_longer_rows_are_those_of_their_own_measurement():
+    sizes = [1 << i for i in (10, 13, 16, 20)]
+    oldest = tune_select.table_text({"meta": META, "rows": [
+        tuned(name, 64, cols, 10, 1.0, dtype)
+        for cols, name in zip(sizes, ("sort", "bits_global") * 2)
+        for dtype in ("float32", "float16")]})
+    middle = kept_from(oldest, 2000, gpu="NVIDIA H100 80GB HBM3",
+                       commit="aaaa", date="2026-02-01")
+    # Beyond what the middle one measured: all is the oldest's.
+    text = kept_from(middle, 30000, gpu="other", commit="bbbb",
+                     date="2026-03-01")
+    assert stamps(text) == stamps(text) | {
+        "gpu": "other", "commit": "bbbb", "date": "2026-03-01"}
+    of = " of rows for more than {} columns"
+    for name in ("gpu", "commit", "date"):
+        assert stamps(text)[name + of.format(30000)] == META[name]
+    assert "aaaa" not in text and "H100" not in text
+    assert of.format(2000) not in text
+    # At the very place where the middle one begins to keep: likewise.
+    assert "aaaa" not in kept_from(middle, 2000, commit="bbbb")
+    # Within it: both, each from its own number of columns on.
+    text = kept_from(middle, 1000, gpu="other", commit="bbbb",
+                     date="2026-03-01")
+    for limit, wanted in ((1000, {"gpu": "NVIDIA H100 80GB HBM3",
+                                  "commit": "aaaa", "date": "2026-02-01"}),
+                          (2000, META)):
+        for name in ("gpu", "commit", "date"):
+            assert stamps(text)[name + of.format(limit)] == wanted[name]
+
+
+def test_rows_that_were_changed_unmeasured_are_named():
+    line = "BITS_SELECT_ROW(90, {}, {}, {}, {}, {})"
+    rest = "\n".join(
+        line.format(*row) for row in (
+            (4, "kAnyRows", 1000, "kAnyK", "Sort"),
+            (4, 22, 9000, 1, "Bits"),
+            (4, 22, 9000, 64, "Bits"),
+            (4, 2, 20000, 17, "Bits"),
+            (4, "kAnyRows", "kAnyCols", "kAnyK", "BitsGlobal"),
+            (2, "kAnyRows", 1000, "kAnyK", "Sort"),
+            (2, "kAnyRows", "kAnyCols", "kAnyK", "BitsGlobal")))
+    first = ("// not measured: keys of 4 bytes, up to 22 rows, 9000 columns: "
+             "Bits for k = 1 alone, before up to 64")
+    second = ("// not measured: keys of 4 bytes, up to 2 rows, 20000 columns: "
+              "Bits for k = 1 alone, before up to 17")
+
+    def named(text):
+        return re.findall(r"^// not measured.*$", text, re.M)
+    text = kept_from(rest, 1000)
+    assert named(text) == [first, second]
+    # And in tables that keep rows of that one, as long as the row is kept.
+    assert named(kept_from(text, 1000)) == [first, second]
+    assert named(kept_from(text, 9000)) == [second]
+    assert named(kept_from(text, 20000)) == []
 
 
 def test_shapes_are_many_and_fit():

@@ -105,7 +105,8 @@ class FlatKnnCertified : public FlatKnnTest {
         return plan;
     }
 
-    static FlatKnnPlan planOf(const CertifiedCase& c) {
+    /// Without the data, which no plan reads.
+    static FlatKnnProblem shapeOf(const CertifiedCase& c) {
         FlatKnnProblem p;
         p.metric = c.metric;
         p.metricArg = c.p;
@@ -116,7 +117,13 @@ class FlatKnnCertified : public FlatKnnTest {
         p.k = c.k;
         p.partVectors = c.partVectors;
         p.device = traitsOf(c);
-        return planOf(c, p);
+        p.limits = c.limits.empty() ? nullptr : c.limits.data();
+        p.numWithin = c.limits.empty() ? 0 : c.k;
+        return p;
+    }
+
+    static FlatKnnPlan planOf(const CertifiedCase& c) {
+        return planOf(c, shapeOf(c));
     }
 
     struct Result : KnnResult {

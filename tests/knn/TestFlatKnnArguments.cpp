@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/direct/DirectFew.h"
 #include "kernels/select/Select.h"
 #include "tests/common/ExpectError.h"
 
@@ -210,6 +211,30 @@ TEST_F(FlatKnnArguments, WorkspaceTooSmall) {
                     runFlatKnn(good, {nullptr, least}, nullptr, nullptr);
                 },
                 "workspace"));
+    }
+}
+
+/// Of the launch itself: a plan never asks for more than it takes.
+TEST_F(FlatKnnArguments, FinishesOfFewKeysTakeNoMore) {
+    DirectFinishParams few;
+    few.k = 10;
+    few.direct.stride = 64;
+    const auto expectBad =
+            [](const DirectFinishParams& p, const char* name, idx_t value) {
+                EXPECT_TRUE(throwsNaming(
+                        [&] { launchDirectFew(p, 1, nullptr); },
+                        name,
+                        std::to_string(value)));
+            };
+    for (int bad : {0, -1, kMostFewK + 1, 2048}) {
+        DirectFinishParams p = few;
+        p.k = bad;
+        expectBad(p, "k", bad);
+    }
+    for (idx_t bad : {idx_t(-64), kMostFewKeys + 1, idx_t(1) << 40}) {
+        DirectFinishParams p = few;
+        p.direct.stride = bad;
+        expectBad(p, "stride", bad);
     }
 }
 

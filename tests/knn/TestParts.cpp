@@ -117,6 +117,16 @@ TEST_F(PartsKnn, GivenLimits) {
     for (int64_t i = 0; i < c.q; ++i) {
         c.limits.push_back(all.distances[(i + 1) * c.k - 1]);
     }
+    const FlatKnnPlan plan = planOf(c);
+    ASSERT_TRUE(plan.parts);
+    ASSERT_EQ(plan.parts->parts, 3);
+    for (int part = 0; part < 3; ++part) {
+        const FlatKnnProblem some =
+                partOf(shapeOf(c), *plan.parts, part, 0, c.q);
+        const FlatKnnPlan one = planOf(c, some);
+        ASSERT_TRUE(one.fused) << part;
+        EXPECT_TRUE(one.fused->givenLimits) << part;
+    }
     check(c, vectors, queries, search(c, vectors, queries));
 }
 

@@ -136,6 +136,25 @@ TEST(PartsPlan, ScratchSuffices) {
     }
 }
 
+/// A part's search goes by the limits, and by none where there are none.
+TEST(PartsPlan, GivenLimitsServeEveryPart) {
+    FlatKnnProblem p = problemOf(30000, 20, 10, 16);
+    p.dataType = DataType::Float32;
+    p.partVectors = 10016;
+    for (bool isLimited : {false, true}) {
+        p.limits = isLimited ? at<float>(64) : nullptr;
+        p.numWithin = isLimited ? 10 : 0;
+        const PartsPlan plan = planParts(p, SIZE_MAX);
+        ASSERT_EQ(plan.parts, 3);
+        for (int part = 0; part < plan.parts; ++part) {
+            const FlatKnnPlan one =
+                    planFlatKnn(partOf(p, plan, part, 0, 20), SIZE_MAX);
+            EXPECT_EQ(one.fused && one.fused->givenLimits, isLimited)
+                    << one.toString();
+        }
+    }
+}
+
 /// Columns of queries are as far apart as there are queries: all at a time.
 TEST(PartsPlan, ColumnsOfQueriesStayTogether) {
     FlatKnnProblem p = problemOf(kTwoTo31 + 5, 100000, 1000, 3);
@@ -187,8 +206,11 @@ TEST(PartsPlan, BadShapesAreNamed) {
     p = problemOf(1000, 1, 1);
     for (idx_t bad : {idx_t(31), idx_t(-32), kTwoTo31}) {
         p.partVectors = bad;
-        p.numVectors = kTwoTo31 + 1;
-        expectNamed(p, "partVectors", std::to_string(bad));
+        // Whether they are searched in parts or not.
+        for (idx_t n : {idx_t(0), idx_t(31), idx_t(32), kTwoTo31 + 1}) {
+            p.numVectors = n;
+            expectNamed(p, "partVectors", std::to_string(bad));
+        }
     }
 }
 

@@ -114,7 +114,7 @@ INNER = """
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h
     kernels/select/RowSpan.h kernels/select/SelectChecks.h kernels/select/SelectImplementation.h
-    kernels/select/SelectParams.h
+    kernels/select/SelectParams.h kernels/select/SelectShapeKey.h
 """.split()
 
 

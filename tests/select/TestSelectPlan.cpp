@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "kernels/select/Select.h"
+#include "kernels/select/SelectShapeKey.h"
 #include "tests/common/ExpectError.h"
 
 namespace faiss_bits::test {
@@ -71,48 +73,129 @@ TEST_F(SelectPlans, NeedNoPointers) {
     }
 }
 
-/// A thread remembers plans: none of them may serve another shape. A new thread
-/// has none to remember.
+/// What is to be seen of a plan: what it says, its scratch, and what a run of
+/// the problem that it was made for is refused for, as nothing is at its
+/// pointers; or what the plan is refused for.
+std::string seenOf(const SelectProblem& p) {
+    std::string seen;
+    try {
+        const SelectPlan plan = planSelection(p);
+        seen = plan.toString() +
+                ", bytes = " + std::to_string(plan.workspaceBytes());
+        runSelect(plan, p, {}, nullptr);
+    } catch (const Error& error) {
+        seen += std::string(", ") + error.what();
+    }
+    return seen;
+}
+
+/// By a thread that remembers none.
+std::string freshlySeenOf(const SelectProblem& p) {
+    std::string seen;
+    std::thread([&] { seen = seenOf(p); }).join();
+    return seen;
+}
+
+/// A thread remembers plans: none of them may serve another shape.
 TEST_F(SelectPlans, AreThoseOfTheirShape) {
+    using Change = std::function<void(SelectProblem&)>;
+    const std::vector<Change> changes = {
+            [](auto& p) { p.rows += 1; },
+            [](auto& p) { p.rows = 0; },
+            [](auto& p) { p.cols += 4097; },
+            [](auto& p) { p.k += 1; },
+            [](auto& p) { p.keyType = DataType::BFloat16; },
+            [](auto& p) { p.largest = true; },
+            [](auto& p) { p.sorted = false; },
+            [](auto& p) { p.sorted = false, p.dropNan = true; },
+            [](auto& p) { p.rowStride = p.cols + 1; },
+            [](auto& p) { p.rowStride = p.cols - 1; },
+            [](auto& p) { p.idsGiven = true; },
+            [](auto& p) { p.idsGiven = true, p.idStride = p.cols + 1; },
+            [](auto& p) { p.idsGiven = true, p.idStride = p.cols - 1; },
+            [](auto& p) { p.idsGiven = p.sharedIds = true; },
+            [](auto& p) { p.idType = IdType::Int32; },
+            [](auto& p) { p.idOffset = idx_t(1) << 40; },
+            [](auto& p) { p.outStride = p.k + 1; },
+            [](auto& p) { p.colBiasGiven = true; },
+            [](auto& p) { p.colBiasGiven = p.rowBiasGiven = true; },
+            [](auto& p) { p.colBiasGiven = true, p.clampAtZero = false; },
+            [](auto& p) {
+                p.colBiasGiven = p.negated = true;
+                p.clampAtZero = false;
+            },
+            [](auto& p) { p.algorithm = SelectAlgorithm::RadixSelect; },
+            [](auto& p) { p.device.multiprocessors = 7; },
+            [](auto& p) { p.device.blockSharedBytes = 99 * 1024; },
+            [](auto& p) { p.device.sharedBytes = 99 * 1024; },
+            [](auto& p) { p.device.computeCapability = 80; }};
     std::vector<SelectProblem> problems;
     for (const SelectProblem& shape : shapes()) {
         problems.push_back(shape);
-        const auto add = [&](auto change) {
-            SelectProblem p = shape;
-            change(p);
-            problems.push_back(p);
-        };
-        add([](auto& p) { p.rows += 1; });
-        add([](auto& p) { p.rows = 0; });
-        add([](auto& p) { p.cols += 4097; });
-        add([](auto& p) { p.k += 1; });
-        add([](auto& p) { p.keyType = DataType::BFloat16; });
-        add([](auto& p) { p.sorted = false; });
-        add([](auto& p) { p.colBiasGiven = true; });
-        add([](auto& p) { p.algorithm = SelectAlgorithm::RadixSelect; });
-        add([](auto& p) { p.device.multiprocessors = 7; });
-        add([](auto& p) { p.device.blockSharedBytes = 99 * 1024; });
-        add([](auto& p) { p.device.computeCapability = 80; });
-    }
-    std::mt19937 random(5);
-    for (int turn = 0; turn < 3; ++turn) {
-        std::shuffle(problems.begin(), problems.end(), random);
-        for (const SelectProblem& p : problems) {
-            std::string fresh;
-            size_t freshBytes = 0;
-            std::thread([&] {
-                const SelectPlan plan = planSelection(p);
-                fresh = plan.toString();
-                freshBytes = plan.workspaceBytes();
-            }).join();
-            // Twice: the second is remembered.
-            for (int i = 0; i < 2; ++i) {
-                const SelectPlan plan = planSelection(p);
-                ASSERT_EQ(plan.toString(), fresh);
-                ASSERT_EQ(plan.workspaceBytes(), freshBytes);
-            }
+        for (const Change& change : changes) {
+            problems.push_back(shape);
+            change(problems.back());
         }
     }
+    const auto expectFresh = [](const SelectProblem& p) {
+        const std::string fresh = freshlySeenOf(p);
+        // Twice: the second is remembered.
+        EXPECT_EQ(seenOf(p), fresh);
+        EXPECT_EQ(seenOf(p), fresh);
+    };
+    // With what it differs from among the last few, then in any order.
+    for (size_t i = 0; i < problems.size(); ++i) {
+        const SelectProblem& shape = shapes()[i / (1 + changes.size())];
+        expectFresh(shape);
+        expectFresh(problems[i]);
+        expectFresh(shape);
+    }
+    std::mt19937 random(5);
+    for (int turn = 0; turn < 3 && !HasFailure(); ++turn) {
+        std::shuffle(problems.begin(), problems.end(), random);
+        std::for_each(problems.begin(), problems.end(), expectFresh);
+    }
+}
+
+/// Members that no plan depends on today are told apart, too: what plans depend
+/// on may change.
+TEST_F(SelectPlans, AreKeptByEveryMember) {
+    const SelectProblem shape = shapeOf(4, 70000, 100);
+    const auto differs = [&](auto change) {
+        SelectProblem p = shape;
+        change(p);
+        return shapeKey(p) != shapeKey(shape);
+    };
+    EXPECT_TRUE(differs([](auto& p) { p.rows = 5; }));
+    EXPECT_TRUE(differs([](auto& p) { p.cols = 70001; }));
+    EXPECT_TRUE(differs([](auto& p) { p.k = 101; }));
+    EXPECT_TRUE(differs([](auto& p) { p.keyType = DataType::Float16; }));
+    EXPECT_TRUE(differs([](auto& p) { p.largest = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.sorted = false; }));
+    EXPECT_TRUE(differs([](auto& p) { p.dropNan = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.algorithm = SelectAlgorithm::Sort; }));
+    EXPECT_TRUE(differs([](auto& p) { p.rowStride = 70000; }));
+    EXPECT_TRUE(differs([](auto& p) { p.idStride = 70000; }));
+    EXPECT_TRUE(differs([](auto& p) { p.sharedIds = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.idOffset = 1; }));
+    EXPECT_TRUE(differs([](auto& p) { p.idType = IdType::Int32; }));
+    EXPECT_TRUE(differs([](auto& p) { p.clampAtZero = false; }));
+    EXPECT_TRUE(differs([](auto& p) { p.negated = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.outStride = 100; }));
+    EXPECT_TRUE(differs([](auto& p) { p.device.computeCapability = 80; }));
+    EXPECT_TRUE(differs([](auto& p) { p.device.multiprocessors = 7; }));
+    EXPECT_TRUE(differs([](auto& p) { p.device.sharedBytes = 1; }));
+    EXPECT_TRUE(differs([](auto& p) { p.device.blockSharedBytes = 1; }));
+    EXPECT_TRUE(differs([](auto& p) { p.device.singleToDouble = 32; }));
+    // Pointers count as set or promised, wherever they lead.
+    EXPECT_TRUE(differs([](auto& p) { p.ids = nowhere(); }));
+    EXPECT_TRUE(differs([](auto& p) { p.idsGiven = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.colBias = nowhere<float>(); }));
+    EXPECT_TRUE(differs([](auto& p) { p.colBiasGiven = true; }));
+    EXPECT_TRUE(differs([](auto& p) { p.rowBias = nowhere<float>(); }));
+    EXPECT_TRUE(differs([](auto& p) { p.rowBiasGiven = true; }));
+    EXPECT_FALSE(differs([](auto& p) { p.keys = nowhere(); }));
+    EXPECT_FALSE(differs([](auto& p) { p.outKeys = p.outIds = nowhere(); }));
 }
 
 TEST_F(SelectPlans, ThatWereRefusedAreRefusedAgain) {

@@ -1,6 +1,7 @@
 #include "kernels/knn/direct/DirectFew.h"
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/Error.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/survivors/WriteResult.cuh"
 
@@ -197,6 +198,16 @@ void launchDirectFew(
         unsigned rows,
         cudaStream_t stream) {
     static_assert(kMostFewKeys == idx_t(8) * 4 * kThreads);
+    BITS_THROW_IF_NOT_FMT(
+            params.k >= 1 && params.k <= kMostFewK,
+            "k = %d is outside 1..%d",
+            params.k,
+            kMostFewK);
+    BITS_THROW_IF_NOT_FMT(
+            params.direct.stride >= 0 && params.direct.stride <= kMostFewKeys,
+            "stride = %lld is outside 0..%lld",
+            (long long)params.direct.stride,
+            (long long)kMostFewKeys);
     DirectFinishParams p = params;
     p.mostNear = mostNearGroups(uint32_t(p.k));
     tryLaunch<1>(p, rows, stream) || tryLaunch<4>(p, rows, stream) ||

@@ -15,9 +15,8 @@ constexpr idx_t kMostFewKeys = 32768;
 constexpr int kMostFewK = 128;
 
 /// Makes the results that launchDirectFinish makes of the same parameters,
-/// params.direct.least aside, for params.k <= kMostFewK and
-/// params.direct.stride
-/// <= kMostFewKeys.
+/// params.direct.least aside. Throws Error unless params.k <= kMostFewK and
+/// params.direct.stride <= kMostFewKeys.
 void launchDirectFew(
         const DirectFinishParams& params,
         unsigned rows,

@@ -27,14 +27,7 @@ idx_t firstOf(const PartsPlan& plan, int part) {
 }
 
 void checkParts(const FlatKnnProblem& p) {
-    BITS_THROW_IF_NOT_FMT(
-            p.partVectors >= 0 && p.partVectors <= kMostPartVectors &&
-                    p.partVectors % 32 == 0,
-            "partVectors = %lld is no multiple of 32 in 0..%lld",
-            (long long)p.partVectors,
-            (long long)kMostPartVectors);
-    FlatKnnProblem some = p;
-    some.partVectors = 0;
+    FlatKnnProblem some = p; // with its partVectors, which is checked first
     some.numVectors = mostOfPart(p);
     some.allowedIds = nullptr;
     checkFlatKnnShape(some);
