@@ -82,7 +82,9 @@ class KernelLists {
         // Greater numbers than need be, until less is kept of near lists than
         // it costs to read them once more.
         const IvfKnnProblem exact = p;
-        for (int times = 1; times <= 4096; times *= 2) {
+        constexpr idx_t kMostVectors = idx_t(1) << 30;
+        for (idx_t times = 1; exact.mostVectors * times <= kMostVectors;
+             times *= 2) {
             p.mostVectors = exact.mostVectors * times;
             p.longestList = exact.longestList * times;
             p.selectedShare = exact.selectedShare / times;
