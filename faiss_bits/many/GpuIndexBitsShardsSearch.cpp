@@ -53,7 +53,9 @@ void GpuIndexBitsShards::searchParts_(
     all.params = parameters;
     all.mayCut =
             set.isFlat() && !isFiltered && search_mode == SearchMode::Certified;
-    if (detail::goesByHost(set, home, all)) {
+    const double workPerRow =
+            detail::manyWork(ntotal, d, k, set.devices.groups().size());
+    if (detail::goesByHost(set, home, all, workPerRow)) {
         detail::searchByHost(set, largest, all);
         return;
     }
@@ -64,8 +66,7 @@ void GpuIndexBitsShards::searchParts_(
     const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
     PageLimits limits;
     limits.rows = n;
-    limits.workPerRow =
-            detail::manyWork(ntotal, d, k, set.devices.groups().size());
+    limits.workPerRow = workPerRow;
     // Of large k a page of the usual staging has so few queries that shards
     // gain nothing by a common sample, and wait for each other as often. Where
     // temporary memory is short it is left to the search.

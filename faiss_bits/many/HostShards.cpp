@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "faiss_bits/common/PagePlan.h"
+
 namespace faiss_bits::gpu::detail {
 
 namespace {
@@ -89,16 +91,22 @@ void mergeHostLists(
     }
 }
 
+bool isSmallForHost(idx_t n, idx_t k, idx_t shards, double workPerRow) {
+    return n <= kMostResults / shards / k &&
+            double(n) * workPerRow <= kPageWork;
+}
+
 bool goesByHost(
         const ShardSet& set,
         const GpuContext& home,
-        const ShardQueries& queries) {
+        const ShardQueries& queries,
+        double workPerRow) {
     const idx_t shards = set.devices.size();
     const auto isOnHost = [&](const char* name, const void* array) {
         return !array || placeOf(home, name, array).onHost;
     };
     return shards > 1 && set.devices.groups().size() == size_t(shards) &&
-            queries.n <= kMostResults / shards / queries.k &&
+            isSmallForHost(queries.n, queries.k, shards, workPerRow) &&
             !home.arraysAreOnDevice && isOnHost("x", queries.x) &&
             isOnHost("distances", queries.distances) &&
             isOnHost("labels", queries.labels);

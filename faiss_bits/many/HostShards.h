@@ -36,12 +36,19 @@ void mergeHostLists(
         float* distances,
         idx_t* labels);
 
-/// Whether searchByHost takes these queries: few results, every shard with a
+/// Whether n queries have so few results in all lists that the host merges them
+/// fast, and so little work that the call may wait for all of it where it is
+/// interrupted.
+/// workPerRow  PagePlan.h
+bool isSmallForHost(idx_t n, idx_t k, idx_t shards, double workPerRow);
+
+/// Whether searchByHost takes these queries: small ones, every shard with a
 /// device of its own, and arrays on the host. `home`: as of ShardSet::search.
 bool goesByHost(
         const ShardSet& set,
         const GpuContext& home,
-        const ShardQueries& queries);
+        const ShardQueries& queries,
+        double workPerRow);
 
 /// Each shard fetches the queries from the host and leaves there what it found,
 /// and the calling thread merges that: no device waits for another one, whose

@@ -131,6 +131,12 @@ void SlicedSearch::run() {
         for (const StreamMark& done : done_) {
             done.wait(); // copies through the host end on other streams
         }
+        // A copy that failed half-way has left no mark. Errors are not asked
+        // for: there is one to report.
+        (void)cudaStreamSynchronize(
+                home_.resources->getAsyncCopyStream(home_.device));
+        (void)cudaStreamSynchronize(homeStream_());
+        (void)cudaGetLastError();
         throw;
     }
 }
@@ -212,6 +218,12 @@ void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
     }
 }
 
+/// Where results come home through the host. Not the stream of fetch(): queries
+/// of others would wait there.
+cudaStream_t SlicedSearch::homeStream_() const {
+    return home_.resources->getAlternateStreams(home_.device).at(0);
+}
+
 /// By the thread of the group, so that results come home while the first device
 /// still searches.
 void SlicedSearch::sendHome_(
@@ -224,9 +236,7 @@ void SlicedSearch::sendHome_(
     if (!array.data || array.onHost) {
         return;
     }
-    // Not that of fetch(): queries of others would wait there.
-    const cudaStream_t helper =
-            home_.resources->getAlternateStreams(home_.device).at(0);
+    const cudaStream_t helper = homeStream_();
     start_.holdUp(helper);
     set_.copies->send(
             0,

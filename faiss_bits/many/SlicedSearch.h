@@ -67,6 +67,7 @@ class SlicedSearch {
     int lanesOf_(int group) const;
     void searchLane_(int group, int lane, int lanes);
     void searchPiece_(int group, int part, idx_t first, idx_t rows);
+    cudaStream_t homeStream_() const;
     void sendHome_(
             const CallArray& array,
             const char* here,

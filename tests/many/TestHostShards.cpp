@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "faiss_bits/common/PagePlan.h"
 #include "faiss_bits/many/HostShards.h"
 #include "faiss_bits/many/ShardMap.h"
 #include "tests/many/MergeData.h"
@@ -124,6 +125,23 @@ TEST(HostShards, IdsOfShardsThatGrew) {
             ASSERT_EQ(ids[3 * i + 2], want[shard][want[shard].size() - 1 - i]);
         }
     }
+}
+
+/// A call that is interrupted waits for what goes by the host: no more than a
+/// page's work, however few the results are.
+TEST(HostShards, SmallByResultsAndByWork) {
+    using gpu::detail::isSmallForHost;
+    using gpu::detail::kPageWork;
+    EXPECT_TRUE(isSmallForHost(1, 2048, 2, 1));
+    EXPECT_FALSE(isSmallForHost(1, 2049, 2, 1));
+    EXPECT_TRUE(isSmallForHost(2048, 1, 2, 1));
+    EXPECT_FALSE(isSmallForHost(2049, 1, 2, 1));
+    EXPECT_TRUE(isSmallForHost(1365, 1, 3, 1));
+    EXPECT_FALSE(isSmallForHost(1366, 1, 3, 1));
+    EXPECT_TRUE(isSmallForHost(2048, 1, 2, kPageWork / 2048));
+    EXPECT_FALSE(isSmallForHost(2048, 1, 2, kPageWork / 2047));
+    // 2,048 queries of 10^8 x 128 vectors on two devices.
+    EXPECT_FALSE(isSmallForHost(2048, 1, 2, 5e7 * 128));
 }
 
 } // namespace
