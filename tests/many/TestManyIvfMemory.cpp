@@ -177,8 +177,10 @@ TEST_F(ManyIvfMemory, SmallResetWithMemoryShortInOnePart) {
                     EXPECT_TRUE(faissThrowsNaming(
                             [&] { pair.many->add(1, vectors.data()); },
                             "reset()"));
-                    EXPECT_TRUE(faissThrowsNaming(
-                            [&] { pair.many->at(0); }, "reset()"));
+                    const auto& many =
+                            dynamic_cast<gpu::GpuIndexBitsMany&>(*pair.many);
+                    EXPECT_TRUE(
+                            faissThrowsNaming([&] { many.at(0); }, "reset()"));
                     if (!options.shard) {
                         std::vector<float> one(kIvfD);
                         EXPECT_TRUE(faissThrowsNaming(
