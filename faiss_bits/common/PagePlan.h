@@ -11,7 +11,9 @@ namespace faiss_bits::gpu::detail {
 
 /// Staging of a page. Large enough for the fastest copies and products, small
 /// enough that the first and the last copy, which nothing hides, are short. It
-/// does not depend on the memory that is free, so neither do the pages.
+/// does not depend on the memory that is free, and pages depend on that only
+/// where a caller's PageLimits do: a search of flat shards takes larger pages
+/// where there is temporary memory for them (GpuIndexBitsShardsSearch.cpp).
 constexpr size_t kPageBytes = size_t(16) << 20;
 
 /// What a caller of a paged call knows of its work.

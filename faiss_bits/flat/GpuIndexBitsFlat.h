@@ -58,7 +58,9 @@ struct PagePlan;
 /// Limits   1 <= k <= kMaxK, above ntotal as well; at most 2^31 - 1 vectors
 ///          where FAISS counts them by int (1.7.3), else 2^37 - 2^11, of which
 ///          more than 2^31 - 1 are searched part by part
-///          (kernels/knn/parts/PartsKnn.h) and not by range_search
+///          (kernels/knn/parts/PartsKnn.h) and not by range_search. Such a
+///          search was tested with 2^31 + 1000 vectors, by the kernels' own
+///          function; an index of so many was not
 /// Pointers x, distances, labels, keys and outputs may each lie on the host or
 ///          on the index's device, in any mix
 /// Stream   work is ordered on the resources' default stream of the device.

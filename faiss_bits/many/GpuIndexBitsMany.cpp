@@ -91,6 +91,7 @@ const faiss::Index* GpuIndexBitsMany::at(int part) const {
             set_->devices.kind().c_str(),
             part,
             count() - 1);
+    requireParts_();
     return set_->parts[part].get();
 }
 
@@ -128,6 +129,7 @@ void GpuIndexBitsMany::train(idx_t n, const float* x) {
     set_->requireOurs("train");
     withFaissErrors([&] {
         const GpuContext home = set_->devices.context(0);
+        requireNoCapture(home);
         if (!detail::placeOf(home, "x", x).onHost) {
             waitFor(home.stream);
         }
@@ -155,6 +157,7 @@ void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
     FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
     withFaissErrors([&] {
         const GpuContext home = set_->devices.context(0);
+        requireNoCapture(home);
         const CurrentDevice scope(home.device);
         const bool onHost = detail::placeOf(home, "x", x).onHost;
         std::vector<idx_t> copy;
@@ -174,7 +177,10 @@ void GpuIndexBitsMany::add_with_ids(idx_t n, const float* x, const idx_t* ids) {
 
 void GpuIndexBitsMany::reset() {
     withFaissErrors([&] {
-        // A device that has failed says so before anything is changed.
+        // What can fail does so before anything is changed.
+        set_->devices.onEach([&](int part) {
+            requireNoCapture(set_->devices.context(part));
+        });
         set_->devices.onEach(
                 [&](int part) { waitFor(set_->devices.context(part).stream); });
         isHalfReset_ = true;
@@ -269,6 +275,7 @@ void GpuIndexBitsMany::range_search(
 
 void GpuIndexBitsMany::copyTo(faiss::IndexFlat* index) const {
     requireFlat_("copyTo");
+    requireParts_();
     requireNotNull(index, "index");
     std::vector<float> vectors(size_t(ntotal) * d);
     reconstruct_n(0, ntotal, vectors.data());

@@ -38,7 +38,8 @@ class GpuIndexBitsMany : public faiss::Index {
     int getDevice() const;
     /// The first resources of the list, whose stream orders the calls.
     std::shared_ptr<faiss::gpu::GpuResources> getResources() const;
-    /// Part 0 <= part < count(); it stays ours.
+    /// Part 0 <= part < count(); it stays ours. Throws after a reset() that has
+    /// failed half-way.
     const faiss::Index* at(int part) const;
 
     /// Adds n vectors x [n, d], on the host or on the first device. All or
@@ -120,6 +121,9 @@ class GpuIndexBitsMany : public faiss::Index {
 
     void requireFlat_(const char* what) const;
 
+    /// Throws where a reset() has left parts that cannot be used.
+    void requireParts_() const;
+
     detail::PartSet& parts_() const {
         return *set_;
     }
@@ -173,9 +177,6 @@ class GpuIndexBitsMany : public faiss::Index {
 
     /// Fields that a user may have set go to the parts.
     void tellParts_() const;
-
-    /// Throws where a reset() has left parts that cannot be used.
-    void requireParts_() const;
 
     std::unique_ptr<detail::PartSet> set_;
     bool isHalfReset_ = false;

@@ -80,6 +80,7 @@ void GpuIndexBitsReplicas::addVectors_(
 }
 
 void GpuIndexBitsReplicas::reconstruct(idx_t key, float* out) const {
+    requireParts_();
     withFaissErrors([&] {
         parts_().devices.onPart(
                 0, [&] { parts_().parts[0]->reconstruct(key, out); });
@@ -87,6 +88,7 @@ void GpuIndexBitsReplicas::reconstruct(idx_t key, float* out) const {
 }
 
 void GpuIndexBitsReplicas::reconstruct_n(idx_t i0, idx_t n, float* out) const {
+    requireParts_();
     withFaissErrors([&] {
         parts_().devices.onPart(
                 0, [&] { parts_().parts[0]->reconstruct_n(i0, n, out); });

@@ -26,7 +26,9 @@ namespace faiss_bits::gpu {
 ///          GpuIndexBitsIVFFlat)
 /// Pointers x, distances and labels may each lie on the host or on the first
 ///          device of the list, in any mix. From the host every device fetches
-///          its slice by itself, and leaves its results there
+///          its slice by itself, and leaves its results there. What lies on the
+///          host is ready when the call is made: pinned or managed memory that
+///          work on a stream still writes is not waited for
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
 ///          replicas enqueues and returns, unless memory comes from cudaMalloc

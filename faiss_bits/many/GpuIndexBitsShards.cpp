@@ -127,12 +127,14 @@ void GpuIndexBitsShards::wasReset_() {
 
 void GpuIndexBitsShards::reconstruct(idx_t key, float* out) const {
     requireFlat_("reconstruct");
+    requireParts_();
     requireKey(key, ntotal);
     reconstruct_n(key, 1, out);
 }
 
 void GpuIndexBitsShards::reconstruct_n(idx_t i0, idx_t n, float* out) const {
     requireFlat_("reconstruct_n");
+    requireParts_();
     requireRun(i0, n, ntotal);
     if (n == 0) {
         return;

@@ -27,7 +27,9 @@ struct ShardSet;
 ///          the number of queries in a page or the shape decides the
 ///          arithmetic; ties still go to the lower id
 /// Pointers x, distances and labels may each lie on the host or on the first
-///          device of the list, in any mix
+///          device of the list, in any mix. What lies on the host is ready when
+///          the call is made: pinned or managed memory that work on a stream
+///          still writes is not waited for
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
 ///          shards enqueues and returns, unless memory comes from cudaMalloc,

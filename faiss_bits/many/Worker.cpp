@@ -1,5 +1,7 @@
 #include "faiss_bits/many/Worker.h"
 
+#include <sched.h>
+
 #include <utility>
 
 namespace faiss_bits::gpu::detail {
@@ -8,6 +10,16 @@ namespace {
 
 /// Longer than what a caller does between two searches of a few queries.
 constexpr std::chrono::microseconds kSpin(500);
+
+/// Whether this thread may run on several cores; who wants a job done can then go
+/// on while it asks.
+bool hasSeveralCores() {
+    cpu_set_t cores;
+    // Fails with more cores than the set has places.
+    return sched_getaffinity(0, sizeof(cores), &cores) == 0
+            ? CPU_COUNT(&cores) > 1
+            : std::thread::hardware_concurrency() != 1;
+}
 
 } // namespace
 
@@ -50,6 +62,7 @@ bool Worker::comesSoon_() const {
 }
 
 void Worker::run_() {
+    const bool maySpin = hasSeveralCores();
     bool spins = false; // not before the first job
     for (;;) {
         if (!spins || !comesSoon_()) {
@@ -70,7 +83,7 @@ void Worker::run_() {
             hasJob_.store(false, std::memory_order_release);
         }
         done_.notify_one();
-        spins = true;
+        spins = maySpin;
     }
 }
 

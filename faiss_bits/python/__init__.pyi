@@ -151,10 +151,10 @@ class IndexFusedFlat(faiss.IndexFlat):
     choice: FusedChoice
     @overload
     def __init__(
-        self, d: int, metric: _Metric = ..., metricArg: float = ...
+        self, d: int, metric: _Metric = ..., metricArg: float = ..., /
     ) -> None: ...
     @overload
-    def __init__(self, index: faiss.IndexFlat) -> None: ...
+    def __init__(self, index: faiss.IndexFlat, /) -> None: ...
     def knn_subset(
         self,
         query_ids: _Array | None,
@@ -171,10 +171,10 @@ class IndexFusedFlat(faiss.IndexFlat):
 class IndexFusedIVFFlat(faiss.IndexIVFFlat):
     @overload
     def __init__(
-        self, quantizer: faiss.Index, d: int, nlist: int, metric: _Metric = ...
+        self, quantizer: faiss.Index, d: int, nlist: int, metric: _Metric = ..., /
     ) -> None: ...
     @overload
-    def __init__(self, index: faiss.IndexIVFFlat) -> None: ...
+    def __init__(self, index: faiss.IndexIVFFlat, /) -> None: ...
     def search_preassigned(  # type: ignore[override]
         self,
         x: _Array,
@@ -198,13 +198,13 @@ class _MetricSpace:
 
 class IndexListOfClusters(_MetricSpace, faiss.Index):
     def __init__(
-        self, d: int, metric: _Metric = ..., bucketSize: int = ..., seed: int = ...
+        self, d: int, metric: _Metric = ..., bucketSize: int = ..., seed: int = ..., /
     ) -> None: ...
     def numClusters(self) -> int: ...
 
 class IndexSSS(_MetricSpace, faiss.Index):
     def __init__(
-        self, d: int, metric: _Metric = ..., alpha: float = ..., maxPivots: int = ...
+        self, d: int, metric: _Metric = ..., alpha: float = ..., maxPivots: int = ..., /
     ) -> None: ...
     def numPivots(self) -> int: ...
 
@@ -269,7 +269,7 @@ class GpuIndexBitsFlatConfig(faiss.GpuIndexFlatConfig):
     @overload
     def __init__(self) -> None: ...
     @overload
-    def __init__(self, config: faiss.GpuIndexFlatConfig) -> None: ...
+    def __init__(self, config: faiss.GpuIndexFlatConfig, /) -> None: ...
 
 class _GpuRanges:
     def range_search(
@@ -290,6 +290,7 @@ class GpuIndexBitsFlat(_GpuRanges, faiss.GpuIndexFlat):
         d: int,
         metric: _Metric,
         config: faiss.GpuIndexFlatConfig = ...,
+        /,
     ) -> None: ...
     @overload
     def __init__(
@@ -297,6 +298,7 @@ class GpuIndexBitsFlat(_GpuRanges, faiss.GpuIndexFlat):
         res: _Resources,
         cpu_index: faiss.IndexFlat,
         config: faiss.GpuIndexFlatConfig = ...,
+        /,
     ) -> None: ...
     def plan(
         self, nq: int, k: int, params: Any | None = None, on_device: bool = False
@@ -309,7 +311,7 @@ class GpuIndexBitsFlat(_GpuRanges, faiss.GpuIndexFlat):
 class _GpuIndexBitsFlatOfMetric(GpuIndexBitsFlat):
     @overload
     def __init__(
-        self, res: _Resources, d: int, config: faiss.GpuIndexFlatConfig = ...
+        self, res: _Resources, d: int, config: faiss.GpuIndexFlatConfig = ..., /
     ) -> None: ...
     @overload
     def __init__(
@@ -317,6 +319,7 @@ class _GpuIndexBitsFlatOfMetric(GpuIndexBitsFlat):
         res: _Resources,
         cpu_index: faiss.IndexFlat,
         config: faiss.GpuIndexFlatConfig = ...,
+        /,
     ) -> None: ...
 
 class GpuIndexBitsFlatL2(_GpuIndexBitsFlatOfMetric): ...

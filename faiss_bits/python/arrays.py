@@ -217,11 +217,13 @@ def whole_number(value, name, least=None):
 
 
 def real_number(value, name):
-    """`value` as a float, NaN too."""
+    """`value` as a float, NaN too; text is none, whatever it says."""
     try:
-        return float(value)
+        if not isinstance(value, (str, bytes, bytearray, memoryview)):
+            return float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} = {value!r} is not a number") from None
+        pass
+    raise TypeError(f"{name} = {value!r} is not a number")
 
 
 def float32_array(x, name):

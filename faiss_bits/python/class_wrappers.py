@@ -285,7 +285,12 @@ def _either(numpy_method, torch_method):
         if (args and is_tensor(args[0])) or has_tensor(args, kwargs):
             return torch_method(self, *args, **kwargs)
         if name in _TAKE_VECTORS:
-            _check_numpy(name, self, *args, **kwargs)
+            k = _check_numpy(name, self, *args, **kwargs)
+            # SWIG takes no integers of numpy's.
+            if name in _TAKE_K and len(args) > 1:
+                args = (args[0], k, *args[2:])
+            elif name in _TAKE_K and "k" in kwargs:
+                kwargs["k"] = k
         elif name == "reconstruct" and args:
             args = (whole_number(args[0], "key"), *args[1:])
         elif name == "reconstruct" and "key" in kwargs:
@@ -323,7 +328,8 @@ _TAKE_K = ("search", "assign", "search_and_reconstruct")
 def _check_numpy(
     name, index, x, k=1, *args, params=None, D=None, I=None, **kwargs
 ):
-    """FAISS's wrappers only assert; say which argument is wrong instead."""
+    """FAISS's wrappers only assert; say which argument is wrong instead. Returns
+    k as an int."""
     shape = np.shape(x)
     if len(shape) != 2 or shape[1] != index.d:
         raise ValueError(f"x has shape {shape}, expected (any, {index.d})")
@@ -337,3 +343,4 @@ def _check_numpy(
             f"params is a {type(params).__name__}, expected a "
             "faiss.SearchParameters"
         )
+    return k

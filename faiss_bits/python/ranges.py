@@ -1,7 +1,6 @@
 """Range searches: all vectors that are near enough, without an index.
 range_methods.py has those of indexes."""
 
-import operator
 import sys
 
 import faiss
@@ -13,6 +12,7 @@ from .arrays import (
     as_matrix,
     check_same_kind,
     in_one_type,
+    real_number,
     whole_number,
 )
 from .backends import check_backend, choose, why_not_gpu
@@ -29,10 +29,7 @@ OUR_METRICS = {
 
 def number(value, name):
     """`value` as a float that is not NaN."""
-    try:
-        value = float(operator.index(value) if isinstance(value, int) else value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} = {value!r} is not a number") from None
+    value = real_number(value, name)
     if value != value:
         raise ValueError(f"{name} is NaN")
     return value

@@ -79,6 +79,36 @@ def test_ranges_of_points():
            f"1% against {times('cuml')[:-8]}")
 
 
+def test_ranges_of_points_by_open3d():
+    found = [ratio for row, ratio in races("h100/range_points.json")
+             if (row["index"], row["metric"], row["d"]) == ("flat", "l2", 3)]
+    assert {row["method"] for row in rows("h100/range_points.json")} == {OURS, "open3d"}
+    assert len(found) == 18
+    most = float(f"{max(found):.2g}")
+    expect("Open3D's fixed-radius search takes "
+           f"{min(found):.1f} to {most:,.0f} times as long (H100, its kernels built "
+           "from source, `h100/range_points.json`)")
+
+
+def test_ranges_of_lists():
+    at = {}
+    for row in rows("h100/range_rivals.json"):
+        if row["method"] == OURS:
+            cell = row["metric"], row["q"], row["selectivity"]
+            at.setdefault(cell, {})[row["index"]] = row
+    ratios = {cell: both["ivf_flat"]["ms"] / both["flat"]["ms"]
+              for cell, both in at.items()}
+    worst = max(ratios, key=ratios.get)
+    assert worst == ("l2", 10240, 0.0001)
+    flat, lists = at[worst]["flat"], at[worst]["ivf_flat"]
+    assert (flat["n"], flat["d"], lists["n"], lists["d"]) == (2**20, 128, 2**20, 128)
+    assert lists["settings"] == "nlist = 1024, nprobe = 32"
+    expect("where few vectors are in range `GpuIndexBitsFlat` is up to "
+           f"{ratios[worst]:.1f} times as fast and finds all (10,240 queries, 0.01% of "
+           f"2^20 x 128 by L2, nlist 1024, nprobe 32: {flat['ms']:.1f} and "
+           f"{lists['ms']:.1f} ms; H100, `h100/range_rivals.json`)")
+
+
 def shards_over_one(path, shards, devices, n, q):
     """Their time over that of one index, for k = 10, 100, 2000."""
     found = {}
@@ -176,6 +206,8 @@ def test_random_selections():
     expect(f"`select_sweep.json` (H200) has {len(found)} random cells")
     expect(f"faster than every rival that can run in {len(ahead)}, {mean:.1f} times as "
            "fast as the best of them in the geometric mean")
+    meta = json.loads((RESULTS / "h200/select_sweep.json").read_text())["meta"]
+    expect(f"That was commit {meta['commit'][:10]}.")
     expect(f"Of the {len(found)} random cells the fastest rival is ahead in "
            f"{len(found) - len(ahead)}")
 

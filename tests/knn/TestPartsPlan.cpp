@@ -203,6 +203,11 @@ TEST(PartsPlan, BadShapesAreNamed) {
     expectNamed(p, "numQueries", "-1");
     p = problemOf(kTwoTo31, 1, 0);
     expectNamed(p, "k", "0");
+    // As many results as are merged at a time, and one more of each part.
+    p = problemOf(3 * (kTwoTo31 - 32), 1, 1431655765);
+    EXPECT_EQ(planParts(p, SIZE_MAX).parts, 3);
+    ++p.k;
+    expectNamed(p, "k", "1431655766");
     p = problemOf(1000, 1, 1);
     for (idx_t bad : {idx_t(31), idx_t(-32), kTwoTo31}) {
         p.partVectors = bad;

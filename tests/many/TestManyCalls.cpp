@@ -197,8 +197,11 @@ TYPED_TEST(ManyTest, SmallCapturesAreRefused) {
     faiss::RangeSearchResult range(2);
     EXPECT_TRUE(faissThrowsNaming(
             [&] { c.many.range_search(2, x.data(), 1, &range); }, "captured"));
+    EXPECT_TRUE(faissThrowsNaming([&] { c.many.add(2, x.data()); }, "captured"));
+    EXPECT_TRUE(faissThrowsNaming([&] { c.many.reset(); }, "captured"));
     BITS_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
     BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+    c.expectSame(makeVectors(2, kD, 3), 5); // nothing has changed
 }
 
 TYPED_TEST(ManyTest, SmallBadArguments) {

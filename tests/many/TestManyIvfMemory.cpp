@@ -177,6 +177,16 @@ TEST_F(ManyIvfMemory, SmallResetWithMemoryShortInOnePart) {
                     EXPECT_TRUE(faissThrowsNaming(
                             [&] { pair.many->add(1, vectors.data()); },
                             "reset()"));
+                    const auto& many =
+                            dynamic_cast<gpu::GpuIndexBitsMany&>(*pair.many);
+                    EXPECT_TRUE(
+                            faissThrowsNaming([&] { many.at(0); }, "reset()"));
+                    if (!options.shard) {
+                        std::vector<float> one(kIvfD);
+                        EXPECT_TRUE(faissThrowsNaming(
+                                [&] { pair.many->reconstruct(0, one.data()); },
+                                "reset()"));
+                    }
                 }
                 resources->failNever();
                 EXPECT_EQ(pair.many->ntotal, 0);

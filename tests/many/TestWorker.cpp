@@ -1,5 +1,7 @@
 /// The threads of an index on several devices: no device is needed.
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -61,6 +63,40 @@ TEST(Worker, SaysThatAJobGoesOn) {
     goOn = true;
     waitFor(worker);
     EXPECT_TRUE(worker.isDone());
+}
+
+/// On one core a thread that asked for more would keep the others waiting.
+TEST(Worker, SleepsAtOnceOnOneCore) {
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+    CPU_ZERO(&one);
+    for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
+        if (CPU_ISSET(core, &all)) {
+            CPU_SET(core, &one);
+        }
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    {
+        Worker worker; // its thread has the core of this one
+        clockid_t clock{};
+        worker.start([&] { pthread_getcpuclockid(pthread_self(), &clock); });
+        waitFor(worker);
+        const auto cpuTime = [&] {
+            timespec time{};
+            EXPECT_EQ(clock_gettime(clock, &time), 0);
+            return time.tv_sec * 1e6 + time.tv_nsec * 1e-3; // us
+        };
+        constexpr int kJobs = 50;
+        const double before = cpuTime();
+        for (int i = 0; i < kJobs; ++i) {
+            worker.start([] {});
+            waitFor(worker);
+            std::this_thread::sleep_for(milliseconds(2));
+        }
+        // Asking takes 500 us after each.
+        EXPECT_LT(cpuTime() - before, kJobs * 250.0);
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
 /// What a job holds is let go of before its caller goes on.

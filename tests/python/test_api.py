@@ -152,6 +152,12 @@ def test_constructors_say_what_fits():
             "metric_arg = 'a'",
         ),
         (
+            lambda x: faiss_bits.knn(x, x, 1, metric=faiss.METRIC_Lp, metric_arg="3"),
+            TypeError,
+            "metric_arg = '3'",
+        ),
+        (lambda x: faiss_bits.range_search(x, x, "0.3"), TypeError, "radius = '0.3'"),
+        (
             lambda x: faiss_bits.cpu_plan(1, 1, 1, 1, dtype="half"),
             ValueError,
             "dtype = 'half'",

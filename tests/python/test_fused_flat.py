@@ -204,6 +204,33 @@ def test_as_kmeans_index_and_coarse_quantizer():
     oracle.check_knn(xb[:20], xb, 5, D, I)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.array])
+def test_k_of_any_integer_type(kind):
+    """What numpy computes is an integer of numpy's, or an array of one."""
+    xb = make("normal", 50, 4, 1)
+    for index in (index_of(xb), ivf_of(xb)):
+        D, I = index.search(xb[:5], 3)
+        for found in (
+            index.search(xb[:5], kind(3)),
+            index.search(xb[:5], k=kind(3)),
+            index.search(x=xb[:5], k=kind(3)),
+            index.search_and_reconstruct(xb[:5], kind(3))[:2],
+        ):
+            np.testing.assert_array_equal(found[0], D)
+            np.testing.assert_array_equal(found[1], I)
+        np.testing.assert_array_equal(index.assign(xb[:5], kind(3)), I)
+        np.testing.assert_array_equal(index.assign(xb[:5], k=kind(3)), I)
+
+
+def ivf_of(xb):
+    index = faiss_bits.IndexFusedIVFFlat(
+        faiss_bits.IndexFusedFlat(xb.shape[1]), xb.shape[1], 1
+    )
+    index.train(xb)
+    index.add(xb)
+    return index
+
+
 # ---- errors -----------------------------------------------------------------
 
 
@@ -221,6 +248,8 @@ def test_as_kmeans_index_and_coarse_quantizer():
         (lambda i, x: i.search(x, 4, I=x), TypeError, ["I is float32"]),
         (lambda i, x: i.search(x, 1, params=3), TypeError, ["params is a int"]),
         (lambda i, x: i.range_search(x, "a"), TypeError, ["thresh = 'a'"]),
+        (lambda i, x: i.range_search(x, "0.3"), TypeError, ["thresh = '0.3'"]),
+        (lambda i, x: i.range_search(x, b"1"), TypeError, ["thresh = b'1'"]),
         (lambda i, x: i.range_search(x, 1, params="a"), TypeError, ["params is a str"]),
         (lambda i, x: i.plan(3, 0), RuntimeError, ["k = 0"]),
         (lambda i, x: i.plan("a", 1), TypeError, ["n = 'a'"]),

@@ -174,6 +174,8 @@ def test_bad_arguments(kind):
     else:
         with pytest.raises(RuntimeError, match="radius = NaN"):
             index.range_search(x, np.nan)
+    with pytest.raises(TypeError, match="thresh = '0.3'"):
+        index.range_search(x, "0.3")
     with pytest.raises(ValueError, match="k"):
         index.search(x, 0)
     params = faiss.SearchParameters(sel=faiss.IDSelectorRange(0, 2))

@@ -95,6 +95,20 @@ def of_package(function):
     ]
 
 
+def takes_no_keywords(function):
+    """Whether it is one of SWIG's, or of ours around them: (self, *args)."""
+    kinds = [one.kind for one in inspect.signature(function).parameters.values()]
+    return kinds[-1:] == [inspect.Parameter.VAR_POSITIONAL]
+
+
+def expect_positional_only(name, stub):
+    """The stub lets nobody pass by name what the package would refuse so."""
+    arguments = stub.args
+    takes = [*arguments.args, *arguments.kwonlyargs, arguments.kwarg]
+    said = [one.arg for one in takes if one and one.arg != "self"]
+    assert not said, f"{name}: {said} cannot be passed by name"
+
+
 def expect_same(name, stub, function):
     said, there = of_stub(stub), of_package(function)
     assert [one[:2] for one in said] == [one[:2] for one in there], name
@@ -131,11 +145,12 @@ def test_classes(name):
     for member, node in members(CLASSES[name]):
         there = getattr(instance, member, None)
         assert hasattr(instance, member), (name, member)
-        if node is None or is_property(node) or is_overload(node):
+        if node is None or is_property(node):
             continue
         function = vars(the_class).get(member, getattr(the_class, member))
-        parameters = inspect.signature(function).parameters.values()
-        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-            assert callable(there), (name, member)  # SWIG's: any arguments
+        if takes_no_keywords(function):
+            assert callable(there), (name, member)
+            expect_positional_only(f"{name}.{member}", node)
             continue
+        assert not is_overload(node), (name, member)
         expect_same(f"{name}.{member}", node, function)

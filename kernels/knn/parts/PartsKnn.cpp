@@ -46,6 +46,14 @@ void checkParts(const FlatKnnProblem& p) {
             p.idType == IdType::Int64,
             "idType = Int32, but numVectors = %lld",
             (long long)p.numVectors);
+    const idx_t parts = divUp(p.numVectors, mostOfPart(p));
+    BITS_THROW_IF_NOT_FMT(
+            parts * p.k < idx_t(1) << 32,
+            "k = %lld: %lld parts have %lld results for a query, 2^32 - 1 is "
+            "the most",
+            (long long)p.k,
+            (long long)parts,
+            (long long)(parts * p.k));
 }
 
 /// What the searches of the parts found, of a tile of queries.

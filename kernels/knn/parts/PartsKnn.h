@@ -36,7 +36,8 @@ struct PartsPlan {
 bool needsParts(const FlatKnnProblem& problem);
 
 /// Host only. Throws Error for a bad shape: as planFlatKnn; and for vectors
-/// that are not row-major, ids of 32 bits, or too many parts.
+/// that are not row-major, ids of 32 bits, too many parts, or 2^32 results of
+/// them all for a query.
 PartsPlan planParts(const FlatKnnProblem& problem, size_t maxBytes);
 
 /// The search of some queries in part `part`. Its results are [count, k] by
