@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the table of jobs on several GPUs in docs/design.md from results.
+"""Writes the table of jobs on several GPUs in docs/design/many.md from results.
 
-    benchs/many_table.py benchs/results/h200 [--docs docs/design.md]
+    benchs/many_table.py benchs/results/h200 [--docs docs/design/many.md]
                          [--marks "several devices"]
 
 Reads many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
@@ -158,7 +158,7 @@ def content(folder):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--docs", type=Path, default=Path("docs/design.md"))
+    parser.add_argument("--docs", type=Path, default=Path("docs/design/many.md"))
     parser.add_argument("--marks", default="several devices")
     options = parser.parse_args(arguments)
     text = options.docs.read_text()
