@@ -39,7 +39,7 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h RandomRows.h
-    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h Waiting.h
+    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h Waiting.h
     FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
@@ -47,7 +47,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
-    HostParts.h DeviceCopies.h ManyCalls.h ManyDevices.h
+    HostParts.h HostShards.h DeviceCopies.h ManyCalls.h ManyDevices.h Worker.h
     ManyMemory.h ManyRange.h PartFilters.h PartSet.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
     ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)

@@ -45,7 +45,9 @@ class GroupsMemory {
    public:
     /// No vectors.
     GroupsMemory() = default;
-    GroupsMemory(GroupsMemory&&) = default; // a copy would share the memory
+    /// Moved alone: a copy would share the memory.
+    GroupsMemory(GroupsMemory&&) = default;
+    /// Likewise.
     GroupsMemory& operator=(GroupsMemory&&) = default;
 
     /// Buckets of a list. vectors.data is on the device, by ids.
