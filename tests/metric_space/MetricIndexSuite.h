@@ -144,7 +144,8 @@ struct MetricIndexSuite {
         EXPECT_EQ(rows, c.vectors);
         expectFaissError([&] { index.reconstruct(200, row.data()); }, "200");
         expectFaissError(
-                [&] { index.reconstruct_n(199, 2, row.data()); }, "n = 2");
+                [&] { index.reconstruct_n(199, 2, row.data()); },
+                " = 2: there are only 1 vectors from i0 = 199 on");
         index.resetDistances();
         EXPECT_EQ(index.numDistances(), 0u);
         rangeOfIndex(index, c, 1.0f);
