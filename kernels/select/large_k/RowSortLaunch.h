@@ -31,7 +31,9 @@ struct RowSortPolicy {
     int threads = 0; ///< 0: none
     int items = 0;
 
-    bool operator==(const RowSortPolicy&) const = default;
+    bool operator==(const RowSortPolicy& other) const {
+        return threads == other.threads && items == other.items;
+    }
 
     idx_t mostCols() const {
         return idx_t(threads) * items;
