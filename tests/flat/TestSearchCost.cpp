@@ -100,7 +100,7 @@ bool all(const ResultRow&) {
 }
 
 /// flat_few_vectors.json was measured before lists were scored by slots: cells
-/// that are now took longer then.
+/// whose lists are today took longer then.
 bool isNotBySlots(const ResultRow& row) {
     const FlatKnnProblem p = problemOf(row);
     const FlatKnnPlan plan = planFlatKnn(p, kBudget);

@@ -1,5 +1,7 @@
 /// Rows that one block sorts: which kernel, and the launches.
 
+#include <algorithm>
+
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/large_k/MultiPassLaunch.h"
