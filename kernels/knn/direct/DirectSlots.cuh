@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/device/WarpReduce.cuh"
-#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/certified/JoinSlots.cuh"
 #include "kernels/knn/direct/DirectVector.cuh"
 
 namespace faiss_bits {
@@ -50,15 +50,7 @@ __device__ __forceinline__ double slotsDistance(
                     canonical::Power{});
         }
     }
-    // Slots 0 and 4, then 2 and 6 to them, then the odd ones.
-#pragma unroll
-    for (int j = 0; j < Terms::kSums; ++j) {
-#pragma unroll
-        for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
-            const double other = __shfl_xor_sync(kFullWarp, sums[j], distance);
-            sums[j] = Terms::join(sums[j], other);
-        }
-    }
+    joinSlots<Terms>(sums);
     return Terms::finish(sums);
 }
 

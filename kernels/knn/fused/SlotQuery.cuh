@@ -1,7 +1,7 @@
 /// Canonical distances of one query, which eight lanes hold in registers.
 #pragma once
 
-#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/certified/JoinSlots.cuh"
 #include "kernels/knn/fused/SlotRows.h"
 
 namespace faiss_bits {
@@ -59,16 +59,7 @@ class SlotQuery {
         }
 #pragma unroll
         for (int p = 0; p < kPairs; ++p) {
-#pragma unroll
-            for (int j = 0; j < Terms::kSums; ++j) {
-                // Slots 0 and 4, then 2 and 6 to them, then the odd ones.
-#pragma unroll
-                for (int lanes = kPairLanes / 2; lanes >= 1; lanes /= 2) {
-                    const double other =
-                            __shfl_xor_sync(kFullWarp, sums[p][j], lanes);
-                    sums[p][j] = Terms::join(sums[p][j], other);
-                }
-            }
+            joinSlots<Terms>(sums[p]);
             result[p] = Terms::finish(sums[p]);
         }
     }
