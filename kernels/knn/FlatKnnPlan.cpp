@@ -220,38 +220,6 @@ const SelectPlan& FlatKnnPlan::selectionOf(idx_t rows, idx_t cols, bool ofSlots)
             (long long)cols));
 }
 
-std::string FlatKnnPlan::toString() const {
-    if (parts) {
-        return parts->toString();
-    }
-    if (direct) {
-        return direct->toString();
-    }
-    if (allPairs) {
-        return allPairs->toString();
-    }
-    if (nearest) {
-        return nearest->toString();
-    }
-    if (fused) {
-        return fused->toString();
-    }
-    if (!method) {
-        return "no queries";
-    }
-    return formatMessage(
-                   "%s%s: %lld queries x %lld vectors a tile, %lld tiles of "
-                   "vectors, %d slots, %zu bytes; ",
-                   method->name,
-                   byList ? " by list" : "",
-                   (long long)tileQueries,
-                   (long long)tileVectors,
-                   (long long)numVectorTiles,
-                   slots,
-                   bytes) +
-            selections.front().plan.toString();
-}
-
 FlatKnnProblem generatorProblem(
         const FlatKnnProblem& problem,
         const FlatKnnPlan& plan) {

@@ -1,5 +1,6 @@
 #include "kernels/knn/FlatKnnSummary.h"
 
+#include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnCost.h"
 
 namespace faiss_bits {
@@ -44,6 +45,38 @@ FlatKnnSummary summaryOf(
         summary.tileVectors = 0;
     }
     return summary;
+}
+
+std::string FlatKnnPlan::toString() const {
+    if (parts) {
+        return parts->toString();
+    }
+    if (direct) {
+        return direct->toString();
+    }
+    if (allPairs) {
+        return allPairs->toString();
+    }
+    if (nearest) {
+        return nearest->toString();
+    }
+    if (fused) {
+        return fused->toString();
+    }
+    if (!method) {
+        return "no queries";
+    }
+    return formatMessage(
+                   "%s%s: %lld queries x %lld vectors a tile, %lld tiles of "
+                   "vectors, %d slots, %zu bytes; ",
+                   method->name,
+                   byList ? " by list" : "",
+                   (long long)tileQueries,
+                   (long long)tileVectors,
+                   (long long)numVectorTiles,
+                   slots,
+                   bytes) +
+            selections.front().plan.toString();
 }
 
 } // namespace faiss_bits

@@ -83,11 +83,6 @@ std::optional<FusedPlan> planFusedByStrips(
 /// Whether that is expected to take less time than any other way.
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& problem);
 
-/// Whether a warp finishes each list of the plan (FinishPassed.h): lists are
-/// short and so many that their warps fill the GPU, and the vectors lie in L2.
-/// From memory they come faster to a block a list.
-bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
-
 /// Runs it. Arguments were checked; errors and stream as runFlatKnn.
 void runFused(
         const FusedPlan& plan,

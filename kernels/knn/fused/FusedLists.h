@@ -2,11 +2,16 @@
 
 #include "kernels/knn/fused/FusedKnn.h"
 
-/// How the lists of a search by strips that warps finish are scored.
+/// How the lists of a search by strips are finished.
 namespace faiss_bits {
 
-/// Whether another kernel does it before, from a copy of the vectors
-/// (ScoreSlots.h).
+/// Whether a warp finishes each list of the plan (FinishPassed.h): lists are
+/// short and so many that their warps fill the GPU, and the vectors lie in L2.
+/// From memory they come faster to a block a list.
+bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
+
+/// Whether another kernel computes the distances of these before, from a copy of
+/// the vectors (ScoreSlots.h).
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether the scan for these sets bits: so many vectors pass that a word of 32

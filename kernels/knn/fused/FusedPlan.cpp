@@ -4,13 +4,10 @@
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsKnn.h"
 #include "kernels/knn/filter/FilterPlan.h"
-#include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
-#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
-#include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -38,15 +35,6 @@ constexpr idx_t kLeastStripCapacity = 1024;
 /// where vectors are few.
 constexpr idx_t kMostTileQueries = 16384;
 constexpr idx_t kMostStripQueries = 32768;
-/// Lists that a warp each finishes, at least.
-constexpr idx_t kLeastWarpLists = 1024;
-/// Bytes of vectors that stay in L2 while lists are finished.
-constexpr double kMostCachedBytes = 0x1p25;
-/// Components of what passes, of a query: of fewer a copy of the vectors, and a
-/// kernel more, cost as much as they save.
-constexpr double kLeastScored = 1000;
-/// Vectors for each one that passes, at most, where a scan sets bits.
-constexpr double kMostBitsShare = 128;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -282,32 +270,6 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
     // It has to be worth the memory of an image, where that is not there.
     const double worth = p.searchImage ? 0.95 : 0.8;
     return fusedTensorMicroseconds(byStrips, p) < worth * others;
-}
-
-bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
-    return plan.strips.perRow > 0 && p.k <= kMostWarpK &&
-            plan.tileQueries >= kLeastWarpLists &&
-            double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
-            kMostCachedBytes;
-}
-
-bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
-    const double components =
-            passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
-    return finishesByWarps(plan, p) && components >= kLeastScored &&
-            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
-            kMostCachedBytes;
-}
-
-bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
-    return scoresBySlots(plan, p) &&
-            passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
-            double(plan.tileQueries) * wordsOf(p) * sizeof(uint32_t) <=
-            kMostCachedBytes;
-}
-
-uint32_t wordsOf(const FlatKnnProblem& p) {
-    return uint32_t((p.numVectors + 31) / 32);
 }
 
 std::string FusedPlan::toString() const {

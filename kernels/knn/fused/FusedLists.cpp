@@ -1,0 +1,48 @@
+#include "kernels/knn/fused/FusedLists.h"
+
+#include "kernels/knn/fused/FinishPassed.h"
+#include "kernels/knn/fused/FusedCost.h"
+#include "kernels/knn/fused/SlotRows.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Lists that a warp each finishes, at least.
+constexpr idx_t kLeastWarpLists = 1024;
+/// Bytes of vectors that stay in L2 while lists are finished.
+constexpr double kMostCachedBytes = 0x1p25;
+/// Components of what passes, of a query: of fewer a copy of the vectors, and a
+/// kernel more, cost as much as they save.
+constexpr double kLeastScored = 1000;
+/// Vectors for each one that passes, at most, where a scan sets bits.
+constexpr double kMostBitsShare = 128;
+} // namespace
+
+bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return plan.strips.perRow > 0 && p.k <= kMostWarpK &&
+            plan.tileQueries >= kLeastWarpLists &&
+            double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
+            kMostCachedBytes;
+}
+
+bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
+    const double components =
+            passingVectors(plan, p) * slotSteps(p.d) * kSlotStep;
+    return finishesByWarps(plan, p) && components >= kLeastScored &&
+            double(slotRowsSize(p.numVectors, p.d)) * sizeof(float) <=
+            kMostCachedBytes;
+}
+
+bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return scoresBySlots(plan, p) &&
+            passingVectors(plan, p) * kMostBitsShare >= double(p.numVectors) &&
+            double(plan.tileQueries) * wordsOf(p) * sizeof(uint32_t) <=
+            kMostCachedBytes;
+}
+
+uint32_t wordsOf(const FlatKnnProblem& p) {
+    return uint32_t((p.numVectors + 31) / 32);
+}
+
+} // namespace faiss_bits
