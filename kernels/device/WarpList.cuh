@@ -45,6 +45,15 @@ class WarpList {
         }
     }
 
+    /// In place of all that it has: entries that ascend from lane to lane.
+    __device__ __forceinline__ void assignSorted(uint64_t entry) {
+        items_[0] = entry;
+#pragma unroll
+        for (int r = 1; r < kRows; ++r) {
+            items_[r] = kNoEntry;
+        }
+    }
+
     __device__ __forceinline__ uint64_t item(int row) const {
         return items_[row];
     }

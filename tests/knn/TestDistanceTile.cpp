@@ -104,7 +104,7 @@ class DistanceTile : public FlatKnnCertified {
 TEST_F(DistanceTile, AllPairs) {
     for (Open kind : kOpen) {
         for (Metric metric : metrics) {
-            for (int d : {1, 7, 8, 9, 40}) {
+            for (int d : {1, 7, 8, 9, 16, 24, 25, 40}) {
                 for (int64_t n : {255, 257, 600}) {
                     const CertifiedCase c =
                             caseOf(Direct::AllPairs, metric, n, 70, d, 30);

@@ -118,6 +118,26 @@ TEST_F(ScoreSlots, SmallLongLists) {
     }
 }
 
+/// Lists of up to 64 entries are sorted by 32 bits, unless keys are equal or far
+/// apart.
+TEST_F(ScoreSlots, FewEntries) {
+    for (Hard data : kHard) {
+        for (int k : {1, 31, 32}) {
+            for (bool byBits : {false, true}) {
+                FinishCase c = caseOf(byBits);
+                c.metric = kProducts[k % 3];
+                c.data = data;
+                c.k = k;
+                c.d = 20;
+                expectResults(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST(ScoreSlotsChoice, WhatIsRefused) {
     const DeviceTraits device;
     const float row = 0; // never read

@@ -25,6 +25,10 @@ constexpr int64_t kFirstPerPlace = 8;
 /// A later step has up to so many times the vectors before it, and about as
 /// many entries for every place pass the limit.
 constexpr int64_t kMostGrowth = 64;
+/// After a step that overflowed they are of so many times fewer vectors, and
+/// then twice as many each time: vectors along a walk pass in masses or not at
+/// all, and where each step was as large again nearly all were scanned in vain.
+constexpr uint32_t kShrink = 16;
 
 /// values[i] of an array in registers.
 template <int kCount>
@@ -99,13 +103,14 @@ struct ScanAgain {
             grid.sync();
             const uint32_t chunks = params.order.chunks;
             const int64_t room = params.capacity - params.keep;
-            // Chunks of which all vectors have room.
+            // Chunks of which all vectors have room; more may overflow.
             const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
             const uint32_t growth = uint32_t(
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
             uint32_t step = uint32_t(
                     min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
                         int64_t(most)));
+            uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
                 Begin::wait();
@@ -117,7 +122,7 @@ struct ScanAgain {
                     grid.sync();
                     forgetStep(used);
                     grid.sync();
-                    step = most;
+                    step = widest = max(most, step / kShrink);
                     continue;
                 }
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
@@ -125,9 +130,10 @@ struct ScanAgain {
                 }
                 grid.sync();
                 done += step;
+                widest = min(2 * widest, chunks);
                 step = uint32_t(
                         min(max(int64_t(most), int64_t(done) * growth),
-                            int64_t(chunks)));
+                            int64_t(widest)));
             }
             for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
                 finish(s);

@@ -14,6 +14,7 @@
 #include "kernels/device/WarpList.cuh"
 #include "kernels/knn/certified/CanonicalPairs.cuh"
 #include "kernels/knn/fused/ScoreSlots.h"
+#include "kernels/knn/fused/SortFew.cuh"
 
 namespace faiss_bits {
 
@@ -59,6 +60,11 @@ struct PassedRow {
     /// The entries first, .. first + 31, and those from every further `step`
     /// on.
     __device__ __forceinline__ void score(uint32_t first, uint32_t step) {
+        if constexpr (kScored && kRows == 1) {
+            if (count <= SortFew::kMost && first == 0 && sortFew()) {
+                return;
+            }
+        }
         for (uint32_t base = first; base < count; base += step) {
             if constexpr (kScored) {
                 list.add(scoredEntry(base + threadIdx.x % kWarpSize));
@@ -90,6 +96,18 @@ struct PassedRow {
     }
 
    private:
+    /// A list that is short enough for it, if it has an answer.
+    __device__ __forceinline__ bool sortFew() {
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        uint64_t least;
+        if (!SortFew::run(
+                    scoredEntry(lane), scoredEntry(lane + kWarpSize), least)) {
+            return false;
+        }
+        list.assignSorted(least);
+        return true;
+    }
+
     /// By the k-th entry: see SurvivorOutput::complete.
     __device__ __forceinline__ bool isProved(uint64_t kth) const {
         const float complete = params.complete[row];

@@ -24,9 +24,10 @@ struct PassedBuffer {
     }
 
     /// queryOf(i) with vector first + j, for every bit 4 i + j of `passed`.
-    /// Where there is no room they go to the lists at once.
+    /// Where there is no room they go to the lists at once. Returns the bits i
+    /// of queries whose lists were found to be overfull.
     template <class QueryOf>
-    __device__ __forceinline__ void push(
+    __device__ __forceinline__ uint32_t push(
             const FusedPairwiseParams& params,
             uint32_t passed,
             idx_t first,
@@ -39,6 +40,7 @@ struct PassedBuffer {
                 vectors[place++] = kNothing;
             }
         }
+        uint32_t overfull = 0;
         for (; passed; passed &= passed - 1) {
             const int bit = __ffs(int(passed)) - 1;
             const idx_t query = queryOf(bit / 4);
@@ -46,10 +48,12 @@ struct PassedBuffer {
             if (fits) {
                 vectors[place] = uint32_t(vector);
                 queries[place++] = uint32_t(query);
-            } else {
-                appendMask(params, query, 1, [=](int) { return vector; });
+            } else if (!appendMask(
+                               params, query, 1, [=](int) { return vector; })) {
+                overfull |= 1u << (bit / 4);
             }
         }
+        return overfull;
     }
 
     /// By all threads, with barriers before and behind it; the buffer is empty
