@@ -32,6 +32,12 @@ def text_of(cell):
     return " ".join(f"{field}={cell[field]}" for field in FIELDS)
 
 
+def without_folders(why):
+    """What is missing, but not where it was looked for: a result file names no
+    machine's folders."""
+    return why.partition(" in ")[0]
+
+
 class Sweep:
     def __init__(self, options, methods, torch):
         import flat_data
@@ -131,7 +137,7 @@ def run(options):
             break
         why = sweep.why_missing(cell)
         if why:
-            meta.setdefault("missing", {})[cell["data"]] = why
+            meta.setdefault("missing", {})[cell["data"]] = without_folders(why)
             print(f"note: {text_of(cell)}: {why}", flush=True)
             continue
         rows = sweep.rows(cell)

@@ -1,5 +1,5 @@
 /// The expected times of flat searches against those that were measured on an
-/// H200, and what they must be anywhere.
+/// H200, some on an H100, and what they must be anywhere.
 
 #include "faiss_bits/flat/VectorFacts.h"
 #include "kernels/knn/FlatKnnCost.h"
@@ -19,6 +19,9 @@ const char* const kFlat =
         ;
 const char* const kFewVectors =
 #include "flat_few_vectors.json.inc"
+        ;
+const char* const kFewVectorsOfH100 =
+#include "h100_flat_few_vectors.json.inc"
         ;
 const char* const kSweep =
 #include "flat_sweep.json.inc"
@@ -115,6 +118,20 @@ TEST(SearchCost, UniformVectors) {
     expectFit(fitOf(kFewVectors, isNotBySlots), 64, 0.97, 2);
     expectFit(fitOf(kMetrics, all), 100, 0.94, 2);
     expectFit(fitOf(kMetrics128, all), 40, 0.97, 2);
+}
+
+/// Lists that are scored by slots were measured on an H100 alone, whose
+/// multiprocessors are those of an H200; these searches read little of memory.
+TEST(SearchCost, FewVectorsOnAnH100) {
+    Fit bySlots;
+    for (const ResultRow& row : rowsOf(kFewVectorsOfH100, "faiss_bits")) {
+        if (!isNotBySlots(row)) {
+            bySlots.add(
+                    expectedMs(problemOf(row)), row.number("ms"), row.line());
+        }
+    }
+    expectFit(bySlots, 7, 1, 1.3);
+    expectFit(fitOf(kFewVectorsOfH100, all), 60, 0.97, 1.5);
 }
 
 /// flat_sweep.json was measured before limits could come from strips: cells

@@ -191,6 +191,65 @@ TEST_F(DistanceTile, ListsOverflow) {
     EXPECT_GT(repeated, 200u); // of 960
 }
 
+/// Vectors along a walk, whose neighbours are nearer than 16 bits tell: lists of
+/// the scan overflow, and those of most steps that look at all vectors again.
+TEST_F(DistanceTile, AlongAWalk) {
+    unsigned long long repeated = 0;
+    for (Metric metric : metrics) {
+        for (int d : {4, 20}) {
+            const CertifiedCase c =
+                    caseOf(Direct::Never, metric, 1 << 18, 200, d, 40);
+            std::mt19937 random(1);
+            std::normal_distribution<float> normal(0, 0.1f);
+            std::vector<float> vectors(c.n * d);
+            for (size_t i = 0; i < vectors.size(); ++i) {
+                const float before = i < size_t(d) ? 0.f : vectors[i - d];
+                vectors[i] = before + normal(random);
+            }
+            std::vector<float> queries(c.q * d);
+            for (int64_t i = 0; i < c.q; ++i) {
+                const int64_t near = random() % c.n;
+                for (int j = 0; j < d; ++j) {
+                    queries[i * d + j] = vectors[near * d + j] + normal(random);
+                }
+            }
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, 20);
+            repeated += result.repeated;
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+    EXPECT_GT(repeated, 0u); // of 1,200
+}
+
+/// Of a handful of different vectors each is the nearest of many.
+TEST_F(DistanceTile, FewValues) {
+    unsigned long long repeated = 0;
+    for (Metric metric : metrics) {
+        for (int d : {1, 2, 4}) {
+            const CertifiedCase c =
+                    caseOf(Direct::Never, metric, 40000, 150, d, 5);
+            std::mt19937 random(1);
+            std::vector<float> vectors(c.n * d);
+            std::vector<float> queries(c.q * d);
+            for (auto* values : {&vectors, &queries}) {
+                for (float& value : *values) {
+                    value = float(random() % 3);
+                }
+            }
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, 60);
+            repeated += result.repeated;
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+    EXPECT_GT(repeated, 300u); // of 1,350
+}
+
 TEST_F(DistanceTile, SixteenBits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
         for (Open kind : kOpen) {

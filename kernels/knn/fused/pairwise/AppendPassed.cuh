@@ -39,15 +39,15 @@ __device__ __forceinline__ void storePassed(
 }
 
 /// Appends the vectors vectorOf(j), of the bits j of the mask, that exist and
-/// are allowed. By one thread, with one atomic. False if the list is overfull.
+/// are allowed. By one thread, with one atomic.
 template <class VectorOf>
-__device__ __forceinline__ bool appendMask(
+__device__ __forceinline__ void appendMask(
         const FusedPairwiseParams& params,
         idx_t query,
         uint32_t mask,
         VectorOf vectorOf) {
     if (query >= params.pairs.queries.count) {
-        return true;
+        return;
     }
     for (uint32_t left = mask; left; left &= left - 1) {
         const int j = __ffs(int(left)) - 1;
@@ -56,7 +56,7 @@ __device__ __forceinline__ bool appendMask(
         }
     }
     if (!mask) {
-        return true;
+        return;
     }
     if (params.passed.bits) {
         uint32_t* row = params.passed.bits + query * params.passed.words;
@@ -64,13 +64,12 @@ __device__ __forceinline__ bool appendMask(
             const idx_t vector = vectorOf(__ffs(int(mask)) - 1);
             atomicOr(&row[vector / 32], 1u << (vector % 32));
         }
-        return true;
+        return;
     }
     uint32_t place = takeRoom(params, query, __popc(mask));
     for (uint32_t left = mask; left; left &= left - 1) {
         storePassed(params, query, place++, vectorOf(__ffs(int(left)) - 1));
     }
-    return place <= params.passed.capacity;
 }
 
 } // namespace faiss_bits

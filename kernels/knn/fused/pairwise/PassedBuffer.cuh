@@ -24,10 +24,9 @@ struct PassedBuffer {
     }
 
     /// queryOf(i) with vector first + j, for every bit 4 i + j of `passed`.
-    /// Where there is no room they go to the lists at once. Returns the bits i
-    /// of queries whose lists were found to be overfull.
+    /// Where there is no room they go to the lists at once.
     template <class QueryOf>
-    __device__ __forceinline__ uint32_t push(
+    __device__ __forceinline__ void push(
             const FusedPairwiseParams& params,
             uint32_t passed,
             idx_t first,
@@ -40,7 +39,6 @@ struct PassedBuffer {
                 vectors[place++] = kNothing;
             }
         }
-        uint32_t overfull = 0;
         for (; passed; passed &= passed - 1) {
             const int bit = __ffs(int(passed)) - 1;
             const idx_t query = queryOf(bit / 4);
@@ -48,12 +46,10 @@ struct PassedBuffer {
             if (fits) {
                 vectors[place] = uint32_t(vector);
                 queries[place++] = uint32_t(query);
-            } else if (!appendMask(
-                               params, query, 1, [=](int) { return vector; })) {
-                overfull |= 1u << (bit / 4);
+            } else {
+                appendMask(params, query, 1, [=](int) { return vector; });
             }
         }
-        return overfull;
     }
 
     /// By all threads, with barriers before and behind it; the buffer is empty

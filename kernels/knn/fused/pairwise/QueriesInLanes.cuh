@@ -7,7 +7,6 @@
 /// has nothing else in it: no call, no division, no wait for global memory.
 #pragma once
 
-#include "kernels/knn/fused/Overfull.cuh"
 #include "kernels/knn/fused/pairwise/CanonicalPass.cuh"
 #include "kernels/knn/fused/pairwise/PairSums.cuh"
 #include "kernels/knn/fused/pairwise/PassTest.cuh"
@@ -110,7 +109,6 @@ struct QueriesInLanes {
         using Buffer = PassedBuffer<kSmallDimsThreads>;
         if (shared.passed.count > Buffer::kRoom / 2) {
             shared.passed.handOn(params);
-            leaveOverfull();
         }
         const bool allFit = stageTile(firstVector, count);
         const int first = threadIdx.x / 32 * kGroup;
@@ -132,18 +130,6 @@ struct QueriesInLanes {
             takeCanonical(params, firstVector, count, firstQuery, unfitQ);
             // So that the call has no need to keep them.
             loadQueries(firstQuery);
-        }
-    }
-
-    /// Nothing more passes of queries whose lists are overfull.
-    __device__ __forceinline__ void leaveOverfull() {
-#pragma unroll
-        for (int i = 0; i < PerQ; ++i) {
-            const idx_t query = queryOf(i);
-            if (query < params.pairs.queries.count &&
-                isOverfull(params.passed, query)) {
-                limits[i] = Test::nothing();
-            }
         }
     }
 
@@ -229,14 +215,8 @@ struct QueriesInLanes {
     }
 
     __device__ __forceinline__ void push(idx_t vector, uint32_t passed) {
-        const uint32_t overfull = shared.passed.push(
+        shared.passed.push(
                 params, passed, vector, [&](int i) { return queryOf(i); });
-        if (overfull) {
-#pragma unroll
-            for (int i = 0; i < PerQ; ++i) {
-                limits[i] = overfull >> i & 1 ? Test::nothing() : limits[i];
-            }
-        }
     }
 
     __device__ __forceinline__ static void read(
