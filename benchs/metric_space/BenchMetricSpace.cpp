@@ -55,6 +55,9 @@ int runMain(int argc, char** argv) {
               "of "
               "these",
               [&](const std::string& v) { copies = parseNumbers(v).front(); }},
+             {"--way",
+              "of searches group by group: auto (default), lists, warps",
+              [&](const std::string& v) { grid.way = wayNamed(v); }},
              {"--profile",
               "on: one search a cell between marks, for metric_transactions.py",
               [&](const std::string& v) { grid.profile = v == "on"; }},
