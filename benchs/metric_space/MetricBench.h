@@ -183,6 +183,10 @@ class MetricBench {
         for (MetricIndex& index : indexes_) {
             for (const Mapping mapping :
                  {Mapping::GroupMajor, Mapping::QueryMajor}) {
+                if (settings.way != GroupWay::Auto &&
+                    mapping == Mapping::QueryMajor) {
+                    continue;
+                }
                 onGpu(cell, index, mapping, settings);
             }
         }
