@@ -38,11 +38,14 @@ template <Metric kMetric, GroupBounds kKind, int kDims>
 struct GroupWarps {
     static constexpr int kPivots =
             kKind == GroupBounds::Pivots ? kMostWarpPivots : 1;
+    static_assert(kPivots <= kWarpSize);
 
     struct SharedStorage {
         double queries[kDims][kWarpSize];
-        double leasts[kPivots][kWarpSize];
+        double leasts[kPivots][kWarpSize]; // of the queries
         double mosts[kPivots][kWarpSize];
+        double groupLeasts[kWarps][kPivots];
+        double groupMosts[kWarps][kPivots];
         uint64_t keys[kWarps][kRoom];
         float distances[kWarps][kRoom];
         unsigned long long pairs;
@@ -174,13 +177,21 @@ struct GroupWarps {
                     canonical::leastTrue(kMetric, to) >
                     groups.mosts[group] + reach);
         } else {
+            // Read at once: one after the other each would be waited for.
+            if (uint32_t(lane) < groups.numReferences) {
+                const size_t bound = size_t(lane) * groups.numBounded + group;
+                shared.groupLeasts[warp][lane] = groups.leasts[bound];
+                shared.groupMosts[warp][lane] = groups.mosts[bound] + reach;
+            }
+            __syncwarp();
             bool looks = true;
             for (uint32_t j = 0; looks && j < groups.numReferences; ++j) {
-                const size_t bound = size_t(j) * groups.numBounded + group;
-                looks = !(
-                        shared.leasts[j][lane] > groups.mosts[bound] + reach ||
-                        groups.leasts[bound] > shared.mosts[j][lane] + reach);
+                looks =
+                        !(shared.leasts[j][lane] > shared.groupMosts[warp][j] ||
+                          shared.groupLeasts[warp][j] >
+                                  shared.mosts[j][lane] + reach);
             }
+            __syncwarp(); // the others have read them
             return looks;
         }
     }

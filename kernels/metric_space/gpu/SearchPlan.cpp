@@ -14,8 +14,6 @@ namespace faiss_bits::metric_space {
 namespace {
 
 constexpr idx_t kMostResults = idx_t(1) << 30;
-/// GroupWay::Warps is expected to take less time up to so many queries.
-constexpr idx_t kMostWarpQueries = idx_t(1) << 30;
 
 /// Bytes of one query for its distances to the references.
 size_t ofReferences(const MetricGroups& groups) {
@@ -110,9 +108,8 @@ MetricSearchPlan planMetricSearch(
     checkProblem(problem, k > 0);
     const MetricGroups& groups = problem.groups;
     MetricSearchPlan plan;
-    plan.byWarps = problem.way == GroupWay::Warps ||
-            (problem.way == GroupWay::Auto && canTakeWarps(problem, k > 0) &&
-             problem.numQueries <= kMostWarpQueries);
+    plan.byWarps =
+            problem.way != GroupWay::Lists && canTakeWarps(problem, k > 0);
     const size_t numGroups = groups.numGroups;
     const size_t ofRow = usesLists(problem) && !plan.byWarps
             ? 40 + (problem.groupBits ? 0 : ofReferences(groups)) +
