@@ -38,16 +38,14 @@ template <Metric kMetric, GroupBounds kKind, int kDims>
 struct GroupWarps {
     static constexpr int kPivots =
             kKind == GroupBounds::Pivots ? kMostWarpPivots : 1;
-    static constexpr int kPivotStep = 4;
-    static_assert(kPivots <= kWarpSize && kMostWarpPivots % kPivotStep == 0);
+    static_assert(kPivots <= kWarpSize);
 
     struct SharedStorage {
         double queries[kDims][kWarpSize];
-        // Bounds by the pivots, rounded outwards to float32: query and group
-        // are apart where the x of the query is beyond that of the group, or
-        // the y of the group beyond that of the query.
-        float2 ofQueries[kPivots][kWarpSize]; // least; most and reach
-        float2 ofGroup[kWarps][kPivots];      // most and reach; least
+        double leasts[kPivots][kWarpSize]; // of the queries
+        double mosts[kPivots][kWarpSize];
+        double groupLeasts[kWarps][kPivots];
+        double groupMosts[kWarps][kPivots];
         uint64_t keys[kWarps][kRoom];
         float distances[kWarps][kRoom];
         unsigned long long pairs;
@@ -104,26 +102,15 @@ struct GroupWarps {
         }
         __syncthreads();
         if constexpr (kKind == GroupBounds::Pivots) {
-            for (uint32_t j = warp; j < kPivots; j += kWarps) {
-                // Of no pivot: never apart.
-                float2 reach = make_float2(-1, __int_as_float(0x7f800000));
-                if (j < groups.numReferences) {
-                    double x[kDims];
-                    load(groups.references + j * groups.d, true, x);
-                    const float to = distanceTo(x, lane);
-                    reach.x = __double2float_rd(
-                            canonical::leastTrue(kMetric, to));
-                    reach.y = withReach(canonical::mostTrue(kMetric, to));
-                }
-                shared.ofQueries[j][lane] = reach;
+            for (uint32_t j = warp; j < groups.numReferences; j += kWarps) {
+                double x[kDims];
+                load(groups.references + j * groups.d, true, x);
+                const float to = distanceTo(x, lane);
+                shared.leasts[j][lane] = canonical::leastTrue(kMetric, to);
+                shared.mosts[j][lane] = canonical::mostTrue(kMetric, to);
             }
             __syncthreads();
         }
-    }
-
-    /// Not below the sum of it and the reach.
-    __device__ __forceinline__ float withReach(double most) const {
-        return __double2float_ru(__dadd_ru(most, params.reach));
     }
 
     __device__ __forceinline__ void flush() {
@@ -191,27 +178,18 @@ struct GroupWarps {
                     groups.mosts[group] + reach);
         } else {
             // Read at once: one after the other each would be waited for.
-            float2 reach = make_float2(__int_as_float(0x7f800000), -1);
             if (uint32_t(lane) < groups.numReferences) {
                 const size_t bound = size_t(lane) * groups.numBounded + group;
-                reach.x = withReach(groups.mosts[bound]);
-                reach.y = __double2float_rd(groups.leasts[bound]);
-            }
-            if (lane < kPivots) {
-                shared.ofGroup[warp][lane] = reach;
+                shared.groupLeasts[warp][lane] = groups.leasts[bound];
+                shared.groupMosts[warp][lane] = groups.mosts[bound] + reach;
             }
             __syncwarp();
             bool looks = true;
-            for (uint32_t j = 0; j < groups.numReferences; j += kPivotStep) {
-#pragma unroll
-                for (int i = 0; i < kPivotStep; ++i) {
-                    const float2 ofQuery = shared.ofQueries[j + i][lane];
-                    const float2 ofGroup = shared.ofGroup[warp][j + i];
-                    looks &= !(ofQuery.x > ofGroup.x || ofGroup.y > ofQuery.y);
-                }
-                if (!__any_sync(kFullWarp, looks)) {
-                    break;
-                }
+            for (uint32_t j = 0; looks && j < groups.numReferences; ++j) {
+                looks =
+                        !(shared.leasts[j][lane] > shared.groupMosts[warp][j] ||
+                          shared.groupLeasts[warp][j] >
+                                  shared.mosts[j][lane] + reach);
             }
             __syncwarp(); // the others have read them
             return looks;
