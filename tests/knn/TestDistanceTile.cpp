@@ -191,8 +191,9 @@ TEST_F(DistanceTile, ListsOverflow) {
     EXPECT_GT(repeated, 200u); // of 960
 }
 
-/// Vectors along a walk, whose neighbours are nearer than 16 bits tell: lists of
-/// the scan overflow, and those of most steps that look at all vectors again.
+/// Vectors along a walk, whose neighbours are nearer than 16 bits tell: lists
+/// of the scan overflow, and those of most steps that look at all vectors
+/// again.
 TEST_F(DistanceTile, AlongAWalk) {
     unsigned long long repeated = 0;
     for (Metric metric : metrics) {

@@ -118,8 +118,8 @@ TEST_F(ScoreSlots, SmallLongLists) {
     }
 }
 
-/// Lists of up to 64 entries are sorted by 32 bits, unless keys are equal or far
-/// apart.
+/// Lists of up to 64 entries are sorted by 32 bits, unless keys are equal or
+/// far apart.
 TEST_F(ScoreSlots, FewEntries) {
     for (Hard data : kHard) {
         for (int k : {1, 31, 32}) {

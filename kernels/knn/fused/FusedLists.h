@@ -10,8 +10,8 @@ namespace faiss_bits {
 /// From memory they come faster to a block a list.
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& problem);
 
-/// Whether another kernel computes the distances of these before, from a copy of
-/// the vectors (ScoreSlots.h).
+/// Whether another kernel computes the distances of these before, from a copy
+/// of the vectors (ScoreSlots.h).
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether the scan for these sets bits: so many vectors pass that a word of 32

@@ -1,5 +1,6 @@
 /// The 32 least of up to 64 entries, in order, by sorts of 32 bits: keys that
-/// are no more than some powers of two apart leave room for a place beside them.
+/// are no more than some powers of two apart leave room for a place beside
+/// them.
 #pragma once
 
 #include "kernels/device/Bitonic.cuh"
@@ -14,10 +15,12 @@ class SortFew {
     static constexpr uint32_t kMost = 2 * kWarpSize;
 
     /// Whether it has an answer: neighbours in the order are not equal, as ids
-    /// would decide, and keys are near each other. Then `least` of lane i is the
-    /// i-th entry.
-    __device__ __forceinline__ static bool
-    run(uint64_t low, uint64_t high, uint64_t& least) {
+    /// would decide, and keys are near each other. Then `least` of lane i is
+    /// the i-th entry.
+    __device__ __forceinline__ static bool run(
+            uint64_t low,
+            uint64_t high,
+            uint64_t& least) {
         const uint32_t base = __reduce_min_sync(
                 kFullWarp, min(entryKey(low), entryKey(high)));
         const uint32_t last = __reduce_max_sync(
@@ -49,7 +52,8 @@ class SortFew {
         }
         uint32_t next = __shfl_down_sync(kFullWarp, a, 1);
         next = lane + 1 < kWarpSize ? next : beyond;
-        const bool isEqual = a != kNone && a >> kPlaceBits == next >> kPlaceBits;
+        const bool isEqual =
+                a != kNone && a >> kPlaceBits == next >> kPlaceBits;
         if (__any_sync(kFullWarp, isEqual)) {
             return false;
         }
@@ -58,11 +62,10 @@ class SortFew {
                 kFullWarp, entryColumn(low), int(place % kWarpSize));
         const uint32_t idHigh = __shfl_sync(
                 kFullWarp, entryColumn(high), int(place % kWarpSize));
-        least = a == kNone
-                ? kNoEntry
-                : makeEntry(
-                          base + (a >> kPlaceBits),
-                          place < kWarpSize ? idLow : idHigh);
+        least = a == kNone ? kNoEntry
+                           : makeEntry(
+                                     base + (a >> kPlaceBits),
+                                     place < kWarpSize ? idLow : idHigh);
         return true;
     }
 
@@ -76,15 +79,19 @@ class SortFew {
         return entry == kNoEntry ? 0 : entryKey(entry);
     }
 
-    __device__ __forceinline__ static uint32_t
-    packed(uint64_t entry, uint32_t base, uint32_t place) {
+    __device__ __forceinline__ static uint32_t packed(
+            uint64_t entry,
+            uint32_t base,
+            uint32_t place) {
         return entry == kNoEntry
                 ? kNone
                 : (entryKey(entry) - base) << kPlaceBits | place;
     }
 
-    __device__ __forceinline__ static uint32_t
-    exchanged(uint32_t value, int lanes, bool ascending) {
+    __device__ __forceinline__ static uint32_t exchanged(
+            uint32_t value,
+            int lanes,
+            bool ascending) {
         const uint32_t other = __shfl_xor_sync(kFullWarp, value, lanes);
         const bool first = (threadIdx.x & lanes) == 0;
         return first == ascending ? min(value, other) : max(value, other);

@@ -142,8 +142,7 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     }
     __syncthreads();
     if (threadIdx.x < rows) {
-        writeLimitOf<kMetric>(
-                params, first + threadIdx.x, ranked[threadIdx.x]);
+        writeLimitOf<kMetric>(params, first + threadIdx.x, ranked[threadIdx.x]);
     }
 }
 
