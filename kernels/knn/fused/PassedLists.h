@@ -9,8 +9,7 @@ namespace faiss_bits {
 /// above the query's limit. NaN passes.
 struct PassedLists {
     const float* limits = nullptr; // [rows]
-    // [rows], zero before; what is beyond capacity is not stored, and need not
-    // be counted further than to tell that there is more
+    // [rows], zero before; what is beyond capacity is counted, not stored
     uint32_t* counts = nullptr;
     // [rows, capacity]: numbers of vectors, in any order
     uint32_t* columns = nullptr;

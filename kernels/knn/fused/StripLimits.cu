@@ -12,16 +12,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-constexpr uint32_t kWarps = kThreads / kWarpSize;
-/// Rows of a warp, one after the other, where there are enough to fill the GPU
-/// so. A limit is some two hundred operations of float64 for one thread: a lane
-/// a row, as here, they take a fraction of the time of a warp a row.
-constexpr uint32_t kMostOfWarp = kWarpSize / kWarps;
-constexpr uint32_t kManyRows = 8192;
-
 struct StripsAndWords : StripLimitParams {
     PassedWords words;
-    uint32_t ofWarp = 0; // rows
 };
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
@@ -59,14 +51,21 @@ __device__ __forceinline__ uint32_t rankedOf(
     return __reduce_max_sync(kFullWarp, ranked);
 }
 
-constexpr uint32_t kNone = ~0u;
-
-/// The key of the asked rank among a row's; kNone if fewer are numbers. They
-/// are in registers of the warp, all lanes of which call it.
-template <int kItems>
-__device__ __forceinline__ uint32_t
-rankedOfRow(const StripsAndWords& params, uint32_t row) {
+/// A warp a query, with its keys in registers.
+template <Metric kMetric, int kItems>
+__global__ __launch_bounds__(kThreads) void stripLimitsKernel(
+        const __grid_constant__ StripsAndWords params) {
+    constexpr uint32_t kNone = ~0u;
+    allowNext();
+    waitForPrevious();
     const uint32_t lane = threadIdx.x % kWarpSize;
+    const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kWarpSize;
+    if (row >= params.search.rows) {
+        return;
+    }
+    for (uint32_t w = lane; w < params.words.perRow; w += kWarpSize) {
+        params.words.bits[size_t(row) * params.words.perRow + w] = 0;
+    }
     const float* values = params.keys + size_t(row) * params.strips;
     uint32_t keys[kItems];
     uint32_t least = kNone;
@@ -85,23 +84,12 @@ rankedOfRow(const StripsAndWords& params, uint32_t row) {
         count += isKey;
     }
     count = __reduce_add_sync(kFullWarp, count);
-    if (count < params.rank) {
-        return kNone;
-    }
-    least = __reduce_min_sync(kFullWarp, least);
-    most = __reduce_max_sync(kFullWarp, most);
-    return rankedOf(keys, params.rank, least, most);
-}
-
-template <Metric kMetric>
-__device__ __forceinline__ void writeLimitOf(
-        const StripsAndWords& params,
-        uint32_t row,
-        uint32_t ranked) {
     double key = __longlong_as_double(0x7ff0000000000000ll);
     const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
-    if (ranked != kNone) {
-        key = double(keyValue(ranked));
+    if (count >= params.rank) {
+        least = __reduce_min_sync(kFullWarp, least);
+        most = __reduce_max_sync(kFullWarp, most);
+        key = double(keyValue(rankedOf(keys, params.rank, least, most)));
         if (kMetric != Metric::InnerProduct) {
             key = fmax(key + double(params.search.queryNorms[row]), 0.0);
         }
@@ -116,33 +104,8 @@ __device__ __forceinline__ void writeLimitOf(
         constexpr double kOfFloat32 = 0x1p-22;
         key += fabs(key) * kOfFloat32;
     }
-    writeLimit(params, row, key, bound);
-}
-
-/// A warp finds the keys of some rows; a lane each makes limits of them.
-template <Metric kMetric, int kItems>
-__global__ __launch_bounds__(kThreads) void stripLimitsKernel(
-        const __grid_constant__ StripsAndWords params) {
-    __shared__ uint32_t ranked[kWarps * kMostOfWarp];
-    allowNext();
-    waitForPrevious();
-    const uint32_t lane = threadIdx.x % kWarpSize;
-    const uint32_t first = blockIdx.x * kWarps * params.ofWarp;
-    const uint32_t rows =
-            min(params.search.rows - first, kWarps * params.ofWarp);
-    for (uint32_t i = threadIdx.x / kWarpSize; i < rows; i += kWarps) {
-        const uint32_t row = first + i;
-        for (uint32_t w = lane; w < params.words.perRow; w += kWarpSize) {
-            params.words.bits[size_t(row) * params.words.perRow + w] = 0;
-        }
-        const uint32_t found = rankedOfRow<kItems>(params, row);
-        if (lane == 0) {
-            ranked[i] = found;
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x < rows) {
-        writeLimitOf<kMetric>(params, first + threadIdx.x, ranked[threadIdx.x]);
+    if (lane == 0) {
+        writeLimit(params, row, key, bound);
     }
 }
 
@@ -154,10 +117,10 @@ void launch(const StripsAndWords& params, cudaStream_t stream) {
             : params.strips <= 1024          ? stripLimitsKernel<kMetric, 32>
                                              : stripLimitsKernel<kMetric, 64>;
     static_assert(kMostStrips == 64 * kWarpSize);
-    const unsigned ofBlock = kWarps * params.ofWarp;
+    constexpr unsigned kRows = kThreads / kWarpSize;
     launchAfterPrevious(
             kernel,
-            (params.search.rows + ofBlock - 1) / ofBlock,
+            (params.search.rows + kRows - 1) / kRows,
             kThreads,
             0,
             stream,
@@ -171,8 +134,7 @@ void launchStripLimits(
         const StripLimitParams& strips,
         const PassedWords& words,
         cudaStream_t stream) {
-    const StripsAndWords params{
-            strips, words, strips.search.rows < kManyRows ? 1 : kMostOfWarp};
+    const StripsAndWords params{strips, words};
     switch (metric) {
         case Metric::L2:
             return launch<Metric::L2>(params, stream);

@@ -1,7 +1,6 @@
 /// Products of a query and a vector against the query's limit.
 #pragma once
 
-#include "kernels/knn/fused/Overfull.cuh"
 #include "kernels/knn/fused/tensor/PassedBuffer.cuh"
 #include "kernels/knn/fused/tensor/ScanRows.cuh"
 
@@ -45,9 +44,6 @@ class LimitTest {
             factors_[r] = kNorms == ScanNorms::InValues
                     ? coefficient(params, factor, present, limits_[r])
                     : 2.0f * factor;
-            if (present && isOverfull(params.passed, i)) {
-                limits_[r] = __int_as_float(0x7f800000);
-            }
         }
     }
 
