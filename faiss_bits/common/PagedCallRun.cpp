@@ -6,8 +6,8 @@
 #include <limits>
 #include <optional>
 
-#include "faiss_bits/common/HostParts.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/common/StagedCopies.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -85,8 +85,14 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
         } else {
             source += size_t(page.first) * array.rowBytes;
             if (array.pinned[slot]) {
-                copyHostBytes(array.pinned[slot], source, bytes);
-                source = array.pinned[slot];
+                copyToDevice(
+                        context_.device,
+                        array.device[slot],
+                        array.pinned[slot],
+                        source,
+                        bytes,
+                        stream);
+                continue;
             }
         }
         BITS_CUDA_CHECK(cudaMemcpyAsync(
@@ -97,7 +103,7 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
 /// Waits until the results are where the caller wants them.
 void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream)
         const {
-    std::vector<HostCopy> copies;
+    std::vector<CopyFromDevice> staged;
     for (const Array& array : arrays_) {
         if (!array.returns()) {
             continue;
@@ -105,17 +111,18 @@ void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream)
         char* const to = array.data + size_t(page.first) * array.rowBytes;
         const size_t bytes = size_t(page.rows) * array.rowBytes;
         if (array.pinned[slot]) {
-            copies.push_back({to, array.pinned[slot], bytes});
+            staged.push_back(
+                    {to, array.pinned[slot], array.device[slot], bytes});
+            continue;
         }
         BITS_CUDA_CHECK(cudaMemcpyAsync(
-                array.pinned[slot] ? array.pinned[slot] : to,
-                array.device[slot],
-                bytes,
-                cudaMemcpyDefault,
-                stream));
+                to, array.device[slot], bytes, cudaMemcpyDefault, stream));
     }
-    waitFor(stream);
-    copyHostBytes(copies);
+    if (staged.empty()) {
+        waitFor(stream);
+    } else {
+        copyFromDevice(staged, stream);
+    }
 }
 
 void PagedCall::runOnDevice_(const Compute& compute) {
