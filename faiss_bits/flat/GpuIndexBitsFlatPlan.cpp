@@ -1,6 +1,7 @@
 // What a search of GpuIndexBitsFlat is before it runs: its arguments, its
 // problem, and the plan of both.
 
+#include <algorithm>
 #include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
@@ -66,8 +67,22 @@ GpuContext GpuIndexBitsFlat::contextOf_(
     return detail::contextOf(resources, config_.device);
 }
 
-PageLimits GpuIndexBitsFlat::pageLimits_(idx_t n, int k) const {
+PageLimits GpuIndexBitsFlat::pageLimits_(
+        const GpuContext& context,
+        idx_t n,
+        int k) const {
     PageLimits limits;
+    // Of large k a page of the usual staging has so few queries that each takes
+    // longer (680 of k = 2000 a tenth, H100). Where temporary memory is short
+    // it is left to the search.
+    constexpr size_t kFewRows = 1024;
+    const size_t staged = kFewRows *
+            (sizeof(float) * d + (sizeof(float) + sizeof(idx_t)) * k);
+    if (context.resources->getTempMemoryAvailable(context.device) >=
+        8 * staged) {
+        limits.mostStaging =
+                std::clamp(staged, detail::kPageBytes, 2 * detail::kPageBytes);
+    }
     limits.rows = n;
     limits.workPerRow = detail::searchWork(ntotal, d, k);
     limits.pageBytes = minPagedSize_;
@@ -112,7 +127,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
     return withFaissErrors([&] {
         detail::ExpectedSearch search;
         search.problem = problemOf_(n, n, int(k));
-        search.limits = pageLimits_(n, int(k));
+        search.limits = pageLimits_(context, n, int(k));
         search.filter =
                 detail::filterShapeOf(params, ntotal, n, config_.device);
         // As searchPage_ does where the norms are not ours.
