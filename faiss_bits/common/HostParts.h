@@ -12,11 +12,9 @@
 /// Work of the host on much memory. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// Of work on memory, whose speed takes no more.
-constexpr idx_t kMostThreads = 8;
-
 /// Calls f(begin, end) for parts of 0 .. n - 1 at the same time, each of at
-/// least about `least`. Waits for all, then throws what the first of them threw.
+/// least about `least`; memory's speed takes no more than a few threads. Waits
+/// for all, then throws what the first of them threw.
 template <class F>
 void forHostParts(idx_t n, idx_t least, const F& f) {
     const idx_t parts = std::clamp<idx_t>(
@@ -24,7 +22,7 @@ void forHostParts(idx_t n, idx_t least, const F& f) {
                     std::thread::hardware_concurrency(),
                     n / std::max<idx_t>(least, 1)),
             1,
-            kMostThreads);
+            8);
     std::vector<std::future<void>> others; // wait for f where they go
     for (idx_t i = 1; i < parts; ++i) {
         const idx_t begin = n * i / parts;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kLeastPageBytes = size_t(1) << 20;
 /// A single page of fewer is left to the driver's copies, which are as fast
-/// until several threads share what the host has to copy (PagedCall.cpp).
-constexpr double kLeastPinned = 4 << 20;
+/// until several threads share what the host has to copy.
+constexpr double kLeastPinned = 8 << 20;
 
 } // namespace
 

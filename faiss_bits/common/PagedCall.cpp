@@ -12,11 +12,6 @@ namespace {
 
 /// Results of no more bytes go through pinned memory together.
 constexpr size_t kFewBytes = size_t(64) << 10;
-/// Of a single page, what comes and what goes each: from there on several
-/// threads are faster than the driver, which copies 7.8 GB/s to a device and
-/// 12.6 from it (two H100s, 32 cores; one thread 6.7, two 14, four 29).
-constexpr size_t kLeastIn = size_t(2) << 20;
-constexpr size_t kLeastOut = size_t(4) << 20;
 
 } // namespace
 
@@ -183,20 +178,10 @@ void PagedCall::placePinned_() {
     }
     // FAISS's own calls may have left copies from it under way.
     waitFor(context_.resources->getAsyncCopyStream(context_.device));
-    const auto isMuch = [&](bool isOutput) {
-        size_t bytes = 0;
-        for (const Array& array : arrays_) {
-            const bool counts = array.onHost && array.pageable &&
-                    array.isOutput == isOutput;
-            bytes += counts ? bytesOf_(array) : 0;
-        }
-        return plan_.pages > 1 || bytes >= (isOutput ? kLeastOut : kLeastIn);
-    };
-    const bool areMuch[] = {isMuch(false), isMuch(true)};
     for (int slot = 0; slot < 2; ++slot) {
         char* next = pinned_.data() + slot * (pinned_.bytes() / 2);
         for (Array& array : arrays_) {
-            if (array.onHost && array.pageable && areMuch[array.isOutput]) {
+            if (array.onHost && array.pageable) {
                 array.pinned[slot] = next;
                 next += size_t(plan_.rowsPerPage) * array.rowBytes;
             }

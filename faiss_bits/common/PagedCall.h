@@ -43,11 +43,10 @@ class Page {
 /// Copies  of pageable memory go through the resources' pinned memory, half of
 ///         it a page, if there is enough of it and no other call has it. Else
 ///         the driver copies them, which is slower; and those of a single page
-///         of less than 4 MiB, which it copies as fast. Several threads copy to
-///         and from pinned memory where a page is large, while the device
-///         copies what is there. Memory that is pinned or managed is copied
-///         from where it lies. Several pages are copied on the resources'
-///         stream for asynchronous copies
+///         of less than 8 MiB, which it copies as fast. Several threads copy to
+///         and from pinned memory where a page is large. Memory
+///         that is pinned or managed is copied from where it lies. Several
+///         pages are copied on the resources' stream for asynchronous copies
 /// Memory  staging of two pages (PagePlan.h) from the temporary memory; where
 ///         that is too small it comes from cudaMalloc, and both that and its
 ///         release wait for the device

@@ -6,8 +6,8 @@
 #include <limits>
 #include <optional>
 
+#include "faiss_bits/common/HostParts.h"
 #include "faiss_bits/common/PagedCall.h"
-#include "faiss_bits/common/StagedCopies.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -85,14 +85,8 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
         } else {
             source += size_t(page.first) * array.rowBytes;
             if (array.pinned[slot]) {
-                copyToDevice(
-                        context_.device,
-                        array.device[slot],
-                        array.pinned[slot],
-                        source,
-                        bytes,
-                        stream);
-                continue;
+                copyHostBytes(array.pinned[slot], source, bytes);
+                source = array.pinned[slot];
             }
         }
         BITS_CUDA_CHECK(cudaMemcpyAsync(
@@ -103,7 +97,7 @@ void PagedCall::copyIn_(const Page& page, int slot, cudaStream_t stream) {
 /// Waits until the results are where the caller wants them.
 void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream)
         const {
-    std::vector<CopyFromDevice> staged;
+    std::vector<HostCopy> copies;
     for (const Array& array : arrays_) {
         if (!array.returns()) {
             continue;
@@ -111,18 +105,17 @@ void PagedCall::copyBack_(const Page& page, int slot, cudaStream_t stream)
         char* const to = array.data + size_t(page.first) * array.rowBytes;
         const size_t bytes = size_t(page.rows) * array.rowBytes;
         if (array.pinned[slot]) {
-            staged.push_back(
-                    {to, array.pinned[slot], array.device[slot], bytes});
-            continue;
+            copies.push_back({to, array.pinned[slot], bytes});
         }
         BITS_CUDA_CHECK(cudaMemcpyAsync(
-                to, array.device[slot], bytes, cudaMemcpyDefault, stream));
+                array.pinned[slot] ? array.pinned[slot] : to,
+                array.device[slot],
+                bytes,
+                cudaMemcpyDefault,
+                stream));
     }
-    if (staged.empty()) {
-        waitFor(stream);
-    } else {
-        copyFromDevice(staged, stream);
-    }
+    waitFor(stream);
+    copyHostBytes(copies);
 }
 
 void PagedCall::runOnDevice_(const Compute& compute) {

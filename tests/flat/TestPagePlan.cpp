@@ -92,14 +92,14 @@ TEST(PagePlan, PinnedMemoryOnlyIfTwoPagesFit) {
     EXPECT_TRUE(planPages(limits, hostMemory(row, 32 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 31 * kMiB)).pinned);
     EXPECT_FALSE(planPages(limits, hostMemory(row, 0)).pinned);
-    // One page of less than 4 MiB goes without, and so does memory that is
+    // One page of less than 8 MiB goes without, and so does memory that is
     // pinned already.
-    limits.rows = 15;
+    limits.rows = 31;
     EXPECT_FALSE(planPages(limits, hostMemory(row)).pinned);
-    limits.rows = 16;
+    limits.rows = 32;
     EXPECT_EQ(planPages(limits, hostMemory(row)).pages, 1);
     EXPECT_TRUE(planPages(limits, hostMemory(row)).pinned);
-    EXPECT_FALSE(planPages(limits, hostMemory(row, 7 * kMiB)).pinned);
+    EXPECT_FALSE(planPages(limits, hostMemory(row, 15 * kMiB)).pinned);
     limits.rows = 1000;
     PageMemory memory = hostMemory(row);
     memory.pinnedBytesPerRow = 0;
