@@ -1,7 +1,6 @@
 // What a search of GpuIndexBitsFlat is before it runs: its arguments, its
 // problem, and the plan of both.
 
-#include <algorithm>
 #include <typeinfo>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
@@ -72,17 +71,10 @@ PageLimits GpuIndexBitsFlat::pageLimits_(
         idx_t n,
         int k) const {
     PageLimits limits;
-    // Of large k a page of the usual staging has so few queries that each takes
-    // longer (680 of k = 2000 a tenth, H100). Where temporary memory is short
-    // it is left to the search.
-    constexpr size_t kFewRows = 1024;
-    const size_t staged = kFewRows *
-            (sizeof(float) * d + (sizeof(float) + sizeof(idx_t)) * k);
-    if (context.resources->getTempMemoryAvailable(context.device) >=
-        8 * staged) {
-        limits.mostStaging =
-                std::clamp(staged, detail::kPageBytes, 2 * detail::kPageBytes);
-    }
+    limits.mostStaging = detail::stagingOfSearch(
+            n,
+            sizeof(float) * d + (sizeof(float) + sizeof(idx_t)) * k,
+            context.resources->getTempMemoryAvailable(context.device));
     limits.rows = n;
     limits.workPerRow = detail::searchWork(ntotal, d, k);
     limits.pageBytes = minPagedSize_;
