@@ -1,6 +1,7 @@
 #include "benchs/common/Timing.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/CudaCheck.h"
@@ -21,6 +22,15 @@ int repeatsFor(double ms, const TimingMode& mode) {
                                      int(mode.totalMs / ms),
                                      mode.leastRepeats,
                                      mode.mostRepeats);
+}
+
+Measured medianOf(std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    const size_t half = times.size() / 2;
+    const double median = times.size() % 2
+            ? times[half]
+            : (times[half - 1] + times[half]) / 2;
+    return {median, int(times.size())};
 }
 
 class Clock {
@@ -86,12 +96,50 @@ Measured timeCall(
     for (int i = repeats - 2; i >= 0; --i) {
         times.push_back(clock.time(call, i));
     }
-    std::sort(times.begin(), times.end());
-    const size_t half = times.size() / 2;
-    const double median = times.size() % 2
-            ? times[half]
-            : (times[half - 1] + times[half]) / 2;
-    return {median, int(times.size())};
+    return medianOf(std::move(times));
+}
+
+std::vector<Measured> timeInTurns(
+        const std::vector<std::function<void(int)>>& calls,
+        const TimingMode& mode) {
+    constexpr int kTurns = 4;
+    Clock clock(mode);
+    struct One {
+        std::vector<double> times;
+        int ofTurn = 0; // 0: too slow to repeat
+    };
+    std::vector<One> all;
+    for (const auto& call : calls) {
+        One& one = all.emplace_back();
+        const double first = clock.time(call, 0);
+        if (first > mode.firstMs) {
+            one.times = {first};
+            continue;
+        }
+        const double second = clock.time(call, 0);
+        const int repeats = repeatsFor(second, mode);
+        if (repeats == 1) {
+            one.times = {second};
+            continue;
+        }
+        one.ofTurn = (repeats + kTurns - 1) / kTurns;
+    }
+    for (int turn = 0; turn < kTurns; ++turn) {
+        for (size_t c = 0; c < calls.size(); ++c) {
+            One& one = all[c];
+            for (int i = one.ofTurn; i >= 0 && one.ofTurn > 0; --i) {
+                const double ms = clock.time(calls[c], i);
+                if (i < one.ofTurn) {
+                    one.times.push_back(ms);
+                }
+            }
+        }
+    }
+    std::vector<Measured> measured;
+    for (One& one : all) {
+        measured.push_back(medianOf(std::move(one.times)));
+    }
+    return measured;
 }
 
 } // namespace faiss_bits::bench

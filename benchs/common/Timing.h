@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -32,6 +33,14 @@ struct TimingMode {
 /// Median time of call(i), i = repeats - 1, ..., 0, after one warm-up, with as
 /// many repeats as the mode says.
 Measured timeCall(const std::function<void(int)>& call, const TimingMode& mode);
+
+/// The same of several calls that are compared, in four turns: in each a part
+/// of every call's repeats, one call after the other, and before each part the
+/// call once more, not timed. So what changes with time, as the clock of a GPU
+/// that gets warm, is nobody's gain.
+std::vector<Measured> timeInTurns(
+        const std::vector<std::function<void(int)>>& calls,
+        const TimingMode& mode);
 
 /// Seconds since the program's start, for --max-seconds.
 class Budget {

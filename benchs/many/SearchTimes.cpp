@@ -1,7 +1,8 @@
 #include "benchs/many/SearchTimes.h"
 
+#include <functional>
+
 #include "benchs/common/Labels.h"
-#include "benchs/common/Timing.h"
 #include "benchs/many/ManyPlaces.h"
 
 namespace faiss_bits::bench {
@@ -32,21 +33,46 @@ double SearchTimes::onDevice(
     return timeCall(search, mode).ms;
 }
 
-double SearchTimes::onHost(const faiss::Index& index, int64_t q, int64_t k) {
-    ofHost.resize(q * k);
+TimingMode SearchTimes::modeOnHost_() {
     TimingMode mode;
     mode.wallClock = true;
     mode.before = [&] { flush(); };
     mode.leastRepeats = 3;
-    const auto search = [&](int) {
-        index.search(
-                q,
-                hostQueries_.data(),
-                k,
-                ofHost.distances.data(),
-                ofHost.labels.data());
-    };
-    return timeCall(search, mode).ms;
+    return mode;
+}
+
+void SearchTimes::searchOnHost(
+        const faiss::Index& index,
+        int64_t q,
+        int64_t k) {
+    ofHost.resize(q * k);
+    index.search(
+            q,
+            hostQueries_.data(),
+            k,
+            ofHost.distances.data(),
+            ofHost.labels.data());
+}
+
+double SearchTimes::onHost(const faiss::Index& index, int64_t q, int64_t k) {
+    const auto search = [&](int) { searchOnHost(index, q, k); };
+    return timeCall(search, modeOnHost_()).ms;
+}
+
+std::vector<double> SearchTimes::onHostInTurns(
+        const std::vector<const faiss::Index*>& indexes,
+        int64_t q,
+        int64_t k) {
+    std::vector<std::function<void(int)>> calls;
+    for (const faiss::Index* index : indexes) {
+        calls.push_back(
+                [this, index, q, k](int) { searchOnHost(*index, q, k); });
+    }
+    std::vector<double> ms;
+    for (const Measured& one : timeInTurns(calls, modeOnHost_())) {
+        ms.push_back(one.ms);
+    }
+    return ms;
 }
 
 } // namespace faiss_bits::bench

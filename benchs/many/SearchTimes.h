@@ -1,8 +1,11 @@
 #pragma once
 
+#include <vector>
+
 #include <faiss/Index.h>
 
 #include "benchs/common/DeviceData.h"
+#include "benchs/common/Timing.h"
 #include "benchs/many/Answers.h"
 
 namespace faiss_bits::bench {
@@ -35,6 +38,16 @@ class SearchTimes {
     /// results are then in ofHost.
     double onHost(const faiss::Index& index, int64_t q, int64_t k);
 
+    /// The same of several indexes in turns (timeInTurns); results are the last
+    /// one's.
+    std::vector<double> onHostInTurns(
+            const std::vector<const faiss::Index*>& indexes,
+            int64_t q,
+            int64_t k);
+
+    /// Once, and not timed.
+    void searchOnHost(const faiss::Index& index, int64_t q, int64_t k);
+
     Answers ofHost; ///< of the last search with arrays there
 
     /// [mostQueries, d] on the device.
@@ -53,6 +66,8 @@ class SearchTimes {
     }
 
    private:
+    TimingMode modeOnHost_();
+
     CacheFlush flush_;
     DeviceArray<float> queries_;
     std::vector<float> hostQueries_;

@@ -56,4 +56,14 @@ PagePlan planPages(const PageLimits& limits, const PageMemory& memory) {
     return plan;
 }
 
+size_t stagingOfSearch(idx_t rows, size_t rowBytes, size_t tempBytes) {
+    constexpr idx_t kRows = 1024;
+    constexpr idx_t kPages = 8;
+    const size_t wanted = std::clamp(
+            size_t(std::min(kRows, rows / kPages)) * rowBytes,
+            kPageBytes,
+            2 * kPageBytes);
+    return wanted <= tempBytes / 8 ? wanted : kPageBytes;
+}
+
 } // namespace faiss_bits::gpu::detail

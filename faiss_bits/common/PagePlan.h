@@ -64,6 +64,14 @@ constexpr double kShortWork = double(uint64_t(1) << 34);
 /// Pages of even size. Host only, no CUDA call.
 PagePlan planPages(const PageLimits& limits, const PageMemory& memory);
 
+/// PageLimits::mostStaging of a flat search of `rows` queries that take
+/// rowBytes of staging each: kPageBytes, and of large k up to twice as much for
+/// pages of 1,024 queries (680 of k = 2000 take a tenth longer each; H100), if
+/// there are eight such pages, as what the last one found is copied while
+/// nothing is left to search, and tempBytes of temporary memory for four times
+/// two pages.
+size_t stagingOfSearch(idx_t rows, size_t rowBytes, size_t tempBytes);
+
 /// The work of one query against n vectors of d dimensions. The distances are
 /// written and read once, which costs as much as 64 multiply-adds, and the k
 /// best are sorted.

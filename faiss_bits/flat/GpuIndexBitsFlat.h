@@ -357,7 +357,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// search() of n queries of a batch of `batch` in all, but for pointers
     /// that it brings: how search and plan begin.
     FlatKnnProblem problemOf_(idx_t batch, idx_t n, int k) const;
-    detail::PageLimits pageLimits_(idx_t n, int k) const;
+    detail::PageLimits pageLimits_(
+            const detail::GpuContext& context,
+            idx_t n,
+            int k) const;
 
     /// search() of n queries on our device, from number `first` on of a batch
     /// of `batch` in all. How a batch is cut changes no bit of the results.

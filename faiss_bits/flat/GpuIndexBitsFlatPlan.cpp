@@ -66,8 +66,15 @@ GpuContext GpuIndexBitsFlat::contextOf_(
     return detail::contextOf(resources, config_.device);
 }
 
-PageLimits GpuIndexBitsFlat::pageLimits_(idx_t n, int k) const {
+PageLimits GpuIndexBitsFlat::pageLimits_(
+        const GpuContext& context,
+        idx_t n,
+        int k) const {
     PageLimits limits;
+    limits.mostStaging = detail::stagingOfSearch(
+            n,
+            sizeof(float) * d + (sizeof(float) + sizeof(idx_t)) * k,
+            context.resources->getTempMemoryAvailable(context.device));
     limits.rows = n;
     limits.workPerRow = detail::searchWork(ntotal, d, k);
     limits.pageBytes = minPagedSize_;
@@ -112,7 +119,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
     return withFaissErrors([&] {
         detail::ExpectedSearch search;
         search.problem = problemOf_(n, n, int(k));
-        search.limits = pageLimits_(n, int(k));
+        search.limits = pageLimits_(context, n, int(k));
         search.filter =
                 detail::filterShapeOf(params, ntotal, n, config_.device);
         // As searchPage_ does where the norms are not ours.

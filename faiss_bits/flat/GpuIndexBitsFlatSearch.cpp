@@ -76,7 +76,7 @@ void GpuIndexBitsFlat::searchPaged_(
                 call.output("distances", distances, sizeof(float) * k);
         const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
 
-        call.run(pageLimits_(n, k), [&](const Page& page) {
+        call.run(pageLimits_(context, n, k), [&](const Page& page) {
             searchPage_(
                     context,
                     page.first == 0 ? &call.plan() : nullptr,

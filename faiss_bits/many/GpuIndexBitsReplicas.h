@@ -23,7 +23,8 @@ namespace faiss_bits::gpu {
 ///          lie on the first device and each has 2,048 queries it takes over up
 ///          to an eighth of the others' slices, about as many as their copies
 ///          cost (L2 and inner product without filters, of flat indexes and of
-///          GpuIndexBitsIVFFlat)
+///          GpuIndexBitsIVFFlat). Results of flat indexes that take 64 MB of a
+///          slice go to it in pieces, while the next piece is searched
 /// Pointers x, distances and labels may each lie on the host or on the first
 ///          device of the list, in any mix. From the host every device fetches
 ///          its slice by itself, and leaves its results there. What lies on the

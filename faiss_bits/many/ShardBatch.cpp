@@ -29,12 +29,45 @@ ShardBatch::ShardBatch(
           flags_(set.devices.groups().size()),
           found_(set.devices.size()),
           done_(set.devices.size()),
+          atHome_(set.devices.size()),
+          sent_(set.devices.size()),
           memory_(set.devices.groups().size()) {}
 
 void ShardBatch::run() {
-    const auto& groups = set_.devices.groups();
     // Before anyone searches on the stream: other devices wait for no search.
     start_.record(home_.stream);
+    try {
+        prepareHome_();
+        search_();
+    } catch (...) {
+        // Parts' own streams are awaited by who lets go of the memory.
+        if (helper_) {
+            (void)cudaStreamSynchronize(helper_);
+            (void)cudaGetLastError();
+        }
+        throw;
+    }
+}
+
+void ShardBatch::prepareHome_() {
+    const auto groups = int(set_.devices.groups().size());
+    if (groups == 1 || sliceBegin_(1) < queries_.n) {
+        return;
+    }
+    helper_ = home_.resources->getAlternateStreams(home_.device).at(0);
+    start_.holdUp(helper_);
+    for (int shard = 0; shard < set_.devices.size(); ++shard) {
+        const idx_t width = widthOf_(shard);
+        if (set_.devices.groupOf(shard) != 0 && width > 0) {
+            const size_t bytes = size_t(queries_.n) * width * kResultBytes;
+            atHome_[shard] =
+                    Results(memory_[0].take(home_, bytes), queries_.n, width);
+        }
+    }
+}
+
+void ShardBatch::search_() {
+    const auto& groups = set_.devices.groups();
     if (sample_) {
         set_.devices.onGroups([&](int group) { findLimits_(group); });
         exchangeLimits_();
@@ -87,7 +120,8 @@ bool ShardBatch::isCut_(int shard) const {
 idx_t ShardBatch::sliceBegin_(int group) const {
     // A few results are merged on the first device, where the lists of others
     // come in one copy each: to send slices there and back takes longer.
-    constexpr idx_t kFewResults = 1 << 19;
+    // Inverted lists wait for their devices before anyone can enqueue that.
+    const idx_t kFewResults = set_.isFlat() ? 1 << 19 : 3 << 19;
     const auto groups = idx_t(set_.devices.groups().size());
     if (queries_.k * queries_.n <=
         kFewResults / std::max<idx_t>(groups - 1, 1)) {
@@ -223,6 +257,17 @@ void ShardBatch::searchShard_(
                 queries_.n * width,
                 context.stream);
     }
+    if (atHome_[shard].width > 0) {
+        set_.copies->send(
+                0,
+                atHome_[shard].labels, // both lie together
+                helper_,
+                group,
+                found_[shard].labels,
+                context.stream,
+                size_t(queries_.n) * width * kResultBytes,
+                sent_[shard]);
+    }
     done_[shard].record(context.stream);
 }
 
@@ -246,23 +291,18 @@ MergeList ShardBatch::listFor_(
         list.ids = found.labels + at;
         return list;
     }
+    if (atHome_[shard].width > 0) {
+        sent_[shard].holdUp(lead.stream);
+        list.distances = atHome_[shard].distances;
+        list.ids = atHome_[shard].labels;
+        return list;
+    }
     const size_t count = size_t(rows) * found.width;
     const Results here(
             memory_[group].take(lead, count * kResultBytes), rows, found.width);
     const cudaStream_t source = done_[shard].stream;
     list.distances = here.distances;
     list.ids = here.labels;
-    if (rows == queries_.n) { // both lie together
-        set_.copies->copy(
-                group,
-                here.labels,
-                lead.stream,
-                from,
-                found.labels,
-                source,
-                count * kResultBytes);
-        return list;
-    }
     set_.copies->copy(
             group,
             here.labels,

@@ -51,6 +51,11 @@ class ShardBatch {
     idx_t widthOf_(int shard) const;
     bool isCut_(int shard) const;
 
+    /// Takes memory for lists of other devices where the first one merges all,
+    /// before anyone else takes some: these go there as soon as they are found.
+    void prepareHome_();
+    void search_();
+
     /// Of the queries that a group merges.
     idx_t sliceBegin_(int group) const;
     /// Of those that it makes limits for.
@@ -98,6 +103,11 @@ class ShardBatch {
     std::vector<uint8_t*> flags_;     // of each group: of its slice, or null
     std::vector<Results> found_;      // of each shard
     std::vector<StreamMark> done_;    // likewise
+    /// Of each shard: its list on the first device, and when it is there. None
+    /// of the first device's own, nor where several devices merge.
+    std::vector<Results> atHome_;
+    std::vector<StreamMark> sent_;
+    cudaStream_t helper_ = nullptr;   // of the first device: DeviceCopies::send
     std::vector<MemoryStack> memory_; // of each group
 };
 

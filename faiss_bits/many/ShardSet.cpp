@@ -66,13 +66,14 @@ void ShardSet::search(
     // Bytes of a query on the device that has most of them.
     size_t perQuery = 0;
     size_t budget = SIZE_MAX;
+    const std::vector<idx_t> wanted =
+            widths(queries.n, queries.k, queries.mayCut && uncut == 0);
     for (int shard = 0; shard < devices.size(); ++shard) {
         const DevicePlace& place = devices[shard];
         const size_t there =
                 place.resources->getTempMemoryAvailable(place.device) / 4;
         budget = std::min(budget, std::max(there, kLeastBatchBytes));
-        const idx_t width = std::min(queries.k, sizeOf(shard));
-        perQuery = std::max(perQuery, size_t(width) * kResultBytes);
+        perQuery = std::max(perQuery, size_t(wanted[shard]) * kResultBytes);
     }
     // A lead also gets slices of what the others found, and makes one.
     const size_t groups = devices.groups().size();

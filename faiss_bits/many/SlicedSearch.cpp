@@ -17,16 +17,32 @@ idx_t mostOfPiece(double workPerRow) {
     return std::max(kLeastPiece, idx_t(kPieceWork / workPerRow));
 }
 
+/// Slices below are not cut: fewer rows may be searched in another way, which
+/// is no faster.
+constexpr idx_t kLeastRows = 2048;
+
+/// Pieces of another device's slice, so that results of one go home while the
+/// next one is searched: those that take 64 MB, 0.26 ms of the link between two
+/// H100s, go alone.
+int piecesHome(idx_t rows, const SlicedSearch::Arrays& arrays) {
+    constexpr double kPieceBytes = 64e6;
+    size_t rowBytes = 0;
+    for (const CallArray* array : {&arrays.distances, &arrays.labels}) {
+        rowBytes += array->onHost ? 0 : array->rowBytes;
+    }
+    const double pieces = double(rows) * double(rowBytes) / kPieceBytes;
+    return int(
+            std::max(1.0, std::min(pieces, double(rows) / double(kLeastRows))));
+}
+
 /// Rows whose search takes as long as a group without the arrays needs longer
 /// for `rows`: until its thread has them, and for copies. 0 where slices are
-/// short: fewer rows may be searched in another way, which is no faster.
-/// Measured on two H100s: 10 us for the least copy, 14 to wake a thread, 24 for
-/// 5.2 MB.
+/// short. Measured on two H100s: 10 us for the least copy, 14 to wake a thread,
+/// 24 for 5.2 MB.
 idx_t rowsOfCopies(
         idx_t rows,
         double secondsPerRow,
         const SlicedSearch::Arrays& arrays) {
-    constexpr idx_t kLeastRows = 2048;
     constexpr double kTime = 40e-6;
     constexpr double kSpeed = 2.5e11;
     if (rows < kLeastRows || secondsPerRow <= 0) {
@@ -45,13 +61,18 @@ std::vector<idx_t> slicesOf(
         const ManyDevices& devices,
         idx_t n,
         double secondsPerRow,
-        const SlicedSearch::Arrays& arrays) {
+        const SlicedSearch::Arrays& arrays,
+        bool mayCut) {
     std::vector<int> parts;
     for (const PartGroup& group : devices.groups()) {
         parts.push_back(int(group.parts.size()));
     }
     const idx_t rows = n / idx_t(parts.size());
-    return groupSlices(n, parts, rowsOfCopies(rows, secondsPerRow, arrays));
+    // In pieces only the last copy is waited for. That is less than a tile of
+    // queries costs the first device.
+    const bool areEven = mayCut && piecesHome(rows, arrays) > 1;
+    return groupSlices(
+            n, parts, areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays));
 }
 
 } // namespace
@@ -85,13 +106,16 @@ SlicedSearch::SlicedSearch(
           isOnHost_(
                   arrays.x.onHost && arrays.distances.onHost &&
                   arrays.labels.onHost),
+          mayCut_(!isOnHost_ && set.isFlat() && !isFiltered),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
           begins_(slicesOf(
                   set.devices,
                   n,
                   isOnHost_ ? 0 : secondsPerRow,
-                  arrays)),
+                  arrays,
+                  mayCut_)),
           memory_(set.devices.groups().size()),
+          sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
 
 void SlicedSearch::run() {
@@ -136,6 +160,11 @@ void SlicedSearch::run() {
         (void)cudaStreamSynchronize(
                 home_.resources->getAsyncCopyStream(home_.device));
         (void)cudaStreamSynchronize(homeStream_());
+        for (const auto& stream : sending_) {
+            if (stream) {
+                (void)cudaStreamSynchronize(*stream);
+            }
+        }
         (void)cudaGetLastError();
         throw;
     }
@@ -161,43 +190,45 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
     const int part = set_.devices.groups()[group].lanes[lane];
     const idx_t first = begin_(group) + sliceBegin(rows_(group), lanes, lane);
     const idx_t end = begin_(group) + sliceBegin(rows_(group), lanes, lane + 1);
+    if (first == end) {
+        return;
+    }
+    if (!isOnHost_ && group != 0) {
+        set_.devices.onPart(
+                part, [&] { searchAway_(group, part, first, end - first); });
+        return;
+    }
     const int pieces = int((end - first + most_ - 1) / most_);
     for (int i = 0; i < pieces && !stop_; ++i) {
         const idx_t at = first + sliceBegin(end - first, pieces, i);
         const idx_t next = first + sliceBegin(end - first, pieces, i + 1);
-        set_.devices.onPart(
-                part, [&] { searchPiece_(group, part, at, next - at); });
+        set_.devices.onPart(part, [&] {
+            const auto from = [&](const CallArray& array) {
+                return array.data ? array.data + at * array.rowBytes : nullptr;
+            };
+            if (!isOnHost_) {
+                start_.holdUp(contextOf_(part).stream);
+            }
+            searchPiece_(
+                    part,
+                    next - at,
+                    from(arrays_.x),
+                    from(arrays_.distances),
+                    from(arrays_.labels));
+        });
     }
 }
 
-void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
-    const GpuContext context = part == 0 ? home_ : set_.devices.context(part);
-    if (!isOnHost_) {
-        start_.holdUp(context.stream);
-    }
-    const auto hereOf = [&](const CallArray& array) -> char* {
-        if (!array.data) {
-            return nullptr;
-        }
-        return array.onHost || group == 0
-                ? array.data + first * array.rowBytes
-                : static_cast<char*>(
-                          memory_[group].take(context, rows * array.rowBytes));
-    };
-    char* const x = hereOf(arrays_.x);
-    char* const distances = hereOf(arrays_.distances);
-    char* const labels = hereOf(arrays_.labels);
-    if (!arrays_.x.onHost && group != 0) {
-        set_.copies->fetch(
-                group,
-                x,
-                context.stream,
-                0,
-                arrays_.x.data + first * arrays_.x.rowBytes,
-                start_,
-                home_.resources->getAsyncCopyStream(home_.device),
-                rows * arrays_.x.rowBytes);
-    }
+GpuContext SlicedSearch::contextOf_(int part) const {
+    return part == 0 ? home_ : set_.devices.context(part);
+}
+
+void SlicedSearch::searchPiece_(
+        int part,
+        idx_t rows,
+        const char* x,
+        char* distances,
+        char* labels) {
     faiss::gpu::GpuIndex& replica = *set_.parts[part];
     const auto* queries = reinterpret_cast<const float*>(x);
     auto* ids = reinterpret_cast<idx_t*>(labels);
@@ -212,9 +243,67 @@ void SlicedSearch::searchPiece_(int group, int part, idx_t first, idx_t rows) {
     } else {
         replica.assign(rows, queries, ids, k_);
     }
-    if (!isOnHost_ && group != 0) {
-        sendHome_(arrays_.distances, distances, group, context, first, rows);
-        sendHome_(arrays_.labels, labels, group, context, first, rows);
+}
+
+/// Of a device that some of the arrays do not lie on.
+void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
+    const GpuContext context = contextOf_(part);
+    start_.holdUp(context.stream);
+    const auto hereOf = [&](const CallArray& array) -> char* {
+        if (!array.data) {
+            return nullptr;
+        }
+        return array.onHost ? array.data + first * array.rowBytes
+                            : static_cast<char*>(memory_[group].take(
+                                      context, rows * array.rowBytes));
+    };
+    char* const x = hereOf(arrays_.x);
+    char* const distances = hereOf(arrays_.distances);
+    char* const labels = hereOf(arrays_.labels);
+    if (!arrays_.x.onHost) {
+        set_.copies->fetch(
+                group,
+                x,
+                context.stream,
+                0,
+                arrays_.x.data + first * arrays_.x.rowBytes,
+                start_,
+                home_.resources->getAsyncCopyStream(home_.device),
+                rows * arrays_.x.rowBytes);
+    }
+    const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
+    // One piece goes home on the stream of its search: an event less.
+    cudaStream_t stream = context.stream;
+    if (pieces > 1) {
+        stream = context.resources->getAsyncCopyStream(context.device);
+        sending_[group] = stream;
+    }
+    for (int i = 0; i < pieces && !stop_; ++i) {
+        const idx_t at = sliceBegin(rows, pieces, i);
+        const idx_t count = sliceBegin(rows, pieces, i + 1) - at;
+        const auto from = [&](const CallArray& array, char* here) {
+            return here ? here + at * array.rowBytes : nullptr;
+        };
+        char* const foundDistances = from(arrays_.distances, distances);
+        char* const foundLabels = from(arrays_.labels, labels);
+        searchPiece_(
+                part, count, from(arrays_.x, x), foundDistances, foundLabels);
+        StreamMark found;
+        if (pieces > 1) {
+            found.record(context.stream);
+            found.holdUp(stream);
+        }
+        const auto send = [&](const CallArray& array, const char* here) {
+            sendHome_(array, here, group, stream, first + at, count);
+        };
+        send(arrays_.distances, foundDistances);
+        send(arrays_.labels, foundLabels);
+    }
+    if (pieces > 1) {
+        // Their memory is given back in the order of the search's stream.
+        StreamMark sent;
+        sent.record(stream);
+        sent.holdUp(context.stream);
     }
 }
 
@@ -225,12 +314,12 @@ cudaStream_t SlicedSearch::homeStream_() const {
 }
 
 /// By the thread of the group, so that results come home while the first device
-/// still searches.
+/// still searches. Of what is on `stream`.
 void SlicedSearch::sendHome_(
         const CallArray& array,
         const char* here,
         int group,
-        const GpuContext& context,
+        cudaStream_t stream,
         idx_t first,
         idx_t rows) {
     if (!array.data || array.onHost) {
@@ -244,7 +333,7 @@ void SlicedSearch::sendHome_(
             helper,
             group,
             here,
-            context.stream,
+            stream,
             rows * array.rowBytes,
             done_[group]);
 }

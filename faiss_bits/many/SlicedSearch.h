@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "faiss_bits/many/ManyMemory.h"
@@ -26,7 +27,8 @@ struct CallArray {
 /// One search of replicas. Each device has a slice of the queries, the larger
 /// the more replicas it has; one replica searches them, or where arrays lie on
 /// the host and are large two at a time, so that copies of one go along with
-/// the other's work.
+/// the other's work. Another device's results that are large go to the first
+/// one in pieces, each while the next is searched.
 class SlicedSearch {
    public:
     using Parameters = std::function<const faiss::SearchParameters*(int part)>;
@@ -66,13 +68,20 @@ class SlicedSearch {
     }
     int lanesOf_(int group) const;
     void searchLane_(int group, int lane, int lanes);
-    void searchPiece_(int group, int part, idx_t first, idx_t rows);
+    GpuContext contextOf_(int part) const;
+    void searchPiece_(
+            int part,
+            idx_t rows,
+            const char* x,
+            char* distances,
+            char* labels);
+    void searchAway_(int group, int part, idx_t first, idx_t rows);
     cudaStream_t homeStream_() const;
     void sendHome_(
             const CallArray& array,
             const char* here,
             int group,
-            const GpuContext& context,
+            cudaStream_t stream,
             idx_t first,
             idx_t rows);
 
@@ -84,11 +93,14 @@ class SlicedSearch {
     const Parameters& parameters_;
     const bool isFiltered_;
     const bool isOnHost_;
+    const bool mayCut_;               // slices of other devices
     const idx_t most_;                // queries of a piece
     const std::vector<idx_t> begins_; // of groups, and the end
     StreamMark start_;                // the queries are there
     std::atomic<bool> stop_ = false;
     std::vector<MemoryStack> memory_; // of each group
+    /// Where results of a group leave in pieces.
+    std::vector<std::optional<cudaStream_t>> sending_;
     /// Where arrays are on the device: results of a group are at home.
     std::vector<StreamMark> done_;
 };

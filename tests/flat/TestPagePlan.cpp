@@ -122,6 +122,25 @@ TEST(PagePlan, MoreStagingWhereTheCallerWantsIt) {
     EXPECT_EQ(planPages(limits, hostMemory(row)).rowsPerPage, 42);
 }
 
+TEST(PagePlan, StagingOfSearches) {
+    constexpr size_t kTemp = size_t(1) << 30;
+    const size_t few = 632;    // k = 10, d = 128
+    const size_t many = 24512; // k = 2000
+    for (const idx_t rows : {1, 1024, 10240, 1000000}) {
+        EXPECT_EQ(stagingOfSearch(rows, few, kTemp), kPageBytes);
+    }
+    // Eight pages at least, of 1,024 queries at most.
+    EXPECT_EQ(stagingOfSearch(1024, many, kTemp), kPageBytes);
+    EXPECT_EQ(stagingOfSearch(8 * 684, many, kTemp), kPageBytes);
+    EXPECT_EQ(stagingOfSearch(8 * 685, many, kTemp), 685 * many);
+    EXPECT_EQ(stagingOfSearch(8 * 1024, many, kTemp), 1024 * many);
+    EXPECT_EQ(stagingOfSearch(1000000, many, kTemp), 1024 * many);
+    EXPECT_EQ(stagingOfSearch(1000000, 10 * many, kTemp), 2 * kPageBytes);
+    EXPECT_EQ(stagingOfSearch(1000000, many, 8 * 1024 * many), 1024 * many);
+    EXPECT_EQ(stagingOfSearch(1000000, many, 8 * 1024 * many - 1), kPageBytes);
+    EXPECT_EQ(stagingOfSearch(0, many, 0), kPageBytes);
+}
+
 /// n = 2^20, d = 128, k = 100, 100,000 queries: pages short enough to be
 /// interrupted, and small enough that what does not overlap is little.
 TEST(PagePlan, ALargeSearch) {

@@ -1,5 +1,7 @@
 /// Inverted lists over several devices: the bits of one index.
 
+#include <algorithm>
+
 #include <faiss/IndexPreTransform.h>
 #include <faiss/MetaIndexes.h>
 #include <faiss/VectorTransform.h>
@@ -48,6 +50,41 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
                                 shards.get()));
                         expectSameIvf(*shards, *one, queries);
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Of shards so few results are merged on the first device, and more on all: 2
+/// groups and 3, on one device and, where there are two, on both.
+TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
+    const auto vectors = makeVectors(600, kIvfD, 1, Fill::Integers);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    cpu->nprobe = 5;
+    GpuMultipleClonerOptions options;
+    options.shard = true;
+    constexpr int64_t k = 64;
+    for (const int count : {2, 3}) {
+        const int64_t most = (3 << 19) / (count - 1) / k;
+        const auto queries = makeVectors(most + 1, kIvfD, 2, Fill::Integers);
+        for (const int devices : {1, std::min(2, numDevices())}) {
+            for (const auto& config : waysOf()) {
+                SCOPED_TRACE(
+                        ::testing::Message()
+                        << count << " shards, " << devices << " devices, "
+                        << nameOfWay(config));
+                const IvfPair pair(
+                        placesOf(count, devices), *cpu, options, config);
+                for (const int64_t q : {most - 1, most, most + 1}) {
+                    const std::vector<float> some(
+                            queries.begin(), queries.begin() + q * kIvfD);
+                    EXPECT_TRUE(sameOutput(
+                            searchOnDevice(*pair.many, some, k),
+                            searchOnDevice(*pair.one, some, k)))
+                            << "q = " << q;
                 }
             }
         }

@@ -1,5 +1,7 @@
 /// GpuIndexBitsReplicas: the bits of one index, whatever the number of copies.
 
+#include <algorithm>
+
 #include <faiss/impl/IDSelector.h>
 
 #include "tests/many/ManyHarness.h"
@@ -99,6 +101,38 @@ TEST_F(Replicas, TwoAtATime) {
         faiss::SearchParameters params;
         params.sel = &some;
         c.expectSame(queries, 10, &params);
+    }
+}
+
+/// Another device's results of 64 MB and more go to the first one in pieces; on
+/// both sides of where one piece becomes two, and more than two.
+TEST_F(Replicas, LargerResultsGoHomeInPieces) {
+    const int d = 8;
+    const int64_t k = 2000;
+    const auto vectors = makeVectors(9000, d, 1, Fill::Integers);
+    for (const auto& config : waysOf()) {
+        if (config.joinSameDevice && numDevices() < 2) {
+            continue; // one group has no copies
+        }
+        SCOPED_TRACE(
+                ::testing::Message()
+                << nameOfWay(config) << ", " << numDevices() << " devices");
+        faiss::gpu::StandardGpuResources resources[2];
+        DeviceList places;
+        for (int i = 0; i < 2; ++i) {
+            resources[i].setTempMemory(size_t(768) << 20);
+            places.add(&resources[i], i % std::min(2, numDevices()));
+        }
+        const ReplicasCase c(places, d, faiss::METRIC_L2, vectors, config);
+        for (int64_t q : {2 * 5333, 2 * 5333 + 1, 2 * 8001 + 1}) {
+            const auto queries = makeVectors(q, d, 2, Fill::Integers);
+            const auto want = searchOnDevice(c.one, queries, k);
+            for (int i = 0; i < 2; ++i) { // again in the memory given back
+                EXPECT_TRUE(
+                        sameOutput(searchOnDevice(c.many, queries, k), want))
+                        << "q = " << q;
+            }
+        }
     }
 }
 
