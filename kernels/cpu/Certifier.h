@@ -40,6 +40,11 @@ struct Certifier {
         }
     }
 
+    /// Nothing is known yet.
+    bool isUntried() const {
+        return tried.load(std::memory_order_relaxed) == 0;
+    }
+
     /// So many queries failed that the others are not worth trying.
     bool isHopeless() const {
         constexpr idx_t kEnough = 64;
@@ -55,20 +60,24 @@ struct Certifier {
     }
 };
 
+/// Candidates within an error of the k-th: random vectors have about
+/// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
+/// not.
+inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
+    const bool cancels = metric <= KernelMetric::Cosine;
+    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+}
+
 /// Candidates that a certified search asks its kernels for: more than k, so
 /// that the limit that others did not pass is seldom within an error of the
-/// k-th. Random vectors have about k (d / 1024)^1.5 / 10 others within that
-/// error where products cancel, and next to none where they do not; three
-/// standard deviations more are seldom reached. Kernels that keep buffers have
-/// more to spare.
+/// k-th. Three standard deviations more than what is expected are seldom
+/// reached. Kernels that keep buffers have more to spare.
 inline idx_t withMargin(
         idx_t k,
         idx_t numVectors,
         KernelMetric metric,
         int depth) {
-    const bool cancels = metric <= KernelMetric::Cosine;
-    const double within =
-            cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+    const double within = expectedWithin(k, metric, depth);
     const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
     // Of few the margin would be one, which is missed as often as there is
     // another.
