@@ -21,7 +21,7 @@ struct Chosen {
 
     Chosen(idx_t k, KernelMetric metric, int depth) {
         const double within = expectedWithin(k, metric, depth);
-        least = k + std::lround(within + std::sqrt(within));
+        least = k + std::lround(within / 3);
         most = least + 2 + k / 32;
     }
 };
@@ -327,17 +327,16 @@ Outcome KnnSelection<T>::certifyRow(
         return areAlike(chosen.keys, chosen.count) ? Outcome::Tied
                                                    : Outcome::Misled;
     }
-    if (chosen.count < all.count && !(reach <= attempt.pivot)) {
-        // Then what else is within reach.
-        if (reach < kInfinity) {
-            job.outIds = extra.ids;
-            job.outKeys = extra.keys;
-            extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
+    // Then what else is within reach; all, NaN too, where nothing is known.
+    if (chosen.count < all.count && !(reach < kInfinity)) {
+        rescoreAll();
+        sort();
+    } else if (chosen.count < all.count && reach > attempt.pivot) {
+        job.outIds = extra.ids;
+        job.outKeys = extra.keys;
+        extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
+        if (extra.count > 0) {
             rescoreExtra();
-        } else {
-            rescoreAll();
-        }
-        if (extra.count > 0 || !(reach < kInfinity)) {
             sort();
         }
     }
