@@ -68,14 +68,20 @@ double finishBytes(
             double(std::min<idx_t>(plan.threads, jobs));
 }
 
-/// Queries of a thread that a certified search finishes together: so many that
-/// a vector is a candidate of some, and need not be read for each, while what
-/// they leave stays in the cache; a few times for every thread.
+/// Queries of a thread that a certified search finishes together. Where the
+/// vectors and their packed copies leave the cache meanwhile, so many that a
+/// vector that is read is a candidate of some; a few times for every thread.
 double pooledQueries(
         const SearchShape& shape,
         const Plan& plan,
+        const Machine& machine,
         double bytesPerQuery) {
-    constexpr double kOfEachVector = 24, kBytes = 4 << 20;
+    constexpr double kOfEachVector = 12, kBytes = 4 << 20;
+    const double vectors =
+            double(shape.numVectors) * shape.depth * shape.scalarBytes;
+    if (2 * vectors <= machine.sharedBytes / 4) {
+        return 0;
+    }
     return std::min(
             {kOfEachVector * double(shape.numVectors) / double(shape.k),
              kBytes / bytesPerQuery,
@@ -199,7 +205,8 @@ void planBlocks(
     plan.pooledQueries = plan.queryBlock;
     if (plan.selectsByBlock && shape.certified) {
         plan.pooledQueries = std::max<idx_t>(
-                plan.queryBlock, idx_t(pooledQueries(shape, plan, perQuery)));
+                plan.queryBlock,
+                idx_t(pooledQueries(shape, plan, machine, perQuery)));
     }
 
     const double usedRows =
