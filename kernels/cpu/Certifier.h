@@ -18,12 +18,35 @@ enum class Outcome : uint8_t {
     Tied,   ///< so many are alike that they will not
 };
 
+/// Candidates within an error of the k-th: random vectors have about
+/// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
+/// not.
+inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
+    const bool cancels = metric <= KernelMetric::Cosine;
+    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+}
+
 /// Certifies the candidates of the queries of one sweep; shared by its threads.
 template <class T>
 struct Certifier {
+    Certifier(
+            const CanonicalKernels<T>& kernels,
+            idx_t k,
+            KernelMetric metric,
+            int depth)
+            : kernels(kernels),
+              k(k),
+              leastChosen(
+                      k + std::lround(expectedWithin(k, metric, depth) / 3)),
+              mostChosen(leastChosen + 2 + k / 32) {}
+
     CanonicalKernels<T> kernels;
-    idx_t k = 0;         ///< wanted, at most the number of vectors
-    bool direct = false; ///< candidates of Variant::Direct
+    idx_t k; ///< wanted, at most the number of vectors
+    /// So many of a row's candidates, if they are told apart from the others,
+    /// are rescored before others are looked at: k, what is expected within an
+    /// error of the k-th, by experience, and some, so that few steps find them.
+    idx_t leastChosen, mostChosen;
+    bool direct = false;                   ///< candidates of Variant::Direct
     const double* vectorSquares = nullptr; ///< for the kernels; may be null
     HeapSlack<T> slack;                    ///< for the sinks
     std::vector<Outcome> outcomes;         ///< [queries of the sweep]
@@ -59,14 +82,6 @@ struct Certifier {
                                                : Outcome::Misled;
     }
 };
-
-/// Candidates within an error of the k-th: random vectors have about
-/// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
-/// not.
-inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
-    const bool cancels = metric <= KernelMetric::Cosine;
-    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
-}
 
 /// Candidates that a certified search asks its kernels for: more than k, so
 /// that the limit that others did not pass is seldom within an error of the

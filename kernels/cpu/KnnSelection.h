@@ -172,7 +172,7 @@ class KnnSelection {
     void allocateStore();
     void allocateScratch(int threads);
     /// Scratch to certify rows; how many a thread takes together.
-    idx_t allocateCertified(idx_t rows, idx_t k);
+    idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
     bool candidatesStay() const;
     bool isWholeRow() const;
@@ -191,7 +191,7 @@ class KnnSelection {
             Certifier<T>& certifier,
             const ErrorBound<T>& bound,
             const KnnOutput<T>& out);
-    void choose(Attempt& attempt, idx_t k);
+    void choose(Attempt& attempt, const Certifier<T>& certifier);
     /// Canonical keys of what was chosen of some rows; how many.
     idx_t rescoreChosen(
             Scratch& mine,

@@ -13,19 +13,6 @@ namespace {
 
 constexpr idx_t kSlack = 16;
 
-/// Of all candidates, so many are rescored at once, if they are told apart from
-/// the others: k, those that are expected within an error of the k-th, and
-/// some.
-struct Chosen {
-    idx_t least, most;
-
-    Chosen(idx_t k, KernelMetric metric, int depth) {
-        const double within = expectedWithin(k, metric, depth);
-        least = k + std::lround(within / 3);
-        most = least + 2 + k / 32;
-    }
-};
-
 /// Candidates with canonical keys.
 template <class T>
 struct Rescored {
@@ -75,14 +62,15 @@ bool KnnSelection<T>::candidatesStay() const {
 }
 
 template <class T>
-idx_t KnnSelection<T>::allocateCertified(idx_t rows, idx_t k) {
+idx_t KnnSelection<T>::allocateCertified(
+        idx_t rows,
+        const Certifier<T>& certifier) {
     // Rows that are compared with a piece of the vectors while that is in the
     // cache; what they need meanwhile has to fit there, too, more or less.
     constexpr idx_t kBytes = 4 << 20;
     const idx_t threads = idx_t(scratch_.size());
     const idx_t stride = roundUp(setup_.depth, kCanonicalSlots);
-    const idx_t room =
-            roundUp(Chosen(k, setup_.metric, setup_.depth).most + kSlack, 16);
+    const idx_t room = roundUp(certifier.mostChosen + kSlack, 16);
     idx_t together = 1;
     if (candidatesStay()) {
         const idx_t bytes = stride * idx_t(sizeof(double)) +
@@ -120,7 +108,7 @@ void KnnSelection<T>::finishTogether(
         Certifier<T>& certifier,
         KnnSelection& worker) {
     const ErrorBound<T> bound(setup_, certifier.direct);
-    const idx_t most = worker.allocateCertified(rows.count, certifier.k);
+    const idx_t most = worker.allocateCertified(rows.count, certifier);
     const idx_t times = (rows.count + most - 1) / most;
     for (idx_t i = 0; i < times; ++i) {
         certifyRows(
@@ -146,7 +134,7 @@ void KnnSelection<T>::certifyRows(
         attempt.count = 0;
         if (!std::isnan(attempt.query.squares)) {
             attempt.all = candidatesOf(rows.row + i, mine);
-            choose(attempt, certifier.k);
+            choose(attempt, certifier);
         }
     }
     idx_t rescored = rescoreChosen(mine, rows.count, certifier);
@@ -179,12 +167,11 @@ void KnnSelection<T>::certifyRows(
 }
 
 template <class T>
-void KnnSelection<T>::choose(Attempt& attempt, idx_t k) {
+void KnnSelection<T>::choose(Attempt& attempt, const Certifier<T>& certifier) {
     const Candidates& all = attempt.all;
     NarrowJob<T> job = all.narrowJob();
-    const Chosen chosen(k, setup_.metric, setup_.depth);
-    job.k = chosen.least;
-    job.most = chosen.most;
+    job.k = certifier.leastChosen;
+    job.most = certifier.mostChosen;
     job.outKeys = attempt.keys;
     job.outIds = attempt.ids;
     attempt.isLate = false;

@@ -35,6 +35,7 @@ std::vector<cpu::Outcome> runPooled(
     cpu::Choice choice;
     choice.variant = search.variant;
     choice.queryBlock = 16;
+    choice.vectorBlock = int(c.n); // all, whatever the machine is
     auto problem = data.problem(choice, search.threads);
     problem.mode = SearchMode::Certified;
     problem.outDistances = result.distances.data();
@@ -45,12 +46,14 @@ std::vector<cpu::Outcome> runPooled(
     const idx_t candidates =
             cpu::withMargin(c.k, c.n, setup.metric, setup.depth);
     cpu::Plan plan = cpu::planSearch(setup, problem, candidates, false);
-    EXPECT_TRUE(plan.selectsByBlock);
+    plan.acrossVectors = false;
+    plan.selectsByBlock = true;
     plan.pooledQueries = search.pooled;
-    cpu::Certifier<float> certifier;
-    certifier.kernels =
-            cpu::canonicalKernelsFor<float>(setup.metric, setup.target);
-    certifier.k = c.k;
+    cpu::Certifier<float> certifier(
+            cpu::canonicalKernelsFor<float>(setup.metric, setup.target),
+            c.k,
+            setup.metric,
+            setup.depth);
     certifier.outcomes.assign(c.q, cpu::Outcome::Open);
     const cpu::KnnOutput<float> out = {
             problem.outDistances, problem.outIds, c.k, nullptr};
