@@ -38,13 +38,16 @@ struct Certifier {
               k(k),
               leastChosen(
                       k + std::lround(expectedWithin(k, metric, depth) / 3)),
-              mostChosen(leastChosen + 2 + k / 32) {}
+              mostChosen(
+                      leastChosen + 2 + k / 32 +
+                      std::min<idx_t>(8, 96 / depth)) {}
 
     CanonicalKernels<T> kernels;
     idx_t k; ///< wanted, at most the number of vectors
     /// So many of a row's candidates, if they are told apart from the others,
     /// are rescored before others are looked at: k, what is expected within an
-    /// error of the k-th, by experience, and some, so that few steps find them.
+    /// error of the k-th, by experience, and some, so that few steps find them:
+    /// more where a vector is little work.
     idx_t leastChosen, mostChosen;
     bool direct = false;                   ///< candidates of Variant::Direct
     const double* vectorSquares = nullptr; ///< for the kernels; may be null
