@@ -56,61 +56,18 @@ struct SampleLimitBody {
         // The scan's first reads must not delay those of the sample.
         allowNext();
         if (params.sampleParts > 1) {
-            leave(row, part, least);
+            const int groups = kSampledGroups / params.sampleParts;
+            Sample::leave(
+                    shared.drawn,
+                    params.sampleParts,
+                    least,
+                    params.sampled + size_t(row) * kSampledGroups +
+                            part * groups);
             return;
         }
         const uint64_t limit = Sample{shared.sample}.limit(least, params);
         if (threadIdx.x == 0) {
             params.limits[row] = limit;
-        }
-    }
-
-   private:
-    /// Leaves the least entries of this block's groups. A group has one place
-    /// of several runs: neighbouring columns must not fall into one, or the
-    /// sample of a sorted row would count all of a run as one.
-    __device__ void leave(
-            uint32_t row,
-            uint32_t part,
-            uint64_t (&least)[kSampleItems]) {
-        constexpr int kRunThreads = Sample::kRunThreads;
-        const int groups = kSampledGroups / params.sampleParts;
-        const int sets = groups / kSampleRun; // of runs
-        int run = threadIdx.x / kRunThreads;
-        int runs = kRuns;
-        bool leads = true;
-        if (sets == 1) {
-            // The runs of a warp first.
-#pragma unroll
-            for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
-#pragma unroll
-                for (int i = 0; i < kSampleItems; ++i) {
-                    const uint64_t e =
-                            __shfl_xor_sync(kFullWarp, least[i], lanes);
-                    least[i] = e < least[i] ? e : least[i];
-                }
-            }
-            leads = threadIdx.x % kWarpSize < kRunThreads;
-            run = threadIdx.x / kWarpSize;
-            runs = Threads / kWarpSize;
-        }
-        if (leads) {
-            const int place = threadIdx.x % kRunThreads * kSampleItems;
-#pragma unroll
-            for (int i = 0; i < kSampleItems; ++i) {
-                shared.drawn[run][place + i] = least[i];
-            }
-        }
-        __syncthreads();
-        for (int g = threadIdx.x; g < groups; g += Threads) {
-            uint64_t mine = kNoEntry;
-#pragma unroll 8
-            for (int r = g / kSampleRun; r < runs; r += sets) {
-                const uint64_t e = shared.drawn[r][g % kSampleRun];
-                mine = e < mine ? e : mine;
-            }
-            params.sampled[size_t(row) * kSampledGroups + part * groups + g] =
-                    mine;
         }
     }
 };

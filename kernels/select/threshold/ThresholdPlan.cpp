@@ -38,6 +38,13 @@ constexpr int kAgainPart = 2;
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
 
+/// Rows that a cluster reads: from so many columns on, and up to so many bytes
+/// for each of its blocks.
+constexpr idx_t kLeastClusterCols = 4 * kTile + 1;
+constexpr idx_t kMostClusterBytes = idx_t(1) << 19;
+/// A device with fewer has parts that are too small for the largest clusters.
+constexpr int kManyMultiprocessors = 100;
+
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
 
@@ -128,7 +135,50 @@ double fusedCapacity(
     return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
+/// Blocks that share a row of so many columns: a power of two, and no more than
+/// have a multiprocessor each.
+int clusterBlocks(const SelectProblem& p) {
+    const idx_t tiles = divUp(p.cols, kTile);
+    const idx_t most = std::min<idx_t>(
+            {p.device.multiprocessors / std::max<idx_t>(p.rows, 1),
+             tiles,
+             p.device.multiprocessors >= kManyMultiprocessors
+                     ? kMostCluster
+                     : kPortableCluster});
+    return int(std::bit_floor(uint64_t(std::max<idx_t>(most, 0))));
+}
+
+/// One launch for few rows: a cluster reads a row in less time than the
+/// launches of the split plan take.
+bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
+    const int blocks = clusterBlocks(p);
+    if (p.k > kMaxSelectK || p.hasColBias() || blocks < 2 ||
+        p.device.computeCapability < 90 || p.cols < kLeastClusterCols ||
+        p.cols * idx_t(sizeOf(p.keyType)) > blocks * kMostClusterBytes) {
+        return false;
+    }
+    plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);
+    const SampleChoice sample = bestSample(
+            p,
+            plan.policy.threads,
+            blocks,
+            false,
+            kSurvivorBytes + kLateSurvivorBytes / p.rows,
+            kClusterRoom);
+    if (sample.places == 0) {
+        return false;
+    }
+    setSample(plan, sample, p, true);
+    plan.isCluster = true;
+    plan.capacity = kClusterRoom;
+    plan.stages = 3;
+    plan.batchRows = p.rows;
+    plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
+    return true;
+}
+
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
+    plan = {};
     if (p.k > kMaxSelectK) {
         return false;
     }
@@ -256,7 +306,7 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 } // namespace
 
 int ThresholdPlan::sampleThreads() const {
-    return fused              ? policy.threads
+    return fused || isCluster ? policy.threads
             : sampleParts > 1 ? kPartThreads
                               : kSplitThreads;
 }
@@ -265,6 +315,9 @@ std::string ThresholdPlan::toString() const {
     const std::string sample = ", sample of " + std::to_string(samplePlaces) +
             " places by " + std::to_string(sampleParts) +
             " blocks, capacity = " + std::to_string(capacity);
+    if (isCluster) {
+        return "a cluster a row, " + policy.toString() + sample;
+    }
     if (fused) {
         return "a block a row, " + policy.toString() + sample;
     }
@@ -276,7 +329,7 @@ std::string ThresholdPlan::toString() const {
 
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
-    if (!planWholeRows(p, plan)) {
+    if (!planClusterRows(p, plan) && !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;
