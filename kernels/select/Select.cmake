@@ -59,7 +59,8 @@ foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
       list(APPEND signatures
         "launchClusterRows<${keys}, ${policy}>(${threshold_arguments})")
     endforeach()
-    add_instance(${threshold_header} "cluster_${keys}" ${signatures})
+    add_instance("kernels/select/threshold/ClusterLaunch.cuh"
+      "cluster_${keys}" ${signatures})
   endif()
 endforeach()
 

@@ -304,12 +304,29 @@ __global__ void __launch_bounds__(kBucketThreads, 2)
     constexpr uint32_t kNodes = 4096;
     constexpr int kItems = 4;
     waitForPrevious();
-    __shared__ uint64_t nodes[kNodes];
+    __shared__ union {
+        uint64_t nodes[kNodes];
+        typename GroupedScatter::SharedStorage grouped;
+    } shared;
+    uint64_t* nodes = shared.nodes;
     const uint32_t row = blockIdx.x / p.tiles;
     const uint32_t tile = blockIdx.x % p.tiles;
     const uint32_t count = entriesOf(p, row);
     const uint32_t buckets = bucketsOf(count, p.bucket);
     if (buckets == 1) {
+        return;
+    }
+    if (buckets <= kMostGrouped) {
+        // The list has far more room than entries.
+        for (uint64_t begin = uint64_t(tile) * kBucketRoom; begin < count;
+             begin += uint64_t(p.tiles) * kBucketRoom) {
+            GroupedScatter{shared.grouped, p}.run(
+                    row,
+                    uint32_t(begin),
+                    uint32_t(min(uint64_t(count), begin + kBucketRoom)),
+                    buckets);
+            __syncthreads();
+        }
         return;
     }
     const SplitterTree<kNodes> tree(nodes, p, row, buckets);

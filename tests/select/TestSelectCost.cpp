@@ -3,6 +3,7 @@
 
 #include "kernels/select/SelectCost.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/common/BenchResults.h"
 
 namespace faiss_bits::test {
@@ -36,11 +37,14 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
 }
 
 /// Whether the time is of the way that is taken today. Where a block sorts the
-/// row today, it was another one.
+/// row today, or a cluster shares it, it was another one.
 bool isOfToday(const ResultRow& row) {
     const SelectProblem p = problemOf(row);
-    return planSelection(p).algorithm() != SelectAlgorithm::Sort ||
-            rowSortPolicy(p).threads == 0;
+    const SelectAlgorithm algorithm = planSelection(p).algorithm();
+    return (algorithm != SelectAlgorithm::Sort ||
+            rowSortPolicy(p).threads == 0) &&
+            (algorithm != SelectAlgorithm::SampleThreshold ||
+             !planThreshold(p).isCluster);
 }
 
 /// Of rows that `takes` says; `field` has the measured time.

@@ -35,6 +35,7 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
         const uint32_t blocks = cluster.num_blocks();
         const uint32_t rank = cluster.block_rank();
         const uint32_t row = params.firstRow + blockIdx.x / blocks;
+        prefetch(row, rank);
         uint64_t limit = kNoEntry;
         uint32_t before = 0; // survivors of the blocks before this one
         uint32_t total = 0;
@@ -100,6 +101,26 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
     }
 
 #if __CUDA_ARCH__ >= 900
+    /// Begins the way of the segment's first tiles, which are read when the
+    /// sample has been.
+    __device__ __forceinline__ void prefetch(uint32_t row, uint32_t rank) const {
+        const uint64_t begin = uint64_t(rank) * params.segment;
+        if (begin >= params.cols) {
+            return;
+        }
+        const uint64_t columns = min(params.cols - begin, uint64_t(params.segment));
+        const uint64_t bytes = min(
+                columns * sizeof(T),
+                uint64_t(params.stages) * Base::Stream::kStageBytes);
+        const char* from = reinterpret_cast<const char*>(
+                static_cast<const T*>(params.keys) + params.rowStride * row +
+                begin);
+        for (uint64_t at = threadIdx.x * kStreamLine; at < bytes;
+             at += Threads * kStreamLine) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + at));
+        }
+    }
+
     /// The limit of a row. Every block finds it from what all have left.
     __device__ __forceinline__ uint64_t
     sampled(uint32_t row, uint32_t rank, uint32_t blocks, bool isAgain) {

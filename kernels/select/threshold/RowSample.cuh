@@ -124,7 +124,8 @@ struct RowSample {
     /// are the places of a set of runs.
     __device__ __forceinline__ uint64_t limitOfParts(
             const uint64_t (&entries)[kSampleItems],
-            const ThresholdParams& params) {
+            const ThresholdParams& params,
+            int more = 0) {
         static_assert(Threads * kSampleItems == kSampledGroups);
         const auto countHits = [&](uint64_t limit) {
 #pragma unroll

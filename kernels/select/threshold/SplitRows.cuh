@@ -96,6 +96,8 @@ struct SplitRowsBody {
 
     /// Straight to the row's survivors, without the stage.
     struct ToGlobal {
+        static constexpr bool kIsDirect = true;
+
         uint32_t* count;
         uint64_t* survivors;
         uint32_t capacity;
@@ -107,17 +109,25 @@ struct SplitRowsBody {
         __device__ __forceinline__ void operator()(
                 const AnyTile& tile,
                 uint32_t pending) {
-            const WarpPlaces places(__popc(pending));
-            uint32_t base = 0;
-            if (threadIdx.x % kWarpSize == 0) {
-                base = atomicAdd(count, places.total);
+            const uint32_t lane = threadIdx.x % kWarpSize;
+            const uint32_t total =
+                    __reduce_add_sync(kFullWarp, uint32_t(__popc(pending)));
+            uint32_t slot = 0;
+            if (lane == 0) {
+                slot = atomicAdd(count, total);
             }
-            base = __shfl_sync(kFullWarp, base, 0);
-            isFull = base >= capacity && places.total > 0;
-            uint32_t slot = base + places.below;
-            while (pending != 0 && slot < capacity) {
-                survivors[slot++] = tile.entry(__ffs(pending) - 1);
-                pending &= pending - 1;
+            slot = __shfl_sync(kFullWarp, slot, 0);
+            isFull = slot >= capacity && total > 0;
+            // Lanes write neighbouring places: many may survive.
+#pragma unroll 4
+            for (int i = 0; i < AnyTile::kItems; ++i) {
+                const bool survives = (pending >> i & 1) != 0;
+                const uint32_t lanes = __ballot_sync(kFullWarp, survives);
+                const uint32_t mine = slot + __popc(lanes & ((1u << lane) - 1));
+                if (survives && mine < capacity) {
+                    survivors[mine] = tile.entry(i);
+                }
+                slot += __popc(lanes);
             }
         }
     };

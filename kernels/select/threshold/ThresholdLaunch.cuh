@@ -6,7 +6,6 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
-#include "kernels/select/threshold/ClusterRows.cuh"
 #include "kernels/select/threshold/RowsAgain.cuh"
 #include "kernels/select/threshold/SplitRows.cuh"
 #include "kernels/select/threshold/ThresholdLaunch.h"
@@ -60,37 +59,6 @@ void launchWholeRows(
         }
     }
     launchWholeRowsKernel<Keys, Threads, Room, false>(params, blocks, stream);
-}
-
-template <class Keys, int Threads, int Room>
-void launchClusterRows(
-        const ThresholdParams& params,
-        unsigned blocks,
-        cudaStream_t stream) {
-    using Type = typename Keys::Type;
-    using Tile = typename Keys::Tile;
-    using Body = ClusterRowsBody<Type, Tile, Threads, Room>;
-    const auto kernel = clusterRowsKernel<Type, Tile, Threads, Room>;
-    const void* function = reinterpret_cast<const void*>(kernel);
-    if (params.sampleParts > kPortableCluster) {
-        BITS_CUDA_CHECK(cudaFuncSetAttribute(
-                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    }
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
-    config.blockDim = dim3(Threads);
-    config.dynamicSmemBytes = allowSharedBytes(
-            kernel,
-            8 * (Body::words(params.stages, params.capacity) +
-                 Body::kMostGroups));
-    config.stream = stream;
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {params.sampleParts, 1, 1};
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    void* arguments[] = {const_cast<ThresholdParams*>(&params)};
-    BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));
 }
 
 template <class Keys>

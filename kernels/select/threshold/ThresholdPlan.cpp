@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
@@ -152,9 +153,13 @@ int clusterBlocks(const SelectProblem& p) {
 /// launches of the split plan take.
 bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     const int blocks = clusterBlocks(p);
+    static const char* env = getenv("BITS_CLUSTER"); // EXPERIMENT
+    static const idx_t least = env ? atoll(env) : kLeastClusterCols; // EXPERIMENT
+    static const char* env2 = getenv("BITS_CLUSTER_BYTES"); // EXPERIMENT
+    static const idx_t bytes = env2 ? atoll(env2) : kMostClusterBytes; // EXPERIMENT
     if (p.k > kMaxSelectK || p.hasColBias() || blocks < 2 ||
-        p.device.computeCapability < 90 || p.cols < kLeastClusterCols ||
-        p.cols * idx_t(sizeOf(p.keyType)) > blocks * kMostClusterBytes) {
+        p.device.computeCapability < 90 || p.cols < least ||
+        p.cols * idx_t(sizeOf(p.keyType)) > blocks * bytes) {
         return false;
     }
     plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);
@@ -168,10 +173,14 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     if (sample.places == 0) {
         return false;
     }
+    plan.stages = 3;
+    // And the groups of the sample, and what the sort wants beyond the tiles.
+    if (kClusterRoom + 4096 > fusedCapacity(p, plan, 1)) {
+        return false;
+    }
     setSample(plan, sample, p, true);
     plan.isCluster = true;
     plan.capacity = kClusterRoom;
-    plan.stages = 3;
     plan.batchRows = p.rows;
     plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
     return true;

@@ -12,8 +12,8 @@ namespace faiss_bits {
 /// How SampleThreshold goes about a problem. Host only, no CUDA call.
 struct ThresholdPlan {
     bool fused = false;     ///< one block a row does everything
-    ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
     bool isCluster = false; ///< sampleParts blocks share a row in one launch
+    ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
 
     int samplePlaces = 0; ///< a thread; 0: no sample, every column survives
     std::array<SampleRank, kSampleRanks> sampleRanks; ///< by dispersion
