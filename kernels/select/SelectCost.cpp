@@ -16,7 +16,7 @@ namespace {
 // of select.json, select_orders.json and select_sweep.json in
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
-// h100/select_sweep.json.
+// twelve cells of an H100 that are not kept.
 
 /// What every term is made of.
 struct Shape {

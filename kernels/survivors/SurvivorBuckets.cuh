@@ -362,44 +362,4 @@ __global__ void __launch_bounds__(kBucketThreads, 2)
     }
 }
 
-/// Where the buckets of a row begin, for more than kMostSummed. One block a row.
-__global__ void __launch_bounds__(kBucketThreads)
-        startBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
-    using Scan = cub::BlockScan<uint32_t, kBucketThreads>;
-    constexpr uint32_t kItems = 4;
-    waitForPrevious();
-    __shared__ typename Scan::TempStorage scan;
-    const uint32_t row = blockIdx.x;
-    const uint32_t buckets = bucketsOf(entriesOf(p, row), p.bucket);
-    if (buckets == 1) {
-        return;
-    }
-    const uint32_t* sizes = p.sizes + uint64_t(row) * p.buckets;
-    uint32_t* starts = p.starts + uint64_t(row) * p.buckets;
-    uint32_t before = 0;
-    for (uint32_t b = 0; b < buckets; b += kItems * kBucketThreads) {
-        const uint32_t mine = b + threadIdx.x * kItems;
-        uint32_t counts[kItems];
-        uint32_t sum = 0;
-#pragma unroll
-        for (uint32_t i = 0; i < kItems; ++i) {
-            counts[i] = mine + i < buckets ? sizes[mine + i] : 0;
-            sum += counts[i];
-        }
-        uint32_t start;
-        uint32_t total;
-        Scan(scan).ExclusiveSum(sum, start, total);
-        start += before;
-        before += total;
-#pragma unroll
-        for (uint32_t i = 0; i < kItems; ++i) {
-            if (mine + i < buckets) {
-                starts[mine + i] = start;
-            }
-            start += counts[i];
-        }
-        __syncthreads();
-    }
-}
-
 } // namespace faiss_bits

@@ -233,9 +233,50 @@ __device__ __forceinline__ void sortBucket(
     mergeBucket<Out>(memory, p, bucket);
 }
 
+/// Where the buckets of a row begin, for more than kMostSummed. One block a
+/// row.
+__global__ void __launch_bounds__(kBucketThreads)
+        startBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
+    using Scan = cub::BlockScan<uint32_t, kBucketThreads>;
+    constexpr uint32_t kItems = 4;
+    waitForPrevious();
+    __shared__ typename Scan::TempStorage scan;
+    const uint32_t row = blockIdx.x;
+    const uint32_t buckets = bucketsOf(entriesOf(p, row), p.bucket);
+    if (buckets == 1) {
+        return;
+    }
+    const uint32_t* sizes = p.sizes + uint64_t(row) * p.buckets;
+    uint32_t* starts = p.starts + uint64_t(row) * p.buckets;
+    uint32_t before = 0;
+    for (uint32_t b = 0; b < buckets; b += kItems * kBucketThreads) {
+        const uint32_t mine = b + threadIdx.x * kItems;
+        uint32_t counts[kItems];
+        uint32_t sum = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < kItems; ++i) {
+            counts[i] = mine + i < buckets ? sizes[mine + i] : 0;
+            sum += counts[i];
+        }
+        uint32_t start;
+        uint32_t total;
+        Scan(scan).ExclusiveSum(sum, start, total);
+        start += before;
+        before += total;
+#pragma unroll
+        for (uint32_t i = 0; i < kItems; ++i) {
+            if (mine + i < buckets) {
+                starts[mine + i] = start;
+            }
+            start += counts[i];
+        }
+        __syncthreads();
+    }
+}
+
 /// The place of a bucket's first entry. Begins and ends with the block in step.
-__device__ __forceinline__ uint32_t startOf(
-        SurvivorSortMemory& memory,
+__device__ __forceinline__ uint32_t
+startOf(SurvivorSortMemory& memory,
         const SurvivorSortParams& p,
         const SurvivorBucket& bucket) {
     const uint64_t first = uint64_t(bucket.row) * p.buckets;

@@ -244,7 +244,7 @@ TEST_F(MisledRows, SharedByACluster) {
     ASSERT_TRUE(planThreshold(shape).isCluster);
     const std::vector<int> ks = {2, 10, 32, 33, 100, 256, 257, 2048};
     expectAllLies(3, 100003, ks, true);
-    expectAllLies(1, 1000000, {10, 2048}, true);
+    expectAllLies(1, 800000, {10, 2048}, true);
     expectAllLies(20, 40000, {40, 1000}, true);
 }
 

@@ -71,7 +71,7 @@ TEST(SelectCost, KeysInRandomOrder) {
     expectFit(fitOf(kSelect, "ms", isRandom), 60, 0.98, 1.5);
     expectFit(fitOf(kOrders, "ms", isRandom), 60, 0.94, 2.5);
     // The same cells with random keys.
-    expectFit(fitOf(kSweep, "random_ms", all), 600, 0.95, 3);
+    expectFit(fitOf(kSweep, "random_ms", all), 540, 0.95, 3);
 }
 
 /// Orders that do not mislead the sample take about as long.

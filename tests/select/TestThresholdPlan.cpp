@@ -155,10 +155,9 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
                     uint64_t(p.cols));
             EXPECT_GE(plan.capacity, p.k + kLeastFusedRoom);
             EXPECT_LE(
-                    idx_t(plan.sampleParts) * p.rows,
-                    p.device.multiprocessors);
+                    idx_t(plan.sampleParts) * p.rows, p.device.multiprocessors);
             EXPECT_GE(p.device.computeCapability, 90);
-            EXPECT_GE(p.device.blockSharedBytes, 100u * 1024);
+            EXPECT_GE(p.device.blockSharedBytes, 128u * 1024);
         } else if (!plan.fused) {
             EXPECT_GE(plan.batchRows, 1);
             EXPECT_NO_THROW(

@@ -16,7 +16,7 @@ constexpr idx_t kBlockRun = 8192;
 /// Entries of one radix sort: few enough to bound the scratch, and enough to
 /// fill the device.
 constexpr idx_t kMostSorted = idx_t(1) << 26;
-constexpr idx_t kEnoughSorted = idx_t(1) << 21;
+constexpr idx_t kEnoughSorted = idx_t(1) << 22;
 /// Rows of one launch; also the limit of a grid in y.
 constexpr idx_t kRowsPerLaunch = 32768;
 

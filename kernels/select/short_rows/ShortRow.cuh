@@ -20,11 +20,11 @@ template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
     using Bound = ShortRowBound<T, kHasBias, kLanes, kItems, kSorted>;
     using Group = LaneGroup<kLanes>;
-    using typename Bound::Chunk;
-    using typename Bound::Within;
     using Bound::chunk_;
     using Bound::kAnyColumn;
     using Bound::params_;
+    using typename Bound::Chunk;
+    using typename Bound::Within;
 
    public:
     static constexpr bool kSortsAll = kSorted == kItems;
@@ -66,7 +66,7 @@ class ShortRow : ShortRowBound<T, kHasBias, kLanes, kItems, kSorted> {
             }
             __syncwarp();
         }
-        ShortSort<T, kLanes, kSorted>::sort(entries, room_);
+        ShortSort<T, kLanes, kSorted, kSortsAll>::sort(entries, room_);
         write(entries);
     }
 

@@ -11,8 +11,9 @@
 namespace faiss_bits {
 
 /// kItems entries in each of kLanes lanes, of keys of type T and columns below
-/// 65,535. All lanes of the warp call it, each group for itself.
-template <class T, int kLanes, int kItems>
+/// 65,535; kIsRow: all of a row, item i of a lane from column i * kLanes +
+/// lane. All lanes of the warp call it, each group for itself.
+template <class T, int kLanes, int kItems, bool kIsRow>
 struct ShortSort {
     using Group = LaneGroup<kLanes>;
     using Sort = GroupSort<kLanes, kItems>;
@@ -24,7 +25,8 @@ struct ShortSort {
             uint64_t* room) {
         if constexpr (sizeof(T) == 2) {
             sortNarrow(entries);
-        } else if constexpr (kItems >= kLeastItems) {
+        } else if constexpr (
+                kIsRow && kItems >= kLeastItems && kItems <= kMostItems) {
             sortByDistance(entries, room);
         } else {
             Sort::sort(entries);
@@ -32,8 +34,11 @@ struct ShortSort {
     }
 
    private:
-    /// With fewer entries there is too little to save.
+    /// With fewer entries there is too little to save, and more want too many
+    /// registers (measured, H100). Of lists that are not full, a place behind
+    /// the end may be before that of the last entry.
     static constexpr int kLeastItems = 4;
+    static constexpr int kMostItems = 16;
 
     /// A key of 16 bits and its column are one number.
     __device__ __forceinline__ static void sortNarrow(
@@ -59,7 +64,7 @@ struct ShortSort {
     }
 
     /// By how far the keys lie above the least one, in as many bits as the
-    /// places leave. Where that does not tell keys apart, which is seldom, the
+    /// columns leave. Where that does not tell keys apart, which is seldom, the
     /// entries themselves are sorted.
     __device__ __forceinline__ static void sortByDistance(
             uint64_t (&entries)[kItems],
@@ -89,7 +94,7 @@ struct ShortSort {
         uint32_t numbers[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            // Of a row that is sorted as a whole, the place is the column.
+            // The column.
             const uint32_t place = i * kLanes + Group::lane();
             room[place] = entries[i];
             const uint32_t above = min(entryKey(entries[i]) - least, range);

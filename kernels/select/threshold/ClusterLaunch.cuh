@@ -22,13 +22,12 @@ void launchClusterRows(
         BITS_CUDA_CHECK(cudaFuncSetAttribute(
                 function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     }
+    const size_t words =
+            Body::words(params.stages, params.capacity) + Body::kMostGroups;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(blocks);
     config.blockDim = dim3(Threads);
-    config.dynamicSmemBytes = allowSharedBytes(
-            kernel,
-            8 * (Body::words(params.stages, params.capacity) +
-                 Body::kMostGroups));
+    config.dynamicSmemBytes = allowSharedBytes(kernel, 8 * words);
     config.stream = stream;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;

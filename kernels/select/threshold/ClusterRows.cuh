@@ -77,7 +77,8 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
         // Of a device without clusters. One with them may run it, if the code
         // was compiled for one without: the first block does all then.
         if (blockIdx.x % params.sampleParts == 0) {
-            const uint32_t row = params.firstRow + blockIdx.x / params.sampleParts;
+            const uint32_t row =
+                    params.firstRow + blockIdx.x / params.sampleParts;
             auto kept = Base::begin(kNoEntry);
             Base::scanUnaligned(kept, row, 0, params.cols);
             finish(row, survivors, shared.buffered, kNoEntry);
@@ -103,15 +104,17 @@ struct ClusterRowsBody : WholeRowsBody<T, Tile, Threads, Room, true> {
 #if __CUDA_ARCH__ >= 900
     /// Begins the way of the segment's first tiles, which are read when the
     /// sample has been.
-    __device__ __forceinline__ void prefetch(uint32_t row, uint32_t rank) const {
+    __device__ __forceinline__ void prefetch(uint32_t row, uint32_t rank)
+            const {
         const uint64_t begin = uint64_t(rank) * params.segment;
         if (begin >= params.cols) {
             return;
         }
-        const uint64_t columns = min(params.cols - begin, uint64_t(params.segment));
-        const uint64_t bytes = min(
-                columns * sizeof(T),
-                uint64_t(params.stages) * Base::Stream::kStageBytes);
+        const uint64_t columns =
+                min(params.cols - begin, uint64_t(params.segment));
+        const uint64_t bytes =
+                min(columns * sizeof(T),
+                    uint64_t(params.stages) * Base::Stream::kStageBytes);
         const char* from = reinterpret_cast<const char*>(
                 static_cast<const T*>(params.keys) + params.rowStride * row +
                 begin);

@@ -50,10 +50,10 @@ struct RowSample {
         }
     }
 
-    /// Leaves the least entries of this block's groups, one of `parts` blocks. A
-    /// group has one place of several runs: neighbouring columns must not fall
-    /// into one, or the sample of a sorted row would count all of a run as one.
-    /// drawn: shared memory for the runs that are drawn at a time.
+    /// Leaves the least entries of this block's groups, one of `parts` blocks.
+    /// A group has one place of several runs: neighbouring columns must not
+    /// fall into one, or the sample of a sorted row would count all of a run as
+    /// one. drawn: shared memory for the runs that are drawn at a time.
     __device__ __forceinline__ static void leave(
             uint64_t (*drawn)[kSampleRun],
             uint32_t parts,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
@@ -39,10 +38,12 @@ constexpr int kAgainPart = 2;
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
 
-/// Rows that a cluster reads: from so many columns on, and up to so many bytes
-/// for each of its blocks.
-constexpr idx_t kLeastClusterCols = 4 * kTile + 1;
-constexpr idx_t kMostClusterBytes = idx_t(1) << 19;
+/// Rows that a cluster of so many blocks or more reads: from so many columns
+/// on, and up to so many for each of its blocks, or so many bytes.
+constexpr int kLeastClusterBlocks = 4;
+constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
+constexpr idx_t kMostClusterCols = idx_t(1) << 16;
+constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
 /// A device with fewer has parts that are too small for the largest clusters.
 constexpr int kManyMultiprocessors = 100;
 
@@ -139,10 +140,9 @@ double fusedCapacity(
 /// Blocks that share a row of so many columns: a power of two, and no more than
 /// have a multiprocessor each.
 int clusterBlocks(const SelectProblem& p) {
-    const idx_t tiles = divUp(p.cols, kTile);
     const idx_t most = std::min<idx_t>(
             {p.device.multiprocessors / std::max<idx_t>(p.rows, 1),
-             tiles,
+             divUp(p.cols, kTile),
              p.device.multiprocessors >= kManyMultiprocessors
                      ? kMostCluster
                      : kPortableCluster});
@@ -150,16 +150,19 @@ int clusterBlocks(const SelectProblem& p) {
 }
 
 /// One launch for few rows: a cluster reads a row in less time than the
-/// launches of the split plan take.
+/// launches of the split plan take (measured, H100).
 bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     const int blocks = clusterBlocks(p);
-    static const char* env = getenv("BITS_CLUSTER"); // EXPERIMENT
-    static const idx_t least = env ? atoll(env) : kLeastClusterCols; // EXPERIMENT
-    static const char* env2 = getenv("BITS_CLUSTER_BYTES"); // EXPERIMENT
-    static const idx_t bytes = env2 ? atoll(env2) : kMostClusterBytes; // EXPERIMENT
-    if (p.k > kMaxSelectK || p.hasColBias() || blocks < 2 ||
-        p.device.computeCapability < 90 || p.cols < least ||
-        p.cols * idx_t(sizeOf(p.keyType)) > blocks * bytes) {
+    if (p.k > kMaxSelectK || p.hasColBias() || blocks < kLeastClusterBlocks ||
+        p.device.computeCapability < 90 || p.cols < kLeastClusterCols) {
+        return false;
+    }
+    // Few blocks read no faster than they can; where nearly all multiprocessors
+    // have one, they do better.
+    const bool isFull = p.rows * blocks * 4 >= 3 * p.device.multiprocessors;
+    const idx_t size = sizeOf(p.keyType);
+    const idx_t most = isFull ? kMostFullClusterBytes : size * kMostClusterCols;
+    if (p.cols * size > blocks * most) {
         return false;
     }
     plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);

@@ -110,8 +110,8 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     const size_t rows = plan.batchRows;
     if (plan.isCluster) {
         // For what the first block of a row has no room for.
-        taken.survivors = slices.take<uint64_t>(
-                rows * plan.sampleParts * plan.capacity);
+        taken.survivors =
+                slices.take<uint64_t>(rows * plan.sampleParts * plan.capacity);
         return taken;
     }
     taken.limits = slices.take<uint64_t>(rows);
