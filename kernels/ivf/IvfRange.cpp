@@ -116,7 +116,7 @@ IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
     const IvfKnnProblem p = distancesOf(problem);
     IvfRangePlan plan;
     // The 12 bytes of a row are no more than the search takes for it.
-    plan.search = planIvfKnn(p, maxBytes / 2);
+    plan.search = planIvfDistances(p, maxBytes / 2);
     WorkspaceSlices slices;
     RangeScratch(plan.search, slices);
     IvfScratch(p, plan.search, slices);

@@ -1,0 +1,152 @@
+#include "kernels/ivf/IvfDirect.h"
+
+#include <algorithm>
+
+#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfTimes.h"
+#include "kernels/ivf/WithCoding.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// One block finishes a query.
+constexpr idx_t kMostQueries = 256;
+constexpr size_t kMostKeyBytes = size_t(64) << 20;
+/// Of queries and centroids: more are searched in less time by the quantizer.
+constexpr idx_t kMostFoundPairs = 65536;
+
+struct DirectScratch {
+    IvfDirectParams params; // what lies in scratch, and its sizes
+
+    DirectScratch(
+            const IvfKnnProblem& p,
+            const IvfDirectPlan& plan,
+            WorkspaceSlices& slices) {
+        IvfParams& search = params.search;
+        const size_t rows = size_t(p.numQueries);
+        const size_t numLists = size_t(p.lists.numLists);
+        const size_t pairs = rows * size_t(p.nprobe);
+        search.stride = plan.stride;
+        search.columns = slices.take<uint32_t>(pairs + rows);
+        params.keys = slices.take<uint32_t>(rows * size_t(plan.stride));
+        params.least =
+                slices.take<uint32_t>(rows * size_t(plan.stride) / kIvfGroup);
+        if (plan.findsLists) {
+            params.centroidKeys = slices.take<uint32_t>(rows * numLists);
+            params.foundProbes = slices.take<idx_t>(pairs);
+        }
+        if (plan.shared) {
+            search.counts = slices.take<uint32_t>(numLists);
+            search.firstPairs = slices.take<uint32_t>(numLists);
+            search.firstTiles = slices.take<uint32_t>(numLists + 1);
+            search.pairRanks = slices.take<uint32_t>(pairs);
+            search.pairRows = slices.take<uint32_t>(pairs);
+            search.pairColumns = slices.take<uint32_t>(pairs);
+            if (isScalar(p.lists.coding)) {
+                search.starts = slices.take<float>(size_t(p.lists.d));
+                search.steps = slices.take<float>(size_t(p.lists.d));
+            }
+        }
+    }
+};
+
+template <Metric kMetric, ListCoding kCoding>
+void launchScan(
+        const IvfDirectPlan& plan,
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    if (plan.shared) {
+        launchIvfColumns(params.search, stream);
+        launchIvfPairs(
+                params.search, kIvfSharedQueries, kIvfSharedVectors, stream);
+        launchIvfSharedScan<kMetric, kCoding>(params, multiprocessors, stream);
+    } else {
+        launchIvfDirectScan<kMetric, kCoding>(params, multiprocessors, stream);
+    }
+}
+
+bool canFindLists(const IvfKnnProblem& p) {
+    return p.centroids && p.nprobe <= kMostFoundProbes &&
+            p.lists.numLists <= kMostFoundLists &&
+            p.numQueries * p.lists.numLists <= kMostFoundPairs;
+}
+
+bool canShare(const IvfKnnProblem& p) {
+    return p.lists.coding != ListCoding::Product &&
+            p.lists.d <= kMostSharedDims && p.numQueries > 1;
+}
+
+} // namespace
+
+std::optional<IvfDirectPlan> planIvfDirect(
+        const IvfKnnProblem& p,
+        size_t maxBytes) {
+    const idx_t stride = (p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1)) /
+                    kIvfGroup * kIvfGroup +
+            kIvfGroup;
+    if (p.numQueries < 1 || p.numQueries > kMostQueries || p.k > kMostDirectK ||
+        p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
+        p.device.singleToDouble > 2 ||
+        size_t(stride) * size_t(p.numQueries) * sizeof(uint32_t) >
+                kMostKeyBytes) {
+        return {};
+    }
+    IvfDirectPlan plan;
+    plan.stride = stride;
+    plan.findsLists = canFindLists(p);
+    if (canShare(p)) {
+        IvfDirectPlan other = plan;
+        other.findsLists = false;
+        other.shared = true;
+        if (ivf_times::ofDirect(other, p) < ivf_times::ofDirect(plan, p)) {
+            plan = other;
+        }
+    }
+    WorkspaceSlices slices;
+    DirectScratch(p, plan, slices);
+    plan.bytes = slices.used();
+    if (plan.bytes > maxBytes) {
+        return {};
+    }
+    return plan;
+}
+
+void runIvfDirect(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    IvfDirectParams params = DirectScratch(p, plan, slices).params;
+    IvfParams& search = params.search;
+    search.lists = p.lists;
+    search.d = p.lists.d;
+    search.queries = p.queries;
+    search.probes = plan.findsLists ? params.foundProbes : p.probes;
+    search.rows = uint32_t(p.numQueries);
+    search.nprobe = uint32_t(p.nprobe);
+    search.nearProbes = search.nprobe;
+    search.lastProbe = search.nprobe;
+    search.columnStep = kIvfGroup;
+    search.k = p.k;
+    // Behind the last column, which no one reads.
+    search.distances = reinterpret_cast<float*>(params.keys);
+    params.largest = isSimilarity(p.metric);
+    params.outDistances = p.outDistances;
+    params.outIds = p.outIds;
+    if (plan.findsLists) {
+        params.centroids = p.centroids;
+        launchIvfCentroids(params, p.centroidMetric, stream);
+    }
+    withCoding(p.lists.coding, [&](auto coding) {
+        const auto launch = p.metric == Metric::L2
+                ? launchScan<Metric::L2, coding()>
+                : launchScan<Metric::InnerProduct, coding()>;
+        launch(plan, params, p.device.multiprocessors, stream);
+    });
+    launchIvfDirectFinish(params, stream);
+}
+
+} // namespace faiss_bits

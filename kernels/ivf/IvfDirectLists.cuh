@@ -1,0 +1,181 @@
+/// The lists of one query, which every block of its scan finds for itself.
+#pragma once
+
+#include "kernels/device/BlockScan.cuh"
+#include "kernels/device/Narrow.cuh"
+#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+struct IvfDirectLists {
+    static constexpr int kThreads = kIvfDirectThreads;
+    using Narrow = BlockNarrow<kThreads>;
+
+    /// More than the nearest lists, so that one histogram mostly finds them.
+    static constexpr uint32_t kMostChosen =
+            kMostFoundProbes + kMostFoundProbes / 8 + 8;
+    static constexpr int kOfThread = kMostDirectProbes / kThreads;
+
+    struct SharedStorage {
+        Narrow::SharedStorage narrow;
+        uint64_t chosen[kMostChosen];
+        uint32_t numChosen;
+        uint32_t sums[kThreads / kWarpSize];
+        // Of each list.
+        const void* vectors[kMostDirectProbes];
+        uint32_t numbers[kMostDirectProbes]; // numLists: there is none
+        uint32_t lengths[kMostDirectProbes];
+        /// Its first 32 columns, counted in 32s; and behind the last.
+        uint32_t first[kMostDirectProbes + 1];
+    };
+
+    SharedStorage& shared;
+    const IvfDirectParams& params;
+    const uint32_t row;
+
+    /// Lines of the tables of all lists, before they are asked for; some of
+    /// them for each block.
+    __device__ __forceinline__ static void prefetch(
+            const IvfLists& lists,
+            uint32_t block,
+            uint32_t blocks) {
+        constexpr uint32_t kLine = 128;
+        const auto touch = [&](const void* table, size_t element) {
+            const size_t bytes = size_t(lists.numLists) * element;
+            for (size_t at = size_t(block * kThreads + threadIdx.x) * kLine;
+                 at < bytes;
+                 at += size_t(blocks) * kThreads * kLine) {
+                asm volatile("prefetch.global.L2 [%0];" ::"l"(
+                        static_cast<const uint8_t*>(table) + at));
+            }
+        };
+        touch(lists.vectors, sizeof(void*));
+        touch(lists.lengths, lists.lengths64 ? 8 : 4);
+        if (lists.idKind != ListIds::Places) {
+            touch(lists.ids, sizeof(void*));
+        }
+    }
+
+    /// Fills the tables; ends with the block in step.
+    __device__ __forceinline__ void find() {
+        const IvfParams& search = params.search;
+        if (params.centroids) {
+            choose();
+        } else {
+            for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
+                shared.numbers[p] = probedList(search, row, p);
+            }
+        }
+        __syncthreads();
+        measure();
+        if (blockIdx.x == 0) {
+            write();
+        }
+    }
+
+    /// 32s of columns.
+    __device__ __forceinline__ uint32_t total() const {
+        return shared.first[params.search.nprobe];
+    }
+
+   private:
+    /// The nearest lists, in the order of (distance, number).
+    __device__ __forceinline__ void choose() {
+        constexpr int kKeys = int(kMostFoundLists) / kThreads;
+        const uint32_t numLists = uint32_t(params.search.lists.numLists);
+        const uint32_t nprobe = params.search.nprobe;
+        const uint32_t* from = params.centroidKeys + int64_t(row) * numLists;
+        uint32_t keys[kKeys];
+#pragma unroll
+        for (int i = 0; i < kKeys; ++i) {
+            const uint32_t list = i * kThreads + threadIdx.x;
+            keys[i] = list < numLists ? from[list] : kNanKey;
+        }
+        const auto forEach = [&](auto take) {
+#pragma unroll
+            for (int i = 0; i < kKeys; ++i) {
+                if (keys[i] != kNanKey) {
+                    take(makeEntry(keys[i], i * kThreads + threadIdx.x));
+                }
+            }
+        };
+        if (threadIdx.x == 0) {
+            shared.numChosen = 0;
+        }
+        for (uint32_t p = threadIdx.x; p < nprobe; p += kThreads) {
+            shared.numbers[p] = numLists;
+        }
+        __syncthreads();
+        const uint64_t limit = Narrow{shared.narrow}.limit(
+                forEach, nprobe, nprobe + nprobe / 8 + 8);
+        forEach([&](uint64_t entry) {
+            if (entry <= limit) {
+                shared.chosen[atomicAdd(&shared.numChosen, 1u)] = entry;
+            }
+        });
+        __syncthreads();
+        const uint32_t count = shared.numChosen;
+        for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+            const uint64_t entry = shared.chosen[i];
+            uint32_t before = 0;
+            for (uint32_t j = 0; j < count; ++j) {
+                before += shared.chosen[j] < entry;
+            }
+            if (before < nprobe) {
+                shared.numbers[before] = entryColumn(entry);
+            }
+        }
+    }
+
+    /// Lengths, and where columns begin.
+    __device__ __forceinline__ void measure() {
+        const IvfParams& search = params.search;
+        uint32_t groups[kOfThread];
+        uint32_t sum = 0;
+#pragma unroll
+        for (int i = 0; i < kOfThread; ++i) {
+            const uint32_t p = threadIdx.x * kOfThread + i;
+            groups[i] = 0;
+            if (p < search.nprobe) {
+                const uint32_t list = shared.numbers[p];
+                const bool isList = list < search.lists.numLists;
+                const uint32_t length =
+                        isList ? listLength(search.lists, list) : 0;
+                shared.lengths[p] = length;
+                shared.vectors[p] =
+                        isList ? search.lists.vectors[list] : nullptr;
+                groups[i] = (length + kListGroup - 1) / kListGroup;
+            }
+            sum += groups[i];
+        }
+        uint32_t before = sumOfThreadsBefore<kThreads>(sum, shared.sums);
+#pragma unroll
+        for (int i = 0; i < kOfThread; ++i) {
+            const uint32_t p = threadIdx.x * kOfThread + i;
+            if (p < search.nprobe) {
+                shared.first[p] = before;
+            }
+            before += groups[i];
+            if (p + 1 == search.nprobe) {
+                shared.first[p + 1] = before;
+            }
+        }
+        __syncthreads();
+    }
+
+    /// For the finish.
+    __device__ __forceinline__ void write() const {
+        const IvfParams& search = params.search;
+        for (uint32_t p = threadIdx.x; p <= search.nprobe; p += kThreads) {
+            search.columns[int64_t(row) * (search.nprobe + 1) + p] =
+                    shared.first[p] * kListGroup;
+            if (params.centroids && p < search.nprobe) {
+                params.foundProbes[int64_t(row) * search.nprobe + p] =
+                        shared.numbers[p];
+            }
+        }
+    }
+};
+
+} // namespace faiss_bits
