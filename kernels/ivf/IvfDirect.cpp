@@ -1,6 +1,6 @@
 #include "kernels/ivf/IvfDirect.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -80,29 +80,26 @@ bool canShare(const IvfKnnProblem& p) {
 
 } // namespace
 
-std::optional<IvfDirectPlan> planIvfDirect(
+std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& p,
-        size_t maxBytes) {
-    const idx_t stride = (p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1)) /
-                    kIvfGroup * kIvfGroup +
-            kIvfGroup;
-    if (p.numQueries < 1 || p.numQueries > kMostQueries || p.k > kMostDirectK ||
+        size_t maxBytes,
+        bool findsLists,
+        bool shared) {
+    if ((findsLists && (shared || !canFindLists(p))) ||
+        (shared && !canShare(p)) || p.numQueries < 1 ||
+        p.numQueries > kMostQueries || p.k > kMostDirectK ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
-        p.device.singleToDouble > 2 ||
-        size_t(stride) * size_t(p.numQueries) * sizeof(uint32_t) >
-                kMostKeyBytes) {
+        p.device.singleToDouble > 2) {
         return {};
     }
     IvfDirectPlan plan;
-    plan.stride = stride;
-    plan.findsLists = canFindLists(p);
-    if (canShare(p)) {
-        IvfDirectPlan other = plan;
-        other.findsLists = false;
-        other.shared = true;
-        if (ivf_times::ofDirect(other, p) < ivf_times::ofDirect(plan, p)) {
-            plan = other;
-        }
+    plan.findsLists = findsLists;
+    plan.shared = shared;
+    const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
+    plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
+    const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
+    if (keys * sizeof(uint32_t) > kMostKeyBytes) {
+        return {};
     }
     WorkspaceSlices slices;
     DirectScratch(p, plan, slices);
@@ -111,6 +108,24 @@ std::optional<IvfDirectPlan> planIvfDirect(
         return {};
     }
     return plan;
+}
+
+std::optional<IvfDirectPlan> planIvfDirect(
+        const IvfKnnProblem& p,
+        size_t maxBytes) {
+    std::optional<IvfDirectPlan> best;
+    double least = INFINITY;
+    const auto consider = [&](bool findsLists, bool shared) {
+        const auto plan = planIvfDirectWay(p, maxBytes, findsLists, shared);
+        const double time = plan ? ivf_times::ofDirect(*plan, p) : INFINITY;
+        if (time < least) {
+            least = time;
+            best = plan;
+        }
+    };
+    consider(canFindLists(p), false);
+    consider(false, true);
+    return best;
 }
 
 void runIvfDirect(

@@ -23,6 +23,13 @@ std::optional<IvfDirectPlan> planIvfDirect(
         const IvfKnnProblem& problem,
         size_t maxBytes);
 
+/// The same of one way: that finds lists, or shares them, or neither.
+std::optional<IvfDirectPlan> planIvfDirectWay(
+        const IvfKnnProblem& problem,
+        size_t maxBytes,
+        bool findsLists,
+        bool shared);
+
 void runIvfDirect(
         const IvfDirectPlan& plan,
         const IvfKnnProblem& problem,

@@ -15,7 +15,6 @@ struct IvfDirectLists {
     /// More than the nearest lists, so that one histogram mostly finds them.
     static constexpr uint32_t kMostChosen =
             kMostFoundProbes + kMostFoundProbes / 8 + 8;
-    static constexpr int kOfThread = kMostDirectProbes / kThreads;
 
     struct SharedStorage {
         Narrow::SharedStorage narrow;
@@ -61,7 +60,11 @@ struct IvfDirectLists {
     __device__ __forceinline__ void find() {
         const IvfParams& search = params.search;
         if (params.centroids) {
-            choose();
+            // More keys than there are take time, too.
+            constexpr int kFew = 4;
+            search.lists.numLists <= kFew* kThreads
+                    ? choose<kFew>()
+                    : choose<int(kMostFoundLists) / kThreads>();
         } else {
             for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
                 shared.numbers[p] = probedList(search, row, p);
@@ -80,9 +83,10 @@ struct IvfDirectLists {
     }
 
    private:
-    /// The nearest lists, in the order of (distance, number).
+    /// The nearest lists, in the order of (distance, number), of at most kKeys
+    /// for each thread.
+    template <int kKeys>
     __device__ __forceinline__ void choose() {
-        constexpr int kKeys = int(kMostFoundLists) / kThreads;
         const uint32_t numLists = uint32_t(params.search.lists.numLists);
         const uint32_t nprobe = params.search.nprobe;
         const uint32_t* from = params.centroidKeys + int64_t(row) * numLists;
@@ -131,35 +135,34 @@ struct IvfDirectLists {
     /// Lengths, and where columns begin.
     __device__ __forceinline__ void measure() {
         const IvfParams& search = params.search;
-        uint32_t groups[kOfThread];
-        uint32_t sum = 0;
-#pragma unroll
-        for (int i = 0; i < kOfThread; ++i) {
-            const uint32_t p = threadIdx.x * kOfThread + i;
-            groups[i] = 0;
+        uint32_t total = 0;
+        for (uint32_t first = 0; first < search.nprobe; first += kThreads) {
+            const uint32_t p = first + threadIdx.x;
+            uint32_t length = 0;
             if (p < search.nprobe) {
                 const uint32_t list = shared.numbers[p];
-                const bool isList = list < search.lists.numLists;
-                const uint32_t length =
-                        isList ? listLength(search.lists, list) : 0;
+                if (list < search.lists.numLists) {
+                    length = listLength(search.lists, list);
+                    shared.vectors[p] = search.lists.vectors[list];
+                }
                 shared.lengths[p] = length;
-                shared.vectors[p] =
-                        isList ? search.lists.vectors[list] : nullptr;
-                groups[i] = (length + kListGroup - 1) / kListGroup;
             }
-            sum += groups[i];
-        }
-        uint32_t before = sumOfThreadsBefore<kThreads>(sum, shared.sums);
-#pragma unroll
-        for (int i = 0; i < kOfThread; ++i) {
-            const uint32_t p = threadIdx.x * kOfThread + i;
+            const uint32_t groups = (length + kListGroup - 1) / kListGroup;
+            const uint32_t before =
+                    total + sumOfThreadsBefore<kThreads>(groups, shared.sums);
             if (p < search.nprobe) {
                 shared.first[p] = before;
             }
-            before += groups[i];
-            if (p + 1 == search.nprobe) {
-                shared.first[p + 1] = before;
+            if (threadIdx.x == kThreads - 1) {
+                shared.first[kMostDirectProbes] = before + groups;
             }
+            __syncthreads();
+            total = shared.first[kMostDirectProbes];
+            // Nor are the sums written again before all have read them.
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            shared.first[search.nprobe] = total;
         }
         __syncthreads();
     }

@@ -164,7 +164,7 @@ __global__ __launch_bounds__(
         memory[c] = c < search.d ? double(from[c]) : 0.0;
     }
     auto* steps = reinterpret_cast<float*>(memory + padded);
-    if constexpr (isScalar(kCoding)) {
+    if constexpr (kIsScalar<kCoding>) {
         writeIvfSteps(search, steps + padded, steps);
     }
     if (params.centroids) {

@@ -11,6 +11,10 @@
 
 namespace faiss_bits {
 
+/// isScalar() for kernels.
+template <ListCoding kCoding>
+constexpr bool kIsScalar = isScalar(kCoding);
+
 /// Components of a slot that a lane has on their way at a time.
 constexpr int kIvfDirectAhead = 16;
 
@@ -163,7 +167,7 @@ __device__ __forceinline__ void withIvfVectors(
         float* starts,
         float* steps,
         const Body& body) {
-    if constexpr (isScalar(kCoding)) {
+    if constexpr (kIsScalar<kCoding>) {
         IvfParams own = search;
         own.starts = starts;
         own.steps = steps;
