@@ -23,9 +23,9 @@ endforeach()
 add_library(bits_ivf OBJECT
   ivf/IvfAgain.cu
   ivf/IvfCandidates.cu
-  ivf/IvfCentroids.cu
   ivf/IvfDirect.cpp
   ivf/IvfDirectFinish.cu
+  ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu

@@ -58,7 +58,7 @@ void launchScan(
         int multiprocessors,
         cudaStream_t stream) {
     if (plan.shared) {
-        launchIvfColumns(params.search, stream);
+        launchIvfDirectLists(params, stream);
         launchIvfPairs(
                 params.search, kIvfSharedQueries, kIvfSharedVectors, stream);
         launchIvfSharedScan<kMetric, kCoding>(params, multiprocessors, stream);
@@ -85,9 +85,8 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         size_t maxBytes,
         bool findsLists,
         bool shared) {
-    if ((findsLists && (shared || !canFindLists(p))) ||
-        (shared && !canShare(p)) || p.numQueries < 1 ||
-        p.numQueries > kMostQueries || p.k > kMostDirectK ||
+    if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
+        p.numQueries < 1 || p.numQueries > kMostQueries || p.k > kMostDirectK ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};
@@ -124,7 +123,7 @@ std::optional<IvfDirectPlan> planIvfDirect(
         }
     };
     consider(canFindLists(p), false);
-    consider(false, true);
+    consider(canFindLists(p), true);
     return best;
 }
 
@@ -144,10 +143,7 @@ void runIvfDirect(
     search.nprobe = uint32_t(p.nprobe);
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
-    search.columnStep = kIvfGroup;
     search.k = p.k;
-    // Behind the last column, which no one reads.
-    search.distances = reinterpret_cast<float*>(params.keys);
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;

@@ -23,7 +23,7 @@ std::optional<IvfDirectPlan> planIvfDirect(
         const IvfKnnProblem& problem,
         size_t maxBytes);
 
-/// The same of one way: that finds lists, or shares them, or neither.
+/// The same of one way: that finds lists, or not, and shares them, or not.
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& problem,
         size_t maxBytes,

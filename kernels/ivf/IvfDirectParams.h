@@ -33,8 +33,8 @@ constexpr int kIvfSharedVectors = 256;
 struct IvfDirectParams {
     IvfParams search;
     /// [numLists, d]: a query's lists are those of the nprobe nearest
-    /// centroids, which the scan writes to foundProbes; nullptr: search.probes
-    /// has them
+    /// centroids, which are written to foundProbes; nullptr: search.probes has
+    /// them
     const float* centroids = nullptr;
     uint32_t* centroidKeys = nullptr; ///< [rows, numLists], ordered (Entry.cuh)
     idx_t* foundProbes = nullptr;     ///< [rows, nprobe], as search.probes
@@ -53,6 +53,10 @@ void launchIvfCentroids(
         Metric metric,
         cudaStream_t stream);
 
+/// The columns of each query, its lists where there are centroids, starts and
+/// steps: what launchIvfDirectScan finds itself.
+void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
+
 /// Keys of the vectors of each query's lists, and the columns; after
 /// launchIvfCentroids where there are centroids.
 template <Metric kMetric, ListCoding kCoding>
@@ -62,7 +66,7 @@ void launchIvfDirectScan(
         cudaStream_t stream);
 
 /// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
-/// launchIvfColumns and launchIvfPairs. Not of product codes.
+/// launchIvfDirectLists and launchIvfPairs. Not of product codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(
         const IvfDirectParams& params,

@@ -193,9 +193,12 @@ void launchIvfDirectScan(
                      (isScalar(kCoding) ? 2 * sizeof(float) : 0));
     const uint32_t rows = params.search.rows;
     const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
-    const uint32_t ofRow = std::min(
-            std::max(most / rows, 1u),
-            uint32_t(std::max<int64_t>(params.search.stride / kIvfGroup, 1)));
+    // Warps that are alone have a group each.
+    constexpr int64_t kGroups =
+            IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
+    const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
+    const uint32_t ofRow = std::clamp<uint32_t>(
+            most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
     const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
     launchAfterPrevious(
             kernel,

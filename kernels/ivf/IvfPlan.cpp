@@ -333,10 +333,9 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
 std::string IvfKnnPlan::toString() const {
     if (direct) {
         return formatMessage(
-                "IVF: direct, %s%zu bytes",
-                direct->findsLists       ? "finds lists, "
-                        : direct->shared ? "lists are shared, "
-                                         : "",
+                "IVF: direct, %s%s%zu bytes",
+                direct->findsLists ? "finds lists, " : "",
+                direct->shared ? "shares lists, " : "",
                 bytes);
     }
     std::string text = formatMessage(

@@ -131,7 +131,7 @@ __global__ __launch_bounds__(
     allowNext();
     waitForPrevious();
     const int padded = ivfDirectPadded(params.search.d);
-    // Starts and steps are those of launchIvfColumns.
+    // Starts and steps are those of launchIvfDirectLists.
     VectorsOfLists<kCoding>::with(params.search, [&](const auto& vectors) {
         Scan{shared, params, queries, padded}.run(vectors);
     });

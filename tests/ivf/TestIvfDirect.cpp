@@ -271,6 +271,11 @@ TEST_F(IvfDirectSearch, MoreThanItTakesGoesAnotherWay) {
 /// The lists of a search by centroids against those that the definition gives.
 class IvfDirectCentroids : public GpuTest {
    protected:
+    /// Whether queries can share lists.
+    static bool isShared(const KernelCase& c) {
+        return c.q > 1 && c.d <= 1024;
+    }
+
     void expectNearest(const KernelCase& c, Metric metric, ListFill fill) {
         const KernelLists lists(c);
         const int numLists = int(c.lengths.size());
@@ -308,9 +313,13 @@ class IvfDirectCentroids : public GpuTest {
         p.probes = nullptr;
         p.centroids = onDevice.data();
         p.centroidMetric = metric;
-        const IvfKnnPlan plan = planOf(p, true, false);
-        ASSERT_TRUE(plan.findsLists()) << c;
-        EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
+        for (bool shared : {false, true}) {
+            const IvfKnnPlan plan = planOf(p, true, shared);
+            ASSERT_EQ(plan.findsLists(), !shared || isShared(c)) << c;
+            if (plan.findsLists()) {
+                EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
+            }
+        }
     }
 };
 

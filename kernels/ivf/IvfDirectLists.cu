@@ -1,12 +1,14 @@
 // Keys of the centroids of lists: the canonical distances of a few queries to
-// all of them, eight lanes a pair.
+// all of them, eight lanes a pair. And the lists and columns of queries, where
+// the scan does not find them.
 //
 // Bound by: the wait for the centroids, which come by as many loads at a time
 // as a vector of 128 dimensions has.
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfDirectLists.cuh"
+#include "kernels/ivf/ScalarSteps.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -72,6 +74,18 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
     }
 }
 
+/// A block a row.
+__global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    __shared__ IvfDirectLists::SharedStorage shared;
+    allowNext();
+    waitForPrevious();
+    if (blockIdx.y == 0 && params.search.steps) {
+        writeScalarSteps(params.search);
+    }
+    IvfDirectLists{shared, params, blockIdx.y}.find();
+}
+
 } // namespace
 
 void launchIvfCentroids(
@@ -85,6 +99,16 @@ void launchIvfCentroids(
                                  : centroidsKernel<Metric::InnerProduct>,
             dim3((lists + kPairs - 1) / kPairs, params.search.rows),
             kThreads,
+            0,
+            stream,
+            params);
+}
+
+void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            directListsKernel,
+            dim3(1, params.search.rows),
+            IvfDirectLists::kThreads,
             0,
             stream,
             params);
