@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -18,6 +19,10 @@ constexpr idx_t kMostFoundPairs = 65536;
 
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
+    // Of the selection of distances.
+    float* keys = nullptr;
+    int32_t* places = nullptr;
+    Workspace select;
 
     DirectScratch(
             const IvfKnnProblem& p,
@@ -29,9 +34,17 @@ struct DirectScratch {
         const size_t pairs = rows * size_t(p.nprobe);
         search.stride = plan.stride;
         search.columns = slices.take<uint32_t>(pairs + rows);
-        params.keys = slices.take<uint32_t>(rows * size_t(plan.stride));
-        params.least =
-                slices.take<uint32_t>(rows * size_t(plan.stride) / kIvfGroup);
+        const size_t columns = rows * size_t(plan.stride);
+        if (plan.selects) {
+            search.distances = slices.take<float>(columns);
+            keys = slices.take<float>(rows * (size_t(p.k) + 1));
+            places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
+            select.bytes = plan.selection.workspaceBytes();
+            select.data = slices.take<uint8_t>(select.bytes);
+        } else {
+            params.keys = slices.take<uint32_t>(columns);
+            params.least = slices.take<uint32_t>(columns / kIvfGroup);
+        }
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
             params.foundProbes = slices.take<idx_t>(pairs);
@@ -50,6 +63,34 @@ struct DirectScratch {
         }
     }
 };
+
+SelectProblem selectionOf(const IvfKnnProblem& p, const IvfDirectPlan& plan) {
+    IvfKnnPlan distances;
+    distances.stride = plan.stride;
+    return ivfSelection(p, distances, p.numQueries);
+}
+
+/// Of the matrix of distances.
+void select(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        const DirectScratch& scratch,
+        const IvfDirectParams& params,
+        cudaStream_t stream) {
+    SelectProblem problem = selectionOf(p, plan);
+    problem.keys = params.search.distances;
+    problem.outKeys = scratch.keys;
+    problem.outIds = scratch.places;
+    runSelect(plan.selection, problem, scratch.select, stream);
+    IvfResultParams result;
+    result.search = params.search;
+    result.keys = scratch.keys;
+    result.places = scratch.places;
+    result.largest = params.largest;
+    result.outDistances = p.outDistances;
+    result.outIds = p.outIds;
+    launchIvfResults(result, stream);
+}
 
 template <Metric kMetric, ListCoding kCoding>
 void launchScan(
@@ -86,7 +127,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool findsLists,
         bool shared) {
     if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
-        p.numQueries < 1 || p.numQueries > kMostQueries || p.k > kMostDirectK ||
+        p.numQueries < 1 || p.numQueries > kMostQueries ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};
@@ -99,6 +140,10 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
     if (keys * sizeof(uint32_t) > kMostKeyBytes) {
         return {};
+    }
+    plan.selects = p.k > kMostFinishedK;
+    if (plan.selects) {
+        plan.selection = planSelection(selectionOf(p, plan));
     }
     WorkspaceSlices slices;
     DirectScratch(p, plan, slices);
@@ -133,7 +178,8 @@ void runIvfDirect(
         Workspace workspace,
         cudaStream_t stream) {
     WorkspaceSlices slices(workspace);
-    IvfDirectParams params = DirectScratch(p, plan, slices).params;
+    const DirectScratch scratch(p, plan, slices);
+    IvfDirectParams params = scratch.params;
     IvfParams& search = params.search;
     search.lists = p.lists;
     search.d = p.lists.d;
@@ -157,7 +203,8 @@ void runIvfDirect(
                 : launchScan<Metric::InnerProduct, coding()>;
         launch(plan, params, p.device.multiprocessors, stream);
     });
-    launchIvfDirectFinish(params, stream);
+    plan.selects ? select(plan, p, scratch, params, stream)
+                 : launchIvfDirectFinish(params, stream);
 }
 
 } // namespace faiss_bits

@@ -7,6 +7,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/SharedCarveout.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfLowestIds.cuh"
@@ -106,22 +107,9 @@ struct DirectFinish {
             shared.numGroups = 0;
             shared.count = 0;
         }
-        bool isLimited = false;
-        if (total > k) {
-            // Fewer may have a key at all.
-            uint32_t some = 0;
-            forEach([&](uint64_t) { ++some; });
-            some = __reduce_add_sync(kFullWarp, some);
-            __syncthreads();
-            if (threadIdx.x % kWarpSize == 0) {
-                atomicAdd(&shared.count, some);
-            }
-            __syncthreads();
-            isLimited = shared.count >= k;
-        }
         __syncthreads();
         uint32_t limit = kNanKey - 1;
-        if (isLimited) {
+        if (total > k) {
             limit = entryKey(
                     Narrow{shared.narrow}.limit(forEach, k, k + k / 8 + 8));
         }
@@ -133,11 +121,9 @@ struct DirectFinish {
                 }
             }
         });
-        if (threadIdx.x == 0) {
-            shared.count = 0;
-        }
         __syncthreads();
-        return limit;
+        // Fewer than k have a key at all, and are not above the greatest.
+        return shared.numGroups < k ? kNanKey - 1 : limit;
     }
 
     /// Calls take(key, column) for the keys of some groups, or of all, up to a
@@ -385,27 +371,22 @@ __global__ __launch_bounds__(kThreads) void directFinishKernel(
             .run();
 }
 
-template <int kThreads, int kRoom>
-void launch(const IvfDirectParams& params, cudaStream_t stream) {
+} // namespace
+
+void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream) {
+    constexpr int kThreads = 512;
+    constexpr int kRoom = 4 * kMostFinishedK;
     const auto kernel = directFinishKernel<kThreads, kRoom>;
+    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),
             kThreads,
             allowSharedBytes(
                     kernel,
-                    sizeof(typename DirectFinish<kThreads, kRoom>::
-                                   SharedStorage)),
+                    sizeof(DirectFinish<kThreads, kRoom>::SharedStorage)),
             stream,
             params);
-}
-
-} // namespace
-
-void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream) {
-    static_assert(kMostDirectK == 1024);
-    params.search.k <= 128 ? launch<512, 512>(params, stream)
-                           : launch<1024, 2048>(params, stream);
 }
 
 } // namespace faiss_bits

@@ -7,8 +7,9 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
-#include "kernels/ivf/ScalarSteps.cuh"
+#include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -78,12 +79,21 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
 __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         const __grid_constant__ IvfDirectParams params) {
     __shared__ IvfDirectLists::SharedStorage shared;
+    __shared__ __align__(16)
+            uint8_t memory[IvfDirectLists::Tables::bytes(kMostDirectProbes)];
     allowNext();
     waitForPrevious();
+    const IvfDirectLists::Tables tables(memory, params.search.nprobe);
     if (blockIdx.y == 0 && params.search.steps) {
         writeScalarSteps(params.search);
     }
-    IvfDirectLists{shared, params, blockIdx.y}.find();
+    IvfDirectLists{shared, tables, params, blockIdx.y}.find();
+    fillIvfRow(
+            params,
+            blockIdx.y,
+            tables.first[params.search.nprobe] * kListGroup,
+            0,
+            1);
 }
 
 } // namespace
@@ -94,9 +104,12 @@ void launchIvfCentroids(
         cudaStream_t stream) {
     static_assert(kMostDirectDims % kStep == 0);
     const uint32_t lists = uint32_t(params.search.lists.numLists);
+    const auto kernel = metric == Metric::L2
+            ? centroidsKernel<Metric::L2>
+            : centroidsKernel<Metric::InnerProduct>;
+    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
-            metric == Metric::L2 ? centroidsKernel<Metric::L2>
-                                 : centroidsKernel<Metric::InnerProduct>,
+            kernel,
             dim3((lists + kPairs - 1) / kPairs, params.search.rows),
             kThreads,
             0,

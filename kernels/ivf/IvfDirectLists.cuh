@@ -21,15 +21,32 @@ struct IvfDirectLists {
         uint64_t chosen[kMostChosen];
         uint32_t numChosen;
         uint32_t sums[kThreads / kWarpSize];
-        // Of each list.
-        const void* vectors[kMostDirectProbes];
-        uint32_t numbers[kMostDirectProbes]; // numLists: there is none
-        uint32_t lengths[kMostDirectProbes];
+        uint32_t total;
+    };
+
+    /// Of each list, in shared memory: with few lists more blocks fit.
+    struct Tables {
+        const void** vectors;
+        uint32_t* numbers; // numLists: there is none
+        uint32_t* lengths;
         /// Its first 32 columns, counted in 32s; and behind the last.
-        uint32_t first[kMostDirectProbes + 1];
+        uint32_t* first;
+
+        BITS_HOST_DEVICE static constexpr size_t bytes(uint32_t nprobe) {
+            return nprobe * (sizeof(void*) + 3 * sizeof(uint32_t)) +
+                    sizeof(uint32_t);
+        }
+
+        /// memory: on eight bytes.
+        __device__ __forceinline__ Tables(void* memory, uint32_t nprobe)
+                : vectors(static_cast<const void**>(memory)),
+                  numbers(reinterpret_cast<uint32_t*>(vectors + nprobe)),
+                  lengths(numbers + nprobe),
+                  first(lengths + nprobe) {}
     };
 
     SharedStorage& shared;
+    const Tables& tables;
     const IvfDirectParams& params;
     const uint32_t row;
 
@@ -67,7 +84,7 @@ struct IvfDirectLists {
                     : choose<int(kMostFoundLists) / kThreads>();
         } else {
             for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
-                shared.numbers[p] = probedList(search, row, p);
+                tables.numbers[p] = probedList(search, row, p);
             }
         }
         __syncthreads();
@@ -75,11 +92,6 @@ struct IvfDirectLists {
         if (blockIdx.x == 0) {
             write();
         }
-    }
-
-    /// 32s of columns.
-    __device__ __forceinline__ uint32_t total() const {
-        return shared.first[params.search.nprobe];
     }
 
    private:
@@ -108,7 +120,7 @@ struct IvfDirectLists {
             shared.numChosen = 0;
         }
         for (uint32_t p = threadIdx.x; p < nprobe; p += kThreads) {
-            shared.numbers[p] = numLists;
+            tables.numbers[p] = numLists;
         }
         __syncthreads();
         const uint64_t limit = Narrow{shared.narrow}.limit(
@@ -127,7 +139,7 @@ struct IvfDirectLists {
                 before += shared.chosen[j] < entry;
             }
             if (before < nprobe) {
-                shared.numbers[before] = entryColumn(entry);
+                tables.numbers[before] = entryColumn(entry);
             }
         }
     }
@@ -140,29 +152,29 @@ struct IvfDirectLists {
             const uint32_t p = first + threadIdx.x;
             uint32_t length = 0;
             if (p < search.nprobe) {
-                const uint32_t list = shared.numbers[p];
+                const uint32_t list = tables.numbers[p];
                 if (list < search.lists.numLists) {
                     length = listLength(search.lists, list);
-                    shared.vectors[p] = search.lists.vectors[list];
+                    tables.vectors[p] = search.lists.vectors[list];
                 }
-                shared.lengths[p] = length;
+                tables.lengths[p] = length;
             }
             const uint32_t groups = (length + kListGroup - 1) / kListGroup;
             const uint32_t before =
                     total + sumOfThreadsBefore<kThreads>(groups, shared.sums);
             if (p < search.nprobe) {
-                shared.first[p] = before;
+                tables.first[p] = before;
             }
             if (threadIdx.x == kThreads - 1) {
-                shared.first[kMostDirectProbes] = before + groups;
+                shared.total = before + groups;
             }
             __syncthreads();
-            total = shared.first[kMostDirectProbes];
-            // Nor are the sums written again before all have read them.
+            total = shared.total;
+            // Neither it nor the sums are written before all have read them.
             __syncthreads();
         }
         if (threadIdx.x == 0) {
-            shared.first[search.nprobe] = total;
+            tables.first[search.nprobe] = total;
         }
         __syncthreads();
     }
@@ -172,10 +184,10 @@ struct IvfDirectLists {
         const IvfParams& search = params.search;
         for (uint32_t p = threadIdx.x; p <= search.nprobe; p += kThreads) {
             search.columns[int64_t(row) * (search.nprobe + 1) + p] =
-                    shared.first[p] * kListGroup;
+                    tables.first[p] * kListGroup;
             if (params.centroids && p < search.nprobe) {
                 params.foundProbes[int64_t(row) * search.nprobe + p] =
-                        shared.numbers[p];
+                        tables.numbers[p];
             }
         }
     }

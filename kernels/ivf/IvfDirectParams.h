@@ -17,19 +17,23 @@ constexpr int kMostSharedDims = 1024;
 /// Of searches that find their lists themselves.
 constexpr int kMostFoundProbes = 256;
 constexpr idx_t kMostFoundLists = 4096;
-constexpr int kMostDirectK = 1024;
+/// Neighbours that the finish finds.
+constexpr int kMostFinishedK = 128;
 
 /// Threads of a block of the scans: a warp for each slot of the sums.
 constexpr int kIvfDirectThreads = 256;
 /// Blocks that a multiprocessor takes at a time.
 constexpr int kIvfDirectBlocks = 4;
+/// Shared memory of a multiprocessor, for all kernels of a search alike, which
+/// else would not run beside each other; the rest takes what is being read.
+constexpr size_t kIvfDirectShared = size_t(64) << 10;
 /// Queries that share what is read of a list, and its vectors, of a tile.
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
 
 /// A direct search: the keys of all vectors of the lists of some queries, of
-/// which the finish takes the least. Columns are those of IvfParams, with
-/// columnStep 32.
+/// which the finish takes the least; or the matrix of their distances. Columns
+/// are those of IvfParams, with columnStep 32.
 struct IvfDirectParams {
     IvfParams search;
     /// [numLists, d]: a query's lists are those of the nprobe nearest
@@ -39,7 +43,9 @@ struct IvfDirectParams {
     uint32_t* centroidKeys = nullptr; ///< [rows, numLists], ordered (Entry.cuh)
     idx_t* foundProbes = nullptr;     ///< [rows, nprobe], as search.probes
 
-    uint32_t* keys = nullptr;  ///< [rows, search.stride], ordered
+    /// [rows, search.stride], ordered; nullptr: search.distances is written,
+    /// NaN behind the last column
+    uint32_t* keys = nullptr;
     uint32_t* least = nullptr; ///< [rows, search.stride / 32], of 32 keys each
 
     bool largest = false;          ///< of the metric
@@ -73,7 +79,7 @@ void launchIvfSharedScan(
         int multiprocessors,
         cudaStream_t stream);
 
-/// The k nearest of each query.
+/// The k <= kMostFinishedK nearest of each query, of keys.
 void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

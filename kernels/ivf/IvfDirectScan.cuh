@@ -13,6 +13,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 
@@ -27,14 +28,15 @@ struct IvfDirectScan {
     static constexpr bool kAlone = kCoding == ListCoding::Product;
     static_assert(kWarps == canonical::kSlots);
 
-    struct SharedStorage {
-        Lists::SharedStorage lists;
+    union SharedStorage {
+        Lists::SharedStorage lists; // until these are found
         double sums[2][kWarps][kWarpSize];
     };
 
     static constexpr size_t kBytes = (sizeof(SharedStorage) + 15) / 16 * 16;
 
     SharedStorage& shared;
+    const Lists::Tables& lists;
     const IvfDirectParams& params;
     const double* query; // in shared memory
     uint32_t row;
@@ -42,7 +44,13 @@ struct IvfDirectScan {
     /// Of 32s of columns of the row the part of block blockIdx.x.
     template <class Vectors>
     __device__ __forceinline__ void run(const Vectors& vectors) {
-        const uint64_t total = Lists{shared.lists, params, row}.total();
+        const uint64_t total = lists.first[params.search.nprobe];
+        fillIvfRow(
+                params,
+                row,
+                uint32_t(total) * kListGroup,
+                blockIdx.x,
+                gridDim.x);
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
         if constexpr (kAlone) {
@@ -62,7 +70,6 @@ struct IvfDirectScan {
     /// 32 columns, of the probe that has them or one before.
     __device__ __forceinline__ Group
     groupOf(uint32_t at, uint32_t& probe) const {
-        const Lists::SharedStorage& lists = shared.lists;
         while (at >= lists.first[probe + 1]) {
             ++probe;
         }
@@ -108,7 +115,7 @@ struct IvfDirectScan {
             // The sums of the group before are read until all come here again.
             __syncthreads();
             if (warp == at % kWarps) {
-                keepIvfKey(
+                keepIvfKey<kMetric>(
                         params,
                         row,
                         at,
@@ -133,7 +140,7 @@ struct IvfDirectScan {
                 key = Sums::keyAlone(
                         vectors.vector(group.place, 0), query, params.search);
             }
-            keepIvfKey(params, row, at, key, group.isThere);
+            keepIvfKey<kMetric>(params, row, at, key, group.isThere);
         }
     }
 };
@@ -164,6 +171,8 @@ __global__ __launch_bounds__(
         memory[c] = c < search.d ? double(from[c]) : 0.0;
     }
     auto* steps = reinterpret_cast<float*>(memory + padded);
+    const IvfDirectLists::Tables lists(
+            steps + (kIsScalar<kCoding> ? 2 * padded : 0), search.nprobe);
     if constexpr (kIsScalar<kCoding>) {
         writeIvfSteps(search, steps + padded, steps);
     }
@@ -174,10 +183,11 @@ __global__ __launch_bounds__(
                 gridDim.x * gridDim.y);
         waitForPrevious();
     }
-    IvfDirectLists{shared.lists, params, row}.find();
+    IvfDirectLists{shared.lists, lists, params, row}.find();
+    __syncthreads(); // the storage is the scan's
     withIvfVectors<kCoding>(
             search, steps + padded, steps, [&](const auto& vectors) {
-                Scan{shared, params, memory, row}.run(vectors);
+                Scan{shared, lists, params, memory, row}.run(vectors);
             });
 }
 
@@ -190,7 +200,8 @@ void launchIvfDirectScan(
     const size_t bytes = IvfDirectScan<kMetric, kCoding>::kBytes +
             padded *
                     (sizeof(double) +
-                     (isScalar(kCoding) ? 2 * sizeof(float) : 0));
+                     (isScalar(kCoding) ? 2 * sizeof(float) : 0)) +
+            IvfDirectLists::Tables::bytes(params.search.nprobe);
     const uint32_t rows = params.search.rows;
     const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
     // Warps that are alone have a group each.
@@ -200,6 +211,7 @@ void launchIvfDirectScan(
     const uint32_t ofRow = std::clamp<uint32_t>(
             most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
     const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
+    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
             kernel,
             dim3(ofRow, rows),

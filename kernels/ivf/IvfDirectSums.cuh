@@ -130,7 +130,8 @@ struct IvfDirectSums {
 };
 
 /// The keys of 32 columns of a row, counted in 32s, and the least of them, by a
-/// warp.
+/// warp; or their distances.
+template <Metric kMetric>
 __device__ __forceinline__ void keepIvfKey(
         const IvfDirectParams& params,
         uint32_t row,
@@ -140,11 +141,35 @@ __device__ __forceinline__ void keepIvfKey(
     const int64_t stride = params.search.stride;
     key = isThere ? key : kNanKey;
     const uint32_t lane = threadIdx.x % kWarpSize;
-    params.keys[int64_t(row) * stride + int64_t(columns) * kListGroup + lane] =
-            key;
+    const int64_t at =
+            int64_t(row) * stride + int64_t(columns) * kListGroup + lane;
+    if (!params.keys) {
+        params.search.distances[at] = entryDistance<kMetric>(makeEntry(key, 0));
+        return;
+    }
+    params.keys[at] = key;
     const uint32_t least = __reduce_min_sync(kFullWarp, key);
     if (lane == 0) {
         params.least[int64_t(row) * (stride / kListGroup) + columns] = least;
+    }
+}
+
+/// NaN behind the last column of a row of distances, by some blocks.
+__device__ __forceinline__ void fillIvfRow(
+        const IvfDirectParams& params,
+        uint32_t row,
+        uint32_t numColumns,
+        uint32_t block,
+        uint32_t blocks) {
+    if (params.keys) {
+        return;
+    }
+    const int64_t stride = params.search.stride;
+    float* distances = params.search.distances + int64_t(row) * stride;
+    for (int64_t c = int64_t(numColumns) + block * blockDim.x + threadIdx.x;
+         c < stride;
+         c += int64_t(blocks) * blockDim.x) {
+        distances[c] = NAN;
     }
 }
 

@@ -56,6 +56,8 @@ struct IvfKnnProblem {
 struct IvfDirectPlan {
     bool findsLists = false; ///< by IvfKnnProblem::centroids
     bool shared = false;     ///< queries share what is read of a list
+    bool selects = false;    ///< of distances, as k is large
+    SelectPlan selection;    ///< then
     idx_t stride = 0;        ///< keys of a query
     size_t bytes = 0;        ///< of scratch
 };

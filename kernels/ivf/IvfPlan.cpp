@@ -307,9 +307,9 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
                                                                       : all;
     }
     IvfKnnPlan best = all;
-    double least = all.listMajor ? ivf_times::ofTiles(all, p)
-            : ivfPairsMeet(p)    ? INFINITY
-                                 : ivf_times::ofStreams(p);
+    double least = all.listMajor               ? ivf_times::ofTiles(all, p)
+            : ivfPairsMeet(p) || direct.direct ? INFINITY // as direct, or less
+                                               : ivf_times::ofStreams(p);
     if (ofDirect < least) {
         least = ofDirect;
         best = direct;
@@ -333,10 +333,12 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
 std::string IvfKnnPlan::toString() const {
     if (direct) {
         return formatMessage(
-                "IVF: direct, %s%s%zu bytes",
+                "IVF: direct, %s%s%zu bytes%s",
                 direct->findsLists ? "finds lists, " : "",
                 direct->shared ? "shares lists, " : "",
-                bytes);
+                bytes,
+                direct->selects ? ("; " + direct->selection.toString()).c_str()
+                                : "");
     }
     std::string text = formatMessage(
             "IVF: %s, %lld queries at a time, %zu bytes; ",

@@ -7,6 +7,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
 
@@ -106,7 +107,7 @@ struct IvfSharedScan {
             // Other warps than for the 32 before.
             const uint32_t q = (warp - at * kQueries) % kWarps;
             if (q < kCount) {
-                keepIvfKey(
+                keepIvfKey<kMetric>(
                         params,
                         work.place.rows[q],
                         (work.columns[q] + begin) / kListGroup,
@@ -147,6 +148,7 @@ void launchIvfSharedScan(
         const size_t bytes = IvfSharedScan<kMetric, kCoding>::kBytes +
                 sizeof(double) * kIvfSharedQueries *
                         ivfDirectPadded(params.search.d);
+        preferSharedBytes(kernel, kIvfDirectShared);
         launchAfterPrevious(
                 kernel,
                 dim3(unsigned(multiprocessors * kIvfDirectBlocks)),

@@ -60,10 +60,11 @@ CodingTimes timesOf(const IvfLists& lists) {
 }
 
 // A search that writes all distances: to start it all, to sort its pairs by
-// list, to be given its lists; a term of a pair, and bytes a second.
+// list, to be given its lists, to select; a term of a pair, and bytes a second.
 constexpr double kDirectTime = 25e-6;
 constexpr double kSharedTime = 14e-6;
 constexpr double kProbesTime = 12e-6;
+constexpr double kSelectionTime = 15e-6;
 constexpr double kDirectTermTime = 0.2e-12;
 constexpr double kDirectSpeed = 2.8e12;
 
@@ -144,7 +145,8 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double arithmetic = pairs * p.lists.d *
             (kDirectTermTime + turns * directDecodingOf(p.lists));
     const double start = kDirectTime + (plan.shared ? kSharedTime : 0) +
-            (plan.findsLists ? 0 : kProbesTime);
+            (plan.findsLists ? 0 : kProbesTime) +
+            (plan.selects ? kSelectionTime : 0);
     return start + std::max(arithmetic, share * pairs * bytes / kDirectSpeed);
 }
 
