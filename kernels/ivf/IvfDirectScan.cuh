@@ -67,6 +67,17 @@ struct IvfDirectScan {
         bool isThere; // this lane's vector
     };
 
+    /// The probe that has some 32 columns: the last one that begins no later.
+    __device__ __forceinline__ uint32_t probeOf(uint32_t at) const {
+        uint32_t low = 0;
+        uint32_t high = params.search.nprobe;
+        while (high - low > 1) {
+            const uint32_t middle = (low + high) / 2;
+            (lists.first[middle] <= at ? low : high) = middle;
+        }
+        return low;
+    }
+
     /// 32 columns, of the probe that has them or one before.
     __device__ __forceinline__ Group
     groupOf(uint32_t at, uint32_t& probe) const {
@@ -96,7 +107,7 @@ struct IvfDirectScan {
             uint32_t end) {
         const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        uint32_t probe = 0;
+        uint32_t probe = probeOf(begin);
         for (uint32_t at = begin; at < end; ++at) {
             const Group group = groupOf(at, probe);
             double sum[1] = {};
@@ -131,7 +142,7 @@ struct IvfDirectScan {
             const Vectors& vectors,
             uint32_t begin,
             uint32_t end) {
-        uint32_t probe = 0;
+        uint32_t probe = probeOf(begin);
         for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
              at += kWarps) {
             const Group group = groupOf(at, probe);

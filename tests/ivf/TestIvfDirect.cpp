@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class IvfDirectSearch : public GpuTest {};
 
-TEST_F(IvfDirectSearch, SmallValues) {
+TEST_F(IvfDirectSearch, HardValues) {
     for (ListFill fill :
          {ListFill::Integers,
           ListFill::Equal,

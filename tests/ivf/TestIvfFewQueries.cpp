@@ -19,7 +19,7 @@ IvfCase someCase(uint32_t seed) {
     return c;
 }
 
-TEST_F(IvfFewQueries, SmallAnyNumber) {
+TEST_F(IvfFewQueries, AnyNumber) {
     for (Fill fill : {Fill::Uniform, Fill::Integers}) {
         for (auto metric : {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
             IvfCase c = someCase(3);
