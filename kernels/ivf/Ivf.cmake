@@ -21,7 +21,6 @@ foreach(metric L2 InnerProduct)
 endforeach()
 
 add_library(bits_ivf OBJECT
-  common/SharedCarveout.cpp
   ivf/IvfAgain.cu
   ivf/IvfCandidates.cu
   ivf/IvfDirect.cpp

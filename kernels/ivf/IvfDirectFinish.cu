@@ -7,7 +7,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/SharedCarveout.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfLowestIds.cuh"
@@ -22,9 +21,8 @@ template <int kThreads, int kRoom>
 struct DirectFinish {
     using Narrow = BlockNarrow<kThreads>;
     using Lowest = IvfLowestIds<kThreads>;
-    /// Up to so many are compared with each other, by some threads each.
+    /// Up to so many are compared with each other.
     static constexpr uint32_t kMostCompared = 256;
-    static constexpr int kParts = 4;
 
     struct SharedStorage {
         union {
@@ -76,7 +74,7 @@ struct DirectFinish {
     /// Groups that have all keys up to a limit, which k of all are not above,
     /// if there are so many. More than there is room for: all.
     __device__ __forceinline__ uint32_t findGroups(uint32_t total, uint32_t k) {
-        constexpr int kOfThread = 16;
+        constexpr int kOfThread = 8;
         const uint32_t* least = params.least +
                 int64_t(row) * (params.search.stride / kListGroup);
         // Those of a thread stay in registers, unless there are more.
@@ -278,28 +276,18 @@ struct DirectFinish {
         if (count <= kMostCompared) {
             // A place is the number of those before; where a list was probed
             // twice, the same id is there twice.
-            const uint32_t part = threadIdx.x % kParts;
-            for (uint32_t first = 0; first < count;
-                 first += kThreads / kParts) {
-                const uint32_t i = first + threadIdx.x / kParts;
-                const bool isThere = i < count;
-                const uint32_t key = isThere ? shared.keys[i] : 0;
-                const int64_t id = isThere ? shared.ids[i] : 0;
+            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+                const uint32_t key = shared.keys[i];
+                const int64_t id = shared.ids[i];
                 uint32_t place = 0;
-                for (uint32_t j = part; isThere && j < count; j += kParts) {
+                for (uint32_t j = 0; j < count; ++j) {
                     const uint32_t other = shared.keys[j];
                     place += other < key ||
                             (other == key &&
                              (shared.ids[j] < id ||
                               (shared.ids[j] == id && j < i)));
                 }
-#pragma unroll
-                for (int lanes = 1; lanes < kParts; lanes *= 2) {
-                    place += __shfl_xor_sync(kFullWarp, place, lanes);
-                }
-                if (isThere && part == 0) {
-                    put(place, k, key, id);
-                }
+                put(place, k, key, id);
             }
         } else {
             sort(count);
@@ -388,7 +376,6 @@ void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream) {
     constexpr int kThreads = 512;
     constexpr int kRoom = 4 * kMostFinishedK;
     const auto kernel = directFinishKernel<kThreads, kRoom>;
-    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),

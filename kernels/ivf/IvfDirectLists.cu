@@ -7,7 +7,6 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
@@ -107,7 +106,6 @@ void launchIvfCentroids(
     const auto kernel = metric == Metric::L2
             ? centroidsKernel<Metric::L2>
             : centroidsKernel<Metric::InnerProduct>;
-    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
             kernel,
             dim3((lists + kPairs - 1) / kPairs, params.search.rows),

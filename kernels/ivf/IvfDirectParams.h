@@ -24,9 +24,6 @@ constexpr int kMostFinishedK = 128;
 constexpr int kIvfDirectThreads = 256;
 /// Blocks that a multiprocessor takes at a time.
 constexpr int kIvfDirectBlocks = 4;
-/// Shared memory of a multiprocessor, for all kernels of a search alike, which
-/// else would not run beside each other; the rest takes what is being read.
-constexpr size_t kIvfDirectShared = size_t(64) << 10;
 /// Queries that share what is read of a list, and its vectors, of a tile.
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;

@@ -13,7 +13,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 
@@ -67,17 +66,6 @@ struct IvfDirectScan {
         bool isThere; // this lane's vector
     };
 
-    /// The probe that has some 32 columns: the last one that begins no later.
-    __device__ __forceinline__ uint32_t probeOf(uint32_t at) const {
-        uint32_t low = 0;
-        uint32_t high = params.search.nprobe;
-        while (high - low > 1) {
-            const uint32_t middle = (low + high) / 2;
-            (lists.first[middle] <= at ? low : high) = middle;
-        }
-        return low;
-    }
-
     /// 32 columns, of the probe that has them or one before.
     __device__ __forceinline__ Group
     groupOf(uint32_t at, uint32_t& probe) const {
@@ -107,7 +95,7 @@ struct IvfDirectScan {
             uint32_t end) {
         const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        uint32_t probe = probeOf(begin);
+        uint32_t probe = 0;
         for (uint32_t at = begin; at < end; ++at) {
             const Group group = groupOf(at, probe);
             double sum[1] = {};
@@ -142,7 +130,7 @@ struct IvfDirectScan {
             const Vectors& vectors,
             uint32_t begin,
             uint32_t end) {
-        uint32_t probe = probeOf(begin);
+        uint32_t probe = 0;
         for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
              at += kWarps) {
             const Group group = groupOf(at, probe);
@@ -222,7 +210,6 @@ void launchIvfDirectScan(
     const uint32_t ofRow = std::clamp<uint32_t>(
             most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
     const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
-    preferSharedBytes(kernel, kIvfDirectShared);
     launchAfterPrevious(
             kernel,
             dim3(ofRow, rows),

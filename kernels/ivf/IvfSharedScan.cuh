@@ -7,7 +7,6 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/SharedCarveout.h"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
 
@@ -148,7 +147,6 @@ void launchIvfSharedScan(
         const size_t bytes = IvfSharedScan<kMetric, kCoding>::kBytes +
                 sizeof(double) * kIvfSharedQueries *
                         ivfDirectPadded(params.search.d);
-        preferSharedBytes(kernel, kIvfDirectShared);
         launchAfterPrevious(
                 kernel,
                 dim3(unsigned(multiprocessors * kIvfDirectBlocks)),
