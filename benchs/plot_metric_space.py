@@ -310,8 +310,17 @@ def save_figures(rows, figures, stem):
         plt.close(figure)
 
 
+def named_by_dimension(rows):
+    """The rows; data of one name and several dimensions are named apart."""
+    dims = {}
+    for row in rows:
+        dims.setdefault(row["data"], set()).add(row["d"])
+    return [{**row, "data": f"{row['data']}, d = {row['d']}"}
+            if len(dims[row["data"]]) > 1 else row for row in rows]
+
+
 def main(path):
-    rows = load(path)["rows"]
+    rows = named_by_dimension(load(path)["rows"])
     stem = pathlib.Path(path).with_suffix("")
     if rows and "l2_reads" in rows[0]:
         save_figures(rows, {"figure_3c": figure_3c}, stem)

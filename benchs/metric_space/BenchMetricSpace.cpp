@@ -15,6 +15,7 @@ int runMain(int argc, char** argv) {
     MetricSettings grid;
     std::vector<std::string> files;
     int64_t clustered = 100000;
+    std::vector<int64_t> clusteredDims = {16};
     bool withFigures = true;
     int64_t copies = 0;
     const auto numbers = [](std::vector<int64_t>& list) {
@@ -28,11 +29,13 @@ int runMain(int argc, char** argv) {
               "it the last N are queries, else 20%",
               [&](const std::string& v) { files = splitList(v); }},
              {"--clustered",
-              "so many vectors of 16 dimensions around 1,000 centers (100000; "
-              "0: none)",
+              "so many vectors around 1,000 centers (100000; 0: none)",
               [&](const std::string& v) {
                   clustered = parseNumbers(v).front();
               }},
+             {"--clustered-ds",
+              "of so many dimensions (16)",
+              numbers(clusteredDims)},
              {"--qs", "queries a call (32,10000)", numbers(grid.queries)},
              {"--metrics",
               "of L2,L1,Linf (L2)",
@@ -55,6 +58,10 @@ int runMain(int argc, char** argv) {
               "of "
               "these",
               [&](const std::string& v) { copies = parseNumbers(v).front(); }},
+             {"--way",
+              "of searches group by group: auto (default), lists or warps, "
+              "of which nothing else is timed",
+              [&](const std::string& v) { grid.way = wayNamed(v); }},
              {"--profile",
               "on: one search a cell between marks, for metric_transactions.py",
               [&](const std::string& v) { grid.profile = v == "on"; }},
@@ -88,8 +95,10 @@ int runMain(int argc, char** argv) {
         runAll(copies > 0 ? jitteredCopies(data, copies, kDeviation, kSeed)
                           : data);
     }
-    if (clustered > 0) {
-        runAll(clusteredData(clustered, 16, kSeed));
+    for (const int64_t d : clusteredDims) {
+        if (clustered > 0) {
+            runAll(clusteredData(clustered, int(d), kSeed));
+        }
     }
     return bench.isRight() ? 0 : 1;
 }

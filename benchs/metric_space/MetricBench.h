@@ -40,9 +40,24 @@ struct MetricSettings {
     int64_t cpuQueries = 32;
     /// Cells with more results are left out.
     double mostResults = 2e8;
+    /// Of searches group by group, on the GPU; of those that have bounds.
+    GroupWay way = GroupWay::Auto;
     /// One search a cell, for a profiler, and no time.
     bool profile = false;
 };
+
+inline GroupWay wayNamed(const std::string& name) {
+    if (name == "lists") {
+        return GroupWay::Lists;
+    }
+    if (name == "warps") {
+        return GroupWay::Warps;
+    }
+    if (name != "auto") {
+        throw std::runtime_error("--way " + name);
+    }
+    return GroupWay::Auto;
+}
 
 inline Metric metricNamed(const std::string& name) {
     if (name == "L1") {
@@ -168,7 +183,11 @@ class MetricBench {
         for (MetricIndex& index : indexes_) {
             for (const Mapping mapping :
                  {Mapping::GroupMajor, Mapping::QueryMajor}) {
-                onGpu(cell, index, mapping, settings.profile);
+                if (settings.way != GroupWay::Auto &&
+                    mapping == Mapping::QueryMajor) {
+                    continue;
+                }
+                onGpu(cell, index, mapping, settings);
             }
         }
         if (cell.q > settings.cpuQueries) {
@@ -186,13 +205,17 @@ class MetricBench {
             const MetricCell& cell,
             const MetricIndex& index,
             Mapping mapping,
-            bool profile) {
+            const MetricSettings& settings) {
         MetricSearchProblem problem;
         problem.groups = index.memory.groups();
         problem.numQueries = cell.q;
         problem.queries = queries_.data();
         problem.mapping = mapping;
         problem.multiprocessors = multiprocessors_;
+        if (mapping == Mapping::GroupMajor &&
+            problem.groups.kind != GroupBounds::None) {
+            problem.way = settings.way;
+        }
         const MetricSearchPlan plan =
                 planMetricSearch(problem, 0, kMetricScratch * 9 / 10);
         const auto search = [&](const auto& take, MetricCounters* counters) {
@@ -213,7 +236,7 @@ class MetricBench {
         check(cell, index, got);
         const char* name =
                 mapping == Mapping::GroupMajor ? "group_major" : "query_major";
-        if (profile) {
+        if (settings.profile) {
             BITS_CUDA_CHECK(cudaProfilerStart());
             enqueueProfileMark(++marks_);
             search([](const MetricRangePart&) {}, nullptr);

@@ -1,8 +1,5 @@
 #include "faiss_bits/dropin/ListCall.h"
 
-#include <map>
-#include <mutex>
-
 #include "kernels/common/Error.h"
 
 namespace faiss_bits::dropin {
@@ -13,18 +10,8 @@ cudaStream_t streamOf(
     using Function = cudaStream_t(faiss::gpu::GpuResources*);
     constexpr const char* kSymbol =
             "_ZN5faiss3gpu12GpuResources29getDefaultStreamCurrentDeviceEv";
-    // Never destroyed: FAISS may search while the process ends.
-    static auto& mutex = *new std::mutex;
-    static auto& found = *new std::map<void*, Function*>;
-    Function* function = nullptr;
-    {
-        const std::lock_guard<std::mutex> lock(mutex);
-        const auto known = found.find(original.address);
-        function = known != found.end()
-                ? known->second
-                : reinterpret_cast<Function*>(symbolBehind(original, kSymbol));
-        found[original.address] = function;
-    }
+    auto* function =
+            reinterpret_cast<Function*>(symbolBehind(original, kSymbol));
     if (!function) {
         throw Error(std::string("FAISS has no ") + kSymbol);
     }

@@ -23,33 +23,44 @@ constexpr idx_t kMostTotal = idx_t(1) << 36;
 constexpr size_t kMostTables = size_t(512) << 20;
 constexpr int kFastDouble = 2; // operations in float32 for one in float64
 
+/// Queries with tables up to which our search was seen to be the faster one
+/// where they share no lists (H100, 1 and 16).
+constexpr idx_t kFewWithTables = 16;
+
+/// On average; then estimates serve several queries at once (planIvfKnn).
+bool shareLists(const IvfKnnProblem& p) {
+    return p.numQueries * p.nprobe >= p.lists.numLists;
+}
+
 /// What of the shape is better left to FAISS, whatever the lists' lengths:
 /// where queries do not meet in lists all distances are found in float64.
 std::string leftByShape(const ListRequest& r, const IvfKnnProblem& p) {
-    if (r.hasTables && !ivfPairsMeet(p)) {
-        return "searches of few queries with tables made before";
+    if (r.hasTables && r.numQueries > kFewWithTables && !shareLists(p)) {
+        return "searches with tables made before whose queries share no lists";
     }
     return !ivfPairsMeet(p) && p.device.singleToDouble > kFastDouble
             ? "searches of few queries in many lists, where float64 is slow"
             : "";
 }
 
-/// Searches of product codes take FAISS and us about so long on an H200, in
-/// nanoseconds: fitted to 2^20 vectors of 128 dimensions in 4,096 lists, codes
-/// of 32 bytes. FAISS makes a table for each pair of query and list, or adds
-/// two up, and reads it for each code; we decode each vector once and multiply.
-constexpr double kFaissTable = 1.1;        // a part and pair
-constexpr double kFaissTables = 0.4;       // likewise, of tables made before
-constexpr double kFaissCode = 0.00135;     // a code and pair
-constexpr double kOurVector = 1.2 / 128;   // a component
-constexpr double kOurProduct = 0.05 / 128; // a component and pair
-constexpr double kShortSearch = 1e5;       // launches take most of it
+/// Searches of product codes take FAISS and us about so long, in nanoseconds:
+/// fitted to 2^20 vectors of 128 dimensions in 4,096 lists, codes of 32 bytes;
+/// FAISS's on an H200, ours on an H100, to whole calls of 1,024 and 10,240
+/// queries. FAISS makes a table for each pair of query and list, or adds two
+/// up, and reads it for each code; we decode each vector once and multiply.
+constexpr double kFaissTable = 1.1;         // a part and pair
+constexpr double kFaissTables = 0.4;        // likewise, of tables made before
+constexpr double kFaissCode = 0.00135;      // a code and pair
+constexpr double kOurVector = 0.4 / 128;    // a component
+constexpr double kOurProduct = 0.015 / 128; // a component and pair
+constexpr double kShortSearch = 1e5;        // launches take most of it
 
 bool isSlowerThanTables(
         const ListRequest& r,
         const IvfKnnProblem& p,
         const ListLengths& lengths) {
-    if (r.lists.coding != ListCoding::Product || !ivfPairsMeet(p)) {
+    if (r.lists.coding != ListCoding::Product ||
+        !(r.hasTables ? shareLists(p) : ivfPairsMeet(p))) {
         return false;
     }
     const double parts = r.lists.decoding.numParts;

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string_view>
 
 #include "faiss_bits/dropin/Messages.h"
 
@@ -293,8 +297,24 @@ void* symbolBehind(const Original& original, const char* symbol) {
     if (!original.address) {
         return dlsym(RTLD_DEFAULT, symbol);
     }
+    // To tell the library of an address the loader reads all of its symbols:
+    // 10 us and more for FAISS's, in every search. Never destroyed: FAISS may
+    // search while the process ends.
+    using Symbols = std::map<std::string, void*, std::less<>>;
+    static auto& mutex = *new std::mutex;
+    static auto& found = *new std::map<void*, Symbols>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    Symbols& symbols = found[original.address];
+    const auto known = symbols.find(std::string_view(symbol));
+    if (known != symbols.end()) {
+        return known->second;
+    }
     void* handle = openAgain(libraryOf(original.address));
-    return handle ? dlsym(handle, symbol) : nullptr;
+    void* address = handle ? dlsym(handle, symbol) : nullptr;
+    if (address) { // else a library may bring it later
+        symbols.emplace(symbol, address);
+    }
+    return address;
 }
 
 Finding inspectLoadedFaiss() {

@@ -59,9 +59,10 @@ struct IvfIndex;
 ///          for all vectors; of any other, is_member is asked for each of them
 ///          by the calling thread. While a stream is being captured those are
 ///          refused that read host memory, INDICES_CPU with them
-/// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
-///          that cannot give comes from cudaMalloc. While a selector is
-///          evaluated 112 MiB, and 4 to 16 bytes for 32 vectors an operand
+/// Memory   scratch from the resources' temporary memory, up to 448 MiB, of
+///          rangeSearchOnDevice up to 1 GiB; what that memory cannot give comes
+///          from cudaMalloc. While a selector is evaluated 112 MiB, and 4 to 16
+///          bytes for 32 vectors an operand
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Source   Johnson et al. 2017, 5.2; docs/design.md

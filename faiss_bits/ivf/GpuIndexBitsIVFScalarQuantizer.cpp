@@ -6,12 +6,21 @@
 #include <faiss/gpu/utils/DeviceUtils.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/FaissCompat.h"
 #include "faiss_bits/ivf/IvfChecks.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/IvfIndexVectors.h"
 #include "faiss_bits/ivf/ListStorage.h"
 
 namespace faiss_bits::gpu {
+
+// A later source than the release may say its number too. With a quantizer of
+// another size, what follows it in FAISS's index would be read elsewhere.
+static_assert(
+        FAISS_BITS_FAISS_VERSION != 11501 ||
+                sizeof(faiss::ScalarQuantizer) == 88,
+        "FAISS's headers say 1.15.1 and are not of that release: "
+        "FAISS_BITS_FAISS_HEADERS must name a source tree of the tag v1.15.1");
 
 using detail::checkedCentroids;
 using detail::checkedDims;

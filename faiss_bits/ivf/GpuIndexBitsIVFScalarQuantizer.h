@@ -42,8 +42,9 @@ struct IvfIndex;
 /// Pointers as of GpuIndexBitsIVFFlat
 /// Params   as of GpuIndexBitsIVFFlat
 /// Filters  as of GpuIndexBitsIVFFlat
-/// Memory   scratch from the resources' temporary memory, up to 448 MiB; what
-///          that cannot give comes from cudaMalloc
+/// Memory   scratch from the resources' temporary memory, up to 448 MiB, of
+///          rangeSearchOnDevice up to 1 GiB; what that memory cannot give comes
+///          from cudaMalloc
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
 ///

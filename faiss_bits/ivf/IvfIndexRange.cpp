@@ -22,10 +22,18 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-/// Of the scratch of a search what is its own. To the host the results of a
-/// part go through the rest: 12 bytes for each of its distances, which take 4.
-constexpr size_t kHostShare = 2;
-constexpr size_t kDeviceShare = 1;
+/// What a search takes at most. To the host the results of a part go through
+/// the rest of its scratch: 12 bytes for each of its distances, which take 4.
+constexpr size_t kHostShare = 4;
+
+size_t scratchOf(
+        const GpuContext& context,
+        const FilteredLists& lists,
+        bool toHost) {
+    const size_t most = toHost ? kMostScratch : kMostDeviceRangeScratch;
+    return std::min(scratchBudget(context), most - lists.bytes()) /
+            (toHost ? kHostShare : 1);
+}
 
 /// Searches some queries, x on the device.
 void searchPart(
@@ -35,7 +43,7 @@ void searchPart(
         idx_t n,
         const float* x,
         float radius,
-        size_t share,
+        bool toHost,
         RangeSink& sink) {
     const size_t probes = size_t(n) * search.nprobe;
     auto lists = allocTemporary(context, probes * sizeof(idx_t));
@@ -56,12 +64,8 @@ void searchPart(
     problem.numQueries = n;
     problem.queries = x;
     problem.probes = static_cast<const idx_t*>(lists.get());
-    const IvfRangePlan plan = planIvfRange(
-            problem,
-            std::min(
-                    scratchBudget(context),
-                    kMostScratch - search.lists->bytes()) /
-                    share);
+    const IvfRangePlan plan =
+            planIvfRange(problem, scratchOf(context, *search.lists, toHost));
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfRange(
             plan,
@@ -79,7 +83,7 @@ void searchAll(
         IvfSearch search,
         const float* x,
         float radius,
-        size_t share,
+        bool toHost,
         Sink& sink) {
     requireWaits(context);
     if (search.n == 0) {
@@ -106,7 +110,7 @@ void searchAll(
                             std::min(most, count - q),
                             queries + q * index.d,
                             radius,
-                            share,
+                            toHost,
                             limited);
                 }
             });
@@ -159,7 +163,7 @@ void rangeSearchIvf(
     withFaissErrors([&] {
         RangeResults results(n);
         HostRangeSink sink(context, results);
-        searchAll(index, context, search, x, radius, kHostShare, sink);
+        searchAll(index, context, search, x, radius, true, sink);
         if (index.indices == faiss::gpu::INDICES_CPU) {
             results.changeIds([&](idx_t* ids, idx_t count) {
                 replacePlaces(*index.base, count, ids);
@@ -184,7 +188,7 @@ void rangeSearchIvfOnDevice(
     const GpuContext context = contextOf(*index.resources, index.device);
     withFaissErrors([&] {
         DeviceRangeSink sink(result, n);
-        searchAll(index, context, search, x, radius, kDeviceShare, sink);
+        searchAll(index, context, search, x, radius, false, sink);
         if (index.indices == faiss::gpu::INDICES_CPU) {
             replacePlacesOnDevice(index, context, result);
         }

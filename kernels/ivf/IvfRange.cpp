@@ -19,26 +19,37 @@ IvfKnnProblem distancesOf(IvfKnnProblem p) {
     return p;
 }
 
-/// Where the results of each row begin.
+/// Blocks that a device is busy with: few rows are cut into parts for them.
+constexpr idx_t kBlocks = 512;
+constexpr size_t kPartBytes = sizeof(uint32_t) + sizeof(idx_t);
+
+/// Parts of a row, where so many are looked at.
+uint32_t partsOfRow(const IvfKnnPlan& plan, idx_t rows) {
+    const idx_t most = (plan.stride + kIvfRangeStep - 1) / kIvfRangeStep;
+    return uint32_t(std::clamp<idx_t>(
+            kBlocks / std::max<idx_t>(rows, 1), 1, std::max<idx_t>(most, 1)));
+}
+
+/// Where the results of each part of a row begin.
 struct RangeScratch {
     uint32_t* counts = nullptr;
     idx_t* firsts = nullptr;
 
     RangeScratch(const IvfKnnPlan& plan, WorkspaceSlices& slices) {
-        const size_t rows = size_t(plan.rowsAtATime);
-        counts = slices.take<uint32_t>(rows);
-        firsts = slices.take<idx_t>(rows);
+        // Of fewer rows, which the last ones may be, there are no more parts
+        // than these.
+        const size_t parts = size_t(std::max(plan.rowsAtATime, kBlocks));
+        counts = slices.take<uint32_t>(parts);
+        firsts = slices.take<idx_t>(parts);
     }
 };
 
-/// What the rows that `params` tell of have found.
-RangePart countRows(
+/// What the parts of the rows that `params` tell of have found.
+std::vector<uint32_t> countParts(
         const IvfRangeParams& params,
-        idx_t first,
-        idx_t rows,
         cudaStream_t stream) {
     launchIvfRangeCounts(params, stream);
-    std::vector<uint32_t> counts(static_cast<size_t>(rows));
+    std::vector<uint32_t> counts(size_t(params.search.rows) * params.parts);
     BITS_CUDA_CHECK(cudaMemcpyAsync(
             counts.data(),
             params.counts,
@@ -46,11 +57,20 @@ RangePart countRows(
             cudaMemcpyDeviceToHost,
             stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    return counts;
+}
+
+/// Their sums, of rows.
+RangePart partOf(
+        const std::vector<uint32_t>& counts,
+        uint32_t partsOfRow,
+        idx_t first) {
     RangePart part;
     part.first = first;
-    part.counts.assign(counts.begin(), counts.end());
-    for (const idx_t count : part.counts) {
-        part.total += count;
+    part.counts.assign(counts.size() / partsOfRow, 0);
+    for (size_t i = 0; i < counts.size(); ++i) {
+        part.counts[i / partsOfRow] += counts[i];
+        part.total += counts[i];
     }
     return part;
 }
@@ -59,13 +79,14 @@ RangePart countRows(
 void writeResults(
         IvfRangeParams params,
         idx_t* firsts,
-        const RangePart& part,
+        const std::vector<uint32_t>& counts,
         const RangeRoom& room,
         cudaStream_t stream) {
     BITS_THROW_IF_NOT_FMT(room.ids, "room.ids = nullptr");
     std::vector<idx_t> places;
     idx_t place = 0;
-    for (const idx_t count : part.counts) {
+    places.reserve(counts.size());
+    for (const uint32_t count : counts) {
         places.push_back(place);
         place += count;
     }
@@ -98,12 +119,17 @@ void searchRows(
         params.radius = radius;
         params.largest = isSimilarity(p.metric);
         params.counts = results.counts;
-        const RangePart part = countRows(params, q, rows, stream);
+        params.parts = partsOfRow(plan.search, rows);
+        params.partColumns = uint32_t(
+                (plan.search.stride + params.parts * kIvfRangeStep - 1) /
+                (params.parts * kIvfRangeStep) * kIvfRangeStep);
+        const std::vector<uint32_t> counts = countParts(params, stream);
+        const RangePart part = partOf(counts, params.parts, q);
         RangeRoom room;
         if (part.total > 0) {
             room = sink.room(part);
             if (room.distances) {
-                writeResults(params, results.firsts, part, room, stream);
+                writeResults(params, results.firsts, counts, room, stream);
             }
         }
         sink.take(part, room);
@@ -115,8 +141,11 @@ void searchRows(
 IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
     const IvfKnnProblem p = distancesOf(problem);
     IvfRangePlan plan;
-    // The 12 bytes of a row are no more than the search takes for it.
-    plan.search = planIvfDistances(p, maxBytes / 2);
+    // Of very many rows the parts are no more than the search takes for them.
+    const size_t ofParts =
+            (size_t(std::max(p.numQueries, kBlocks)) + 64) * kPartBytes;
+    plan.search =
+            planIvfDistances(p, maxBytes - std::min(maxBytes / 2, ofParts));
     WorkspaceSlices slices;
     RangeScratch(plan.search, slices);
     IvfScratch(p, plan.search, slices);

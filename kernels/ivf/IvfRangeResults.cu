@@ -13,63 +13,99 @@ namespace faiss_bits {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr uint32_t kItems = 4; // columns of a thread, side by side
+static_assert(kThreads * kItems == kIvfRangeStep);
 
-/// A row of the matrix.
-struct Row {
-    const uint32_t* columns;
-    const float* distances;
-    uint32_t count;
+/// A block's part of a row of the matrix.
+struct Part {
+    const IvfRangeParams& params;
+    const uint32_t row;
+    const uint32_t number;  // of all parts
+    const float* distances; // of the row
+    uint32_t first;
+    uint32_t last;
 
-    __device__ Row(const IvfParams& search, uint32_t row)
-            : columns(search.columns + int64_t(row) * (search.nearProbes + 1)),
-              distances(search.distances + int64_t(row) * search.stride),
-              count(columns[search.nearProbes]) {}
+    __device__ explicit Part(const IvfRangeParams& params)
+            : params(params),
+              row(blockIdx.x),
+              number(row * params.parts + blockIdx.y),
+              distances(
+                      params.search.distances +
+                      int64_t(row) * params.search.stride),
+              first(blockIdx.y * params.partColumns) {
+        const uint32_t probes = params.search.nearProbes;
+        const uint32_t count =
+                params.search.columns[int64_t(row) * (probes + 1) + probes];
+        last = min(count, first + params.partColumns);
+    }
+
+    /// A bit for each of the columns c to c + kItems - 1 that is inside. NaN is
+    /// in no range. Rows begin on 32 bytes.
+    __device__ uint32_t load(uint32_t c, float (&values)[kItems]) const {
+        uint32_t inside = 0;
+        if (c < last) {
+            const float4 four = *reinterpret_cast<const float4*>(distances + c);
+            values[0] = four.x;
+            values[1] = four.y;
+            values[2] = four.z;
+            values[3] = four.w;
+#pragma unroll
+            for (uint32_t i = 0; i < kItems; ++i) {
+                const bool isInside = params.largest
+                        ? values[i] > params.radius
+                        : values[i] < params.radius;
+                inside |= uint32_t(isInside && c + i < last) << i;
+            }
+        }
+        return inside;
+    }
 };
 
-/// NaN is in no range.
-__device__ bool isInside(const IvfRangeParams& params, float distance) {
-    return params.largest ? distance > params.radius : distance < params.radius;
-}
-
-/// A block a row.
 __global__ __launch_bounds__(kThreads) void rangeCountsKernel(
         const __grid_constant__ IvfRangeParams params) {
     using Reduce = cub::BlockReduce<uint32_t, kThreads>;
     __shared__ typename Reduce::TempStorage storage;
     allowNext();
     waitForPrevious();
-    const Row row(params.search, blockIdx.x);
+    const Part part(params);
     uint32_t count = 0;
-    for (uint32_t c = threadIdx.x; c < row.count; c += kThreads) {
-        count += isInside(params, row.distances[c]);
+    float values[kItems];
+    for (uint32_t c = part.first + threadIdx.x * kItems; c < part.last;
+         c += kIvfRangeStep) {
+        count += __popc(part.load(c, values));
     }
     const uint32_t sum = Reduce(storage).Sum(count);
     if (threadIdx.x == 0) {
-        params.counts[blockIdx.x] = sum;
+        params.counts[part.number] = sum;
     }
 }
 
-/// A block a row.
 __global__ __launch_bounds__(kThreads) void rangeResultsKernel(
         const __grid_constant__ IvfRangeParams params) {
     __shared__ uint32_t sums[kThreads / kWarpSize];
     __shared__ uint32_t found;
     allowNext();
     waitForPrevious();
-    if (params.counts[blockIdx.x] == 0) {
+    const Part part(params);
+    if (params.counts[part.number] == 0) {
         return;
     }
-    const Row row(params.search, blockIdx.x);
-    idx_t at = params.firsts[blockIdx.x];
-    for (uint32_t first = 0; first < row.count; first += kThreads) {
-        const uint32_t c = first + threadIdx.x;
-        const float distance = c < row.count ? row.distances[c] : float(NAN);
-        const uint32_t own = isInside(params, distance);
+    idx_t at = params.firsts[part.number];
+    for (uint32_t first = part.first; first < part.last;
+         first += kIvfRangeStep) {
+        const uint32_t c = first + threadIdx.x * kItems;
+        float values[kItems];
+        const uint32_t inside = part.load(c, values);
+        const uint32_t own = __popc(inside);
         const uint32_t before = sumOfThreadsBefore<kThreads>(own, sums);
-        if (own) {
-            params.outDistances[at + before] = distance;
-            params.outIds[at + before] =
-                    idOfColumn(params.search, blockIdx.x, c);
+        idx_t to = at + before;
+#pragma unroll
+        for (uint32_t i = 0; i < kItems; ++i) {
+            if (inside >> i & 1) {
+                params.outDistances[to] = values[i];
+                params.outIds[to] = idOfColumn(params.search, part.row, c + i);
+                ++to;
+            }
         }
         if (threadIdx.x == kThreads - 1) {
             found = before + own;
@@ -85,7 +121,7 @@ __global__ __launch_bounds__(kThreads) void rangeResultsKernel(
 void launchIvfRangeCounts(const IvfRangeParams& params, cudaStream_t stream) {
     launchAfterPrevious(
             rangeCountsKernel,
-            dim3(params.search.rows),
+            dim3(params.search.rows, params.parts),
             kThreads,
             0,
             stream,
@@ -95,7 +131,7 @@ void launchIvfRangeCounts(const IvfRangeParams& params, cudaStream_t stream) {
 void launchIvfRangeResults(const IvfRangeParams& params, cudaStream_t stream) {
     launchAfterPrevious(
             rangeResultsKernel,
-            dim3(params.search.rows),
+            dim3(params.search.rows, params.parts),
             kThreads,
             0,
             stream,

@@ -20,6 +20,16 @@ enum class Mapping : uint8_t {
     QueryMajor,
 };
 
+/// How a search goes from group to group, where these have bounds
+/// (Mapping::GroupMajor).
+enum class GroupWay : uint8_t {
+    Auto,  ///< what is expected to take less time
+    Lists, ///< the queries of every group are listed, and meet it in tiles
+    /// One kernel, of ranges in one stage: a warp takes a group and 32 queries.
+    /// For d <= 16, and up to 32 pivots.
+    Warps,
+};
+
 /// What a search takes.
 struct MetricSearchProblem {
     MetricGroups groups;                   ///< what is searched in
@@ -27,6 +37,7 @@ struct MetricSearchProblem {
     const float* queries = nullptr;        ///< [numQueries, d], on the device
     Mapping mapping = Mapping::GroupMajor; ///< changes no answer
     int multiprocessors = 132;             ///< of the device
+    GroupWay way = GroupWay::Auto;         ///< changes no answer
 
     /// Which queries look at a group, where runFirstStage has found it: bit
     /// q % 32 of word q / 32 of the group. Ranges in GroupMajor alone, which
@@ -45,6 +56,7 @@ inline uint32_t groupBitsWords(idx_t numQueries) {
 struct MetricSearchPlan {
     idx_t rows = 0;       ///< queries at a time, at most
     idx_t capacity = 0;   ///< results at a time
+    bool byWarps = false; ///< GroupWay::Warps, not lists
     size_t listsTemp = 0; ///< bytes that CUB takes for the lists of groups
     size_t sortTemp = 0;  ///< and for sorting
     size_t bytes = 0;     ///< of scratch

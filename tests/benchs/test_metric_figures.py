@@ -132,3 +132,11 @@ def test_marks_that_do_not_fit(kernels, message):
 def test_the_metrics_are_printed(capsys):
     assert metric_transactions.main(["--metrics"]) == 0
     assert capsys.readouterr().out.strip().split(",") == METRICS
+
+
+def test_data_of_several_dimensions_are_named_apart():
+    rows = [{"data": "sift", "d": 128}, {"data": "made", "d": 4},
+            {"data": "made", "d": 8}]
+    named = plot_metric_space.named_by_dimension(rows)
+    assert [row["data"] for row in named] == ["sift", "made, d = 4", "made, d = 8"]
+    assert rows[1]["data"] == "made"

@@ -165,7 +165,7 @@ TEST_F(DropinCodes, SmallProductEveryKind) {
                     c.interleaved = interleaved;
                     c.seed = ++number;
                     c.indices = kIndices[number % 4];
-                    c.q = !tables.precomputed && number / 4 % 2 ? 3 : 40;
+                    c.q = number / 4 % 2 ? 3 : 40;
                     expectProduct(c, shape, tables, 4, {1, 20});
                     if (HasFatalFailure()) {
                         return;
@@ -180,8 +180,7 @@ TEST_F(DropinCodes, ProductFewBits) {
     for (int bits : {4, 5, 6, 8}) {
         for (const Tables& tables : kTables) {
             IvfCase c;
-            // Fewer with tables made before are left to FAISS.
-            c.q = tables.float16 && !tables.precomputed ? 3 : 40;
+            c.q = tables.float16 ? 3 : 40;
             // Any number of parts, interleaved.
             expectProduct(c, {21, 7, bits}, tables, 4, {5});
             if (HasFatalFailure()) {
@@ -215,21 +214,32 @@ TEST_F(DropinCodes, ProductManyQueriesAndNeighbours) {
     }
 }
 
-// FAISS does these; the results are those of the same codes.
-TEST_F(DropinCodes, FewQueriesWithTablesAreLeftToFaiss) {
+// FAISS does these; the results are those of the same codes. One fewer is ours.
+TEST_F(DropinCodes, QueriesWithTablesThatShareNoListsAreLeftToFaiss) {
     IvfCase c;
-    c.q = 1;
+    c.nlist = 40;
     const int k = 5;
-    const ProductData data = makeProduct(c, {16, 4, 8});
-    GpuIndexIVFPQ index(
-            sharedResources(), data.coded.get(), configOf(data, {true, false}));
-    index.nprobe = 1;
-    const auto lists = probesOf(index, data.oracle, 1);
-    const SearchOutput found = searchOnHost(index, data.oracle.queries, k);
-    const auto wanted = data.oracle.resultOf(0, lists[0], k);
-    ASSERT_EQ(wanted.size(), size_t(k));
-    for (int i = 0; i < k; ++i) {
-        EXPECT_NEAR(found.distances[i], wanted[i].key, 1e-4);
+    for (int q : {16, 17}) {
+        c.q = q;
+        const ProductData data = makeProduct(c, {16, 4, 8});
+        GpuIndexIVFPQ index(
+                sharedResources(),
+                data.coded.get(),
+                configOf(data, {true, false}));
+        index.nprobe = 1;
+        const auto lists = probesOf(index, data.oracle, 1);
+        const SearchOutput found = searchOnHost(index, data.oracle.queries, k);
+        for (int i = 0; i < q; ++i) {
+            const auto wanted = data.oracle.resultOf(i, lists[i], k);
+            for (size_t j = 0; j < wanted.size(); ++j) {
+                const float distance = found.distances[i * k + j];
+                if (q == 16) {
+                    EXPECT_EQ(distance, float(wanted[j].key)) << i << ", " << j;
+                } else {
+                    EXPECT_NEAR(distance, wanted[j].key, 1e-4);
+                }
+            }
+        }
     }
 }
 

@@ -71,6 +71,7 @@ def search_all(what, index, xb, metric, queries):
 
 
 def main():
+    global checked
     res = faiss.StandardGpuResources()
     for metric in (faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT):
         name = "L2" if metric == faiss.METRIC_L2 else "IP"
@@ -111,18 +112,22 @@ def main():
 
     # No exact answer: the same index on the CPU has the same codes.
     xb, xq = data(20_000, 6), data(50, 7)
-    index = faiss.GpuIndexIVFPQ(res, D, 64, 8, 8, faiss.METRIC_L2)
-    index.train(xb)
-    index.add(xb)
-    index.nprobe = 64
-    D_, I_ = index.search(xq, 10)
-    cpu = faiss.index_gpu_to_cpu(index)
-    cpu.nprobe = 64
-    expected = cpu.search(xq, 10)[0]
-    if not np.allclose(D_, expected, rtol=1e-2, atol=1e-2):
-        print("IVFPQ:", D_[0], "expected", expected[0])
-        sys.exit(1)
-    print(json.dumps({"faiss": faiss.__version__, "checked": checked + len(xq)}))
+    for tables in (False, True):
+        config = faiss.GpuIndexIVFPQConfig()
+        config.usePrecomputedTables = tables
+        index = faiss.GpuIndexIVFPQ(res, D, 64, 8, 8, faiss.METRIC_L2, config)
+        index.train(xb)
+        index.add(xb)
+        index.nprobe = 64
+        D_, I_ = index.search(xq, 10)
+        cpu = faiss.index_gpu_to_cpu(index)
+        cpu.nprobe = 64
+        expected = cpu.search(xq, 10)[0]
+        if not np.allclose(D_, expected, rtol=1e-2, atol=1e-2):
+            print(f"IVFPQ, tables {tables}:", D_[0], "expected", expected[0])
+            sys.exit(1)
+        checked += len(xq)
+    print(json.dumps({"faiss": faiss.__version__, "checked": checked}))
 
 
 main()

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import pytest
-from conftest import SCANS, SELECTIONS, SYMBOLS, python, run, said
+from conftest import PRODUCTS, SCANS, SELECTIONS, SYMBOLS, python, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -20,7 +20,11 @@ gpu = pytest.mark.skipif(
 def replaced(names):
     return {
         f"replaced {name} "
-        + ("(lists, 64-bit lengths)" if name in SCANS else "(float keys, 64-bit ids)")
+        + (
+            "(lists, 64-bit lengths)"
+            if name in SCANS + PRODUCTS
+            else "(float keys, 64-bit ids)"
+        )
         for name in names
     }
 
@@ -61,8 +65,10 @@ def test_searches_are_right(wheel, package, library, way):
 @gpu
 def test_faiss_without_cublas(site):
     """One that has cuBLAS linked in: many queries stay with it, and it is told."""
+    # So many that a sample is searched for limits.
     result = python(
-        "import faiss_bits.dropin, faiss; print(faiss.search_of(9000, 20, 128, 10))",
+        "import faiss_bits.dropin, faiss\n"
+        "print(faiss.search_of(1 << 20, 128, 4096, 10))",
         path=site("ids64"),
         gpu=True,
     )

@@ -81,6 +81,37 @@ TEST_F(IvfRangeSearch, SmallFiltered) {
     }
 }
 
+/// Few rows are cut into parts of 1,024 columns and more, one for each of 512
+/// blocks.
+TEST_F(IvfRangeSearch, PartsOfRows) {
+    const float inf = std::numeric_limits<float>::infinity();
+    for (int64_t n : {1023, 1024, 1025, 2048, 4097}) {
+        for (int64_t q : {1, 3}) {
+            IvfCase c = someCase();
+            c.n = n;
+            c.nlist = 1;
+            c.q = q;
+            const IvfData data(c);
+            const auto index = data.makeIndex();
+            EXPECT_EQ(expectRange(data, *index, inf, 1), size_t(q * n));
+            expectRange(data, *index, someRadius(data, 0.01), 1);
+            expectRange(data, *index, someRadius(data, 0.5), 1);
+        }
+    }
+    for (int64_t q : {1, 2, 60, 511, 512, 513}) {
+        IvfCase c = someCase();
+        c.n = 20000;
+        c.nlist = 40;
+        c.q = q;
+        const IvfData data(c);
+        const auto index = data.makeIndex();
+        for (double part : {0.001, 0.3}) {
+            EXPECT_GT(
+                    expectRange(data, *index, someRadius(data, part), 20), 0u);
+        }
+    }
+}
+
 TEST_F(IvfRangeSearch, ManyResultsInParts) {
     // More than the scratch holds at a time, and a copy of what is selected.
     IvfCase c;

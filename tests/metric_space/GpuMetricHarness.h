@@ -148,6 +148,22 @@ inline void expectNeighbours(
     }
 }
 
+/// Ranges by lists, and by warps where these can answer them.
+inline void expectEveryWay(
+        const MetricCase& c,
+        MetricSearchProblem problem,
+        const std::string& what,
+        size_t maxBytes = 1 << 22) {
+    problem.way = GroupWay::Lists;
+    expectRanges(c, problem, what + ", lists", maxBytes);
+    problem.way = GroupWay::Warps;
+    if (c.d <= 16 && problem.groups.kind != GroupBounds::None &&
+        (problem.groups.kind == GroupBounds::Centers ||
+         problem.groups.numReferences <= 32)) {
+        expectRanges(c, problem, what + ", warps", maxBytes);
+    }
+}
+
 /// Ranges by both mappings, and neighbours.
 inline void expectAnswers(
         const MetricCase& c,
@@ -157,7 +173,7 @@ inline void expectAnswers(
     memory.makeColumns(allocate, nullptr);
     const auto groupMajor =
             problemOf(c, device, memory.groups(), Mapping::GroupMajor);
-    expectRanges(c, groupMajor, what);
+    expectEveryWay(c, groupMajor, what);
     expectNeighbours(c, groupMajor, what);
     expectRanges(
             c,

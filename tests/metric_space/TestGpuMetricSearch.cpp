@@ -111,8 +111,10 @@ TEST_F(GpuMetricSpace, ManyQueriesInLittleMemory) {
             for (const GroupsMemory* memory : {&list, &pivots, &all}) {
                 const auto problem = problemOf(
                         c, device, memory->groups(), Mapping::GroupMajor);
-                expectRanges(c, problem, "little memory", maxBytes);
-                if (memory != &all) {
+                if (memory == &all) {
+                    expectRanges(c, problem, "little memory", maxBytes);
+                } else {
+                    expectEveryWay(c, problem, "little memory", maxBytes);
                     expectNeighbours(c, problem, "little memory", maxBytes);
                 }
             }
@@ -170,6 +172,15 @@ void expectSmall(Metric metric) {
             EXPECT_TRUE(isSame(
                     rangeOf(problem, radius, 1 << 14), plainRange(c, radius)));
         }
+        for (const GroupWay way : {GroupWay::Lists, GroupWay::Warps}) {
+            auto problem =
+                    problemOf(c, device, memory->groups(), Mapping::GroupMajor);
+            problem.way = way;
+            if (memory != &all) {
+                EXPECT_TRUE(isSame(
+                        rangeOf(problem, 30, 1 << 14), plainRange(c, 30)));
+            }
+        }
         if (memory != &all) {
             const auto problem =
                     problemOf(c, device, memory->groups(), Mapping::GroupMajor);
@@ -196,11 +207,12 @@ TEST_F(GpuMetricSpace, TinySmallRange) {
     const OnDevice device(c);
     const ListOfClusters clusters = listOnGpu(device, 8);
     const GroupsMemory list(device.view, clusters, allocate, nullptr);
-    EXPECT_TRUE(isSame(
-            rangeOf(problemOf(c, device, list.groups(), Mapping::GroupMajor),
-                    3.0f,
-                    1 << 14),
-            plainRange(c, 3.0f)));
+    auto problem = problemOf(c, device, list.groups(), Mapping::GroupMajor);
+    for (const GroupWay way : {GroupWay::Lists, GroupWay::Warps}) {
+        problem.way = way;
+        EXPECT_TRUE(
+                isSame(rangeOf(problem, 3.0f, 1 << 14), plainRange(c, 3.0f)));
+    }
 }
 
 TEST_F(GpuMetricSpace, BadArgumentsAreNamed) {
@@ -236,6 +248,16 @@ TEST_F(GpuMetricSpace, BadArgumentsAreNamed) {
     bad = problem;
     bad.mapping = Mapping::QueryMajor;
     EXPECT_TRUE(throwsNaming([&] { rangeOf(bad, 1); }, "vectorColumns"));
+    bad = problem;
+    bad.way = GroupWay::Warps;
+    EXPECT_TRUE(throwsNaming([&] { planMetricSearch(bad, 1, 1); }, "way"));
+    EXPECT_TRUE(throwsNaming([&] { planFirstStage(bad, 1); }, "way"));
+    bad.groups.d = 17;
+    EXPECT_TRUE(throwsNaming([&] { rangeOf(bad, 1); }, "way", "17"));
+    const GroupsMemory all(device.view, allocate, nullptr);
+    bad = problemOf(c, device, all.groups(), Mapping::GroupMajor);
+    bad.way = GroupWay::Lists;
+    EXPECT_TRUE(throwsNaming([&] { rangeOf(bad, 1); }, "way"));
     MetricVectors vectors = device.view;
     vectors.metric = Metric::Cosine;
     EXPECT_TRUE(throwsNaming(

@@ -152,11 +152,20 @@ def test_errors(res):
         faiss_bits.DeviceSelector(everything, -1)
     with pytest.raises(TypeError, match="n = 2.5"):
         faiss_bits.DeviceSelector(everything, 2.5)
-    with pytest.raises(RuntimeError, match="n = 2147483648"):
-        faiss_bits.DeviceSelector(everything, 2**31)
+    with pytest.raises(RuntimeError, match=f"n = {2**37}"):
+        faiss_bits.DeviceSelector(everything, 2**37)
     with pytest.raises(RuntimeError, match="device = 1000"):
         faiss_bits.DeviceSelector(everything, 20, device=1000)
     assert (index.search(xb, 1)[1][:, 0] == np.arange(20)).all()
+
+
+def test_prepared_for_more_than_2_to_the_31_vectors(res):
+    n = 2**31 + 5
+    last = faiss_bits.DeviceSelector(faiss.IDSelectorRange(2**31 - 3, 2**40), n)
+    assert last.numVectors() == n
+    assert last.numSelected() == 8
+    assert last.is_member(n - 1) and last.is_member(2**31 - 3)
+    assert not last.is_member(n) and not last.is_member(2**31 - 4)
 
 
 def test_torch(res, torch):

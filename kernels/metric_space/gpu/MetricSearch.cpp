@@ -45,6 +45,11 @@ class Search {
 
     void range(idx_t first, idx_t rows, float limit) {
         begin(first, rows);
+        if (plan_.byWarps) {
+            launchGroupWarps(
+                    params(), limit, problem_.multiprocessors, stream_);
+            return;
+        }
         launchReaches(params(), limit, false, stream_);
         if (stage_ == SearchStage::Second) {
             launchGivenBits(

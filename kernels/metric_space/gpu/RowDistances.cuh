@@ -37,6 +37,23 @@ __device__ __forceinline__ float threadDistance(
     return canonical::toFloat32(canonical::joinSlots<Terms>(sums));
 }
 
+/// The same of components that are float64 already; those behind d are zeros,
+/// which change no bit.
+template <Metric kMetric, int kDims, class X, class Q>
+__device__ __forceinline__ float fixedDistance(const X& x, const Q& q) {
+    using Terms = canonical::Terms<kMetric>;
+    double sums[1][canonical::kSlots] = {};
+#pragma unroll
+    for (int c = 0; c < kDims; ++c) {
+        Terms::add(
+                &sums[0][c % canonical::kSlots],
+                x(c),
+                q(c),
+                canonical::Power());
+    }
+    return canonical::toFloat32(canonical::joinSlots<Terms>(sums));
+}
+
 /// take(i, distance) for i = 0 .. count - 1, of row(i) and the vector `to`; by
 /// one thread each. A row that is nullptr has no distance, and is not taken.
 /// All threads of all blocks call it.

@@ -114,6 +114,20 @@ void launchGroupScan(
         int multiprocessors,
         cudaStream_t stream);
 
+// What launchGroupWarps has room for.
+constexpr int kMostWarpDims = 16;
+constexpr uint32_t kMostWarpPivots = 32;
+
+/// All that is within one limit to found, group by group, without bits, lists
+/// and tiles: up to kMostWarpDims components. The end of a List of Clusters is
+/// not looked for. Of `params` it takes groups, queries, rows, words, found and
+/// numDistances.
+void launchGroupWarps(
+        const SearchParams& params,
+        float limit,
+        int multiprocessors,
+        cudaStream_t stream);
+
 /// The same without lists, tiles and bits: a block a query, as the paper.
 void launchQueryMajor(const SearchParams& params, cudaStream_t stream);
 

@@ -24,6 +24,15 @@ size_t ofReferences(const MetricGroups& groups) {
                      : 0);
 }
 
+/// Whether GroupWay::Warps can answer it.
+bool canTakeWarps(const MetricSearchProblem& p, bool isKnn) {
+    const MetricGroups& groups = p.groups;
+    return !isKnn && usesLists(p) && !p.groupBits &&
+            groups.d <= kMostWarpDims &&
+            (groups.kind != GroupBounds::Pivots ||
+             groups.numReferences <= kMostWarpPivots);
+}
+
 } // namespace
 
 void checkStride(const MetricSearchProblem& p, uint32_t stride) {
@@ -57,6 +66,17 @@ void checkProblem(const MetricSearchProblem& p, bool isKnn) {
             p.mapping != Mapping::QueryMajor || groups.n == 0 ||
                     groups.vectorColumns,
             "vectorColumns is a null pointer, mapping = QueryMajor needs them");
+    BITS_THROW_IF_NOT_FMT(
+            p.way == GroupWay::Auto || usesLists(p),
+            "way = %d is of searches group by group, with bounds",
+            int(p.way));
+    BITS_THROW_IF_NOT_FMT(
+            p.way != GroupWay::Warps || canTakeWarps(p, isKnn),
+            "way = Warps is of ranges without groupBits, d = %d of at most %d "
+            "and up to %u pivots",
+            groups.d,
+            kMostWarpDims,
+            kMostWarpPivots);
     if (p.groupBits) {
         BITS_THROW_IF_NOT_FMT(
                 !isKnn && usesLists(p),
@@ -70,6 +90,8 @@ void checkFirstStage(const MetricSearchProblem& p) {
     BITS_THROW_IF_NOT_FMT(
             usesLists(p) && !p.groupBits,
             "a first stage finds groupBits, group by group and with bounds");
+    BITS_THROW_IF_NOT_FMT(
+            p.way != GroupWay::Warps, "way = Warps has no first stage");
 }
 
 void checkRange(const MetricSearchProblem& problem, float radius) {
@@ -86,8 +108,10 @@ MetricSearchPlan planMetricSearch(
     checkProblem(problem, k > 0);
     const MetricGroups& groups = problem.groups;
     MetricSearchPlan plan;
+    plan.byWarps =
+            problem.way != GroupWay::Lists && canTakeWarps(problem, k > 0);
     const size_t numGroups = groups.numGroups;
-    const size_t ofRow = usesLists(problem)
+    const size_t ofRow = usesLists(problem) && !plan.byWarps
             ? 40 + (problem.groupBits ? 0 : ofReferences(groups)) +
                     numGroups * 5 + (size_t(groups.n) / 32 + numGroups) / 4
             : 40;
@@ -107,7 +131,9 @@ MetricSearchPlan planMetricSearch(
     plan.capacity =
             std::max<idx_t>(idx_t(std::min(double(plan.capacity), all)), one);
     plan.sortTemp = foundSortTempBytes(plan.capacity);
-    plan.listsTemp = usesLists(problem) ? listsTempBytes(groups.numGroups) : 0;
+    plan.listsTemp = usesLists(problem) && !plan.byWarps
+            ? listsTempBytes(groups.numGroups)
+            : 0;
     WorkspaceSlices slices;
     SearchScratch(problem, plan, k > 0, stageOf(problem), slices);
     plan.bytes = slices.used();

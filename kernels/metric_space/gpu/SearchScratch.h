@@ -69,7 +69,7 @@ struct SearchScratch {
         sort.temp = slices.take<uint8_t>(plan.sortTemp);
         params.found.keys = sort.keys[0];
         params.found.distances = reinterpret_cast<float*>(sort.values[0]);
-        if (!usesLists(p)) {
+        if (!usesLists(p) || plan.byWarps) {
             return;
         }
         if (stage != SearchStage::Second) {
