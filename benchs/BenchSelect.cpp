@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -26,6 +27,7 @@ struct SelectOptions {
     std::string sift;
     double slowMs = -1; ///< negative: 100 ms, of rivals on ordered keys
     double totalMs = TimingMode().totalMs;
+    int backToBack = 0; ///< calls that are enqueued at once; 0: none
 };
 
 /// One method in the race.
@@ -167,9 +169,27 @@ class SelectBench {
         if (known == fastest_.end() || measured.ms < known->second.ms) {
             fastest_[race] = measured;
         }
-        addRow(cell, method, measured);
+        const double together = options_.backToBack > 0 && !runner.isRival
+                ? backToBack(call)
+                : 0;
+        addRow(cell, method, measured, together);
         method.collect(outKeys_.data(), outIds_.data());
         compare(cell);
+    }
+
+    /// Of one of several calls, of which none waits for the host: where the
+    /// host enqueues one in less time than it takes, that of the GPU alone.
+    double backToBack(const std::function<void(int)>& call) const {
+        TimingMode mode;
+        mode.totalMs = options_.totalMs;
+        const int calls = options_.backToBack;
+        const auto all = [&](int) {
+            // The last one on slice 0, as ever.
+            for (int i = calls - 1; i >= 0; --i) {
+                call(i);
+            }
+        };
+        return timeCall(all, mode).ms / calls;
     }
 
     double limitOf(const SelectCell& cell, const Runner& runner) const {
@@ -195,7 +215,8 @@ class SelectBench {
     void addRow(
             const SelectCell& cell,
             const SelectMethod& method,
-            const Measured& measured) {
+            const Measured& measured,
+            double together = 0) {
         const double bytes =
                 double(cell.rows) * double(cell.cols) * sizeOf(cell.type);
         const double fraction = bytes / (bandwidth_ * 1e6) / measured.ms;
@@ -215,6 +236,9 @@ class SelectBench {
                 .text("order", nameOf(cell.order))
                 .number("ms", measured.ms)
                 .number("frac_read", fraction);
+        if (together > 0) {
+            row.number("back_to_back_ms", together);
+        }
         report_->add(row);
         std::printf(
                 "%5.0fs %-13s %s %10.4f ms %6.3f of read (%d) %s\n",
@@ -306,6 +330,17 @@ int runMain(int argc, char** argv) {
             {"--total-ms",
              "time for the repeats of one row (default: 60)",
              [&](const std::string& v) { options.totalMs = parseReal(v); }});
+    extra.push_back(
+            {"--back-to-back",
+             "also the time of one of so many calls of ours that are enqueued "
+             "at once (default: 0, none)",
+             [&](const std::string& v) {
+                 options.backToBack = std::stoi(v);
+                 if (options.backToBack < 0) {
+                     throw std::invalid_argument(
+                             "--back-to-back " + v + " is negative");
+                 }
+             }});
     options.common = parseOptions(argc, argv, extra);
 
     const std::vector<SelectCell> cells = selectCells(options.cells);

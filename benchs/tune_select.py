@@ -45,8 +45,10 @@ ROWS = (1, 8, 64, 256, 1024, 4096, 16384, 131072, 1 << 20)
 #: loads whole tiles alone, and would win lengths that it loses beside them.
 COLS = (31, 127, 255, 509, 1021, 2039, 4093, 8191, 32749,
         1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 27)
-KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 262144, 1 << 20,
-      1 << 24)
+KS = (1, 10, 32, 128, 512, 1024, 2048, 4096, 16384, 65536, 131072, 262144,
+      524288, 1 << 20, 1 << 24)
+#: Of long rows these tell nothing that the others do not.
+KS_OF_SHORT_ROWS = (32, 512, 1024)
 #: 1 GiB of floats; a quarter where more rows of a length change nothing.
 MOST_KEYS = 1 << 28
 MOST_KEYS_OF_SHORT_ROWS = 1 << 26
@@ -74,13 +76,15 @@ def measure(options):
         rows = [r for r, c in wanted if c == cols]
         # k up to cols itself: there, sorting the row is the selection. A
         # third: from there on `sort` has no use for a first pass.
-        ks = sorted({k for k in KS if k < cols} |
+        ks = sorted({k for k in KS if k < cols and not
+                     (cols >= 1 << 18 and k in KS_OF_SHORT_ROWS)} |
                     {min(cols, max(KS)), min(cols // 3, max(KS))})
         part = parts / f"{cols}.json"
         command = [
             options.bench, "--out", str(part), "--commit", options.commit,
             "--rivals", "none", "--algorithm", ",".join(options.algorithms),
-            "--slow-ms", str(options.slow_ms), "--total-ms", "15",
+            "--slow-ms", str(options.slow_ms),
+            "--total-ms", str(options.total_ms),
             "--dtypes", "float32,float16",
             "--shapes", ",".join(f"{r}x{cols}" for r in rows),
             "--ks", ",".join(map(str, ks))]
@@ -294,6 +298,8 @@ def parse(arguments):
                         type=lambda text: tuple(text.split(",")))
     parser.add_argument("--slow-ms", type=float, default=25,
                         help="give up on an algorithm that takes longer")
+    parser.add_argument("--total-ms", type=float, default=15,
+                        help="time for the repeats of one measurement")
     parser.add_argument("--min-cols", type=int, default=1,
                         help="measure no shorter rows")
     parser.add_argument("--max-cols", type=int, default=max(COLS),

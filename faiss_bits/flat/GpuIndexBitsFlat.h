@@ -33,6 +33,10 @@ enum class ImageUse;
 struct GpuContext;
 struct PageLimits;
 struct PagePlan;
+struct Centroids;
+Centroids centroidsFor(
+        const GpuContext& context,
+        const faiss::Index& quantizer);
 } // namespace detail
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
@@ -386,6 +390,15 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const float* x,
             FlatKnnProblem& problem,
             detail::ImageUse* image) const;
+
+    /// What a search of inverted lists in this context needs to find lists
+    /// itself, as search() would; null vectors where that is not the same: of
+    /// 16 bits, plain searches, other metrics than L2 and inner product, other
+    /// resources than the context's.
+    detail::Centroids centroidsFor_(const detail::GpuContext& context) const;
+    friend detail::Centroids detail::centroidsFor(
+            const detail::GpuContext& context,
+            const faiss::Index& quantizer);
 
     /// Both forms of the range search: their checks, and the search.
     void requireRangeArguments_(

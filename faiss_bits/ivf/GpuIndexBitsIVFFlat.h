@@ -35,7 +35,10 @@ struct IvfIndex;
 /// Distance computed in float64 by a formula that is written down, and rounded
 ///          once; the order is theirs. docs/exact.md
 /// Lists    those that the quantizer finds. Where none is given that is a
-///          GpuIndexBitsFlat, so that they are exact as well
+///          GpuIndexBitsFlat, so that they are exact as well. One of float32
+///          that searches certified on the same resources is not called for a
+///          few queries, whose lists the search finds itself: the same ones,
+///          and its stats() count them
 /// Limits   1 <= k < 2^31 - 1, 1 <= nprobe, of which no more than nlist count;
 ///          no FAISS limit of 2048 applies. The lists that a query probes have
 ///          fewer than 2^31 vectors together

@@ -12,6 +12,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
 #include "faiss_bits/ivf/IvfIndexSearch.h"
@@ -27,52 +28,84 @@ using faiss::gpu::DeviceScope;
 
 namespace {
 
-void searchLists(
+/// The ids of labels that are places, where the host has them.
+void replaceLabels(
         const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search,
         idx_t n,
-        const float* x,
-        const idx_t* assign,
-        float* distances,
         idx_t* labels) {
-    IvfKnnProblem problem = ivfProblemOf(index, context, search);
-    search.lists->apply(problem);
-    problem.numQueries = n;
-    problem.queries = x;
-    problem.probes = assign;
-    problem.outDistances = distances;
-    problem.outIds = labels;
-    const IvfKnnPlan plan = planIvfKnn(
-            problem,
-            std::min(
-                    scratchBudget(context),
-                    kMostScratch - search.lists->bytes()));
+    if (index.indices != faiss::gpu::INDICES_CPU || search.storePairs) {
+        return;
+    }
+    std::vector<idx_t> places(size_t(n) * search.k);
+    const size_t bytes = places.size() * sizeof(idx_t);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            places.data(),
+            labels,
+            bytes,
+            cudaMemcpyDeviceToHost,
+            context.stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+    replacePlaces(*index.base, idx_t(places.size()), places.data());
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            labels,
+            places.data(),
+            bytes,
+            cudaMemcpyHostToDevice,
+            context.stream));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
+}
+
+/// All but the lists of a problem without probes is set.
+void searchLists(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search,
+        IvfKnnProblem problem) {
+    const bool hasLists = problem.probes != nullptr;
+    Centroids centroids;
+    // A quantizer may have other vectors than one a list.
+    if (!hasLists && !search.quantizerParams &&
+        index.quantizer->ntotal == problem.lists.numLists &&
+        index.quantizer->d == index.d) {
+        centroids = centroidsFor(context, *index.quantizer);
+        problem.centroids = centroids.vectors;
+        problem.centroidMetric = centroids.metric;
+    }
+    const size_t probes = size_t(problem.numQueries) * problem.nprobe;
+    const size_t probeBytes =
+            hasLists ? 0 : WorkspaceSlices::roundUp(probes * sizeof(idx_t));
+    const size_t budget = std::min(
+            scratchBudget(context), kMostScratch - search.lists->bytes());
+    const IvfKnnPlan plan =
+            planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
+    faiss::gpu::GpuMemoryReservation lists;
+    if (plan.findsLists()) {
+        // The distances to all are exact.
+        centroids.counters->add(
+                problem.numQueries,
+                problem.numQueries * problem.lists.numLists);
+    } else if (!hasLists) {
+        lists = allocTemporary(context, probes * sizeof(idx_t));
+        auto toLists = allocTemporary(context, probes * sizeof(float));
+        searchCoarse(
+                context,
+                *index.quantizer,
+                problem.numQueries,
+                problem.queries,
+                problem.nprobe,
+                static_cast<float*>(toLists.get()),
+                static_cast<idx_t*>(lists.get()),
+                search.quantizerParams);
+        problem.probes = static_cast<const idx_t*>(lists.get());
+    }
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfKnn(
             plan,
             problem,
             Workspace{scratch.get(), plan.bytes},
             context.stream);
-    if (index.indices == faiss::gpu::INDICES_CPU && !search.storePairs) {
-        std::vector<idx_t> places(size_t(n) * search.k);
-        const size_t bytes = places.size() * sizeof(idx_t);
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                places.data(),
-                labels,
-                bytes,
-                cudaMemcpyDeviceToHost,
-                context.stream));
-        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
-        replacePlaces(*index.base, idx_t(places.size()), places.data());
-        BITS_CUDA_CHECK(cudaMemcpyAsync(
-                labels,
-                places.data(),
-                bytes,
-                cudaMemcpyHostToDevice,
-                context.stream));
-        BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
-    }
 }
 
 void searchPage(
@@ -87,44 +120,17 @@ void searchPage(
     const idx_t most = std::max<idx_t>(kMostProbes / search.nprobe, 1);
     for (idx_t q = 0; q < n; q += most) {
         const idx_t rows = std::min(most, n - q);
-        const float* queries = x + q * index.d;
-        float* outDistances = distances + q * search.k;
-        idx_t* outLabels = labels + q * search.k;
+        IvfKnnProblem problem = ivfProblemOf(index, context, search);
+        search.lists->apply(problem);
+        problem.numQueries = rows;
+        problem.queries = x + q * index.d;
+        problem.outDistances = distances + q * search.k;
+        problem.outIds = labels + q * search.k;
         if (assign) {
-            searchLists(
-                    index,
-                    context,
-                    search,
-                    rows,
-                    queries,
-                    assign + q * search.nprobe,
-                    outDistances,
-                    outLabels);
-            continue;
+            problem.probes = assign + q * search.nprobe;
         }
-        const size_t probes = size_t(rows) * search.nprobe;
-        auto lists = allocTemporary(context, probes * sizeof(idx_t));
-        {
-            auto toLists = allocTemporary(context, probes * sizeof(float));
-            searchCoarse(
-                    context,
-                    *index.quantizer,
-                    rows,
-                    queries,
-                    search.nprobe,
-                    static_cast<float*>(toLists.get()),
-                    static_cast<idx_t*>(lists.get()),
-                    search.quantizerParams);
-        }
-        searchLists(
-                index,
-                context,
-                search,
-                rows,
-                queries,
-                static_cast<const idx_t*>(lists.get()),
-                outDistances,
-                outLabels);
+        searchLists(index, context, search, problem);
+        replaceLabels(index, context, search, rows, problem.outIds);
     }
 }
 

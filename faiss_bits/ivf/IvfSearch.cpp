@@ -19,9 +19,11 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 /// From so many queries on it pays to look at every list's length, and where
-/// the longest is so many times the average.
+/// the longest is so many times the average, unless few vectors are searched
+/// in any case.
 constexpr idx_t kManyQueries = 64;
 constexpr double kUneven = 4;
+constexpr idx_t kFewVectors = idx_t(1) << 20;
 
 /// Throws for what would have to be ignored.
 void requireParams(const faiss::SearchParameters* params) {
@@ -82,9 +84,11 @@ IvfSearch anySearchOf(
             probes,
             INT_MAX);
     search.nprobe = int(std::min(probes, index.nlist));
-    const bool areUneven =
-            double(longestOf(*index.base)) * double(index.nlist) >
-            kUneven * double(index.ntotal);
+    const idx_t longest = longestOf(*index.base);
+    const bool areUneven = double(longest) * double(index.nlist) >
+                    kUneven * double(index.ntotal) &&
+            double(longest) * double(search.nprobe) * double(n) >
+                    double(kFewVectors);
     search.mostVectors = mostVectorsOf(
             *index.base, search.nprobe, n >= kManyQueries || areUneven);
     return search;

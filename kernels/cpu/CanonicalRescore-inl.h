@@ -1,12 +1,10 @@
-// Canonical distances of a few vectors: the lanes are the slots, and several
-// vectors go side by side, which hides the latency of their additions.
+// Canonical distances of a few vectors, and what fused sums say of them.
 
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <utility>
 
-#include "kernels/cpu/Canonical-inl.h"
+#include "kernels/cpu/CanonicalSums-inl.h"
 
 #if defined(FAISS_BITS_KERNELS_CPU_CANONICALRESCORE_INL_H_) == \
         defined(HWY_TARGET_TOGGLE)
@@ -20,161 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// Half the slots at most: float32 components become 512-bit vectors at half
-/// the speed of 256-bit ones (Zen 4).
-using RowTag = hn::CappedTag<double, kCanonicalSlots / 2>;
-using RowVec = hn::Vec<RowTag>;
-
-constexpr int rowLanes() {
-    return int(hn::MaxLanes(RowTag()));
-}
-
-/// Vectors of RowVec that hold the slots of a sum, and rows that go side by
-/// side: 16 of 32 registers, 8 of 16, or what hides some latency.
-constexpr int kRowVecs = kCanonicalSlots / rowLanes();
-constexpr int kSideBySide = rowLanes() < 4 ? 2 : HWY_TARGET <= HWY_AVX3 ? 8 : 4;
-
-/// The first `count` components of a row, zeros behind.
-template <class T>
-HWY_INLINE RowVec loadRowEnd(RowTag d, const T* from, int count) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 // never read what the mask hides
-    const hn::Rebind<T, RowTag> narrow;
-    const auto mask = hn::FirstN(narrow, size_t(count));
-    const auto x = hn::MaskedLoad(mask, narrow, from);
-    if constexpr (sizeof(T) == sizeof(double)) {
-        return x;
-    } else {
-        return hn::PromoteTo(d, x);
-    }
-#else
-    return loadWideFirst(d, from, count);
-#endif
-}
-
-/// The joined sums of four rows, slots 0 to 3 and 4 to 7 of each.
-template <class Terms>
-HWY_INLINE void joinFour(RowTag d, RowVec* sums, double* out) {
-#if HWY_TARGET == HWY_SCALAR // which has no halves
-    (void)d, (void)sums, (void)out;
-#else
-    const RowVec a = Terms::join(d, sums[0], sums[1]);
-    const RowVec b = Terms::join(d, sums[2], sums[3]);
-    const RowVec c = Terms::join(d, sums[4], sums[5]);
-    const RowVec e = Terms::join(d, sums[6], sums[7]);
-    const RowVec ac = Terms::join(
-            d, hn::ConcatLowerLower(d, c, a), hn::ConcatUpperUpper(d, c, a));
-    const RowVec be = Terms::join(
-            d, hn::ConcatLowerLower(d, e, b), hn::ConcatUpperUpper(d, e, b));
-    hn::StoreU(
-            Terms::join(
-                    d,
-                    hn::InterleaveLower(d, ac, be),
-                    hn::InterleaveUpper(d, ac, be)),
-            d,
-            out);
-#endif
-}
-
-/// Rows that meet a query at a time, and what comes next.
-template <class T>
-struct RowGroup {
-    const T* rows[kSideBySide];
-    const T* ahead[kSideBySide];
-    int valid; ///< the others repeat the last
-    const double* query;
-    const double* queryAhead;
-};
-
-/// Sums of some rows and one query, or of rows and themselves; meanwhile
-/// fetches what is ahead. Lists of indices in place of loops: arrays whose
-/// indices are constants from the start stay in registers.
-template <class Terms, bool kSelf, class T, size_t... kSum, size_t... kVec>
-HWY_INLINE void sumRowsOf(
-        std::index_sequence<kSum...>,
-        std::index_sequence<kVec...>,
-        const RowGroup<T>& group,
-        int depth,
-        const CanonicalPowers& power,
-        double* out) {
-    const RowTag d;
-    const double* query = group.query;
-    constexpr int kLanes = rowLanes();
-    constexpr int kRows = int(sizeof...(kSum)) / kRowVecs;
-    RowVec sums[] = {(void(kSum), hn::Zero(d))...};
-    const T* const row[] = {group.rows[kSum / kRowVecs]...};
-    const auto accumulate = [&](RowVec sum, RowVec x, RowVec q) HWY_ATTR {
-        return Terms::add(d, sum, x, kSelf ? x : q, power);
-    };
-    int p = 0;
-    for (; p + kCanonicalSlots <= depth; p += kCanonicalSlots) {
-        // A line is 64 bytes: every other time for float. Not all at once, as
-        // few misses can be under way.
-        if (p % (64 / int(sizeof(T))) == 0) {
-            for (int r = 0; r < kRows; ++r) {
-                __builtin_prefetch(group.ahead[r] + p);
-            }
-        }
-        if (!kSelf) {
-            __builtin_prefetch(group.queryAhead + p);
-        }
-        const RowVec q[] = {
-                kSelf ? hn::Zero(d)
-                      : hn::LoadU(d, query + p + int(kVec) * kLanes)...};
-        ((sums[kSum] = accumulate(
-                  sums[kSum],
-                  loadWide(d, row[kSum] + p + int(kSum % kRowVecs) * kLanes),
-                  q[kSum % kRowVecs])),
-         ...);
-    }
-    if (p < depth) {
-        const int left = depth - p;
-        const RowVec q[] = {
-                kSelf ? hn::Zero(d)
-                      : hn::LoadU(d, query + p + int(kVec) * kLanes)...};
-        ((sums[kSum] = accumulate(
-                  sums[kSum],
-                  loadRowEnd(
-                          d,
-                          row[kSum] + p + int(kSum % kRowVecs) * kLanes,
-                          std::clamp(
-                                  left - int(kSum % kRowVecs) * kLanes,
-                                  0,
-                                  kLanes)),
-                  q[kSum % kRowVecs])),
-         ...);
-    }
-    if constexpr (kLanes == 4) {
-        joinFour<Terms>(d, sums, out);
-        if constexpr (kRows > 4) {
-            joinFour<Terms>(d, sums + 8, out + 4);
-        }
-    } else {
-        for (int r = 0; r < kRows; ++r) {
-            RowVec slots[kRowVecs];
-            std::copy_n(sums + r * kRowVecs, kRowVecs, slots);
-            out[r] = joinHalves<Terms>(d, joinVectors<Terms>(d, slots));
-        }
-    }
-}
-
-template <class Terms, bool kSelf, class T>
-HWY_INLINE void sumRows(
-        const RowGroup<T>& group,
-        int depth,
-        const CanonicalPowers& power,
-        double* out) {
-    using Vecs = std::make_index_sequence<kRowVecs>;
-    constexpr int kFew = kSideBySide / 2 < 4 ? kSideBySide : 4;
-    if (kFew < kSideBySide && group.valid <= kFew) {
-        using Sums = std::make_index_sequence<kFew * kRowVecs>;
-        sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
-        std::fill(out + kFew, out + kSideBySide, out[kFew - 1]);
-        return;
-    }
-    using Sums = std::make_index_sequence<kSideBySide * kRowVecs>;
-    sumRowsOf<Terms, kSelf>(Sums(), Vecs(), group, depth, power, out);
-}
 
 template <class T>
 void prepareQuery(const T* row, int depth, CanonicalQuery& query) {

@@ -130,9 +130,7 @@ class CertifiedSearch {
         setup.kernels = metricKernelsFor<T>(metric, setup.target);
         setup.lengths = &lengths;
         const Plan own = plan ? *plan : planCandidates(setup);
-        Certifier<T> certifier;
-        certifier.kernels = kernels_;
-        certifier.k = k_;
+        Certifier<T> certifier(kernels_, k_, metric, setup_.depth);
         certifier.direct = own.variant == Variant::Direct;
         certifier.vectorSquares = squares_.get();
         certifier.slack = slack_;

@@ -18,12 +18,38 @@ enum class Outcome : uint8_t {
     Tied,   ///< so many are alike that they will not
 };
 
+/// Candidates within an error of the k-th: random vectors have about
+/// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
+/// not.
+inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
+    const bool cancels = metric <= KernelMetric::Cosine;
+    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+}
+
 /// Certifies the candidates of the queries of one sweep; shared by its threads.
 template <class T>
 struct Certifier {
+    Certifier(
+            const CanonicalKernels<T>& kernels,
+            idx_t k,
+            KernelMetric metric,
+            int depth)
+            : kernels(kernels),
+              k(k),
+              leastChosen(
+                      k + std::lround(expectedWithin(k, metric, depth) / 3)),
+              mostChosen(
+                      leastChosen + 2 + k / 32 +
+                      std::min<idx_t>(8, 96 / depth)) {}
+
     CanonicalKernels<T> kernels;
-    idx_t k = 0;         ///< wanted, at most the number of vectors
-    bool direct = false; ///< candidates of Variant::Direct
+    idx_t k; ///< wanted, at most the number of vectors
+    /// So many of a row's candidates, if they are told apart from the others,
+    /// are rescored before others are looked at: k, what is expected within an
+    /// error of the k-th, by experience, and some, so that few steps find them:
+    /// more where a vector is little work.
+    idx_t leastChosen, mostChosen;
+    bool direct = false;                   ///< candidates of Variant::Direct
     const double* vectorSquares = nullptr; ///< for the kernels; may be null
     HeapSlack<T> slack;                    ///< for the sinks
     std::vector<Outcome> outcomes;         ///< [queries of the sweep]
@@ -38,6 +64,11 @@ struct Certifier {
         if (outcome == Outcome::Tied) {
             tied.fetch_add(1, std::memory_order_relaxed);
         }
+    }
+
+    /// Nothing is known yet.
+    bool isUntried() const {
+        return tried.load(std::memory_order_relaxed) == 0;
     }
 
     /// So many queries failed that the others are not worth trying.
@@ -57,18 +88,14 @@ struct Certifier {
 
 /// Candidates that a certified search asks its kernels for: more than k, so
 /// that the limit that others did not pass is seldom within an error of the
-/// k-th. Random vectors have about k (d / 1024)^1.5 / 10 others within that
-/// error where products cancel, and next to none where they do not; three
-/// standard deviations more are seldom reached. Kernels that keep buffers have
-/// more to spare.
+/// k-th. Three standard deviations more than what is expected are seldom
+/// reached. Kernels that keep buffers have more to spare.
 inline idx_t withMargin(
         idx_t k,
         idx_t numVectors,
         KernelMetric metric,
         int depth) {
-    const bool cancels = metric <= KernelMetric::Cosine;
-    const double within =
-            cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+    const double within = expectedWithin(k, metric, depth);
     const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
     // Of few the margin would be one, which is missed as often as there is
     // another.

@@ -13,6 +13,7 @@ struct SearchShape {
     int depth = 0;
     int scalarBytes = 4;
     int lanes = 1;
+    bool certified = false;
     KernelMetric metric = KernelMetric::L2;
 };
 

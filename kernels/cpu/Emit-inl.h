@@ -245,6 +245,30 @@ keysUnder(const Sink<T>& sink, idx_t row, const TileRow<T>& tile, T* keys) {
     return under & (~uint64_t(0) >> (64 - tile.valid));
 }
 
+/// How far the limit of a heap of the nearest alone is for a nearest key.
+template <class T>
+T slackLimit(const Sink<T>& sink, idx_t row, T least) {
+    return least +
+            (sink.slack.ofKey * std::abs(least) +
+             sink.slack.ofTerm * sink.queryTerm[row] + sink.slack.more);
+}
+
+/// Of the first keys of such a heap, those that its limit will not turn down
+/// again; all if none is a number, or nothing is known of their errors.
+template <class T>
+uint64_t keysWithin(const Sink<T>& sink, idx_t row, const T* keys, int valid) {
+    T least = std::numeric_limits<T>::infinity();
+    for (int i = 0; i < valid; ++i) {
+        least = keys[i] < least ? keys[i] : least;
+    }
+    const T low = slackLimit(sink, row, least);
+    uint64_t within = 0;
+    for (int i = 0; i < valid; ++i) {
+        within |= uint64_t(!(keys[i] >= low)) << i;
+    }
+    return within;
+}
+
 template <class T>
 void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
@@ -256,6 +280,10 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
     RowState state = sink.state[row];
     if (state != RowState::Below) {
         under = ~uint64_t(0) >> (64 - tile.valid);
+    }
+    if (sink.slack.isOn && state == RowState::All) {
+        const uint64_t within = keysWithin(sink, row, keys, tile.valid);
+        under = within ? within : under;
     }
     for (; under; under &= under - 1) {
         const int i = int(hwy::Num0BitsBelowLS1Bit_Nonzero64(under));
@@ -282,9 +310,7 @@ void emitToHeap(Sink<T>& sink, idx_t row, const TileRow<T>& tile) {
         for (idx_t i = 1; i < count; ++i) {
             least = std::min(least, heap[i].key());
         }
-        const T low = least +
-                (sink.slack.ofKey * std::abs(least) +
-                 sink.slack.ofTerm * sink.queryTerm[row] + sink.slack.more);
+        const T low = slackLimit(sink, row, least);
         if (state == RowState::Below ? low < limit : low < kInfinity) {
             limit = low;
             state = RowState::Below;

@@ -319,12 +319,12 @@ void KnnSelection<T>::finish(
     };
     if (certifier) {
         const ErrorBound<T> bound(setup_, certifier->direct);
-        forJobs(allocateCertified(rows, certifier->k),
+        const idx_t most = allocateCertified(rows, *certifier);
+        const idx_t jobs = (rows + most - 1) / most;
+        forJobs((rows + jobs - 1) / jobs,
                 [&](Scratch& mine, idx_t row, idx_t count) {
                     certifyRows(
-                            row,
-                            count,
-                            first + row,
+                            {row, count, first + row},
                             mine,
                             *certifier,
                             bound,

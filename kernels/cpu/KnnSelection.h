@@ -14,6 +14,11 @@ namespace faiss_bits::cpu {
 /// Rows that a thread finishes at a time.
 constexpr idx_t kRowsPerJob = 8;
 
+/// A row goes on to the next piece of the vectors after whole groups of those
+/// that the kernels of canonical distances take side by side: a multiple of
+/// any.
+constexpr idx_t kGroup = 8;
+
 /// Variant 6 with more than a quarter of a row to keep sorts what a bisection
 /// leaves: a heap of that size would be a slow sort.
 inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
@@ -69,6 +74,31 @@ class KnnSelection {
             const KnnOutput<T>& out,
             Certifier<T>* certifier);
 
+    /// Some rows, and the queries that they are of.
+    struct Rows {
+        idx_t row = 0, count = 0;
+        idx_t first = 0;                ///< query of the first
+        const idx_t* queries = nullptr; ///< [count], in place of `first`
+
+        idx_t query(idx_t i) const {
+            return queries ? queries[i] : first + i;
+        }
+        Rows part(idx_t begin, idx_t end) const {
+            return {row + begin,
+                    end - begin,
+                    first + begin,
+                    queries ? queries + begin : nullptr};
+        }
+    };
+
+    /// The same of some rows, certified, on the calling thread alone, in the
+    /// scratch of `worker`: this selection, or another one that is idle.
+    void finishTogether(
+            const Rows& rows,
+            const KnnOutput<T>& out,
+            Certifier<T>& certifier,
+            KnnSelection& worker);
+
    private:
     /// What a sweep left of a row.
     struct Candidates {
@@ -108,17 +138,20 @@ class KnnSelection {
         T pivot = 0;
         bool isLate = false; ///< too many are alike: none are chosen yet
 
-        /// Of the first from `done` on that is not below `end`.
-        idx_t placeOf(idx_t end) const {
+        /// Of the first from `done` on behind the whole groups below `end`.
+        idx_t groupsBefore(idx_t end) const {
             idx_t place = done;
-            while (place + 8 <= count && ids[place + 7] < end) {
-                place += 8;
-            }
-            while (place < count && ids[place] < end) {
-                ++place;
+            while (place + kGroup <= count && ids[place + kGroup - 1] < end) {
+                place += kGroup;
             }
             return place;
         }
+    };
+
+    /// Candidates by canonical key, then id.
+    struct Sorted {
+        const OrderedEntry<T>* entries = nullptr;
+        idx_t count = 0;
     };
 
     /// Of a thread that finishes rows.
@@ -139,7 +172,7 @@ class KnnSelection {
     void allocateStore();
     void allocateScratch(int threads);
     /// Scratch to certify rows; how many a thread takes together.
-    idx_t allocateCertified(idx_t rows, idx_t k);
+    idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
     bool candidatesStay() const;
     bool isWholeRow() const;
@@ -153,14 +186,12 @@ class KnnSelection {
     /// Sorts the candidates of a row and writes them.
     void finishRow(idx_t row, Scratch& mine, T* distances, idx_t* ids, idx_t k);
     void certifyRows(
-            idx_t row,
-            idx_t count,
-            idx_t query,
+            const Rows& rows,
             Scratch& mine,
             Certifier<T>& certifier,
             const ErrorBound<T>& bound,
             const KnnOutput<T>& out);
-    void choose(Attempt& attempt, idx_t k);
+    void choose(Attempt& attempt, const Certifier<T>& certifier);
     /// Canonical keys of what was chosen of some rows; how many.
     idx_t rescoreChosen(
             Scratch& mine,
@@ -172,14 +203,14 @@ class KnnSelection {
             const Certifier<T>& certifier,
             const RescoreList<T>* lists,
             idx_t count);
-    /// Leaves the entries of the `found` candidates that may be of the result,
-    /// if it is proved that no others are.
+    /// Leaves the candidates that may be of the result, if it is proved that no
+    /// others are.
     Outcome certifyRow(
             const Attempt& attempt,
             Scratch& mine,
             const Certifier<T>& certifier,
             const ErrorBound<T>& bound,
-            idx_t& found,
+            Sorted& sorted,
             idx_t& rescored);
     void writeRow(
             const OrderedEntry<T>* sorted,

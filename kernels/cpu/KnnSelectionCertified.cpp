@@ -13,12 +13,6 @@ namespace {
 
 constexpr idx_t kSlack = 16;
 
-/// Of all candidates, so many are rescored at once, and compared with the
-/// others then.
-idx_t mostChosen(idx_t k) {
-    return k + 2 + k / 32;
-}
-
 /// Candidates with canonical keys.
 template <class T>
 struct Rescored {
@@ -47,29 +41,17 @@ void mergeEntries(
     take(many.count);
 }
 
-/// The k-th smallest; NaN are largest.
+/// Are all of them one number, or is a NaN among them?
 template <class T>
-T kthOf(const T* keys, idx_t count, idx_t k) {
-    std::vector<T> sorted(keys, keys + count);
-    const auto kth = sorted.begin() + (k - 1);
-    std::nth_element(sorted.begin(), kth, sorted.end(), [](T a, T b) {
-        return std::isnan(b) ? !std::isnan(a) : a < b;
-    });
-    return *kth;
-}
-
-/// The least and the largest; both NaN where there is one.
-template <class T>
-void rangeOf(const T* keys, idx_t count, T& least, T& most) {
-    least = most = keys[0];
+bool areAlike(const T* keys, idx_t count) {
+    bool alike = true;
     for (idx_t i = 0; i < count; ++i) {
         if (std::isnan(keys[i])) {
-            least = most = keys[i];
-            return;
+            return true;
         }
-        least = std::min(least, keys[i]);
-        most = std::max(most, keys[i]);
+        alike = alike && keys[i] == keys[0];
     }
+    return alike;
 }
 
 } // namespace
@@ -80,13 +62,15 @@ bool KnnSelection<T>::candidatesStay() const {
 }
 
 template <class T>
-idx_t KnnSelection<T>::allocateCertified(idx_t rows, idx_t k) {
+idx_t KnnSelection<T>::allocateCertified(
+        idx_t rows,
+        const Certifier<T>& certifier) {
     // Rows that are compared with a piece of the vectors while that is in the
     // cache; what they need meanwhile has to fit there, too, more or less.
     constexpr idx_t kBytes = 4 << 20;
     const idx_t threads = idx_t(scratch_.size());
     const idx_t stride = roundUp(setup_.depth, kCanonicalSlots);
-    const idx_t room = roundUp(mostChosen(k) + kSlack, 16);
+    const idx_t room = roundUp(certifier.mostChosen + kSlack, 16);
     idx_t together = 1;
     if (candidatesStay()) {
         const idx_t bytes = stride * idx_t(sizeof(double)) +
@@ -118,27 +102,45 @@ idx_t KnnSelection<T>::allocateCertified(idx_t rows, idx_t k) {
 }
 
 template <class T>
+void KnnSelection<T>::finishTogether(
+        const Rows& rows,
+        const KnnOutput<T>& out,
+        Certifier<T>& certifier,
+        KnnSelection& worker) {
+    const ErrorBound<T> bound(setup_, certifier.direct);
+    const idx_t most = worker.allocateCertified(rows.count, certifier);
+    const idx_t times = (rows.count + most - 1) / most;
+    for (idx_t i = 0; i < times; ++i) {
+        certifyRows(
+                rows.part(i * rows.count / times, (i + 1) * rows.count / times),
+                worker.scratch_[0],
+                certifier,
+                bound,
+                out);
+    }
+}
+
+template <class T>
 void KnnSelection<T>::certifyRows(
-        idx_t row,
-        idx_t count,
-        idx_t query,
+        const Rows& rows,
         Scratch& mine,
         Certifier<T>& certifier,
         const ErrorBound<T>& bound,
         const KnnOutput<T>& out) {
-    for (idx_t i = 0; i < count; ++i) {
+    for (idx_t i = 0; i < rows.count; ++i) {
         Attempt& attempt = mine.attempts[i];
         certifier.kernels.prepareQuery(
-                setup_.queries.row(query + i), setup_.depth, attempt.query);
+                setup_.queries.row(rows.query(i)), setup_.depth, attempt.query);
         attempt.count = 0;
         if (!std::isnan(attempt.query.squares)) {
-            attempt.all = candidatesOf(row + i, mine);
-            choose(attempt, certifier.k);
+            attempt.all = candidatesOf(rows.row + i, mine);
+            choose(attempt, certifier);
         }
     }
-    idx_t rescored = rescoreChosen(mine, count, certifier);
-    for (idx_t i = 0; i < count; ++i) {
-        const idx_t place = out.row(query + i) * out.k;
+    idx_t rescored = rescoreChosen(mine, rows.count, certifier);
+    for (idx_t i = 0; i < rows.count; ++i) {
+        const idx_t query = rows.query(i);
+        const idx_t place = out.row(query) * out.k;
         T* distances = out.distances + place;
         idx_t* ids = out.ids + place;
         const Attempt& attempt = mine.attempts[i];
@@ -147,30 +149,29 @@ void KnnSelection<T>::certifyRows(
             // A query with NaN has no result.
             writeRow(nullptr, 0, distances, ids, out.k);
         } else {
-            idx_t found = 0;
+            Sorted sorted;
             outcome = certifyRow(
-                    attempt, mine, certifier, bound, found, rescored);
+                    attempt, mine, certifier, bound, sorted, rescored);
             if (outcome == Outcome::Done) {
-                const OrderedEntry<T>* sorted = sortEntries<T>(
-                        mine.entries.get(),
-                        mine.sorted.get(),
-                        found,
-                        attempt.all.idsAscend);
-                found = std::min(found, certifier.k);
-                writeRow(sorted, found, distances, ids, out.k);
+                writeRow(
+                        sorted.entries,
+                        std::min(sorted.count, certifier.k),
+                        distances,
+                        ids,
+                        out.k);
             }
         }
-        certifier.note(query + i, outcome);
+        certifier.note(query, outcome);
     }
     certifier.rescored.fetch_add(rescored);
 }
 
 template <class T>
-void KnnSelection<T>::choose(Attempt& attempt, idx_t k) {
+void KnnSelection<T>::choose(Attempt& attempt, const Certifier<T>& certifier) {
     const Candidates& all = attempt.all;
     NarrowJob<T> job = all.narrowJob();
-    job.k = std::min(k, all.count);
-    job.most = mostChosen(job.k);
+    job.k = certifier.leastChosen;
+    job.most = certifier.mostChosen;
     job.outKeys = attempt.keys;
     job.outIds = attempt.ids;
     attempt.isLate = false;
@@ -205,7 +206,8 @@ idx_t KnnSelection<T>::rescoreChosen(
         RescoreList<T>* list = mine.lists.data();
         for (idx_t i = 0; i < rows; ++i) {
             Attempt& attempt = mine.attempts[i];
-            const idx_t upTo = end < n ? attempt.placeOf(end) : attempt.count;
+            const idx_t upTo =
+                    end < n ? attempt.groupsBefore(end) : attempt.count;
             if (upTo > attempt.done) {
                 *list++ = {
                         attempt.query,
@@ -257,7 +259,7 @@ Outcome KnnSelection<T>::certifyRow(
         Scratch& mine,
         const Certifier<T>& certifier,
         const ErrorBound<T>& bound,
-        idx_t& found,
+        Sorted& sorted,
         idx_t& rescored) {
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     const Candidates& all = attempt.all;
@@ -278,6 +280,15 @@ Outcome KnnSelection<T>::certifyRow(
         chosen = extra;
         extra.count = 0;
     };
+    const auto sort = [&] {
+        mergeEntries(chosen, extra, mine.entries.get());
+        sorted.count = chosen.count + extra.count;
+        sorted.entries = sortEntries<T>(
+                mine.entries.get(),
+                mine.sorted.get(),
+                sorted.count,
+                all.idsAscend);
+    };
     NarrowJob<T> job = all.narrowJob();
     if (attempt.isLate && std::isnan(attempt.pivot)) {
         rescoreAll();
@@ -289,38 +300,33 @@ Outcome KnnSelection<T>::certifyRow(
         chosen = extra;
         extra = {chosen.ids + chosen.count, chosen.keys + chosen.count, 0};
     }
-    if (chosen.count < all.count || !all.isAll) {
-        // The k-th of the result is at most the largest of these, and no
-        // vector whose approximate key is beyond `reach` is as near as that.
-        T least, most, reach = kInfinity;
-        if (chosen.count >= k) {
-            rangeOf(chosen.keys, chosen.count, least, most);
-            reach = bound.reach(most, attempt.query);
-        }
-        if (!(reach < all.limit) && chosen.count > k) {
-            most = kthOf(chosen.keys, chosen.count, k);
-            reach = bound.reach(most, attempt.query);
-        }
-        if (!(reach < all.limit) && !all.isAll) {
-            rescoreAll();
-            rangeOf(chosen.keys, chosen.count, least, most);
-            return least < most ? Outcome::Misled : Outcome::Tied;
-        }
-        if (chosen.count < all.count) {
-            // Then what else is within reach.
-            if (reach < kInfinity) {
-                job.outIds = extra.ids;
-                job.outKeys = extra.keys;
-                extra.count =
-                        setup_.common.keepBetween(job, attempt.pivot, reach);
-                rescoreExtra();
-            } else {
-                rescoreAll();
-            }
+    sort();
+    if (chosen.count == all.count && all.isAll) {
+        return Outcome::Done;
+    }
+    // The k-th of the result is at most the k-th of these, and no vector whose
+    // approximate key is beyond `reach` is as near as that.
+    const T reach = sorted.count < k
+            ? kInfinity
+            : bound.reach(sorted.entries[k - 1].key(), attempt.query);
+    if (!(reach < all.limit) && !all.isAll) {
+        rescoreAll();
+        return areAlike(chosen.keys, chosen.count) ? Outcome::Tied
+                                                   : Outcome::Misled;
+    }
+    // Then what else is within reach; all, NaN too, where nothing is known.
+    if (chosen.count < all.count && !(reach < kInfinity)) {
+        rescoreAll();
+        sort();
+    } else if (chosen.count < all.count && reach > attempt.pivot) {
+        job.outIds = extra.ids;
+        job.outKeys = extra.keys;
+        extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
+        if (extra.count > 0) {
+            rescoreExtra();
+            sort();
         }
     }
-    found = chosen.count + extra.count;
-    mergeEntries(chosen, extra, mine.entries.get());
     return Outcome::Done;
 }
 

@@ -58,6 +58,11 @@ struct OrderedEntry<float> {
         return bits < other.bits;
     }
 
+    /// Of the key alone.
+    uint32_t order() const {
+        return uint32_t(bits >> 32);
+    }
+
     static constexpr int kBytes = 8;
     static constexpr int kFirstKeyByte = 4;
     /// Byte 0 is the least significant of the id.
@@ -82,6 +87,10 @@ struct OrderedEntry<double> {
     bool operator<(const OrderedEntry& other) const {
         return keyBits != other.keyBits ? keyBits < other.keyBits
                                         : id_ < other.id_;
+    }
+
+    uint64_t order() const {
+        return keyBits;
     }
 
     static constexpr int kBytes = 16;

@@ -22,6 +22,9 @@ struct Plan {
     /// Every block of queries has its own selection, which its thread finishes:
     /// where the packed vectors are one block.
     bool selectsByBlock = false;
+    /// Then: rows of a selection. A certified search finishes those of several
+    /// blocks together.
+    int64_t pooledQueries = 0;
     int groupPanels = 1; ///< tiles of vectors that a block of components visits
     int64_t bufferCapacity = 0; ///< candidates of a query before a cut
     int64_t firstCapacity = 0;  ///< candidates before the first cut

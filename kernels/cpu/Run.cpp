@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/KnnSelection.h"
+#include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/Sweep.h"
 
 namespace faiss_bits::cpu {
@@ -87,8 +88,57 @@ void runByBatch(
     }
 }
 
+/// The selection of a thread: rows of a block, or of several, which wait to be
+/// finished together.
+template <class T>
+struct BlockRows {
+    KnnSelection<T> selection;
+    std::vector<idx_t> queries; ///< of the rows that are in use
+};
+
+/// What is left in the end goes to all threads, in even shares.
+template <class T>
+void finishLeft(
+        const Setup<T>& setup,
+        const Plan& plan,
+        std::vector<BlockRows<T>>& all,
+        const KnnOutput<T>& out,
+        Certifier<T>& certifier) {
+    idx_t left = 0;
+    for (const BlockRows<T>& each : all) {
+        left += idx_t(each.queries.size());
+    }
+    const idx_t share = (left + plan.threads - 1) / plan.threads;
+    struct Part {
+        KnnSelection<T>* selection;
+        typename KnnSelection<T>::Rows rows;
+    };
+    std::vector<Part> parts;
+    for (BlockRows<T>& each : all) {
+        const idx_t count = idx_t(each.queries.size());
+        for (idx_t row = 0; row < count; row += share) {
+            parts.push_back(
+                    {&each.selection,
+                     {row,
+                      std::min(share, count - row),
+                      0,
+                      each.queries.data() + row}});
+        }
+    }
+    parallelFor(
+            setup.team,
+            plan.threads,
+            idx_t(parts.size()),
+            [&](idx_t i, int thread) {
+                parts[i].selection->finishTogether(
+                        parts[i].rows, out, certifier, all[thread].selection);
+            });
+}
+
 /// Every thread selects for the block of queries that it works on, and
-/// finishes it: the candidates stay in its own cache.
+/// finishes it: the candidates stay in its own cache. Certified, it finishes
+/// some blocks together, as a vector that is read may be a candidate in each of
+/// them; but the first one alone, to see whether candidates are of any use.
 template <class T>
 void runByBlock(
         const Setup<T>& setup,
@@ -97,22 +147,49 @@ void runByBlock(
         const KnnOutput<T>& out,
         Certifier<T>* certifier) {
     QuerySweep<T> sweep(setup, plan, setup.numQueries);
-    std::vector<KnnSelection<T>> selections;
-    selections.reserve(plan.threads);
+    const idx_t blockRows = sweep.blockRows();
+    const idx_t room = certifier
+            ? std::max<idx_t>(blockRows, plan.pooledQueries)
+            : blockRows;
+    std::vector<BlockRows<T>> all;
+    all.reserve(plan.threads);
     for (int thread = 0; thread < plan.threads; ++thread) {
-        selections.emplace_back(setup, plan, k, sweep.blockRows(), 1, 1);
+        all.push_back({KnnSelection<T>(setup, plan, k, room, 1, 1), {}});
+        all.back().queries.reserve(room);
     }
     sweep.runApart(
-            [&](int thread) -> Sink<T>* {
+            [&](int thread) -> typename QuerySweep<T>::Place {
+                BlockRows<T>& mine = all[thread];
                 if (certifier && certifier->isHopeless()) {
-                    return nullptr;
+                    return {};
                 }
-                selections[thread].reset(certifier);
-                return selections[thread].sinks();
+                if (mine.queries.empty()) {
+                    mine.selection.reset(certifier);
+                }
+                return {mine.selection.sinks(), idx_t(mine.queries.size())};
             },
-            [&](int thread, idx_t row, idx_t rows) {
-                selections[thread].finish(rows, row, out, certifier);
+            [&](int thread, idx_t query, idx_t rows) {
+                BlockRows<T>& mine = all[thread];
+                if (!certifier) {
+                    mine.selection.finish(rows, query, out, nullptr);
+                    return;
+                }
+                for (idx_t i = 0; i < rows; ++i) {
+                    mine.queries.push_back(query + i);
+                }
+                const idx_t used = idx_t(mine.queries.size());
+                if (used + blockRows > room || certifier->isUntried()) {
+                    mine.selection.finishTogether(
+                            {0, used, 0, mine.queries.data()},
+                            out,
+                            *certifier,
+                            mine.selection);
+                    mine.queries.clear();
+                }
             });
+    if (certifier && !certifier->isHopeless()) {
+        finishLeft(setup, plan, all, out, *certifier);
+    }
 }
 
 } // namespace

@@ -68,6 +68,27 @@ double finishBytes(
             double(std::min<idx_t>(plan.threads, jobs));
 }
 
+/// Queries of a thread that a certified search finishes together. Where the
+/// vectors and their packed copies leave the cache meanwhile, so many that a
+/// vector that is read is a candidate of some; a few times for every thread.
+double pooledQueries(
+        const SearchShape& shape,
+        const Plan& plan,
+        const Machine& machine,
+        double bytesPerQuery) {
+    constexpr double kOfEachVector = 12, kBytes = 4 << 20;
+    const double vectors =
+            double(shape.numVectors) * shape.depth * shape.scalarBytes;
+    if (2 * vectors <= machine.sharedBytes / 4) {
+        return 0;
+    }
+    return std::min(
+            {kOfEachVector * double(shape.numVectors) / double(shape.k),
+             kBytes / bytesPerQuery,
+             kSelectionBytes / bytesPerQuery / plan.threads,
+             double(shape.numQueries) / (2 * plan.threads)});
+}
+
 /// Threads of a team that are worth their start, about 10 microseconds: for so
 /// many operations each, or where few queries meet all vectors, bytes.
 int threadsFor(const SearchShape& shape, Variant variant, int team) {
@@ -181,6 +202,13 @@ void planBlocks(
             mr);
     plan.queryBlock = int(std::min<idx_t>(rows, kMostForced));
 
+    plan.pooledQueries = plan.queryBlock;
+    if (plan.selectsByBlock && shape.certified) {
+        plan.pooledQueries = std::max<idx_t>(
+                plan.queryBlock,
+                idx_t(pooledQueries(shape, plan, machine, perQuery)));
+    }
+
     const double usedRows =
             double(std::min<idx_t>(plan.queryBlock, plan.batchQueries));
     const double usedColumns = double(std::min<idx_t>(plan.vectorBlock, n));
@@ -189,8 +217,9 @@ void planBlocks(
             (plan.depthBlock < d ? double(plan.groupPanels) * plan.queryBlock *
                              nr * shape.scalarBytes
                                  : 0);
-    const double selected = plan.selectsByBlock ? usedRows * plan.threads
-                                                : double(plan.batchQueries);
+    const double selected = plan.selectsByBlock
+            ? double(plan.pooledQueries) * plan.threads
+            : double(plan.batchQueries);
     // What the rows of a part have is in lines of its own.
     const double padding = parts > 1 ? 640.0 * parts : 0;
     plan.scratchBytes =
@@ -244,6 +273,7 @@ Plan planSearch(
     shape.scalarBytes = int(sizeof(T));
     shape.lanes = setup.common.lanes;
     shape.metric = setup.metric;
+    shape.certified = problem.mode == SearchMode::Certified;
     // A range search has no heaps and stores no distances.
     const bool range = k == 0;
     BITS_THROW_IF_NOT_FMT(

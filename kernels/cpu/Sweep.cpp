@@ -170,8 +170,9 @@ void QuerySweep<T>::runApart(const Open& open, const Close& close) {
     pack(0, columns);
     forBlocks(
             setup_.numQueries, columns, [&](int thread, idx_t row, idx_t rows) {
-                if (Sink<T>* sink = open(thread)) {
-                    runBlock(thread, row, rows, 0, columns, *sink, 0);
+                const Place to = open(thread);
+                if (to.sink) {
+                    runBlock(thread, row, rows, 0, columns, *to.sink, to.row);
                     close(thread, row, rows);
                 }
             });

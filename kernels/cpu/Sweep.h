@@ -28,12 +28,16 @@ class QuerySweep {
             Sink<T>& sink,
             const std::function<void(idx_t first, idx_t n)>& blockDone);
 
-    /// All queries, where the vectors are one block. The rows of a block of
-    /// queries go to row 0 .. of the sink that `open(thread)` returns;
-    /// `close(thread, row, rows)` is called on the same thread when it is done.
-    /// Where `open` returns nullptr, the block is left out.
-    using Open = std::function<Sink<T>*(int thread)>;
-    using Close = std::function<void(int thread, idx_t row, idx_t rows)>;
+    /// All queries, where the vectors are one block. Those of a block go to the
+    /// rows of a sink from the one on that `open(thread)` returns;
+    /// `close(thread, query, rows)` is called on the same thread when it is
+    /// done. Where `open` returns no sink, the block is left out.
+    struct Place {
+        Sink<T>* sink = nullptr;
+        idx_t row = 0; ///< of whole tiles
+    };
+    using Open = std::function<Place(int thread)>;
+    using Close = std::function<void(int thread, idx_t query, idx_t rows)>;
     void runApart(const Open& open, const Close& close);
 
     /// The most queries of a block.

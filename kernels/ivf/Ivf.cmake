@@ -10,6 +10,9 @@ foreach(metric L2 InnerProduct)
     add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"
       "launchIvfTiles<${kernel}>(const IvfParams&, bool, int, cudaStream_t)"
       "launchIvfStreams<${kernel}>(const IvfParams&, idx_t, cudaStream_t)")
+    add_instance("kernels/ivf/IvfDirectLaunch.cuh" "ivf_direct_${metric}_${coding}"
+      "launchIvfDirectScan<${kernel}>(const IvfDirectParams&, int, cudaStream_t)"
+      "launchIvfSharedScan<${kernel}>(const IvfDirectParams&, int, cudaStream_t)")
     add_instance("kernels/ivf/IvfEstimatesLaunch.cuh" "ivf_estimates_${metric}_${coding}"
       "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)")
     add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"
@@ -20,10 +23,14 @@ endforeach()
 add_library(bits_ivf OBJECT
   ivf/IvfAgain.cu
   ivf/IvfCandidates.cu
+  ivf/IvfDirect.cpp
+  ivf/IvfDirectFinish.cu
+  ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu
   ivf/IvfKnn.cpp
+  ivf/IvfKnnChecks.cpp
   ivf/IvfPlan.cpp
   ivf/IvfPairs.cu
   ivf/IvfRange.cpp

@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/WithCoding.h"
@@ -21,7 +22,7 @@ constexpr uint32_t mostOfFew(ListCoding coding) {
     return coding == ListCoding::Float32 ? 4 : 16;
 }
 
-void checkPointers(const IvfKnnProblem& p) {
+void checkPointers(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const auto require = [](bool isThere, const char* name) {
         BITS_THROW_IF_NOT_FMT(isThere, "%s = nullptr", name);
     };
@@ -38,7 +39,9 @@ void checkPointers(const IvfKnnProblem& p) {
             "lists.decoding.codebook = %p is not on 16 bytes",
             static_cast<const void*>(p.lists.decoding.codebook));
     require(p.queries, "queries");
-    require(p.probes, "probes");
+    require(plan.findsLists() ? static_cast<const void*>(p.centroids)
+                              : p.probes,
+            plan.findsLists() ? "centroids" : "probes");
     require(p.outDistances, "outDistances");
     require(p.outIds, "outIds");
 }
@@ -225,7 +228,11 @@ void runIvfKnn(
     if (p.numQueries == 0) {
         return;
     }
-    checkPointers(p);
+    checkPointers(plan, p);
+    if (plan.direct) {
+        runIvfDirect(*plan.direct, p, workspace, stream);
+        return;
+    }
     WorkspaceSlices slices(workspace);
     const IvfAgainScratch again(p, plan, slices);
     Workspace shared;

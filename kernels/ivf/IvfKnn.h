@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <optional>
 #include <string>
 
 #include "kernels/common/DeviceTraits.h"
@@ -33,6 +34,13 @@ struct IvfKnnProblem {
     /// [numQueries, nprobe]; numbers outside 0..numLists-1: no list. A list
     /// that a query names twice is searched twice.
     const idx_t* probes = nullptr;
+    /// [numLists, d], on the device: a query's lists are those of its nprobe
+    /// nearest centroids, by centroidMetric (L2 or InnerProduct), equal ones:
+    /// lower number first, but none that is NaN away. Read in place of `probes`
+    /// by plans that find lists (IvfKnnPlan); others read `probes`. nullptr:
+    /// there are none
+    const float* centroids = nullptr;
+    Metric centroidMetric = Metric::L2;
 
     /// Whether the run may wait for the device, which a capture of the stream
     /// forbids. Many queries take less time where it may.
@@ -44,8 +52,20 @@ struct IvfKnnProblem {
     DeviceTraits device; ///< never changes the result
 };
 
+/// How a search goes that writes all distances (IvfDirect.h).
+struct IvfDirectPlan {
+    bool findsLists = false; ///< by IvfKnnProblem::centroids
+    bool shared = false;     ///< queries share what is read of a list
+    bool selects = false;    ///< of distances, as k is large
+    SelectPlan selection;    ///< then
+    idx_t stride = 0;        ///< keys of a query
+    size_t bytes = 0;        ///< of scratch
+};
+
 /// How a search goes: made once from its shape.
 struct IvfKnnPlan {
+    /// Few queries; the rest of the plan is for others.
+    std::optional<IvfDirectPlan> direct;
     /// Queries and vectors of a list meet in tiles; else every query reads its
     /// lists by itself.
     bool listMajor = false;
@@ -76,6 +96,11 @@ struct IvfKnnPlan {
         return candidates > 0;
     }
 
+    /// Lists are found by the run, and not read from IvfKnnProblem::probes.
+    bool findsLists() const {
+        return direct && direct->findsLists;
+    }
+
     /// One line.
     std::string toString() const;
 };
@@ -87,6 +112,10 @@ bool ivfPairsMeet(const IvfKnnProblem& problem);
 /// The plan whose scratch takes at most maxBytes, or that with the least. Host
 /// only, no CUDA call. Throws what runIvfKnn throws for a bad shape.
 IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
+
+/// The plan of all distances alone, as a matrix of them is made for a part of
+/// the queries at a time (IvfDistances.h); likewise.
+IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 
 /// Finds the k nearest vectors of every query among those of its lists.
 ///
@@ -101,9 +130,12 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& problem, size_t maxBytes);
 ///          near lists, or for four of them, or 12 for each place of the room
 ///          if that is more, 24 for each candidate, 8 (k + 1) bytes and 12 a
 ///          list; of the index 16 bytes a list, and by estimates 40 for 32
-///          vectors; and 4 bytes a query
+///          vectors; and 4 bytes a query. Few queries: 4.2 bytes for every
+///          vector of their lists, for 32 vectors more a list, and for every
+///          list of the index where they find lists
 /// Errors   throws Error on a bad argument (named) or a failed launch
-/// Cost     by estimates: 2 d operations of float16 matrix instructions a pair.
+/// Cost     few queries: 3 d operations of float64 a pair, three kernels. By
+///          estimates: 2 d operations of float16 matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,
 ///          and a pair takes 3 d operations of float64

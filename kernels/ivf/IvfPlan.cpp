@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfTimes.h"
 
@@ -17,7 +18,6 @@ namespace {
 constexpr idx_t kTilePairs = 16;
 /// Likewise by estimates, which need few operations of float64.
 constexpr idx_t kEstimatePairs = 1;
-constexpr idx_t kRowStep = 8; // elements: rows begin on 32 bytes
 /// Of a matrix, so that 32 bits count its tiles.
 constexpr idx_t kMostElements = idx_t(1) << 32;
 constexpr idx_t kMostPairs = INT_MAX;
@@ -91,47 +91,11 @@ bool takesWideTiles(const IvfKnnProblem& p, idx_t rows) {
     return 7 * turns(kIvfWideTile) <= 2 * turns(kIvfNarrowTile);
 }
 
-/// Throws Error for what no list has.
-void checkDecoding(const IvfLists& lists) {
-    const ListDecoding& decoding = lists.decoding;
-    BITS_THROW_IF_NOT_FMT(
-            lists.coding >= ListCoding::Float32 &&
-                    lists.coding <= ListCoding::Product,
-            "lists.coding = %d is none",
-            int(lists.coding));
-    const bool isInterleaved = lists.layout == ListLayout::Interleaved;
-    BITS_THROW_IF_NOT_FMT(
-            isInterleaved || lists.coding != ListCoding::Scalar6,
-            "lists.layout = %d: codes of 6 bits are interleaved (%d)",
-            int(lists.layout),
-            int(ListLayout::Interleaved));
-    if (isScalar(lists.coding) && decoding.trained) {
-        BITS_THROW_IF_NOT_FMT(
-                decoding.ranges == 1 || decoding.ranges == lists.d,
-                "lists.decoding.ranges = %d is neither 1 nor d = %d",
-                decoding.ranges,
-                lists.d);
-    }
-    if (lists.coding == ListCoding::Product) {
-        BITS_THROW_IF_NOT_FMT(
-                decoding.numParts >= 1 && lists.d % decoding.numParts == 0,
-                "lists.decoding.numParts = %d does not divide d = %d",
-                decoding.numParts,
-                lists.d);
-        BITS_THROW_IF_NOT_FMT(
-                decoding.partBits == 8 ||
-                        (isInterleaved && decoding.partBits >= 4 &&
-                         decoding.partBits <= 8),
-                "lists.decoding.partBits = %d: 8 are supported, or "
-                "interleaved 4 to 8",
-                decoding.partBits);
-    }
-}
-
 /// All distances are kept.
 void keepAll(IvfKnnPlan& plan, const IvfKnnProblem& p) {
     plan.nearProbes = p.nprobe;
-    plan.stride = std::max<idx_t>(roundUp(p.mostVectors, kRowStep), kRowStep);
+    plan.stride =
+            std::max<idx_t>(roundUp(p.mostVectors, kIvfRowStep), kIvfRowStep);
 }
 
 int candidatesOf(const IvfKnnProblem& p) {
@@ -147,7 +111,7 @@ idx_t estimatesStride(
         idx_t mostOfList = INT_MAX) {
     const idx_t vectors = std::min(
             lists * std::min(ivfLongestList(p), mostOfList), p.mostVectors);
-    return roundUp(vectors + lists * (kIvfColumnStep - 1), kRowStep);
+    return roundUp(vectors + lists * (kIvfColumnStep - 1), kIvfRowStep);
 }
 
 /// Lower bounds of all lists; false if there is little to leave out.
@@ -216,7 +180,7 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
         return false;
     }
     near = std::ceil(near);
-    plan.room = roundUp(idx_t(roomOf(near)), kRowStep);
+    plan.room = roundUp(idx_t(roomOf(near)), kIvfRowStep);
     plan.sampleVectors = sampleOf(p, near);
     plan.nearProbes = int(near);
     if (plan.sampleVectors > 0) {
@@ -229,7 +193,7 @@ bool estimateNear(IvfKnnPlan& plan, const IvfKnnProblem& p) {
                     plan.nearProbes,
                     plan.sampleVectors > 0 ? plan.sampleVectors : INT_MAX) /
                     plan.boundVectors,
-            kRowStep);
+            kIvfRowStep);
     plan.candidates = int(std::min<idx_t>(candidatesOf(p), plan.room));
     return true;
 }
@@ -255,37 +219,6 @@ void fit(IvfKnnPlan& plan, const IvfKnnProblem& p, size_t maxBytes) {
 }
 
 } // namespace
-
-void checkIvf(const IvfKnnProblem& p) {
-    BITS_THROW_IF_NOT_FMT(
-            p.metric == Metric::L2 || p.metric == Metric::InnerProduct,
-            "metric = %d is neither L2 nor InnerProduct",
-            int(p.metric));
-    BITS_THROW_IF_NOT_FMT(
-            p.lists.d >= 1, "lists.d = %d, at least 1 is needed", p.lists.d);
-    BITS_THROW_IF_NOT_FMT(
-            p.lists.numLists >= 1 && p.lists.numLists <= INT_MAX,
-            "lists.numLists = %lld is outside 1..%d",
-            (long long)p.lists.numLists,
-            INT_MAX);
-    checkDecoding(p.lists);
-    BITS_THROW_IF_NOT_FMT(
-            p.numQueries >= 0,
-            "numQueries = %lld is negative",
-            (long long)p.numQueries);
-    BITS_THROW_IF_NOT_FMT(
-            p.nprobe >= 1, "nprobe = %d, at least 1 is needed", p.nprobe);
-    BITS_THROW_IF_NOT_FMT(
-            p.k >= 1 && p.k < INT_MAX,
-            "k = %d is outside 1..%d",
-            p.k,
-            INT_MAX - 1);
-    BITS_THROW_IF_NOT_FMT(
-            p.mostVectors >= 0 && p.mostVectors < INT_MAX - kRowStep,
-            "mostVectors = %lld is outside 0..%lld",
-            (long long)p.mostVectors,
-            (long long)(INT_MAX - kRowStep - 1));
-}
 
 idx_t ivfLongestList(const IvfKnnProblem& p) {
     return p.longestList > 0 ? std::min(p.longestList, p.mostVectors)
@@ -339,23 +272,48 @@ bool ivfPairsMeet(const IvfKnnProblem& p) {
     return p.numQueries * p.nprobe >= kTilePairs * p.lists.numLists;
 }
 
-IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
+IvfKnnPlan planIvfDistances(const IvfKnnProblem& p, size_t maxBytes) {
     checkIvf(p);
     IvfKnnPlan all;
     keepAll(all, p);
+    if (p.numQueries > 0) {
+        all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
+        fit(all, p, maxBytes);
+    }
+    return all;
+}
+
+IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
+    checkIvf(p);
+    IvfKnnPlan direct;
+    direct.direct = planIvfDirect(p, maxBytes);
+    const bool mayEstimate = p.mayWait &&
+            p.numQueries * p.nprobe >= kEstimatePairs * p.lists.numLists;
+    if (direct.direct) {
+        direct.rowsAtATime = p.numQueries;
+        direct.bytes = direct.direct->bytes;
+        if (!mayEstimate && !ivfPairsMeet(p)) {
+            return direct;
+        }
+    }
+    const IvfKnnPlan all = planIvfDistances(p, maxBytes);
     if (p.numQueries == 0) {
         return all;
     }
-    all.listMajor = ivfPairsMeet(p) && p.device.singleToDouble <= 2;
-    fit(all, p, maxBytes);
-    if (!p.mayWait ||
-        p.numQueries * p.nprobe < kEstimatePairs * p.lists.numLists) {
-        return all;
+    const double ofDirect =
+            direct.direct ? ivf_times::ofDirect(*direct.direct, p) : INFINITY;
+    if (!mayEstimate) {
+        return direct.direct && ofDirect < ivf_times::ofTiles(all, p) ? direct
+                                                                      : all;
     }
     IvfKnnPlan best = all;
-    double least = all.listMajor ? ivf_times::ofTiles(all, p)
-            : ivfPairsMeet(p)    ? INFINITY
-                                 : ivf_times::ofStreams(p);
+    double least = all.listMajor               ? ivf_times::ofTiles(all, p)
+            : ivfPairsMeet(p) || direct.direct ? INFINITY // as direct, or less
+                                               : ivf_times::ofStreams(p);
+    if (ofDirect < least) {
+        least = ofDirect;
+        best = direct;
+    }
     for (bool (*estimate)(IvfKnnPlan&, const IvfKnnProblem&) :
          {estimateAll, estimateNear}) {
         IvfKnnPlan plan;
@@ -373,6 +331,15 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
 }
 
 std::string IvfKnnPlan::toString() const {
+    if (direct) {
+        return formatMessage(
+                "IVF: direct, %s%s%zu bytes%s",
+                direct->findsLists ? "finds lists, " : "",
+                direct->shared ? "shares lists, " : "",
+                bytes,
+                direct->selects ? ("; " + direct->selection.toString()).c_str()
+                                : "");
+    }
     std::string text = formatMessage(
             "IVF: %s, %lld queries at a time, %zu bytes; ",
             !listMajor          ? "list by list of every query"

@@ -144,7 +144,8 @@ IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
     // Of very many rows the parts are no more than the search takes for them.
     const size_t ofParts =
             (size_t(std::max(p.numQueries, kBlocks)) + 64) * kPartBytes;
-    plan.search = planIvfKnn(p, maxBytes - std::min(maxBytes / 2, ofParts));
+    plan.search =
+            planIvfDistances(p, maxBytes - std::min(maxBytes / 2, ofParts));
     WorkspaceSlices slices;
     RangeScratch(plan.search, slices);
     IvfScratch(p, plan.search, slices);

@@ -4,15 +4,13 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/ivf/IvfColumns.cuh"
+#include "kernels/ivf/IvfLowestIds.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kDigitBits = 8;
-constexpr int kDigits = 1 << kDigitBits;
-constexpr int kIdBits = 64;
 
 struct RowResult {
     const IvfResultParams& params;
@@ -80,11 +78,6 @@ struct RowResult {
     }
 };
 
-/// Unsigned order is that of the ids.
-__device__ uint64_t orderedId(int64_t id) {
-    return uint64_t(id) ^ uint64_t(1) << (kIdBits - 1);
-}
-
 /// Puts the `count` lowest ids of the columns with distance `key` at places
 /// first and on, in any order.
 __device__ void keepLowestIds(
@@ -92,10 +85,8 @@ __device__ void keepLowestIds(
         float key,
         int first,
         uint32_t count) {
-    __shared__ uint32_t histogram[kDigits];
-    __shared__ uint64_t prefix;
-    __shared__ uint32_t wanted;
-    __shared__ uint32_t numKept;
+    using Lowest = IvfLowestIds<kThreads>;
+    __shared__ Lowest::SharedStorage shared;
     const float* row = result.distancesOfRow();
     const uint32_t numColumns = result.numColumns();
     const auto forTies = [&](const auto& body) {
@@ -105,49 +96,9 @@ __device__ void keepLowestIds(
             }
         }
     };
-    if (threadIdx.x == 0) {
-        prefix = 0;
-        wanted = count;
-        numKept = 0;
-    }
-    for (int shift = kIdBits - kDigitBits; shift >= 0; shift -= kDigitBits) {
-        for (int i = threadIdx.x; i < kDigits; i += kThreads) {
-            histogram[i] = 0;
-        }
-        __syncthreads();
-        const uint64_t above = shift + kDigitBits == kIdBits
-                ? 0
-                : ~uint64_t(0) << (shift + kDigitBits);
-        forTies([&](uint64_t id) {
-            if ((id & above) == prefix) {
-                atomicAdd(&histogram[id >> shift & (kDigits - 1)], 1u);
-            }
-        });
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            uint32_t digit = 0;
-            while (histogram[digit] < wanted) {
-                wanted -= histogram[digit];
-                ++digit;
-            }
-            prefix |= uint64_t(digit) << shift;
-        }
-        __syncthreads();
-    }
-    // All below the last one, and of that as many as are wanted.
-    const uint64_t last = prefix;
-    const uint32_t ofLast = wanted;
-    forTies([&](uint64_t id) {
-        if (id < last) {
-            result.ids[first + atomicAdd(&numKept, 1u)] =
-                    int64_t(id ^ uint64_t(1) << (kIdBits - 1));
-        }
+    Lowest{shared}.find(forTies, count, [&](uint32_t i, int64_t id) {
+        result.ids[first + i] = id;
     });
-    for (uint32_t i = threadIdx.x; i < ofLast; i += kThreads) {
-        result.ids[first + count - 1 - i] =
-                int64_t(last ^ uint64_t(1) << (kIdBits - 1));
-    }
-    __syncthreads();
 }
 
 /// Sorts the first n places, ascending: a bitonic network whose steps begin

@@ -5,6 +5,9 @@
 
 namespace faiss_bits {
 
+/// Elements of a matrix: rows begin on 32 bytes.
+constexpr idx_t kIvfRowStep = 8;
+
 /// The scratch of an IVF search, as plan and run lay it out.
 struct IvfScratch {
     IvfParams params;      // what lies in scratch, and its sizes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"
@@ -58,6 +59,26 @@ CodingTimes timesOf(const IvfLists& lists) {
             0.8e-12 + 0.6e-12 * lookUps};
 }
 
+// A direct search: to start it all, and beside that to sort its pairs by list,
+// to be given its lists, or to select; a term of a pair, and bytes a second.
+// Fitted to some times of float32 lists (H100, docs/design.md), within 15%. The
+// term does not matter there; it is a guess, and rather too much.
+constexpr double kDirectTime = 29e-6;
+constexpr double kSharedTime = 16e-6;
+constexpr double kProbesTime = 12e-6;
+constexpr double kSelectionTime = 15e-6;
+constexpr double kDirectTermTime = 0.5e-12;
+constexpr double kDirectSpeed = 2.2e12;
+
+/// Seconds for a component that a direct search reads.
+double directDecodingOf(const IvfLists& lists) {
+    if (lists.coding == ListCoding::Float32) {
+        return 0.1e-12;
+    }
+    return lists.coding == ListCoding::Product ? timesOf(lists).distance
+                                               : 0.3e-12;
+}
+
 /// The lists that one part of the queries probes, of all.
 double probedShare(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(plan.rowsAtATime) * p.nprobe;
@@ -111,6 +132,24 @@ double selectionsTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
 double ofStreams(const IvfKnnProblem& p) {
     return double(p.numQueries) * double(p.mostVectors) * p.lists.d *
             timesOf(p.lists).distance * p.device.singleToDouble / 2;
+}
+
+double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    const double pairs = double(p.numQueries) * double(p.mostVectors);
+    const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
+    const double probes = double(p.numQueries) * p.nprobe;
+    const double lists = double(p.lists.numLists);
+    // Of what is read: each list that is probed once, or for each query.
+    const double share =
+            plan.shared ? lists * (1 - std::exp(-probes / lists)) / probes : 1;
+    const double turns =
+            plan.shared ? std::max(share, 1.0 / kIvfSharedQueries) : 1;
+    const double arithmetic = pairs * p.lists.d *
+            (kDirectTermTime + turns * directDecodingOf(p.lists));
+    const double start = kDirectTime + (plan.shared ? kSharedTime : 0) +
+            (plan.findsLists ? 0 : kProbesTime) +
+            (plan.selects ? kSelectionTime : 0);
+    return start + std::max(arithmetic, share * pairs * bytes / kDirectSpeed);
 }
 
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {

@@ -9,6 +9,9 @@ namespace faiss_bits::ivf_times {
 /// Every query reads its lists by itself: all distances.
 double ofStreams(const IvfKnnProblem& problem);
 
+/// The keys of all, as IvfDirect.h; without the host's time.
+double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& problem);
+
 /// All distances, in tiles.
 double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
 

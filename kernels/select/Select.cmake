@@ -24,9 +24,11 @@ endforeach()
 set(threshold_header "kernels/select/threshold/ThresholdLaunch.cuh")
 set(threshold_arguments "const ThresholdParams&, unsigned, cudaStream_t")
 read_policies(select/threshold/Policies.inc BITS_WHOLE_ROWS whole_policies)
+read_policies(select/threshold/Policies.inc BITS_CLUSTER_ROWS cluster_policies)
 read_policies(select/threshold/Policies.inc BITS_FINISH_ROWS finish_policies)
 # "threads, room, mostK" to what names the kernel.
 list(TRANSFORM whole_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
+list(TRANSFORM cluster_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM finish_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
   set(all_threads "")
@@ -51,6 +53,15 @@ foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
       "launchFinishRows<${keys}, ${policy}>(${threshold_arguments})")
   endforeach()
   add_instance(${threshold_header} "split_${keys}" ${signatures})
+  if(NOT keys STREQUAL BiasedKeys)
+    set(signatures "")
+    foreach(policy IN LISTS cluster_policies)
+      list(APPEND signatures
+        "launchClusterRows<${keys}, ${policy}>(${threshold_arguments})")
+    endforeach()
+    add_instance("kernels/select/threshold/ClusterLaunch.cuh"
+      "cluster_${keys}" ${signatures})
+  endif()
 endforeach()
 
 # Short rows: keys and bias, lanes, items, sorted entries.

@@ -15,7 +15,8 @@ namespace {
 // The constants below are microseconds on an H200, fitted to the median times
 // of select.json, select_orders.json and select_sweep.json in
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
-// of rows that one block sorts, to those that tuned the table.
+// of rows that one block sorts, to those that tuned the table; of clusters, to
+// twelve cells of an H100 that are not kept.
 
 /// What every term is made of.
 struct Shape {
@@ -49,6 +50,13 @@ double wholeRows(const Shape& s, const ThresholdPlan& plan, double survivors) {
             rounds * (5.9 + 4.4e-3 * s.k) + sorts / s.arithmetic;
 }
 
+/// The blocks of a cluster a row, all in one kernel. The constants are an
+/// H100's.
+double clusterRows(const SelectProblem& p, const Shape& s, int blocks) {
+    const double bytes = s.cols * double(sizeOf(p.keyType)) / blocks;
+    return 19.3 + std::max(s.read, bytes / 60e3) + 3.0e-3 * s.k / s.arithmetic;
+}
+
 /// Several blocks a row, and one that sorts up to 2048 in shared memory.
 double splitRows(const Shape& s, double survivors) {
     return 25.3 + (s.isAligned ? 0.99 : 1.04) * s.read +
@@ -67,6 +75,9 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
     const ThresholdPlan plan = planThreshold(p);
     // `expected` is a quarter more.
     const double survivors = std::min(plan.expected / 1.25, s.cols);
+    if (plan.isCluster) {
+        return clusterRows(p, s, plan.sampleParts);
+    }
     if (plan.fused) {
         return wholeRows(s, plan, survivors);
     }

@@ -28,23 +28,53 @@ __host__ __device__ constexpr uint32_t samplesOf(
     return buckets > 1 ? buckets * kBucketSamples : 0;
 }
 
-/// Entries of a row at the level of `p`.
+/// Entries of a row at a level.
 __device__ __forceinline__ uint32_t
-entriesOf(const SurvivorSortParams& p, uint32_t row) {
+entriesAt(const SurvivorSortParams& p, uint32_t row, int level) {
     // What a list had no room for is lost.
     uint32_t count = min(p.counts[row], p.capacity);
-    for (int level = 0; level < p.level; ++level) {
+    for (int l = 0; l < level; ++l) {
         count = samplesOf(count, p.bucket);
     }
     return count;
 }
 
+/// The same at the level of `p`.
+__device__ __forceinline__ uint32_t
+entriesOf(const SurvivorSortParams& p, uint32_t row) {
+    return entriesAt(p, row, p.level);
+}
+
+/// A sample of a row's entries, one from each of as many equal parts, so that
+/// none is drawn twice.
+struct SurvivorSample {
+    const uint64_t* entries;
+    uint64_t part; // of 2^32
+    uint32_t seed; // differs from row to row and level to level
+
+    /// `samples` of the `count` entries of a level.
+    __device__ __forceinline__ SurvivorSample(
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t samples,
+            uint32_t row,
+            int level)
+            : entries(entries),
+              part(samples > 0 ? (uint64_t(count) << 32) / samples : 0),
+              seed(mixBits(row * 8 + level + 1)) {}
+
+    __device__ __forceinline__ uint64_t entry(uint32_t s) const {
+        const uint32_t from = uint32_t(s * part >> 32);
+        const uint32_t to = uint32_t((s + 1) * part >> 32);
+        return entries[from + __umulhi(mixBits(s ^ seed), to - from)];
+    }
+};
+
 constexpr int kSampleThreads = 256;
 constexpr uint32_t kSamplesPerBlock = 4 * kSampleThreads;
 
-/// Draws the sample of every row, one entry from each of as many equal parts,
-/// so that none is drawn twice, and clears the sizes of the buckets. Grid: rows
-/// times the blocks that the largest sample needs.
+/// Draws the sample of every row, and clears the sizes of the buckets. Grid:
+/// rows times the blocks that the largest sample needs.
 __global__ void __launch_bounds__(kSampleThreads)
         sampleSurvivorsKernel(const __grid_constant__ SurvivorSortParams p) {
     waitForPrevious();
@@ -52,14 +82,14 @@ __global__ void __launch_bounds__(kSampleThreads)
     const uint32_t parts = (most - 1) / kSamplesPerBlock + 1;
     const uint32_t row = blockIdx.x / parts;
     const uint32_t begin = blockIdx.x % parts * kSamplesPerBlock;
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        *p.numLeft = 0;
-    }
     const uint32_t count = entriesOf(p, row);
     const uint32_t samples = samplesOf(count, p.bucket);
-    const uint64_t part =
-            samples > 0 ? (uint64_t(count) << 32) / samples : 0; // of 2^32
-    const uint64_t* entries = p.entries + uint64_t(row) * p.stride;
+    const SurvivorSample sample(
+            p.entries + uint64_t(row) * p.stride,
+            count,
+            samples,
+            p.firstRow + row,
+            p.level);
 #pragma unroll
     for (uint32_t i = 0; i < kSamplesPerBlock; i += kSampleThreads) {
         const uint32_t s = begin + i + threadIdx.x;
@@ -67,12 +97,7 @@ __global__ void __launch_bounds__(kSampleThreads)
             p.sizes[uint64_t(row) * p.buckets + s] = 0;
         }
         if (s < samples) {
-            const uint32_t from = uint32_t(s * part >> 32);
-            const uint32_t to = uint32_t((s + 1) * part >> 32);
-            const uint32_t random =
-                    mixBits(s ^ mixBits((p.firstRow + row) * 8 + p.level + 1));
-            p.sample[uint64_t(row) * most + s] =
-                    entries[from + __umulhi(random, to - from)];
+            p.sample[uint64_t(row) * most + s] = sample.entry(s);
         }
     }
 }
@@ -279,12 +304,29 @@ __global__ void __launch_bounds__(kBucketThreads, 2)
     constexpr uint32_t kNodes = 4096;
     constexpr int kItems = 4;
     waitForPrevious();
-    __shared__ uint64_t nodes[kNodes];
+    __shared__ union {
+        uint64_t nodes[kNodes];
+        typename GroupedScatter::SharedStorage grouped;
+    } shared;
+    uint64_t* nodes = shared.nodes;
     const uint32_t row = blockIdx.x / p.tiles;
     const uint32_t tile = blockIdx.x % p.tiles;
     const uint32_t count = entriesOf(p, row);
     const uint32_t buckets = bucketsOf(count, p.bucket);
     if (buckets == 1) {
+        return;
+    }
+    if (buckets <= kMostGrouped) {
+        // The list has far more room than entries.
+        for (uint64_t begin = uint64_t(tile) * kBucketRoom; begin < count;
+             begin += uint64_t(p.tiles) * kBucketRoom) {
+            GroupedScatter{shared.grouped, p}.run(
+                    row,
+                    uint32_t(begin),
+                    uint32_t(min(uint64_t(count), begin + kBucketRoom)),
+                    buckets);
+            __syncthreads();
+        }
         return;
     }
     const SplitterTree<kNodes> tree(nodes, p, row, buckets);
@@ -317,49 +359,6 @@ __global__ void __launch_bounds__(kBucketThreads, 2)
                 slots[uint64_t(found[i]) * kBucketRoom + places[i]] = items[i];
             }
         }
-    }
-}
-
-/// Where the buckets of a row begin. One block a row.
-__global__ void __launch_bounds__(kBucketThreads)
-        startBucketsKernel(const __grid_constant__ SurvivorSortParams p) {
-    using Scan = cub::BlockScan<uint32_t, kBucketThreads>;
-    constexpr uint32_t kItems = 4;
-    waitForPrevious();
-    __shared__ typename Scan::TempStorage scan;
-    const uint32_t row = blockIdx.x;
-    if (row == 0 && threadIdx.x == 0) {
-        *p.numLeft = 0;
-    }
-    const uint32_t buckets = bucketsOf(entriesOf(p, row), p.bucket);
-    if (buckets == 1) {
-        return;
-    }
-    const uint32_t* sizes = p.sizes + uint64_t(row) * p.buckets;
-    uint32_t* starts = p.starts + uint64_t(row) * p.buckets;
-    uint32_t before = 0;
-    for (uint32_t b = 0; b < buckets; b += kItems * kBucketThreads) {
-        const uint32_t mine = b + threadIdx.x * kItems;
-        uint32_t counts[kItems];
-        uint32_t sum = 0;
-#pragma unroll
-        for (uint32_t i = 0; i < kItems; ++i) {
-            counts[i] = mine + i < buckets ? sizes[mine + i] : 0;
-            sum += counts[i];
-        }
-        uint32_t start;
-        uint32_t total;
-        Scan(scan).ExclusiveSum(sum, start, total);
-        start += before;
-        before += total;
-#pragma unroll
-        for (uint32_t i = 0; i < kItems; ++i) {
-            if (mine + i < buckets) {
-                starts[mine + i] = start;
-            }
-            start += counts[i];
-        }
-        __syncthreads();
     }
 }
 

@@ -16,7 +16,7 @@ namespace {
 /// and enough to fill the device many times.
 constexpr idx_t kMostAtOnce = idx_t(1) << 26;
 
-/// Blocks of a multiprocessor, for kernels whose blocks take many turns.
+/// Blocks of a multiprocessor, for the kernel whose blocks take many turns.
 constexpr idx_t kTurnBlocks = 2;
 
 idx_t divUp(idx_t a, idx_t b) {
@@ -93,25 +93,24 @@ Levels makeLevels(
         WorkspaceSlices& slices) {
     Levels levels;
     uint32_t stride = uint32_t(capacity);
-    uint32_t* numLeft = slices.take<uint32_t>(1);
     do {
         SurvivorSortParams p = shared;
         p.level = int(levels.size());
         p.bucket = bucket;
         p.stride = stride;
         p.buckets = bucketsOf(stride, bucket);
-        p.numLeft = numLeft;
         const size_t buckets = size_t(rows) * p.buckets;
         if (levels.empty()) {
             // A level is done with these before the one before it begins.
-            p.left = slices.take<uint32_t>(buckets);
             p.slots = slices.take<uint64_t>(
                     p.buckets > 1 ? buckets * kBucketRoom : 0);
         } else {
             const SurvivorSortParams& before = levels.back();
-            p.left = before.left;
             p.slots = before.slots;
             p.entries = before.sample;
+            p.drawn = before.sample;
+            p.strideBefore = before.stride;
+            p.sizesBefore = before.sizes;
             p.outSplitters = const_cast<uint64_t*>(before.splitters);
             p.outBuckets = before.buckets;
         }
@@ -137,71 +136,64 @@ void launch(
             kernel, unsigned(blocks), unsigned(threads), 0, stream, p);
 }
 
-template <class Out>
 void sortBuckets(
-        const SurvivorSortParams& p,
-        idx_t multiprocessors,
-        cudaStream_t stream) {
-    const idx_t buckets = idx_t(p.rows) * p.buckets;
-    const idx_t turns = std::min(buckets, kTurnBlocks * multiprocessors);
-    launch(sortBucketsKernel<Out>, buckets, kBucketThreads, p, stream);
-    launch(mergeBucketsKernel<Out>, turns, kBucketThreads, p, stream);
-}
-
-void sortLevel(
         const SurvivorOutput& output,
         const SurvivorSortParams& p,
         cudaStream_t stream) {
-    const idx_t multiprocessors = output.device.multiprocessors;
-    if (p.level > 0) {
-        return sortBuckets<SurvivorSplitters>(p, multiprocessors, stream);
-    }
-    const auto sort = output.keyType == DataType::Float32
-            ? sortBuckets<SurvivorResult<float>>
+    const auto kernel = p.level > 0 ? sortBucketsKernel<SurvivorSplitters>
+            : output.keyType == DataType::Float32
+            ? sortBucketsKernel<SurvivorResult<float>>
             : output.keyType == DataType::Float16
-            ? sortBuckets<SurvivorResult<__half>>
-            : sortBuckets<SurvivorResult<__nv_bfloat16>>;
-    sort(p, multiprocessors, stream);
+            ? sortBucketsKernel<SurvivorResult<__half>>
+            : sortBucketsKernel<SurvivorResult<__nv_bfloat16>>;
+    launch(kernel, idx_t(p.rows) * p.buckets, kBucketThreads, p, stream);
 }
 
-/// Every level samples; the last one's sample is sorted by a block, and then
-/// each level's entries are distributed and sorted, back to the first.
+/// To the buckets of a level, which has several.
+void distribute(
+        const SurvivorOutput& output,
+        SurvivorSortParams& p,
+        cudaStream_t stream) {
+    const idx_t rows = p.rows;
+    const bool grouped = p.buckets <= kMostGrouped;
+    const idx_t tiles = divUp(p.stride, kBucketRoom);
+    const idx_t turns = std::max<idx_t>(
+            1, kTurnBlocks * output.device.multiprocessors / rows);
+    p.tiles = uint32_t(grouped ? tiles : std::min(tiles, turns));
+    launch(grouped ? scatterGroupedKernel : scatterKernel,
+           rows * p.tiles,
+           kBucketThreads,
+           p,
+           stream);
+    if (p.buckets > kMostSummed) {
+        launch(startBucketsKernel, rows, kBucketThreads, p, stream);
+    }
+}
+
+/// Every level samples; the last one's sample is sorted by a block as it is
+/// drawn, and then each level's entries are distributed and sorted, back to the
+/// first.
 void runLevels(
         const SurvivorOutput& output,
         Levels& levels,
         cudaStream_t stream) {
-    const idx_t rows = levels[0].rows;
     if (levels.size() == 1) {
-        // Only to clear numLeft.
-        launch(startBucketsKernel, 1, kBucketThreads, levels[0], stream);
+        return sortBuckets(output, levels[0], stream);
     }
-    for (SurvivorSortParams& p : levels) {
-        if (p.buckets > 1) {
-            const idx_t parts =
-                    divUp(idx_t(p.buckets) * kBucketSamples, kSamplesPerBlock);
-            launch(sampleSurvivorsKernel,
-                   rows * parts,
-                   kSampleThreads,
-                   p,
-                   stream);
-        }
+    const idx_t rows = levels[0].rows;
+    // The last level is one bucket, which is drawn from the one before.
+    for (size_t l = 0; l + 2 < levels.size(); ++l) {
+        const SurvivorSortParams& p = levels[l];
+        const idx_t parts =
+                divUp(idx_t(p.buckets) * kBucketSamples, kSamplesPerBlock);
+        launch(sampleSurvivorsKernel, rows * parts, kSampleThreads, p, stream);
     }
-    for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
-        SurvivorSortParams& p = *level;
-        if (p.buckets > 1) {
-            const bool grouped = p.buckets <= kMostGrouped;
-            const idx_t tiles = divUp(p.stride, kBucketRoom);
-            const idx_t turns = std::max<idx_t>(
-                    1, kTurnBlocks * output.device.multiprocessors / rows);
-            p.tiles = uint32_t(grouped ? tiles : std::min(tiles, turns));
-            launch(grouped ? scatterGroupedKernel : scatterKernel,
-                   rows * p.tiles,
-                   kBucketThreads,
-                   p,
-                   stream);
-            launch(startBucketsKernel, rows, kBucketThreads, p, stream);
-        }
-        sortLevel(output, p, stream);
+    SurvivorSortParams& last = levels.back();
+    last.before = levels[levels.size() - 2].entries;
+    launch(sortSampleKernel, rows, kBucketThreads, last, stream);
+    for (size_t l = levels.size() - 1; l-- > 0;) {
+        distribute(output, levels[l], stream);
+        sortBuckets(output, levels[l], stream);
     }
 }
 

@@ -19,6 +19,10 @@ constexpr uint32_t kBucketSamples = 64;
 /// Up to here a block groups its entries by bucket before it writes them.
 constexpr uint32_t kMostGrouped = 1024;
 
+/// Up to here every block sums the sizes of the buckets before its own: one
+/// launch less.
+constexpr uint32_t kMostSummed = 4 * kBucketThreads;
+
 /// What the kernels of one level get. The entries of level 0 are survivors;
 /// those of every other level are the sample that the level before it wants
 /// sorted, so that its results are that level's splitters.
@@ -38,11 +42,11 @@ struct SurvivorSortParams : KeySource, ResultParams {
     uint32_t* starts = nullptr; // [rows, buckets], place of the first entry
     uint64_t* slots = nullptr;  // [rows, buckets, kBucketRoom]
 
-    // Buckets that are left to mergeBucketsKernel: numbers in [rows, buckets].
-    uint32_t* left = nullptr;
-    uint32_t* numLeft = nullptr;
-
-    // Level > 0: the splitters of the level before.
+    // Level > 0: what the level before has, and wants.
+    const uint64_t* before = nullptr; // [rows, strideBefore], its entries
+    uint32_t strideBefore = 0;
+    uint32_t* sizesBefore = nullptr;  // [rows, outBuckets]
+    uint64_t* drawn = nullptr;        // `entries`, where they are drawn
     uint64_t* outSplitters = nullptr; // [rows, outBuckets]
     uint32_t outBuckets = 0;
 

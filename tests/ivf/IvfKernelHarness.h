@@ -191,6 +191,11 @@ class KernelLists {
         return lost;
     }
 
+    /// [q, d]
+    const std::vector<float>& queries() const {
+        return queries_;
+    }
+
     const KernelCase c;
     static constexpr size_t kMaxBytes = size_t(448) << 20;
 

@@ -110,5 +110,56 @@ TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
     }
 }
 
+TEST(IvfWays, FewQueriesGoDirect) {
+    // Float32 lists, as they were measured (docs/design.md, "Inverted lists"):
+    // what is shared takes longer to begin.
+    struct Cell {
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        bool shared;
+    };
+    const float centroids = 0; // never read
+    for (const Cell& cell :
+         {Cell{1024, 8, 1, false},
+          Cell{1024, 128, 1, false},
+          Cell{1024, 32, 4, false},
+          Cell{1024, 8, 16, false},
+          Cell{1024, 128, 16, true},
+          Cell{1024, 32, 64, true},
+          Cell{4096, 32, 1, false},
+          Cell{4096, 8, 16, false}}) {
+        for (int k : {1, 128, 129, 1000}) {
+            IvfKnnProblem p = someProblem();
+            p.lists.numLists = cell.numLists;
+            p.nprobe = cell.nprobe;
+            p.numQueries = cell.numQueries;
+            p.k = k;
+            p.longestList = p.lists.numVectors / cell.numLists * 5 / 4;
+            p.mostVectors = p.longestList * cell.nprobe;
+            for (bool finds : {false, true}) {
+                p.centroids = finds ? &centroids : nullptr;
+                const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+                ASSERT_TRUE(plan.direct) << plan.toString();
+                EXPECT_EQ(plan.direct->shared, cell.shared) << plan.toString();
+                EXPECT_EQ(plan.direct->selects, k > 128);
+                EXPECT_EQ(plan.findsLists(), finds);
+                EXPECT_EQ(plan.bytes, plan.direct->bytes);
+            }
+            // More lists than a search finds itself.
+            p.lists.numLists = 4097;
+            p.centroids = &centroids;
+            EXPECT_FALSE(planIvfKnn(p, size_t(448) << 20).findsLists());
+        }
+    }
+}
+
+TEST(IvfWays, RangesKeepAllDistances) {
+    IvfKnnProblem p = someProblem();
+    p.numQueries = 1;
+    EXPECT_TRUE(planIvfKnn(p, size_t(448) << 20).direct);
+    EXPECT_FALSE(planIvfDistances(p, size_t(448) << 20).direct);
+}
+
 } // namespace
 } // namespace faiss_bits::test

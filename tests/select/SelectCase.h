@@ -34,6 +34,7 @@ struct SelectCase {
     size_t shift = 0;        ///< elements that the base pointers are off
     int multiprocessors = 0; ///< 0: of the device
     size_t sharedBytes = 0;  ///< of a block; 0: of the device
+    bool clusters = true;    ///< false: as of a device that has none
     uint32_t seed = 1;
 
     std::string describe() const {
@@ -51,7 +52,8 @@ struct SelectCase {
              << " idOffset=" << idOffset << " padding=" << padding
              << " idPadding=" << idPadding << " outPadding=" << outPadding
              << " shift=" << shift << " multiprocessors=" << multiprocessors
-             << " sharedBytes=" << sharedBytes << " seed=" << seed;
+             << " sharedBytes=" << sharedBytes
+             << (clusters ? "" : " noClusters") << " seed=" << seed;
         return text.str();
     }
 };

@@ -120,6 +120,10 @@ class SelectData {
         if (case_.multiprocessors) {
             p.device.multiprocessors = case_.multiprocessors;
         }
+        if (!case_.clusters) {
+            p.device.computeCapability =
+                    std::min(p.device.computeCapability, 80);
+        }
         if (case_.sharedBytes) {
             p.device.blockSharedBytes = case_.sharedBytes;
         }

@@ -60,9 +60,7 @@ std::vector<uint32_t> sampledColumns(
         const ThresholdPlan& plan,
         uint32_t row,
         bool isAgain) {
-    const int threads = plan.fused ? plan.policy.threads
-            : plan.sampleParts > 1 ? kPartThreads
-                                   : kSplitThreads;
+    const int threads = plan.sampleThreads();
     const SamplePlaces places(
             uint32_t(p.cols),
             threads,
@@ -181,16 +179,25 @@ class MisledRows : public GpuTest {
         }
     }
 
+    /// The plan of a device that has no clusters.
+    static SelectProblem withoutClusters(SelectProblem p) {
+        p.device.computeCapability = 80;
+        return p;
+    }
+
     static void expectAllLies(
             int64_t rows,
             int64_t cols,
-            const std::vector<int>& ks) {
+            const std::vector<int>& ks,
+            bool mayBeCluster = false) {
         for (const Lie lie : kLies) {
             for (const int k : ks) {
                 for (const DataType type :
                      {DataType::Float32, DataType::Float16}) {
                     const bool largest = type == DataType::Float16;
-                    expectSelects(problemOf(rows, cols, k, type, largest), lie);
+                    const SelectProblem p =
+                            problemOf(rows, cols, k, type, largest);
+                    expectSelects(mayBeCluster ? p : withoutClusters(p), lie);
                     if (HasFatalFailure()) {
                         return;
                     }
@@ -209,9 +216,9 @@ TEST_F(MisledRows, OneBlockARow) {
 }
 
 TEST_F(MisledRows, ReadAgainByAllBlocks) {
-    const ThresholdPlan plan =
-            planThreshold(problemOf(11, 400000, 100, DataType::Float32, false));
-    ASSERT_FALSE(plan.fused);
+    const ThresholdPlan plan = planThreshold(withoutClusters(
+            problemOf(11, 400000, 100, DataType::Float32, false)));
+    ASSERT_FALSE(plan.fused || plan.isCluster);
     ASSERT_GT(plan.againPlaces, 0);
     expectAllLies(11, 400000, {1, 10, 100, 2048, 5000, 30000});
     expectAllLies(1, 4300003, {100, 2048, 70000});
@@ -222,11 +229,23 @@ TEST_F(MisledRows, ReadAgainByAllBlocks) {
 
 /// Too few keys and columns for another turn.
 TEST_F(MisledRows, ReadAgainByABlock) {
-    const SelectProblem shape =
-            problemOf(2, 120001, 100, DataType::Float32, false);
+    const SelectProblem shape = withoutClusters(
+            problemOf(2, 120001, 100, DataType::Float32, false));
     ASSERT_EQ(planThreshold(shape).againPlaces, 0);
     expectAllLies(2, 120001, {10, 100, 2048, 5000});
     expectAllLies(1, 131071, {100, 3000});
+}
+
+TEST_F(MisledRows, SharedByACluster) {
+    if (deviceTraits().computeCapability < 90) {
+        GTEST_SKIP() << "needs clusters of blocks";
+    }
+    const auto shape = problemOf(3, 100003, 100, DataType::Float32, false);
+    ASSERT_TRUE(planThreshold(shape).isCluster);
+    const std::vector<int> ks = {2, 10, 32, 33, 100, 256, 257, 2048};
+    expectAllLies(3, 100003, ks, true);
+    expectAllLies(1, 800000, {10, 2048}, true);
+    expectAllLies(20, 40000, {40, 1000}, true);
 }
 
 TEST_F(MisledRows, Small) {
@@ -237,6 +256,8 @@ TEST_F(MisledRows, Small) {
                     problemOf(1, 4200000, k, DataType::Float32, false), lie);
         }
         expectSelects(problemOf(3, 9000, 40, DataType::Float32, false), lie);
+        expectSelects(problemOf(2, 40000, 40, DataType::Float32, false), lie);
+        expectSelects(problemOf(1, 70001, 2000, DataType::Float16, true), lie);
     }
 }
 

@@ -35,11 +35,15 @@ TEST_F(SelectSmall, WorstOrder) {
 TEST_F(SelectSmall, RowsSplitOverBlocks) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        SelectCase c;
-        c.cols = 40001;
-        c.values = Values::FewDistinct;
-        c.keyType = type;
-        expectSelects(c, kSmallKs);
+        // Clusters of blocks, and blocks of several launches.
+        for (bool clusters : {true, false}) {
+            SelectCase c;
+            c.cols = 40001;
+            c.values = Values::FewDistinct;
+            c.keyType = type;
+            c.clusters = clusters;
+            expectSelects(c, kSmallKs);
+        }
     }
 }
 

@@ -109,7 +109,9 @@ TEST(ThresholdPlans, NameAPolicyOfTheList) {
                     plan.toString().npos);
             return;
         }
-        const std::span<const ThresholdPolicy> list = plan.fused
+        const std::span<const ThresholdPolicy> list = plan.isCluster
+                ? std::span<const ThresholdPolicy>(kClusterRowsPolicies)
+                : plan.fused
                 ? std::span<const ThresholdPolicy>(kWholeRowsPolicies)
                 : std::span<const ThresholdPolicy>(kFinishRowsPolicies);
         EXPECT_NE(std::find(list.begin(), list.end(), plan.policy), list.end())
@@ -147,7 +149,16 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
         EXPECT_GE(plan.capacity, 1u);
         EXPECT_LE(plan.capacity, kMaxSurvivors);
         EXPECT_LE(plan.expected, plan.capacity);
-        if (!plan.fused) {
+        if (plan.isCluster) {
+            EXPECT_GE(
+                    uint64_t(plan.sampleParts) * plan.segment,
+                    uint64_t(p.cols));
+            EXPECT_GE(plan.capacity, p.k + kLeastFusedRoom);
+            EXPECT_LE(
+                    idx_t(plan.sampleParts) * p.rows, p.device.multiprocessors);
+            EXPECT_GE(p.device.computeCapability, 90);
+            EXPECT_GE(p.device.blockSharedBytes, 128u * 1024);
+        } else if (!plan.fused) {
             EXPECT_GE(plan.batchRows, 1);
             EXPECT_NO_THROW(
                     survivorSortWorkspaceBytes(plan.batchRows, plan.capacity));
@@ -212,7 +223,7 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     size_t without = 0;
     forEachShape([&](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (plan.fused || plan.samplePlaces == 0) {
+        if (plan.fused || plan.isCluster || plan.samplePlaces == 0) {
             EXPECT_EQ(plan.againPlaces, 0);
             return;
         }

@@ -149,6 +149,23 @@ TEST_F(SurvivorSort, ManyBuckets) {
     }
 }
 
+/// Lists with room for more buckets than are grouped: some rows have so many
+/// entries, and some have fewer.
+TEST_F(SurvivorSort, FarMoreRoomThanEntries) {
+    SortCase c;
+    c.rows = 5;
+    c.cols = 180000;
+    c.bucket = 128;
+    c.capacity = 200000;
+    c.counts = {40000, 150000, 100, 131072, 131200};
+    for (Order order : {Order::Shuffled, Order::BestLast}) {
+        c.order = order;
+        const SortData data(c);
+        data.expectSorts(35000);
+        data.expectSorts(149000);
+    }
+}
+
 TEST_F(SurvivorSort, OneLongRow) {
     SortCase c;
     c.cols = 5100000;

@@ -293,15 +293,25 @@ __global__ void __launch_bounds__(kMultiPassThreads)
     const SplitRange part(p.select.cols, p.splits, blockIdx.x % p.splits);
     const Keys keys(p.select, p.select.firstRow + row);
     uint64_t* out = p.outEntries + uint64_t(row) * p.select.cols;
-    forEachTile(keys, part.begin, part.end, [&](const auto& tile) {
+    // Neighbouring lanes write neighbouring entries: those are most of the
+    // bytes.
+    constexpr int kAhead = 8;
+    for (uint32_t at = part.begin + threadIdx.x; at < part.end;
+         at += kAhead * kMultiPassThreads) {
+        uint64_t entries[kAhead];
 #pragma unroll
-        for (int i = 0; i < tile.kItems; ++i) {
-            const uint64_t entry = tile.entry(i);
-            if (entry != kNoEntry) {
-                out[entryColumn(entry)] = sortedAs(p.layout, row, entry);
+        for (int i = 0; i < kAhead; ++i) {
+            const uint32_t c = at + i * kMultiPassThreads;
+            entries[i] = c < part.end ? keys.entryAt(c) : kNoEntry;
+        }
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            const uint32_t c = at + i * kMultiPassThreads;
+            if (c < part.end) {
+                out[c] = sortedAs(p.layout, row, entries[i]);
             }
         }
-    });
+    }
 }
 
 } // namespace faiss_bits

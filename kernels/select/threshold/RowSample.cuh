@@ -50,6 +50,54 @@ struct RowSample {
         }
     }
 
+    /// Leaves the least entries of this block's groups, one of `parts` blocks.
+    /// A group has one place of several runs: neighbouring columns must not
+    /// fall into one, or the sample of a sorted row would count all of a run as
+    /// one. drawn: shared memory for the runs that are drawn at a time.
+    __device__ __forceinline__ static void leave(
+            uint64_t (*drawn)[kSampleRun],
+            uint32_t parts,
+            uint64_t (&least)[kSampleItems],
+            uint64_t* to) {
+        const int groups = kSampledGroups / parts;
+        const int sets = groups / kSampleRun; // of runs
+        int run = threadIdx.x / kRunThreads;
+        int runs = kSets;
+        bool leads = true;
+        if (sets == 1) {
+            // The runs of a warp first.
+#pragma unroll
+            for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
+#pragma unroll
+                for (int i = 0; i < kSampleItems; ++i) {
+                    const uint64_t e =
+                            __shfl_xor_sync(kFullWarp, least[i], lanes);
+                    least[i] = e < least[i] ? e : least[i];
+                }
+            }
+            leads = threadIdx.x % kWarpSize < kRunThreads;
+            run = threadIdx.x / kWarpSize;
+            runs = Threads / kWarpSize;
+        }
+        if (leads) {
+            const int place = threadIdx.x % kRunThreads * kSampleItems;
+#pragma unroll
+            for (int i = 0; i < kSampleItems; ++i) {
+                drawn[run][place + i] = least[i];
+            }
+        }
+        __syncthreads();
+        for (int g = threadIdx.x; g < groups; g += Threads) {
+            uint64_t mine = kNoEntry;
+#pragma unroll 8
+            for (int r = g / kSampleRun; r < runs; r += sets) {
+                const uint64_t e = drawn[r][g % kSampleRun];
+                mine = e < mine ? e : mine;
+            }
+            to[g] = mine;
+        }
+    }
+
     /// The limit of a row, from the groups that draw() left this thread.
     /// `more`: steps that are added to those that the dispersion asks for.
     __device__ __forceinline__ uint64_t
@@ -76,7 +124,8 @@ struct RowSample {
     /// are the places of a set of runs.
     __device__ __forceinline__ uint64_t limitOfParts(
             const uint64_t (&entries)[kSampleItems],
-            const ThresholdParams& params) {
+            const ThresholdParams& params,
+            int more = 0) {
         static_assert(Threads * kSampleItems == kSampledGroups);
         const auto countHits = [&](uint64_t limit) {
 #pragma unroll
@@ -90,7 +139,7 @@ struct RowSample {
                         hits;
             }
         };
-        return limitOf(entries, params, 0, countHits);
+        return limitOf(entries, params, more, countHits);
     }
 
    private:

@@ -27,6 +27,7 @@ struct WarpPlaces {
 
 /// What the buffer has no room for goes to overflow(tile, pending), which the
 /// lanes of a warp call together; a lane's bits of `pending` say which values.
+/// With Overflow::kIsDirect there may be no buffer at all (capacity = 0).
 /// Ahead: the next tile is loaded before this one is looked at.
 template <class Tile, bool Ahead, class Overflow>
 struct RowSurvivors {
@@ -105,6 +106,13 @@ struct RowSurvivors {
     __device__ __forceinline__ bool append(
             const AnyTile& tile,
             uint32_t pending) {
+        if constexpr (requires { Overflow::kIsDirect; }) {
+            if (capacity == 0) {
+                overflow(tile, pending);
+                __syncwarp();
+                return false;
+            }
+        }
         if (pending != 0) {
             uint32_t slot = atomicAdd(buffered, uint32_t(__popc(pending)));
             while (pending != 0 && slot < capacity) {

@@ -56,61 +56,18 @@ struct SampleLimitBody {
         // The scan's first reads must not delay those of the sample.
         allowNext();
         if (params.sampleParts > 1) {
-            leave(row, part, least);
+            const int groups = kSampledGroups / params.sampleParts;
+            Sample::leave(
+                    shared.drawn,
+                    params.sampleParts,
+                    least,
+                    params.sampled + size_t(row) * kSampledGroups +
+                            part * groups);
             return;
         }
         const uint64_t limit = Sample{shared.sample}.limit(least, params);
         if (threadIdx.x == 0) {
             params.limits[row] = limit;
-        }
-    }
-
-   private:
-    /// Leaves the least entries of this block's groups. A group has one place
-    /// of several runs: neighbouring columns must not fall into one, or the
-    /// sample of a sorted row would count all of a run as one.
-    __device__ void leave(
-            uint32_t row,
-            uint32_t part,
-            uint64_t (&least)[kSampleItems]) {
-        constexpr int kRunThreads = Sample::kRunThreads;
-        const int groups = kSampledGroups / params.sampleParts;
-        const int sets = groups / kSampleRun; // of runs
-        int run = threadIdx.x / kRunThreads;
-        int runs = kRuns;
-        bool leads = true;
-        if (sets == 1) {
-            // The runs of a warp first.
-#pragma unroll
-            for (int lanes = kRunThreads; lanes < kWarpSize; lanes *= 2) {
-#pragma unroll
-                for (int i = 0; i < kSampleItems; ++i) {
-                    const uint64_t e =
-                            __shfl_xor_sync(kFullWarp, least[i], lanes);
-                    least[i] = e < least[i] ? e : least[i];
-                }
-            }
-            leads = threadIdx.x % kWarpSize < kRunThreads;
-            run = threadIdx.x / kWarpSize;
-            runs = Threads / kWarpSize;
-        }
-        if (leads) {
-            const int place = threadIdx.x % kRunThreads * kSampleItems;
-#pragma unroll
-            for (int i = 0; i < kSampleItems; ++i) {
-                shared.drawn[run][place + i] = least[i];
-            }
-        }
-        __syncthreads();
-        for (int g = threadIdx.x; g < groups; g += Threads) {
-            uint64_t mine = kNoEntry;
-#pragma unroll 8
-            for (int r = g / kSampleRun; r < runs; r += sets) {
-                const uint64_t e = shared.drawn[r][g % kSampleRun];
-                mine = e < mine ? e : mine;
-            }
-            params.sampled[size_t(row) * kSampledGroups + part * groups + g] =
-                    mine;
         }
     }
 };
@@ -139,6 +96,8 @@ struct SplitRowsBody {
 
     /// Straight to the row's survivors, without the stage.
     struct ToGlobal {
+        static constexpr bool kIsDirect = true;
+
         uint32_t* count;
         uint64_t* survivors;
         uint32_t capacity;
@@ -150,17 +109,25 @@ struct SplitRowsBody {
         __device__ __forceinline__ void operator()(
                 const AnyTile& tile,
                 uint32_t pending) {
-            const WarpPlaces places(__popc(pending));
-            uint32_t base = 0;
-            if (threadIdx.x % kWarpSize == 0) {
-                base = atomicAdd(count, places.total);
+            const uint32_t lane = threadIdx.x % kWarpSize;
+            const uint32_t total =
+                    __reduce_add_sync(kFullWarp, uint32_t(__popc(pending)));
+            uint32_t slot = 0;
+            if (lane == 0) {
+                slot = atomicAdd(count, total);
             }
-            base = __shfl_sync(kFullWarp, base, 0);
-            isFull = base >= capacity && places.total > 0;
-            uint32_t slot = base + places.below;
-            while (pending != 0 && slot < capacity) {
-                survivors[slot++] = tile.entry(__ffs(pending) - 1);
-                pending &= pending - 1;
+            slot = __shfl_sync(kFullWarp, slot, 0);
+            isFull = slot >= capacity && total > 0;
+            // Lanes write neighbouring places: many may survive.
+#pragma unroll 4
+            for (int i = 0; i < AnyTile::kItems; ++i) {
+                const bool survives = (pending >> i & 1) != 0;
+                const uint32_t lanes = __ballot_sync(kFullWarp, survives);
+                const uint32_t mine = slot + __popc(lanes & ((1u << lane) - 1));
+                if (survives && mine < capacity) {
+                    survivors[mine] = tile.entry(i);
+                }
+                slot += __popc(lanes);
             }
         }
     };

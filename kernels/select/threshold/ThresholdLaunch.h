@@ -15,6 +15,13 @@ void launchWholeRows(
         unsigned blocks,
         cudaStream_t stream);
 
+/// params.sampleParts blocks a row. Not for BiasedKeys.
+template <class Keys, int Threads, int Room>
+void launchClusterRows(
+        const ThresholdParams& params,
+        unsigned blocks,
+        cudaStream_t stream);
+
 template <class Keys>
 void launchSampleLimit(
         const ThresholdParams& params,

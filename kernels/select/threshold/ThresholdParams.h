@@ -38,6 +38,13 @@ constexpr int kPartThreads = 1024;
 constexpr int kSampledGroups = 1024;
 constexpr int kMaxSampleParts = kSampledGroups / kSampleRun;
 
+/// Survivors that each block of a cluster has room for: more than k, which is
+/// 2048 at most, and kLeastFusedRoom.
+constexpr uint32_t kClusterRoom = 4096;
+/// Most blocks of a cluster on every device that has clusters, and on most.
+constexpr int kPortableCluster = 8;
+constexpr int kMostCluster = 16;
+
 /// Blocks of a multiprocessor that the registers of the fused kernel allow.
 /// Tiles that stream through shared memory need few blocks.
 constexpr int wholeRowBlocks(int threads, int room, bool streams) {
@@ -70,7 +77,8 @@ struct ThresholdParams : SelectParams, ListParams {
     bool isAgain = false;
     uint32_t* countsAgain = nullptr; // [rows]
 
-    // Blocks that draw the sample of one row: a power of two.
+    // Blocks that draw the sample of one row, or share it as a cluster: a power
+    // of two.
     uint32_t sampleParts = 1;
     uint64_t* sampled = nullptr; // [rows, kSampledGroups] for several
 

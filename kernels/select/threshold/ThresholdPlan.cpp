@@ -38,6 +38,15 @@ constexpr int kAgainPart = 2;
 /// Room for the survivors of rows whose neighbours are alike, of all rows.
 constexpr double kMostAlike = 1 << 26;
 
+/// Rows that a cluster of so many blocks or more reads: from so many columns
+/// on, and up to so many for each of its blocks, or so many bytes.
+constexpr int kLeastClusterBlocks = 4;
+constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
+constexpr idx_t kMostClusterCols = idx_t(1) << 16;
+constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
+/// A device with fewer has parts that are too small for the largest clusters.
+constexpr int kManyMultiprocessors = 100;
+
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
 
@@ -128,7 +137,60 @@ double fusedCapacity(
     return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
+/// Blocks that share a row of so many columns: a power of two, and no more than
+/// have a multiprocessor each.
+int clusterBlocks(const SelectProblem& p) {
+    const idx_t most = std::min<idx_t>(
+            {p.device.multiprocessors / std::max<idx_t>(p.rows, 1),
+             divUp(p.cols, kTile),
+             p.device.multiprocessors >= kManyMultiprocessors
+                     ? kMostCluster
+                     : kPortableCluster});
+    return int(std::bit_floor(uint64_t(std::max<idx_t>(most, 0))));
+}
+
+/// One launch for few rows: a cluster reads a row in less time than the
+/// launches of the split plan take (measured, H100).
+bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
+    const int blocks = clusterBlocks(p);
+    if (p.k > kMaxSelectK || p.hasColBias() || blocks < kLeastClusterBlocks ||
+        p.device.computeCapability < 90 || p.cols < kLeastClusterCols) {
+        return false;
+    }
+    // Few blocks read no faster than they can; where nearly all multiprocessors
+    // have one, they do better.
+    const bool isFull = p.rows * blocks * 4 >= 3 * p.device.multiprocessors;
+    const idx_t size = sizeOf(p.keyType);
+    const idx_t most = isFull ? kMostFullClusterBytes : size * kMostClusterCols;
+    if (p.cols * size > blocks * most) {
+        return false;
+    }
+    plan.policy = policyFor(kClusterRowsPolicies, kSplitThreads, p.k);
+    const SampleChoice sample = bestSample(
+            p,
+            plan.policy.threads,
+            blocks,
+            false,
+            kSurvivorBytes + kLateSurvivorBytes / p.rows,
+            kClusterRoom);
+    if (sample.places == 0) {
+        return false;
+    }
+    plan.stages = 3;
+    // And the groups of the sample, and what the sort wants beyond the tiles.
+    if (kClusterRoom + 4096 > fusedCapacity(p, plan, 1)) {
+        return false;
+    }
+    setSample(plan, sample, p, true);
+    plan.isCluster = true;
+    plan.capacity = kClusterRoom;
+    plan.batchRows = p.rows;
+    plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
+    return true;
+}
+
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
+    plan = {};
     if (p.k > kMaxSelectK) {
         return false;
     }
@@ -256,7 +318,7 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 } // namespace
 
 int ThresholdPlan::sampleThreads() const {
-    return fused              ? policy.threads
+    return fused || isCluster ? policy.threads
             : sampleParts > 1 ? kPartThreads
                               : kSplitThreads;
 }
@@ -265,6 +327,9 @@ std::string ThresholdPlan::toString() const {
     const std::string sample = ", sample of " + std::to_string(samplePlaces) +
             " places by " + std::to_string(sampleParts) +
             " blocks, capacity = " + std::to_string(capacity);
+    if (isCluster) {
+        return "a cluster a row, " + policy.toString() + sample;
+    }
     if (fused) {
         return "a block a row, " + policy.toString() + sample;
     }
@@ -276,7 +341,7 @@ std::string ThresholdPlan::toString() const {
 
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
-    if (!planWholeRows(p, plan)) {
+    if (!planClusterRows(p, plan) && !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;

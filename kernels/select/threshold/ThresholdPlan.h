@@ -12,6 +12,7 @@ namespace faiss_bits {
 /// How SampleThreshold goes about a problem. Host only, no CUDA call.
 struct ThresholdPlan {
     bool fused = false;     ///< one block a row does everything
+    bool isCluster = false; ///< sampleParts blocks share a row in one launch
     ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
 
     int samplePlaces = 0; ///< a thread; 0: no sample, every column survives

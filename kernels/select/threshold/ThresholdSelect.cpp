@@ -1,6 +1,7 @@
 /// SampleThreshold: the plan, the workspace and the launches.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
@@ -47,10 +48,30 @@ Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchWholeRows<Keys, threads, room>;            \
     }
+#define BITS_CLUSTER_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
 #undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
 #undef BITS_FINISH_ROWS
+        throw noKernel(plan);
+    });
+}
+
+Launch clusterRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
+    return forKeys(p, [&]<class Keys>() -> Launch {
+        if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_CLUSTER_ROWS(threads, room, mostK)                 \
+    if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
+        return launchClusterRows<Keys, threads, room>;          \
+    }
+#define BITS_FINISH_ROWS(threads, room, mostK)
+#include "kernels/select/threshold/Policies.inc"
+#undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
+#undef BITS_FINISH_ROWS
+        }
         throw noKernel(plan);
     });
 }
@@ -58,12 +79,14 @@ Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
 #define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_CLUSTER_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)                  \
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchFinishRows<Keys, threads, room>;           \
     }
 #include "kernels/select/threshold/Policies.inc"
 #undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
 #undef BITS_FINISH_ROWS
         throw noKernel(plan);
     });
@@ -85,6 +108,12 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
         return taken;
     }
     const size_t rows = plan.batchRows;
+    if (plan.isCluster) {
+        // For what the first block of a row has no room for.
+        taken.survivors =
+                slices.take<uint64_t>(rows * plan.sampleParts * plan.capacity);
+        return taken;
+    }
     taken.limits = slices.take<uint64_t>(rows);
     taken.counts = slices.take<uint32_t>(rows);
     if (plan.againPlaces > 0) {
@@ -202,7 +231,10 @@ struct ThresholdFamily {
         params.firstPart = plan.firstPart;
         params.partGrowth = plan.partGrowth;
         params.stages = plan.stages;
-        if (plan.fused) {
+        if (plan.isCluster) {
+            clusterRowsLaunch(p, plan)(
+                    params, unsigned(p.rows * plan.sampleParts), stream);
+        } else if (plan.fused) {
             runFused(p, plan, params, stream);
         } else {
             runSplit(p, plan, taken, params, stream);

@@ -76,7 +76,7 @@ struct WholeRowsBody {
                 !shared.minusZero);
     }
 
-   private:
+   protected:
     /// What the buffer had no room for, of the tile that its warp stopped at.
     struct Stop {
         uint32_t pending = 0;
@@ -160,7 +160,7 @@ struct WholeRowsBody {
     __device__ __forceinline__ uint64_t scan(uint32_t row, uint64_t limit) {
         Scan kept = begin(limit);
         if constexpr (Unaligned) {
-            scanUnaligned(kept, row);
+            scanUnaligned(kept, row, 0, params.cols);
         } else {
             scanAligned(kept, row);
         }
@@ -190,7 +190,12 @@ struct WholeRowsBody {
         takeLoaded(kept, row, streamed, streamed > 0 ? 0 : params.firstPart);
     }
 
-    __device__ __forceinline__ void scanUnaligned(Scan& kept, uint32_t row) {
+    /// Of a row, segment `split`.
+    __device__ __forceinline__ void scanUnaligned(
+            Scan& kept,
+            uint32_t row,
+            uint32_t split,
+            uint32_t segment) {
         const auto* keys =
                 static_cast<const T*>(params.keys) + params.rowStride * row;
         const RowSpan span(
@@ -198,8 +203,8 @@ struct WholeRowsBody {
                 sizeof(T),
                 params.cols,
                 Stream::kTile,
-                0,
-                params.cols);
+                split,
+                segment);
         StreamedTiles tiles{
                 {slots, params.stages, keys, span.begin, span.numTiles},
                 typename Stream::Tile(params, row)};

@@ -1,0 +1,210 @@
+#include "kernels/ivf/IvfDirect.h"
+
+#include <cmath>
+
+#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfTimes.h"
+#include "kernels/ivf/WithCoding.h"
+
+namespace faiss_bits {
+
+namespace {
+
+/// One block finishes a query.
+constexpr idx_t kMostQueries = 256;
+constexpr size_t kMostKeyBytes = size_t(64) << 20;
+/// Of queries and centroids: more are searched in less time by the quantizer.
+constexpr idx_t kMostFoundPairs = 65536;
+
+struct DirectScratch {
+    IvfDirectParams params; // what lies in scratch, and its sizes
+    // Of the selection of distances.
+    float* keys = nullptr;
+    int32_t* places = nullptr;
+    Workspace select;
+
+    DirectScratch(
+            const IvfKnnProblem& p,
+            const IvfDirectPlan& plan,
+            WorkspaceSlices& slices) {
+        IvfParams& search = params.search;
+        const size_t rows = size_t(p.numQueries);
+        const size_t numLists = size_t(p.lists.numLists);
+        const size_t pairs = rows * size_t(p.nprobe);
+        search.stride = plan.stride;
+        search.columns = slices.take<uint32_t>(pairs + rows);
+        const size_t columns = rows * size_t(plan.stride);
+        if (plan.selects) {
+            search.distances = slices.take<float>(columns);
+            keys = slices.take<float>(rows * (size_t(p.k) + 1));
+            places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
+            select.bytes = plan.selection.workspaceBytes();
+            select.data = slices.take<uint8_t>(select.bytes);
+        } else {
+            params.keys = slices.take<uint32_t>(columns);
+            params.least = slices.take<uint32_t>(columns / kIvfGroup);
+        }
+        if (plan.findsLists) {
+            params.centroidKeys = slices.take<uint32_t>(rows * numLists);
+            params.foundProbes = slices.take<idx_t>(pairs);
+        }
+        if (plan.shared) {
+            search.counts = slices.take<uint32_t>(numLists);
+            search.firstPairs = slices.take<uint32_t>(numLists);
+            search.firstTiles = slices.take<uint32_t>(numLists + 1);
+            search.pairRanks = slices.take<uint32_t>(pairs);
+            search.pairRows = slices.take<uint32_t>(pairs);
+            search.pairColumns = slices.take<uint32_t>(pairs);
+            if (isScalar(p.lists.coding)) {
+                search.starts = slices.take<float>(size_t(p.lists.d));
+                search.steps = slices.take<float>(size_t(p.lists.d));
+            }
+        }
+    }
+};
+
+SelectProblem selectionOf(const IvfKnnProblem& p, const IvfDirectPlan& plan) {
+    IvfKnnPlan distances;
+    distances.stride = plan.stride;
+    return ivfSelection(p, distances, p.numQueries);
+}
+
+/// Of the matrix of distances.
+void select(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        const DirectScratch& scratch,
+        const IvfDirectParams& params,
+        cudaStream_t stream) {
+    SelectProblem problem = selectionOf(p, plan);
+    problem.keys = params.search.distances;
+    problem.outKeys = scratch.keys;
+    problem.outIds = scratch.places;
+    runSelect(plan.selection, problem, scratch.select, stream);
+    IvfResultParams result;
+    result.search = params.search;
+    result.keys = scratch.keys;
+    result.places = scratch.places;
+    result.largest = params.largest;
+    result.outDistances = p.outDistances;
+    result.outIds = p.outIds;
+    launchIvfResults(result, stream);
+}
+
+template <Metric kMetric, ListCoding kCoding>
+void launchScan(
+        const IvfDirectPlan& plan,
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    if (plan.shared) {
+        launchIvfDirectLists(params, stream);
+        launchIvfPairs(
+                params.search, kIvfSharedQueries, kIvfSharedVectors, stream);
+        launchIvfSharedScan<kMetric, kCoding>(params, multiprocessors, stream);
+    } else {
+        launchIvfDirectScan<kMetric, kCoding>(params, multiprocessors, stream);
+    }
+}
+
+bool canFindLists(const IvfKnnProblem& p) {
+    return p.centroids && p.nprobe <= kMostFoundProbes &&
+            p.lists.numLists <= kMostFoundLists &&
+            p.numQueries * p.lists.numLists <= kMostFoundPairs;
+}
+
+bool canShare(const IvfKnnProblem& p) {
+    return p.lists.coding != ListCoding::Product &&
+            p.lists.d <= kMostSharedDims && p.numQueries > 1;
+}
+
+} // namespace
+
+std::optional<IvfDirectPlan> planIvfDirectWay(
+        const IvfKnnProblem& p,
+        size_t maxBytes,
+        bool findsLists,
+        bool shared) {
+    if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
+        p.numQueries < 1 || p.numQueries > kMostQueries ||
+        p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
+        p.device.singleToDouble > 2) {
+        return {};
+    }
+    IvfDirectPlan plan;
+    plan.findsLists = findsLists;
+    plan.shared = shared;
+    const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
+    plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
+    const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
+    if (keys * sizeof(uint32_t) > kMostKeyBytes) {
+        return {};
+    }
+    plan.selects = p.k > kMostFinishedK;
+    if (plan.selects) {
+        plan.selection = planSelection(selectionOf(p, plan));
+    }
+    WorkspaceSlices slices;
+    DirectScratch(p, plan, slices);
+    plan.bytes = slices.used();
+    if (plan.bytes > maxBytes) {
+        return {};
+    }
+    return plan;
+}
+
+std::optional<IvfDirectPlan> planIvfDirect(
+        const IvfKnnProblem& p,
+        size_t maxBytes) {
+    std::optional<IvfDirectPlan> best;
+    double least = INFINITY;
+    const auto consider = [&](bool findsLists, bool shared) {
+        const auto plan = planIvfDirectWay(p, maxBytes, findsLists, shared);
+        const double time = plan ? ivf_times::ofDirect(*plan, p) : INFINITY;
+        if (time < least) {
+            least = time;
+            best = plan;
+        }
+    };
+    consider(canFindLists(p), false);
+    consider(canFindLists(p), true);
+    return best;
+}
+
+void runIvfDirect(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    WorkspaceSlices slices(workspace);
+    const DirectScratch scratch(p, plan, slices);
+    IvfDirectParams params = scratch.params;
+    IvfParams& search = params.search;
+    search.lists = p.lists;
+    search.d = p.lists.d;
+    search.queries = p.queries;
+    search.probes = plan.findsLists ? params.foundProbes : p.probes;
+    search.rows = uint32_t(p.numQueries);
+    search.nprobe = uint32_t(p.nprobe);
+    search.nearProbes = search.nprobe;
+    search.lastProbe = search.nprobe;
+    search.k = p.k;
+    params.largest = isSimilarity(p.metric);
+    params.outDistances = p.outDistances;
+    params.outIds = p.outIds;
+    if (plan.findsLists) {
+        params.centroids = p.centroids;
+        launchIvfCentroids(params, p.centroidMetric, stream);
+    }
+    withCoding(p.lists.coding, [&](auto coding) {
+        const auto launch = p.metric == Metric::L2
+                ? launchScan<Metric::L2, coding()>
+                : launchScan<Metric::InnerProduct, coding()>;
+        launch(plan, params, p.device.multiprocessors, stream);
+    });
+    plan.selects ? select(plan, p, scratch, params, stream)
+                 : launchIvfDirectFinish(params, stream);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "kernels/ivf/IvfKnn.h"
+
+/// Searches of so few queries that the canonical distances of all vectors of
+/// their lists cost no more than to find candidates for them. Nothing is to be
+/// proved then, and nothing searched again.
+///
+/// A scan writes the keys of all, 4 bytes each, and the least of each 32. The
+/// k-th least of these is a limit: as many 32s as that have all that is not
+/// above it, whatever the data. One block of a query reads their keys, looks up
+/// their ids and sorts by both. Where the lists are those of the nearest
+/// centroids, a kernel makes the keys of the centroids, and every block of the
+/// scan finds the nearest itself: three kernels in all. Queries that meet in
+/// lists share what is read of them. Of more than some neighbours the scan
+/// writes the distances, of which a selection takes the nearest.
+namespace faiss_bits {
+
+/// The plan, if the search can go so in at most maxBytes of scratch, whether it
+/// pays or not. Host only, no CUDA call.
+std::optional<IvfDirectPlan> planIvfDirect(
+        const IvfKnnProblem& problem,
+        size_t maxBytes);
+
+/// The same of one way: that finds lists, or not, and shares them, or not.
+std::optional<IvfDirectPlan> planIvfDirectWay(
+        const IvfKnnProblem& problem,
+        size_t maxBytes,
+        bool findsLists,
+        bool shared);
+
+void runIvfDirect(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& problem,
+        Workspace workspace,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

@@ -1,0 +1,128 @@
+// Keys of the centroids of lists: the canonical distances of a few queries to
+// all of them, eight lanes a pair. And the lists and columns of queries, where
+// the scan does not find them.
+//
+// Bound by: the wait for the centroids, which come by as many loads at a time
+// as a vector of 128 dimensions has.
+
+#include "kernels/canonical/Distance.h"
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfDirectLists.cuh"
+#include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/knn/certified/CanonicalPair.cuh"
+#include "kernels/knn/certified/JoinSlots.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPairs = kThreads / kPairLanes; // of a block
+constexpr int kAhead = 16;                    // loads in flight
+constexpr int kStep = kAhead * kPairLanes;    // components
+
+/// kPairs centroids (x) and a query (y).
+template <Metric kMetric>
+__global__ __launch_bounds__(kThreads) void centroidsKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    using Terms = canonical::Terms<kMetric>;
+    __shared__ double query[kMostDirectDims];
+    // In this order: what comes after may read what was written before.
+    waitForPrevious();
+    allowNext();
+    const IvfParams& search = params.search;
+    const int d = search.d;
+    const uint32_t numLists = uint32_t(search.lists.numLists);
+    const uint32_t list = blockIdx.x * kPairs + threadIdx.x / kPairLanes;
+    const int lane = threadIdx.x % kPairLanes;
+    const bool isThere = list < numLists;
+    const float* x = params.centroids + int64_t(isThere ? list : 0) * d;
+    float xs[kAhead];
+    const auto load = [&](int begin) {
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            const int c = begin + lane + i * kPairLanes;
+            xs[i] = isThere && c < d ? x[c] : 0.0f;
+        }
+    };
+    load(0);
+    const float* from = search.queries + int64_t(blockIdx.y) * d;
+    const int padded = (d + kStep - 1) / kStep * kStep;
+    for (int c = threadIdx.x; c < padded; c += kThreads) {
+        query[c] = c < d ? double(from[c]) : 0.0;
+    }
+    __syncthreads();
+    double sums[Terms::kSums] = {};
+    for (int begin = 0; begin < d; begin += kStep) {
+        if (begin > 0) {
+            load(begin);
+        }
+        // Components beyond d are zeros, which no sum notices.
+#pragma unroll
+        for (int i = 0; i < kAhead; ++i) {
+            Terms::add(
+                    sums,
+                    double(xs[i]),
+                    query[begin + lane + i * kPairLanes],
+                    canonical::Power{});
+        }
+    }
+    joinSlots<Terms>(sums);
+    if (isThere && lane == 0) {
+        params.centroidKeys[int64_t(blockIdx.y) * numLists + list] =
+                entryKey(distanceEntry<kMetric>(Terms::finish(sums), list));
+    }
+}
+
+/// A block a row.
+__global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    __shared__ IvfDirectLists::SharedStorage shared;
+    __shared__ __align__(16)
+            uint8_t memory[IvfDirectLists::Tables::bytes(kMostDirectProbes)];
+    allowNext();
+    waitForPrevious();
+    const IvfDirectLists::Tables tables(memory, params.search.nprobe);
+    if (blockIdx.y == 0 && params.search.steps) {
+        writeScalarSteps(params.search);
+    }
+    IvfDirectLists{shared, tables, params, blockIdx.y}.find();
+    fillIvfRow(
+            params,
+            blockIdx.y,
+            tables.first[params.search.nprobe] * kListGroup,
+            0,
+            1);
+}
+
+} // namespace
+
+void launchIvfCentroids(
+        const IvfDirectParams& params,
+        Metric metric,
+        cudaStream_t stream) {
+    static_assert(kMostDirectDims % kStep == 0);
+    const uint32_t lists = uint32_t(params.search.lists.numLists);
+    const auto kernel = metric == Metric::L2
+            ? centroidsKernel<Metric::L2>
+            : centroidsKernel<Metric::InnerProduct>;
+    launchAfterPrevious(
+            kernel,
+            dim3((lists + kPairs - 1) / kPairs, params.search.rows),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            directListsKernel,
+            dim3(1, params.search.rows),
+            IvfDirectLists::kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/common/Types.h"
+#include "kernels/ivf/IvfParams.h"
+
+namespace faiss_bits {
+
+// What the kernels take at most: what they have in shared memory.
+constexpr int kMostDirectDims = 4096;
+constexpr int kMostDirectProbes = 1024;
+/// The same, where queries share what is read.
+constexpr int kMostSharedDims = 1024;
+/// Of searches that find their lists themselves.
+constexpr int kMostFoundProbes = 256;
+constexpr idx_t kMostFoundLists = 4096;
+/// Neighbours that the finish finds.
+constexpr int kMostFinishedK = 128;
+
+/// Threads of a block of the scans: a warp for each slot of the sums.
+constexpr int kIvfDirectThreads = 256;
+/// Blocks that a multiprocessor takes at a time.
+constexpr int kIvfDirectBlocks = 4;
+/// Queries that share what is read of a list, and its vectors, of a tile.
+constexpr int kIvfSharedQueries = 4;
+constexpr int kIvfSharedVectors = 256;
+
+/// A direct search: the keys of all vectors of the lists of some queries, of
+/// which the finish takes the least; or the matrix of their distances. Columns
+/// are those of IvfParams, with columnStep 32.
+struct IvfDirectParams {
+    IvfParams search;
+    /// [numLists, d]: a query's lists are those of the nprobe nearest
+    /// centroids, which are written to foundProbes; nullptr: search.probes has
+    /// them
+    const float* centroids = nullptr;
+    uint32_t* centroidKeys = nullptr; ///< [rows, numLists], ordered (Entry.cuh)
+    idx_t* foundProbes = nullptr;     ///< [rows, nprobe], as search.probes
+
+    /// [rows, search.stride], ordered; nullptr: search.distances is written,
+    /// NaN behind the last column
+    uint32_t* keys = nullptr;
+    uint32_t* least = nullptr; ///< [rows, search.stride / 32], of 32 keys each
+
+    bool largest = false;          ///< of the metric
+    float* outDistances = nullptr; ///< [rows, k]
+    idx_t* outIds = nullptr;       ///< [rows, k]
+};
+
+/// Keys of all centroids.
+void launchIvfCentroids(
+        const IvfDirectParams& params,
+        Metric metric,
+        cudaStream_t stream);
+
+/// The columns of each query, its lists where there are centroids, starts and
+/// steps: what launchIvfDirectScan finds itself.
+void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
+
+/// Keys of the vectors of each query's lists, and the columns; after
+/// launchIvfCentroids where there are centroids.
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfDirectScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
+/// launchIvfDirectLists and launchIvfPairs. Not of product codes.
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfSharedScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// The k <= kMostFinishedK nearest of each query, of keys.
+void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream);
+
+} // namespace faiss_bits

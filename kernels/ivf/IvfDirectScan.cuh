@@ -1,0 +1,222 @@
+/// The keys of all vectors of a query's lists, for queries that seldom meet in
+/// a list.
+///
+/// A lane has a vector, and a warp one slot of its sum: of 128 dimensions all
+/// loads are on their way together, and 32 vectors keep eight warps busy. Lanes
+/// have product codes alone, as neighbouring components are of one look-up.
+///
+/// Bound by: the reading of the lists, or where these are few, the wait for
+/// centroids, tables and vectors, one after the other.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfDirectLists.cuh"
+#include "kernels/ivf/IvfDirectSums.cuh"
+
+namespace faiss_bits {
+
+template <Metric kMetric, ListCoding kCoding>
+struct IvfDirectScan {
+    using Sums = IvfDirectSums<kMetric, kCoding>;
+    using Lists = IvfDirectLists;
+    static constexpr int kThreads = kIvfDirectThreads;
+    static constexpr int kWarps = kThreads / kWarpSize;
+    static constexpr bool kAlone = kCoding == ListCoding::Product;
+    static_assert(kWarps == canonical::kSlots);
+
+    union SharedStorage {
+        Lists::SharedStorage lists; // until these are found
+        double sums[2][kWarps][kWarpSize];
+    };
+
+    static constexpr size_t kBytes = (sizeof(SharedStorage) + 15) / 16 * 16;
+
+    SharedStorage& shared;
+    const Lists::Tables& lists;
+    const IvfDirectParams& params;
+    const double* query; // in shared memory
+    uint32_t row;
+
+    /// Of 32s of columns of the row the part of block blockIdx.x.
+    template <class Vectors>
+    __device__ __forceinline__ void run(const Vectors& vectors) {
+        const uint64_t total = lists.first[params.search.nprobe];
+        fillIvfRow(
+                params,
+                row,
+                uint32_t(total) * kListGroup,
+                blockIdx.x,
+                gridDim.x);
+        const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
+        const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
+        if constexpr (kAlone) {
+            runAlone(vectors, begin, end);
+        } else {
+            runTogether(vectors, begin, end);
+        }
+    }
+
+   private:
+    struct Group {
+        TilePlace place; // of this lane's vector
+        uint32_t selected;
+        bool isThere; // this lane's vector
+    };
+
+    /// 32 columns, of the probe that has them or one before.
+    __device__ __forceinline__ Group
+    groupOf(uint32_t at, uint32_t& probe) const {
+        while (at >= lists.first[probe + 1]) {
+            ++probe;
+        }
+        const uint32_t group = at - lists.first[probe];
+        const uint32_t vector = group * kListGroup + threadIdx.x % kListGroup;
+        const uint32_t length = lists.lengths[probe];
+        const uint32_t list = lists.numbers[probe];
+        Group out = {};
+        out.place.first = min(vector, length - 1);
+        out.place.last = length;
+        out.place.list = lists.vectors[probe];
+        out.place.listNumber = list;
+        out.selected = selectedWord(params.search.lists, list, group);
+        out.isThere = vector < length &&
+                (out.selected >> (threadIdx.x % kListGroup) & 1);
+        return out;
+    }
+
+    /// All warps a group.
+    template <class Vectors>
+    __device__ __forceinline__ void runTogether(
+            const Vectors& vectors,
+            uint32_t begin,
+            uint32_t end) {
+        const uint32_t warp = threadIdx.x / kWarpSize;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        uint32_t probe = 0;
+        for (uint32_t at = begin; at < end; ++at) {
+            const Group group = groupOf(at, probe);
+            double sum[1] = {};
+            // Where none is selected, nothing is read.
+            if (group.selected != 0) {
+                Sums::template addSlot<1>(
+                        vectors.vector(group.place, 0),
+                        int(warp),
+                        query,
+                        0,
+                        params.search,
+                        sum);
+            }
+            auto& sums = shared.sums[at % 2];
+            sums[warp][lane] = sum[0];
+            // The sums of the group before are read until all come here again.
+            __syncthreads();
+            if (warp == at % kWarps) {
+                keepIvfKey<kMetric>(
+                        params,
+                        row,
+                        at,
+                        Sums::keyOf(sums, lane),
+                        group.isThere);
+            }
+        }
+    }
+
+    /// A warp a group.
+    template <class Vectors>
+    __device__ __forceinline__ void runAlone(
+            const Vectors& vectors,
+            uint32_t begin,
+            uint32_t end) {
+        uint32_t probe = 0;
+        for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
+             at += kWarps) {
+            const Group group = groupOf(at, probe);
+            uint32_t key = kNanKey;
+            if (group.selected != 0) {
+                key = Sums::keyAlone(
+                        vectors.vector(group.place, 0), query, params.search);
+            }
+            keepIvfKey<kMetric>(params, row, at, key, group.isThere);
+        }
+    }
+};
+
+/// Blocks of a query (x) and queries (y).
+template <Metric kMetric, ListCoding kCoding>
+__global__ __launch_bounds__(
+        kIvfDirectThreads,
+        kIvfDirectBlocks) void ivfDirectScanKernel(const __grid_constant__
+                                                           IvfDirectParams
+                                                                   params) {
+    using Scan = IvfDirectScan<kMetric, kCoding>;
+    extern __shared__ __align__(16) uint8_t ivfDirectMemory[];
+    auto& shared =
+            *reinterpret_cast<typename Scan::SharedStorage*>(ivfDirectMemory);
+    auto* memory = reinterpret_cast<double*>(ivfDirectMemory + Scan::kBytes);
+    const IvfParams& search = params.search;
+    const uint32_t row = blockIdx.y;
+    const int padded = ivfDirectPadded(search.d);
+    // What was there before the kernel of the centroids can be read while that
+    // runs.
+    if (!params.centroids) {
+        waitForPrevious();
+    }
+    allowNext();
+    const float* from = search.queries + int64_t(row) * search.d;
+    for (int c = threadIdx.x; c < padded; c += kIvfDirectThreads) {
+        memory[c] = c < search.d ? double(from[c]) : 0.0;
+    }
+    auto* steps = reinterpret_cast<float*>(memory + padded);
+    const IvfDirectLists::Tables lists(
+            steps + (kIsScalar<kCoding> ? 2 * padded : 0), search.nprobe);
+    if constexpr (kIsScalar<kCoding>) {
+        writeIvfSteps(search, steps + padded, steps);
+    }
+    if (params.centroids) {
+        IvfDirectLists::prefetch(
+                search.lists,
+                blockIdx.y * gridDim.x + blockIdx.x,
+                gridDim.x * gridDim.y);
+        waitForPrevious();
+    }
+    IvfDirectLists{shared.lists, lists, params, row}.find();
+    __syncthreads(); // the storage is the scan's
+    withIvfVectors<kCoding>(
+            search, steps + padded, steps, [&](const auto& vectors) {
+                Scan{shared, lists, params, memory, row}.run(vectors);
+            });
+}
+
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfDirectScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream) {
+    const size_t padded = size_t(ivfDirectPadded(params.search.d));
+    const size_t bytes = IvfDirectScan<kMetric, kCoding>::kBytes +
+            padded *
+                    (sizeof(double) +
+                     (isScalar(kCoding) ? 2 * sizeof(float) : 0)) +
+            IvfDirectLists::Tables::bytes(params.search.nprobe);
+    const uint32_t rows = params.search.rows;
+    const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
+    // Warps that are alone have a group each.
+    constexpr int64_t kGroups =
+            IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
+    const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
+    const uint32_t ofRow = std::clamp<uint32_t>(
+            most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
+    const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
+    launchAfterPrevious(
+            kernel,
+            dim3(ofRow, rows),
+            kIvfDirectThreads,
+            allowSharedBytes(kernel, bytes),
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,125 @@
+/// The sort of the entries of a short row, by numbers of 32 bits: these take a
+/// third of the instructions that entries take, and those are most of the time
+/// where k is near the row's length.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/select/large_k/Composite.cuh"
+#include "kernels/select/short_rows/GroupSort.cuh"
+
+namespace faiss_bits {
+
+/// kItems entries in each of kLanes lanes, of keys of type T and columns below
+/// 65,535; kIsRow: all of a row, item i of a lane from column i * kLanes +
+/// lane. All lanes of the warp call it, each group for itself.
+template <class T, int kLanes, int kItems, bool kIsRow>
+struct ShortSort {
+    using Group = LaneGroup<kLanes>;
+    using Sort = GroupSort<kLanes, kItems>;
+
+    /// Sorts ascending: entry lane * kItems + i of the result is item i of a
+    /// lane. room: of the group, kLanes * kItems, overwritten.
+    __device__ __forceinline__ static void sort(
+            uint64_t (&entries)[kItems],
+            uint64_t* room) {
+        if constexpr (sizeof(T) == 2) {
+            sortNarrow(entries);
+        } else if constexpr (
+                kIsRow && kItems >= kLeastItems && kItems <= kMostItems) {
+            sortByDistance(entries, room);
+        } else {
+            Sort::sort(entries);
+        }
+    }
+
+   private:
+    /// With fewer entries there is too little to save, and more want too many
+    /// registers (measured, H100). Of lists that are not full, a place behind
+    /// the end may be before that of the last entry.
+    static constexpr int kLeastItems = 4;
+    static constexpr int kMostItems = 16;
+
+    /// A key of 16 bits and its column are one number.
+    __device__ __forceinline__ static void sortNarrow(
+            uint64_t (&entries)[kItems]) {
+        constexpr DataType kType = std::is_same_v<T, __half>
+                ? DataType::Float16
+                : DataType::BFloat16;
+        uint32_t numbers[kItems];
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            numbers[i] = narrowKey(kType, entryKey(entries[i])) << 16 |
+                    (entryColumn(entries[i]) & 0xFFFFu);
+        }
+        Sort::sort(numbers);
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            entries[i] = numbers[i] == ~uint32_t(0)
+                    ? kNoEntry
+                    : makeEntry(
+                              widenKey(kType, numbers[i] >> 16),
+                              numbers[i] & 0xFFFFu);
+        }
+    }
+
+    /// By how far the keys lie above the least one, in as many bits as the
+    /// columns leave. Where that does not tell keys apart, which is seldom, the
+    /// entries themselves are sorted.
+    __device__ __forceinline__ static void sortByDistance(
+            uint64_t (&entries)[kItems],
+            uint64_t* room) {
+        constexpr int kSize = kLanes * kItems;
+        constexpr int kPlaceBits = kSize == 32 ? 5
+                : kSize == 64                  ? 6
+                : kSize == 128                 ? 7
+                : kSize == 256                 ? 8
+                : kSize == 512                 ? 9
+                                               : 10;
+        static_assert(1 << kPlaceBits == kSize);
+        constexpr uint32_t kInfinity = 0xFF800000u; // and above it NaN
+        uint32_t least = kNanKey;
+        uint32_t greatest = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            const uint32_t key = entryKey(entries[i]);
+            least = min(least, key);
+            greatest = max(greatest, key < kInfinity ? key : 0);
+        }
+        least = Group::least(least);
+        greatest = Group::greatest(greatest);
+        // One more, for all that is not finite.
+        const uint32_t range = greatest >= least ? greatest - least + 1 : 1;
+        const int shift = max(0, kPlaceBits - __clz(int(range)));
+        uint32_t numbers[kItems];
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            // The column.
+            const uint32_t place = i * kLanes + Group::lane();
+            room[place] = entries[i];
+            const uint32_t above = min(entryKey(entries[i]) - least, range);
+            numbers[i] = above >> shift << kPlaceBits | place;
+        }
+        Sort::sort(numbers);
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            entries[i] = room[numbers[i] % kSize];
+        }
+        bool isWrong = false;
+#pragma unroll
+        for (int i = 0; i + 1 < kItems; ++i) {
+            isWrong = isWrong || entries[i + 1] < entries[i];
+        }
+        const uint64_t next =
+                __shfl_down_sync(kFullWarp, entries[0], 1, kLanes);
+        isWrong = isWrong ||
+                (Group::lane() + 1 < kLanes && next < entries[kItems - 1]);
+        if (__any_sync(kFullWarp, isWrong)) {
+            Sort::sortAgain(entries);
+        }
+        __syncwarp();
+    }
+};
+
+} // namespace faiss_bits

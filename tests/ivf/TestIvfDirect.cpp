@@ -1,0 +1,386 @@
+/// Direct searches of lists (kernels/ivf/IvfDirect.h), each way of them forced,
+/// and the ways for all distances that they come before.
+
+#include <optional>
+#include <string>
+
+#include "kernels/ivf/IvfDirect.h"
+#include "tests/common/ExpectError.h"
+#include "tests/ivf/IvfKernelHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+struct CodingKind {
+    const char* name;
+    ListCoding coding;
+    ListLayout layout;
+    int partBits = 8;
+};
+
+constexpr CodingKind kKinds[] = {
+        {"Float32", ListCoding::Float32, ListLayout::Interleaved},
+        {"Float32Rows", ListCoding::Float32, ListLayout::Rows},
+        {"Float16", ListCoding::Float16, ListLayout::Interleaved},
+        {"Float16Rows", ListCoding::Float16, ListLayout::Rows},
+        {"Scalar8", ListCoding::Scalar8, ListLayout::Interleaved},
+        {"Scalar8Rows", ListCoding::Scalar8, ListLayout::Rows},
+        {"Scalar6", ListCoding::Scalar6, ListLayout::Interleaved},
+        {"Scalar4", ListCoding::Scalar4, ListLayout::Interleaved},
+        {"Scalar4Rows", ListCoding::Scalar4, ListLayout::Rows},
+        {"Product8", ListCoding::Product, ListLayout::Interleaved},
+        {"Product8Rows", ListCoding::Product, ListLayout::Rows},
+        {"Product5", ListCoding::Product, ListLayout::Interleaved, 5}};
+
+constexpr size_t kMostBytes = KernelLists::kMaxBytes;
+
+/// A plan of a direct way.
+IvfKnnPlan planOf(
+        const IvfKnnProblem& p,
+        bool findsLists,
+        bool shared,
+        size_t maxBytes = kMostBytes) {
+    IvfKnnPlan plan;
+    plan.direct = planIvfDirectWay(p, maxBytes, findsLists, shared);
+    if (plan.direct) {
+        plan.rowsAtATime = p.numQueries;
+        plan.bytes = plan.direct->bytes;
+    }
+    return plan;
+}
+
+/// All distances, and a selection of them.
+IvfKnnPlan planOfAll(const IvfKnnProblem& p) {
+    return planIvfDistances(p, kMostBytes);
+}
+
+/// Lists that are given, by both direct ways and by all distances.
+void expectExact(const KernelCase& c) {
+    const KernelLists lists(c);
+    const IvfKnnProblem p = lists.plainProblem();
+    for (bool shared : {false, true}) {
+        const IvfKnnPlan plan = planOf(p, false, shared);
+        if (shared && c.coding == ListCoding::Product) {
+            ASSERT_FALSE(plan.direct) << c;
+            continue;
+        }
+        ASSERT_TRUE(plan.direct) << c;
+        SCOPED_TRACE(shared ? "shared" : "direct");
+        lists.expectExact(lists.run(plan, p));
+        // Whatever the scratch holds.
+        lists.expectExact(lists.run(plan, p, 0));
+    }
+    SCOPED_TRACE("all");
+    lists.expectExact(lists.run(planOfAll(p), p));
+}
+
+KernelCase someCase(uint32_t seed) {
+    KernelCase c;
+    c.lengths = unevenLengths(16, 90, seed);
+    c.q = 5;
+    c.nprobe = 6;
+    c.k = 10;
+    c.seed = seed;
+    return c;
+}
+
+class IvfDirectKinds : public GpuTest,
+                       public testing::WithParamInterface<CodingKind> {
+   protected:
+    void search(const std::vector<int>& dims) {
+        for (int d : dims) {
+            for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+                KernelCase c = someCase(uint32_t(d));
+                c.metric = metric;
+                c.d = d;
+                c.coding = GetParam().coding;
+                c.layout = GetParam().layout;
+                c.partBits = GetParam().partBits;
+                c.numParts = d % 4 == 0 ? d / 4 : d % 2 == 0 ? d / 2 : d;
+                c.isResidual = c.coding != ListCoding::Float32 && d % 3 == 0;
+                c.lengths64 = d % 2;
+                c.idKind = d % 3 == 0 ? ListIds::Given32
+                        : d % 3 == 1  ? ListIds::Given64
+                                      : ListIds::Places;
+                c.selected = d % 5 == 1 ? 0.3 : 1;
+                expectExact(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+};
+
+TEST_P(IvfDirectKinds, SmallDims) {
+    search({3, 33, 130});
+}
+
+TEST_P(IvfDirectKinds, AllDims) {
+    search({1,
+            2,
+            4,
+            7,
+            8,
+            9,
+            31,
+            32,
+            63,
+            64,
+            96,
+            127,
+            128,
+            129,
+            136,
+            256,
+            768,
+            1000,
+            1024});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        All,
+        IvfDirectKinds,
+        testing::ValuesIn(kKinds),
+        [](const auto& info) { return info.param.name; });
+
+class IvfDirectSearch : public GpuTest {};
+
+TEST_F(IvfDirectSearch, HardValues) {
+    for (ListFill fill :
+         {ListFill::Integers,
+          ListFill::Equal,
+          ListFill::Duplicates,
+          ListFill::Huge,
+          ListFill::Mixed,
+          ListFill::Small,
+          ListFill::NotFinite}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int k : {1, 10, 100}) {
+                KernelCase c = someCase(uint32_t(fill) + 10);
+                c.fill = fill;
+                c.metric = metric;
+                c.k = k;
+                c.d = 5;
+                expectExact(c);
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, SmallLists) {
+    // At both sides of groups of 32, and of the tiles of shared lists.
+    for (int length : {0, 1, 31, 32, 33, 255, 256, 257}) {
+        KernelCase c = someCase(uint32_t(length) + 3);
+        c.lengths = {0, length, length, 0, 1};
+        c.nprobe = 5;
+        c.k = 40;
+        c.d = 9;
+        expectExact(c);
+    }
+}
+
+TEST_F(IvfDirectSearch, SmallFilters) {
+    for (double selected : {0.0, 0.002, 0.1, 0.9}) {
+        for (bool evenWords : {false, true}) {
+            KernelCase c = someCase(uint32_t(selected * 1000) + evenWords);
+            c.selected = selected;
+            c.evenWords = evenWords;
+            c.d = 12;
+            expectExact(c);
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, ManyNeighbours) {
+    // At both sides of the finish and of its room, and of what is there.
+    for (ListFill fill :
+         {ListFill::Uniform, ListFill::Integers, ListFill::Equal}) {
+        for (int k : {90, 127, 128, 129, 512, 1000, 3000}) {
+            for (int length : {40, 300, 2500}) {
+                KernelCase c = someCase(uint32_t(k + length));
+                c.fill = fill;
+                c.d = 6;
+                c.q = 2;
+                c.k = k;
+                c.lengths = unevenLengths(8, length, c.seed);
+                expectExact(c);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, ManyProbes) {
+    for (int nprobe : {255, 256, 257, 1023, 1024}) {
+        KernelCase c = someCase(uint32_t(nprobe));
+        c.lengths = unevenLengths(300, 40, c.seed);
+        c.nprobe = nprobe;
+        c.d = 10;
+        expectExact(c);
+    }
+}
+
+TEST_F(IvfDirectSearch, ManyQueriesInEveryGrid) {
+    for (int q : {1, 2, 4, 5, 64, 256}) {
+        for (int multiprocessors : {1, 3, 132}) {
+            KernelCase c = someCase(uint32_t(q + multiprocessors));
+            c.q = q;
+            c.d = 20;
+            c.multiprocessors = multiprocessors;
+            const KernelLists lists(c);
+            const IvfKnnProblem p = lists.plainProblem();
+            for (bool shared : {false, true}) {
+                const IvfKnnPlan plan = planOf(p, false, shared);
+                ASSERT_EQ(bool(plan.direct), q > 1 || !shared);
+                if (plan.direct) {
+                    lists.expectExact(lists.run(plan, p));
+                }
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, MoreThanItTakesGoesAnotherWay) {
+    KernelCase c = someCase(1);
+    c.lengths = unevenLengths(64, 90, 1);
+    const KernelLists lists(c);
+    const IvfKnnProblem p = lists.plainProblem();
+    EXPECT_TRUE(planIvfKnn(p, kMostBytes).direct);
+    EXPECT_FALSE(planIvfKnn(p, 0).direct);
+    const auto expectOther = [&](auto change) {
+        IvfKnnProblem other = p;
+        change(other);
+        EXPECT_FALSE(planIvfKnn(other, kMostBytes).direct);
+    };
+    expectOther([](IvfKnnProblem& o) { o.nprobe = 1025; });
+    expectOther([](IvfKnnProblem& o) { o.numQueries = 257; });
+    expectOther([](IvfKnnProblem& o) { o.lists.d = 4097; });
+    expectOther([](IvfKnnProblem& o) { o.mostVectors = 4 << 20; });
+    expectOther([](IvfKnnProblem& o) { o.device.singleToDouble = 64; });
+}
+
+/// The lists of a search by centroids against those that the definition gives.
+class IvfDirectCentroids : public GpuTest {
+   protected:
+    /// Whether queries can share lists.
+    static bool isShared(const KernelCase& c) {
+        return c.q > 1 && c.d <= 1024;
+    }
+
+    void expectNearest(const KernelCase& c, Metric metric, ListFill fill) {
+        const KernelLists lists(c);
+        const int numLists = int(c.lengths.size());
+        const auto centroids = fillRows(fill, numLists, c.d, c.seed + 77);
+        IvfKnnProblem p = lists.plainProblem();
+        const std::vector<float> queries = lists.queries();
+        std::vector<int64_t> probes;
+        for (idx_t i = 0; i < c.q; ++i) {
+            std::vector<Ranked> ranked;
+            for (int l = 0; l < numLists; ++l) {
+                const float distance = canonicalDistance(
+                        metric,
+                        0,
+                        queries.data() + i * c.d,
+                        centroids.data() + size_t(l) * c.d,
+                        c.d);
+                if (!std::isnan(distance)) {
+                    ranked.push_back({double(distance), l});
+                }
+            }
+            const auto best =
+                    topK(ranked, c.nprobe, metric == Metric::InnerProduct);
+            for (int k = 0; k < c.nprobe; ++k) {
+                probes.push_back(k < int(best.size()) ? best[k].id : -1);
+            }
+        }
+        const DeviceBuffer<float> onDevice(centroids);
+        const DeviceBuffer<int64_t> given(probes);
+        p.mostVectors = 0;
+        for (int length : c.lengths) {
+            p.mostVectors += length;
+        }
+        p.probes = given.data();
+        const KernelResult expected = lists.run(planOfAll(p), p);
+        p.probes = nullptr;
+        p.centroids = onDevice.data();
+        p.centroidMetric = metric;
+        for (bool shared : {false, true}) {
+            const IvfKnnPlan plan = planOf(p, true, shared);
+            ASSERT_EQ(plan.findsLists(), !shared || isShared(c)) << c;
+            if (plan.findsLists()) {
+                EXPECT_TRUE(lists.run(plan, p).sameAs(expected)) << c;
+            }
+        }
+    }
+};
+
+TEST_F(IvfDirectCentroids, SmallListsAreTheNearest) {
+    for (ListFill fill :
+         {ListFill::Uniform,
+          ListFill::Integers,
+          ListFill::Equal,
+          ListFill::NotFinite}) {
+        for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+            for (int nprobe : {1, 5, 33}) {
+                KernelCase c = someCase(uint32_t(nprobe));
+                c.fill = fill;
+                c.d = 11;
+                c.lengths = unevenLengths(33, 50, c.seed);
+                c.nprobe = nprobe;
+                expectNearest(c, metric, fill);
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectCentroids, ManyLists) {
+    for (int numLists : {255, 256, 257, 1024, 4095, 4096}) {
+        for (int nprobe : {1, 32, 128, 255, 256}) {
+            for (ListFill fill : {ListFill::Uniform, ListFill::Integers}) {
+                KernelCase c = someCase(uint32_t(numLists + nprobe));
+                c.fill = fill;
+                c.d = fill == ListFill::Integers ? 3 : 40;
+                c.q = 3;
+                c.lengths = unevenLengths(numLists, 6, c.seed);
+                c.nprobe = std::min(nprobe, numLists);
+                expectNearest(c, Metric::L2, fill);
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectCentroids, Dims) {
+    for (int d : {1, 7, 8, 64, 127, 128, 129, 256, 1000, 4096}) {
+        KernelCase c = someCase(uint32_t(d));
+        c.d = d;
+        c.lengths = unevenLengths(40, 20, c.seed);
+        expectNearest(c, Metric::L2, ListFill::Uniform);
+        expectNearest(c, Metric::InnerProduct, ListFill::Uniform);
+    }
+}
+
+TEST_F(IvfDirectCentroids, SmallMissingOnesAreNamed) {
+    KernelCase c = someCase(5);
+    c.nprobe = 3;
+    const KernelLists lists(c);
+    IvfKnnProblem p = lists.plainProblem();
+    const DeviceBuffer<float> centroids(
+            fillRows(ListFill::Uniform, 16, c.d, 1));
+    p.centroids = centroids.data();
+    const IvfKnnPlan plan = planOf(p, true, false);
+    ASSERT_TRUE(plan.findsLists());
+    p.centroids = nullptr;
+    EXPECT_TRUE(throwsNaming([&] { lists.run(plan, p); }, "centroids"));
+    p.probes = nullptr;
+    EXPECT_TRUE(throwsNaming(
+            [&] { lists.run(planOf(p, false, false), p); }, "probes"));
+}
+
+} // namespace
+} // namespace faiss_bits::test

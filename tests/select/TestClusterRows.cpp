@@ -1,0 +1,128 @@
+/// Few rows that the blocks of a cluster share.
+
+#include "kernels/select/threshold/ThresholdPlan.h"
+#include "tests/select/SelectHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class ClusterRows : public GpuTest {
+   protected:
+    void SetUp() override {
+        GpuTest::SetUp();
+        if (!IsSkipped() && deviceTraits().computeCapability < 90) {
+            GTEST_SKIP() << "needs clusters of blocks";
+        }
+    }
+
+    static SelectCase of(int64_t rows, int64_t cols) {
+        SelectCase c;
+        c.rows = rows;
+        c.cols = cols;
+        c.algorithm = SelectAlgorithm::SampleThreshold;
+        return c;
+    }
+
+    static bool isCluster(const SelectCase& c, int k) {
+        SelectProblem p;
+        p.rows = c.rows;
+        p.cols = c.cols;
+        p.k = k;
+        p.keyType = c.keyType;
+        p.device = deviceTraits();
+        return planThreshold(p).isCluster;
+    }
+};
+
+/// Both sides of every policy's k.
+const std::vector<int> kKs = {1, 2, 31, 32, 33, 255, 256, 257, 1000, 2048};
+
+TEST_F(ClusterRows, EveryValue) {
+    for (Values values : kAllValues) {
+        for (bool largest : {false, true}) {
+            SelectCase c = of(3, 50003);
+            c.values = values;
+            c.largest = largest;
+            ASSERT_TRUE(isCluster(c, 10));
+            expectSelects(c, kKs);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(ClusterRows, EveryType) {
+    for (DataType type : {DataType::Float16, DataType::BFloat16}) {
+        for (Values values :
+             {Values::Random,
+              Values::FewDistinct,
+              Values::SomeNan,
+              Values::Ascending,
+              Values::SignedZeros}) {
+            SelectCase c = of(2, 70001);
+            c.keyType = type;
+            c.values = values;
+            c.largest = values == Values::Ascending;
+            ASSERT_TRUE(isCluster(c, 10));
+            expectSelects(c, kKs);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Clusters of 4 to 16 blocks, tiles and parts of tiles.
+TEST_F(ClusterRows, EveryLengthAndNumberOfRows) {
+    for (int64_t cols :
+         {32769, 36864, 36865, 45056, 49153, 65536, 65537, 69632, 262144}) {
+        for (int64_t rows : {1, 2, 8, 9, 16, 17, 33}) {
+            if (rows * cols < 1500000) {
+                SelectCase c = of(rows, cols);
+                c.seed = uint32_t(rows);
+                expectSelects(c, {2, 40, 600});
+            }
+        }
+    }
+    expectSelects(of(1, 1000003), {1, 100, 2048});
+}
+
+/// Rows at any address, strides, given ids.
+TEST_F(ClusterRows, Layouts) {
+    for (DataType type : {DataType::Float32, DataType::Float16}) {
+        for (int64_t padding : {0, 1, 13, 64}) {
+            for (size_t shift : {0, 1, 4, 8}) {
+                SelectCase c = of(3, 33001);
+                c.keyType = type;
+                c.padding = padding;
+                c.shift = shift;
+                c.outPadding = 3;
+                c.givenIds = shift == 1;
+                c.idType = shift == 4 ? IdType::Int32 : IdType::Int64;
+                c.dropNan = padding == 13;
+                c.values = padding == 13 ? Values::SomeNan : Values::Random;
+                expectSelects(c, {1, 30, 300, 2000});
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(ClusterRows, Small) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (Values values : {Values::Random, Values::AllEqual}) {
+            SelectCase c = of(2, 36001);
+            c.keyType = type;
+            c.values = values;
+            c.shift = 1;
+            expectSelects(c, {10, 200, 2048});
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
