@@ -34,9 +34,11 @@ struct GpuContext;
 struct PageLimits;
 struct PagePlan;
 struct Centroids;
+#ifndef SWIG
 Centroids centroidsFor(
         const GpuContext& context,
         const faiss::Index& quantizer);
+#endif
 } // namespace detail
 
 /// Exact k-nearest-neighbour search on one GPU: faiss::gpu::GpuIndexFlat with
@@ -396,9 +398,11 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     /// 16 bits, plain searches, other metrics than L2 and inner product, other
     /// resources than the context's.
     detail::Centroids centroidsFor_(const detail::GpuContext& context) const;
+#ifndef SWIG
     friend detail::Centroids detail::centroidsFor(
             const detail::GpuContext& context,
             const faiss::Index& quantizer);
+#endif
 
     /// Both forms of the range search: their checks, and the search.
     void requireRangeArguments_(

@@ -14,7 +14,6 @@
 #include "faiss_bits/flat/SearchReport.h"
 #include "faiss_bits/flat/VectorFacts.h"
 #include "faiss_bits/flat/VectorKernels.h"
-#include "faiss_bits/ivf/CoarseSearch.h"
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/FlatKnnPlan.h"
 
@@ -210,25 +209,6 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
                 problem.mode == SearchMode::Certified ? x : nullptr;
     }
     return rounded;
-}
-
-detail::Centroids GpuIndexBitsFlat::centroidsFor_(
-        const GpuContext& context) const {
-    detail::Centroids centroids;
-    if (search_mode != SearchMode::Certified ||
-        (metric_type != faiss::METRIC_L2 &&
-         metric_type != faiss::METRIC_INNER_PRODUCT) ||
-        storageType_() != DataType::Float32 ||
-        resources_.get() != context.resources ||
-        config_.device != context.device) {
-        return centroids;
-    }
-    const FlatView view = detail::viewOf(*data_, DataType::Float32);
-    facts_->awaitChanges(context, view.greatestNorm || view.n == 0);
-    centroids.vectors = static_cast<const float*>(view.vectors);
-    centroids.metric = detail::requireMetric(metric_type);
-    centroids.counters = counters_.get();
-    return centroids;
 }
 
 void GpuIndexBitsFlat::reconstruct(idx_t key, float* out) const {

@@ -1,6 +1,5 @@
 #include "faiss_bits/ivf/CoarseSearch.h"
 
-#include <typeinfo>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -78,18 +77,6 @@ void searchCoarse(
     order(context.stream, stream);
     quantizer.search(n, x, nprobe, distances, lists, params);
     order(stream, context.stream);
-}
-
-Centroids centroidsFor(
-        const GpuContext& context,
-        const faiss::Index& quantizer) {
-    const auto& type = typeid(quantizer);
-    const bool isOurs = type == typeid(GpuIndexBitsFlat) ||
-            type == typeid(GpuIndexBitsFlatL2) ||
-            type == typeid(GpuIndexBitsFlatIP);
-    return isOurs
-            ? static_cast<const GpuIndexBitsFlat&>(quantizer).centroidsFor_(context)
-            : Centroids();
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -12,6 +12,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/Centroids.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
 #include "faiss_bits/ivf/FilteredLists.h"
