@@ -12,8 +12,7 @@ using detail::Centroids;
 using detail::FlatView;
 using detail::GpuContext;
 
-Centroids GpuIndexBitsFlat::centroidsFor_(
-        const GpuContext& context) const {
+Centroids GpuIndexBitsFlat::centroidsFor_(const GpuContext& context) const {
     Centroids centroids;
     if (search_mode != SearchMode::Certified ||
         (metric_type != faiss::METRIC_L2 &&
@@ -41,7 +40,8 @@ Centroids centroidsFor(
             type == typeid(GpuIndexBitsFlatL2) ||
             type == typeid(GpuIndexBitsFlatIP);
     return isOurs
-            ? static_cast<const GpuIndexBitsFlat&>(quantizer).centroidsFor_(context)
+            ? static_cast<const GpuIndexBitsFlat&>(quantizer).centroidsFor_(
+                      context)
             : Centroids();
 }
 
