@@ -58,11 +58,7 @@ std::vector<std::shared_ptr<void>> ShardSet::uploadSegments(
     return made;
 }
 
-void ShardSet::search(
-        const GpuContext& home,
-        int d,
-        bool largest,
-        const ShardQueries& queries) const {
+idx_t ShardSet::mostOfBatch(int d, const ShardQueries& queries) const {
     // Bytes of a query on the device that has most of them.
     size_t perQuery = 0;
     size_t budget = SIZE_MAX;
@@ -81,18 +77,26 @@ void ShardSet::search(
         perQuery = 2 * perQuery + d * sizeof(float) +
                 size_t(queries.k) * kResultBytes / groups;
     }
-    const idx_t most =
-            std::max<idx_t>(1, budget / std::max<size_t>(perQuery, 1));
-    const int batches = int(std::min<idx_t>(
-            (queries.n + most - 1) / most, std::numeric_limits<int>::max()));
-    for (int i = 0; i < batches; ++i) {
-        const idx_t first = sliceBegin(queries.n, batches, i);
+    return std::max<idx_t>(1, budget / std::max<size_t>(perQuery, 1));
+}
+
+void ShardSet::search(
+        const GpuContext& home,
+        int d,
+        bool largest,
+        const ShardQueries& queries) const {
+    for (idx_t first = 0; first < queries.n;) {
+        // Anew for each: whether lists are cut may change from one to the next.
+        const idx_t rest = queries.n - first;
+        const idx_t most = mostOfBatch(d, queries);
+        const idx_t batches = (rest + most - 1) / most;
         ShardQueries some = queries;
-        some.n = sliceBegin(queries.n, batches, i + 1) - first;
+        some.n = (rest + batches - 1) / batches;
         some.x += first * d;
         some.distances += first * queries.k;
         some.labels += first * queries.k;
         searchBatch(home, d, largest, some);
+        first += some.n;
     }
 }
 
@@ -162,7 +166,7 @@ void ShardSet::searchAgain(
     // Few of them are copied one by one.
     constexpr size_t kFew = 64;
     if (rows.size() > kFew) {
-        searchBatch(home, d, largest, whole);
+        search(home, d, largest, whole); // longer lists: maybe several batches
         return;
     }
     MemoryStack memory;

@@ -52,6 +52,8 @@ struct ShardSet : PartSet {
 
     /// The results that each shard is asked for.
     std::vector<idx_t> widths(idx_t n, idx_t k, bool mayCut) const;
+    /// Queries of a batch of those, for which temporary memory is enough.
+    idx_t mostOfBatch(int d, const ShardQueries& queries) const;
     void searchBatch(
             const GpuContext& home,
             int d,

@@ -37,7 +37,10 @@ struct Certifier {
             : kernels(kernels),
               k(k),
               leastChosen(
-                      k + std::lround(expectedWithin(k, metric, depth) / 3)),
+                      k +
+                      std::lround(std::min(
+                              expectedWithin(k, metric, depth) / 3,
+                              0.25 * double(k)))),
               mostChosen(
                       leastChosen + 2 + k / 32 +
                       std::min<idx_t>(8, 96 / depth)) {}

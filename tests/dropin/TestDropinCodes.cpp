@@ -231,6 +231,7 @@ TEST_F(DropinCodes, QueriesWithTablesThatShareNoListsAreLeftToFaiss) {
         const SearchOutput found = searchOnHost(index, data.oracle.queries, k);
         for (int i = 0; i < q; ++i) {
             const auto wanted = data.oracle.resultOf(i, lists[i], k);
+            ASSERT_FALSE(wanted.empty()) << i;
             for (size_t j = 0; j < wanted.size(); ++j) {
                 const float distance = found.distances[i * k + j];
                 if (q == 16) {

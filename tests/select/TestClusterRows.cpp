@@ -75,16 +75,19 @@ TEST_F(ClusterRows, EveryType) {
 
 /// Clusters of 4 to 16 blocks, tiles and parts of tiles.
 TEST_F(ClusterRows, EveryLengthAndNumberOfRows) {
+    int clusters = 0;
     for (int64_t cols :
          {32769, 36864, 36865, 45056, 49153, 65536, 65537, 69632, 262144}) {
         for (int64_t rows : {1, 2, 8, 9, 16, 17, 33}) {
             if (rows * cols < 1500000) {
                 SelectCase c = of(rows, cols);
                 c.seed = uint32_t(rows);
+                clusters += isCluster(c, 40);
                 expectSelects(c, {2, 40, 600});
             }
         }
     }
+    EXPECT_GT(clusters, 20);
     expectSelects(of(1, 1000003), {1, 100, 2048});
 }
 
@@ -102,6 +105,7 @@ TEST_F(ClusterRows, Layouts) {
                 c.idType = shift == 4 ? IdType::Int32 : IdType::Int64;
                 c.dropNan = padding == 13;
                 c.values = padding == 13 ? Values::SomeNan : Values::Random;
+                ASSERT_TRUE(isCluster(c, 30));
                 expectSelects(c, {1, 30, 300, 2000});
                 if (HasFailure()) {
                     return;
@@ -119,6 +123,7 @@ TEST_F(ClusterRows, Small) {
             c.keyType = type;
             c.values = values;
             c.shift = 1;
+            ASSERT_TRUE(isCluster(c, 10));
             expectSelects(c, {10, 200, 2048});
         }
     }

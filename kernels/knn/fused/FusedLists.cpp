@@ -17,6 +17,7 @@ constexpr double kMostCachedBytes = 0x1p25;
 constexpr double kLeastScored = 1000;
 /// Vectors for each one that passes, at most, where a scan sets bits.
 constexpr double kMostBitsShare = 128;
+
 } // namespace
 
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {

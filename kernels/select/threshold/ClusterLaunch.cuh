@@ -28,6 +28,12 @@ void launchClusterRows(
     config.gridDim = dim3(blocks);
     config.blockDim = dim3(Threads);
     config.dynamicSmemBytes = allowSharedBytes(kernel, 8 * words);
+    BITS_THROW_IF_NOT_FMT(
+            config.dynamicSmemBytes == 8 * words,
+            "the device has %zu bytes of shared memory a block, and the plan "
+            "was made for one with %zu",
+            size_t(config.dynamicSmemBytes),
+            size_t(8 * words));
     config.stream = stream;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;

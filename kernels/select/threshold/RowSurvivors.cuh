@@ -9,22 +9,6 @@
 
 namespace faiss_bits {
 
-/// Where the lanes of a warp put `count` < 32 things each, one after another.
-struct WarpPlaces {
-    int below = 0; // things of the lanes below
-    int total = 0;
-
-    __device__ __forceinline__ explicit WarpPlaces(int count) {
-        const unsigned lanesBelow = (1u << (threadIdx.x % kWarpSize)) - 1;
-#pragma unroll
-        for (int bit = 0; bit < 5; ++bit) {
-            const unsigned lanes = __ballot_sync(kFullWarp, count >> bit & 1);
-            below += __popc(lanes & lanesBelow) << bit;
-            total += __popc(lanes) << bit;
-        }
-    }
-};
-
 /// What the buffer has no room for goes to overflow(tile, pending), which the
 /// lanes of a warp call together; a lane's bits of `pending` say which values.
 /// With Overflow::kIsDirect there may be no buffer at all (capacity = 0).
