@@ -40,7 +40,7 @@ struct IvfKnnProblem {
     /// by plans that find lists (IvfKnnPlan); others read `probes`. nullptr:
     /// there are none
     const float* centroids = nullptr;
-    Metric centroidMetric = Metric::L2;
+    Metric centroidMetric = Metric::L2; ///< L2 or InnerProduct
 
     /// Whether the run may wait for the device, which a capture of the stream
     /// forbids. Many queries take less time where it may.

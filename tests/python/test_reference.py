@@ -103,6 +103,7 @@ def test_every_python_name_has_an_entry(site):
 INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
+    kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
     kernels/ivf/IvfFind.h kernels/ivf/IvfParams.h kernels/ivf/IvfRangeParams.h
     kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
