@@ -303,16 +303,21 @@ void* symbolBehind(const Original& original, const char* symbol) {
     using Symbols = std::map<std::string, void*, std::less<>>;
     static auto& mutex = *new std::mutex;
     static auto& found = *new std::map<void*, Symbols>;
-    const std::lock_guard<std::mutex> lock(mutex);
-    Symbols& symbols = found[original.address];
-    const auto known = symbols.find(std::string_view(symbol));
-    if (known != symbols.end()) {
-        return known->second;
+    {
+        const std::lock_guard<std::mutex> lock(mutex);
+        const Symbols& symbols = found[original.address];
+        const auto known = symbols.find(std::string_view(symbol));
+        if (known != symbols.end()) {
+            return known->second;
+        }
     }
+    // Unlocked: the loader has a lock of its own, under which a library that it
+    // loads may search.
     void* handle = openAgain(libraryOf(original.address));
     void* address = handle ? dlsym(handle, symbol) : nullptr;
     if (address) { // else a library may bring it later
-        symbols.emplace(symbol, address);
+        const std::lock_guard<std::mutex> lock(mutex);
+        found[original.address].emplace(symbol, address);
     }
     return address;
 }

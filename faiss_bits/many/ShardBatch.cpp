@@ -57,7 +57,7 @@ void ShardBatch::prepareHome_() {
     helper_ = home_.resources->getAlternateStreams(home_.device).at(0);
     start_.holdUp(helper_);
     for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        const idx_t width = widthOf_(shard);
+        const idx_t width = widths_[shard];
         if (set_.devices.groupOf(shard) != 0 && width > 0) {
             const size_t bytes = size_t(queries_.n) * width * kResultBytes;
             atHome_[shard] =
@@ -109,10 +109,6 @@ std::vector<idx_t> ShardBatch::incompleteRows() const {
     return rows;
 }
 
-idx_t ShardBatch::widthOf_(int shard) const {
-    return widths_[shard];
-}
-
 bool ShardBatch::isCut_(int shard) const {
     return widths_[shard] < std::min(queries_.k, set_.sizeOf(shard));
 }
@@ -121,10 +117,9 @@ idx_t ShardBatch::sliceBegin_(int group) const {
     // A few results are merged on the first device, where the lists of others
     // come in one copy each: to send slices there and back takes longer.
     // Inverted lists wait for their devices before anyone can enqueue that.
-    const idx_t kFewResults = set_.isFlat() ? 1 << 19 : 3 << 19;
+    const idx_t most = set_.isFlat() ? 1 << 19 : 3 << 19;
     const auto groups = idx_t(set_.devices.groups().size());
-    if (queries_.k * queries_.n <=
-        kFewResults / std::max<idx_t>(groups - 1, 1)) {
+    if (queries_.k * queries_.n <= most / std::max<idx_t>(groups - 1, 1)) {
         return group == 0 ? 0 : queries_.n;
     }
     return sliceBegin(queries_.n, int(groups), group);
@@ -204,7 +199,7 @@ void ShardBatch::searchGroup_(int group) {
     const PartGroup& parts = set_.devices.groups()[group];
     const bool isEmpty =
             std::all_of(parts.parts.begin(), parts.parts.end(), [&](int shard) {
-                return widthOf_(shard) == 0;
+                return widths_[shard] == 0;
             });
     if (isEmpty) {
         return;
@@ -217,7 +212,7 @@ void ShardBatch::searchGroup_(int group) {
         ready.record(lead.stream);
     });
     for (int shard : parts.parts) {
-        if (widthOf_(shard) > 0) {
+        if (widths_[shard] > 0) {
             set_.devices.onPart(
                     shard, [&] { searchShard_(group, shard, x, ready); });
         }
@@ -230,7 +225,7 @@ void ShardBatch::searchShard_(
         const float* x,
         const StreamMark& ready) {
     const GpuContext context = contextOf_(shard);
-    const idx_t width = widthOf_(shard);
+    const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
     found_[shard] =
             Results(memory_[group].take(

@@ -48,7 +48,6 @@ class ShardBatch {
     std::vector<idx_t> incompleteRows() const;
 
    private:
-    idx_t widthOf_(int shard) const;
     bool isCut_(int shard) const;
 
     /// Takes memory for lists of other devices where the first one merges all,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <ostream>
 #include <random>
 #include <vector>
@@ -126,5 +127,26 @@ inline std::vector<float> fillRows(
     }
     return rows;
 }
+
+/// Which of the ways by estimates.
+enum class EstimateMode {
+    All, ///< lower bounds of all lists
+    Near ///< a limit from near lists, and then what is within it
+};
+
+struct KernelResult {
+    std::vector<float> distances;
+    std::vector<int64_t> ids;
+    idx_t lost = 0;   ///< queries that were searched again
+    idx_t scored = 0; ///< candidates of the last queries that came at a time
+
+    bool sameAs(const KernelResult& other) const {
+        return ids == other.ids &&
+                std::memcmp(
+                        distances.data(),
+                        other.distances.data(),
+                        distances.size() * sizeof(float)) == 0;
+    }
+};
 
 } // namespace faiss_bits::test

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -19,27 +18,6 @@
 /// runIvfKnn on lists of a test's own, without FAISS, against the canonical
 /// distances of the decoded vectors.
 namespace faiss_bits::test {
-
-/// Which of the ways by estimates.
-enum class EstimateMode {
-    All, ///< lower bounds of all lists
-    Near ///< a limit from near lists, and then what is within it
-};
-
-struct KernelResult {
-    std::vector<float> distances;
-    std::vector<int64_t> ids;
-    idx_t lost = 0;   ///< queries that were searched again
-    idx_t scored = 0; ///< candidates of the last queries that came at a time
-
-    bool sameAs(const KernelResult& other) const {
-        return ids == other.ids &&
-                std::memcmp(
-                        distances.data(),
-                        other.distances.data(),
-                        distances.size() * sizeof(float)) == 0;
-    }
-};
 
 class KernelLists {
    public:

@@ -17,6 +17,21 @@
 /// holds the result against the oracle.
 namespace faiss_bits::test {
 
+/// The device, as a case wants it to be taken for.
+inline DeviceTraits deviceOf(const SelectCase& c) {
+    DeviceTraits device = deviceTraits();
+    if (c.multiprocessors) {
+        device.multiprocessors = c.multiprocessors;
+    }
+    if (!c.clusters) {
+        device.computeCapability = std::min(device.computeCapability, 80);
+    }
+    if (c.sharedBytes) {
+        device.blockSharedBytes = c.sharedBytes;
+    }
+    return device;
+}
+
 /// runSelect as a way to select; tests of what lies below it have their own.
 struct RunSelect {
     static size_t workspaceBytes(const SelectProblem& problem) {
@@ -116,17 +131,7 @@ class SelectData {
                 case_.bias && case_.rowBias ? deviceRowBias_.data() : nullptr;
         p.clampAtZero = case_.clampAtZero;
         p.outStride = case_.outPadding ? k + case_.outPadding : 0;
-        p.device = deviceTraits();
-        if (case_.multiprocessors) {
-            p.device.multiprocessors = case_.multiprocessors;
-        }
-        if (!case_.clusters) {
-            p.device.computeCapability =
-                    std::min(p.device.computeCapability, 80);
-        }
-        if (case_.sharedBytes) {
-            p.device.blockSharedBytes = case_.sharedBytes;
-        }
+        p.device = deviceOf(case_);
         return p;
     }
 

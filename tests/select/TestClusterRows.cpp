@@ -1,7 +1,6 @@
 /// Few rows that the blocks of a cluster share.
 
-#include "kernels/select/threshold/ThresholdPlan.h"
-#include "tests/select/SelectHarness.h"
+#include "tests/select/ThresholdPlanOf.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -10,7 +9,7 @@ class ClusterRows : public GpuTest {
    protected:
     void SetUp() override {
         GpuTest::SetUp();
-        if (!IsSkipped() && deviceTraits().computeCapability < 90) {
+        if (!IsSkipped() && !sharesRows()) {
             GTEST_SKIP() << "needs clusters of blocks";
         }
     }
@@ -24,13 +23,7 @@ class ClusterRows : public GpuTest {
     }
 
     static bool isCluster(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.keyType = c.keyType;
-        p.device = deviceTraits();
-        return planThreshold(p).isCluster;
+        return thresholdPlanOf(c, k).isCluster;
     }
 };
 

@@ -14,6 +14,7 @@
 #include "tests/common/GpuTest.h"
 #include "tests/common/HostTypes.h"
 #include "tests/common/Oracle.h"
+#include "tests/select/ThresholdPlanOf.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -237,7 +238,7 @@ TEST_F(MisledRows, ReadAgainByABlock) {
 }
 
 TEST_F(MisledRows, SharedByACluster) {
-    if (deviceTraits().computeCapability < 90) {
+    if (!sharesRows()) {
         GTEST_SKIP() << "needs clusters of blocks";
     }
     const auto shape = problemOf(3, 100003, 100, DataType::Float32, false);

@@ -5,13 +5,12 @@
 #include <random>
 
 #include "kernels/select/RowSpan.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
 #include "tests/common/Compare.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
 #include "tests/common/HostTypes.h"
 #include "tests/common/Oracle.h"
-#include "tests/select/SelectHarness.h"
+#include "tests/select/ThresholdPlanOf.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -31,19 +30,6 @@ class UnalignedRows : public GpuTest {
         c.algorithm = SelectAlgorithm::SampleThreshold;
         return c;
     }
-
-    static ThresholdPlan planOf(const SelectCase& c, int k) {
-        SelectProblem p;
-        p.rows = c.rows;
-        p.cols = c.cols;
-        p.k = k;
-        p.keyType = c.keyType;
-        p.device = deviceTraits();
-        if (c.multiprocessors > 0) {
-            p.device.multiprocessors = c.multiprocessors;
-        }
-        return planThreshold(p);
-    }
 };
 
 /// An odd stride: rows of all residues in one call.
@@ -55,12 +41,12 @@ TEST_F(UnalignedRows, EveryResidueInOneCall) {
             c.largest = largest;
             c.padding = 12;
             c.values = largest ? Values::FewDistinct : Values::Random;
-            ASSERT_TRUE(planOf(c, 100).fused);
+            ASSERT_TRUE(thresholdPlanOf(c, 100).fused);
             expectSelects(c, {1, 32, 33, 128, 129, 512, 1024, 2048});
             // Split rows.
             c.rows = 9;
             c.cols = 70001;
-            ASSERT_FALSE(planOf(c, 100).fused);
+            ASSERT_FALSE(thresholdPlanOf(c, 100).fused);
             expectSelects(c, {1, 100, 2048, 5000});
             if (HasFailure()) {
                 return;
@@ -108,7 +94,7 @@ TEST_F(UnalignedRows, LongWholeRows) {
                 c.values = values;
                 const std::vector<int> ks = {1, 20, 200, 400, 1000, 2048};
                 for (const int k : ks) {
-                    ASSERT_TRUE(planOf(c, k).fused) << k;
+                    ASSERT_TRUE(thresholdPlanOf(c, k).fused) << k;
                 }
                 expectSelects(c, ks);
                 if (HasFailure()) {
