@@ -29,11 +29,13 @@ add_library(bits_ivf OBJECT
   ivf/IvfDistances.cpp
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu
+  ivf/IvfFoundResults.cu
   ivf/IvfKnn.cpp
   ivf/IvfKnnChecks.cpp
   ivf/IvfPlan.cpp
   ivf/IvfPairs.cu
   ivf/IvfRange.cpp
+  ivf/IvfRangeFound.cpp
   ivf/IvfRangeResults.cu
   ivf/IvfRemoval.cu
   ivf/IvfResults.cu

@@ -95,24 +95,49 @@ __global__ __launch_bounds__(kThreads) void placeGroupsKernel(
     }
 }
 
-/// A candidate's row, and where it is chosen; -1: there is none, or it is not
-/// among the k nearest: with the greatest width of the row the first k are
-/// nearer than its lower bound.
+__device__ __forceinline__ bool isPacked(const IvfRescoreParams& params) {
+    return params.takesAll && params.search.firstFound;
+}
+
+/// Numbers that candidates have, or would have.
+BITS_HOST_DEVICE uint64_t numNumbers(const IvfRescoreParams& params) {
+    return params.takesAll && params.search.firstFound
+            ? params.numTaken
+            : uint64_t(params.search.rows) * params.candidates;
+}
+
+/// A candidate's row, and where it is chosen, or found where all are taken; -1:
+/// there is none, or it is not among the k nearest: with the greatest width of
+/// the row the first k are nearer than its lower bound.
 struct Candidate {
     uint32_t row = 0;
     int32_t chosen = -1;
 
-    __device__ Candidate(const IvfRescoreParams& params, uint64_t number) {
-        if (number < uint64_t(params.search.rows) * params.candidates) {
-            row = uint32_t(number / params.candidates);
-            const int i = int(number % params.candidates);
-            const int64_t first = int64_t(row) * (params.candidates + 1);
-            chosen = params.chosen[first + i];
-            const float* bounds = params.lowerBounds + first;
-            const float width = __uint_as_float(params.search.widths[row]);
-            if (bounds[i] > __fadd_ru(bounds[params.search.k - 1], width)) {
-                chosen = -1;
-            }
+    /// rows: of packed ones.
+    __device__ Candidate(
+            const IvfRescoreParams& params,
+            uint64_t number,
+            const float* rows) {
+        if (number >= numNumbers(params)) {
+            return;
+        }
+        if (isPacked(params)) {
+            row = __float_as_uint(rows[number]);
+            chosen = int32_t(number);
+            return;
+        }
+        row = uint32_t(number / params.candidates);
+        const int i = int(number % params.candidates);
+        if (params.takesAll) {
+            chosen = uint32_t(i) < params.search.numFound[row] ? i : -1;
+            return;
+        }
+        const int64_t first = int64_t(row) * (params.candidates + 1);
+        chosen = params.chosen[first + i];
+        const float* bounds = params.lowerBounds + first;
+        const float width = __uint_as_float(params.search.widths[row]);
+        if (bounds[i] > __fadd_ru(bounds[params.search.k - 1], width)) {
+            chosen = -1;
         }
     }
 };
@@ -130,18 +155,22 @@ __global__ __launch_bounds__(kThreads) void countCandidatesKernel(
     waitForPrevious();
     const IvfParams& search = params.search;
     const uint64_t number = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
-    const Candidate candidate(params, number);
+    const Candidate candidate(params, number, search.foundKeys);
     if (candidate.chosen >= 0) {
+        const int64_t first =
+                isPacked(params) ? 0 : int64_t(candidate.row) * search.room;
         const uint64_t place = search.isLower
                 ? placeOfColumn(
                           search, candidate.row, uint32_t(candidate.chosen))
-                : search
-                          .found[int64_t(candidate.row) * search.room +
-                                 candidate.chosen];
+                : search.found[first + candidate.chosen];
+        if (isPacked(params)) {
+            // What was found is overwritten before it is asked for again.
+            params.distances[number] = search.foundKeys[number];
+        }
         params.places[number] = place;
         params.ranks[number] =
                 atomicAdd(&params.groupCounts[groupOf(params, place)], 1u);
-    } else if (number < uint64_t(search.rows) * params.candidates) {
+    } else if (number < numNumbers(params)) {
         params.places[number] = 0;
         params.distances[number] = NAN;
     }
@@ -153,7 +182,7 @@ __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
     allowNext();
     waitForPrevious();
     const uint64_t number = uint64_t(blockIdx.x) * kThreads + threadIdx.x;
-    const Candidate candidate(params, number);
+    const Candidate candidate(params, number, params.distances);
     if (candidate.chosen >= 0) {
         const uint64_t place = params.places[number];
         const uint32_t at = params.groupBegins[groupOf(params, place)] +
@@ -208,8 +237,7 @@ void launchIvfGroups(
 }
 
 void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
-    const unsigned blocks =
-            blocksFor(uint64_t(params.search.rows) * params.candidates);
+    const unsigned blocks = blocksFor(numNumbers(params));
     BITS_CUDA_CHECK(cudaMemsetAsync(
             params.groupCounts,
             0,

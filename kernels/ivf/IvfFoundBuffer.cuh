@@ -66,9 +66,12 @@ class IvfFoundBuffer {
             const int at = i * kWarpSize + lane;
             if (at < asked_ && places_[i] < params_.room) {
                 const Entry found = entries_[now_ ^ 1][at];
-                const int64_t to =
-                        int64_t(found.row) * params_.room + places_[i];
-                params_.foundKeys[to] = found.key;
+                const bool isPacked = params_.firstFound != nullptr;
+                const int64_t to = places_[i] +
+                        (isPacked ? int64_t(params_.firstFound[found.row])
+                                  : int64_t(found.row) * params_.room);
+                params_.foundKeys[to] =
+                        isPacked ? __uint_as_float(found.row) : found.key;
                 params_.found[to] = uint64_t(found.list) << 32 | found.vector;
             }
             if (at < fill_) {

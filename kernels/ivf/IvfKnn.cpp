@@ -16,12 +16,6 @@ namespace {
 
 constexpr int kPartFloats = 4; // of sixteen bytes
 
-/// Candidates of 32 vectors of a list up to which a warp scores them by itself.
-/// More of them share what a block decodes, or copies.
-constexpr uint32_t mostOfFew(ListCoding coding) {
-    return coding == ListCoding::Float32 ? 4 : 16;
-}
-
 void checkPointers(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const auto require = [](bool isThere, const char* name) {
         BITS_THROW_IF_NOT_FMT(isThere, "%s = nullptr", name);
@@ -139,7 +133,7 @@ class IvfRows {
         result.rescored.lowerBounds = scratch_.lowerBounds;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
-        result.rescored.mostOfFew = mostOfFew(kCoding);
+        result.rescored.mostOfFew = ivfMostOfFew(kCoding);
         launchIvfCandidates(result.rescored, stream_);
         launchIvfRescore<kMetric, kCoding>(
                 result.rescored,

@@ -81,6 +81,9 @@ struct IvfParams {
     float* foundKeys = nullptr;   // [rows, room]: lower bounds, then NaN
     uint64_t* found = nullptr;    // [rows, room]: list << 32 | vector
     uint32_t* numFound = nullptr; // [rows]; more than there is room for: lost
+    /// [rows]: where that of a row begins in found, in place of row * room, and
+    /// foundKeys has its row. nullptr: at row * room.
+    const uint32_t* firstFound = nullptr;
     /// [rows], floats that are not negative: no key of the row is greater than
     /// its lower bound and this; infinite or NaN: not known.
     uint32_t* widths = nullptr;
@@ -136,6 +139,11 @@ struct IvfRescoreParams {
     /// [rows, candidates + 1]: of these, ascending.
     const float* lowerBounds = nullptr;
     int candidates = 0;
+    /// All that a scan has found, and no row found more than `candidates`;
+    /// chosen and lowerBounds are not read. Arrays of candidates are as `found`
+    /// where that has firstFound, numTaken in all.
+    bool takesAll = false;
+    uint32_t numTaken = 0;
     float* distances = nullptr; // [rows, candidates]; NaN: none
     uint64_t* places = nullptr; // [rows, candidates]: list << 32 | vector
 

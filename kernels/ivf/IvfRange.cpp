@@ -7,6 +7,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfRangeParams.h"
+#include "kernels/ivf/IvfTimes.h"
 
 namespace faiss_bits {
 
@@ -103,16 +104,22 @@ void writeResults(
     launchIvfRangeResults(params, stream);
 }
 
+/// Of queries first and on, with all their distances.
 void searchRows(
         const IvfRangePlan& plan,
         const IvfKnnProblem& p,
+        idx_t first,
+        idx_t count,
         float radius,
-        const RangeScratch& results,
-        const IvfScratch& scratch,
+        Workspace workspace,
         cudaStream_t stream,
         RangeSink& sink) {
-    for (idx_t q = 0; q < p.numQueries; q += plan.search.rowsAtATime) {
-        const idx_t rows = std::min(plan.search.rowsAtATime, p.numQueries - q);
+    WorkspaceSlices slices(workspace);
+    const RangeScratch results(plan.search, slices);
+    const IvfScratch scratch(p, plan.search, slices);
+    const idx_t end = first + count;
+    for (idx_t q = first; q < end; q += plan.search.rowsAtATime) {
+        const idx_t rows = std::min(plan.search.rowsAtATime, end - q);
         IvfRangeParams params;
         params.search = beginIvfRows(p, scratch, q, rows, stream);
         launchIvfDistances(plan.search, p, params.search, stream);
@@ -136,9 +143,51 @@ void searchRows(
     }
 }
 
+/// Bounds first; where those do not pay, the queries that are left get all
+/// distances.
+void searchFound(
+        const IvfRangePlan& plan,
+        const IvfKnnProblem& p,
+        float radius,
+        Workspace workspace,
+        cudaStream_t stream,
+        RangeSink& sink) {
+    WorkspaceSlices slices(workspace);
+    const IvfFoundSearch search(*plan.found, p, slices);
+    const idx_t most = plan.found->search.rowsAtATime;
+    for (idx_t q = 0; q < p.numQueries; q += most) {
+        const idx_t rows = std::min(most, p.numQueries - q);
+        if (!search.run(q, rows, radius, sink, stream)) {
+            // Those behind are like these.
+            searchRows(
+                    plan,
+                    p,
+                    q,
+                    p.numQueries - q,
+                    radius,
+                    workspace,
+                    stream,
+                    sink);
+            return;
+        }
+    }
+}
+
+/// Whether bounds are expected to take less time.
+bool boundsPay(
+        const IvfFoundPlan& found,
+        const IvfKnnPlan& all,
+        const IvfKnnProblem& p) {
+    return found.seconds < (all.listMajor ? ivf_times::ofTiles(all, p)
+                                          : ivf_times::ofStreams(p));
+}
+
 } // namespace
 
-IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
+IvfRangePlan planIvfRange(
+        const IvfKnnProblem& problem,
+        size_t maxBytes,
+        IvfRangeWay way) {
     const IvfKnnProblem p = distancesOf(problem);
     IvfRangePlan plan;
     // Of very many rows the parts are no more than the search takes for them.
@@ -150,6 +199,16 @@ IvfRangePlan planIvfRange(const IvfKnnProblem& problem, size_t maxBytes) {
     RangeScratch(plan.search, slices);
     IvfScratch(p, plan.search, slices);
     plan.bytes = slices.used();
+    if (way != IvfRangeWay::Distances && p.numQueries > 0) {
+        plan.found = planIvfFound(p, maxBytes);
+        if (plan.found && way == IvfRangeWay::Best &&
+            !boundsPay(*plan.found, plan.search, p)) {
+            plan.found.reset();
+        }
+        if (plan.found) {
+            plan.bytes = std::max(plan.bytes, plan.found->bytes);
+        }
+    }
     return plan;
 }
 
@@ -168,11 +227,13 @@ void runIvfRange(
     }
     BITS_THROW_IF_NOT_FMT(p.queries, "%s = nullptr", "queries");
     BITS_THROW_IF_NOT_FMT(p.probes, "%s = nullptr", "probes");
-    WorkspaceSlices slices(workspace);
-    const RangeScratch results(plan.search, slices);
-    const IvfScratch scratch(p, plan.search, slices);
     try {
-        searchRows(plan, p, radius, results, scratch, stream, sink);
+        if (plan.found) {
+            searchFound(plan, p, radius, workspace, stream, sink);
+        } else {
+            searchRows(
+                    plan, p, 0, p.numQueries, radius, workspace, stream, sink);
+        }
     } catch (...) {
         sink.abandon();
         throw;

@@ -7,7 +7,8 @@ namespace faiss_bits {
 IvfScratch::IvfScratch(
         const IvfKnnProblem& p,
         const IvfKnnPlan& plan,
-        WorkspaceSlices& slices) {
+        WorkspaceSlices& slices,
+        bool chooses) {
     const size_t rows = size_t(plan.rowsAtATime);
     params.nearProbes = uint32_t(plan.nearProbes);
     params.stride = plan.stride;
@@ -45,8 +46,10 @@ IvfScratch::IvfScratch(
     if (plan.byEstimates()) {
         params.numFound = slices.take<uint32_t>(2 * rows);
         params.widths = params.numFound ? params.numFound + rows : nullptr;
-        lowerBounds = slices.take<float>(candidates + rows);
-        chosen = slices.take<int32_t>(candidates + rows);
+        if (chooses) {
+            lowerBounds = slices.take<float>(candidates + rows);
+            chosen = slices.take<int32_t>(candidates + rows);
+        }
         rescored.candidates = plan.candidates;
         rescored.distances = slices.take<float>(candidates);
         rescored.places = slices.take<uint64_t>(candidates);

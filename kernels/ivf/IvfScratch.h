@@ -19,11 +19,19 @@ struct IvfScratch {
     IvfRescoreParams rescored;
     Workspace select;
 
+    /// chooses: some of what is found become candidates, else all of it.
     IvfScratch(
             const IvfKnnProblem& problem,
             const IvfKnnPlan& plan,
-            WorkspaceSlices& slices);
+            WorkspaceSlices& slices,
+            bool chooses = true);
 };
+
+/// Candidates of 32 vectors of a list up to which a warp scores them by itself.
+/// More of them share what a block decodes, or copies.
+constexpr uint32_t ivfMostOfFew(ListCoding coding) {
+    return coding == ListCoding::Float32 ? 4 : 16;
+}
 
 /// The queries that are searched again: their list comes before all other
 /// scratch, which they then share.

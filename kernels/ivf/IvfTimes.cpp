@@ -172,6 +172,16 @@ double ofFound(double count) {
     return count * kFoundTime;
 }
 
+double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    constexpr double kInRange = 0.01;
+    const double pairs = double(p.numQueries) * double(p.mostVectors);
+    const CodingTimes times = timesOf(p.lists);
+    const double scan = probedShare(plan, p) *
+            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+    return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
+            pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
+}
+
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);

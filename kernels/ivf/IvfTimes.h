@@ -21,6 +21,10 @@ double ofReading(const IvfKnnProblem& problem);
 /// To append so much that is within limits, and to choose of it.
 double ofFound(double count);
 
+/// Estimates, and the distances of what may be in a range: a hundredth, more is
+/// not known before the search.
+double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
+
 /// Estimates, then the distances of candidates.
 double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& problem);
 

@@ -174,6 +174,29 @@ class KernelLists {
         return queries_;
     }
 
+    /// What a query finds in the lists of query `row`, in their order and in
+    /// that of their vectors; none that is NaN away.
+    std::vector<Ranked> reachable(idx_t row, const float* query) const {
+        std::vector<Ranked> candidates;
+        for (int64_t list : probesOf(row)) {
+            for (int i = 0; isList(list) && i < c.lengths[list]; ++i) {
+                if (!isSelected_[list][i]) {
+                    continue;
+                }
+                const float distance = canonicalDistance(
+                        c.metric,
+                        0,
+                        query,
+                        vectors_[list].data() + size_t(i) * c.d,
+                        c.d);
+                if (!std::isnan(distance)) {
+                    candidates.push_back({double(distance), ids_[list][i]});
+                }
+            }
+        }
+        return candidates;
+    }
+
     const KernelCase c;
     static constexpr size_t kMaxBytes = size_t(448) << 20;
 
@@ -204,24 +227,10 @@ class KernelLists {
     }
 
     std::vector<Ranked> search(idx_t query) const {
-        std::vector<Ranked> candidates;
-        for (int64_t list : probesOf(query)) {
-            for (int i = 0; isList(list) && i < c.lengths[list]; ++i) {
-                if (!isSelected_[list][i]) {
-                    continue;
-                }
-                const float distance = canonicalDistance(
-                        c.metric,
-                        0,
-                        queries_.data() + query * c.d,
-                        vectors_[list].data() + size_t(i) * c.d,
-                        c.d);
-                if (!std::isnan(distance)) {
-                    candidates.push_back({double(distance), ids_[list][i]});
-                }
-            }
-        }
-        return topK(candidates, c.k, c.metric == Metric::InnerProduct);
+        return topK(
+                reachable(query, queries_.data() + query * c.d),
+                c.k,
+                c.metric == Metric::InnerProduct);
     }
 
     void code() {

@@ -84,6 +84,40 @@ TEST(IvfPlan, ScratchOfRangesIsBounded) {
     }
 }
 
+TEST(IvfPlan, RangesOfManyQueriesGoByBounds) {
+    IvfKnnProblem p = someProblem();
+    const size_t most = size_t(1) << 30;
+    const IvfRangePlan many = planIvfRange(p, most);
+    ASSERT_TRUE(many.found);
+    EXPECT_EQ(many.found->search.rowsAtATime, p.numQueries);
+    EXPECT_GE(many.found->search.room, p.mostVectors / 16);
+    EXPECT_LE(many.bytes, most);
+    EXPECT_GE(many.bytes, many.found->bytes);
+    EXPECT_FALSE(planIvfRange(p, most, IvfRangeWay::Distances).found);
+    // Of fewer queries each may find more.
+    p.numQueries = 1024;
+    const IvfRangePlan fewer = planIvfRange(p, most);
+    ASSERT_TRUE(fewer.found);
+    EXPECT_GT(fewer.found->search.room, many.found->search.room);
+    p.numQueries = 1;
+    EXPECT_FALSE(planIvfRange(p, most).found);
+    EXPECT_TRUE(planIvfRange(p, most, IvfRangeWay::Bounds).found);
+    // Less scratch than 64 queries take; numbers of more than 31 bits; a table
+    // of probes that no block has room for.
+    p = someProblem();
+    EXPECT_FALSE(planIvfRange(p, 1 << 20, IvfRangeWay::Bounds).found);
+    p.mostVectors = (idx_t(1) << 31) - 16;
+    EXPECT_FALSE(planIvfRange(p, SIZE_MAX, IvfRangeWay::Bounds).found);
+    p = someProblem();
+    p.lists.numLists = 8192;
+    p.nprobe = 4096;
+    EXPECT_TRUE(planIvfRange(p, most, IvfRangeWay::Bounds).found);
+    p.nprobe = 4097;
+    EXPECT_FALSE(planIvfRange(p, most, IvfRangeWay::Bounds).found);
+    p.numQueries = 0;
+    EXPECT_FALSE(planIvfRange(p, most, IvfRangeWay::Bounds).found);
+}
+
 TEST(IvfPlan, KeepsWhatIsNearWhereItMayWait) {
     IvfKnnProblem p = someProblem();
     p.longestList = 1300;

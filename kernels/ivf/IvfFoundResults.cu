@@ -1,0 +1,232 @@
+// Of the candidates of a range search those that are near enough, in the order
+// of their columns: a bit for each of the columns says how many come before.
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/device/BlockScan.cuh"
+#include "kernels/ivf/IvfFoundParams.h"
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+struct LimitsParams {
+    float limit;
+    uint32_t rows;
+    float* nearest;
+    int32_t* nearestPlaces;
+};
+
+__global__ __launch_bounds__(kThreads) void limitsKernel(
+        const __grid_constant__ LimitsParams params) {
+    allowNext();
+    waitForPrevious();
+    const uint32_t row = blockIdx.x * kThreads + threadIdx.x;
+    if (row < params.rows) {
+        params.nearest[row] = params.limit;
+        params.nearestPlaces[row] = 0; // there is one
+    }
+}
+
+/// The first probe of each list of a row, in shared memory.
+class ProbeTable {
+   public:
+    __device__ ProbeTable(uint32_t* memory, uint32_t slots)
+            : lists_(memory), probes_(memory + slots), slots_(slots) {}
+
+    /// By all threads of the block; behind its last barrier it is there.
+    __device__ void make(const IvfParams& search, uint32_t row) {
+        for (uint32_t i = threadIdx.x; i < slots_; i += kThreads) {
+            lists_[i] = kNone;
+            probes_[i] = kNone;
+        }
+        __syncthreads();
+        for (uint32_t probe = threadIdx.x; probe < search.nprobe;
+             probe += kThreads) {
+            const uint32_t list = probedList(search, row, probe);
+            if (list >= uint32_t(search.lists.numLists)) {
+                continue;
+            }
+            uint32_t slot = slotOf(list);
+            for (;;) {
+                const uint32_t old = atomicCAS(&lists_[slot], kNone, list);
+                if (old == kNone || old == list) {
+                    break;
+                }
+                slot = (slot + 1) & (slots_ - 1);
+            }
+            atomicMin(&probes_[slot], probe);
+        }
+        __syncthreads();
+    }
+
+    /// Of a list that the row probes.
+    __device__ uint32_t probeOf(uint32_t list) const {
+        uint32_t slot = slotOf(list);
+        while (lists_[slot] != list) {
+            slot = (slot + 1) & (slots_ - 1);
+        }
+        return probes_[slot];
+    }
+
+   private:
+    static constexpr uint32_t kNone = ~0u;
+
+    __device__ uint32_t slotOf(uint32_t list) const {
+        constexpr uint32_t kGolden = 0x9e3779b1u;
+        return (list * kGolden >> 16) & (slots_ - 1);
+    }
+
+    uint32_t* lists_;
+    uint32_t* probes_;
+    uint32_t slots_;
+};
+
+/// Sets the bit of a vector's column, of the first probe of its list whose bit
+/// is not set: a list that is probed twice has every vector twice among the
+/// candidates.
+__device__ uint32_t takeColumn(
+        const IvfParams& search,
+        const ProbeTable& table,
+        uint32_t row,
+        uint64_t place,
+        uint32_t* bits) {
+    const auto list = uint32_t(place >> 32);
+    const uint32_t* columns =
+            search.columns + int64_t(row) * (search.nearProbes + 1);
+    uint32_t probe = table.probeOf(list);
+    for (;;) {
+        const uint32_t column = columns[probe] + uint32_t(place);
+        const uint32_t bit = 1u << column % 32;
+        if (!(atomicOr(&bits[column / 32], bit) & bit)) {
+            return column;
+        }
+        do {
+            ++probe;
+        } while (probedList(search, row, probe) != list);
+    }
+}
+
+/// A block a row.
+__global__ __launch_bounds__(kThreads) void foundCountsKernel(
+        const __grid_constant__ IvfFoundParams params) {
+    extern __shared__ uint32_t ivfProbeTable[];
+    __shared__ uint32_t sums[kThreads / kWarpSize];
+    __shared__ uint32_t counted;
+    allowNext();
+    waitForPrevious();
+    const IvfRescoreParams& rescored = params.rescored;
+    const IvfParams& search = rescored.search;
+    const uint32_t row = blockIdx.x;
+    const uint32_t numFound = search.numFound[row];
+    const int64_t first = params.firstOf(row);
+    uint32_t* bits = params.bits + int64_t(row) * params.rowWords;
+    uint32_t* before = params.before + int64_t(row) * params.rowWords;
+    if (numFound == 0) {
+        if (threadIdx.x == 0) {
+            params.counts[row] = 0;
+        }
+        return;
+    }
+    ProbeTable table(ivfProbeTable, params.tableSlots);
+    table.make(search, row);
+    for (uint32_t i = threadIdx.x; i < numFound; i += kThreads) {
+        const float distance = rescored.distances[first + i];
+        const bool isInside = params.largest ? distance > params.radius
+                                             : distance < params.radius;
+        params.columns()[first + i] = isInside
+                ? takeColumn(
+                          search, table, row, rescored.places[first + i], bits)
+                : kIvfNoColumn;
+    }
+    __syncthreads();
+    uint32_t count = 0;
+    for (uint32_t begin = 0; begin < params.rowWords; begin += kThreads) {
+        const uint32_t w = begin + threadIdx.x;
+        // Atomic operations are in no first-level cache.
+        const uint32_t own = w < params.rowWords ? __popc(__ldcg(&bits[w])) : 0;
+        const uint32_t until = sumOfThreadsBefore<kThreads>(own, sums);
+        if (w < params.rowWords) {
+            before[w] = count + until;
+        }
+        if (threadIdx.x == kThreads - 1) {
+            counted = until + own;
+        }
+        __syncthreads();
+        count += counted;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        params.counts[row] = count;
+    }
+}
+
+/// A block a row.
+__global__ __launch_bounds__(kThreads) void foundResultsKernel(
+        const __grid_constant__ IvfFoundParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfRescoreParams& rescored = params.rescored;
+    const uint32_t row = blockIdx.x;
+    const uint32_t numFound = rescored.search.numFound[row];
+    const int64_t first = params.firstOf(row);
+    const int64_t words = int64_t(row) * params.rowWords;
+    const idx_t out = params.firsts[row];
+    for (uint32_t i = threadIdx.x; i < numFound; i += kThreads) {
+        const uint32_t column = params.columns()[first + i];
+        if (column == kIvfNoColumn) {
+            continue;
+        }
+        const int64_t word = words + column / 32;
+        const uint32_t below = params.bits[word] & ((1u << column % 32) - 1);
+        const idx_t to = out + params.before[word] + __popc(below);
+        const uint64_t place = rescored.places[first + i];
+        params.outDistances[to] = rescored.distances[first + i];
+        params.outIds[to] = listId(
+                rescored.search.lists, uint32_t(place >> 32), uint32_t(place));
+    }
+}
+
+} // namespace
+
+void launchIvfFoundLimits(
+        float limit,
+        uint32_t rows,
+        float* nearest,
+        int32_t* nearestPlaces,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            limitsKernel,
+            dim3((rows + kThreads - 1) / kThreads),
+            kThreads,
+            0,
+            stream,
+            LimitsParams{limit, rows, nearest, nearestPlaces});
+}
+
+void launchIvfFoundCounts(const IvfFoundParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            foundCountsKernel,
+            dim3(params.rescored.search.rows),
+            kThreads,
+            allowSharedBytes(
+                    foundCountsKernel,
+                    2 * sizeof(uint32_t) * params.tableSlots),
+            stream,
+            params);
+}
+
+void launchIvfFoundResults(const IvfFoundParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            foundResultsKernel,
+            dim3(params.rescored.search.rows),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/ivf/IvfFoundParams.h"
+#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfScratch.h"
+#include "kernels/range/RangeSink.h"
+
+/// Range searches of many queries, of which few vectors are in range: bounds by
+/// tensor cores leave out what is farther than the radius, and the rest get
+/// canonical distances.
+namespace faiss_bits {
+
+/// How many queries at a time, and the room for what bounds leave of each.
+struct IvfFoundPlan {
+    IvfKnnPlan search;  ///< rowsAtATime, room, nearProbes: all
+    double seconds = 0; ///< that are expected, roughly
+    size_t bytes = 0;   ///< of scratch
+};
+
+/// The plan whose scratch takes at most maxBytes; none, where few queries meet
+/// in a list, or memory lacks. Host only. Of the problem k is 1.
+std::optional<IvfFoundPlan> planIvfFound(
+        const IvfKnnProblem& problem,
+        size_t maxBytes);
+
+/// Such a search, in scratch that it does not own.
+class IvfFoundSearch {
+   public:
+    /// slices: measures, or hands out plan.bytes.
+    IvfFoundSearch(
+            const IvfFoundPlan& plan,
+            const IvfKnnProblem& problem,
+            WorkspaceSlices& slices);
+
+    /// Hands the results of some queries on, as runIvfRange. False: so many
+    /// pairs may be in range that all distances take less time, and nothing was
+    /// handed on.
+    bool run(
+            idx_t first,
+            idx_t rows,
+            float radius,
+            RangeSink& sink,
+            cudaStream_t stream) const;
+
+   private:
+    IvfParams beginRows(
+            idx_t first,
+            idx_t rows,
+            float radius,
+            cudaStream_t stream) const;
+    void find(const IvfParams& search, cudaStream_t stream) const;
+    void handOn(
+            IvfRescoreParams taken,
+            idx_t first,
+            float radius,
+            RangeSink& sink,
+            cudaStream_t stream) const;
+    void scoreAll(IvfRescoreParams& taken, cudaStream_t stream) const;
+
+    const IvfFoundPlan& plan_;
+    const IvfKnnProblem& p_;
+    IvfScratch scratch_;
+    IvfFoundParams params_;
+    idx_t* firsts_ = nullptr;        // [rowsAtATime]: of results
+    uint32_t* firstFound_ = nullptr; // [rowsAtATime]
+};
+
+} // namespace faiss_bits
