@@ -136,6 +136,13 @@ TEST_P(StripScanTest, NumbersOfQueries) {
     }
 }
 
+/// Blocks have several chunks of a tile of queries, and parts of the next.
+TEST_P(StripScanTest, ChunksSideBySide) {
+    check(Metric::L2, 35000, 600, 20, 100);
+    check(Metric::InnerProduct, 34000, 700, 64, 130);
+    check(Metric::L2, 17000, 900, 200, 100);
+}
+
 TEST_P(StripScanTest, Values) {
     for (TensorValues values :
          {TensorValues::Integers,
