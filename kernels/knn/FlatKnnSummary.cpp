@@ -27,7 +27,7 @@ FlatKnnSummary summaryOf(
         summary.method = "all_pairs";
         summary.tileQueries = plan.allPairs->tileQueries;
         summary.candidates = problem.numVectors;
-        summary.selection = plan.allPairs->resultsToString();
+        summary.selection = plan.allPairs->selection.toString();
     } else if (plan.nearest) {
         summary.method = "nearest";
         summary.tileQueries = plan.nearest->tileQueries;

@@ -52,9 +52,9 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
     EXPECT_FALSE(planOf(of(Metric::Canberra, 100, 20, 10, 5)).allPairs);
 }
 
-/// Of rows that a warp makes results of, with keys that are equal, far apart,
-/// infinite or no numbers.
-TEST_F(AllPairsKnn, BothSidesOfWarps) {
+/// Of numbers of columns that selections of short rows treat alike, with keys
+/// that are equal, far apart, infinite or no numbers.
+TEST_F(AllPairsKnn, ShortRows) {
     for (int64_t n :
          {31, 33, 127, 128, 129, 256, 257, 512, 513, 1023, 1024, 1025}) {
         for (int k : {1, 2, 31, 32, 33}) {
@@ -67,8 +67,6 @@ TEST_F(AllPairsKnn, BothSidesOfWarps) {
                            11,
                            k);
                 c.idType = k == 31 ? IdType::Int32 : IdType::Int64;
-                const bool byWarps = n <= 1024 && k <= 32;
-                ASSERT_EQ(planOf(c).allPairs->byWarps, byWarps);
                 expectAllPairs(c, kind);
                 if (HasFailure()) {
                     return;
@@ -78,7 +76,7 @@ TEST_F(AllPairsKnn, BothSidesOfWarps) {
     }
 }
 
-/// More keys than a warp sorts are as near as the k-th.
+/// All keys are as near as the k-th.
 TEST_F(AllPairsKnn, AllEqual) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int64_t n : {20, 60, 64, 65, 300, 1024}) {
@@ -90,7 +88,6 @@ TEST_F(AllPairsKnn, AllEqual) {
     }
 }
 
-/// Warps have several rows each.
 TEST_F(AllPairsKnn, SmallManyRows) {
     expectAllPairs(of(Metric::L2, 300, 12000, 6, 20), Hard::Mixed);
     expectAllPairs(of(Metric::InnerProduct, 70, 9000, 3, 32), Hard::Bytes);

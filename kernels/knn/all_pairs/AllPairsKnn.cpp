@@ -5,7 +5,6 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/all_pairs/AllPairsLaunch.h"
-#include "kernels/knn/all_pairs/AllPairsResults.h"
 #include "kernels/knn/certified/Certified.h"
 #include "kernels/knn/fused/FusedKnn.h"
 #include "kernels/knn/fused/FusedParams.h"
@@ -78,9 +77,6 @@ struct AllPairsScratch {
             WorkspaceSlices& slices) {
         certified.take(p, 0, plan.tileQueries, slices);
         distances = slices.take<float>(size_t(plan.tileQueries) * plan.stride);
-        if (plan.byWarps) {
-            return;
-        }
         select.bytes = std::max(
                 plan.selection.workspaceBytes(),
                 plan.lastSelection.workspaceBytes());
@@ -92,15 +88,11 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
     const idx_t tiles = (p.numQueries + most - 1) / most;
     plan.tileQueries = (p.numQueries + tiles - 1) / tiles;
     const idx_t last = p.numQueries - (tiles - 1) * plan.tileQueries;
-    plan.byWarps =
-            p.k <= kMostWarpResults && p.numVectors <= kMostWarpVectors;
-    if (!plan.byWarps) {
-        plan.selection =
-                planSelection(selectionOf(p, plan.tileQueries, plan.stride));
-        plan.lastSelection = last == plan.tileQueries
-                ? plan.selection
-                : planSelection(selectionOf(p, last, plan.stride));
-    }
+    plan.selection =
+            planSelection(selectionOf(p, plan.tileQueries, plan.stride));
+    plan.lastSelection = last == plan.tileQueries
+            ? plan.selection
+            : planSelection(selectionOf(p, last, plan.stride));
     WorkspaceSlices slices;
     AllPairsScratch(p, plan, slices);
     // So that a run with just these bytes finds the same plan.
@@ -199,11 +191,7 @@ std::string AllPairsPlan::toString() const {
                    "all pairs: %lld queries at a time, %zu bytes; ",
                    (long long)tileQueries,
                    bytes) +
-            resultsToString();
-}
-
-std::string AllPairsPlan::resultsToString() const {
-    return byWarps ? "a warp a row" : selection.toString();
+            selection.toString();
 }
 
 void runAllPairs(
@@ -221,11 +209,6 @@ void runAllPairs(
         params.distances = scratch.distances;
         params.stride = plan.stride;
         launchFor(p.metric)(params, p.device.multiprocessors, stream);
-        if (plan.byWarps) {
-            launchAllPairsResults(
-                    p.metric, params, p.device.multiprocessors, stream);
-            continue;
-        }
         SelectProblem select = selectionOf(p, count, plan.stride);
         select.keys = scratch.distances;
         select.outKeys = p.outDistances + q * p.k;

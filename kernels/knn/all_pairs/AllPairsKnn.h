@@ -15,9 +15,6 @@ namespace faiss_bits {
 struct AllPairsPlan {
     idx_t tileQueries = 0;
     idx_t stride = 0; // of a row of the matrix
-    /// A warp makes results of a row (AllPairsResults.h), and there is no
-    /// selection.
-    bool byWarps = false;
     /// Of a tile's rows, and of the last one's.
     SelectPlan selection;
     SelectPlan lastSelection;
@@ -25,8 +22,6 @@ struct AllPairsPlan {
 
     /// One line.
     std::string toString() const;
-    /// The same of what follows the matrix.
-    std::string resultsToString() const;
 };
 
 /// Whether the problem is one for it.

@@ -242,21 +242,33 @@ std::optional<FusedPlan> planFusedByStrips(
             kLeastCapacity);
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
-    return fitQueries(
-            plan, p, kMostStripQueries, maxBytes, [&](FusedPlan& plan) {
-                plan.strips = planStrips(
-                        plan.tileQueries,
-                        p.numVectors,
-                        p.d,
-                        std::clamp(
-                                kStripsOfPlace * plan.rank,
-                                kLeastStrips,
-                                kMostStrips / 2),
-                        TensorScanKernel::Auto,
-                        p.device);
-                return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
-                        plan.strips.perRow <= kMostStrips;
-            });
+    const auto fit = [&](idx_t mostQueries) {
+        return fitQueries(
+                plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
+                    plan.strips = planStrips(
+                            plan.tileQueries,
+                            p.numVectors,
+                            p.d,
+                            std::clamp(
+                                    kStripsOfPlace * plan.rank,
+                                    kLeastStrips,
+                                    kMostStrips / 2),
+                            TensorScanKernel::Auto,
+                            p.device);
+                    return plan.strips.perRow >=
+                            kLeastStripsOfPlace * plan.rank &&
+                            plan.strips.perRow <= kMostStrips;
+                });
+    };
+    const std::optional<FusedPlan> usual = fit(kMostStripQueries);
+    if (usual && passesToBits(*usual, p)) {
+        // Bits are few bytes: twice as many queries are half of the launches.
+        const std::optional<FusedPlan> wide = fit(2 * kMostStripQueries);
+        if (wide && passesToBits(*wide, p)) {
+            return wide;
+        }
+    }
+    return usual;
 }
 
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {

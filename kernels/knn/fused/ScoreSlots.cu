@@ -11,9 +11,9 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
-#include "kernels/device/SortFew.cuh"
 #include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/SlotQuery.cuh"
+#include "kernels/knn/fused/SortFew.cuh"
 
 namespace faiss_bits {
 
@@ -269,12 +269,6 @@ void launch(
                       : scoreSlotsKernel<kMetric, kSteps, false, true>)
             : (byBits ? scoreSlotsKernel<kMetric, kSteps, true, false>
                       : scoreSlotsKernel<kMetric, kSteps, false, false>);
-    // L1 gets all that the blocks leave of 228 KB: it has a part of the vectors.
-    constexpr int kSharedPercent = 14;
-    BITS_CUDA_CHECK(cudaFuncSetAttribute(
-            reinterpret_cast<const void*>(kernel),
-            cudaFuncAttributePreferredSharedMemoryCarveout,
-            kSharedPercent));
     launchAfterPrevious(
             kernel,
             std::min(

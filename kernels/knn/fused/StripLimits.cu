@@ -2,7 +2,8 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/device/RankedKey.cuh"
+#include "kernels/device/Bitonic.cuh"
+#include "kernels/device/Entry.cuh"
 #include "kernels/knn/fused/RankedLimit.cuh"
 
 namespace faiss_bits {
@@ -14,6 +15,41 @@ constexpr int kThreads = 256;
 struct StripsAndWords : StripLimitParams {
     PassedWords words;
 };
+
+/// Of the keys that lanes hold, in order: the rank'th, or a later one where
+/// equal ones are beside it. They are at least `least` and at most `most`, and
+/// there are `rank` of them. All lanes of the warp call it.
+template <int kItems>
+__device__ __forceinline__ uint32_t rankedOf(
+        const uint32_t (&keys)[kItems],
+        uint32_t rank,
+        uint32_t least,
+        uint32_t most) {
+    // There are `rank` keys up to `most`; fewer below `least`.
+    while (least < most) {
+        const uint32_t middle = least + (most - least) / 2;
+        uint32_t count = 0;
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            count += keys[i] <= middle;
+        }
+        count = __reduce_add_sync(kFullWarp, count);
+        if (count < rank) {
+            least = middle + 1;
+            continue;
+        }
+        most = middle;
+        if (count == rank) {
+            break;
+        }
+    }
+    uint32_t ranked = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        ranked = keys[i] <= most ? max(ranked, keys[i]) : ranked;
+    }
+    return __reduce_max_sync(kFullWarp, ranked);
+}
 
 /// A warp a query, with its keys in registers.
 template <Metric kMetric, int kItems>
@@ -53,8 +89,7 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     if (count >= params.rank) {
         least = __reduce_min_sync(kFullWarp, least);
         most = __reduce_max_sync(kFullWarp, most);
-        key = double(keyValue(rankedOf(
-                keys, params.rank, least, most, count)));
+        key = double(keyValue(rankedOf(keys, params.rank, least, most)));
         if (kMetric != Metric::InnerProduct) {
             key = fmax(key + double(params.search.queryNorms[row]), 0.0);
         }
