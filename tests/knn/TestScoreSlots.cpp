@@ -152,8 +152,7 @@ TEST(ScoreSlotsChoice, WhatIsRefused) {
                 params.words,
                 reinterpret_cast<const float4*>(params.slotRows),
                 params.complete};
-        EXPECT_THROW(
-                launchScoreSlots(metric, scores, device, nullptr), Error);
+        EXPECT_THROW(launchScoreSlots(metric, scores, device, nullptr), Error);
     };
     search.d = 129;
     refuses(Metric::L2);

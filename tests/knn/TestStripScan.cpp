@@ -138,9 +138,9 @@ TEST_P(StripScanTest, NumbersOfQueries) {
 
 /// Blocks have several chunks of a tile of queries, and parts of the next.
 TEST_P(StripScanTest, ChunksSideBySide) {
-    check(Metric::L2, 35000, 600, 20, 100);
-    check(Metric::InnerProduct, 34000, 700, 64, 130);
-    check(Metric::L2, 17000, 900, 200, 100);
+    // Seven chunks of 33 tiles.
+    check(Metric::L2, 8200, 850, 130, 112);
+    check(Metric::InnerProduct, 8200, 1700, 20, 224);
 }
 
 TEST_P(StripScanTest, Values) {

@@ -266,8 +266,8 @@ void launchByK(
             return launch<kMetric, 1, false>(params, device, stream);
         }
     }
-    const auto one = k <= 64 ? launch<kMetric, 2, kScored>
-                             : launch<kMetric, 4, kScored>;
+    const auto one =
+            k <= 64 ? launch<kMetric, 2, kScored> : launch<kMetric, 4, kScored>;
     one(params, device, stream);
 }
 

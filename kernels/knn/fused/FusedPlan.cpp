@@ -243,22 +243,20 @@ std::optional<FusedPlan> planFusedByStrips(
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
     const auto fit = [&](idx_t mostQueries) {
-        return fitQueries(
-                plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
-                    plan.strips = planStrips(
-                            plan.tileQueries,
-                            p.numVectors,
-                            p.d,
-                            std::clamp(
-                                    kStripsOfPlace * plan.rank,
-                                    kLeastStrips,
-                                    kMostStrips / 2),
-                            TensorScanKernel::Auto,
-                            p.device);
-                    return plan.strips.perRow >=
-                            kLeastStripsOfPlace * plan.rank &&
-                            plan.strips.perRow <= kMostStrips;
-                });
+        return fitQueries(plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
+            plan.strips = planStrips(
+                    plan.tileQueries,
+                    p.numVectors,
+                    p.d,
+                    std::clamp(
+                            kStripsOfPlace * plan.rank,
+                            kLeastStrips,
+                            kMostStrips / 2),
+                    TensorScanKernel::Auto,
+                    p.device);
+            return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
+                    plan.strips.perRow <= kMostStrips;
+        });
     };
     const std::optional<FusedPlan> usual = fit(kMostStripQueries);
     if (usual && passesToBits(*usual, p)) {

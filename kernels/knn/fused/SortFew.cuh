@@ -22,8 +22,7 @@ class SortFew {
             uint64_t high,
             uint64_t& least) {
         uint32_t base;
-        if (!baseOf(
-                    min(entryKey(low), entryKey(high)),
+        if (!baseOf(min(entryKey(low), entryKey(high)),
                     max(keyOrZero(low), keyOrZero(high)),
                     base)) {
             return false;
@@ -86,8 +85,7 @@ class SortFew {
         sorted = unpacked(
                 a,
                 base,
-                __shfl_sync(
-                        kFullWarp, entryColumn(entry), int(a % kWarpSize)));
+                __shfl_sync(kFullWarp, entryColumn(entry), int(a % kWarpSize)));
         return true;
     }
 
@@ -116,8 +114,7 @@ class SortFew {
         const uint32_t other = __shfl_down_sync(kFullWarp, a, 1);
         next = threadIdx.x % kWarpSize + 1 < kWarpSize ? other : next;
         return __any_sync(
-                kFullWarp,
-                a != kNone && a >> kPlaceBits == next >> kPlaceBits);
+                kFullWarp, a != kNone && a >> kPlaceBits == next >> kPlaceBits);
     }
 
     __device__ __forceinline__ static uint64_t unpacked(

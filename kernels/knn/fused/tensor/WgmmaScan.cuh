@@ -117,9 +117,8 @@ struct WgmmaScanBody {
                                         : item % params.chunksOfTile;
     }
     /// Whether the next item of the block has the same queries.
-    __device__ __forceinline__ bool keepsTile(
-            const Items& items,
-            uint32_t item) const {
+    __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)
+            const {
         return params.chunksOfTile != 0 && item + 1 < items.last &&
                 chunkOf(item + 1) != 0;
     }
@@ -245,8 +244,8 @@ struct WgmmaScanBody {
         const Items items = ownItems();
         for (uint32_t item = items.first; item < items.last;
              item += items.step) {
-            const uint32_t firstRow = tileOf(item) * kShape.queries() +
-                    part * (64 * kBlocks);
+            const uint32_t firstRow =
+                    tileOf(item) * kShape.queries() + part * (64 * kBlocks);
             const bool active = firstRow < params.numQueries;
             test.start(params, firstRow + warp % 4 * 16 + lane / 4);
             Left left{};
