@@ -52,6 +52,47 @@ TEST_F(AllPairsKnn, BothSidesOfEveryTile) {
     EXPECT_FALSE(planOf(of(Metric::Canberra, 100, 20, 10, 5)).allPairs);
 }
 
+/// Of numbers of columns that selections of short rows treat alike, with keys
+/// that are equal, far apart, infinite or no numbers.
+TEST_F(AllPairsKnn, ShortRows) {
+    for (int64_t n :
+         {31, 33, 127, 128, 129, 256, 257, 512, 513, 1023, 1024, 1025}) {
+        for (int k : {1, 2, 31, 32, 33}) {
+            for (Hard kind : kHard) {
+                const bool isEven = (n + k + int(kind)) % 2 == 0;
+                CertifiedCase c =
+                        of(isEven ? Metric::L2 : Metric::InnerProduct,
+                           n,
+                           40,
+                           11,
+                           k);
+                c.idType = k == 31 ? IdType::Int32 : IdType::Int64;
+                expectAllPairs(c, kind);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// All keys are as near as the k-th.
+TEST_F(AllPairsKnn, AllEqual) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int64_t n : {20, 60, 64, 65, 300, 1024}) {
+            const CertifiedCase c = of(metric, n, 40, 5, 32);
+            const std::vector<float> vectors(c.n * c.d, 0.75f);
+            const std::vector<float> queries(c.q * c.d, 0.5f);
+            check(c, vectors, queries, search(c, vectors, queries));
+        }
+    }
+}
+
+TEST_F(AllPairsKnn, SmallManyRows) {
+    expectAllPairs(of(Metric::L2, 300, 12000, 6, 20), Hard::Mixed);
+    expectAllPairs(of(Metric::InnerProduct, 70, 9000, 3, 32), Hard::Bytes);
+}
+
 /// Up to all vectors and beyond.
 TEST_F(AllPairsKnn, EveryK) {
     for (Metric metric : kDirectMetrics) {

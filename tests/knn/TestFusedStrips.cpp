@@ -99,7 +99,7 @@ TEST_F(FusedStrips, NumbersOfResults) {
 /// Of several scans, the last of which has fewer queries.
 TEST_F(FusedStrips, ManyQueries) {
     for (Metric metric : kProducts) {
-        CertifiedCase c = caseOf(metric, 3000, 33001, 24, 5);
+        CertifiedCase c = caseOf(metric, 1500, 66001, 24, 5);
         const FlatKnnPlan plan = planOf(c);
         ASSERT_TRUE(plan.fused);
         EXPECT_LT(plan.fused->tileQueries, c.q);

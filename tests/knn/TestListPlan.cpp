@@ -66,15 +66,40 @@ TEST(ListPlan, ListsScoredBySlots) {
     const auto ofFew = planFusedByStrips(few, size_t(1) << 30);
     EXPECT_TRUE(ofFew && finishesByWarps(*ofFew, few));
     EXPECT_FALSE(ofFew && scoresBySlots(*ofFew, few)) << "few pass";
-    const size_t with =
-            planFusedByStrips(
-                    problemOf(65536, 128, DataType::Float16), size_t(1) << 30)
-                    ->bytes;
-    const size_t without =
-            planFusedByStrips(
-                    problemOf(65537, 128, DataType::Float16), size_t(1) << 30)
-                    ->bytes;
-    EXPECT_GE(with + (size_t(8) << 20), without + (size_t(32) << 20));
+    const auto bytesOf = [&](idx_t n, int k) {
+        FlatKnnProblem p = problemOf(n, 128, DataType::Float16);
+        p.k = k;
+        return planFusedByStrips(p, size_t(1) << 30)->bytes;
+    };
+    EXPECT_GE(
+            bytesOf(65536, 33) + (size_t(8) << 20),
+            bytesOf(65537, 33) + (size_t(32) << 20));
+    EXPECT_LT(bytesOf(65536, 32) + (size_t(32) << 20), bytesOf(65536, 33))
+            << "entries of lists that one kernel scores and sorts";
+}
+
+/// How many queries a scan has.
+TEST(ListPlan, QueriesOfAScan) {
+    const auto queriesOf = [](idx_t n, idx_t q, int k) {
+        FlatKnnProblem p;
+        p.numVectors = n;
+        p.numQueries = q;
+        p.d = 128;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        const auto plan = planFusedByStrips(p, size_t(1) << 30);
+        EXPECT_TRUE(plan);
+        // A search with just these bytes has the same plan.
+        const auto again = plan ? planFusedByStrips(p, plan->bytes) : plan;
+        EXPECT_TRUE(again && again->tileQueries == plan->tileQueries);
+        return plan ? plan->tileQueries : 0;
+    };
+    EXPECT_EQ(queriesOf(1024, 262144, 32), 131072) << "16 MiB of bits";
+    EXPECT_EQ(queriesOf(4096, 262144, 32), 65536) << "64 MiB of bits, or 32";
+    EXPECT_EQ(queriesOf(16384, 262144, 32), 65536) << "lists";
+    EXPECT_EQ(queriesOf(16384, 65537, 32), 32769) << "even tiles";
+    EXPECT_LT(queriesOf(16384, 262144, 33), 65536) << "entries in memory";
 }
 
 /// Where a word of 32 vectors has some that pass, the scan sets bits.

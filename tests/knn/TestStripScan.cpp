@@ -136,6 +136,13 @@ TEST_P(StripScanTest, NumbersOfQueries) {
     }
 }
 
+/// Blocks have several chunks of a tile of queries, and parts of the next.
+TEST_P(StripScanTest, ChunksSideBySide) {
+    // Seven chunks of 33 tiles.
+    check(Metric::L2, 8200, 850, 130, 112);
+    check(Metric::InnerProduct, 8200, 1700, 20, 224);
+}
+
 TEST_P(StripScanTest, Values) {
     for (TensorValues values :
          {TensorValues::Integers,

@@ -1,7 +1,7 @@
 /// Lists of what passed to results, a warp each. Eight lanes compute the
 /// distances of a pair of vectors at a time, unless another kernel did
-/// (ScoreSlots.h); 32 entries are sorted, an entry a lane, and merged into the
-/// best of the list.
+/// (ScoreSlots.h, which finishes those of small k by itself); 32 entries are
+/// sorted, an entry a lane, and merged into the best of the list.
 ///
 /// Bound by: reads of 4 d bytes an entry from L2 (vectors from memory come
 /// faster to more threads a list); without them by the sorts.
@@ -11,10 +11,9 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
-#include "kernels/device/WarpList.cuh"
 #include "kernels/knn/certified/CanonicalPairs.cuh"
+#include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/ScoreSlots.h"
-#include "kernels/knn/fused/SortFew.cuh"
 
 namespace faiss_bits {
 
@@ -60,11 +59,6 @@ struct PassedRow {
     /// The entries first, .. first + 31, and those from every further `step`
     /// on.
     __device__ __forceinline__ void score(uint32_t first, uint32_t step) {
-        if constexpr (kScored && kRows == 1) {
-            if (count <= SortFew::kMost && first == 0 && sortFew()) {
-                return;
-            }
-        }
         for (uint32_t base = first; base < count; base += step) {
             if constexpr (kScored) {
                 list.add(scoredEntry(base + threadIdx.x % kWarpSize));
@@ -79,48 +73,15 @@ struct PassedRow {
 
     /// The results, and whether none is missing.
     __device__ __forceinline__ void write() const {
-        const CertifiedParams& search = params.passed.search;
-        const int lane = threadIdx.x % kWarpSize;
-        const int last = search.k - 1;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            const int place = r * kWarpSize + lane;
-            if (place < search.k) {
-                writePlace<kMetric>(search, row, place, list.item(r));
-            }
-            if (place == last) {
-                search.flags[2 * int64_t(row)] = !isProved(list.item(r));
-                search.flags[2 * int64_t(row) + 1] = 0;
-            }
-        }
+        writePassed<kMetric>(
+                params.passed.search,
+                row,
+                list,
+                params.complete[row],
+                params.passed.counts[row] <= count);
     }
 
    private:
-    /// A list that is short enough for it, if it has an answer.
-    __device__ __forceinline__ bool sortFew() {
-        const uint32_t lane = threadIdx.x % kWarpSize;
-        uint64_t least;
-        if (!SortFew::run(
-                    scoredEntry(lane), scoredEntry(lane + kWarpSize), least)) {
-            return false;
-        }
-        list.assignSorted(least);
-        return true;
-    }
-
-    /// By the k-th entry: see SurvivorOutput::complete.
-    __device__ __forceinline__ bool isProved(uint64_t kth) const {
-        const float complete = params.complete[row];
-        if (isnan(complete)) {
-            return true;
-        }
-        if (params.passed.counts[row] > count) {
-            return false; // there was no room for all
-        }
-        return (isinf(complete) && complete > 0) ||
-                (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
-    }
-
     __device__ __forceinline__ uint64_t scoredEntry(uint32_t place) const {
         const CertifiedParams& search = params.passed.search;
         return place < count
@@ -299,10 +260,14 @@ void launchByK(
         const DeviceTraits& device,
         cudaStream_t stream) {
     const int k = params.passed.search.k;
-    const auto one = k <= 32 ? launch<kMetric, 1, kScored>
-            : k <= 64        ? launch<kMetric, 2, kScored>
-                             : launch<kMetric, 4, kScored>;
     static_assert(kMostWarpK == 4 * kWarpSize);
+    if constexpr (!kScored) {
+        if (k <= kMostSlotK) {
+            return launch<kMetric, 1, false>(params, device, stream);
+        }
+    }
+    const auto one =
+            k <= 64 ? launch<kMetric, 2, kScored> : launch<kMetric, 4, kScored>;
     one(params, device, stream);
 }
 
@@ -314,14 +279,15 @@ void launchAll(
     if (!params.slotRows) {
         return launchByK<kMetric, false>(params, device, stream);
     }
-    launchScoreSlots(
-            kMetric,
+    const ScoreSlotsParams scores{
             params.passed,
             params.words,
-            params.slotRows,
-            device,
-            stream);
-    launchByK<kMetric, true>(params, device, stream);
+            reinterpret_cast<const float4*>(params.slotRows),
+            params.complete};
+    launchScoreSlots(kMetric, scores, device, stream);
+    if (params.passed.search.k > kMostSlotK) {
+        launchByK<kMetric, true>(params, device, stream);
+    }
 }
 
 } // namespace

@@ -15,8 +15,8 @@ constexpr int kMostWarpK = 128;
 struct FinishPassedParams {
     PassedParams passed;
     const float* complete = nullptr; // [rows], SurvivorOutput::complete
-    /// A copy of the vectors, with search.entries to write to; none: they are
-    /// read where they lie. And bits in place of the lists.
+    /// A copy of the vectors, for k > kMostSlotK with search.entries to write
+    /// to; none: they are read where they lie. And bits in place of the lists.
     const float* slotRows = nullptr;
     PassedWords words;
 };

@@ -42,6 +42,21 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& p) {
             kMostCachedBytes;
 }
 
+bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return scoresBySlots(plan, p) && p.k <= kMostSlotK;
+}
+
+ListPlaces listPlaces(const FusedPlan& plan, const FlatKnnProblem& p) {
+    ListPlaces places{plan.capacity, plan.capacity};
+    if (passesToBits(plan, p)) {
+        places.columns = 0;
+    }
+    if (finishesBySlots(plan, p)) {
+        places.entries = 0;
+    }
+    return places;
+}
+
 uint32_t wordsOf(const FlatKnnProblem& p) {
     return uint32_t((p.numVectors + 31) / 32);
 }

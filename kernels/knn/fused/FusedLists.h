@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/knn/fused/FusedKnn.h"
 
 /// How the lists of a search by strips are finished.
@@ -17,6 +19,16 @@ bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// Whether the scan for these sets bits: so many vectors pass that a word of 32
 /// has some, and to append them would cost it more.
 bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
+
+/// Whether that kernel writes the results, and no entry to memory.
+bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
+
+/// Entries of a list that have a place in memory: columns, and distances.
+struct ListPlaces {
+    size_t columns = 0;
+    size_t entries = 0;
+};
+ListPlaces listPlaces(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Words of a query's bits.
 uint32_t wordsOf(const FlatKnnProblem& problem);

@@ -6,6 +6,7 @@
 #include "kernels/knn/filter/FilterPlan.h"
 #include "kernels/knn/fused/FusedCost.h"
 #include "kernels/knn/fused/FusedKnn.h"
+#include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
@@ -34,7 +35,7 @@ constexpr idx_t kLeastStripCapacity = 1024;
 /// Queries of one scan: enough that its tiles fill the GPU many times, also
 /// where vectors are few.
 constexpr idx_t kMostTileQueries = 16384;
-constexpr idx_t kMostStripQueries = 32768;
+constexpr idx_t kMostStripQueries = 65536;
 /// Scratch: distances to the sample; and lists.
 constexpr size_t kMostSampleBytes = size_t(256) << 20;
 constexpr size_t kMostListBytes = size_t(512) << 20;
@@ -145,8 +146,10 @@ std::optional<FusedPlan> fitQueries(
         }
         // So that a run with just these bytes finds the same plan.
         plan.bytes = std::max(measure(p, plan), kLeastUntiledBytes);
-        const size_t lists = size_t(plan.tileQueries) * plan.capacity *
-                (sizeof(uint64_t) + sizeof(uint32_t));
+        const ListPlaces places = listPlaces(plan, p);
+        const size_t lists = size_t(plan.tileQueries) *
+                (places.entries * sizeof(uint64_t) +
+                 places.columns * sizeof(uint32_t));
         if (plan.bytes <= maxBytes &&
             (lists <= kMostListBytes || plan.tileQueries == 1)) {
             return plan;
@@ -239,21 +242,31 @@ std::optional<FusedPlan> planFusedByStrips(
             kLeastCapacity);
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
-    return fitQueries(
-            plan, p, kMostStripQueries, maxBytes, [&](FusedPlan& plan) {
-                plan.strips = planStrips(
-                        plan.tileQueries,
-                        p.numVectors,
-                        p.d,
-                        std::clamp(
-                                kStripsOfPlace * plan.rank,
-                                kLeastStrips,
-                                kMostStrips / 2),
-                        TensorScanKernel::Auto,
-                        p.device);
-                return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
-                        plan.strips.perRow <= kMostStrips;
-            });
+    const auto fit = [&](idx_t mostQueries) {
+        return fitQueries(plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
+            plan.strips = planStrips(
+                    plan.tileQueries,
+                    p.numVectors,
+                    p.d,
+                    std::clamp(
+                            kStripsOfPlace * plan.rank,
+                            kLeastStrips,
+                            kMostStrips / 2),
+                    TensorScanKernel::Auto,
+                    p.device);
+            return plan.strips.perRow >= kLeastStripsOfPlace * plan.rank &&
+                    plan.strips.perRow <= kMostStrips;
+        });
+    };
+    const std::optional<FusedPlan> usual = fit(kMostStripQueries);
+    if (usual && passesToBits(*usual, p)) {
+        // Bits are few bytes: twice as many queries are half of the launches.
+        const std::optional<FusedPlan> wide = fit(2 * kMostStripQueries);
+        if (wide && passesToBits(*wide, p)) {
+            return wide;
+        }
+    }
+    return usual;
 }
 
 bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {

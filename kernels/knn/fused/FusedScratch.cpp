@@ -67,11 +67,12 @@ FusedScratch::FusedScratch(
         bits = slices.take<uint32_t>(size_t(plan.tileQueries) * wordsOf(p));
     }
     certified.take(p, 0, plan.tileQueries, slices);
-    const size_t places = size_t(plan.tileQueries) * plan.capacity;
-    certified.columns = slices.take<int32_t>(places);
+    const ListPlaces places = listPlaces(plan, p);
+    const size_t queries = size_t(plan.tileQueries);
+    certified.columns = slices.take<int32_t>(queries * places.columns);
     // The lists of the scan of queries that are searched again lie there too.
-    certified.listEntries =
-            std::max(places, wantedListEntries(p, plan.tileQueries));
+    certified.listEntries = std::max(
+            queries * places.entries, wantedListEntries(p, plan.tileQueries));
     certified.lists = slices.take<uint64_t>(certified.listEntries);
     certified.entries = certified.lists;
     scan = plan.method->prepare(

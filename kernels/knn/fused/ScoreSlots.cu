@@ -1,6 +1,7 @@
 /// Canonical distances of what passed a scan of few vectors, a warp a list, or
 /// a row of bits, from a copy of the vectors in L2; the row's query is in
-/// registers.
+/// registers. Where k is small, the same warp sorts the entries and writes the
+/// results: while some warps sort, others read.
 ///
 /// Bound by: reads of 512 bytes an entry of 128 dimensions from L2.
 #include "kernels/knn/fused/ScoreSlots.h"
@@ -10,7 +11,9 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/knn/fused/PassedResults.cuh"
 #include "kernels/knn/fused/SlotQuery.cuh"
+#include "kernels/knn/fused/SortFew.cuh"
 
 namespace faiss_bits {
 
@@ -22,24 +25,37 @@ constexpr uint32_t kGroups = kWarpSize / kPairLanes;
 template <Metric kMetric>
 constexpr int kBlocks = kMetric == Metric::Cosine ? 2 : 3;
 
-struct ScoreSlotsParams {
-    PassedParams passed;
-    PassedWords words;
-    const float4* slotRows = nullptr;
-};
-
 /// The entries of a warp that wait to be scored: the place in the list, and the
 /// vector.
-constexpr uint32_t kQueue = 4 * kWarpSize;
+constexpr uint32_t kQueue = 3 * kWarpSize;
 constexpr int kColumnBits = 18;
 constexpr uint32_t kMostColumns = 1u << kColumnBits;
 constexpr uint32_t kMostPlaces = 1u << (32 - kColumnBits);
 
-template <Metric kMetric, int kSteps, bool kBits>
+/// Asks L2 for a row's query: 128 bytes a lane.
+__device__ __forceinline__ void prefetchQuery(
+        const CertifiedParams& search,
+        uint32_t row) {
+    constexpr int kFloats = 32;
+    const int at = threadIdx.x % kWarpSize * kFloats;
+    if (row < search.rows && at < search.d) {
+        const float* query = search.queries + int64_t(row) * search.d + at;
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(query));
+    }
+}
+
+/// kSorts: the results are written, and no entries.
+template <Metric kMetric, int kSteps, bool kBits, bool kSorts>
 __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         const __grid_constant__ ScoreSlotsParams params) {
     using Query = SlotQuery<kMetric, kSteps>;
     __shared__ uint32_t queues[kWarps][kQueue];
+    // kSorts. In shared memory, as registers are few: what was scored of a row,
+    // the best so far, and how many were scored of all.
+    constexpr uint32_t kSorters = kSorts ? kWarps : 1;
+    __shared__ uint64_t parts[kSorters][SortFew::kMost];
+    __shared__ uint64_t bests[kSorters][kWarpSize];
+    __shared__ unsigned long long numsScored[kSorters];
     allowNext();
     waitForPrevious();
     const CertifiedParams& search = params.passed.search;
@@ -49,6 +65,11 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
     const uint32_t step = gridDim.x * kWarps;
     const uint32_t most = uint32_t(search.numCandidates);
     uint32_t* const queue = queues[warp];
+    uint64_t* const scored = parts[kSorts ? warp : 0];
+    uint64_t* const best = bests[kSorts ? warp : 0];
+    if (kSorts && lane == 0) {
+        numsScored[warp] = 0;
+    }
 
     const auto countOf = [&](uint32_t row) {
         return kBits || row >= search.rows
@@ -77,15 +98,22 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
         uint32_t here = next;
         next = read(row + step, 0, nextCount);
         const Query query(search.queries + int64_t(row) * search.d, search.d);
-        uint64_t* const entries = search.entries + size_t(row) * most;
+        prefetchQuery(search, row + step);
+        uint64_t* const entries =
+                kSorts ? scored : search.entries + size_t(row) * most;
         uint32_t fill = 0;
-        const auto score = [&]<int kPairs>(uint32_t first) {
+        bool isListed = false;
+        if (kSorts) {
+            best[lane] = kNoEntry;
+        }
+        // Of the queue, those from `first` on before `end`.
+        const auto score = [&]<int kPairs>(uint32_t first, uint32_t end) {
             const float4* from[kPairs];
             uint32_t its[kPairs];
             double exact[kPairs];
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                its[p] = queue[min(first + p * kGroups + group, fill - 1)];
+                its[p] = queue[min(first + p * kGroups + group, end - 1)];
                 from[p] = params.slotRows +
                         size_t(its[p] % kMostColumns) * Query::kRowPacks +
                         lane % kPairLanes;
@@ -93,21 +121,54 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
             query.distances(from, search.power, exact);
 #pragma unroll
             for (int p = 0; p < kPairs; ++p) {
-                if (first + p * kGroups + group < fill &&
-                    lane % kPairLanes == 0) {
-                    entries[its[p] >> kColumnBits] = distanceEntry<kMetric>(
+                const uint32_t at = first + p * kGroups + group;
+                if (at < end && lane % kPairLanes == 0) {
+                    const uint32_t place = kSorts ? at % SortFew::kMost
+                                                  : its[p] >> kColumnBits;
+                    entries[place] = distanceEntry<kMetric>(
                             exact[p], its[p] % kMostColumns);
                 }
             }
         };
-        const auto scoreAll = [&] {
-            __syncwarp();
-            uint32_t first = 0;
-            for (; first + kGroups < fill; first += 2 * kGroups) {
-                score.template operator()<2>(first);
+        const auto scoreUpTo = [&](uint32_t first, uint32_t end) {
+            for (; first + kGroups < end; first += 2 * kGroups) {
+                score.template operator()<2>(first, end);
             }
-            if (first < fill) {
-                score.template operator()<1>(first);
+            if (first < end) {
+                score.template operator()<1>(first, end);
+            }
+        };
+        // isRow: the queue has all of the row.
+        const auto scoreAll = [&](bool isRow) {
+            __syncwarp();
+            if constexpr (kSorts) {
+                for (uint32_t first = 0; first < fill;
+                     first += SortFew::kMost) {
+                    const uint32_t end = min(first + SortFew::kMost, fill);
+                    scoreUpTo(first, end);
+                    __syncwarp();
+                    const uint32_t low = first + lane;
+                    const uint32_t high = low + kWarpSize;
+                    const uint64_t entryLow =
+                            low < end ? scored[lane] : kNoEntry;
+                    const uint64_t entryHigh =
+                            high < end ? scored[lane + kWarpSize] : kNoEntry;
+                    uint64_t least;
+                    if (!isRow || fill > SortFew::kMost ||
+                        !(fill <= kWarpSize
+                                  ? SortFew::run(entryLow, least)
+                                  : SortFew::run(entryLow, entryHigh, least))) {
+                        WarpList<1> list;
+                        list.assignSorted(best[lane]);
+                        list.add(entryLow);
+                        list.add(entryHigh);
+                        least = list.item(0);
+                    }
+                    best[lane] = least;
+                    __syncwarp();
+                }
+            } else {
+                scoreUpTo(0, fill);
             }
             fill = 0;
             __syncwarp();
@@ -118,11 +179,12 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
             }
             fill += __popc(lanes);
             if (fill > kQueue - kWarpSize) {
-                scoreAll();
+                scoreAll(false);
+                isListed = true;
             }
         };
+        uint32_t passed = kBits ? 0 : count; // in the words before
         if constexpr (kBits) {
-            uint32_t passed = 0; // in the words before
             for (uint32_t first = 0; first < params.words.perRow;
                  first += kWarpSize) {
                 if (first > 0) {
@@ -172,10 +234,23 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
             }
         }
         if (fill > 0) {
-            scoreAll();
+            scoreAll(!isListed);
+        }
+        if constexpr (kSorts) {
+            const uint32_t all = kBits ? passed : params.passed.counts[row];
+            if (lane == 0) {
+                numsScored[warp] += min(all, most);
+            }
+            WarpList<1> list;
+            list.assignSorted(best[lane]);
+            writePassed<kMetric>(
+                    search, row, list, params.complete[row], all <= most);
         }
         count = nextCount;
         nextCount = countOf(row + 2 * step);
+    }
+    if (kSorts && search.numRescored && lane == 0 && numsScored[warp] > 0) {
+        atomicAdd(search.numRescored, numsScored[warp]);
     }
 }
 
@@ -188,9 +263,12 @@ void launch(
     // As that of lists that blocks score (FusedLaunch.cuh).
     constexpr double kMuch = 0x1p28;
     const bool isLong = double(search.rows) * search.k * search.d >= kMuch;
-    const auto kernel = params.words.bits
-            ? scoreSlotsKernel<kMetric, kSteps, true>
-            : scoreSlotsKernel<kMetric, kSteps, false>;
+    const bool byBits = params.words.bits != nullptr;
+    const auto kernel = search.k <= kMostSlotK
+            ? (byBits ? scoreSlotsKernel<kMetric, kSteps, true, true>
+                      : scoreSlotsKernel<kMetric, kSteps, false, true>)
+            : (byBits ? scoreSlotsKernel<kMetric, kSteps, true, false>
+                      : scoreSlotsKernel<kMetric, kSteps, false, false>);
     launchAfterPrevious(
             kernel,
             std::min(
@@ -227,12 +305,10 @@ void launchByWidth(
 
 void launchScoreSlots(
         Metric metric,
-        const PassedParams& passed,
-        const PassedWords& words,
-        const float* slotRows,
+        const ScoreSlotsParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    const CertifiedParams& search = passed.search;
+    const CertifiedParams& search = params.passed.search;
     BITS_THROW_IF_NOT_FMT(
             !search.listedIds,
             "listedIds = %p, but lists hold vectors",
@@ -248,8 +324,6 @@ void launchScoreSlots(
             "numCandidates = %d is outside 0..%u",
             search.numCandidates,
             kMostPlaces);
-    const ScoreSlotsParams params{
-            passed, words, reinterpret_cast<const float4*>(slotRows)};
     switch (metric) {
         case Metric::L2:
             return launchByWidth<Metric::L2>(params, device, stream);

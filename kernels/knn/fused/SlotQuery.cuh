@@ -21,7 +21,7 @@ class SlotQuery {
 #pragma unroll
         for (int i = 0; i < kSteps * kPack; ++i) {
             const int c = i * kPairLanes + lane;
-            query_[i] = c < d ? query[c] : 0.0f;
+            query_[i] = c < d ? readOnce(query + c) : 0.0f;
         }
     }
 
@@ -65,6 +65,15 @@ class SlotQuery {
     }
 
    private:
+    /// L1 is left to the vectors.
+    __device__ __forceinline__ static float readOnce(const float* from) {
+        float value;
+        asm("ld.global.nc.L1::no_allocate.f32 %0, [%1];"
+            : "=f"(value)
+            : "l"(__cvta_generic_to_global(from)));
+        return value;
+    }
+
     double query_[kSteps * kPack];
 };
 

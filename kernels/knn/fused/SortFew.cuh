@@ -21,11 +21,10 @@ class SortFew {
             uint64_t low,
             uint64_t high,
             uint64_t& least) {
-        const uint32_t base = __reduce_min_sync(
-                kFullWarp, min(entryKey(low), entryKey(high)));
-        const uint32_t last = __reduce_max_sync(
-                kFullWarp, max(keyOrZero(low), keyOrZero(high)));
-        if (last < base || last - base >= kMostApart) {
+        uint32_t base;
+        if (!baseOf(min(entryKey(low), entryKey(high)),
+                    max(keyOrZero(low), keyOrZero(high)),
+                    base)) {
             return false;
         }
         const uint32_t lane = threadIdx.x % kWarpSize;
@@ -50,22 +49,43 @@ class SortFew {
         for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
             a = exchanged(a, lanes, true);
         }
-        uint32_t next = __shfl_down_sync(kFullWarp, a, 1);
-        next = lane + 1 < kWarpSize ? next : beyond;
-        const bool isEqual =
-                a != kNone && a >> kPlaceBits == next >> kPlaceBits;
-        if (__any_sync(kFullWarp, isEqual)) {
+        if (hasEqual(a, beyond)) {
             return false;
         }
-        const uint32_t place = a % kMost;
-        const uint32_t idLow = __shfl_sync(
-                kFullWarp, entryColumn(low), int(place % kWarpSize));
-        const uint32_t idHigh = __shfl_sync(
-                kFullWarp, entryColumn(high), int(place % kWarpSize));
-        least = a == kNone ? kNoEntry
-                           : makeEntry(
-                                     base + (a >> kPlaceBits),
-                                     place < kWarpSize ? idLow : idHigh);
+        const int from = int(a % kWarpSize);
+        const uint32_t idLow = __shfl_sync(kFullWarp, entryColumn(low), from);
+        const uint32_t idHigh = __shfl_sync(kFullWarp, entryColumn(high), from);
+        least = unpacked(a, base, a % kMost < kWarpSize ? idLow : idHigh);
+        return true;
+    }
+
+    /// The same of one entry a lane.
+    __device__ __forceinline__ static bool run(
+            uint64_t entry,
+            uint64_t& sorted) {
+        uint32_t base;
+        if (!baseOf(entryKey(entry), keyOrZero(entry), base)) {
+            return false;
+        }
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        uint32_t a = packed(entry, base, lane);
+#pragma unroll
+        for (int size = 2; size <= kWarpSize; size *= 2) {
+            const bool ascending = size == kWarpSize || (lane & size) == 0;
+#pragma unroll
+            for (int lanes = kWarpSize / 2; lanes >= 1; lanes /= 2) {
+                if (lanes < size) {
+                    a = exchanged(a, lanes, ascending);
+                }
+            }
+        }
+        if (hasEqual(a, kNone)) {
+            return false;
+        }
+        sorted = unpacked(
+                a,
+                base,
+                __shfl_sync(kFullWarp, entryColumn(entry), int(a % kWarpSize)));
         return true;
     }
 
@@ -77,6 +97,32 @@ class SortFew {
 
     __device__ __forceinline__ static uint32_t keyOrZero(uint64_t entry) {
         return entry == kNoEntry ? 0 : entryKey(entry);
+    }
+
+    /// The least key; whether the greatest one is near it.
+    __device__ __forceinline__ static bool baseOf(
+            uint32_t least,
+            uint32_t most,
+            uint32_t& base) {
+        base = __reduce_min_sync(kFullWarp, least);
+        const uint32_t last = __reduce_max_sync(kFullWarp, most);
+        return last >= base && last - base < kMostApart;
+    }
+
+    /// Of sorted ones; next: behind the last.
+    __device__ __forceinline__ static bool hasEqual(uint32_t a, uint32_t next) {
+        const uint32_t other = __shfl_down_sync(kFullWarp, a, 1);
+        next = threadIdx.x % kWarpSize + 1 < kWarpSize ? other : next;
+        return __any_sync(
+                kFullWarp, a != kNone && a >> kPlaceBits == next >> kPlaceBits);
+    }
+
+    __device__ __forceinline__ static uint64_t unpacked(
+            uint32_t a,
+            uint32_t base,
+            uint32_t column) {
+        return a == kNone ? kNoEntry
+                          : makeEntry(base + (a >> kPlaceBits), column);
     }
 
     __device__ __forceinline__ static uint32_t packed(

@@ -57,7 +57,8 @@ void checkPassed(const PassedLists& passed) {
     BITS_THROW_IF_NOT_FMT(
             passed.counts || passed.bits, "passed.counts = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            passed.columns || passed.capacity == 0, "passed.columns = nullptr");
+            passed.columns || passed.capacity == 0 || passed.bits,
+            "passed.columns = nullptr");
 }
 
 void checkKernel(TensorScanKernel kernel, const DeviceTraits& device) {
@@ -281,6 +282,7 @@ void runStripScan(
             plan.unitsPerChunk,
             params.units);
     setItems(params);
+    params.chunksOfTile = chunksSideBySide(params, shape);
     const uint32_t perRow =
             params.items / params.queryTiles * stripsOfChunk(image, byWgmma);
     BITS_THROW_IF_NOT_FMT(

@@ -12,7 +12,9 @@ namespace faiss_bits {
 
 /// An item of work is one tile of queries against one chunk of vectors. Items
 /// are numbered with the tile of queries fastest, and blocks take them in
-/// turn: those at work at a time read the same few chunks, from L2.
+/// turn: those at work at a time read the same few chunks, from L2. By wgmma
+/// they may be numbered with the chunk fastest, and a block takes some side by
+/// side (chunksOfTile).
 struct TensorScanParams {
     const uint8_t* vectors;        // pieces of the image
     const uint8_t* normSteps;      // of the image: L2 by wgmma
@@ -36,6 +38,7 @@ struct TensorScanParams {
     uint32_t unitsPerChunk;
     uint32_t queryTiles;
     uint32_t items;
+    uint32_t chunksOfTile; // 0: the tile of queries is fastest
 };
 
 /// Strips of a lane's columns in an item, where it has so many blocks of rows

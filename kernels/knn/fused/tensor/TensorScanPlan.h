@@ -64,6 +64,16 @@ inline void setItems(TensorScanParams& params) {
     params.items = chunks * params.queryTiles;
 }
 
+/// Of items: TensorScanParams::chunksOfTile. Where all vectors stay in L2, a
+/// block's queries are read once for all of its chunks.
+inline uint32_t chunksSideBySide(
+        const TensorScanParams& params,
+        const ScanShape& shape) {
+    constexpr uint64_t kCachedBytes = 16 << 20;
+    const uint64_t bytes = uint64_t(params.units) * shape.unit * shape.rowBytes;
+    return bytes <= kCachedBytes ? params.items / params.queryTiles : 0;
+}
+
 /// The same for a scan whose results are a few numbers a query and chunk: few
 /// chunks, and one where the tiles of queries fill the GPU.
 inline void planNearestChunks(

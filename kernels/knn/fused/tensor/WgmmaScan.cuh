@@ -93,8 +93,37 @@ struct WgmmaScanBody {
         }
     }
 
+    /// Items of this block: every step'th from `first` on before `last`.
+    struct Items {
+        uint32_t first;
+        uint32_t last;
+        uint32_t step;
+    };
+    __device__ __forceinline__ Items ownItems() const {
+        if (params.chunksOfTile == 0) {
+            return {blockIdx.x, params.items, gridDim.x};
+        }
+        const uint64_t items = params.items;
+        return {uint32_t(items * blockIdx.x / gridDim.x),
+                uint32_t(items * (blockIdx.x + 1) / gridDim.x),
+                1};
+    }
+    __device__ __forceinline__ uint32_t tileOf(uint32_t item) const {
+        return params.chunksOfTile == 0 ? item % params.queryTiles
+                                        : item / params.chunksOfTile;
+    }
+    __device__ __forceinline__ uint32_t chunkOf(uint32_t item) const {
+        return params.chunksOfTile == 0 ? item / params.queryTiles
+                                        : item % params.chunksOfTile;
+    }
+    /// Whether the next item of the block has the same queries.
+    __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)
+            const {
+        return params.chunksOfTile != 0 && item + 1 < items.last &&
+                chunkOf(item + 1) != 0;
+    }
     __device__ __forceinline__ uint32_t firstUnit(uint32_t item) const {
-        return item / params.queryTiles * params.unitsPerChunk;
+        return chunkOf(item) * params.unitsPerChunk;
     }
     __device__ __forceinline__ uint32_t lastUnit(uint32_t item) const {
         return min(firstUnit(item) + params.unitsPerChunk, params.units);
@@ -105,10 +134,12 @@ struct WgmmaScanBody {
         RingPlace slot;
         RingPlace buffer;
         const uint32_t tileBytes = params.slabs * kSlabBytes;
-        for (uint32_t item = blockIdx.x; item < params.items;
-             item += gridDim.x) {
-            const uint32_t queryTile = item % params.queryTiles;
-            if (!kShape.streamed) {
+        const Items items = ownItems();
+        bool isThere = false; // the tile of queries
+        for (uint32_t item = items.first; item < items.last;
+             item += items.step) {
+            const uint32_t queryTile = tileOf(item);
+            if (!kShape.streamed && !isThere) {
                 const uint32_t bytes = 2 * tileBytes;
                 waitFor(queriesEmpty(buffer.at), buffer.parity ^ 1);
                 arriveExpecting(queriesFull(buffer.at), bytes);
@@ -119,6 +150,7 @@ struct WgmmaScanBody {
                         queriesFull(buffer.at));
                 buffer.next(params.queryBuffers);
             }
+            isThere = keepsTile(items, item);
             const uint8_t* queries =
                     params.queries + size_t(queryTile) * tileBytes;
             const uint32_t end = lastUnit(item);
@@ -209,11 +241,11 @@ struct WgmmaScanBody {
         RingPlace stage;
         RingPlace slot;
         RingPlace queries;
-        for (uint32_t item = blockIdx.x; item < params.items;
-             item += gridDim.x) {
+        const Items items = ownItems();
+        for (uint32_t item = items.first; item < items.last;
+             item += items.step) {
             const uint32_t firstRow =
-                    item % params.queryTiles * kShape.queries() +
-                    part * (64 * kBlocks);
+                    tileOf(item) * kShape.queries() + part * (64 * kBlocks);
             const bool active = firstRow < params.numQueries;
             test.start(params, firstRow + warp % 4 * 16 + lane / 4);
             Left left{};
@@ -250,13 +282,13 @@ struct WgmmaScanBody {
                 }
                 slot.next(layout.slots);
             }
-            if (!kShape.streamed) {
+            if (!kShape.streamed && !keepsTile(items, item)) {
                 release(queriesEmpty(queries.at));
                 queries.next(params.queryBuffers);
             }
             test.finish(
                     params,
-                    item / params.queryTiles * kShape.vectorParts() +
+                    chunkOf(item) * kShape.vectorParts() +
                             group / kShape.queryParts());
         }
         buffer.flush();
