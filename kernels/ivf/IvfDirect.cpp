@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -16,6 +17,19 @@ constexpr idx_t kMostQueries = 256;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
+
+/// Whether vectors come through shared memory.
+bool areStaged(const IvfLists& lists, bool shared) {
+    return lists.coding == ListCoding::Product
+            ? shared
+            : lists.layout == ListLayout::Interleaved;
+}
+
+/// Whether one block sorts the pairs of a search that shares lists.
+bool sortsFewPairs(const IvfKnnProblem& p) {
+    return p.numQueries * p.nprobe <= kMostSortedPairs &&
+            p.lists.numLists <= kMostSortedLists;
+}
 
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
@@ -50,6 +64,9 @@ struct DirectScratch {
             params.foundProbes = slices.take<idx_t>(pairs);
         }
         if (plan.shared) {
+            if (sortsFewPairs(p)) {
+                params.arrived = slices.take<uint32_t>(1);
+            }
             search.counts = slices.take<uint32_t>(numLists);
             search.firstPairs = slices.take<uint32_t>(numLists);
             search.firstTiles = slices.take<uint32_t>(numLists + 1);
@@ -96,15 +113,34 @@ template <Metric kMetric, ListCoding kCoding>
 void launchScan(
         const IvfDirectPlan& plan,
         const IvfDirectParams& params,
-        int multiprocessors,
+        const DeviceTraits& device,
         cudaStream_t stream) {
+    const bool staged = areStaged(params.search.lists, plan.shared);
     if (plan.shared) {
+        if (params.arrived && !params.centroids) {
+            BITS_CUDA_CHECK(cudaMemsetAsync(
+                    params.arrived, 0, sizeof(uint32_t), stream));
+        }
         launchIvfDirectLists(params, stream);
-        launchIvfPairs(
-                params.search, kIvfSharedQueries, kIvfSharedVectors, stream);
-        launchIvfSharedScan<kMetric, kCoding>(params, multiprocessors, stream);
+        if (!params.arrived) {
+            launchIvfPairs(
+                    params.search,
+                    kIvfSharedQueries,
+                    int(params.tileVectors),
+                    stream);
+        }
+    }
+    if (staged) {
+        const auto launch = plan.shared
+                ? launchIvfStagedSharedScan<kMetric, kCoding>
+                : launchIvfStagedScan<kMetric, kCoding>;
+        launch(params, device, stream);
+    } else if (plan.shared) {
+        launchIvfSharedScan<kMetric, kCoding>(
+                params, device.multiprocessors, stream);
     } else {
-        launchIvfDirectScan<kMetric, kCoding>(params, multiprocessors, stream);
+        launchIvfDirectScan<kMetric, kCoding>(
+                params, device.multiprocessors, stream);
     }
 }
 
@@ -115,8 +151,9 @@ bool canFindLists(const IvfKnnProblem& p) {
 }
 
 bool canShare(const IvfKnnProblem& p) {
-    return p.lists.coding != ListCoding::Product &&
-            p.lists.d <= kMostSharedDims && p.numQueries > 1;
+    return p.lists.d <= kMostSharedDims && p.numQueries > 1 &&
+            (p.lists.coding != ListCoding::Product ||
+             ivfSharesProduct(p.lists, p.device));
 }
 
 } // namespace
@@ -190,6 +227,8 @@ void runIvfDirect(
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
     search.k = p.k;
+    params.tileVectors =
+            areStaged(p.lists, plan.shared) ? kIvfGroup : kIvfSharedVectors;
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -201,7 +240,7 @@ void runIvfDirect(
         const auto launch = p.metric == Metric::L2
                 ? launchScan<Metric::L2, coding()>
                 : launchScan<Metric::InnerProduct, coding()>;
-        launch(plan, params, p.device.multiprocessors, stream);
+        launch(plan, params, p.device, stream);
     });
     plan.selects ? select(plan, p, scratch, params, stream)
                  : launchIvfDirectFinish(params, stream);

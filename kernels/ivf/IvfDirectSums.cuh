@@ -15,15 +15,6 @@ namespace faiss_bits {
 template <ListCoding kCoding>
 constexpr bool kIsScalar = isScalar(kCoding);
 
-/// Components of a slot that a lane has on their way at a time.
-constexpr int kIvfDirectAhead = 16;
-
-/// Components of a query in shared memory, with zeros behind: whole steps.
-BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
-    constexpr int kStep = kIvfDirectAhead * canonical::kSlots;
-    return (d + kStep - 1) / kStep * kStep;
-}
-
 template <Metric kMetric, ListCoding kCoding>
 struct IvfDirectSums {
     using Terms = canonical::Terms<kMetric>;
@@ -43,10 +34,18 @@ struct IvfDirectSums {
         constexpr int kStep = kIvfDirectAhead * kSlots;
         for (int begin = slot; begin < search.d; begin += kStep) {
             float xs[kIvfDirectAhead];
+            if (begin - slot + kStep <= search.d) {
+                // With no branch all loads are on their way together.
 #pragma unroll
-            for (int i = 0; i < kIvfDirectAhead; ++i) {
-                const int c = begin + i * kSlots;
-                xs[i] = c < search.d ? x(c) : 0.0f;
+                for (int i = 0; i < kIvfDirectAhead; ++i) {
+                    xs[i] = x(begin + i * kSlots);
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < kIvfDirectAhead; ++i) {
+                    const int c = begin + i * kSlots;
+                    xs[i] = c < search.d ? x(c) : 0.0f;
+                }
             }
             // Components beyond d are zeros, which no sum notices.
 #pragma unroll
@@ -184,7 +183,8 @@ __device__ __forceinline__ void writeIvfSteps(
     writeScalarSteps(own);
 }
 
-/// Calls body(vectors) with the vectors of the lists; starts and steps are
+/// Calls body(vectors) with the vectors of the lists, which are rows where they
+/// are no product codes (others: IvfGroupStages.cuh); starts and steps are
 /// those that a block has of scalar codes.
 template <ListCoding kCoding, class Body>
 __device__ __forceinline__ void withIvfVectors(
@@ -192,13 +192,15 @@ __device__ __forceinline__ void withIvfVectors(
         float* starts,
         float* steps,
         const Body& body) {
-    if constexpr (kIsScalar<kCoding>) {
+    if constexpr (kCoding == ListCoding::Product) {
+        VectorsOfLists<kCoding>::with(search, body);
+    } else {
+        using Rows = typename VectorsOfLists<kCoding>::template ListOf<
+                ListLayout::Rows>;
         IvfParams own = search;
         own.starts = starts;
         own.steps = steps;
-        VectorsOfLists<kCoding>::with(own, body);
-    } else {
-        VectorsOfLists<kCoding>::with(search, body);
+        body(Rows(own));
     }
 }
 
