@@ -5,6 +5,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -19,16 +20,8 @@ constexpr size_t kMostKeyBytes = size_t(64) << 20;
 constexpr idx_t kMostFoundPairs = 65536;
 
 /// Whether vectors come through shared memory.
-bool areStaged(const IvfLists& lists, bool shared) {
-    return lists.coding == ListCoding::Product
-            ? shared
-            : lists.layout == ListLayout::Interleaved;
-}
-
-/// Whether one block sorts the pairs of a search that shares lists.
-bool sortsFewPairs(const IvfKnnProblem& p) {
-    return p.numQueries * p.nprobe <= kMostSortedPairs &&
-            p.lists.numLists <= kMostSortedLists;
+bool areStaged(const IvfLists& lists) {
+    return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
 }
 
 struct DirectScratch {
@@ -64,7 +57,7 @@ struct DirectScratch {
             params.foundProbes = slices.take<idx_t>(pairs);
         }
         if (plan.shared) {
-            if (sortsFewPairs(p)) {
+            if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
                 params.arrived = slices.take<uint32_t>(1);
             }
             search.counts = slices.take<uint32_t>(numLists);
@@ -115,7 +108,7 @@ void launchScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    const bool staged = areStaged(params.search.lists, plan.shared);
+    const bool staged = areStaged(params.search.lists);
     if (plan.shared) {
         if (params.arrived && !params.centroids) {
             BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -151,9 +144,8 @@ bool canFindLists(const IvfKnnProblem& p) {
 }
 
 bool canShare(const IvfKnnProblem& p) {
-    return p.lists.d <= kMostSharedDims && p.numQueries > 1 &&
-            (p.lists.coding != ListCoding::Product ||
-             ivfSharesProduct(p.lists, p.device));
+    return p.lists.coding != ListCoding::Product &&
+            p.lists.d <= kMostSharedDims && p.numQueries > 1;
 }
 
 } // namespace
@@ -228,7 +220,7 @@ void runIvfDirect(
     search.lastProbe = search.nprobe;
     search.k = p.k;
     params.tileVectors =
-            areStaged(p.lists, plan.shared) ? kIvfGroup : kIvfSharedVectors;
+            areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;

@@ -10,7 +10,6 @@
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfSortedPairs.cuh"
-#include "kernels/ivf/IvfStagedSharedScan.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -136,14 +135,6 @@ void launchIvfCentroids(
             0,
             stream,
             params);
-}
-
-bool ivfSharesProduct(const IvfLists& lists, const DeviceTraits& device) {
-    using Scan = IvfStagedSharedScan<Metric::L2, ListCoding::Product>;
-    IvfDirectParams params;
-    params.search.lists = lists;
-    const IvfStagedPlan plan(params, device, Scan::tableBytes(lists.d), 0);
-    return plan.blocks > 0;
 }
 
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {

@@ -22,6 +22,9 @@ constexpr idx_t kMostFoundLists = 4096;
 /// Pairs of a query and a list that one block sorts by list.
 constexpr uint32_t kMostSortedPairs = 4096;
 constexpr idx_t kMostSortedLists = 4096;
+constexpr bool sortsPairsInOneBlock(idx_t pairs, idx_t numLists) {
+    return pairs <= kMostSortedPairs && numLists <= kMostSortedLists;
+}
 /// Neighbours that the finish finds.
 constexpr int kMostFinishedK = 128;
 
@@ -36,12 +39,6 @@ constexpr int kIvfDirectDims = kIvfDirectAhead * canonical::kSlots;
 /// Queries that share what is read of a list, and its vectors, of a tile.
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
-
-/// Parts of a block, each of kIvfDirectThreads, that scan for themselves, and
-/// have a codebook together where there is one.
-constexpr int ivfTeamsOf(ListCoding coding) {
-    return coding == ListCoding::Product ? 4 : 1;
-}
 
 /// Components of a query in shared memory, with zeros behind: whole steps.
 BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
@@ -88,7 +85,8 @@ void launchIvfCentroids(
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
 
 /// Keys of the vectors of each query's lists, and the columns; after
-/// launchIvfCentroids where there are centroids. Of rows, or product codes.
+/// launchIvfCentroids where there are centroids. Of rows, float32 and product
+/// codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfDirectScan(
         const IvfDirectParams& params,
@@ -96,17 +94,17 @@ void launchIvfDirectScan(
         cudaStream_t stream);
 
 /// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
-/// launchIvfDirectLists and launchIvfPairs. Of rows, but not product codes.
+/// launchIvfDirectLists and launchIvfPairs. Of rows and float32, but not
+/// product codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream);
 
-/// The same two of interleaved vectors, which come through shared memory;
-/// launchIvfStagedSharedScan after launchIvfPairs for tiles of
-/// kIvfSharedQueries and 32 vectors. Those of product codes are shared alone,
-/// and rows of them, too, where the codebook has room (ivfSharesProduct).
+/// The same two of interleaved float16 and scalar codes, which come through
+/// shared memory; launchIvfStagedSharedScan for tiles of kIvfSharedQueries and
+/// 32 vectors.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfStagedScan(
         const IvfDirectParams& params,
@@ -117,9 +115,6 @@ void launchIvfStagedSharedScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
         cudaStream_t stream);
-
-/// Whether shared memory has the codebook of product codes and what is scanned.
-bool ivfSharesProduct(const IvfLists& lists, const DeviceTraits& device);
 
 /// The k <= kMostFinishedK nearest of each query, of keys.
 void launchIvfDirectFinish(const IvfDirectParams& params, cudaStream_t stream);

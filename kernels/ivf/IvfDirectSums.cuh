@@ -5,6 +5,7 @@
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfFilter.cuh"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/ListVectors.cuh"
 #include "kernels/ivf/ScalarSteps.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
@@ -34,8 +35,10 @@ struct IvfDirectSums {
         constexpr int kStep = kIvfDirectAhead * kSlots;
         for (int begin = slot; begin < search.d; begin += kStep) {
             float xs[kIvfDirectAhead];
-            if (begin - slot + kStep <= search.d) {
-                // With no branch all loads are on their way together.
+            // A branch for each code, which takes more than one load, would
+            // have one wait for the other.
+            if (kCoding != ListCoding::Float32 &&
+                begin - slot + kStep <= search.d) {
 #pragma unroll
                 for (int i = 0; i < kIvfDirectAhead; ++i) {
                     xs[i] = x(begin + i * kSlots);
@@ -183,24 +186,24 @@ __device__ __forceinline__ void writeIvfSteps(
     writeScalarSteps(own);
 }
 
-/// Calls body(vectors) with the vectors of the lists, which are rows where they
-/// are no product codes (others: IvfGroupStages.cuh); starts and steps are
-/// those that a block has of scalar codes.
+/// Calls body(vectors) with the vectors of the lists, which are rows where
+/// interleaved ones come through shared memory (IvfGroupStages.cuh); starts and
+/// steps are those that a block has of scalar codes.
 template <ListCoding kCoding, class Body>
 __device__ __forceinline__ void withIvfVectors(
         const IvfParams& search,
         float* starts,
         float* steps,
         const Body& body) {
-    if constexpr (kCoding == ListCoding::Product) {
-        VectorsOfLists<kCoding>::with(search, body);
-    } else {
+    if constexpr (isStaged(kCoding)) {
         using Rows = typename VectorsOfLists<kCoding>::template ListOf<
                 ListLayout::Rows>;
         IvfParams own = search;
         own.starts = starts;
         own.steps = steps;
         body(Rows(own));
+    } else {
+        VectorsOfLists<kCoding>::with(search, body);
     }
 }
 

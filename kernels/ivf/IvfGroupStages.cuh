@@ -1,6 +1,6 @@
-/// Groups of 32 vectors on their way to shared memory while earlier ones are
-/// added up: what is in flight costs no registers, and is asked for without a
-/// break, and no table but the first waits to be looked up.
+/// Groups of 32 vectors of codes on their way to shared memory while earlier
+/// ones are added up: reads of bytes, which are too few to wait for one by one,
+/// come sixteen bytes at a time.
 #pragma once
 
 #include "kernels/ivf/IvfDirectSums.cuh"
@@ -9,56 +9,29 @@
 
 namespace faiss_bits {
 
-/// The threads that scan groups together: all of a block, or a part of it.
-template <ListCoding kCoding>
-struct IvfTeam {
-    static constexpr int kTeams = ivfTeamsOf(kCoding);
-
-    __device__ __forceinline__ static uint32_t thread() {
-        return kTeams == 1 ? threadIdx.x : threadIdx.x % kIvfDirectThreads;
-    }
-    __device__ __forceinline__ static uint32_t ofBlock() {
-        return kTeams == 1 ? 0 : threadIdx.x / kIvfDirectThreads;
-    }
-    __device__ __forceinline__ static void sync() {
-        if constexpr (kTeams == 1) {
-            __syncthreads();
-        } else {
-            // Barrier 0 is the block's.
-            asm volatile("bar.sync %0, %1;" ::"r"(ofBlock() + 1),
-                         "n"(kIvfDirectThreads)
-                         : "memory");
-        }
-    }
-};
-
-/// A stage has ivfStageDims components of a group, as they lie in the list, but
-/// that 16 bytes are exchanged so that eight components of four vectors lie in
-/// different banks; and behind them those of the list's centroid, where vectors
-/// are residuals.
+/// A stage has up to kIvfDirectDims components of a group, as they lie in the
+/// list, but that 16 bytes are exchanged so that eight components of four
+/// vectors lie in different banks; and behind them those of the list's centroid,
+/// where vectors are residuals.
 ///
 /// Eight lanes have a vector, one a slot of its sum (CanonicalPair.cuh), and a
 /// warp four vectors.
 template <ListCoding kCoding>
 class IvfGroupStages {
    public:
-    using Team = IvfTeam<kCoding>;
     static constexpr int kSlots = canonical::kSlots;
 
-    /// memory: of this team, on sixteen bytes. steps, starts: those of a scalar
-    /// coding, with some numbers behind the last component; codebook: of a
-    /// product coding.
+    /// memory: of all stages, on sixteen bytes. steps, starts: those of a
+    /// scalar coding.
     __device__ __forceinline__ IvfGroupStages(
             uint8_t* memory,
             const IvfStagedParams& params,
             const float* steps,
-            const float* starts,
-            const float* codebook)
+            const float* starts)
             : memory_(memory),
               params_(params),
               steps_(steps),
-              starts_(starts),
-              codebook_(codebook) {}
+              starts_(starts) {}
 
     __device__ __forceinline__ int count() const {
         return params_.stages;
@@ -66,40 +39,22 @@ class IvfGroupStages {
 
     /// Begins to copy components `begin` and on of a group of a list. There is
     /// one copy for every stage, if only an empty one.
-    __device__ __forceinline__ void copy(
-            const void* vectors, // of the list
-            uint32_t list,
-            uint32_t length, // of the list
-            uint32_t group,
-            int begin) {
+    __device__ __forceinline__ void
+    copy(const void* vectors, uint32_t list, uint32_t group, int begin) {
         const int d = dims();
-        const int count = min(d - begin, ivfStageDims(kCoding, d));
-        const auto* bytes = static_cast<const uint8_t*>(vectors);
-        if constexpr (kCoding != ListCoding::Product) {
-            copyCodes(
-                    bytes + (int64_t(group) * d + begin) * kRowBytes,
-                    count * kRowBytes);
-        } else {
-            const int bytesOfGroup =
-                    decoding().numParts * decoding().partBits * kListGroup / 8;
-            // Rows end with the last vector.
-            const uint32_t vectorsOfGroup = areRows()
-                    ? min(length - group * kListGroup, uint32_t(kListGroup))
-                    : kListGroup;
-            copyCodes(
-                    bytes + int64_t(group) * bytesOfGroup,
-                    bytesOfGroup * int(vectorsOfGroup) / kListGroup);
-        }
-        if (areResiduals()) {
-            const float* centroid =
-                    decoding().centroids + int64_t(list) * d + begin;
-            float* to = centroidOf(to_);
-            for (int c = Team::thread(); c < count; c += kIvfDirectThreads) {
-                asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                                     sharedAddressOf(to + c)),
-                             "l"(centroid + c)
-                             : "memory");
-            }
+        const int count = min(d - begin, kIvfDirectDims);
+        copyCodes(
+                static_cast<const uint8_t*>(vectors) +
+                        (int64_t(group) * d + begin) * kRowBytes,
+                count * kRowBytes);
+        static_assert(kIvfDirectDims <= kIvfDirectThreads);
+        if (centroids() && int(threadIdx.x) < count) {
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                                 sharedAddressOf(
+                                         centroidOf(to_) + threadIdx.x)),
+                         "l"(centroids() + int64_t(list) * d + begin +
+                             threadIdx.x)
+                         : "memory");
         }
         copyNothing();
     }
@@ -117,7 +72,7 @@ class IvfGroupStages {
         } else {
             asm volatile("cp.async.wait_group 0;" ::: "memory");
         }
-        Team::sync();
+        __syncthreads();
     }
 
     __device__ __forceinline__ void next() {
@@ -133,16 +88,10 @@ class IvfGroupStages {
             const double* queries,
             int stride,
             double (&sums)[kMost]) const {
-        const int d = dims();
-        const int end = min(begin + ivfStageDims(kCoding, d), d);
-        for (int first = begin; first < end; first += kIvfDirectDims) {
-            if (end - first >= kIvfDirectDims) {
-                addPart<kMetric, kQueries, true>(
-                        begin, first, queries, stride, sums);
-            } else {
-                addPart<kMetric, kQueries, false>(
-                        begin, first, queries, stride, sums);
-            }
+        if (dims() - begin >= kIvfDirectDims) {
+            addPart<kMetric, kQueries, true>(begin, queries, stride, sums);
+        } else {
+            addPart<kMetric, kQueries, false>(begin, queries, stride, sums);
         }
     }
 
@@ -160,7 +109,7 @@ class IvfGroupStages {
             uint32_t key,
             uint32_t (&keys)[kListGroup]) {
         if (threadIdx.x % kSlots == 0) {
-            keys[Team::thread() / kSlots] = key;
+            keys[threadIdx.x / kSlots] = key;
         }
     }
 
@@ -170,22 +119,16 @@ class IvfGroupStages {
     static constexpr int kBits = codeBitsOf(kCoding, ListLayout::Interleaved);
     static constexpr int kRowBytes = kListGroup * kBits / 8; // of a component
     /// Chunks of a component that are exchanged.
-    static constexpr int kChunks = kRowBytes > 0 && kRowBytes % kChunk == 0
-            ? kRowBytes / kChunk
-            : 1;
-    static_assert(kSlots % kChunks == 0);
+    static constexpr int kChunks =
+            kRowBytes % kChunk == 0 ? kRowBytes / kChunk : 1;
+    static_assert(isStaged(kCoding) && kSlots % kChunks == 0);
 
     __device__ __forceinline__ int dims() const {
         return params_.direct.search.d;
     }
-    __device__ __forceinline__ const ListDecoding& decoding() const {
-        return params_.direct.search.lists.decoding;
-    }
-    __device__ __forceinline__ bool areResiduals() const {
-        return kCoding != ListCoding::Float32 && decoding().centroids;
-    }
-    __device__ __forceinline__ bool areRows() const {
-        return params_.direct.search.lists.layout == ListLayout::Rows;
+    /// nullptr: vectors are no residuals.
+    __device__ __forceinline__ const float* centroids() const {
+        return params_.direct.search.lists.decoding.centroids;
     }
 
     __device__ __forceinline__ int after(int stage) const {
@@ -197,7 +140,7 @@ class IvfGroupStages {
     /// At the end of a stage.
     __device__ __forceinline__ float* centroidOf(int i) const {
         return reinterpret_cast<float*>(stage(i + 1)) -
-                (ivfStageDims(kCoding, dims()) + 3) / 4 * 4;
+                (min(dims(), kIvfDirectDims) + 3) / 4 * 4;
     }
     __device__ __forceinline__ static uint32_t sharedAddressOf(const void* at) {
         return uint32_t(__cvta_generic_to_shared(at));
@@ -216,12 +159,12 @@ class IvfGroupStages {
     __device__ __forceinline__ void copyCodes(const uint8_t* codes, int bytes)
             const {
         uint8_t* to = stage(to_);
-        const int thread = int(Team::thread());
+        const int thread = int(threadIdx.x);
         // A list need not begin on sixteen bytes.
         const int whole = reinterpret_cast<uintptr_t>(codes) % kChunk == 0
                 ? bytes / kChunk * kChunk
                 : 0;
-#pragma unroll 4
+#pragma unroll 2
         for (int i = thread * kChunk; i < whole;
              i += kIvfDirectThreads * kChunk) {
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
@@ -234,19 +177,17 @@ class IvfGroupStages {
         }
     }
 
-    /// Components first .. first + kIvfDirectDims - 1, of a stage that begins
-    /// with `begin`.
+    /// kWhole: the stage has kIvfDirectDims components.
     template <Metric kMetric, int kQueries, bool kWhole, int kMost>
     __device__ __forceinline__ void addPart(
             int begin,
-            int first,
             const double* queries,
             int stride,
             double (&sums)[kMost]) const {
         using Terms = canonical::Terms<kMetric>;
         static_assert(Terms::kSums == 1 && kQueries <= kMost);
         const int d = dims();
-        const int c = first + int(threadIdx.x % kSlots); // the slot's first
+        const int c = begin + int(threadIdx.x % kSlots); // the slot's first
         // What would lie behind the last component is read before it.
         const int there = kWhole ? c : min(c, d - 1);
         const auto stepOf = [&](int i) {
@@ -258,7 +199,7 @@ class IvfGroupStages {
         for (int i = 0; i < kIvfDirectAhead; ++i) {
             xs[i] = codes(stepOf(i), there + stepOf(i));
         }
-        if (areResiduals()) {
+        if (centroids()) {
             const float* centroid = centroidOf(from_) + (there - begin);
 #pragma unroll
             for (int i = 0; i < kIvfDirectAhead; ++i) {
@@ -286,76 +227,34 @@ class IvfGroupStages {
     /// Components of this lane's vector.
     struct Codes {
         const IvfGroupStages& stages;
-        const uint8_t* from; // of the stage's component `offset`; Product: of
-                             // its first part
-        int shift = 0;       // of less than eight bits
-        // Product.
-        uint32_t bits = kBits;
-        uint32_t partBytes = 0; // from the code of a part to the next
-        uint32_t partDims = 1;
-        uint32_t inverse = 0; // 2^32 / partDims, rounded up; of 1 there is none
+        const uint8_t* from; // of the stage's component `offset`
+        int shift;           // of less than eight bits
 
-        __device__ __forceinline__
-        Codes(const IvfGroupStages& of, int offset)
-                : stages(of), from(of.stage(of.from_)) {
-            const uint32_t vector = Team::thread() / kSlots;
-            if constexpr (kCoding == ListCoding::Product) {
-                const uint32_t parts = uint32_t(of.decoding().numParts);
-                bits = uint32_t(of.decoding().partBits);
-                partDims = uint32_t(of.dims()) / parts;
-                inverse = UINT32_MAX / partDims + 1;
-                partBytes = of.areRows() ? 1 : bits * kListGroup / 8;
-                if (of.areRows()) {
-                    from += vector * parts;
-                    return;
-                }
-            } else {
-                from += offset * kRowBytes;
-            }
-            const uint32_t bit = vector * bits;
-            shift = int(bit % 8);
-            from += kChunks > 1
-                    ? int(bit / 8) ^ (exchangeOf(offset) * kChunk)
-                    : int(bit / 8);
+        __device__ __forceinline__ Codes(const IvfGroupStages& of, int offset)
+                : stages(of) {
+            const int bit = int(threadIdx.x / kSlots) * kBits;
+            shift = bit % 8;
+            from = of.stage(of.from_) + placeOf(offset * kRowBytes + bit / 8);
         }
 
         /// Of component offset + at, which is component c of the vector; at is
         /// a multiple of kSlots.
         __device__ __forceinline__ float operator()(int at, int c) const {
             const uint8_t* code = from + at * kRowBytes;
-            if constexpr (kCoding == ListCoding::Product) {
-                // Exact for components below 2^32 / partDims.
-                const uint32_t part = inverse == 0
-                        ? uint32_t(c)
-                        : __umulhi(uint32_t(c), inverse);
-                const uint32_t row =
-                        (part << bits) + numberAt(from + part * partBytes);
-                return stages.codebook_
-                        [row * partDims + (uint32_t(c) - part * partDims)];
-            } else if constexpr (kCoding == ListCoding::Float32) {
-                return *reinterpret_cast<const float*>(code);
-            } else if constexpr (kCoding == ListCoding::Float16) {
+            if constexpr (kCoding == ListCoding::Float16) {
                 return __half2float(*reinterpret_cast<const __half*>(code));
             } else {
-                return __fmaf_rn(
-                        numberOf(numberAt(code)),
-                        stages.steps_[c],
-                        stages.starts_[c]);
-            }
-        }
-
-       private:
-        __device__ __forceinline__ uint32_t
-        numberAt(const uint8_t* code) const {
-            uint32_t number = code[0];
-            if (bits < 8) {
-                if (bits != 4) {
+                uint32_t number = code[0];
+                if constexpr (kBits == 6) {
                     // Behind the last one there is something.
                     number |= uint32_t(code[1]) << 8;
                 }
-                number = number >> shift & ((1u << bits) - 1);
+                if constexpr (kBits < 8) {
+                    number = number >> shift & ((1u << kBits) - 1);
+                }
+                return __fmaf_rn(
+                        numberOf(number), stages.steps_[c], stages.starts_[c]);
             }
-            return number;
         }
     };
 
@@ -363,7 +262,6 @@ class IvfGroupStages {
     const IvfStagedParams& params_;
     const float* steps_;
     const float* starts_;
-    const float* codebook_;
     int to_ = 0;   // stage of the next copy
     int from_ = 0; // stage that is looked at
 };

@@ -1,9 +1,8 @@
 /// The keys of all vectors of a query's lists, as IvfDirectScan.cuh has them,
-/// of interleaved vectors that are no product codes, which come through shared
-/// memory.
+/// of interleaved float16 and scalar codes, which come through shared memory.
 ///
-/// Bound by: the reading of the lists, or where these are few, the wait for
-/// centroids, tables and vectors, one after the other.
+/// Bound by: shared memory and conversions, or where lists are few, the wait
+/// for centroids, tables and vectors, one after the other.
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
@@ -53,7 +52,6 @@ struct IvfStagedScan {
                 stages.copy(
                         lists.vectors[copied.probe],
                         lists.numbers[copied.probe],
-                        lists.lengths[copied.probe],
                         copied.at - lists.first[copied.probe],
                         copied.component);
             } else {
@@ -170,8 +168,8 @@ __global__ __launch_bounds__(
     const IvfDirectParams& params = staged.direct;
     const IvfParams& search = params.search;
     const uint32_t row = blockIdx.y;
-    uint8_t* behind = ivfStagedMemory + staged.teamBytes - staged.tableBytes;
-    const typename Scan::Staged tables(behind, search.d, 1);
+    const typename Scan::Staged tables(
+            ivfStagedMemory + staged.allStages, search.d, 1);
     auto& keys = *static_cast<typename Scan::Keys*>(tables.behind);
     const IvfDirectLists::Tables lists(&keys + 1, search.nprobe);
     // What was there before the kernel of the centroids can be read while that
@@ -197,7 +195,7 @@ __global__ __launch_bounds__(
             row}
             .find();
     Scan{lists, params, keys, tables.queries, row}.run(typename Scan::Stages(
-            ivfStagedMemory, staged, tables.steps, tables.starts, nullptr));
+            ivfStagedMemory, staged, tables.steps, tables.starts));
 }
 
 template <Metric kMetric, ListCoding kCoding>
@@ -205,7 +203,7 @@ void launchIvfStagedScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    if constexpr (kCoding != ListCoding::Product) {
+    if constexpr (isStaged(kCoding)) {
         using Scan = IvfStagedScan<kMetric, kCoding>;
         const IvfParams& search = params.search;
         const IvfStagedPlan plan(

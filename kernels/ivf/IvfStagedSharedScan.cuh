@@ -1,9 +1,9 @@
 /// The keys of all vectors of the lists of some queries, as IvfSharedScan.cuh
-/// has them, of interleaved vectors and product codes, which come through
-/// shared memory.
+/// has them, of interleaved float16 and scalar codes, which come through shared
+/// memory.
 ///
-/// Bound by: the reading of the lists that any query probes; of codes by shared
-/// memory, which has the rows of a codebook in three or four turns.
+/// Bound by: shared memory and conversions; by float64, too, with four queries a
+/// list.
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
@@ -13,7 +13,7 @@
 
 namespace faiss_bits {
 
-/// Every team has an even part of the tiles, of kIvfSharedQueries queries and
+/// Every block has an even part of the tiles, of kIvfSharedQueries queries and
 /// kListGroup vectors each.
 template <Metric kMetric, ListCoding kCoding>
 struct IvfStagedSharedScan {
@@ -21,7 +21,6 @@ struct IvfStagedSharedScan {
     using Staged = IvfStagedTables<kCoding>;
     static constexpr int kQueries = kIvfSharedQueries;
     static constexpr int kWarps = kIvfDirectThreads / kWarpSize;
-    using Team = IvfTeam<kCoding>;
     using Order = IvfTileOrder<kQueries, kListGroup>;
 
     /// Keys of a tile, and of the one before.
@@ -39,10 +38,8 @@ struct IvfStagedSharedScan {
     __device__ __forceinline__ void run(Stages stages) const {
         const Order order{params.search};
         const uint64_t total = order.numTiles();
-        const uint32_t teams = gridDim.x * Team::kTeams;
-        const uint32_t team = blockIdx.x * Team::kTeams + Team::ofBlock();
-        const uint32_t begin = uint32_t(total * team / teams);
-        const uint32_t end = uint32_t(total * (team + 1) / teams);
+        const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
+        const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
         if (begin == end) {
             return;
         }
@@ -58,7 +55,6 @@ struct IvfStagedSharedScan {
                 stages.copy(
                         copied.run.vectors,
                         copied.run.list,
-                        copied.run.length,
                         copied.first / kListGroup,
                         copied.component);
             } else {
@@ -95,7 +91,7 @@ struct IvfStagedSharedScan {
                 add(stages, added, sums);
             }
             stages.next();
-            added.component += ivfStageDims(kCoding, d);
+            added.component += kIvfDirectDims;
             isWhole = added.component >= d;
             if (isWhole) {
                 added.component = 0;
@@ -116,7 +112,7 @@ struct IvfStagedSharedScan {
                 : run(order.runOf(which)), tile(which), first(run.first) {}
 
         __device__ __forceinline__ void nextPart(int d) {
-            component += ivfStageDims(kCoding, d);
+            component += kIvfDirectDims;
             if (component >= d) {
                 component = 0;
                 ++tile;
@@ -130,12 +126,12 @@ struct IvfStagedSharedScan {
                 params.search.lists, place.run.list, place.first / kListGroup);
     }
 
-    /// Begins and ends with the team in step.
+    /// Begins and ends with the block in step.
     __device__ __forceinline__ void writeQueries(const IvfRun& run) const {
         for (uint32_t q = 0; q < run.numRows; ++q) {
             tables.writeQuery(params.search, run.rows[q], int(q));
         }
-        Team::sync();
+        __syncthreads();
     }
 
     __device__ __forceinline__ void add(
@@ -182,7 +178,7 @@ struct IvfStagedSharedScan {
 
     /// A warp a query, others than for the tile before.
     __device__ __forceinline__ void keep(const Place& place) const {
-        const uint32_t warp = Team::thread() / kWarpSize;
+        const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
         const uint32_t q = (warp + place.tile * kQueries) % kWarps;
         if (q >= place.run.numRows) {
@@ -200,41 +196,24 @@ struct IvfStagedSharedScan {
 
 template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
-        kIvfDirectThreads* ivfTeamsOf(kCoding),
-        kIvfDirectBlocks /
-                ivfTeamsOf(kCoding)) void ivfStagedSharedScanKernel(const __grid_constant__
-                                                                            IvfStagedParams
-                                                                                    staged) {
+        kIvfDirectThreads,
+        kIvfDirectBlocks) void ivfStagedSharedScanKernel(const __grid_constant__
+                                                                 IvfStagedParams
+                                                                         staged) {
     using Scan = IvfStagedSharedScan<kMetric, kCoding>;
     extern __shared__ __align__(16) uint8_t ivfStagedSharedMemory[];
-    const IvfParams& search = staged.direct.search;
-    auto* codebook = reinterpret_cast<float*>(ivfStagedSharedMemory);
-    uint8_t* memory = ivfStagedSharedMemory + staged.codebookBytes +
-            Scan::Team::ofBlock() * staged.teamBytes;
+    const IvfDirectParams& params = staged.direct;
+    const IvfParams& search = params.search;
     const typename Scan::Staged tables(
-            memory + staged.teamBytes - staged.tableBytes,
+            ivfStagedSharedMemory + staged.allStages,
             search.d,
             Scan::kQueries);
     auto& keys = *static_cast<typename Scan::Keys*>(tables.behind);
-    // With centroids, a kernel before has waited for what was there before.
-    if (!staged.direct.centroids) {
-        waitForPrevious();
-    }
     allowNext();
-    tables.writeSteps(search);
-    if constexpr (kCoding == ListCoding::Product) {
-        const ListDecoding& decoding = search.lists.decoding;
-        for (int i = threadIdx.x; i < search.d << decoding.partBits;
-             i += blockDim.x) {
-            codebook[i] = decoding.codebook[i];
-        }
-        __syncthreads();
-    }
-    if (staged.direct.centroids) {
-        waitForPrevious();
-    }
-    Scan{staged.direct, keys, tables}.run(typename Scan::Stages(
-            memory, staged, tables.steps, tables.starts, codebook));
+    waitForPrevious();
+    tables.writeSteps(search); // before the first queries are in step
+    Scan{params, keys, tables}.run(typename Scan::Stages(
+            ivfStagedSharedMemory, staged, tables.steps, tables.starts));
 }
 
 template <Metric kMetric, ListCoding kCoding>
@@ -242,17 +221,19 @@ void launchIvfStagedSharedScan(
         const IvfDirectParams& params,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    using Scan = IvfStagedSharedScan<kMetric, kCoding>;
-    const IvfStagedPlan plan(
-            params, device, Scan::tableBytes(params.search.d), 0);
-    const auto kernel = ivfStagedSharedScanKernel<kMetric, kCoding>;
-    launchAfterPrevious(
-            kernel,
-            dim3(unsigned(device.multiprocessors * plan.blocks)),
-            kIvfDirectThreads * ivfTeamsOf(kCoding),
-            allowSharedBytes(kernel, plan.bytes),
-            stream,
-            plan.params);
+    if constexpr (isStaged(kCoding)) {
+        using Scan = IvfStagedSharedScan<kMetric, kCoding>;
+        const IvfStagedPlan plan(
+                params, device, Scan::tableBytes(params.search.d), 0);
+        const auto kernel = ivfStagedSharedScanKernel<kMetric, kCoding>;
+        launchAfterPrevious(
+                kernel,
+                dim3(unsigned(device.multiprocessors * plan.blocks)),
+                kIvfDirectThreads,
+                allowSharedBytes(kernel, plan.bytes),
+                stream,
+                plan.params);
+    }
 }
 
 } // namespace faiss_bits

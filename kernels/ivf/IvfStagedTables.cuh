@@ -1,4 +1,4 @@
-/// What a team of a staged scan has behind its stages.
+/// What a block of a staged scan has behind its stages.
 #pragma once
 
 #include "kernels/ivf/IvfGroupStages.cuh"
@@ -33,8 +33,7 @@ struct IvfStagedTables {
     writeQuery(const IvfParams& search, uint32_t row, int number) const {
         const float* from = search.queries + int64_t(row) * search.d;
         const int padded = ivfDirectPadded(search.d);
-        for (int c = IvfTeam<kCoding>::thread(); c < padded;
-             c += kIvfDirectThreads) {
+        for (int c = threadIdx.x; c < padded; c += kIvfDirectThreads) {
             queries[number * padded + c] =
                     c < search.d ? double(from[c]) : 0.0;
         }

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "kernels/ivf/IvfDirect.h"
-#include "kernels/ivf/IvfDirectParams.h"
 #include "tests/common/ExpectError.h"
 #include "tests/ivf/IvfKernelHarness.h"
 
@@ -62,8 +61,7 @@ void expectDirect(const KernelLists& lists) {
     const IvfKnnProblem p = lists.plainProblem();
     for (bool shared : {false, true}) {
         const IvfKnnPlan plan = planOf(p, false, shared);
-        if (shared && c.coding == ListCoding::Product &&
-            !ivfSharesProduct(p.lists, p.device)) {
+        if (shared && c.coding == ListCoding::Product) {
             ASSERT_FALSE(plan.direct) << c;
             continue;
         }
@@ -258,14 +256,13 @@ TEST_F(IvfDirectSearch, PairsThatOneBlockSorts) {
           std::tuple(17, 3, 2),
           std::tuple(6, 40, 4096),
           std::tuple(6, 40, 4097)}) {
-        for (ListCoding coding : {ListCoding::Float32, ListCoding::Product}) {
+        for (ListCoding coding : {ListCoding::Float32, ListCoding::Scalar8}) {
             KernelCase c = someCase(uint32_t(q + lists));
             c.lengths = unevenLengths(lists, 70, c.seed);
             c.q = q;
             c.nprobe = nprobe;
             c.d = 24;
             c.coding = coding;
-            c.numParts = 8;
             expectDirect(KernelLists(c));
         }
     }
