@@ -219,8 +219,7 @@ void runIvfDirect(
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
     search.k = p.k;
-    params.tileVectors =
-            areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+    params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;

@@ -1,6 +1,6 @@
 // Keys of the centroids of lists: the canonical distances of a few queries to
 // all of them, eight lanes a pair. And the lists and columns of queries, where
-// the scan does not find them.
+// the scan does not find them, and pairs by list.
 //
 // Bound by: the wait for the centroids, which come by as many loads at a time
 // as a vector of 128 dimensions has.

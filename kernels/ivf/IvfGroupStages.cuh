@@ -11,8 +11,8 @@ namespace faiss_bits {
 
 /// A stage has up to kIvfDirectDims components of a group, as they lie in the
 /// list, but that 16 bytes are exchanged so that eight components of four
-/// vectors lie in different banks; and behind them those of the list's centroid,
-/// where vectors are residuals.
+/// vectors lie in different banks. Behind them are those of the list's
+/// centroid, where vectors are residuals.
 ///
 /// Eight lanes have a vector, one a slot of its sum (CanonicalPair.cuh), and a
 /// warp four vectors.
@@ -39,8 +39,11 @@ class IvfGroupStages {
 
     /// Begins to copy components `begin` and on of a group of a list. There is
     /// one copy for every stage, if only an empty one.
-    __device__ __forceinline__ void
-    copy(const void* vectors, uint32_t list, uint32_t group, int begin) {
+    __device__ __forceinline__ void copy(
+            const void* vectors,
+            uint32_t list,
+            uint32_t group,
+            int begin) {
         const int d = dims();
         const int count = min(d - begin, kIvfDirectDims);
         copyCodes(
@@ -49,12 +52,11 @@ class IvfGroupStages {
                 count * kRowBytes);
         static_assert(kIvfDirectDims <= kIvfDirectThreads);
         if (centroids() && int(threadIdx.x) < count) {
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
-                                 sharedAddressOf(
-                                         centroidOf(to_) + threadIdx.x)),
-                         "l"(centroids() + int64_t(list) * d + begin +
-                             threadIdx.x)
-                         : "memory");
+            asm volatile(
+                    "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                            sharedAddressOf(centroidOf(to_) + threadIdx.x)),
+                    "l"(centroids() + int64_t(list) * d + begin + threadIdx.x)
+                    : "memory");
         }
         copyNothing();
     }

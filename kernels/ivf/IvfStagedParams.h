@@ -48,8 +48,7 @@ struct IvfStagedPlan {
                     kIvfDirectBlocks));
         };
         params.direct = direct;
-        params.stages =
-                fit(kMostStages) == kIvfDirectBlocks ? kMostStages : 2;
+        params.stages = fit(kMostStages) == kIvfDirectBlocks ? kMostStages : 2;
         params.stageBytes = uint32_t(stage);
         params.allStages = uint32_t(allOf(params.stages));
         bytes = params.allStages + tableBytes;

@@ -24,8 +24,9 @@ struct IvfStagedScan {
     using Keys = uint32_t[2][kListGroup];
 
     /// Beside the stages.
-    BITS_HOST_DEVICE static constexpr size_t
-    tableBytes(int d, uint32_t nprobe) {
+    BITS_HOST_DEVICE static constexpr size_t tableBytes(
+            int d,
+            uint32_t nprobe) {
         return Staged::bytes(d, 1) + sizeof(Keys) +
                 Lists::Tables::bytes(nprobe);
     }
@@ -80,8 +81,7 @@ struct IvfStagedScan {
             find(added);
             const uint32_t word = selected(added);
             if (word != 0) {
-                stages.template add<kMetric, 1>(
-                        added.component, query, 0, sum);
+                stages.template add<kMetric, 1>(added.component, query, 0, sum);
             }
             stages.next();
             done = doneOf(added, word);
@@ -124,8 +124,7 @@ struct IvfStagedScan {
         const uint32_t group = place.at - lists.first[place.probe];
         Done done;
         done.at = place.at;
-        done.isThere =
-                group * kListGroup + lane < lists.lengths[place.probe] &&
+        done.isThere = group * kListGroup + lane < lists.lengths[place.probe] &&
                 (word >> lane & 1);
         return done;
     }

@@ -2,8 +2,8 @@
 /// has them, of interleaved float16 and scalar codes, which come through shared
 /// memory.
 ///
-/// Bound by: shared memory and conversions; by float64, too, with four queries a
-/// list.
+/// Bound by: shared memory and conversions; with four queries a list by
+/// float64, too.
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
@@ -142,10 +142,7 @@ struct IvfStagedSharedScan {
         const int padded = ivfDirectPadded(params.search.d);
         const auto addTo = [&]<int kCount>() {
             stages.template add<kMetric, kCount>(
-                    place.component,
-                    tables.queries,
-                    padded,
-                    sums);
+                    place.component, tables.queries, padded, sums);
         };
         switch (place.run.numRows) {
             case 1:
@@ -205,9 +202,7 @@ __global__ __launch_bounds__(
     const IvfDirectParams& params = staged.direct;
     const IvfParams& search = params.search;
     const typename Scan::Staged tables(
-            ivfStagedSharedMemory + staged.allStages,
-            search.d,
-            Scan::kQueries);
+            ivfStagedSharedMemory + staged.allStages, search.d, Scan::kQueries);
     auto& keys = *static_cast<typename Scan::Keys*>(tables.behind);
     allowNext();
     waitForPrevious();

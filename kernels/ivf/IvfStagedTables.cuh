@@ -29,13 +29,14 @@ struct IvfStagedTables {
               behind(memory + bytes(d, numQueries)) {}
 
     /// With zeros behind.
-    __device__ __forceinline__ void
-    writeQuery(const IvfParams& search, uint32_t row, int number) const {
+    __device__ __forceinline__ void writeQuery(
+            const IvfParams& search,
+            uint32_t row,
+            int number) const {
         const float* from = search.queries + int64_t(row) * search.d;
         const int padded = ivfDirectPadded(search.d);
         for (int c = threadIdx.x; c < padded; c += kIvfDirectThreads) {
-            queries[number * padded + c] =
-                    c < search.d ? double(from[c]) : 0.0;
+            queries[number * padded + c] = c < search.d ? double(from[c]) : 0.0;
         }
     }
 
