@@ -12,7 +12,9 @@ foreach(metric L2 InnerProduct)
       "launchIvfStreams<${kernel}>(const IvfParams&, idx_t, cudaStream_t)")
     add_instance("kernels/ivf/IvfDirectLaunch.cuh" "ivf_direct_${metric}_${coding}"
       "launchIvfDirectScan<${kernel}>(const IvfDirectParams&, int, cudaStream_t)"
-      "launchIvfSharedScan<${kernel}>(const IvfDirectParams&, int, cudaStream_t)")
+      "launchIvfSharedScan<${kernel}>(const IvfDirectParams&, int, cudaStream_t)"
+      "launchIvfStagedScan<${kernel}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)"
+      "launchIvfStagedSharedScan<${kernel}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)")
     add_instance("kernels/ivf/IvfEstimatesLaunch.cuh" "ivf_estimates_${metric}_${coding}"
       "launchIvfEstimates<${kernel}>(const IvfParams&, bool, int, cudaStream_t)")
     add_instance("kernels/ivf/IvfRescoreLaunch.cuh" "ivf_rescore_${metric}_${coding}"

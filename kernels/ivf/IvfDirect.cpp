@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
 
@@ -16,6 +18,11 @@ constexpr idx_t kMostQueries = 256;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
+
+/// Whether vectors come through shared memory.
+bool areStaged(const IvfLists& lists) {
+    return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
+}
 
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
@@ -50,6 +57,9 @@ struct DirectScratch {
             params.foundProbes = slices.take<idx_t>(pairs);
         }
         if (plan.shared) {
+            if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
+                params.arrived = slices.take<uint32_t>(1);
+            }
             search.counts = slices.take<uint32_t>(numLists);
             search.firstPairs = slices.take<uint32_t>(numLists);
             search.firstTiles = slices.take<uint32_t>(numLists + 1);
@@ -96,15 +106,34 @@ template <Metric kMetric, ListCoding kCoding>
 void launchScan(
         const IvfDirectPlan& plan,
         const IvfDirectParams& params,
-        int multiprocessors,
+        const DeviceTraits& device,
         cudaStream_t stream) {
+    const bool staged = areStaged(params.search.lists);
     if (plan.shared) {
+        if (params.arrived && !params.centroids) {
+            BITS_CUDA_CHECK(cudaMemsetAsync(
+                    params.arrived, 0, sizeof(uint32_t), stream));
+        }
         launchIvfDirectLists(params, stream);
-        launchIvfPairs(
-                params.search, kIvfSharedQueries, kIvfSharedVectors, stream);
-        launchIvfSharedScan<kMetric, kCoding>(params, multiprocessors, stream);
+        if (!params.arrived) {
+            launchIvfPairs(
+                    params.search,
+                    kIvfSharedQueries,
+                    int(params.tileVectors),
+                    stream);
+        }
+    }
+    if (staged) {
+        const auto launch = plan.shared
+                ? launchIvfStagedSharedScan<kMetric, kCoding>
+                : launchIvfStagedScan<kMetric, kCoding>;
+        launch(params, device, stream);
+    } else if (plan.shared) {
+        launchIvfSharedScan<kMetric, kCoding>(
+                params, device.multiprocessors, stream);
     } else {
-        launchIvfDirectScan<kMetric, kCoding>(params, multiprocessors, stream);
+        launchIvfDirectScan<kMetric, kCoding>(
+                params, device.multiprocessors, stream);
     }
 }
 
@@ -190,6 +219,7 @@ void runIvfDirect(
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
     search.k = p.k;
+    params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -201,7 +231,7 @@ void runIvfDirect(
         const auto launch = p.metric == Metric::L2
                 ? launchScan<Metric::L2, coding()>
                 : launchScan<Metric::InnerProduct, coding()>;
-        launch(plan, params, p.device.multiprocessors, stream);
+        launch(plan, params, p.device, stream);
     });
     plan.selects ? select(plan, p, scratch, params, stream)
                  : launchIvfDirectFinish(params, stream);

@@ -14,8 +14,9 @@
 /// their ids and sorts by both. Where the lists are those of the nearest
 /// centroids, a kernel makes the keys of the centroids, and every block of the
 /// scan finds the nearest itself: three kernels in all. Queries that meet in
-/// lists share what is read of them. Of more than some neighbours the scan
-/// writes the distances, of which a selection takes the nearest.
+/// lists share what is read of them; of few pairs of a query and a list that is
+/// one kernel more. Of more than some neighbours the scan writes the distances,
+/// of which a selection takes the nearest.
 namespace faiss_bits {
 
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it

@@ -3,3 +3,5 @@
 
 #include "kernels/ivf/IvfDirectScan.cuh"
 #include "kernels/ivf/IvfSharedScan.cuh"
+#include "kernels/ivf/IvfStagedScan.cuh"
+#include "kernels/ivf/IvfStagedSharedScan.cuh"

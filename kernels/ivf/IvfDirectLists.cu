@@ -1,6 +1,6 @@
 // Keys of the centroids of lists: the canonical distances of a few queries to
 // all of them, eight lanes a pair. And the lists and columns of queries, where
-// the scan does not find them.
+// the scan does not find them, and pairs by list.
 //
 // Bound by: the wait for the centroids, which come by as many loads at a time
 // as a vector of 128 dimensions has.
@@ -9,6 +9,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfSortedPairs.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -30,6 +31,10 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
     // In this order: what comes after may read what was written before.
     waitForPrevious();
     allowNext();
+    if (params.arrived && blockIdx.x == 0 && blockIdx.y == 0 &&
+        threadIdx.x == 0) {
+        *params.arrived = 0;
+    }
     const IvfParams& search = params.search;
     const int d = search.d;
     const uint32_t numLists = uint32_t(search.lists.numLists);
@@ -74,25 +79,42 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
     }
 }
 
-/// A block a row.
+/// A block a row, of which the last one to end sorts pairs.
 __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         const __grid_constant__ IvfDirectParams params) {
-    __shared__ IvfDirectLists::SharedStorage shared;
+    union SharedStorage {
+        IvfDirectLists::SharedStorage lists;
+        IvfSortedPairs::SharedStorage pairs;
+    };
+    __shared__ SharedStorage shared;
     __shared__ __align__(16)
             uint8_t memory[IvfDirectLists::Tables::bytes(kMostDirectProbes)];
+    __shared__ bool isLast;
     allowNext();
     waitForPrevious();
     const IvfDirectLists::Tables tables(memory, params.search.nprobe);
     if (blockIdx.y == 0 && params.search.steps) {
         writeScalarSteps(params.search);
     }
-    IvfDirectLists{shared, tables, params, blockIdx.y}.find();
+    IvfDirectLists{shared.lists, tables, params, blockIdx.y}.find();
     fillIvfRow(
             params,
             blockIdx.y,
             tables.first[params.search.nprobe] * kListGroup,
             0,
             1);
+    if (params.arrived) {
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            isLast = atomicAdd(params.arrived, 1u) == params.search.rows - 1;
+        }
+        __syncthreads();
+        if (isLast) {
+            __threadfence();
+            IvfSortedPairs{shared.pairs, params}.run();
+        }
+    }
 }
 
 } // namespace

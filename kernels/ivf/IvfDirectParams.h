@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/canonical/Distance.h"
+#include "kernels/common/DeviceTraits.h"
 #include "kernels/common/Types.h"
 #include "kernels/ivf/IvfParams.h"
 
@@ -17,6 +19,12 @@ constexpr int kMostSharedDims = 1024;
 /// Of searches that find their lists themselves.
 constexpr int kMostFoundProbes = 256;
 constexpr idx_t kMostFoundLists = 4096;
+/// Pairs of a query and a list that one block sorts by list.
+constexpr uint32_t kMostSortedPairs = 4096;
+constexpr idx_t kMostSortedLists = 4096;
+constexpr bool sortsPairsInOneBlock(idx_t pairs, idx_t numLists) {
+    return pairs <= kMostSortedPairs && numLists <= kMostSortedLists;
+}
 /// Neighbours that the finish finds.
 constexpr int kMostFinishedK = 128;
 
@@ -24,9 +32,18 @@ constexpr int kMostFinishedK = 128;
 constexpr int kIvfDirectThreads = 256;
 /// Blocks that a multiprocessor takes at a time.
 constexpr int kIvfDirectBlocks = 4;
+/// Components of a slot that a lane has on their way at a time.
+constexpr int kIvfDirectAhead = 16;
+/// Components of a vector that are added up at a time.
+constexpr int kIvfDirectDims = kIvfDirectAhead * canonical::kSlots;
 /// Queries that share what is read of a list, and its vectors, of a tile.
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
+
+/// Components of a query in shared memory, with zeros behind: whole steps.
+BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
+    return (d + kIvfDirectDims - 1) / kIvfDirectDims * kIvfDirectDims;
+}
 
 /// A direct search: the keys of all vectors of the lists of some queries, of
 /// which the finish takes the least; or the matrix of their distances. Columns
@@ -45,6 +62,12 @@ struct IvfDirectParams {
     uint32_t* keys = nullptr;
     uint32_t* least = nullptr; ///< [rows, search.stride / 32], of 32 keys each
 
+    /// Of queries that share lists: vectors of a tile, and where few pairs are
+    /// sorted by launchIvfDirectLists, a counter that launchIvfCentroids or the
+    /// caller set to 0; nullptr: launchIvfPairs sorts them.
+    uint32_t tileVectors = 0;
+    uint32_t* arrived = nullptr;
+
     bool largest = false;          ///< of the metric
     float* outDistances = nullptr; ///< [rows, k]
     idx_t* outIds = nullptr;       ///< [rows, k]
@@ -57,11 +80,13 @@ void launchIvfCentroids(
         cudaStream_t stream);
 
 /// The columns of each query, its lists where there are centroids, starts and
-/// steps: what launchIvfDirectScan finds itself.
+/// steps: what launchIvfDirectScan finds itself. And what launchIvfPairs makes,
+/// for tiles of kIvfSharedQueries and tileVectors, where there is a counter.
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
 
 /// Keys of the vectors of each query's lists, and the columns; after
-/// launchIvfCentroids where there are centroids.
+/// launchIvfCentroids where there are centroids. Of rows, float32 and product
+/// codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfDirectScan(
         const IvfDirectParams& params,
@@ -69,11 +94,26 @@ void launchIvfDirectScan(
         cudaStream_t stream);
 
 /// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
-/// launchIvfDirectLists and launchIvfPairs. Not of product codes.
+/// launchIvfDirectLists and launchIvfPairs. Of rows and float32, but not
+/// product codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(
         const IvfDirectParams& params,
         int multiprocessors,
+        cudaStream_t stream);
+
+/// The same two of interleaved float16 and scalar codes, which come through
+/// shared memory; launchIvfStagedSharedScan for tiles of kIvfSharedQueries and
+/// 32 vectors.
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfStagedScan(
+        const IvfDirectParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+template <Metric kMetric, ListCoding kCoding>
+void launchIvfStagedSharedScan(
+        const IvfDirectParams& params,
+        const DeviceTraits& device,
         cudaStream_t stream);
 
 /// The k <= kMostFinishedK nearest of each query, of keys.

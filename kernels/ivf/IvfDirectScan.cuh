@@ -1,5 +1,5 @@
 /// The keys of all vectors of a query's lists, for queries that seldom meet in
-/// a list.
+/// a list: of rows and of product codes; IvfStagedScan.cuh has others.
 ///
 /// A lane has a vector, and a warp one slot of its sum: of 128 dimensions all
 /// loads are on their way together, and 32 vectors keep eight warps busy. Lanes
@@ -195,28 +195,31 @@ void launchIvfDirectScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    const size_t padded = size_t(ivfDirectPadded(params.search.d));
-    const size_t bytes = IvfDirectScan<kMetric, kCoding>::kBytes +
-            padded *
-                    (sizeof(double) +
-                     (isScalar(kCoding) ? 2 * sizeof(float) : 0)) +
-            IvfDirectLists::Tables::bytes(params.search.nprobe);
-    const uint32_t rows = params.search.rows;
-    const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
-    // Warps that are alone have a group each.
-    constexpr int64_t kGroups =
-            IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
-    const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
-    const uint32_t ofRow = std::clamp<uint32_t>(
-            most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
-    const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
-    launchAfterPrevious(
-            kernel,
-            dim3(ofRow, rows),
-            kIvfDirectThreads,
-            allowSharedBytes(kernel, bytes),
-            stream,
-            params);
+    // Those of six bits are never rows.
+    if constexpr (kCoding != ListCoding::Scalar6) {
+        const size_t padded = size_t(ivfDirectPadded(params.search.d));
+        const size_t bytes = IvfDirectScan<kMetric, kCoding>::kBytes +
+                padded *
+                        (sizeof(double) +
+                         (isScalar(kCoding) ? 2 * sizeof(float) : 0)) +
+                IvfDirectLists::Tables::bytes(params.search.nprobe);
+        const uint32_t rows = params.search.rows;
+        const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
+        // Warps that are alone have a group each.
+        constexpr int64_t kGroups =
+                IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
+        const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
+        const uint32_t ofRow = std::clamp<uint32_t>(
+                most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
+        const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
+        launchAfterPrevious(
+                kernel,
+                dim3(ofRow, rows),
+                kIvfDirectThreads,
+                allowSharedBytes(kernel, bytes),
+                stream,
+                params);
+    }
 }
 
 } // namespace faiss_bits

@@ -5,6 +5,7 @@
 #include "kernels/device/WarpReduce.cuh"
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfFilter.cuh"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/ListVectors.cuh"
 #include "kernels/ivf/ScalarSteps.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
@@ -14,15 +15,6 @@ namespace faiss_bits {
 /// isScalar() for kernels.
 template <ListCoding kCoding>
 constexpr bool kIsScalar = isScalar(kCoding);
-
-/// Components of a slot that a lane has on their way at a time.
-constexpr int kIvfDirectAhead = 16;
-
-/// Components of a query in shared memory, with zeros behind: whole steps.
-BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
-    constexpr int kStep = kIvfDirectAhead * canonical::kSlots;
-    return (d + kStep - 1) / kStep * kStep;
-}
 
 template <Metric kMetric, ListCoding kCoding>
 struct IvfDirectSums {
@@ -43,10 +35,20 @@ struct IvfDirectSums {
         constexpr int kStep = kIvfDirectAhead * kSlots;
         for (int begin = slot; begin < search.d; begin += kStep) {
             float xs[kIvfDirectAhead];
+            // A branch for each code, which takes more than one load, would
+            // have one wait for the other.
+            if (kCoding != ListCoding::Float32 &&
+                begin - slot + kStep <= search.d) {
 #pragma unroll
-            for (int i = 0; i < kIvfDirectAhead; ++i) {
-                const int c = begin + i * kSlots;
-                xs[i] = c < search.d ? x(c) : 0.0f;
+                for (int i = 0; i < kIvfDirectAhead; ++i) {
+                    xs[i] = x(begin + i * kSlots);
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < kIvfDirectAhead; ++i) {
+                    const int c = begin + i * kSlots;
+                    xs[i] = c < search.d ? x(c) : 0.0f;
+                }
             }
             // Components beyond d are zeros, which no sum notices.
 #pragma unroll
@@ -184,19 +186,22 @@ __device__ __forceinline__ void writeIvfSteps(
     writeScalarSteps(own);
 }
 
-/// Calls body(vectors) with the vectors of the lists; starts and steps are
-/// those that a block has of scalar codes.
+/// Calls body(vectors) with the vectors of the lists, which are rows where
+/// interleaved ones come through shared memory (IvfGroupStages.cuh); starts and
+/// steps are those that a block has of scalar codes.
 template <ListCoding kCoding, class Body>
 __device__ __forceinline__ void withIvfVectors(
         const IvfParams& search,
         float* starts,
         float* steps,
         const Body& body) {
-    if constexpr (kIsScalar<kCoding>) {
+    if constexpr (isStaged(kCoding)) {
+        using Rows = typename VectorsOfLists<kCoding>::template ListOf<
+                ListLayout::Rows>;
         IvfParams own = search;
         own.starts = starts;
         own.steps = steps;
-        VectorsOfLists<kCoding>::with(own, body);
+        body(Rows(own));
     } else {
         VectorsOfLists<kCoding>::with(search, body);
     }

@@ -1,5 +1,6 @@
 /// The keys of all vectors of the lists of some queries, list by list: what is
-/// read of a list serves up to four of the queries that probe it.
+/// read of a list serves up to four of the queries that probe it. Of rows;
+/// IvfStagedSharedScan.cuh has interleaved ones.
 ///
 /// Bound by: the reading of the lists that any query probes; with four queries
 /// a list by float64, too, which takes two thirds as long.
@@ -132,9 +133,13 @@ __global__ __launch_bounds__(
     waitForPrevious();
     const int padded = ivfDirectPadded(params.search.d);
     // Starts and steps are those of launchIvfDirectLists.
-    VectorsOfLists<kCoding>::with(params.search, [&](const auto& vectors) {
-        Scan{shared, params, queries, padded}.run(vectors);
-    });
+    withIvfVectors<kCoding>(
+            params.search,
+            params.search.starts,
+            params.search.steps,
+            [&](const auto& vectors) {
+                Scan{shared, params, queries, padded}.run(vectors);
+            });
 }
 
 template <Metric kMetric, ListCoding kCoding>
@@ -142,7 +147,9 @@ void launchIvfSharedScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream) {
-    if constexpr (kCoding != ListCoding::Product) {
+    // Those of six bits are never rows.
+    if constexpr (
+            kCoding != ListCoding::Product && kCoding != ListCoding::Scalar6) {
         const auto kernel = ivfSharedScanKernel<kMetric, kCoding>;
         const size_t bytes = IvfSharedScan<kMetric, kCoding>::kBytes +
                 sizeof(double) * kIvfSharedQueries *

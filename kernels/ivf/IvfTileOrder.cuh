@@ -11,6 +11,18 @@ struct IvfWork {
     const uint32_t* columns;
 };
 
+/// Some tiles of the same queries and of one list, one after another.
+struct IvfRun {
+    const void* vectors; // of the list
+    const uint32_t* rows;
+    const uint32_t* columns; // as the rows
+    uint32_t list;
+    uint32_t length; // of the list
+    uint32_t numRows;
+    uint32_t first; // vector of the list, of the first tile
+    uint32_t end;   // tile behind the last
+};
+
 /// What numbers tiles, of so many queries and vectors.
 template <int kQueries, int kVectors>
 struct IvfTileOrder {
@@ -39,6 +51,27 @@ struct IvfTileOrder {
         place.list = params.lists.vectors[list];
         place.listNumber = list;
         return {place, params.pairColumns + at};
+    }
+
+    /// The other way round, tiles of the same queries side by side: those from
+    /// this one on.
+    __device__ __forceinline__ IvfRun runOf(uint32_t tile) const {
+        const uint32_t list = listOf(tile);
+        const uint32_t length = listLength(params.lists, list);
+        const uint32_t inList = tile - params.firstTiles[list];
+        const uint32_t across = (length + kVectors - 1) / kVectors;
+        const uint32_t pair = inList / across * kQueries;
+        const uint32_t at = params.firstPairs[list] + pair;
+        IvfRun run;
+        run.vectors = params.lists.vectors[list];
+        run.rows = params.pairRows + at;
+        run.columns = params.pairColumns + at;
+        run.list = list;
+        run.length = length;
+        run.numRows = min(params.counts[list] - pair, uint32_t(kQueries));
+        run.first = inList % across * kVectors;
+        run.end = tile + across - inList % across;
+        return run;
     }
 
    private:

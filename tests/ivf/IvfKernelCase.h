@@ -42,6 +42,7 @@ struct KernelCase {
     ListIds idKind = ListIds::Given64;
     bool lengths64 = true;
     double selected = 1;     ///< the part that a filter lets pass; 1: no filter
+    int listShift = 0;       ///< bytes behind 256 where lists begin
     bool evenWords = false;  ///< words of the filter at list * wordsOfList
     int multiprocessors = 0; ///< that grids are made for; 0: the device's
     uint32_t seed = 1;
@@ -56,7 +57,7 @@ inline std::ostream& operator<<(std::ostream& out, const KernelCase& c) {
                << " nprobe=" << c.nprobe << " k=" << c.k
                << " fill=" << int(c.fill) << " parts=" << c.numParts << "x"
                << c.partBits << " ids=" << int(c.idKind)
-               << " selected=" << c.selected
+               << " selected=" << c.selected << " shift=" << c.listShift
                << " multiprocessors=" << c.multiprocessors
                << " seed=" << c.seed;
 }

@@ -323,13 +323,16 @@ class KernelLists {
         lists_.wordsOfList = c.evenWords ? uint32_t(evenWords) : 0;
     }
 
-    /// Behind the bytes so far, as by FAISS on 256 bytes; returns where.
+    /// Behind the bytes so far, as by FAISS on 256 bytes, or `shift` behind
+    /// them; returns where.
     template <class T>
     static size_t append(
             std::vector<uint8_t>& bytes,
-            const std::vector<T>& values) {
+            const std::vector<T>& values,
+            int shift = 0) {
         constexpr size_t kAlignment = 256;
-        const size_t at = (bytes.size() + kAlignment) / kAlignment * kAlignment;
+        const size_t at =
+                (bytes.size() + kAlignment) / kAlignment * kAlignment + shift;
         bytes.resize(at, 0xFF);
         const auto* from = reinterpret_cast<const uint8_t*>(values.data());
         bytes.insert(bytes.end(), from, from + values.size() * sizeof(T));
@@ -343,7 +346,7 @@ class KernelLists {
         std::vector<uint8_t> codes, ids;
         std::vector<size_t> codesAt, idsAt;
         for (size_t l = 0; l < c.lengths.size(); ++l) {
-            codesAt.push_back(append(codes, codes_[l]));
+            codesAt.push_back(append(codes, codes_[l], c.listShift));
             if (c.idKind == ListIds::Given32) {
                 idsAt.push_back(append(
                         ids,

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "kernels/ivf/IvfDirect.h"
 #include "tests/common/ExpectError.h"
@@ -54,9 +55,9 @@ IvfKnnPlan planOfAll(const IvfKnnProblem& p) {
     return planIvfDistances(p, kMostBytes);
 }
 
-/// Lists that are given, by both direct ways and by all distances.
-void expectExact(const KernelCase& c) {
-    const KernelLists lists(c);
+/// Lists that are given, by both direct ways.
+void expectDirect(const KernelLists& lists) {
+    const KernelCase& c = lists.c;
     const IvfKnnProblem p = lists.plainProblem();
     for (bool shared : {false, true}) {
         const IvfKnnPlan plan = planOf(p, false, shared);
@@ -70,7 +71,14 @@ void expectExact(const KernelCase& c) {
         // Whatever the scratch holds.
         lists.expectExact(lists.run(plan, p, 0));
     }
+}
+
+/// Also by all distances.
+void expectExact(const KernelCase& c) {
+    const KernelLists lists(c);
+    expectDirect(lists);
     SCOPED_TRACE("all");
+    const IvfKnnProblem p = lists.plainProblem();
     lists.expectExact(lists.run(planOfAll(p), p));
 }
 
@@ -87,16 +95,20 @@ KernelCase someCase(uint32_t seed) {
 class IvfDirectKinds : public GpuTest,
                        public testing::WithParamInterface<CodingKind> {
    protected:
+    static void setKind(KernelCase& c, int d) {
+        c.d = d;
+        c.coding = GetParam().coding;
+        c.layout = GetParam().layout;
+        c.partBits = GetParam().partBits;
+        c.numParts = d % 4 == 0 ? d / 4 : d % 2 == 0 ? d / 2 : d;
+    }
+
     void search(const std::vector<int>& dims) {
         for (int d : dims) {
             for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
                 KernelCase c = someCase(uint32_t(d));
                 c.metric = metric;
-                c.d = d;
-                c.coding = GetParam().coding;
-                c.layout = GetParam().layout;
-                c.partBits = GetParam().partBits;
-                c.numParts = d % 4 == 0 ? d / 4 : d % 2 == 0 ? d / 2 : d;
+                setKind(c, d);
                 c.isResidual = c.coding != ListCoding::Float32 && d % 3 == 0;
                 c.lengths64 = d % 2;
                 c.idKind = d % 3 == 0 ? ListIds::Given32
@@ -114,6 +126,18 @@ class IvfDirectKinds : public GpuTest,
 
 TEST_P(IvfDirectKinds, SmallDims) {
     search({3, 33, 130});
+}
+
+TEST_P(IvfDirectKinds, SmallListsBeginAnywhere) {
+    // As their components may; direct ways alone, as others want more.
+    for (int d : {7, 128, 132}) {
+        KernelCase c = someCase(uint32_t(d) + 60);
+        setKind(c, d);
+        c.listShift = c.coding == ListCoding::Float32 ? 4
+                : c.coding == ListCoding::Float16     ? 2
+                                                      : 1;
+        expectDirect(KernelLists(c));
+    }
 }
 
 TEST_P(IvfDirectKinds, AllDims) {
@@ -220,6 +244,27 @@ TEST_F(IvfDirectSearch, ManyProbes) {
         c.nprobe = nprobe;
         c.d = 10;
         expectExact(c);
+    }
+}
+
+TEST_F(IvfDirectSearch, PairsThatOneBlockSorts) {
+    // At both sides of the pairs and of the lists that it takes, and with more
+    // queries of a list than a tile has.
+    for (const auto& [q, nprobe, lists] :
+         {std::tuple(64, 64, 90),
+          std::tuple(65, 64, 90),
+          std::tuple(17, 3, 2),
+          std::tuple(6, 40, 4096),
+          std::tuple(6, 40, 4097)}) {
+        for (ListCoding coding : {ListCoding::Float32, ListCoding::Scalar8}) {
+            KernelCase c = someCase(uint32_t(q + lists));
+            c.lengths = unevenLengths(lists, 70, c.seed);
+            c.q = q;
+            c.nprobe = nprobe;
+            c.d = 24;
+            c.coding = coding;
+            expectDirect(KernelLists(c));
+        }
     }
 }
 
