@@ -175,7 +175,7 @@ void IndexMetricSpace::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    detail::requireRangeArguments(n, x, radius, result);
+    detail::requireRange(n, x, radius, result);
     detail::requireNoFilter(params);
     build_();
     const MetricContents& c = state_->contents;

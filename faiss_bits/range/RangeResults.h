@@ -11,8 +11,7 @@
 
 namespace faiss_bits::gpu::detail {
 
-/// Throws FaissException unless `result` can take that of n queries.
-void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n);
+using faiss_bits::detail::requireRangeResult;
 
 /// do_allocation(), where `lims` has the number of every query's results, for
 /// whoever writes all of them next.
