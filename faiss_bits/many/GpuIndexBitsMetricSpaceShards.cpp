@@ -3,7 +3,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
-#include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/MetricShardSet.h"
 #include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"

@@ -7,7 +7,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
-#include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/metric_space/GpuMetricRun.h"
 #include "faiss_bits/metric_space/GpuMetricState.h"

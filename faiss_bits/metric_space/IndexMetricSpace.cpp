@@ -9,6 +9,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/metric_space/MetricContents.h"
 #include "kernels/metric_space/cpu/Build.h"
 #include "kernels/metric_space/cpu/Search.h"

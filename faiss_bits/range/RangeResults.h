@@ -5,6 +5,7 @@
 #include <faiss/Index.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/range/GpuRangeResult.h"
 #include "faiss_bits/range/RangePieces.h"
 #include "kernels/range/FlatRange.h"
