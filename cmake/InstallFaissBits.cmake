@@ -39,8 +39,8 @@ endforeach()
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
 foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h RandomRows.h
-    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h Waiting.h
-    Centroids.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
+    SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h Waiting.h
+    Centroids.h FlatChecks.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h

@@ -213,6 +213,7 @@ def run(problem, metric_name, k, res, rival_queries):
         "same_ids": agreement.same,
         "same_or_tied": agreement.same_or_tied,
         "faiss_index": type(theirs).__name__,
+        "faiss": faiss.__version__,
         "faiss_q": len(fewer),
         "faiss_seconds": faiss_seconds,
         "faiss_queries_per_second": faiss_rate,
@@ -280,12 +281,15 @@ def notes(rows):
     if rows[0]["backend"] == "cpu":
         yield (
             f"No GPU in use: the times of faiss_bits are those of its CPU index "
-            f"{rows[0]['index']}, FAISS's\nthose of {rows[0]['faiss_index']}, "
-            f"both with {rows[0]['threads']} threads, the queries in slices of "
-            f"{CPU_SLICE}."
+            f"{rows[0]['index']}, FAISS's\nthose of {rows[0]['faiss_index']} of "
+            f"FAISS {rows[0]['faiss']}, both with {rows[0]['threads']} threads, "
+            f"the queries in slices of {CPU_SLICE}."
         )
     else:
-        yield "Times are those of search() with arrays on the host, copies included."
+        yield (
+            "Times are those of search() with arrays on the host, copies "
+            f"included; {rows[0]['faiss_index']} of FAISS {rows[0]['faiss']}."
+        )
     yield (
         "recall: of the true neighbours that came with the data ('-': none "
         "did). same ids: as FAISS's\nindex, place by place. or tied: or a "

@@ -252,6 +252,14 @@ def converse(index, known, k, paint):
 
 def main(arguments=None):
     args = parse(arguments)
+    try:
+        return run(args)
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        return 130
+
+
+def run(args):
     paint = Paint(sys.stdout.isatty())
     begin = time.perf_counter()
     try:

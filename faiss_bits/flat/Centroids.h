@@ -18,8 +18,10 @@ struct Centroids {
     GpuSearchCounters* counters = nullptr;
 };
 
-/// Those of a quantizer of our own that searches just so: a GpuIndexBitsFlat of
-/// float32 with the context's resources, and no class that derives from it.
+/// Those of a quantizer of our own that searches just so: a GpuIndexBitsFlat,
+/// by L2 or inner product and certified, of float32 with the context's
+/// resources and device, and no class that derives from it. Null vectors of any
+/// other.
 Centroids centroidsFor(
         const GpuContext& context,
         const faiss::Index& quantizer);

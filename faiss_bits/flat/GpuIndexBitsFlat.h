@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include <faiss/gpu/GpuIndexFlat.h>
 
@@ -16,7 +15,6 @@
 
 namespace faiss_bits {
 struct FlatKnnProblem;
-struct RangeBoxes;
 } // namespace faiss_bits
 
 namespace faiss_bits::gpu {
@@ -98,16 +96,8 @@ Centroids centroidsFor(
 ///
 /// GpuIndexFlat::copyFrom is not virtual. Called through a pointer to the base
 /// class it works, but leaves FAISS's norms, which for float16 storage are
-/// computed in float16: call GpuIndexBitsFlat::copyFrom.
-///
-/// With useBFloat16 FAISS's own code finds the number of the vectors, but not
-/// the vectors, behind getGpuData():
-///   copyFrom through a pointer to the base class stores float32; every call
-///            but reset() and our copyFrom then throws
-///   GpuIndexIVFFlat takes it as coarse quantizer (with cuVS it throws), but
-///            not GpuIndexIVFPQ: that reads the centroids behind getGpuData(),
-///            and throws where it uses precomputed tables, but ends the process
-///            where it does not
+/// computed in float16: call GpuIndexBitsFlat::copyFrom. What FAISS's own code
+/// makes of useBFloat16: GpuIndexBitsFlatConfig.
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
     /// Certified (default): exact places and distances, the same bits whatever
@@ -354,12 +344,6 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const idx_t* keys,
             float* out) const;
 
-    static void requireSearchArguments_(
-            idx_t n,
-            idx_t k,
-            const faiss::SearchParameters* params);
-    static void requireParameters_(const faiss::SearchParameters* params);
-
     /// search() of n queries of a batch of `batch` in all, but for pointers
     /// that it brings: how search and plan begin.
     FlatKnnProblem problemOf_(idx_t batch, idx_t n, int k) const;
@@ -393,37 +377,15 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             FlatKnnProblem& problem,
             detail::ImageUse* image) const;
 
-    /// What a search of inverted lists in this context needs to find lists
-    /// itself, as search() would; null vectors where that is not the same: of
-    /// 16 bits, plain searches, other metrics than L2 and inner product, other
-    /// resources than the context's.
-    detail::Centroids centroidsFor_(const detail::GpuContext& context) const;
 #ifndef SWIG
+    /// Reads what is kept here.
     friend detail::Centroids detail::centroidsFor(
             const detail::GpuContext& context,
             const faiss::Index& quantizer);
 #endif
 
-    /// Both forms of the range search: their checks, and the search.
-    void requireRangeArguments_(
-            idx_t n,
-            const float* x,
-            float radius,
-            const faiss::SearchParameters* params) const;
-    template <class Sink>
-    void rangeSearch_(
-            const detail::GpuContext& context,
-            idx_t n,
-            const float* x,
-            float radius,
-            const faiss::SearchParameters* params,
-            size_t mostScratch,
-            Sink& sink) const;
-
-    /// What a range search of the problem goes through, if it pays.
-    std::optional<RangeBoxes> boxesFor_(
-            const detail::GpuContext& context,
-            const FlatKnnProblem& problem) const;
+    /// Both forms of the range search.
+    struct RangeSearch_;
 
     /// search() of checked arguments; distances may be null.
     void searchPaged_(

@@ -21,6 +21,15 @@ namespace faiss_bits::gpu {
 ///              searches in up to 4 dimensions use (17 to 21 bytes a vector);
 ///              false: they go without. Default true
 ///
+/// With useBFloat16 FAISS's own code finds the number of the vectors, but not
+/// the vectors, behind getGpuData():
+///   copyFrom through a pointer to the base class stores float32; every call
+///            but reset() and our copyFrom then throws
+///   GpuIndexIVFFlat takes it as coarse quantizer (with cuVS it throws), but
+///            not GpuIndexIVFPQ: that reads the centroids behind getGpuData(),
+///            and throws where it uses precomputed tables, but ends the process
+///            where it does not
+///
 /// FAISS's GpuIndexFlatConfig converts to it, so that a program which names our
 /// classes in place of FAISS's need not change its configs.
 struct GpuIndexBitsFlatConfig : public faiss::gpu::GpuIndexFlatConfig {

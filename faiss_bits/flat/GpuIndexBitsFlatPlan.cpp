@@ -1,18 +1,15 @@
-// What a search of GpuIndexBitsFlat is before it runs: its arguments, its
-// problem, and the plan of both.
-
-#include <typeinfo>
+// What a search of GpuIndexBitsFlat is before it runs: its problem, and the
+// plan of it.
 
 #include <faiss/gpu/utils/DeviceUtils.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/FlatChecks.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/SearchReport.h"
-#include "faiss_bits/flat/SearchWithin.h"
 #include "faiss_bits/flat/VectorFacts.h"
 
 namespace faiss_bits::gpu {
@@ -22,39 +19,6 @@ using detail::GpuContext;
 using detail::PageLimits;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
-
-void GpuIndexBitsFlat::requireSearchArguments_(
-        idx_t n,
-        idx_t k,
-        const faiss::SearchParameters* params) {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    FAISS_THROW_IF_NOT_FMT(
-            k >= 1 && k <= kMaxK,
-            "k = %lld is outside 1..%d",
-            (long long)k,
-            kMaxK);
-    requireParameters_(params);
-    const idx_t most = detail::maxResultsOf(params);
-    FAISS_THROW_IF_NOT_FMT(
-            most == 0,
-            "params.max_results = %lld is for range_search",
-            (long long)most);
-}
-
-void GpuIndexBitsFlat::requireParameters_(
-        const faiss::SearchParameters* params) {
-    if (!params) {
-        return;
-    }
-    FAISS_THROW_IF_NOT_FMT(
-            typeid(*params) == typeid(faiss::SearchParameters) ||
-                    typeid(*params) == typeid(SearchParametersBitsFlat) ||
-                    typeid(*params) == typeid(detail::SearchWithin),
-            "params is a %s: a flat index would have to ignore what it asks "
-            "for; only a plain SearchParameters and a SearchParametersBitsFlat "
-            "are taken",
-            typeid(*params).name());
-}
 
 GpuContext GpuIndexBitsFlat::contextOf_(
         const faiss::SearchParameters* params) const {
@@ -110,7 +74,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
         idx_t k,
         const faiss::SearchParameters* params,
         bool hostArrays) const {
-    requireSearchArguments_(n, k, params);
+    detail::requireFlatSearch(n, k, params);
     if (n == 0) {
         return {};
     }

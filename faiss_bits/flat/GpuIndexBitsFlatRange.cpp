@@ -1,12 +1,12 @@
 // Range search of GpuIndexBitsFlat.
 
-#include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <optional>
 
 #include <faiss/gpu/utils/DeviceUtils.h>
-#include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/flat/FlatChecks.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/SearchFilter.h"
 #include "faiss_bits/flat/VectorFacts.h"
@@ -16,79 +16,69 @@
 namespace faiss_bits::gpu {
 
 using detail::GpuContext;
-using detail::requireNotNull;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 
-void GpuIndexBitsFlat::requireRangeArguments_(
-        idx_t n,
-        const float* x,
-        float radius,
-        const faiss::SearchParameters* params) const {
-    FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
-    requireParameters_(params);
-    detail::requireRange(radius, detail::maxResultsOf(params));
-    if (n > 0) {
-        requireNotNull(x, "x");
-    }
-}
+/// Of checked arguments.
+struct GpuIndexBitsFlat::RangeSearch_ {
+    const GpuIndexBitsFlat& index;
+    const GpuContext& context;
 
-template <class Sink>
-void GpuIndexBitsFlat::rangeSearch_(
-        const GpuContext& context,
-        idx_t n,
-        const float* x,
-        float radius,
-        const faiss::SearchParameters* params,
-        size_t mostScratch,
-        Sink& sink) const {
-    detail::requireWaits(context);
-    const detail::SearchFilter filter(context, params, ntotal, n);
-    detail::LimitedRangeSink limited(sink, detail::maxResultsOf(params));
-    detail::forQueryPages(
-            context,
-            "x",
-            n,
-            x,
-            sizeof(float) * size_t(d),
-            [&](idx_t first, idx_t count, const void* page) {
-                FlatKnnProblem problem = problemOf_(n, count, 1);
-                problem.mode = SearchMode::Certified;
-                filter.apply(problem);
-                sink.setFirst(first);
-                if (const auto boxes = boxesFor_(context, problem)) {
-                    problem.queries = page;
-                    detail::runBoxCall(
+    template <class Sink>
+    void run(
+            idx_t n,
+            const float* x,
+            float radius,
+            const faiss::SearchParameters* params,
+            size_t mostScratch,
+            Sink& sink) const {
+        detail::requireWaits(context);
+        const detail::SearchFilter filter(context, params, index.ntotal, n);
+        detail::LimitedRangeSink limited(sink, detail::maxResultsOf(params));
+        detail::forQueryPages(
+                context,
+                "x",
+                n,
+                x,
+                sizeof(float) * size_t(index.d),
+                [&](idx_t first, idx_t count, const void* page) {
+                    FlatKnnProblem problem = index.problemOf_(n, count, 1);
+                    problem.mode = SearchMode::Certified;
+                    filter.apply(problem);
+                    sink.setFirst(first);
+                    if (const auto boxes = boxesFor(problem)) {
+                        problem.queries = page;
+                        detail::runBoxCall(
+                                context,
+                                *boxes,
+                                problem,
+                                radius,
+                                mostScratch,
+                                limited);
+                        return;
+                    }
+                    detail::ImageUse image = detail::ImageUse::None;
+                    const auto rounded = index.makeReady_(
                             context,
-                            *boxes,
+                            static_cast<const float*>(page),
                             problem,
-                            radius,
-                            mostScratch,
-                            limited);
-                    return;
-                }
-                detail::ImageUse image = detail::ImageUse::None;
-                const auto rounded = makeReady_(
-                        context,
-                        static_cast<const float*>(page),
-                        problem,
-                        &image);
-                detail::runRangeCall(
-                        context, problem, radius, mostScratch, limited);
-            });
-    limited.requireEnough();
-}
-
-std::optional<RangeBoxes> GpuIndexBitsFlat::boxesFor_(
-        const GpuContext& context,
-        const FlatKnnProblem& problem) const {
-    // As makeReady_: vectors without our norms may have changed unseen.
-    if (!problem.greatestNorm) {
-        return std::nullopt;
+                            &image);
+                    detail::runRangeCall(
+                            context, problem, radius, mostScratch, limited);
+                });
+        limited.requireEnough();
     }
-    facts_->awaitChanges(context, true);
-    return facts_->giveBoxes(problem, context);
-}
+
+    /// What a search of the problem goes through, if it pays.
+    std::optional<RangeBoxes> boxesFor(const FlatKnnProblem& problem) const {
+        // As makeReady_: vectors without our norms may have changed unseen.
+        if (!problem.greatestNorm) {
+            return std::nullopt;
+        }
+        index.facts_->awaitChanges(context, true);
+        return index.facts_->giveBoxes(problem, context);
+    }
+};
 
 void GpuIndexBitsFlat::range_search(
         idx_t n,
@@ -96,15 +86,15 @@ void GpuIndexBitsFlat::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    requireRangeArguments_(n, x, radius, params);
+    detail::requireFlatRange(n, x, radius, params);
     detail::requireRangeResult(result, n);
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf_(params);
     withFaissErrors([&] {
         detail::RangeResults results(n);
         detail::HostRangeSink sink(context, results);
-        rangeSearch_(
-                context, n, x, radius, params, detail::kHostRangeScratch, sink);
+        RangeSearch_{*this, context}.run(
+                n, x, radius, params, detail::kHostRangeScratch, sink);
         results.moveTo(*result);
     });
 }
@@ -115,12 +105,12 @@ void GpuIndexBitsFlat::rangeSearchOnDevice(
         float radius,
         GpuRangeResult& result,
         const faiss::SearchParameters* params) const {
-    requireRangeArguments_(n, x, radius, params);
+    detail::requireFlatRange(n, x, radius, params);
     DeviceScope scope(config_.device);
     const GpuContext context = contextOf_(params);
     withFaissErrors([&] {
         detail::DeviceRangeSink sink(result, n);
-        rangeSearch_(context, n, x, radius, params, SIZE_MAX, sink);
+        RangeSearch_{*this, context}.run(n, x, radius, params, SIZE_MAX, sink);
         sink.finish();
     });
 }

@@ -7,6 +7,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/flat/FlatChecks.h"
 #include "faiss_bits/flat/FlatStorage.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
@@ -38,7 +39,7 @@ void GpuIndexBitsFlat::search(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    requireSearchArguments_(n, k, params);
+    detail::requireFlatSearch(n, k, params);
     if (n == 0) {
         return;
     }
@@ -50,7 +51,7 @@ void GpuIndexBitsFlat::search(
 
 void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
         const {
-    requireSearchArguments_(n, k, nullptr);
+    detail::requireFlatSearch(n, k, nullptr);
     if (n == 0) {
         return;
     }
@@ -115,7 +116,7 @@ void GpuIndexBitsFlat::searchImpl_(
         float* distances,
         idx_t* labels,
         const faiss::SearchParameters* params) const {
-    requireSearchArguments_(n, k, params);
+    detail::requireFlatSearch(n, k, params);
     const GpuContext context = contextOf_(params);
     withFaissErrors([&] {
         const SearchFilter filter(context, params, ntotal, n);

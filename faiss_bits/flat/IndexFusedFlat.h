@@ -100,7 +100,8 @@ class IndexFusedFlat : public faiss::IndexFlat {
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// Finds all vectors with distance < radius (inner product > radius), of
-    /// every query by ascending id. result->nq must be n.
+    /// every query by ascending id. radius is any number but NaN; result is
+    /// new, and result->nq must be n.
     void range_search(
             idx_t n,
             const float* x,

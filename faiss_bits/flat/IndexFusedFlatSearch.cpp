@@ -6,6 +6,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/flat/SelectedIds.h"
@@ -119,23 +120,10 @@ void IndexFusedFlat::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    requireCount(n, "n");
-    requireNotNull(result, "result");
-    FAISS_THROW_IF_NOT_FMT(
-            idx_t(result->nq) == n,
-            "result->nq = %lld, but n = %lld",
-            (long long)result->nq,
-            (long long)n);
-    requireNotNull(result->lims, "result->lims");
-    FAISS_THROW_IF_NOT_MSG(
-            !result->labels && !result->distances,
-            "result holds the result of another search");
+    detail::requireRange(n, x, radius, result);
     auto problem = problemOf<cpu::Problem<float>>(*this);
     std::vector<idx_t> ids;
     applyParameters(params, problem, ids);
-    if (n > 0) {
-        requireNotNull(x, "x");
-    }
     problem.numQueries = n;
     problem.queries = x;
     SearchStats stats;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <typeinfo>
 #include <utility>
+#include <vector>
 
 #include <faiss/impl/FaissAssert.h>
 #include <faiss/invlists/InvertedLists.h>
@@ -12,6 +13,7 @@
 
 namespace faiss_bits {
 
+using detail::requireCount;
 using detail::requireNotNull;
 
 namespace {
@@ -122,6 +124,29 @@ IndexFusedIVFFlat::IndexFusedIVFFlat(faiss::IndexIVFFlat&& index)
     index.quantizer = nullptr;
     index.invlists = nullptr;
     index.ntotal = 0;
+}
+
+void IndexFusedIVFFlat::add_with_ids(
+        idx_t n,
+        const float* x,
+        const idx_t* ids) {
+    requireCount(n, "n");
+    FAISS_THROW_IF_NOT_MSG(is_trained, "the index is not trained");
+    requireNotNull(quantizer, "quantizer");
+    requireNotNull(invlists, "invlists");
+    if (n == 0) {
+        return;
+    }
+    requireNotNull(x, "x");
+    // FAISS's flat indexes write no label where no distance is a number.
+    std::vector<idx_t> lists(n, -1);
+    quantizer->assign(n, x, lists.data());
+    for (idx_t& list : lists) {
+        if (list < 0 || list >= idx_t(nlist)) {
+            list = -1;
+        }
+    }
+    add_core(n, x, ids, lists.data());
 }
 
 SearchStats IndexFusedIVFFlat::stats() const {

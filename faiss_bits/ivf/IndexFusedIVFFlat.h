@@ -19,6 +19,8 @@ struct FusedIvfSearch;
 /// Many queries go through the lists together, so that each is read once for
 /// all that probe it. Lists, training, adding, removing, range search and files
 /// are FAISS's, and it can stand wherever FAISS takes an IndexIVFFlat.
+/// Arguments that FAISS does not survive (adding vectors with NaN, a range
+/// search before training) are looked at first.
 ///
 /// Metrics  METRIC_L2 (squared) and METRIC_INNER_PRODUCT; cosines by the latter
 ///          of unit vectors
@@ -54,9 +56,8 @@ struct FusedIvfSearch;
 ///          the same lists, as it does not know our class: index_to_fused keeps
 ///          it
 ///
-/// range_search is FAISS's, with its arithmetic and its lists. parallel_mode
-/// says how FAISS shares work among threads, and is not read but for the bit
-/// that asks for no new heaps, which is refused.
+/// parallel_mode says how FAISS shares work among threads: range_search alone
+/// reads it, but for the bit that asks for no new heaps, which is refused.
 class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
    public:
     /// An empty index for vectors of d >= 1 dimensions in nlist >= 1 lists, to
@@ -89,6 +90,12 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
     /// stats() begins at zero again.
     void reset_stats();
 
+    /// Adds n vectors x [n, d] with ids [n], or, where ids is null, those from
+    /// ntotal on; each goes to the list that quantizer->assign says. One
+    /// without a nearest list (it has NaN) is counted and is in no list, as in
+    /// FAISS.
+    void add_with_ids(idx_t n, const float* x, const idx_t* ids) override;
+
     /// Finds the k nearest vectors of each of n queries in nprobe lists each.
     ///
     /// x          [n, d]
@@ -104,6 +111,18 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
             idx_t k,
             float* distances,
             idx_t* labels,
+            const faiss::SearchParameters* params = nullptr) const override;
+
+    /// Finds all vectors of nprobe lists with distance < radius (inner product
+    /// > radius), by FAISS's arithmetic, in the lists that search() looks at.
+    ///
+    /// x       [n, d]; radius any number but NaN; result new, for n queries
+    /// params  as search()
+    void range_search(
+            idx_t n,
+            const float* x,
+            float radius,
+            faiss::RangeSearchResult* result,
             const faiss::SearchParameters* params = nullptr) const override;
 
     /// search() in given lists.

@@ -15,6 +15,7 @@
 #include <faiss/utils/utils.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/ivf/AllowedPlaces.h"
@@ -104,10 +105,11 @@ void requireParams(const faiss::SearchParameters& params) {
     }
 }
 
-/// The nearest lists of n queries; by our kernels, where the quantizer is a
-/// matrix of centroids.
+/// The nearest of numLists lists of n queries, -1 where there is none; by our
+/// kernels, where the quantizer is a matrix of centroids.
 void findLists(
         const faiss::Index& quantizer,
+        size_t numLists,
         idx_t n,
         const float* x,
         idx_t nprobe,
@@ -117,7 +119,14 @@ void findLists(
     const auto* flat = dynamic_cast<const faiss::IndexFlat*>(&quantizer);
     if (params || !flat || !isPlainFlat(*flat) ||
         !findFusedMetric(flat->metric_type)) {
+        // FAISS's flat indexes write no label where no distance is a number.
+        std::fill_n(lists, n * nprobe, idx_t(-1));
         quantizer.search(n, x, nprobe, distances, lists, params);
+        std::replace_if(
+                lists,
+                lists + n * nprobe,
+                [&](idx_t list) { return list >= idx_t(numLists); },
+                idx_t(-1));
         return;
     }
     cpu::KnnProblem<float> problem;
@@ -132,6 +141,17 @@ void findLists(
     problem.outDistances = distances;
     problem.outIds = lists;
     bfKnnFused(problem);
+}
+
+/// FAISS counts them by int.
+void prefetch(
+        const faiss::InvertedLists& invlists,
+        idx_t probes,
+        const idx_t* lists) {
+    for (idx_t begin = 0; begin < probes; begin += kMostProbes) {
+        invlists.prefetch_lists(
+                lists + begin, int(std::min(kMostProbes, probes - begin)));
+    }
 }
 
 /// FAISS's own counters, which all its indexes share.
@@ -226,6 +246,7 @@ void IndexFusedIVFFlat::searchAll_(
         faiss::IndexIVFStats ivfStats;
         findLists(
                 *quantizer,
+                nlist,
                 count,
                 x + begin * d,
                 search.nprobe,
@@ -245,6 +266,49 @@ void IndexFusedIVFFlat::searchAll_(
         ivfStats.search_time = faiss::getmillisecs() - start;
         addToStats(ivfStats);
     }
+}
+
+void IndexFusedIVFFlat::range_search(
+        idx_t n,
+        const float* x,
+        float radius,
+        faiss::RangeSearchResult* result,
+        const faiss::SearchParameters* params) const {
+    detail::requireRange(n, x, radius, result);
+    const FusedIvfSearch search = searchOf_(n, 1, params);
+    const double start = faiss::getmillisecs();
+    std::vector<idx_t> lists(size_t(n) * search.nprobe);
+    std::vector<float> distances(lists.size());
+    faiss::IndexIVFStats ivfStats;
+    if (n > 0) {
+        findLists(
+                *quantizer,
+                nlist,
+                n,
+                x,
+                search.nprobe,
+                distances.data(),
+                lists.data(),
+                search.quantizerParams);
+        prefetch(*invlists, idx_t(lists.size()), lists.data());
+    }
+    ivfStats.quantization_time = faiss::getmillisecs() - start;
+    faiss::IVFSearchParameters inLists;
+    inLists.nprobe = search.nprobe;
+    inLists.max_codes = search.mostCodes;
+    inLists.sel = const_cast<faiss::IDSelector*>(search.sel);
+    range_search_preassigned(
+            n,
+            x,
+            radius,
+            lists.data(),
+            distances.data(),
+            result,
+            false,
+            &inLists,
+            &ivfStats);
+    ivfStats.search_time = faiss::getmillisecs() - start;
+    addToStats(ivfStats);
 }
 
 void IndexFusedIVFFlat::search_preassigned(
@@ -290,10 +354,7 @@ void IndexFusedIVFFlat::searchLists_(
         bool givePlaces,
         faiss::IndexIVFStats* ivfStats) const {
     const idx_t probes = n * search.nprobe;
-    for (idx_t begin = 0; begin < probes; begin += kMostProbes) {
-        invlists->prefetch_lists(
-                assign + begin, int(std::min(kMostProbes, probes - begin)));
-    }
+    prefetch(*invlists, probes, assign);
     const FaissLists lists(*invlists);
     std::vector<std::vector<idx_t>> allowed;
     if (search.sel) {

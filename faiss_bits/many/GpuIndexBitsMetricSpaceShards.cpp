@@ -3,6 +3,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/MetricShardSet.h"
 #include "faiss_bits/metric_space/GpuIndexBitsMetricSpace.h"
@@ -143,7 +144,7 @@ void GpuIndexBitsMetricSpaceShards::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    faiss_bits::detail::requireRangeArguments(n, x, radius, result);
+    faiss_bits::detail::requireRange(n, x, radius, result);
     faiss_bits::detail::requireNoFilter(params);
     withFaissErrors([&] {
         const GpuContext home = set_->devices.context(0);

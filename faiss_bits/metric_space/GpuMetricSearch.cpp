@@ -7,6 +7,7 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/flat/SearchParametersBitsFlat.h"
 #include "faiss_bits/metric_space/GpuMetricRun.h"
 #include "faiss_bits/metric_space/GpuMetricState.h"
@@ -78,7 +79,7 @@ void GpuIndexBitsMetricSpace::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    faiss_bits::detail::requireRangeArguments(n, x, radius, result);
+    faiss_bits::detail::requireRange(n, x, radius, result);
     detail::requireRange(radius, detail::maxResultsOf(params));
     MetricRangeLimit limit = limitOf(params);
     DeviceScope scope(config_.device);

@@ -9,6 +9,7 @@
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/metric_space/MetricContents.h"
 #include "kernels/metric_space/cpu/Build.h"
 #include "kernels/metric_space/cpu/Search.h"
@@ -175,7 +176,7 @@ void IndexMetricSpace::range_search(
         float radius,
         faiss::RangeSearchResult* result,
         const faiss::SearchParameters* params) const {
-    detail::requireRangeArguments(n, x, radius, result);
+    detail::requireRange(n, x, radius, result);
     detail::requireNoFilter(params);
     build_();
     const MetricContents& c = state_->contents;

@@ -7,7 +7,6 @@
 #include <string>
 #include <typeinfo>
 
-#include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
 #include "faiss_bits/common/FaissErrors.h"
@@ -181,28 +180,6 @@ void requireNoFilter(const faiss::SearchParameters* params) {
                 "params->sel is set, but indexes for metric spaces have no "
                 "filters");
     }
-}
-
-void requireRangeArguments(
-        idx_t n,
-        const float* x,
-        float radius,
-        const faiss::RangeSearchResult* result) {
-    requireCount(n, "n");
-    if (n > 0) {
-        requireNotNull(x, "x");
-    }
-    withFaissErrors([&] { metric_space::checkRadius(radius); });
-    requireNotNull(result, "result");
-    FAISS_THROW_IF_NOT_FMT(
-            idx_t(result->nq) == n,
-            "result->nq = %lld, but n = %lld",
-            (long long)result->nq,
-            (long long)n);
-    requireNotNull(result->lims, "result->lims");
-    FAISS_THROW_IF_NOT_MSG(
-            !result->labels && !result->distances,
-            "result holds the result of another search");
 }
 
 void requireRoomFor(idx_t ntotal, idx_t n, const float* x) {

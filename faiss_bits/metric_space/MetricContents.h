@@ -6,10 +6,6 @@
 
 #include "kernels/metric_space/MetricSpace.h"
 
-namespace faiss {
-struct RangeSearchResult;
-}
-
 /// What the indexes for metric spaces on the CPU and on the GPU share. Not part
 /// of the API.
 namespace faiss_bits::detail {
@@ -45,11 +41,6 @@ faiss::MetricType faissMetricOf(Metric metric);
 
 /// Each throws FaissException that names what is wrong.
 void requireNoFilter(const faiss::SearchParameters* params);
-void requireRangeArguments(
-        idx_t n,
-        const float* x,
-        float radius,
-        const faiss::RangeSearchResult* result);
 void requireRoomFor(idx_t ntotal, idx_t n, const float* x);
 
 /// Writes the contents, vectors and all, to a file of our own format: FAISS's

@@ -226,9 +226,19 @@ def real_number(value, name):
     raise TypeError(f"{name} = {value!r} is not a number")
 
 
+def check_numbers(x, name):
+    """Raises for a numpy array of what float32 would lose the sense of: complex
+    numbers, texts, dates."""
+    dtype = getattr(x, "dtype", None)
+    if getattr(dtype, "kind", "f") not in "fiubO":
+        raise TypeError(f"{name} is {dtype}, expected real numbers")
+
+
 def float32_array(x, name):
     """x as numpy float32, C-contiguous, as FAISS makes it."""
     try:
+        x = np.asarray(x)
+        check_numbers(x, name)
         return np.ascontiguousarray(x, np.float32)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} is no array of numbers: {error}") from None

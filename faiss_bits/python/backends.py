@@ -1,6 +1,7 @@
 """Where a search without an index runs: on the GPU, or by the CPU kernels."""
 
 import faiss
+import numpy as np
 
 from . import devices
 
@@ -20,6 +21,7 @@ _GPU_METRICS = (
     "cosine",
 )
 _GPU_TYPES = ("float32", "float16")
+_TYPES = (*_GPU_TYPES, "float64")
 _MOST_GPU_VECTORS = 2**31 - 1
 
 
@@ -38,13 +40,37 @@ def backend(metric=faiss.METRIC_L2, dtype="float32"):
     backend : str
         "gpu" if there is a usable GPU and it has a kernel for this metric and
         type, else "cpu"
+
+    Raises
+    ------
+    ValueError
+        There is no such metric, or no search of this type
     """
-    return choose("auto", None, why_not_gpu(metric, dtype))
+    if not is_metric(metric):
+        raise ValueError(f"metric = {metric!r} is none that knn() has")
+    return choose("auto", None, why_not_gpu(metric, _type_of(dtype)))
+
+
+def is_metric(metric):
+    """Whether the GPU, which has all of them, has the metric."""
+    return isinstance(metric, (str, int, np.integer)) and metric in _GPU_METRICS
+
+
+def _type_of(dtype):
+    """The name of the type in which vectors of this type are searched."""
+    try:
+        kind = np.dtype(dtype)
+        name = "float32" if kind.kind in "iu" else kind.name
+    except TypeError:
+        name = str(dtype).rpartition(".")[2]  # torch's
+    if dtype is None or name not in _TYPES:
+        raise ValueError(f"dtype = {dtype!r} is none of " + ", ".join(_TYPES))
+    return name
 
 
 def why_not_gpu(metric, dtype, vectors=0, choice=None):
     """The exception that names what no GPU kernel takes; None: it takes all."""
-    if metric not in _GPU_METRICS:
+    if not is_metric(metric):
         return ValueError(
             f"metric = {metric!r} has no kernel on the GPU"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from faiss import class_wrappers as faiss_wrappers
 
 from . import torch_methods
-from .arrays import output, real_number, whole_number
+from .arrays import check_numbers, output, real_number, whole_number
 from .devices import is_provider, require_gpu
 from .range_methods import wrap_ivf_range_search, wrap_range_search
 from .search_modes import by_name
@@ -330,6 +330,11 @@ def _check_numpy(
 ):
     """FAISS's wrappers only assert; say which argument is wrong instead. Returns
     k as an int."""
+    if not hasattr(x, "shape"):
+        raise TypeError(
+            f"x is a {type(x).__name__}, expected a numpy array or torch tensor"
+        )
+    check_numbers(x, "x")
     shape = np.shape(x)
     if len(shape) != 2 or shape[1] != index.d:
         raise ValueError(f"x has shape {shape}, expected (any, {index.d})")

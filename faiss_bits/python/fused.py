@@ -13,6 +13,7 @@ from .arrays import (
     real_number,
     whole_number,
 )
+from .backends import is_metric
 from .compiled import swigfaiss_bits
 from .search_modes import mode_of
 from .torch_interop import is_tensor
@@ -31,7 +32,7 @@ _METRICS = {
 
 def check_metric(metric, metric_arg):
     """The kernels' number of a metric and its checked argument."""
-    if metric not in _METRICS:
+    if not is_metric(metric) or metric not in _METRICS:
         raise ValueError(
             f"metric = {metric!r} is none of METRIC_L2, METRIC_INNER_PRODUCT, "
             "METRIC_L1, METRIC_Linf, METRIC_Lp and 'cosine', which the CPU has"

@@ -191,6 +191,11 @@ def _search_preassigned(
     x = float32_array(x, "x")
     if x.ndim != 2 or x.shape[1] != self.d:
         raise ValueError(f"x has shape {x.shape}, expected (any, {self.d})")
+    if params is not None and not isinstance(params, faiss.SearchParametersIVF):
+        raise TypeError(
+            f"params is a {type(params).__name__}, expected a "
+            "faiss.SearchParametersIVF"
+        )
     n = len(x)
     nprobe = min(self.nlist, self.nprobe if params is None else params.nprobe)
     lists = np.asarray(Iq)

@@ -13,6 +13,12 @@ from .search_modes import mode_of
 from .torch_interop import check_tensor, is_tensor
 
 _STATS = ("obj", "time", "time_search", "imbalance_factor", "nsplit")
+_LEAST = {
+    "niter": 0,
+    "nredo": 1,
+    "max_points_per_centroid": 1,
+    "min_points_per_centroid": 0,
+}
 _USUAL_BLOCK = faiss.ClusteringParameters().decode_block_size
 
 
@@ -128,7 +134,8 @@ class Kmeans:
             Vectors, shape (n, d), n >= k; numpy (made float32, as in FAISS) or
             a contiguous float32 torch tensor, used in place on a GPU
         weights : array_like, optional
-            Of each vector, shape (n,), of the same kind as x
+            Of each vector, shape (n,), of the same kind as x: 0 or more, and
+            one of them above 0
         init_centroids : array_like, optional
             The first of the initial centroids, shape (up to k, d); the rest
             are vectors drawn by `seed`
@@ -141,23 +148,29 @@ class Kmeans:
         Raises
         ------
         RuntimeError
-            x or weights has NaN or infinities, n < k, an option is out of
-            range, memory is short, or there is no GPU for what asks for one
+            x, weights or init_centroids has NaN or infinities, n < k, an option
+            is out of range, memory is short, or there is no GPU for what asks
+            for one
         ValueError, TypeError
             An argument is wrong, or is none that the CPU or the GPU takes
+
+        After an error the result of the last train() is still there.
         """
+        self._check_options()
         x = _vectors(x, "x", self.d)
         n = x.shape[0]
         check_same_kind(x, "x", (weights, "weights"))
         if weights is not None:
             weights = _checked(weights, "weights", (n,))
+            _check_weights(weights)
         if init_centroids is not None:
             init_centroids = self._initial(init_centroids)
         if n < self.k:
             raise RuntimeError(f"n = {n} vectors are fewer than k = {self.k}")
-        self.gpu = int(self._runs_on_gpu(x))
-        train = self._train_on_gpu if self.gpu else self._train_on_cpu
-        centroids, stats = train(x, weights, init_centroids)
+        on_gpu = self._runs_on_gpu(x)
+        train = self._train_on_gpu if on_gpu else self._train_on_cpu
+        centroids, stats, index = train(x, weights, init_centroids)
+        self.gpu, self.index = int(on_gpu), index
         self.centroids = _like(centroids, x)
         self.obj = np.array([s["obj"] for s in stats])
         self.iteration_stats = stats
@@ -234,6 +247,13 @@ class Kmeans:
                 return f"{name} = {given} is not supported on the GPU"
         return None
 
+    def _check_options(self):
+        """Those that FAISS does not survive, or takes in silence."""
+        for name, least in _LEAST.items():
+            given = getattr(self.cp, name)
+            if given < least:
+                raise RuntimeError(f"{name} = {given} is below {least}")
+
     def _initial(self, centroids):
         if is_tensor(centroids):
             centroids = centroids.detach().cpu().numpy()
@@ -243,6 +263,8 @@ class Kmeans:
                 f"init_centroids has {len(centroids)} rows, more than "
                 f"k = {self.k}"
             )
+        if not np.isfinite(centroids).all():
+            raise RuntimeError("init_centroids has NaN or infinities")
         return centroids
 
     def _train_on_gpu(self, x, weights, init_centroids):
@@ -274,11 +296,12 @@ class Kmeans:
                 if self.cp.spherical
                 else classes.GpuIndexBitsFlatL2
             )
-            self.index = the_class(res, self.d, config)
-            self.index.search_mode = self._search_mode
-            self.index.add(centroids)
+            index = the_class(res, self.d, config)
+            index.search_mode = self._search_mode
+            index.add(centroids)
         rows = [dict(zip(_STATS, row)) for row in stats.tolist()]
-        return centroids, [{**row, "nsplit": int(row["nsplit"])} for row in rows]
+        rows = [{**row, "nsplit": int(row["nsplit"])} for row in rows]
+        return centroids, rows, index
 
     def _train_on_cpu(self, x, weights, init_centroids):
         metric = (
@@ -292,15 +315,14 @@ class Kmeans:
         if is_tensor(x):
             x = x.numpy()
             weights = None if weights is None else weights.numpy()
-        run.train(x, index, weights)
-        self.index = index
+        _check_sizes(x, weights, self._search_mode == "plain" or self.cp.spherical)
+        run.train(x, index, _enough(weights, self.k))
         centroids = faiss.vector_to_array(run.centroids)
         stats = [
             run.iteration_stats.at(i) for i in range(run.iteration_stats.size())
         ]
-        return centroids.reshape(self.k, self.d), [
-            {field: getattr(row, field) for field in _STATS} for row in stats
-        ]
+        rows = [{field: getattr(row, field) for field in _STATS} for row in stats]
+        return centroids.reshape(self.k, self.d), rows, index
 
 
 def _checked_gpu(gpu):
@@ -329,6 +351,47 @@ def _checked(x, name, shape):
         wanted = ", ".join("any" if s is None else str(s) for s in shape)
         raise ValueError(f"{name} has shape {x.shape}, expected ({wanted})")
     return x
+
+
+def _check_weights(weights):
+    """Of numpy or torch. NaN and infinities are named as those of vectors."""
+    if not bool((abs(weights) < float("inf")).all()):
+        raise RuntimeError("weights has NaN or infinities")
+    if bool((weights < 0).any()):
+        raise ValueError(f"weights has {float(weights.min())}, below 0")
+    if len(weights) and not bool((weights > 0).any()):
+        raise ValueError("weights is 0 for every vector")
+
+
+def _enough(weights, k):
+    """Weights for FAISS, which looks for a cluster that weighs more than 1 in
+    place of an empty one, for ever if there is none. Times a power of two, which
+    changes no centroid, where they are that light."""
+    if weights is None:
+        return None
+    total = float(np.sum(weights, dtype=np.float64))
+    if total > 2 * k:
+        return weights
+    return weights * np.float32(2.0 ** np.ceil(np.log2(len(weights) / total)))
+
+
+def _check_sizes(x, weights, needs_squares):
+    """FAISS adds up clusters in float32, and does not survive a vector that is
+    nearest to no centroid since the sums are infinite."""
+    if not x.size:
+        return
+    greatest = float(np.abs(x).max())
+    if not np.isfinite(greatest):
+        raise RuntimeError("x has NaN or infinities")
+    total = len(x) if weights is None else max(len(x), float(np.sum(weights, dtype="f8")))
+    most = float(np.finfo(np.float32).max) / (2 * total)
+    if needs_squares:
+        most = min(most, (float(np.finfo(np.float32).max) / (4 * x.shape[1])) ** 0.5)
+    if greatest > most:
+        raise RuntimeError(
+            f"x has a component of size {greatest:.3g}: more than {most:.3g} "
+            "overflows float32 on the CPU"
+        )
 
 
 def _like(centroids, x):

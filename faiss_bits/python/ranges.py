@@ -243,6 +243,9 @@ def _on_cpu(xq, xb, radius, metric, metric_arg, most):
 # ---- neighbourhoods as scikit-learn has them --------------------------------------
 
 
+_GRAPH_OPTIONS = ("device", "res", "max_results", "backend")
+
+
 def radius_neighbors_graph(
     X, radius, xb=None, mode="connectivity", include_self=True, **options
 ):
@@ -261,7 +264,7 @@ def radius_neighbors_graph(
     mode : str, optional
         "connectivity": entries are 1. "distance": Euclidean distances
     include_self : bool, optional
-        Without xb: whether a point is its own neighbour
+        Whether a point is its own neighbour; False is for graphs without xb
     **options
         device, res, max_results and backend of range_search()
 
@@ -292,6 +295,16 @@ def radius_neighbors_graph(
 
     if mode not in ("connectivity", "distance"):
         raise ValueError(f"mode = {mode!r} is neither 'connectivity' nor 'distance'")
+    for name in options:
+        if name not in _GRAPH_OPTIONS:
+            raise TypeError(
+                f"{name} is none of the options {', '.join(_GRAPH_OPTIONS)}"
+            )
+    if xb is not None and not include_self:
+        raise ValueError(
+            f"include_self = {include_self!r}, but with xb no point is its own "
+            "neighbour"
+        )
     radius = number(radius, "radius")
     if radius < 0:
         raise ValueError(f"radius = {radius} is negative")

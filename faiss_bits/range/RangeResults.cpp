@@ -11,19 +11,6 @@
 
 namespace faiss_bits::gpu::detail {
 
-void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n) {
-    requireNotNull(result, "result");
-    FAISS_THROW_IF_NOT_FMT(
-            idx_t(result->nq) == n,
-            "result->nq = %lld, but n = %lld",
-            (long long)result->nq,
-            (long long)n);
-    requireNotNull(result->lims, "result->lims");
-    FAISS_THROW_IF_NOT_MSG(
-            !result->labels && !result->distances,
-            "result holds the result of another search");
-}
-
 void allocateResults(faiss::RangeSearchResult& result) {
     result.do_allocation(); // makes limits of the counts
     const size_t total = result.lims[result.nq];

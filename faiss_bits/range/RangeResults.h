@@ -5,14 +5,14 @@
 #include <faiss/Index.h>
 
 #include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/common/RangeArguments.h"
 #include "faiss_bits/range/GpuRangeResult.h"
 #include "faiss_bits/range/RangePieces.h"
 #include "kernels/range/FlatRange.h"
 
 namespace faiss_bits::gpu::detail {
 
-/// Throws FaissException unless `result` can take that of n queries.
-void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n);
+using faiss_bits::detail::requireRangeResult;
 
 /// do_allocation(), where `lims` has the number of every query's results, for
 /// whoever writes all of them next.

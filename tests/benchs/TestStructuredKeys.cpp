@@ -143,10 +143,19 @@ TEST_F(StructuredKeys, TheBestLieInOneRun) {
 
 TEST_F(StructuredKeys, AWalkTakesSteps) {
     const std::vector<float> keys = keysOf(recipeOf(Order::RandomWalk));
-    for (int64_t i = 1; i < kRows * kCols; ++i) {
-        if (i % kCols > 0) {
-            ASSERT_LE(std::fabs(keys[i] - keys[i - 1]), 1.001f) << i;
+    for (int64_t row = 0; row < kRows; ++row) {
+        double way = 0;
+        int64_t up = 0;
+        for (int64_t c = 1; c < kCols; ++c) {
+            const float step =
+                    keys[row * kCols + c] - keys[row * kCols + c - 1];
+            ASSERT_LE(std::fabs(step), 1.001f) << row << " " << c;
+            way += std::fabs(step);
+            up += step > 0;
         }
+        // Steps of half a unit on average, as many up as down.
+        EXPECT_GT(way, 0.4 * kCols) << row;
+        EXPECT_NEAR(double(up), 0.5 * kCols, 0.05 * kCols) << row;
     }
 }
 

@@ -58,11 +58,19 @@ TEST(FusedFlatSearch, RangeSearchOfNothingAndOfAll) {
                 const bool all = (radius > 0) != data.largest();
                 EXPECT_EQ(int64_t(found.lims[c.q]), all ? c.q * n : 0);
             }
-            // No distance is less than NaN.
+            // No distance is less than NaN: refused, as by every other index.
             faiss::RangeSearchResult found(c.q);
-            index->range_search(
-                    c.q, data.queries.data(), std::nanf(""), &found);
-            EXPECT_EQ(found.lims[c.q], 0u);
+            try {
+                index->range_search(
+                        c.q, data.queries.data(), std::nanf(""), &found);
+                ADD_FAILURE() << "took a radius of NaN";
+            } catch (const faiss::FaissException& error) {
+                EXPECT_NE(
+                        std::string(error.what()).find("radius = NaN"),
+                        std::string::npos)
+                        << error.what();
+            }
+            EXPECT_EQ(found.labels, nullptr);
         }
     }
 }

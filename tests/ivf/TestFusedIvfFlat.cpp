@@ -1,9 +1,12 @@
 #include <cmath>
+#include <initializer_list>
+#include <map>
 #include <memory>
 
 #include <faiss/IndexIVFFlat.h>
 #include <faiss/impl/AuxIndexStructures.h>
 
+#include "faiss_bits/flat/IndexFusedFlat.h"
 #include "tests/ivf/FusedIvfHarness.h"
 
 /// Searches of IndexFusedIVFFlat as a FAISS index; what its kernels promise is
@@ -156,11 +159,123 @@ TEST_P(TestFusedIvfFlat, SearchAndReconstruct) {
     EXPECT_GT(none, 0);
 }
 
-TEST_P(TestFusedIvfFlat, RangeSearchIsFaiss) {
-    faiss::RangeSearchResult found(kQ);
+TEST_P(TestFusedIvfFlat, RangeSearch) {
     const float radius = GetParam() == faiss::METRIC_L2 ? 30.f : 3.f;
-    index.range_search(kQ, queries.data(), radius, &found);
-    EXPECT_GT(found.lims[kQ], 0u);
+    faiss::IDSelectorRange low(0, 1000);
+    faiss::SearchParametersIVF some;
+    some.nprobe = 7;
+    some.sel = &low;
+    for (const faiss::SearchParametersIVF* params :
+         std::initializer_list<const faiss::SearchParametersIVF*>{
+                 nullptr, &some}) {
+        faiss::RangeSearchResult found(kQ);
+        index.range_search(kQ, queries.data(), radius, &found, params);
+        // What a search for all vectors of the lists says, cut at the radius.
+        const Found all = searchIn(index, queries, kN, params);
+        const double sign = GetParam() == faiss::METRIC_L2 ? 1 : -1;
+        size_t total = 0;
+        for (idx_t q = 0; q < kQ; ++q) {
+            std::map<idx_t, float> expected;
+            for (idx_t i = 0; i < kN; ++i) {
+                const float distance = all.distances[q * kN + i];
+                if (all.labels[q * kN + i] >= 0 &&
+                    sign * distance < sign * radius) {
+                    expected[all.labels[q * kN + i]] = distance;
+                }
+            }
+            std::map<idx_t, float> got;
+            for (size_t i = found.lims[q]; i < found.lims[q + 1]; ++i) {
+                got[found.labels[i]] = found.distances[i];
+            }
+            // FAISS rounds elsewhere: at the radius it may decide otherwise.
+            const auto isNear = [&](float distance) {
+                return std::abs(distance - radius) < 1e-4;
+            };
+            for (const auto& [id, distance] : expected) {
+                EXPECT_TRUE(got.count(id) || isNear(distance)) << q;
+            }
+            for (const auto& [id, distance] : got) {
+                EXPECT_TRUE(expected.count(id) || isNear(distance)) << q;
+                if (expected.count(id)) {
+                    EXPECT_NEAR(distance, expected[id], 1e-4) << q;
+                }
+            }
+            EXPECT_EQ(got.size(), found.lims[q + 1] - found.lims[q]);
+            total += got.size();
+        }
+        EXPECT_GT(total, size_t(kQ));
+    }
+}
+
+/// Finds what no list is, where a query has NaN.
+struct LabelsBeyond : faiss::IndexFlat {
+    explicit LabelsBeyond(const faiss::IndexFlat& index)
+            : faiss::IndexFlat(index) {}
+
+    void search(
+            idx_t n,
+            const float* x,
+            idx_t k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) const override {
+        faiss::IndexFlat::search(n, x, k, distances, labels, params);
+        for (idx_t i = 0; i < n * k; ++i) {
+            if (std::isnan(x[i / k * d])) {
+                labels[i] = ntotal + i;
+            }
+        }
+    }
+};
+
+// FAISS's own ends the process on these.
+TEST_P(TestFusedIvfFlat, WhatFaissDoesNotSurvive) {
+    faiss::RangeSearchResult found(kQ);
+    const auto range = [&](const IndexFusedIVFFlat& in, float radius) {
+        return [&, radius] {
+            in.range_search(kQ, queries.data(), radius, &found);
+        };
+    };
+    IndexFusedIVFFlat untrained(&quantizer, kD, kLists, GetParam());
+    untrained.is_trained = false;
+    EXPECT_TRUE(refused(range(untrained, 1), "not trained"));
+    EXPECT_TRUE(
+            refused([&] { untrained.add(kQ, queries.data()); }, "not trained"));
+    EXPECT_TRUE(refused(range(index, NAN), "radius = NaN"));
+    EXPECT_TRUE(refused([&] { index.add(1, nullptr); }, "x is"));
+    EXPECT_TRUE(refused([&] { index.add(-1, nullptr); }, "n = -1"));
+    faiss::SearchParametersIVF none;
+    none.nprobe = 0;
+    EXPECT_TRUE(refused(
+            [&] { index.range_search(kQ, queries.data(), 1, &found, &none); },
+            "nprobe = 0"));
+
+    // Vectors and queries with NaN have no list: with every kind of quantizer.
+    std::vector<float> bad(size_t(kQ) * kD, NAN);
+    std::copy_n(queries.data(), kD, bad.data());
+    IndexFusedFlat ours(quantizer);
+    LabelsBeyond beyond(quantizer);
+    for (faiss::IndexFlat* of :
+         std::initializer_list<faiss::IndexFlat*>{&quantizer, &ours, &beyond}) {
+        IndexFusedIVFFlat lists(of, kD, kLists, GetParam());
+        lists.nprobe = kLists;
+        lists.add(kQ, bad.data());
+        EXPECT_EQ(lists.ntotal, kQ); // as FAISS counts
+        size_t stored = 0;
+        for (size_t list = 0; list < lists.nlist; ++list) {
+            stored += lists.invlists->list_size(list);
+        }
+        EXPECT_EQ(stored, 1u);
+        const Found results = searchIn(lists, bad, 2);
+        faiss::RangeSearchResult inRange(kQ);
+        const float all = GetParam() == faiss::METRIC_L2 ? INFINITY : -INFINITY;
+        lists.range_search(kQ, bad.data(), all, &inRange);
+        for (idx_t q = 0; q < kQ; ++q) {
+            EXPECT_EQ(results.labels[q * 2], q == 0 ? 0 : -1) << q;
+            EXPECT_EQ(results.labels[q * 2 + 1], -1) << q;
+            EXPECT_EQ(inRange.lims[q + 1], 1u) << q;
+        }
+    }
 }
 
 TEST_P(TestFusedIvfFlat, BadArgumentsAreNamed) {

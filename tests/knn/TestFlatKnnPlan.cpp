@@ -253,6 +253,10 @@ TEST(FlatKnnPlan, LeastScratch) {
             most += 2 * std::min(100 * k, 6 * n + 16 * std::min(k, n));
         }
         EXPECT_LE(least, most);
+        // A plan of so much is that plan, and no plan takes less.
+        EXPECT_EQ(planFlatKnn(p, least).bytes, least);
+        EXPECT_GE(planFlatKnn(p, size_t(1) << 40).bytes, least);
+        EXPECT_GT(least, 0u);
     }
 }
 

@@ -29,6 +29,20 @@ def a_gpu(monkeypatch):
         monkeypatch.setattr(devices._build_info, "HAS_GPU", True)
 
 
+def test_no_backend_for_what_no_search_has(a_gpu):
+    for dtype in ("flot32", "complex64", "bool", "U3", 3, object()):
+        with pytest.raises(ValueError, match="dtype = "):
+            faiss_bits.backend(dtype=dtype)
+    for metric in ("L2", "nonsense", 77, None, [1], 1.5):
+        with pytest.raises(ValueError, match="metric = "):
+            faiss_bits.backend(metric)
+        with pytest.raises(ValueError, match="metric = "):
+            faiss_bits.knn(XQ, XB, 3, metric=metric)
+    for dtype in ("float32", np.float32, np.dtype("f2"), ">f4", np.int64, "u1"):
+        assert faiss_bits.backend(dtype=dtype) == "gpu"
+    assert faiss_bits.backend(dtype=float) == "cpu"
+
+
 @pytest.mark.parametrize("metric, argument, name", CPU_METRICS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_metric_and_type(a_gpu, metric, argument, name, dtype):
@@ -84,7 +98,6 @@ def test_what_decides(a_gpu):
             assert faiss_bits.backend(metric, dtype) == "gpu"
         assert faiss_bits.backend(metric, "float64") == "cpu"
     assert faiss_bits.backend() == "gpu"
-    assert faiss_bits.backend(99) == "cpu"
     most = 2**31 - 1
     assert backends.why_not_gpu(faiss.METRIC_L2, "float32", most) is None
     problem = backends.why_not_gpu(faiss.METRIC_L2, "float32", most + 1)

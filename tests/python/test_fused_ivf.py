@@ -209,6 +209,12 @@ def test_stats():
         (lambda i, x: i.search(x[:, :3], 1), ValueError, "any, 24"),
         (lambda i, x: i.search(x, 0), ValueError, "k = 0"),
         (lambda i, x: i.add(x[:, :3]), ValueError, "any, 24"),
+        (lambda i, x: i.range_search(x, np.nan), RuntimeError, "radius = NaN"),
+        (
+            lambda i, x: i.search_preassigned(x, 1, np.zeros((Q, 4), int), params=3),
+            TypeError,
+            "params is a int",
+        ),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -217,6 +223,26 @@ def test_bad_arguments(call, error, words):
         call(index, data_of()[1])
     assert words in str(caught.value)
     assert index.ntotal == N
+
+
+def test_before_training_and_with_nan():
+    """FAISS's own index ends the process on these, or reads anywhere."""
+    xb, xq, _ = data_of()
+    index = faiss_bits.IndexFusedIVFFlat(faiss.IndexFlatL2(D), D, NLIST)
+    for call in (
+        lambda: index.add(xb),
+        lambda: index.search(xq, 3),
+        lambda: index.range_search(xq, 3.0),
+    ):
+        with pytest.raises(RuntimeError, match="not trained"):
+            call()
+    index = index_of()
+    bad = np.full((30, D), np.nan, np.float32)
+    index.add_with_ids(bad, np.arange(30) + 10**9)
+    found = index.search(np.vstack([xq, bad]), K)
+    assert (found[1][Q:] == -1).all() and (found[1] < 10**9).all()
+    lims, _, I = index.range_search(np.vstack([xq, bad]), 30.0)
+    assert lims[Q] == lims[-1] > 0 and (I < 10**9).all()
 
 
 def test_bad_constructor_arguments():

@@ -171,6 +171,71 @@ def test_bad_options_are_named(options, error, words):
         faiss_bits.Kmeans(4, 0)
 
 
+@pytest.mark.parametrize("gpu", WHERE)
+@pytest.mark.parametrize(
+    "options, train, error, words",
+    [
+        ({"niter": -1}, {}, RuntimeError, "niter = -1 is below 0"),
+        ({"nredo": 0}, {}, RuntimeError, "nredo = 0 is below 1"),
+        ({"max_points_per_centroid": 0}, {}, RuntimeError, "max_points_per"),
+        ({"min_points_per_centroid": -1}, {}, RuntimeError, "min_points_per"),
+        ({}, {"weights": np.full(300, np.nan)}, RuntimeError, "weights has NaN"),
+        ({}, {"weights": np.full(300, np.inf)}, RuntimeError, "weights has NaN"),
+        ({}, {"weights": np.zeros(300)}, ValueError, "weights is 0"),
+        ({}, {"weights": np.arange(300) - 3}, ValueError, "weights has -3.0"),
+        ({}, {"init_centroids": np.full((5, 4), np.nan)}, RuntimeError, "init_centr"),
+        ({}, {"init_centroids": np.full((5, 4), np.inf)}, RuntimeError, "init_centr"),
+    ],
+)
+def test_what_faiss_does_not_survive(gpu, options, train, error, words):
+    """On some of these its clustering ends the process, on others it never ends."""
+    x = clustered(300, 4, 5)
+    kmeans = faiss_bits.Kmeans(4, 5, gpu=gpu)
+    kmeans.train(x)
+    before = kmeans.centroids.copy(), kmeans.index, kmeans.obj.copy()
+    for name, value in options.items():
+        setattr(kmeans.cp, name, value)
+    with pytest.raises(error, match=words):
+        kmeans.train(x, **train)
+    np.testing.assert_array_equal(kmeans.centroids, before[0])
+    np.testing.assert_array_equal(kmeans.obj, before[2])
+    assert kmeans.index is before[1]
+
+
+@pytest.mark.parametrize("gpu", WHERE)
+@pytest.mark.parametrize("total", [1e-6, 1.0, 19.0])
+def test_light_weights(gpu, total):
+    """Their scale changes no centroid, also where clusters are empty."""
+    x = np.repeat(clustered(5, 4, 5), 20, axis=0)  # 5 places for 10 clusters
+    weights = np.random.default_rng(2).random(100)
+    weights *= total / weights.sum()
+    kmeans = faiss_bits.Kmeans(4, 10, niter=4, gpu=gpu)
+    kmeans.train(x, weights=weights)
+    assert max(s["nsplit"] for s in kmeans.iteration_stats) > 0
+    assert kmeans.assign(x)[0].max() < 1e-2  # clusters lie 10 apart
+    once = faiss_bits.Kmeans(4, 1, niter=1, gpu=gpu)
+    once.train(x, weights=weights)
+    expected = np.average(x.astype("f8"), axis=0, weights=weights)
+    np.testing.assert_allclose(once.centroids[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["certified", "plain"])
+@pytest.mark.parametrize("spherical", [False, True])
+def test_vectors_beyond_float32(mode, spherical):
+    signs = np.random.default_rng(0).choice([-1, 1], (300, 4))
+    kmeans = faiss_bits.Kmeans(
+        4, 5, gpu=False, search_mode=mode, spherical=spherical
+    )
+    for size in (3e38, 1e37, 1e25):
+        x = clustered(300, 4, 5) / 40 * signs * size
+        if size < 1e30 and mode == "certified" and not spherical:
+            kmeans.train(x)
+            assert np.isfinite(kmeans.centroids).all()
+            continue
+        with pytest.raises(RuntimeError, match="x has a component of size"):
+            kmeans.train(x)
+
+
 def test_options_of_the_cpu_alone():
     kmeans = faiss_bits.Kmeans(4, 5, decode_block_size=100)
     assert kmeans.gpu == 0

@@ -62,6 +62,7 @@ def test_whole_run(data, capsys):
     ours = "IndexFusedFlat" if on_cpu else "GpuIndexBitsFlat"
     theirs = "IndexFlat" if on_cpu else "GpuIndexFlat"
     assert {(row["index"], row["faiss_index"]) for row in rows} == {(ours, theirs)}
+    assert {row["faiss"] for row in rows} == {faiss.__version__}
     assert "reading sift" in err
     inverted = out[out.index("Inverted lists on the CPU") :].splitlines()
     assert "20 queries, the 10 nearest in 7 of 7 lists" in inverted[0]

@@ -242,6 +242,25 @@ def test_radius_neighbors_graph(dtype):
         assert np.array_equal(without.toarray() == 1, near)
 
 
+@pytest.mark.parametrize(
+    "options, kind, text",
+    [
+        # The radius is Euclidean: of another metric it would mean nothing.
+        ({"metric": faiss.METRIC_L1}, TypeError, "metric is none of"),
+        ({"metric_arg": 3}, TypeError, "metric_arg is none of"),
+        ({"foo": 1}, TypeError, "foo is none of"),
+        ({"xb": np.zeros((3, 2)), "include_self": False}, ValueError, "include_self"),
+        ({"mode": "distances"}, ValueError, "mode = 'distances'"),
+        ({"radius": -1}, ValueError, "radius = -1"),
+    ],
+)
+def test_graph_names_bad_arguments(options, kind, text):
+    with pytest.raises(kind, match=text):
+        faiss_bits.radius_neighbors_graph(
+            **{"X": np.zeros((4, 2)), "radius": 1, **options}
+        )
+
+
 def test_graph_has_pairs_at_the_radius():
     pytest.importorskip("scipy.sparse", reason="SciPy is not installed")
     X = np.arange(6, dtype=np.float32)[:, None]

@@ -1,4 +1,4 @@
-"""The Python examples of README.md run as they stand.
+"""The Python examples of README.md and docs/using.md run as they stand.
 
 A word after "python" in the fence says what an example needs: gpu or torch.
 """
@@ -8,28 +8,33 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "using.md")
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.M | re.S)
 
 
 def examples():
-    text = README.read_text() if README.exists() else ""
-    for needs, code in FENCE.findall(text):
-        words = needs.split()
-        marks = [pytest.mark.gpu] if "gpu" in words else []
-        yield pytest.param(words, code, marks=marks, id=code.split("\n")[0][:30])
+    for page in PAGES:
+        text = page.read_text() if page.exists() else ""
+        for needs, code in FENCE.findall(text):
+            words = needs.split()
+            marks = [pytest.mark.gpu] if "gpu" in words else []
+            name = f"{page.name} {code[:30]}".split("\n")[0]
+            yield pytest.param(words, code, page, marks=marks, id=name)
 
 
-def test_readme_has_examples():
-    assert README.exists(), f"{README} is missing"
-    found = list(FENCE.findall(README.read_text()))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_has_examples(page):
+    assert page.exists(), f"{page} is missing"
+    found = list(FENCE.findall(page.read_text()))
     assert any(not needs.split() for needs, _ in found), "none runs anywhere"
     assert {word for needs, _ in found for word in needs.split()} <= {"gpu", "torch"}
 
 
-@pytest.mark.parametrize("needs, code", examples())
-def test_example(needs, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize("needs, code, page", examples())
+def test_example(needs, code, page, tmp_path, monkeypatch):
     if "torch" in needs:
         pytest.importorskip("torch", reason="torch is not installed")
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+    exec(compile(code, str(page), "exec"), {"__name__": "readme"})

@@ -120,3 +120,12 @@ def test_a_line_within_a_second():
     found = program.check_text(index, "abcdz xbcde abde zzzzz acegi zbzdb", known)
     assert time.perf_counter() - begin < 1
     assert len(found) == 5
+
+
+def test_ctrl_c_leaves_a_line(path, capsys, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "answer", interrupted)
+    assert program.main(["--words", path, "--device", "cpu", "teh"]) == 130
+    assert capsys.readouterr().err.endswith("stopped\n")
