@@ -92,14 +92,35 @@ class PassedBuffer {
             const uint64_t entry = place < fill ? entries[place] : 0;
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
-            if (place < fill && isAllowed(params, row, column)) {
-                const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
-                if (slot < lists.capacity) {
-                    lists.columns[size_t(row) * lists.capacity + slot] = column;
-                }
+            const bool isStored =
+                    place < fill && isAllowed(params, row, column);
+            const uint32_t slot = takePlace(params, row, isStored);
+            if (isStored && slot < lists.capacity) {
+                lists.columns[size_t(row) * lists.capacity + slot] = column;
             }
         }
         __syncwarp();
+    }
+
+    /// The place of an entry in its list; all lanes of the warp call it, those
+    /// without an entry too. Where lists are few, one atomic operation for all
+    /// lanes that share one: those of one address wait for one another.
+    static __device__ __forceinline__ uint32_t
+    takePlace(const TensorScanParams& params, uint32_t row, bool isStored) {
+        constexpr uint32_t kFewLists = 16;
+        if (params.numQueries > kFewLists) {
+            return isStored ? atomicAdd(&params.passed.counts[row], 1u) : 0;
+        }
+        const uint32_t lanes =
+                __match_any_sync(kFullWarp, isStored ? row : ~0u);
+        const int first = __ffs(lanes) - 1;
+        uint32_t slot = 0;
+        if (isStored && int(threadIdx.x % kWarpSize) == first) {
+            slot = atomicAdd(
+                    &params.passed.counts[row], uint32_t(__popc(lanes)));
+        }
+        return __shfl_sync(kFullWarp, slot, first) +
+                __popc(lanes & lanesBefore());
     }
 
     /// Many pass: one atomic operation a row and four lanes.
