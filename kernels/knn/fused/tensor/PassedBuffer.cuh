@@ -20,20 +20,19 @@ class PassedBuffer {
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
     /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
-    /// that a lane has in a part of a fragment (LimitTest).
+    /// that a lane has in a part of a fragment (LimitTest). Returns bits of
+    /// rows whose lists turned out to be full, perhaps not of all that are.
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
     template <int kRows, int kColumns, int kRowStep>
-    __device__ __forceinline__ void append(
-            uint32_t mask,
-            uint32_t row,
-            uint32_t column) {
+    __device__ __forceinline__ uint32_t
+    append(uint32_t mask, uint32_t row, uint32_t column) {
         constexpr int kMany = 24;
         uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
         if (__popc(lanes) >= kMany) {
-            appendAtOnce<kRows, kColumns, kRowStep>(params_, mask, row, column);
-            return;
+            return appendAtOnce<kRows, kColumns, kRowStep>(
+                    params_, mask, row, column);
         }
         // Mostly one bit of one lane.
         while (lanes) {
@@ -51,6 +50,7 @@ class PassedBuffer {
             fill_ += __popc(lanes);
             lanes = __ballot_sync(kFullWarp, mask != 0);
         }
+        return 0;
     }
 
     /// Empties the buffer into the lists. All lanes of the warp call it.
@@ -107,7 +107,6 @@ class PassedBuffer {
     /// lanes that share one: those of one address wait for one another.
     static __device__ __forceinline__ uint32_t
     takePlace(const TensorScanParams& params, uint32_t row, bool isStored) {
-        constexpr uint32_t kFewLists = 16;
         if (params.numQueries > kFewLists) {
             return isStored ? atomicAdd(&params.passed.counts[row], 1u) : 0;
         }
@@ -123,14 +122,16 @@ class PassedBuffer {
                 __popc(lanes & lanesBefore());
     }
 
-    /// Many pass: one atomic operation a row and four lanes.
+    /// Many pass: one atomic operation a row and four lanes. Returns what
+    /// append() does.
     template <int kRows, int kColumns, int kRowStep>
-    static __device__ __noinline__ void appendAtOnce(
+    static __device__ __noinline__ uint32_t appendAtOnce(
             const TensorScanParams& params,
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
         const PassedLists& lists = params.passed;
+        uint32_t full = 0;
         for (int r = 0; r < kRows; ++r) {
             uint32_t bits = mask >> (r * kColumns);
             bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
@@ -155,7 +156,10 @@ class PassedBuffer {
             if (lane == 3 && sum > 0) {
                 slot = atomicAdd(&lists.counts[rowNow], sum);
             }
-            slot = __shfl_sync(kFullWarp, slot, 3, 4) + sum - mine;
+            slot = __shfl_sync(kFullWarp, slot, 3, 4);
+            // Nothing was appended where it is 0.
+            full |= slot > lists.capacity ? 1u << r : 0;
+            slot += sum - mine;
             for (; bits; bits &= bits - 1, ++slot) {
                 if (slot < lists.capacity) {
                     lists.columns[size_t(rowNow) * lists.capacity + slot] =
@@ -163,7 +167,10 @@ class PassedBuffer {
                 }
             }
         }
+        return full;
     }
+
+    static constexpr uint32_t kFewLists = 16;
 
     uint64_t* entries_; // shared, [kEntries]
     const TensorScanParams& params_;
