@@ -92,6 +92,8 @@ struct ProductTile {
     }
 
     /// As ScanTile::run; concerns() gets what the key is no less than, or NaN.
+    /// If it has beyond(query), no pair concerns it of which the key, before it
+    /// is rounded, is that or more.
     template <class Concerns, class Visit>
     __device__ __forceinline__ void run(
             const TilePlace& place,
@@ -286,6 +288,27 @@ struct ProductTile {
                     const int q = query(a, r);
                     const int v = vector(b, r);
                     const Row row(sizes[kVectors + q], relative);
+                    if constexpr (requires { concerns.beyond(q); }) {
+                        // Mostly they do not, and all is said.
+                        const double beyond = concerns.beyond(q);
+                        bool areBeyond = true;
+#pragma unroll
+                        for (int i = 0; i < kTogether; ++i) {
+                            areBeyond = areBeyond &&
+                                    Estimate::leastKeyOf(
+                                            sums[a][b + i / 2][r + i % 2],
+                                            row,
+                                            xs[i]) >= beyond;
+                        }
+                        if (areBeyond) {
+                            // Those of a tile before it would be kept for it.
+#pragma unroll
+                            for (int i = 0; i < kTogether; ++i) {
+                                distances[a][b + i / 2][r + i % 2] = 0;
+                            }
+                            continue;
+                        }
+                    }
                     uint32_t wanted = 0;
                     uint32_t proven = 0;
 #pragma unroll

@@ -8,7 +8,6 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
-#include "kernels/knn/certified/FewQueryDistances.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 
@@ -70,6 +69,7 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        double beyond[kMaxScanSlots]; // of keys that are: see Concerns
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -170,9 +170,12 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            shared.limits[s] =
+            const uint64_t limit =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
+            shared.limits[s] = limit;
+            // Of no entry the key is a NaN: nothing is beyond.
+            shared.beyond[s] = keyValue(entryKey(limit) + 1);
         }
         __syncthreads();
     }
@@ -199,14 +202,25 @@ struct ScanAgain {
         return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
     }
 
-    /// A key that is no less than `least` may belong to the result.
-    __device__ __forceinline__ bool concerns(
-            uint32_t slot,
-            int64_t vector,
-            float least) const {
-        return makeEntry(orderedKey(least), uint32_t(vector)) <=
-                shared.limits[slot];
-    }
+    /// Whether a pair of a tile may belong to the result, of which the key is
+    /// no less than `least`.
+    struct Concerns {
+        const SharedStorage& shared;
+        uint32_t slot;  // of the tile's first query
+        int64_t vector; // its first
+
+        __device__ __forceinline__ bool operator()(int q, int v, float least)
+                const {
+            return makeEntry(orderedKey(least), uint32_t(vector + v)) <=
+                    shared.limits[slot + q];
+        }
+
+        /// A distance that is as large, before it is rounded, is beyond the
+        /// limit: it is the least float32 that is. NaN: none is known to be.
+        __device__ __forceinline__ double beyond(int q) const {
+            return shared.beyond[slot + q];
+        }
+    };
 
     __device__ __forceinline__ void append(
             uint32_t slot,
@@ -223,69 +237,22 @@ struct ScanAgain {
         }
     }
 
-    /// Chunks `begin` to begin + count.
+    // Of few slots: ScanAgainFew.cuh.
     __device__ __forceinline__ void scanFew(
             uint32_t begin,
             uint32_t count,
-            uint32_t used) {
-        constexpr int kTogether = fewQueriesTogether<kMetric>();
-        for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
-            const int64_t first = chunkAt(begin + i);
-            uint32_t s = 0;
-            for (; s + 1 < used && kTogether > 1; s += kTogether) {
-                scanChunk<kTogether>(first, s, used);
-            }
-            for (; s < used; ++s) {
-                scanChunk<1>(first, s, used);
-            }
-        }
-    }
-
-    /// The vectors of a chunk and the slots from s on.
+            uint32_t used);
     template <int kQueries>
     __device__ __forceinline__ void scanChunk(
             int64_t first,
             uint32_t s,
-            uint32_t used) {
-        constexpr int kGroups = kThreads / kPairLanes;
-        constexpr int kVectors = kChunk / kGroups; // of a group
-        static_assert(kVectors * kGroups == kChunk);
-        const CertifiedParams& search = params.search;
-        const int64_t own = first + threadIdx.x / kPairLanes;
-        const float* queries[kQueries];
-#pragma unroll
-        for (int q = 0; q < kQueries; ++q) {
-            queries[q] = search.queries +
-                    int64_t(shared.rows[min(s + q, used - 1)]) * search.d;
-        }
-        withVectors(search.vectors, [&](const auto* data) {
-            using T = std::remove_cvref_t<decltype(*data)>;
-            const T* vectors[kVectors];
-#pragma unroll
-            for (int v = 0; v < kVectors; ++v) {
-                vectors[v] = data +
-                        min(own + v * kGroups, search.n - 1) *
-                                search.vectors.rowStride;
-            }
-            FewQueryDistances<kMetric, kVectors, kQueries>::run(
-                    vectors,
-                    search.vectors.columnStride,
-                    queries,
-                    search.d,
-                    search.power,
-                    [&](int v, int q, double distance) {
-                        const int64_t vector = own + v * kGroups;
-                        // A lane each, where there are enough.
-                        if (int(threadIdx.x % kPairLanes) == v % kPairLanes &&
-                            vector < search.n && s + q < used) {
-                            append(s + q,
-                                   vector,
-                                   canonical::toFloat32(distance));
-                        }
-                    });
-        });
-    }
+            uint32_t used);
+    __device__ __forceinline__ void scanSingly(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
 
+    /// Chunks `begin` to begin + count.
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
             uint32_t count,
@@ -316,9 +283,7 @@ struct ScanAgain {
             tile.run(
                     place,
                     after,
-                    [&](int q, int v, float least) {
-                        return concerns(slot + q, place.first + v, least);
-                    },
+                    Concerns{shared, slot, place.first},
                     [&](int q, int v, const auto& distances, uint32_t mask) {
                         for (; mask != 0; mask &= mask - 1) {
                             const int i = __ffs(mask) - 1;
@@ -430,3 +395,5 @@ __global__ void __launch_bounds__(
 }
 
 } // namespace faiss_bits
+
+#include "kernels/knn/certified/ScanAgainFew.cuh"

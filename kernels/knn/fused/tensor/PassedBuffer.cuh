@@ -29,8 +29,11 @@ class PassedBuffer {
     __device__ __forceinline__ uint32_t
     append(uint32_t mask, uint32_t row, uint32_t column) {
         constexpr int kMany = 24;
+        constexpr uint32_t kManyOfFew = 8; // pairs of few lanes
         uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
-        if (__popc(lanes) >= kMany) {
+        if (__popc(lanes) >= kMany ||
+            (params_.numQueries <= kFewLists &&
+             __reduce_add_sync(kFullWarp, __popc(mask)) >= kManyOfFew)) {
             return appendAtOnce<kRows, kColumns, kRowStep>(
                     params_, mask, row, column);
         }
