@@ -16,6 +16,8 @@ constexpr float kClusterWidth = 0.01f;
 constexpr uint64_t kFewVectors = 64;
 constexpr float kFarOffset = 1e4f;
 constexpr uint64_t kScales = 40;
+constexpr uint64_t kNearCenters = 4;
+constexpr float kNearWidth = 0x1p-22f;
 
 /// Bits that look random (the finalizer of SplitMix64, Steele et al. 2014).
 __device__ uint64_t mix(uint64_t z) {
@@ -73,6 +75,13 @@ __global__ void changeRows(
             case FlatData::Scales:
                 value = ldexpf(value, -int(ofRow % kScales));
                 break;
+            case FlatData::Near:
+                value = component(0, ofRow % kNearCenters, i) +
+                        2 * kNearWidth * (value - 0.5f);
+                break;
+            case FlatData::Bits:
+                value = value > 0.5f ? 1.0f : 0.0f;
+                break;
         }
     }
 }
@@ -81,7 +90,15 @@ __global__ void changeRows(
 
 const std::vector<std::string>& flatDataNames() {
     static const std::vector<std::string> names = {
-            "uniform", "far", "clusters", "few", "equal", "infinite", "scales"};
+            "uniform",
+            "far",
+            "clusters",
+            "few",
+            "equal",
+            "infinite",
+            "scales",
+            "near",
+            "bits"};
     return names;
 }
 

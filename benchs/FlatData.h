@@ -6,7 +6,7 @@
 
 namespace faiss_bits::bench {
 
-/// Vectors and queries of bench_flat. All but the first two are made so that
+/// Vectors and queries of bench_flat and bench_hard. All but the first two are made so that
 /// 16 or 32 bits of a distance do not tell a query's neighbours apart, and
 /// certified searches repeat it.
 enum class FlatData {
@@ -17,6 +17,8 @@ enum class FlatData {
     Equal,    ///< all vectors are one and the same; queries are uniform
     Infinite, ///< uniform; a third of the vectors have an infinite component
     Scales,   ///< components in (0, 1], times a power of two a row, 2^-39 to 1
+    Near,     ///< four centers in (0, 1]^d, components off by 2^-22
+    Bits,     ///< components 0 or 1: distances are small integers
 };
 
 const std::vector<std::string>& flatDataNames();

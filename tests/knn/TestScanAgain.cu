@@ -134,6 +134,14 @@ TEST_F(ScanAgainTest, FewRows) {
     expectNearest({});
 }
 
+/// More than are met at a time.
+TEST_F(ScanAgainTest, SevenRows) {
+    ScanCase c;
+    c.q = 7;
+    c.d = 67;
+    expectNearest(c);
+}
+
 TEST_F(ScanAgainTest, RowsOfTiles) {
     ScanCase c;
     c.q = 20; // more than kFewSlots

@@ -95,6 +95,26 @@ struct PairEstimate {
         }
     }
 
+    /// What the key of a pair is no less than before it is rounded, or NaN, by
+    /// fewer operations than the bounds.
+    __device__ __forceinline__ static double leastKeyOf(
+            double product,
+            const Row& q,
+            const Row& x) {
+        if constexpr (kMetric == Metric::L2) {
+            const double squares = q.scale + x.scale;
+            const double key = __fma_rn(-2.0, product, squares);
+            return AllFinite || isFinite(squares) ? key : squares;
+        } else {
+            // Of infinities it may be NaN, or minus infinity.
+            return kMetric == Metric::Cosine ? -__fma_rn(
+                                                       product,
+                                                       q.scale * x.scale,
+                                                       fmin(q.error, x.error))
+                                             : -(product + q.error * x.scale);
+        }
+    }
+
     /// The key of a pair is no less, or NaN.
     __device__ __forceinline__ float leastKey() const {
         if constexpr (kIsSimilarity<kMetric>) {

@@ -8,8 +8,8 @@
 namespace faiss_bits {
 
 /// Eight components of kVectors vectors and kQueries queries at a time, in two
-/// buffers. In L2 the first query is subtracted from all: numbers far from zero
-/// lose less then.
+/// buffers. In L2 the first query, the center, is subtracted from all: numbers
+/// far from zero lose less then. Those far smaller than it lose more.
 template <
         Metric kMetric,
         int kQueries,
@@ -41,6 +41,7 @@ struct ProductStaging {
     SharedStorage& shared;
     const Params& params;
     float next[kStaged];
+    bool hasCenter = kMetric == Metric::L2;
     float center; // of the components of next
     double squares[kStaged];
     bool areIntegers; // those of squares, and the squares small
@@ -87,7 +88,8 @@ struct ProductStaging {
             const int at = min(row + i * kRowStep - kVectors, lastQuery);
             next[i] = q[place.row(at) * params.d];
         }
-        center = kMetric == Metric::L2 ? q[place.row(0) * params.d] : 0.0f;
+        center = kMetric == Metric::L2 && hasCenter ? q[place.row(0) * params.d]
+                                                    : 0.0f;
     }
 
     /// Before the first components of a tile are stored.

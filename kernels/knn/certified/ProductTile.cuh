@@ -5,7 +5,8 @@
 /// known (PairEstimate). A pair whose bounds round to one float32 has it for a
 /// canonical distance; those for which they do not are computed again, by
 /// eight lanes each, and where they are many (sums that vanish, infinities),
-/// the tile is left to ScanTile.
+/// the tile is left to ScanTile. In L2 the first query is subtracted from all;
+/// where that leaves many in doubt (vectors far smaller than it), nothing is.
 ///
 /// Bound by: float64 matrix instructions, one operation a component and pair;
 /// in few dimensions by the float64 operations and conversions of a pair.
@@ -47,22 +48,31 @@ struct ProductTile {
     static_assert(kSums <= 64); // a bit each
     static_assert(kWarpQueries * 2 == kQueries && kWarpVectors * 4 == kVectors);
     static constexpr int kTogether = 4; // vectors of a lane side by side
-    /// Threads with a pair to compute again, from which on the tile is left to
-    /// ScanTile: by arithmetic that costs six times the tile, and a pair by
-    /// eight lanes four times as much as there.
-    static constexpr int kManyUnsure = kThreads / 2;
+    /// Pairs to compute again, from which on the tile is left to ScanTile: by
+    /// arithmetic that costs six times the tile, and a pair by eight lanes four
+    /// times as much as there. They are counted in units.
+    static constexpr int kUnit = kSums; // a warp has one a lane at most
+    static constexpr int kManyUnsure = kQueries * kVectors / 8 / kUnit;
+    /// The same, from which on the tile is tried without a center, once.
+    static constexpr int kSomeUnsure = kQueries * kVectors / 24 / kUnit;
     /// Tiles that are left to ScanTile after one that was.
     static constexpr int kExactTiles = 7;
 
    public:
-    union SharedStorage {
-        typename Staging::SharedStorage staging;
-        typename Exact::SharedStorage exact;
+    struct SharedStorage {
+        union {
+            typename Staging::SharedStorage staging;
+            typename Exact::SharedStorage exact;
+            // Pairs to compute again: query * kVectors + vector.
+            uint16_t unsure[kManyUnsure * kUnit];
+        };
+        uint32_t unsureOfWarps[kThreads / kWarpSize];
     };
 
     SharedStorage& shared;
     const Params& params;
-    int numExact; // tiles that are left to ScanTile
+    int numExact;       // tiles that are left to ScanTile
+    bool mayTry = true; // a tile without a center
     Staging staging;
 
     __device__ __forceinline__
@@ -82,6 +92,8 @@ struct ProductTile {
     }
 
     /// As ScanTile::run; concerns() gets what the key is no less than, or NaN.
+    /// If it has beyond(query), no pair concerns it of which the key, before it
+    /// is rounded, is that or more.
     template <class Concerns, class Visit>
     __device__ __forceinline__ void run(
             const TilePlace& place,
@@ -94,23 +106,48 @@ struct ProductTile {
             begin(after);
             return;
         }
-        double sums[kDown][kAcross][4] = {};
-        multiply(place, after, sums);
-        const bool allFinite = !__syncthreads_or(!staging.storeSizes());
-        const bool isExact = __syncthreads_and(staging.areIntegers);
         float distances[kDown][kAcross][4];
-        uint64_t sure = 0; // bits of sums
-        uint64_t unsure = 0;
-        if (allFinite) {
-            estimate<true>(
-                    place, isExact, concerns, sums, distances, sure, unsure);
-        } else {
-            estimate<false>(
-                    place, false, concerns, sums, distances, sure, unsure);
+        uint64_t sure; // bits of sums
+        uint64_t unsure;
+        int units; // of unsure pairs
+        for (int before = 0;; before = units) {
+            double sums[kDown][kAcross][4] = {};
+            multiply(place, after, sums);
+            const bool allFinite = !__syncthreads_or(!staging.storeSizes());
+            const bool isExact = __syncthreads_and(staging.areIntegers);
+            sure = 0;
+            unsure = 0;
+            allFinite ? estimate<true>(
+                                place,
+                                isExact,
+                                concerns,
+                                sums,
+                                distances,
+                                sure,
+                                unsure)
+                      : estimate<false>(
+                                place,
+                                false,
+                                concerns,
+                                sums,
+                                distances,
+                                sure,
+                                unsure);
+            units = countUnsure(unsure); // behind it the storage is free
+            if (before > 0) {
+                // The next have a center again, if that is better.
+                staging.hasCenter = units >= before;
+                break;
+            }
+            if (kMetric != Metric::L2 || !mayTry || units <= kSomeUnsure) {
+                break;
+            }
+            mayTry = staging.hasCenter = false;
+            begin(place);
         }
-        // Behind it the storage is free.
-        if (__syncthreads_count(unsure != 0) > kManyUnsure) {
+        if (units > kManyUnsure) {
             numExact = kExactTiles;
+            staging.hasCenter = kMetric == Metric::L2 && !staging.hasCenter;
             runExact(place, concerns, visit);
             return;
         }
@@ -134,8 +171,9 @@ struct ProductTile {
                 }
             }
         }
-        __syncwarp(); // what a visitor wrote of a pair that is not sure
-        settle(place, unsure, visit);
+        if (units > 0) {
+            settle(place, unsure, visit);
+        }
     }
 
    private:
@@ -146,12 +184,9 @@ struct ProductTile {
     __device__ __forceinline__ static constexpr int bitOf(int a, int b, int r) {
         return (a * kAcross + b) * 4 + r;
     }
-    __device__ __forceinline__ static int query(int a, int r, int ofLane) {
-        return threadIdx.x / kWarpSize % 2 * kWarpQueries + a * 16 + r / 2 * 8 +
-                ofLane / 4;
-    }
     __device__ __forceinline__ static int query(int a, int r) {
-        return query(a, r, lane());
+        return threadIdx.x / kWarpSize % 2 * kWarpQueries + a * 16 + r / 2 * 8 +
+                lane() / 4;
     }
     /// Column c of product b. Two products share sixteen vectors, of which a
     /// lane has four side by side.
@@ -159,11 +194,8 @@ struct ProductTile {
         return threadIdx.x / kWarpSize / 2 * kWarpVectors + b / 2 * 16 +
                 c / 2 * 4 + b % 2 * 2 + c % 2;
     }
-    __device__ __forceinline__ static int vector(int b, int r, int ofLane) {
-        return vectorOf(b, ofLane % 4 * 2 + r % 2);
-    }
     __device__ __forceinline__ static int vector(int b, int r) {
-        return vector(b, r, lane());
+        return vectorOf(b, lane() % 4 * 2 + r % 2);
     }
 
     __device__ __forceinline__ void multiply(
@@ -256,6 +288,27 @@ struct ProductTile {
                     const int q = query(a, r);
                     const int v = vector(b, r);
                     const Row row(sizes[kVectors + q], relative);
+                    if constexpr (requires { concerns.beyond(q); }) {
+                        // Mostly they do not, and all is said.
+                        const double beyond = concerns.beyond(q);
+                        bool areBeyond = true;
+#pragma unroll
+                        for (int i = 0; i < kTogether; ++i) {
+                            areBeyond = areBeyond &&
+                                    Estimate::leastKeyOf(
+                                            sums[a][b + i / 2][r + i % 2],
+                                            row,
+                                            xs[i]) >= beyond;
+                        }
+                        if (areBeyond) {
+                            // Those of a tile before it would be kept for it.
+#pragma unroll
+                            for (int i = 0; i < kTogether; ++i) {
+                                distances[a][b + i / 2][r + i % 2] = 0;
+                            }
+                            continue;
+                        }
+                    }
                     uint32_t wanted = 0;
                     uint32_t proven = 0;
 #pragma unroll
@@ -286,61 +339,71 @@ struct ProductTile {
         return (four & 3) | (four & 12) << 2;
     }
 
-    struct Pair {
-        int query;
-        int vector;
-    };
-
-    /// Of a bit of a lane of this warp.
-    __device__ __forceinline__ static Pair pairAt(int bit, int ofLane) {
-        const int r = bit % 4;
-        return {query(bit / (4 * kAcross), r, ofLane),
-                vector(bit / 4 % kAcross, r, ofLane)};
+    /// The unsure pairs of the block in units of a warp, the same in all
+    /// threads. Begins and ends with the block in step.
+    __device__ __forceinline__ int countUnsure(uint64_t unsure) const {
+        const int ofWarp = __reduce_add_sync(kFullWarp, __popcll(unsure));
+        if (lane() == 0) {
+            shared.unsureOfWarps[threadIdx.x / kWarpSize] = ofWarp;
+        }
+        return __syncthreads_count(lane() * kUnit < ofWarp);
     }
 
-    /// Canonical distances of the pairs whose bits are set: of four lanes at a
-    /// time, by eight lanes each.
+    /// Canonical distances of the pairs whose bits are set, no more than there
+    /// is room for, by eight lanes each: behind countUnsure(). All pairs of the
+    /// block are dealt out, as one warp may have most. Ends with the block in
+    /// step.
     template <class Visit>
     __device__ __forceinline__ void settle(
             const TilePlace& place,
             uint64_t unsure,
             const Visit& visit) {
-        while (true) {
-            const uint32_t owners = __ballot_sync(kFullWarp, unsure != 0);
-            if (owners == 0) {
-                return;
-            }
-            const int group = lane() / kPairLanes;
-            uint32_t left = owners;
-            for (int i = 0; i < group; ++i) {
-                left &= left - 1;
-            }
-            const int owner = left != 0 ? __ffs(left) - 1 : 0;
-            const int bit =
-                    __shfl_sync(kFullWarp, max(__ffsll(unsure) - 1, 0), owner);
-            const Pair pair = pairAt(bit, owner);
+        const int warp = threadIdx.x / kWarpSize;
+        const int mine = __popcll(unsure);
+        int at = mine; // where this lane's begin
+#pragma unroll
+        for (int distance = 1; distance < kWarpSize; distance *= 2) {
+            const int other = __shfl_up_sync(kFullWarp, at, distance);
+            at += lane() >= distance ? other : 0;
+        }
+        at -= mine;
+        int count = 0; // of the block
+#pragma unroll
+        for (int w = 0; w < kThreads / kWarpSize; ++w) {
+            const int ofWarp = shared.unsureOfWarps[w];
+            at += w < warp ? ofWarp : 0;
+            count += ofWarp;
+        }
+        for (; unsure != 0; unsure &= unsure - 1, ++at) {
+            const int bit = __ffsll(unsure) - 1;
+            const int r = bit % 4;
+            shared.unsure[at] = uint16_t(
+                    query(bit / (4 * kAcross), r) * kVectors +
+                    vector(bit / 4 % kAcross, r));
+        }
+        // What a visitor wrote of a pair that is not sure is behind it, too.
+        __syncthreads();
+        constexpr int kGroups = kThreads / kPairLanes;
+        for (int first = 0; first < count; first += kGroups) {
+            const int i = first + int(threadIdx.x) / kPairLanes;
+            // A group without a pair has that of another.
+            const int pair = shared.unsure[min(i, count - 1)];
+            const int q = pair / kVectors;
+            const int v = pair % kVectors;
             double distance = 0;
             Vectors::with(params, [&](const auto& vectors) {
-                // A group without a pair has those of lane 0.
-                const int64_t at =
-                        min(int64_t(pair.vector), place.last - place.first - 1);
-                const int64_t row =
-                        place.row(min(pair.query, int(place.numRows) - 1));
                 distance = pairDistance<kMetric>(
-                        vectors.vector(place, at),
-                        params.queries + row * params.d,
+                        vectors.vector(place, v),
+                        params.queries + place.row(q) * params.d,
                         params.d,
                         params.power);
             });
-            if (left != 0 && lane() % kPairLanes == 0) {
+            if (i < count && lane() % kPairLanes == 0) {
                 const float values[] = {canonical::toFloat32(distance)};
-                visit(pair.query, pair.vector, values, 1u);
-            }
-            const uint32_t before = owners & ((1u << lane()) - 1);
-            if (__popc(before) < kWarpSize / kPairLanes) {
-                unsure &= unsure - 1; // 0 stays
+                visit(q, v, values, 1u);
             }
         }
+        __syncthreads();
     }
 
     /// The tile by ScanTile.

@@ -13,8 +13,8 @@
 
 namespace faiss_bits {
 
-/// Up to so many, a vector is read by eight lanes and met with each query;
-/// more make tiles.
+/// Up to so many, a vector is read by eight lanes and met with each query, some
+/// of them at a time; more make tiles.
 constexpr int kFewSlots = 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 2048;
@@ -69,6 +69,7 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
+        double beyond[kMaxScanSlots]; // of keys that are: see Concerns
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -169,9 +170,12 @@ struct ScanAgain {
     __device__ __forceinline__ void readLimits(uint32_t used) {
         __syncthreads();
         for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            shared.limits[s] =
+            const uint64_t limit =
                     __ldcg(reinterpret_cast<const unsigned long long*>(
                             params.limits + s));
+            shared.limits[s] = limit;
+            // Of no entry the key is a NaN: nothing is beyond.
+            shared.beyond[s] = keyValue(entryKey(limit) + 1);
         }
         __syncthreads();
     }
@@ -198,14 +202,25 @@ struct ScanAgain {
         return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
     }
 
-    /// A key that is no less than `least` may belong to the result.
-    __device__ __forceinline__ bool concerns(
-            uint32_t slot,
-            int64_t vector,
-            float least) const {
-        return makeEntry(orderedKey(least), uint32_t(vector)) <=
-                shared.limits[slot];
-    }
+    /// Whether a pair of a tile may belong to the result, of which the key is
+    /// no less than `least`.
+    struct Concerns {
+        const SharedStorage& shared;
+        uint32_t slot;  // of the tile's first query
+        int64_t vector; // its first
+
+        __device__ __forceinline__ bool operator()(int q, int v, float least)
+                const {
+            return makeEntry(orderedKey(least), uint32_t(vector + v)) <=
+                    shared.limits[slot + q];
+        }
+
+        /// A distance that is as large, before it is rounded, is beyond the
+        /// limit: it is the least float32 that is. NaN: none is known to be.
+        __device__ __forceinline__ double beyond(int q) const {
+            return shared.beyond[slot + q];
+        }
+    };
 
     __device__ __forceinline__ void append(
             uint32_t slot,
@@ -222,38 +237,22 @@ struct ScanAgain {
         }
     }
 
-    /// Chunks `begin` to begin + count.
+    // Of few slots: ScanAgainFew.cuh.
     __device__ __forceinline__ void scanFew(
             uint32_t begin,
             uint32_t count,
-            uint32_t used) {
-        const CertifiedParams& search = params.search;
-        constexpr int kGroups = kThreads / kPairLanes;
-        constexpr int kParts = (kChunk + kGroups - 1) / kGroups; // of a chunk
-        const int group = threadIdx.x / kPairLanes;
-        for (uint32_t i = blockIdx.x; i < count * kParts; i += gridDim.x) {
-            const int within = i % kParts * kGroups + group;
-            const int64_t vector = chunkAt(begin + i / kParts) + within;
-            const bool isThere = within < kChunk && vector < search.n;
-            for (uint32_t s = 0; s < used; ++s) {
-                double distance = 0;
-                withVectors(search.vectors, [&](const auto* data) {
-                    distance = pairDistance<kMetric>(
-                            data +
-                                    (isThere ? vector : 0) *
-                                            search.vectors.rowStride,
-                            search.vectors.columnStride,
-                            search.queries + int64_t(shared.rows[s]) * search.d,
-                            search.d,
-                            search.power);
-                });
-                if (isThere && threadIdx.x % kPairLanes == 0) {
-                    append(s, vector, canonical::toFloat32(distance));
-                }
-            }
-        }
-    }
+            uint32_t used);
+    template <int kQueries>
+    __device__ __forceinline__ void scanChunk(
+            int64_t first,
+            uint32_t s,
+            uint32_t used);
+    __device__ __forceinline__ void scanSingly(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
 
+    /// Chunks `begin` to begin + count.
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
             uint32_t count,
@@ -284,9 +283,7 @@ struct ScanAgain {
             tile.run(
                     place,
                     after,
-                    [&](int q, int v, float least) {
-                        return concerns(slot + q, place.first + v, least);
-                    },
+                    Concerns{shared, slot, place.first},
                     [&](int q, int v, const auto& distances, uint32_t mask) {
                         for (; mask != 0; mask &= mask - 1) {
                             const int i = __ffs(mask) - 1;
@@ -398,3 +395,5 @@ __global__ void __launch_bounds__(
 }
 
 } // namespace faiss_bits
+
+#include "kernels/knn/certified/ScanAgainFew.cuh"

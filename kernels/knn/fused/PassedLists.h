@@ -9,7 +9,8 @@ namespace faiss_bits {
 /// above the query's limit. NaN passes.
 struct PassedLists {
     const float* limits = nullptr; // [rows]
-    // [rows], zero before; what is beyond capacity is counted, not stored
+    // [rows], zero before; what is beyond capacity is not stored, and counted
+    // or not: counts of such lists are above capacity
     uint32_t* counts = nullptr;
     // [rows, capacity]: numbers of vectors, in any order
     uint32_t* columns = nullptr;

@@ -1,6 +1,8 @@
 /// Products of a query and a vector against the query's limit.
 #pragma once
 
+#include <limits>
+
 #include "kernels/knn/fused/tensor/PassedBuffer.cuh"
 #include "kernels/knn/fused/tensor/ScanRows.cuh"
 
@@ -38,9 +40,11 @@ class LimitTest {
                     limits_[r] *= 0.5f / factor;
                 }
             }
-            if (!present) {
-                limits_[r] = __int_as_float(0x7f800000);
-            }
+            // Infinity is for rows that take nothing; NaN stays.
+            constexpr float kMost = 3.402823466e+38f;
+            limits_[r] = !present        ? kTakesNothing
+                    : limits_[r] > kMost ? kMost
+                                         : limits_[r];
             factors_[r] = kNorms == ScanNorms::InValues
                     ? coefficient(params, factor, present, limits_[r])
                     : 2.0f * factor;
@@ -53,7 +57,9 @@ class LimitTest {
         return normStepOf(factors_[r]);
     }
 
-    /// Tests a fragment and appends what passed.
+    /// Tests a fragment and appends what passed. A row whose list is found to
+    /// be full, as are thousands where all vectors are alike, takes nothing
+    /// from then on: it is searched again all the same.
     ///
     /// norms    of the fragment's columns, shared: to be added
     /// column   of the fragment's first value in lane 0
@@ -61,7 +67,7 @@ class LimitTest {
             const float (&values)[kBlocks][kWidth / 2],
             const float* norms,
             uint32_t column,
-            PassedBuffer& buffer) const {
+            PassedBuffer& buffer) {
         const int lane = threadIdx.x % 4;
         bool hit[kGroups];
         bool any = false;
@@ -102,8 +108,20 @@ class LimitTest {
                     mask |= passes(v[1], norm.y, r) ? 2u << bit : 0u;
                 }
             }
-            buffer.append<kRows, 2 * kPairs, kRowStep>(
+            // NaN passes all the same.
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                constexpr uint32_t kOfRow = (2u << (2 * kPairs - 1)) - 1;
+                mask &= limits_[r] == kTakesNothing
+                        ? ~(kOfRow << r * 2 * kPairs)
+                        : ~0u;
+            }
+            const uint32_t full = buffer.append<kRows, 2 * kPairs, kRowStep>(
                     mask, row_, column + 8 * g * kPairs + 2 * lane);
+#pragma unroll
+            for (int r = 0; r < kRows; ++r) {
+                limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];
+            }
         }
     }
 
@@ -111,6 +129,8 @@ class LimitTest {
     __device__ __forceinline__ void finish(const TensorScanParams&, uint32_t) {}
 
    protected:
+    static constexpr float kTakesNothing =
+            std::numeric_limits<float>::infinity();
     static constexpr int kGroups = 4; // parts, each with a predicate
     static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
     static_assert(kRows * 2 * kPairs <= 32);

@@ -20,20 +20,22 @@ class PassedBuffer {
 
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
     /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
-    /// that a lane has in a part of a fragment (LimitTest).
+    /// that a lane has in a part of a fragment (LimitTest). Returns bits of
+    /// rows whose lists turned out to be full, perhaps not of all that are.
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
     template <int kRows, int kColumns, int kRowStep>
-    __device__ __forceinline__ void append(
-            uint32_t mask,
-            uint32_t row,
-            uint32_t column) {
+    __device__ __forceinline__ uint32_t
+    append(uint32_t mask, uint32_t row, uint32_t column) {
         constexpr int kMany = 24;
+        constexpr uint32_t kManyOfFew = 8; // pairs of few lanes
         uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
-        if (__popc(lanes) >= kMany) {
-            appendAtOnce<kRows, kColumns, kRowStep>(params_, mask, row, column);
-            return;
+        if (__popc(lanes) >= kMany ||
+            (params_.numQueries <= kFewLists &&
+             __reduce_add_sync(kFullWarp, __popc(mask)) >= kManyOfFew)) {
+            return appendAtOnce<kRows, kColumns, kRowStep>(
+                    params_, mask, row, column);
         }
         // Mostly one bit of one lane.
         while (lanes) {
@@ -51,6 +53,7 @@ class PassedBuffer {
             fill_ += __popc(lanes);
             lanes = __ballot_sync(kFullWarp, mask != 0);
         }
+        return 0;
     }
 
     /// Empties the buffer into the lists. All lanes of the warp call it.
@@ -92,24 +95,46 @@ class PassedBuffer {
             const uint64_t entry = place < fill ? entries[place] : 0;
             const uint32_t row = uint32_t(entry >> 32);
             const uint32_t column = uint32_t(entry);
-            if (place < fill && isAllowed(params, row, column)) {
-                const uint32_t slot = atomicAdd(&lists.counts[row], 1u);
-                if (slot < lists.capacity) {
-                    lists.columns[size_t(row) * lists.capacity + slot] = column;
-                }
+            const bool isStored =
+                    place < fill && isAllowed(params, row, column);
+            const uint32_t slot = takePlace(params, row, isStored);
+            if (isStored && slot < lists.capacity) {
+                lists.columns[size_t(row) * lists.capacity + slot] = column;
             }
         }
         __syncwarp();
     }
 
-    /// Many pass: one atomic operation a row and four lanes.
+    /// The place of an entry in its list; all lanes of the warp call it, those
+    /// without an entry too. Where lists are few, one atomic operation for all
+    /// lanes that share one: those of one address wait for one another.
+    static __device__ __forceinline__ uint32_t
+    takePlace(const TensorScanParams& params, uint32_t row, bool isStored) {
+        if (params.numQueries > kFewLists) {
+            return isStored ? atomicAdd(&params.passed.counts[row], 1u) : 0;
+        }
+        const uint32_t lanes =
+                __match_any_sync(kFullWarp, isStored ? row : ~0u);
+        const int first = __ffs(lanes) - 1;
+        uint32_t slot = 0;
+        if (isStored && int(threadIdx.x % kWarpSize) == first) {
+            slot = atomicAdd(
+                    &params.passed.counts[row], uint32_t(__popc(lanes)));
+        }
+        return __shfl_sync(kFullWarp, slot, first) +
+                __popc(lanes & lanesBefore());
+    }
+
+    /// Many pass: one atomic operation a row and four lanes. Returns what
+    /// append() does.
     template <int kRows, int kColumns, int kRowStep>
-    static __device__ __noinline__ void appendAtOnce(
+    static __device__ __noinline__ uint32_t appendAtOnce(
             const TensorScanParams& params,
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
         const PassedLists& lists = params.passed;
+        uint32_t full = 0;
         for (int r = 0; r < kRows; ++r) {
             uint32_t bits = mask >> (r * kColumns);
             bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
@@ -134,7 +159,10 @@ class PassedBuffer {
             if (lane == 3 && sum > 0) {
                 slot = atomicAdd(&lists.counts[rowNow], sum);
             }
-            slot = __shfl_sync(kFullWarp, slot, 3, 4) + sum - mine;
+            slot = __shfl_sync(kFullWarp, slot, 3, 4);
+            // Nothing was appended where it is 0.
+            full |= slot > lists.capacity ? 1u << r : 0;
+            slot += sum - mine;
             for (; bits; bits &= bits - 1, ++slot) {
                 if (slot < lists.capacity) {
                     lists.columns[size_t(rowNow) * lists.capacity + slot] =
@@ -142,7 +170,10 @@ class PassedBuffer {
                 }
             }
         }
+        return full;
     }
+
+    static constexpr uint32_t kFewLists = 16;
 
     uint64_t* entries_; // shared, [kEntries]
     const TensorScanParams& params_;

@@ -1,0 +1,282 @@
+/// Random cells of hard data: what certified searches cost where the
+/// approximations cannot tell neighbours apart. benchs/README.md says how.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <faiss/gpu/StandardGpuResources.h>
+
+#include "benchs/FlatData.h"
+#include "benchs/common/DeviceData.h"
+#include "benchs/common/Options.h"
+#include "benchs/common/Report.h"
+#include "benchs/common/Timing.h"
+#include "faiss_bits/flat/GpuIndexBitsFlat.h"
+
+namespace faiss_bits::bench {
+namespace {
+
+/// What docs/exact.md promises: times the plain mode, at most.
+constexpr double kMost = 5;
+
+struct MetricKind {
+    const char* name;
+    faiss::MetricType type;
+    double p = 0;        // of Lp, else 0
+    bool isSlow = false; // divisions, powers or logarithms in float64
+};
+
+const std::vector<MetricKind> kOfProducts = {
+        {"L2", faiss::METRIC_L2},
+        {"IP", faiss::METRIC_INNER_PRODUCT}};
+
+const std::vector<MetricKind> kOthers = {
+        {"L1", faiss::METRIC_L1},
+        {"Linf", faiss::METRIC_Linf},
+        {"Lp", faiss::METRIC_Lp, 3},
+        {"Lp", faiss::METRIC_Lp, 2.5, true},
+        {"Canberra", faiss::METRIC_Canberra, 0, true},
+        {"BrayCurtis", faiss::METRIC_BrayCurtis},
+        {"JensenShannon", faiss::METRIC_JensenShannon, 0, true}};
+
+struct Cell {
+    int64_t n = 0;
+    int d = 0;
+    int64_t q = 0;
+    int k = 0;
+    MetricKind metric = kOfProducts.front();
+    bool isFloat16 = false;
+    FlatData data = FlatData::Equal;
+};
+
+class CellMaker {
+   public:
+    CellMaker(uint64_t seed, bool withOthers)
+            : random_(seed), withOthers_(withOthers) {}
+
+    Cell next() {
+        constexpr double kMostPairs = 1e9;  // q n
+        constexpr double kMostWork = 5e10;  // q n d
+        constexpr double kMostPlaces = 2e7; // q k
+        while (true) {
+            Cell cell;
+            cell.n = between(1 << 12, 1 << 21);
+            cell.d = int(between(3, 1024));
+            // Few queries are half of the cells.
+            cell.q = chance(0.5) ? between(1, 20) : between(17, 12000);
+            const int64_t mostK = chance(0.1) ? 20000 : 2048;
+            cell.k = int(std::min(between(1, mostK), cell.n));
+            const bool isOther = withOthers_ && chance(0.4);
+            cell.metric = isOther ? oneOf(kOthers) : oneOf(kOfProducts);
+            cell.isFloat16 = chance(isOther ? 0.1 : 0.25);
+            cell.data = oneOf(std::vector<FlatData>{
+                    FlatData::Clusters,
+                    FlatData::Few,
+                    FlatData::Equal,
+                    FlatData::Infinite,
+                    FlatData::Scales,
+                    FlatData::Near,
+                    FlatData::Bits});
+            const double pairs = double(cell.q) * double(cell.n);
+            const double slowness = cell.metric.isSlow ? 20 : 1;
+            if (pairs <= kMostPairs && pairs * cell.d * slowness <= kMostWork &&
+                double(cell.q) * cell.k <= kMostPlaces) {
+                return cell;
+            }
+        }
+    }
+
+   private:
+    bool chance(double share) {
+        return std::bernoulli_distribution(share)(random_);
+    }
+
+    /// Of even logarithms.
+    int64_t between(int64_t least, int64_t most) {
+        std::uniform_real_distribution<double> exponent(
+                std::log(double(least)), std::log(double(most)));
+        return std::lround(std::exp(exponent(random_)));
+    }
+
+    template <class T>
+    T oneOf(const std::vector<T>& list) {
+        return list[std::uniform_int_distribution<size_t>(
+                0, list.size() - 1)(random_)];
+    }
+
+    std::mt19937_64 random_;
+    bool withOthers_;
+};
+
+class HardBench {
+   public:
+    HardBench(const Options& options, uint64_t seed)
+            : budget_(options.maxSeconds),
+              report_(options.out, metaOf(options, seed), 1) {}
+
+    void run(CellMaker& cells, int count) {
+        for (int i = 0; i < count && !budget_.isSpent(); ++i) {
+            runCell(cells.next());
+        }
+        report_.save();
+        std::printf(
+                "%d cells, %d took more than %g times the plain mode, the "
+                "most %.2f times; %.0f s\n",
+                numCells_,
+                numBeyond_,
+                kMost,
+                greatest_,
+                budget_.seconds());
+    }
+
+   private:
+    static Meta metaOf(const Options& options, uint64_t seed) {
+        Meta meta = collectMeta(options, measureReadBandwidth());
+        meta.seed = seed;
+        return meta;
+    }
+
+    void runCell(const Cell& cell) {
+        const int seed = 2 * numCells_++;
+        gpu::GpuIndexBitsFlatConfig config;
+        config.useFloat16 = cell.isFloat16;
+        gpu::GpuIndexBitsFlat index(
+                &resources_, cell.d, cell.metric.type, config);
+        index.metric_arg = float(cell.metric.p);
+        {
+            DeviceArray<float> vectors(cell.n * cell.d);
+            fillFlatData(
+                    vectors.data(), cell.data, false, cell.n, cell.d, seed);
+            index.add(cell.n, vectors.data());
+        }
+        DeviceArray<float> queries(cell.q * cell.d);
+        fillFlatData(queries.data(), cell.data, true, cell.q, cell.d, seed + 1);
+        DeviceArray<float> distances(cell.q * cell.k);
+        DeviceArray<idx_t> labels(cell.q * cell.k);
+        const auto search = [&](SearchMode mode) {
+            return [&, mode](int) {
+                index.search_mode = mode;
+                index.search(
+                        cell.q,
+                        queries.data(),
+                        cell.k,
+                        distances.data(),
+                        labels.data());
+            };
+        };
+        // What the first few searches of few queries make is kept.
+        for (int i = 0; i < (cell.q <= 16 ? 5 : 1); ++i) {
+            search(SearchMode::Certified)(0);
+        }
+        TimingMode mode;
+        mode.wallClock = true;
+        mode.before = [&] { flush_.enqueue(); };
+        mode.totalMs = 15;
+        mode.fewMs = 20;
+        mode.onceMs = 60;
+        index.reset_stats();
+        const std::vector<Measured> times = timeInTurns(
+                {search(SearchMode::Certified), search(SearchMode::Plain)},
+                mode);
+        const SearchStats stats = index.stats();
+        const double all = double(stats.repeated + stats.certified);
+        const double share = all > 0 ? double(stats.repeated) / all : 0;
+        report(cell, share, times[0].ms, times[1].ms);
+    }
+
+    void report(const Cell& cell, double share, double ours, double plain) {
+        const double ratio = ours / plain;
+        greatest_ = std::max(greatest_, ratio);
+        numBeyond_ += ratio > kMost;
+        const char* type = cell.isFloat16 ? "float16" : "float32";
+        for (const bool isPlain : {false, true}) {
+            Row row;
+            row.text("bench", "hard")
+                    .text("method", isPlain ? "faiss_bits_plain" : "faiss_bits")
+                    .integer("n", cell.n)
+                    .integer("d", cell.d)
+                    .integer("q", cell.q)
+                    .integer("k", cell.k)
+                    .text("metric", cell.metric.name);
+            if (cell.metric.p != 0) {
+                row.number("p", cell.metric.p);
+            }
+            row.text("dtype", type)
+                    .text("data", nameOf(cell.data))
+                    .number("ms", isPlain ? plain : ours);
+            if (!isPlain) {
+                row.number("repeated", share).number("times_plain", ratio);
+            }
+            report_.add(row);
+        }
+        if (ratio > kMost) {
+            std::printf(
+                    "%.2f times: n=%lld d=%d q=%lld k=%d %s %g %s %s, %.4f for "
+                    "%.4f ms, %.2f repeated\n",
+                    ratio,
+                    (long long)cell.n,
+                    cell.d,
+                    (long long)cell.q,
+                    cell.k,
+                    cell.metric.name,
+                    cell.metric.p,
+                    type,
+                    nameOf(cell.data).c_str(),
+                    ours,
+                    plain,
+                    share);
+            std::fflush(stdout);
+        }
+    }
+
+    Budget budget_;
+    Report report_;
+    CacheFlush flush_;
+    faiss::gpu::StandardGpuResources resources_;
+    int numCells_ = 0;
+    int numBeyond_ = 0;
+    double greatest_ = 0;
+};
+
+int runMain(int argc, char** argv) {
+    uint64_t seed =
+            (uint64_t(std::random_device()()) << 21 | std::random_device()()) %
+            (uint64_t(1) << 53);
+    int64_t cells = 200;
+    std::string metrics = "all";
+    const Options options = parseOptions(
+            argc,
+            argv,
+            {{"--seed",
+              "of the cells (default: a fresh one)",
+              [&](const std::string& v) { seed = parseNumbers(v).at(0); }},
+             {"--cells",
+              "how many (default: 200)",
+              [&](const std::string& v) { cells = parseNumbers(v).at(0); }},
+             {"--metrics",
+              "all (default), or products: L2 and IP alone",
+              [&](const std::string& v) { metrics = v; }}});
+    if (metrics != "all" && metrics != "products") {
+        std::fprintf(
+                stderr,
+                "--metrics is '%s', not all or products\n",
+                metrics.c_str());
+        return 2;
+    }
+    CellMaker maker(seed, metrics == "all");
+    HardBench(options, seed).run(maker, int(cells));
+    return 0;
+}
+
+} // namespace
+} // namespace faiss_bits::bench
+
+int main(int argc, char** argv) {
+    using namespace faiss_bits::bench;
+    return runProgram(argc, argv, runMain);
+}

@@ -1,0 +1,111 @@
+/// What ScanAgain does for few slots: eight lanes a vector, whose components
+/// are read once for some of the queries. Included by ScanAgain.cuh.
+#pragma once
+
+#include "kernels/knn/certified/FewQueryDistances.cuh"
+#include "kernels/knn/certified/ScanAgain.cuh"
+
+namespace faiss_bits {
+
+/// Chunks `begin` to begin + count.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFew(
+        uint32_t begin,
+        uint32_t count,
+        uint32_t used) {
+    if (kHasLongTerms<kMetric> || params.search.vectors.columnStride != 1) {
+        scanSingly(begin, count, used);
+        return;
+    }
+    if constexpr (!kHasLongTerms<kMetric>) {
+        constexpr int kTogether = kFewTogether<kMetric>;
+        for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+            const int64_t first = chunkAt(begin + i);
+            uint32_t s = 0;
+            for (; kTogether > 1 && s + 1 < used; s += kTogether) {
+                scanChunk<kTogether>(first, s, used);
+            }
+            for (; s < used; ++s) {
+                scanChunk<1>(first, s, used);
+            }
+        }
+    }
+}
+
+/// The vectors of a chunk, which have their components side by side, and
+/// the slots from s on.
+template <Metric kMetric, class Begin>
+template <int kQueries>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanChunk(
+        int64_t first,
+        uint32_t s,
+        uint32_t used) {
+    constexpr int kGroups = kThreads / kPairLanes;
+    constexpr int kVectors = kChunk / kGroups; // of a group
+    static_assert(kVectors * kGroups == kChunk && kVectors <= kPairLanes);
+    const CertifiedParams& search = params.search;
+    const int64_t own = first + threadIdx.x / kPairLanes;
+    const float* queries[kQueries];
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) {
+        queries[q] = search.queries +
+                int64_t(shared.rows[min(s + q, used - 1)]) * search.d;
+    }
+    withVectors(search.vectors, [&](const auto* data) {
+        using T = std::remove_cvref_t<decltype(*data)>;
+        const T* vectors[kVectors];
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+            vectors[v] = data +
+                    min(own + v * kGroups, search.n - 1) *
+                            search.vectors.rowStride;
+        }
+        FewQueryDistances<kMetric, kVectors, kQueries>::run(
+                vectors,
+                queries,
+                search.d,
+                search.power,
+                [&](int v, int q, double distance) {
+                    const int64_t vector = own + v * kGroups;
+                    if (int(threadIdx.x % kPairLanes) == v &&
+                        vector < search.n && s + q < used) {
+                        append(s + q, vector, canonical::toFloat32(distance));
+                    }
+                });
+    });
+}
+
+/// The same, a vector of each group and a slot at a time.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanSingly(
+        uint32_t begin,
+        uint32_t count,
+        uint32_t used) {
+    const CertifiedParams& search = params.search;
+    constexpr int kGroups = kThreads / kPairLanes;
+    constexpr int kParts = (kChunk + kGroups - 1) / kGroups; // of a chunk
+    const int group = threadIdx.x / kPairLanes;
+    for (uint32_t i = blockIdx.x; i < count * kParts; i += gridDim.x) {
+        const int within = i % kParts * kGroups + group;
+        const int64_t vector = chunkAt(begin + i / kParts) + within;
+        const bool isThere = within < kChunk && vector < search.n;
+        for (uint32_t s = 0; s < used; ++s) {
+            double distance = 0;
+            withVectors(search.vectors, [&](const auto* data) {
+                distance = pairDistance<kMetric>(
+                        data +
+                                (isThere ? vector : 0) *
+                                        search.vectors.rowStride,
+                        search.vectors.columnStride,
+                        search.queries + int64_t(shared.rows[s]) * search.d,
+                        search.d,
+                        search.power);
+            });
+            if (isThere && threadIdx.x % kPairLanes == 0) {
+                append(s, vector, canonical::toFloat32(distance));
+            }
+        }
+    }
+}
+
+} // namespace faiss_bits
