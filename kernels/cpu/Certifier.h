@@ -18,12 +18,22 @@ enum class Outcome : uint8_t {
     Tied,   ///< so many are alike that they will not
 };
 
+/// What candidates come from.
+struct CandidateSource {
+    KernelMetric metric;
+    int depth;
+    bool byInt16 = false;
+};
+
 /// Candidates within an error of the k-th: random vectors have about
 /// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
-/// not.
-inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
-    const bool cancels = metric <= KernelMetric::Cosine;
-    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+/// not. Of 16-bit integers, up to k d / 6400.
+inline double expectedWithin(idx_t k, const CandidateSource& source) {
+    if (source.byInt16) {
+        return double(k) * source.depth / 6400;
+    }
+    const bool cancels = source.metric <= KernelMetric::Cosine;
+    return cancels ? 0.1 * double(k) * std::pow(source.depth / 1024.0, 1.5) : 0;
 }
 
 /// Certifies the candidates of the queries of one sweep; shared by its threads.
@@ -32,18 +42,17 @@ struct Certifier {
     Certifier(
             const CanonicalKernels<T>& kernels,
             idx_t k,
-            KernelMetric metric,
-            int depth)
+            const CandidateSource& source)
             : kernels(kernels),
               k(k),
               leastChosen(
                       k +
                       std::lround(std::min(
-                              expectedWithin(k, metric, depth) / 3,
+                              expectedWithin(k, source) / 3,
                               0.25 * double(k)))),
               mostChosen(
                       leastChosen + 2 + k / 32 +
-                      std::min<idx_t>(8, 96 / depth)) {}
+                      std::min<idx_t>(8, 96 / source.depth)) {}
 
     CanonicalKernels<T> kernels;
     idx_t k; ///< wanted, at most the number of vectors
@@ -96,9 +105,8 @@ struct Certifier {
 inline idx_t withMargin(
         idx_t k,
         idx_t numVectors,
-        KernelMetric metric,
-        int depth) {
-    const double within = expectedWithin(k, metric, depth);
+        const CandidateSource& source) {
+    const double within = expectedWithin(k, source);
     const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
     // Of few the margin would be one, which is missed as often as there is
     // another.

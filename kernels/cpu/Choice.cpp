@@ -19,6 +19,12 @@ const char* nameOf(Variant variant) {
                                              : "unknown";
 }
 
+const char* nameOf(Arithmetic arithmetic) {
+    constexpr const char* kNames[] = {"auto", "components", "int16"};
+    const size_t number = size_t(arithmetic);
+    return number < std::size(kNames) ? kNames[number] : "unknown";
+}
+
 Variant variantOf(const std::string& name) {
     for (int i = 0; i < int(std::size(kVariantNames)); ++i) {
         if (name == kVariantNames[i]) {
