@@ -129,9 +129,10 @@ class CertifiedSearch {
                 sweepByInt16(setup);
             }
         }
-        const CandidateSource source = {metric, setup_.depth, byInt16};
-        candidates_ = withMargin(
-                k_, setup_.numVectors, {setup_.metric, setup_.depth, byInt16});
+        SweepKind source = {
+                setup_.metric, setup_.depth, setup_.numVectors, byInt16};
+        candidates_ = withMargin(k_, source);
+        source.metric = metric;
         const Plan plan = planCandidates(setup);
         Certifier<T> certifier(kernels_, k_, source);
         certifier.direct = plan.variant == Variant::Direct;

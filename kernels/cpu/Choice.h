@@ -36,6 +36,8 @@ enum class Arithmetic : uint8_t {
 
 /// "auto", "components", "int16".
 const char* nameOf(Arithmetic arithmetic);
+/// The reverse. Throws Error for a name that it does not know.
+Arithmetic arithmeticOf(const std::string& name);
 
 /// A name as in plans and benches: "auto", "buffered", "var1", "var5", "var6",
 /// "direct".

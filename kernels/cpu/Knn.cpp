@@ -50,8 +50,7 @@ Plan planKnn(const KnnProblem<T>& problem) {
     const idx_t k = problem.mode == SearchMode::Certified
             ? withMargin(
                       problem.k,
-                      setup.numVectors,
-                      {setup.metric, setup.depth, byInt16})
+                      {setup.metric, setup.depth, setup.numVectors, byInt16})
             : problem.k;
     // An empty index still has a plan of a search, not of a range search.
     return planSearch(setup, problem, std::max<idx_t>(1, k), true);

@@ -285,12 +285,13 @@ Plan planSearch(
             nameOf(choice.variant));
 
     Plan base;
+    base.byInt16 = shape.byInt16;
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;
 
     Variant wanted = choice.variant;
-    if (wanted == Variant::Auto && isForDirect(shape)) {
+    if (wanted == Variant::Auto && !shape.byInt16 && isForDirect(shape)) {
         wanted = Variant::Direct;
     }
     const Machine& machine = predict ? thisMachine() : machineForPlan(shape);
