@@ -9,9 +9,6 @@ of a cell take turns, round by round, so that what else the machine does hits
 all of them; the medians of the rounds are the rows. benchs/README.md says more.
 """
 
-import argparse
-import datetime
-import os
 import platform
 import statistics
 import sys
@@ -22,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import flat_cells  # noqa: E402
+from flat_options import cores, parse  # noqa: E402
 from result_file import save  # noqa: E402
 from turns import (  # noqa: E402
     FOR_SCALE, PAUSE, TURN, Turn, rounds_for, wanted_rounds)
@@ -52,11 +50,6 @@ def cpu_name():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.machine()
-
-
-def cores():
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def digits(value):
@@ -314,65 +307,9 @@ class Bench:
             f"GFLOP/s ({len(turn.times)}){note}")
 
 
-def numbers(text):
-    return [int(part) for part in text.split(",")]
-
-
-def names(text):
-    return text.split(",")
-
-
-def parse(arguments):
-    """Command line to a namespace."""
-    default_library = "build/release/benchs/bin/libbench_cpu.so"
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--out", required=True, help="JSON file, kept whole after every cell")
-    add("--library", default=default_library,
-        help=f"default: {default_library}")
-    add("--wheel-python", metavar="PYTHON",
-        help="a Python that has faiss-cpu and scikit-learn; without it, their "
-             "methods are left out")
-    add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"),
-        help="for meta (default: $FAISS_BITS_COMMIT)")
-    add("--date", default=datetime.date.today().isoformat(), help="for meta")
-    add("--threads", type=int, default=cores(),
-        help="of every method (default: all)")
-    add("--cells", type=names, default=list(flat_cells.GROUPS),
-        metavar="GROUPS", help="of " + ",".join(flat_cells.GROUPS))
-    add("--methods", type=names, default=[],
-        help="rivals that take part (default: all)")
-    for field in ("n", "d", "q", "k"):
-        add(f"--{field}s", type=numbers, default=[],
-            help=f"cells with these {field} only")
-    add("--metrics", type=names, default=[], help="these metrics only")
-    add("--dtypes", type=names, default=[], help="float32, float64")
-    add("--together", action="store_true",
-        help="cells with the same vectors share the turns of a method, which "
-             "are short: for a machine that is there for a minute")
-    add("--rounds", type=int, default=9,
-        help="of a cell, at most (default: 9)")
-    add("--max-seconds", type=float, default=float("inf"),
-        help="no cell starts after this time")
-    options = parser.parse_args(arguments)
-    for group in options.cells:
-        if group not in flat_cells.GROUPS:
-            parser.error(f"--cells {group} is none of "
-                         + ", ".join(flat_cells.GROUPS))
-    if not Path(options.library).is_file():
-        parser.error(f"--library {options.library}: no such file")
-    for name in ("threads", "rounds"):
-        value = getattr(options, name)
-        if value < 1:
-            parser.error(f"--{name} {value}: at least 1 is needed")
-    options.library = str(Path(options.library).resolve())
-    return options
-
-
 def main(arguments=None):
     """Returns the exit status."""
-    options = parse(arguments)
+    options = parse(arguments, __doc__)
     cells = flat_cells.keep(
         flat_cells.cells_of(options.cells), n=options.ns, d=options.ds,
         q=options.qs, k=options.ks, metric=options.metrics,

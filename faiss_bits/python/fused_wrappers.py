@@ -10,13 +10,13 @@ from .compiled import swigfaiss_bits
 from .search_modes import by_name
 
 _BLOCKS = ("queryBlock", "vectorBlock", "depthBlock")
-_FIELDS = ("variant", *_BLOCKS, "target")
+_FIELDS = ("variant", *_BLOCKS, "target", "arithmetic")
 
 
 def wrap_choice(the_class):
     """FusedChoice(variant=..., ...), with variants by their names."""
     original_init = the_class.__init__
-    number, instructions = the_class.variant, the_class.target
+    instructions = the_class.target
 
     def __init__(
         self,
@@ -25,24 +25,13 @@ def wrap_choice(the_class):
         vectorBlock=0,
         depthBlock=0,
         target="",
+        arithmetic="auto",
     ):
         original_init(self)
         self.variant, self.target = variant, target
+        self.arithmetic = arithmetic
         for name, value in zip(_BLOCKS, (queryBlock, vectorBlock, depthBlock)):
             setattr(self, name, whole_number(value, name, 0))
-
-    def set_variant(self, name):
-        if not isinstance(name, str):
-            raise TypeError(
-                f"variant is a {type(name).__name__}, expected a name"
-            )
-        try:
-            number.fset(self, swigfaiss_bits.fusedVariantOf(name))
-        except RuntimeError as error:
-            raise ValueError(str(error)) from None
-
-    def get_variant(self):
-        return swigfaiss_bits.fusedVariantName(number.fget(self))
 
     def set_target(self, name):
         if not isinstance(name, str):
@@ -57,7 +46,20 @@ def wrap_choice(the_class):
     the_class.__init__ = __init__
     the_class.__setattr__ = __setattr__
     the_class.__repr__ = _repr_choice
-    the_class.variant = property(get_variant, set_variant, doc=_VARIANT_DOC)
+    the_class.variant = _named(
+        the_class.variant,
+        "variant",
+        swigfaiss_bits.fusedVariantName,
+        swigfaiss_bits.fusedVariantOf,
+        "Where the search selects from its distances, by name.",
+    )
+    the_class.arithmetic = _named(
+        the_class.arithmetic,
+        "arithmetic",
+        swigfaiss_bits.fusedArithmeticName,
+        swigfaiss_bits.fusedArithmeticOf,
+        "What finds the candidates of a certified search, by name.",
+    )
     the_class.target = property(
         instructions.fget, set_target, doc="Instruction set, by name."
     )
@@ -69,10 +71,28 @@ def wrap_choice(the_class):
     depthBlock   components packed at a time; 0: chosen
     target       instruction set, one of swigfaiss_bits.fusedTargets(); "": the
                  best that runs here
+    arithmetic   what finds the candidates of a certified search: "auto",
+                 "components" or "int16"
     """
 
 
-_VARIANT_DOC = "Where the search selects from its distances, by name."
+def _named(number, name, name_of, number_of, doc):
+    """A property of an enum by the names of its values."""
+
+    def get(self):
+        return name_of(number.fget(self))
+
+    def set_by_name(self, value):
+        if not isinstance(value, str):
+            raise TypeError(
+                f"{name} is a {type(value).__name__}, expected a name"
+            )
+        try:
+            number.fset(self, number_of(value))
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None
+
+    return property(get, set_by_name, doc=doc)
 
 
 def choice_state(choice):

@@ -15,6 +15,7 @@ struct CanonicalQuery {
     double* components = nullptr;
     double squares = 0;   ///< sum of the squares, canonical; NaN if q has one
     double absolutes = 0; ///< sum of the absolute values
+    double rounding = 0;  ///< Int16Kernels::roundingOf; else 0
 };
 
 /// Some vectors whose canonical distances of one query are wanted.

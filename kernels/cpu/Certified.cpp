@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/ErrorBound.h"
+#include "kernels/cpu/Int16.h"
 #include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/cpu/Run.h"
@@ -24,33 +26,21 @@ class CertifiedSearch {
             : problem_(problem),
               setup_(setup),
               kernels_(canonicalKernelsFor<T>(setup.metric, setup.target)),
-              k_(std::min(problem.k, setup.numVectors)),
-              candidates_(withMargin(
-                      k_,
-                      setup.numVectors,
-                      setup.metric,
-                      setup.depth)) {}
+              k_(std::min(problem.k, setup.numVectors)) {}
 
     void run() {
         left_.resize(setup_.numQueries);
         std::iota(left_.begin(), left_.end(), idx_t(0));
-        const Plan plan = planCandidates(setup_);
-        const HeapSlack<T> slack = ErrorBound<T>(setup_, false).slack();
-        if (k_ == 1 && plan.variant == Variant::Var1 && slack.isOn) {
-            // A heap whose limit is little more than the nearest key is as
-            // much work as that of a plain search, however many it holds.
-            candidates_ = std::min<idx_t>(4, setup_.numVectors);
-            slack_ = slack;
-        }
         sumSquares();
-        runCandidates(setup_.metric, &plan);
-        slack_ = {};
+        const bool byInt16 = isForInt16(setup_, problem_);
+        bool isDirect = runCandidates(setup_.metric, byInt16);
         const idx_t certified = setup_.numQueries - idx_t(left_.size());
+        if (byInt16 && !areTied()) {
+            isDirect = runCandidates(setup_.metric, false);
+        }
         // Differences do not cancel: |q|^2 - 2 <q, x> + |x|^2 does.
-        if (setup_.metric == KernelMetric::L2 &&
-            plan.variant != Variant::Direct &&
-            2 * tied_ <= idx_t(left_.size())) {
-            runCandidates(KernelMetric::Squares, nullptr);
+        if (setup_.metric == KernelMetric::L2 && !isDirect && !areTied()) {
+            runCandidates(KernelMetric::Squares, false);
         }
         const idx_t repeated = setup_.numQueries - certified;
         scan();
@@ -117,11 +107,16 @@ class CertifiedSearch {
                 });
     }
 
-    /// Candidates by a metric of the plain kernels, for the queries that are
-    /// left. `plan` is for all of them, if it is not null.
-    void runCandidates(KernelMetric metric, const Plan* plan) {
+    /// Would more candidates not help most of the queries that are left?
+    bool areTied() const {
+        return 2 * tied_ > idx_t(left_.size());
+    }
+
+    /// Candidates by a metric of the plain kernels, or by 16-bit integers, for
+    /// the queries that are left. True if they were met directly.
+    bool runCandidates(KernelMetric metric, bool byInt16) {
         if (left_.empty()) {
-            return;
+            return false;
         }
         const std::vector<idx_t> rows = rowsLeft();
         Lengths<T> lengths;
@@ -129,14 +124,29 @@ class CertifiedSearch {
         setup.metric = metric;
         setup.kernels = metricKernelsFor<T>(metric, setup.target);
         setup.lengths = &lengths;
-        const Plan own = plan ? *plan : planCandidates(setup);
-        Certifier<T> certifier(kernels_, k_, metric, setup_.depth);
-        certifier.direct = own.variant == Variant::Direct;
+        if constexpr (std::is_same_v<T, float>) {
+            if (byInt16) {
+                sweepByInt16(setup);
+            }
+        }
+        SweepKind source = {
+                setup_.metric, setup_.depth, setup_.numVectors, byInt16};
+        candidates_ = withMargin(k_, source);
+        source.metric = metric;
+        const Plan plan = planCandidates(setup);
+        Certifier<T> certifier(kernels_, k_, source);
+        certifier.direct = plan.variant == Variant::Direct;
         certifier.vectorSquares = squares_.get();
-        certifier.slack = slack_;
+        const HeapSlack<T> slack = ErrorBound<T>(setup, false).slack();
+        if (k_ == 1 && plan.variant == Variant::Var1 && slack.isOn) {
+            // A heap whose limit is little more than the nearest key is as
+            // much work as that of a plain search, however many it holds.
+            candidates_ = std::min<idx_t>(byInt16 ? 8 : 4, setup_.numVectors);
+            certifier.slack = slack;
+        }
         certifier.outcomes.assign(left_.size(), Outcome::Open);
         const KnnOutput<T> out = output();
-        runSweep(setup, own, candidates_, out, &certifier);
+        runSweep(setup, plan, candidates_, out, &certifier);
         rescored_ += certifier.rescored;
         std::vector<idx_t> left;
         tied_ = 0;
@@ -150,6 +160,7 @@ class CertifiedSearch {
                                                : outcome) == Outcome::Tied;
         }
         left_ = std::move(left);
+        return certifier.direct;
     }
 
     /// Canonical distances of all vectors, for the queries that are left.
@@ -173,8 +184,8 @@ class CertifiedSearch {
     const KnnProblem<T>& problem_;
     const Setup<T>& setup_;
     CanonicalKernels<T> kernels_;
-    idx_t k_, candidates_;
-    HeapSlack<T> slack_;            ///< of the next sweep
+    idx_t k_;
+    idx_t candidates_ = 0; ///< that the next sweep is asked for
     AlignedBuffer<double> squares_; ///< |x|^2 of the vectors, or empty
     std::vector<idx_t> left_;       ///< queries without a result, ascending
     idx_t tied_ = 0; ///< those of them that candidates do not help

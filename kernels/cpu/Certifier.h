@@ -18,12 +18,35 @@ enum class Outcome : uint8_t {
     Tied,   ///< so many are alike that they will not
 };
 
+/// What candidates come from.
+struct SweepKind {
+    KernelMetric metric;
+    int depth;
+    idx_t numVectors;
+    bool byInt16 = false;
+};
+
 /// Candidates within an error of the k-th: random vectors have about
 /// k (d / 1024)^1.5 / 10 where products cancel, and next to none where they do
-/// not.
-inline double expectedWithin(idx_t k, KernelMetric metric, int depth) {
-    const bool cancels = metric <= KernelMetric::Cosine;
-    return cancels ? 0.1 * double(k) * std::pow(depth / 1024.0, 1.5) : 0;
+/// not. Of 16-bit integers, k d / 8000, more where k is a small part of n: what
+/// is near the k-th of normal keys. By experience.
+inline double expectedWithin(idx_t k, const SweepKind& source) {
+    if (source.byInt16) {
+        const double share =
+                std::max(1.0, double(source.numVectors) / double(k));
+        return double(k) * source.depth * std::sqrt(std::log(share)) / 8000;
+    }
+    const bool cancels = source.metric <= KernelMetric::Cosine;
+    return cancels ? 0.1 * double(k) * std::pow(source.depth / 1024.0, 1.5) : 0;
+}
+
+/// Those of them that are rescored with the k nearest, before it is known
+/// whether they have to be: of components, which are mostly fewer, a third.
+inline idx_t likelyWithin(idx_t k, const SweepKind& source) {
+    const double within = expectedWithin(k, source);
+    return source.byInt16
+            ? std::lround(std::min(within, double(k)))
+            : std::lround(std::min(within / 3, 0.25 * double(k)));
 }
 
 /// Certifies the candidates of the queries of one sweep; shared by its threads.
@@ -32,18 +55,13 @@ struct Certifier {
     Certifier(
             const CanonicalKernels<T>& kernels,
             idx_t k,
-            KernelMetric metric,
-            int depth)
+            const SweepKind& source)
             : kernels(kernels),
               k(k),
-              leastChosen(
-                      k +
-                      std::lround(std::min(
-                              expectedWithin(k, metric, depth) / 3,
-                              0.25 * double(k)))),
+              leastChosen(k + likelyWithin(k, source)),
               mostChosen(
                       leastChosen + 2 + k / 32 +
-                      std::min<idx_t>(8, 96 / depth)) {}
+                      std::min<idx_t>(8, 96 / source.depth)) {}
 
     CanonicalKernels<T> kernels;
     idx_t k; ///< wanted, at most the number of vectors
@@ -93,13 +111,13 @@ struct Certifier {
 /// that the limit that others did not pass is seldom within an error of the
 /// k-th. Three standard deviations more than what is expected are seldom
 /// reached. Kernels that keep buffers have more to spare.
-inline idx_t withMargin(
-        idx_t k,
-        idx_t numVectors,
-        KernelMetric metric,
-        int depth) {
-    const double within = expectedWithin(k, metric, depth);
-    const double most = std::min(within + 3 * std::sqrt(within), 0.25 * k + 2);
+inline idx_t withMargin(idx_t k, const SweepKind& source) {
+    const idx_t numVectors = source.numVectors;
+    const double within = expectedWithin(k, source);
+    // With integers, a query that is repeated is much more work than others.
+    const double most = source.byInt16
+            ? std::min(within + 4 * std::sqrt(within) + 2, double(k) + 10)
+            : std::min(within + 3 * std::sqrt(within), 0.25 * double(k) + 2);
     // Of few the margin would be one, which is missed as often as there is
     // another.
     const bool one = k < 4 && within < 0.002;

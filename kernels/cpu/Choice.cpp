@@ -1,6 +1,6 @@
 #include "kernels/cpu/Choice.h"
 
-#include <iterator>
+#include <cstddef>
 
 #include "kernels/common/Error.h"
 
@@ -10,28 +10,47 @@ namespace {
 
 constexpr const char* kVariantNames[] =
         {"auto", "buffered", "var1", "var5", "var6", "direct"};
+constexpr const char* kArithmeticNames[] = {"auto", "components", "int16"};
+
+template <size_t kCount>
+const char* nameAt(const char* const (&names)[kCount], size_t number) {
+    return number < kCount ? names[number] : "unknown";
+}
+
+/// The number of a name; `what` it is a name of is for the message.
+template <size_t kCount>
+int numberOf(
+        const char* const (&names)[kCount],
+        const char* what,
+        const std::string& name) {
+    std::string known;
+    for (size_t i = 0; i < kCount; ++i) {
+        if (name == names[i]) {
+            return int(i);
+        }
+        known += known.empty() ? "" : ", ";
+        known += names[i];
+    }
+    throw Error(formatMessage(
+            "%s '%s' is not one of %s", what, name.c_str(), known.c_str()));
+}
 
 } // namespace
 
 const char* nameOf(Variant variant) {
-    const size_t number = size_t(variant);
-    return number < std::size(kVariantNames) ? kVariantNames[number]
-                                             : "unknown";
+    return nameAt(kVariantNames, size_t(variant));
+}
+
+const char* nameOf(Arithmetic arithmetic) {
+    return nameAt(kArithmeticNames, size_t(arithmetic));
 }
 
 Variant variantOf(const std::string& name) {
-    for (int i = 0; i < int(std::size(kVariantNames)); ++i) {
-        if (name == kVariantNames[i]) {
-            return Variant(i);
-        }
-    }
-    std::string known;
-    for (const char* variant : kVariantNames) {
-        known += known.empty() ? "" : ", ";
-        known += variant;
-    }
-    throw Error(formatMessage(
-            "variant '%s' is not one of %s", name.c_str(), known.c_str()));
+    return Variant(numberOf(kVariantNames, "variant", name));
+}
+
+Arithmetic arithmeticOf(const std::string& name) {
+    return Arithmetic(numberOf(kArithmeticNames, "arithmetic", name));
 }
 
 } // namespace faiss_bits::cpu

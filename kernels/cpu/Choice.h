@@ -23,6 +23,22 @@ enum class Variant : uint8_t {
     Direct,
 };
 
+/// What finds the candidates of a certified search, whose result does not
+/// depend on it.
+enum class Arithmetic : uint8_t {
+    Auto,
+    Components, ///< that of a plain search
+    /// Products of components that are rounded to 16-bit integers: up to twice
+    /// as fast. L2 and inner product of float32, not Direct, and not on targets
+    /// without such instructions (SCALAR; processors other than x86).
+    Int16,
+};
+
+/// "auto", "components", "int16".
+const char* nameOf(Arithmetic arithmetic);
+/// The reverse. Throws Error for a name that it does not know.
+Arithmetic arithmeticOf(const std::string& name);
+
 /// A name as in plans and benches: "auto", "buffered", "var1", "var5", "var6",
 /// "direct".
 const char* nameOf(Variant variant);
@@ -34,6 +50,7 @@ Variant variantOf(const std::string& name);
 /// under the radius are appended) and Direct.
 struct Choice {
     Variant variant = Variant::Auto; ///< where to select
+    Arithmetic arithmetic = Arithmetic::Auto; ///< of certified searches
     int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
     int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads
     int depthBlock = 0;  ///< d_c: components packed at a time

@@ -137,7 +137,9 @@ double predictSeconds(
     const double operation = 1 / machine.operationsPerSecond *
             (machine.lanes / double(shape.lanes));
     const double value = machine.secondsPerValue * (shape.scalarBytes / 4.0);
-    const double perPair = operationsOf(shape.metric) * d + kFilterOperations;
+    const double perPair = shape.byInt16
+            ? 2 * kInt16Operation * shape.panelDepth() + kFilterOperations
+            : operationsOf(shape.metric) * d + kFilterOperations;
     if (plan.variant == Variant::Direct) {
         // Sums are joined at the end of a row: about 60 operations a lane.
         const double pair = operation * (2 * perPair + 10.0 * shape.lanes);

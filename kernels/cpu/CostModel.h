@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/common/Types.h"
+#include "kernels/cpu/Int16Types.h"
 #include "kernels/cpu/KernelMetric.h"
 #include "kernels/cpu/Machine.h"
 #include "kernels/cpu/Plan.h"
@@ -11,10 +12,16 @@ namespace faiss_bits::cpu {
 struct SearchShape {
     idx_t numQueries = 0, numVectors = 0, k = 0;
     int depth = 0;
+    bool byInt16 = false; ///< sweeps are of 16-bit integers (Int16Types.h)
     int scalarBytes = 4;
     int lanes = 1;
     bool certified = false;
     KernelMetric metric = KernelMetric::L2;
+
+    /// Values of a packed row.
+    int panelDepth() const {
+        return byInt16 ? int16PanelDepth(depth) : depth;
+    }
 };
 
 /// Operations of a pair of components, two for a multiply-add.

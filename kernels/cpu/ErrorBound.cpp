@@ -1,5 +1,6 @@
 #include "kernels/cpu/ErrorBound.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -50,7 +51,14 @@ ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
     constexpr double kWideUnit = 0x1p-53;
     const double d = setup.depth;
     const double power = double(setup.power);
-    const double m = roundings<T>(metric_, d, power);
+    double m = roundings<T>(metric_, d, power);
+    if (setup.int16) {
+        m += 4; // from sums of integers to the key
+        byInt16_ = true;
+        // That of vectors whose integers are as short as they may be, and
+        // which are left evenly spread: more is seldom.
+        likelyRounding_ = 1.1 * std::sqrt(d / 12) / 22450;
+    }
     canonical_ = 2 * gammaOf(m + 8, kWideUnit);
     if (metric_ == KernelMetric::Power) {
         canonical_ += 0x1p-40; // of canonical::Power
@@ -67,7 +75,22 @@ ErrorBound<T>::ErrorBound(const Setup<T>& setup, bool direct)
                 1.01 * double(lengths.largestSquare.load()) + underflow_);
         largestComponent_ = lengths.largestComponent.load();
         lengthsInRange_ = !lengths.outOfRange.load();
+        // A hundredth for the roundings of sums, and what underflows in them.
+        rounding_ = 1.01 * std::sqrt(lengths.roundingShare.load()) + 0x1p-40;
     }
+}
+
+/// Of the product of a query and a vector no longer than `length`, both made of
+/// integers: with x = X + u and q = Q + v, <q, x> - <Q, X> = <q, u> + <v, X>.
+template <class T>
+double ErrorBound<T>::int16Error(double length, const CanonicalQuery& query)
+        const {
+    if (!byInt16_) {
+        return 0;
+    }
+    return 1.001 * length *
+            (rounding_ * std::sqrt(query.squares) +
+             query.rounding * (1 + rounding_));
 }
 
 template <class T>
@@ -86,7 +109,11 @@ double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
         if (!(size < kRoom)) {
             return kInfinity;
         }
-        error = relative_ * size;
+        // |x| <= |q| + |x - q|
+        const double most =
+                std::sqrt(query.squares) + std::sqrt(std::abs(exact));
+        error = relative_ * size +
+                2 * int16Error(std::min(most, largestLength_), query);
     } else if (metric_ == KernelMetric::Product) {
         // Squares of float64 may underflow.
         const double length = query.squares > 0x1p-900
@@ -97,7 +124,7 @@ double ErrorBound<T>::boundOf(double key, const CanonicalQuery& query) const {
         if (!(size < kRoom)) {
             return kInfinity;
         }
-        error = relative_ * size;
+        error = relative_ * size + int16Error(largestLength_, query);
     } else if (metric_ == KernelMetric::Cosine) {
         // Lengths whose squares, and the product of two, float64 can hold.
         constexpr double kLeast = sizeof(T) == 4 ? 0x1p-200 : 0x1p-400;
@@ -133,6 +160,9 @@ HeapSlack<T> ErrorBound<T>::slack() const {
     if (isExpanded_) { // (2 |q| + sqrt(key))^2 <= 8 |q|^2 + 2 key
         slack.ofKey += T(twice);
         slack.ofTerm = T(8 * twice);
+        // Likewise |q| |x| <= |q| (|q| + sqrt(key)) <= (3 |q|^2 + key) / 2.
+        slack.ofKey += T(4 * likelyRounding_);
+        slack.ofTerm += T(12 * likelyRounding_);
     } else if (metric_ == KernelMetric::Cosine) {
         slack.more += T(twice);
     }

@@ -25,6 +25,7 @@ class ErrorBound {
 
    private:
     double boundOf(double key, const CanonicalQuery& query) const;
+    double int16Error(double length, const CanonicalQuery& query) const;
 
     KernelMetric metric_;
     bool isExpanded_; ///< |q|^2 - 2 <q, x> + |x|^2
@@ -34,6 +35,9 @@ class ErrorBound {
     double underflow_; ///< absolute
     double largestLength_ = 0, largestComponent_ = 0;
     bool lengthsInRange_ = true;
+    bool byInt16_ = false;
+    double rounding_ = 0;       ///< what integers leave of |x|, at most
+    double likelyRounding_ = 0; ///< the same before it is known
 };
 
 } // namespace faiss_bits::cpu

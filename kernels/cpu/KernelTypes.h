@@ -197,6 +197,10 @@ struct PackJob {
     int depth = 0;
     T* panels = nullptr; ///< whole panels; missing rows are zero
     T* terms = nullptr;  ///< [count, whole panels]; see the two kernels
+    /// 16-bit integers (Int16Types.h): raised to the largest square of what
+    /// they leave of a vector, as a share of its own; infinity for one that
+    /// they cannot stand for.
+    double* roundingShare = nullptr;
 };
 
 /// Candidates of which the k nearest are to stay; ascending ids.

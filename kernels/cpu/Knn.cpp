@@ -1,9 +1,11 @@
 #include "kernels/cpu/Knn.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/common/Error.h"
 #include "kernels/cpu/Certified.h"
+#include "kernels/cpu/Int16.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
 
@@ -32,14 +34,23 @@ void runKnn(const KnnProblem<T>& problem) {
         runCertified(problem, setup);
         return;
     }
+    isForInt16(setup, problem); // throws where it is forced
     runPlanned(problem, setup, planSearch(setup, problem, problem.k, false));
 }
 
 template <class T>
 Plan planKnn(const KnnProblem<T>& problem) {
-    const Setup<T> setup = checkKnn(problem, true);
+    Setup<T> setup = checkKnn(problem, true);
+    const bool byInt16 = isForInt16(setup, problem);
+    if constexpr (std::is_same_v<T, float>) {
+        if (byInt16) {
+            sweepByInt16(setup);
+        }
+    }
     const idx_t k = problem.mode == SearchMode::Certified
-            ? withMargin(problem.k, setup.numVectors, setup.metric, setup.depth)
+            ? withMargin(
+                      problem.k,
+                      {setup.metric, setup.depth, setup.numVectors, byInt16})
             : problem.k;
     // An empty index still has a plan of a search, not of a range search.
     return planSearch(setup, problem, std::max<idx_t>(1, k), true);

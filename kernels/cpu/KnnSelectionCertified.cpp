@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "kernels/cpu/KnnSelection.h"
 #include "kernels/cpu/SortEntries.h"
@@ -129,8 +130,13 @@ void KnnSelection<T>::certifyRows(
         const KnnOutput<T>& out) {
     for (idx_t i = 0; i < rows.count; ++i) {
         Attempt& attempt = mine.attempts[i];
-        certifier.kernels.prepareQuery(
-                setup_.queries.row(rows.query(i)), setup_.depth, attempt.query);
+        const T* query = setup_.queries.row(rows.query(i));
+        certifier.kernels.prepareQuery(query, setup_.depth, attempt.query);
+        if constexpr (std::is_same_v<T, float>) {
+            attempt.query.rounding =
+                    setup_.int16 ? setup_.int16.roundingOf(query, setup_.depth)
+                                 : 0;
+        }
         attempt.count = 0;
         if (!std::isnan(attempt.query.squares)) {
             attempt.all = candidatesOf(rows.row + i, mine);

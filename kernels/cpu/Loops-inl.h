@@ -22,21 +22,32 @@ namespace faiss_bits::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A tile with as many rows as there are queries left, in thirds of a whole.
+/// Tiles of components.
 template <KernelMetric kMetric, class T>
+struct ComponentTiles {
+    PowerOf<T> power;
+
+    template <int kRows>
+    HWY_INLINE bool compute(const TileArguments<T>& arguments) const {
+        return computeTile<kMetric, kRows>(arguments, power);
+    }
+};
+
+/// A tile with as many rows as there are queries left, in thirds of a whole.
+template <class Tiles, class T>
 HWY_INLINE bool computeRows(
         int rows,
         const TileArguments<T>& arguments,
-        const PowerOf<T>& power) {
+        const Tiles& tiles) {
     constexpr int kTile = tileQueries<T>();
     constexpr int kThird = kTile / 3;
     if (HWY_LIKELY(rows > 2 * kThird)) {
-        return computeTile<kMetric, kTile>(arguments, power);
+        return tiles.template compute<kTile>(arguments);
     }
     if (rows > kThird) {
-        return computeTile<kMetric, 2 * kThird>(arguments, power);
+        return tiles.template compute<2 * kThird>(arguments);
     }
-    return computeTile<kMetric, kThird>(arguments, power);
+    return tiles.template compute<kThird>(arguments);
 }
 
 /// Gives the rows of a tile that pass their filter, or take all, to the sink.
@@ -71,12 +82,11 @@ bool anyTakesAll(const Sink<T>& sink, idx_t firstRow, int rows) {
     return false;
 }
 
-template <KernelMetric kMetric, class T>
-void runTiles(const TileJob<T>& job) {
+template <class Tiles, class T>
+HWY_INLINE void runTilesBy(const TileJob<T>& job, const Tiles& tiles) {
     constexpr int kTile = tileQueries<T>();
     constexpr int kWidth = tileVectors<T>();
     HWY_ALIGN T values[kTile * kWidth];
-    const PowerOf<T> power(job.power);
     Sink<T>& sink = *job.sink;
     const idx_t panels = (job.columns + kWidth - 1) / kWidth;
     const int queryPanels = (job.rows + kTile - 1) / kTile;
@@ -112,7 +122,7 @@ void runTiles(const TileJob<T>& job) {
                     const int rows = std::min(kTile, job.rows - i * kTile);
                     tile.filter = sink.filter + firstRow;
                     tile.force = force;
-                    if (computeRows<kMetric>(rows, tile, power)) {
+                    if (computeRows(rows, tile, tiles)) {
                         emitTile(sink, firstRow, rows, row, force);
                     }
                 }
@@ -122,6 +132,11 @@ void runTiles(const TileJob<T>& job) {
             }
         }
     }
+}
+
+template <KernelMetric kMetric, class T>
+void runTiles(const TileJob<T>& job) {
+    runTilesBy(job, ComponentTiles<kMetric, T>{PowerOf<T>(job.power)});
 }
 
 } // namespace HWY_NAMESPACE

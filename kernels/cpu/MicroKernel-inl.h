@@ -135,8 +135,53 @@ struct TileArguments {
     T* values;       ///< [rows][tileVectors]
 };
 
-/// kRows queries against a panel of vectors. True: values hold the tile, since
-/// one of them passes the filter of its row, or all are wanted.
+/// Stores a tile if one of its values passes the filter of its row, or all are
+/// wanted: true if so.
+///
+/// The sign of (limit - value) is set where a value is beyond the limit. One
+/// test of all signs is less work than a comparison for each of them. NaN may
+/// have either sign: it is under no limit, and emitting compares again.
+template <int kRows, class T, class V>
+HWY_INLINE bool storeIfUnder(
+        const TileArguments<T>& a,
+        const V (&values)[kRows][kTileWidth]) {
+    const hn::ScalableTag<T> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    constexpr int kLanes = lanesOf<T>();
+    V beyond[kTileWidth];
+    FAISS_BITS_UNROLL
+    for (int v = 0; v < kTileWidth; ++v) {
+        beyond[v] = hn::BitCast(d, hn::Set(di, -1));
+    }
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+        const V limit = hn::Set(d, a.filter[i]);
+        FAISS_BITS_UNROLL
+        for (int v = 0; v < kTileWidth; ++v) {
+            beyond[v] = hn::And(beyond[v], hn::Sub(limit, values[i][v]));
+        }
+    }
+    auto all = hn::BitCast(di, beyond[0]);
+    FAISS_BITS_UNROLL
+    for (int v = 1; v < kTileWidth; ++v) {
+        all = hn::And(all, hn::BitCast(di, beyond[v]));
+    }
+    if (HWY_LIKELY(!a.force && hn::AllTrue(di, hn::Lt(all, hn::Zero(di))))) {
+        return false;
+    }
+    FAISS_BITS_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+        FAISS_BITS_UNROLL
+        for (int v = 0; v < kTileWidth; ++v) {
+            hn::Store(
+                    values[i][v], d, a.values + (i * kTileWidth + v) * kLanes);
+        }
+    }
+    return true;
+}
+
+/// kRows queries against a panel of vectors. True: values hold the tile, as
+/// storeIfUnder leaves it.
 template <KernelMetric kMetric, int kRows, class T>
 HWY_INLINE bool computeTile(
         const TileArguments<T>& a,
@@ -207,18 +252,8 @@ HWY_INLINE bool computeTile(
             terms[v] = hn::Load(d, a.vectorTerm + v * kLanes);
         }
     }
-    // The sign of (limit - value) is set where a value is beyond the limit. One
-    // test of all signs is less work than a comparison for each of them. NaN
-    // may have either sign: it is under no limit, and emitting compares again.
-    const hn::RebindToSigned<decltype(d)> di;
-    V beyond[kTileWidth];
-    FAISS_BITS_UNROLL
-    for (int v = 0; v < kTileWidth; ++v) {
-        beyond[v] = hn::BitCast(d, hn::Set(di, -1));
-    }
     FAISS_BITS_UNROLL
     for (int i = 0; i < kRows; ++i) {
-        const V limit = hn::Set(d, a.filter[i]);
         FAISS_BITS_UNROLL
         for (int v = 0; v < kTileWidth; ++v) {
             if constexpr (kMetric == KernelMetric::L2) {
@@ -232,25 +267,9 @@ HWY_INLINE bool computeTile(
             } else if constexpr (kMetric == KernelMetric::Cosine) {
                 sums[i][v] = hn::Mul(sums[i][v], terms[v]);
             }
-            beyond[v] = hn::And(beyond[v], hn::Sub(limit, sums[i][v]));
         }
     }
-    auto all = hn::BitCast(di, beyond[0]);
-    FAISS_BITS_UNROLL
-    for (int v = 1; v < kTileWidth; ++v) {
-        all = hn::And(all, hn::BitCast(di, beyond[v]));
-    }
-    if (HWY_LIKELY(!a.force && hn::AllTrue(di, hn::Lt(all, hn::Zero(di))))) {
-        return false;
-    }
-    FAISS_BITS_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-        FAISS_BITS_UNROLL
-        for (int v = 0; v < kTileWidth; ++v) {
-            hn::Store(sums[i][v], d, a.values + (i * kTileWidth + v) * kLanes);
-        }
-    }
-    return true;
+    return storeIfUnder<kRows>(a, sums);
 }
 
 } // namespace HWY_NAMESPACE

@@ -13,6 +13,7 @@ namespace faiss_bits::cpu {
 /// How one search runs.
 struct Plan {
     Variant variant = Variant::Auto; ///< never Auto when planned
+    bool byInt16 = false; ///< candidates are found by Arithmetic::Int16
     int queryBlock = 0,              ///< m_c, as in Choice
             vectorBlock = 0,         ///< n_c
             depthBlock = 0;          ///< d_c

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/common/Error.h"
 #include "kernels/cpu/CertifiedRange.h"
 #include "kernels/cpu/RangeSweep.h"
 #include "kernels/cpu/SearchPlan.h"
@@ -12,6 +13,10 @@ namespace faiss_bits::cpu {
 template <class T>
 RangeResult<T> runRange(const Problem<T>& problem, T radius) {
     const Setup<T> setup = checkProblem(problem, false);
+    BITS_THROW_IF_NOT_FMT(
+            problem.choice.arithmetic != Arithmetic::Int16,
+            "choice.arithmetic = %s is not for a range search",
+            nameOf(problem.choice.arithmetic));
     const Plan plan = planSearch(setup, problem, 0, false);
     RangeResult<T> result;
     result.limits.reserve(setup.numQueries + 1);

@@ -77,9 +77,9 @@ double pooledQueries(
         const Machine& machine,
         double bytesPerQuery) {
     constexpr double kOfEachVector = 12, kBytes = 4 << 20;
-    const double vectors =
-            double(shape.numVectors) * shape.depth * shape.scalarBytes;
-    if (2 * vectors <= machine.sharedBytes / 4) {
+    const double bytes = double(shape.numVectors) *
+            (shape.depth + shape.panelDepth()) * shape.scalarBytes;
+    if (bytes <= machine.sharedBytes / 4) {
         return 0;
     }
     return std::min(
@@ -117,7 +117,7 @@ void planBlocks(
     const int mr = plan.tileQueries, nr = plan.tileVectors;
     const idx_t q = std::max<idx_t>(1, shape.numQueries);
     const idx_t n = std::max<idx_t>(1, shape.numVectors);
-    const idx_t d = shape.depth, k = shape.k;
+    const idx_t d = shape.panelDepth(), k = shape.k;
     const double rowBytes = double(d) * shape.scalarBytes;
     const int parts = plan.acrossVectors ? plan.threads : 1;
 
@@ -270,6 +270,7 @@ Plan planSearch(
     shape.numVectors = setup.numVectors;
     shape.k = std::min(k, setup.numVectors);
     shape.depth = setup.depth;
+    shape.byInt16 = bool(setup.int16);
     shape.scalarBytes = int(sizeof(T));
     shape.lanes = setup.common.lanes;
     shape.metric = setup.metric;
@@ -284,12 +285,13 @@ Plan planSearch(
             nameOf(choice.variant));
 
     Plan base;
+    base.byInt16 = shape.byInt16;
     base.target = nameOfTarget(setup.target);
     base.tileQueries = setup.common.tileQueries;
     base.tileVectors = setup.common.tileVectors;
 
     Variant wanted = choice.variant;
-    if (wanted == Variant::Auto && isForDirect(shape)) {
+    if (wanted == Variant::Auto && !shape.byInt16 && isForDirect(shape)) {
         wanted = Variant::Direct;
     }
     const Machine& machine = predict ? thisMachine() : machineForPlan(shape);

@@ -95,6 +95,12 @@ Setup<T> checkProblem(const Problem<T>& p, bool shapeOnly) {
             variant >= int(Variant::Auto) && variant <= int(Variant::Direct),
             "choice.variant = %d is not a variant",
             variant);
+    const int arithmetic = int(p.choice.arithmetic);
+    BITS_THROW_IF_NOT_FMT(
+            arithmetic >= int(Arithmetic::Auto) &&
+                    arithmetic <= int(Arithmetic::Int16),
+            "choice.arithmetic = %d is no arithmetic",
+            arithmetic);
     Setup<T> setup;
     setup.metric = kernelMetricOf(p.metric, p.metricArg);
     setup.similarity = isSimilarity(p.metric);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/cpu/Int16Types.h"
 #include "kernels/cpu/KernelTypes.h"
 #include "kernels/cpu/Lengths.h"
 #include "kernels/cpu/Problem.h"
@@ -22,6 +23,7 @@ struct Setup {
     int64_t target = 0;
     CommonKernels<T> common;
     MetricKernels<T> kernels;
+    Int16Kernels int16; ///< if any: those that sweeps are made of
     std::vector<idx_t>
             sortedIds; ///< behind vectors.ids, if the caller's are not
     const std::function<void()>* interrupt = nullptr;
@@ -47,11 +49,16 @@ struct Setup {
         other.target = target;
         other.common = common;
         other.kernels = kernels;
+        other.int16 = int16;
         other.interrupt = interrupt;
         other.lengths = lengths;
         return other;
     }
 
+    /// Values of a packed row.
+    int panelDepth() const {
+        return int16 ? int16PanelDepth(depth) : depth;
+    }
     /// The caller's row of a candidate.
     idx_t idOf(CandidateId<T> id) const {
         return vectors.ids ? vectors.ids[id] : idx_t(id);

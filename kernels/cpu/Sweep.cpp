@@ -26,7 +26,7 @@ idx_t partialSize(const Plan& plan, idx_t rows, int depth) {
 template <class T>
 TileJob<T> tileJob(const Setup<T>& setup, const Plan& plan) {
     TileJob<T> job;
-    job.depth = setup.depth;
+    job.depth = setup.panelDepth();
     job.depthBlock = plan.depthBlock;
     job.groupPanels = plan.groupPanels;
     job.power = setup.power;
@@ -50,12 +50,25 @@ void noteLengths(
     if (setup.lengths) {
         noteLengths(
                 *setup.lengths,
-                setup.metric,
+                // Integers: the lengths whatever the metric is.
+                setup.int16 ? KernelMetric::Product : setup.metric,
                 setup.vectors,
                 setup.depth,
                 begin,
                 count,
                 terms);
+    }
+}
+
+/// Packs vectors, and takes in what bounds need to know of them.
+template <class T>
+void packVectors(const Setup<T>& setup, PackJob<T> job) {
+    double share = 0;
+    job.roundingShare = &share;
+    setup.common.packVectors(job, setup.metric);
+    noteLengths(setup, job.begin, job.count, job.terms);
+    if (setup.lengths) {
+        raiseTo(setup.lengths->roundingShare, share);
     }
 }
 
@@ -83,12 +96,13 @@ QuerySweep<T>::QuerySweep(
           blockRows_(
                   roundUp(std::min<idx_t>(plan.queryBlock, mostQueries),
                           plan.tileQueries)),
-          panels_(width_ * setup.depth),
+          panels_(width_ * setup.panelDepth()),
           terms_(width_),
           scratch_(plan.threads) {
     for (Scratch& mine : scratch_) {
-        mine.queries.allocate(blockRows_ * setup.depth + kPanelSlack);
-        mine.partial.allocate(partialSize<T>(plan, blockRows_, setup.depth));
+        mine.queries.allocate(blockRows_ * setup.panelDepth() + kPanelSlack);
+        mine.partial.allocate(
+                partialSize<T>(plan, blockRows_, setup.panelDepth()));
     }
 }
 
@@ -111,10 +125,9 @@ void QuerySweep<T>::pack(idx_t first, idx_t count) {
                 PackJob<T> job = packJob(setup_, setup_.vectors);
                 job.begin = first + i * perJob;
                 job.count = std::min(perJob, count - i * perJob);
-                job.panels = panels_.get() + i * perJob * setup_.depth;
+                job.panels = panels_.get() + i * perJob * setup_.panelDepth();
                 job.terms = terms_.get() + i * perJob;
-                setup_.common.packVectors(job, setup_.metric);
-                noteLengths(setup_, job.begin, job.count, job.terms);
+                packVectors(setup_, job);
             });
     packedFirst_ = first;
 }
@@ -246,7 +259,7 @@ struct VectorSweep {
             return;
         }
         const idx_t rows = roundUp(count, plan.tileQueries);
-        queries.allocate(rows * setup.depth + kPanelSlack);
+        queries.allocate(rows * setup.panelDepth() + kPanelSlack);
         pack.panels = queries.get();
         setup.common.packQueries(pack, setup.metric);
         chunk = std::min(
@@ -254,10 +267,12 @@ struct VectorSweep {
                 roundUp(setup.numVectors, plan.tileVectors));
         scratch.resize(plan.threads);
         for (Scratch& mine : scratch) {
-            mine.vectors.allocate(chunk * setup.depth);
+            mine.vectors.allocate(chunk * setup.panelDepth());
             mine.terms.allocate(chunk);
             mine.partial.allocate(partialSize<T>(
-                    plan, std::min<idx_t>(plan.queryBlock, rows), setup.depth));
+                    plan,
+                    std::min<idx_t>(plan.queryBlock, rows),
+                    setup.panelDepth()));
         }
     }
 
@@ -303,14 +318,13 @@ struct VectorSweep {
             pack.count = std::min(chunk, end - first);
             pack.panels = mine.vectors.get();
             pack.terms = mine.terms.get();
-            setup.common.packVectors(pack, setup.metric);
-            noteLengths(setup, pack.begin, pack.count, pack.terms);
+            packVectors(setup, pack);
             job.columns = pack.count;
             job.firstId = first;
             for (idx_t row = 0; row < count; row += plan.queryBlock) {
                 job.firstRow = row;
                 job.rows = int(std::min<idx_t>(plan.queryBlock, count - row));
-                job.queries = queries.get() + row * setup.depth;
+                job.queries = queries.get() + row * setup.panelDepth();
                 setup.kernels.runTiles(job);
             }
         }

@@ -44,7 +44,7 @@ std::vector<cpu::Outcome> runPooled(
     cpu::Lengths<float> lengths;
     setup.lengths = &lengths;
     const idx_t candidates =
-            cpu::withMargin(c.k, c.n, setup.metric, setup.depth);
+            cpu::withMargin(c.k, {setup.metric, setup.depth, c.n});
     cpu::Plan plan = cpu::planSearch(setup, problem, candidates, false);
     plan.acrossVectors = false;
     plan.selectsByBlock = true;
@@ -52,8 +52,7 @@ std::vector<cpu::Outcome> runPooled(
     cpu::Certifier<float> certifier(
             cpu::canonicalKernelsFor<float>(setup.metric, setup.target),
             c.k,
-            setup.metric,
-            setup.depth);
+            cpu::SweepKind{setup.metric, setup.depth, c.n});
     certifier.outcomes.assign(c.q, cpu::Outcome::Open);
     const cpu::KnnOutput<float> out = {
             problem.outDistances, problem.outIds, c.k, nullptr};

@@ -105,13 +105,34 @@ def test_choice(variant, q):
         ).partition("predict")[0]
 
 
+def test_arithmetic_changes_no_bit():
+    xq, xb = make("normal", 90, 70, 1), make("normal", 900, 70, 2)
+    index = index_of(xb)
+    expected = index.search(xq, 30)
+    plans = {}
+    for arithmetic in ("components", "int16"):
+        index.choice = faiss_bits.FusedChoice(arithmetic=arithmetic)
+        try:
+            D, I = index.search(xq, 30)
+        except RuntimeError as error:  # an instruction set without it
+            assert arithmetic == "int16" and "choice.arithmetic" in str(error)
+            continue
+        assert np.array_equal(D, expected[0]) and np.array_equal(I, expected[1])
+        plans[arithmetic] = index.plan(90, 30)
+    assert "int16" not in plans["components"]
+    assert "int16" in plans.get("int16", "int16")
+
+
 def test_choice_names_its_mistakes():
     choice = faiss_bits.FusedChoice()
     assert choice.variant == "auto" and choice.target == ""
+    assert choice.arithmetic == "auto"
     for call, error, word in (
         (lambda: setattr(choice, "variant", "fast"), ValueError, "fast"),
         (lambda: setattr(choice, "variant", 3), TypeError, "int"),
         (lambda: setattr(choice, "varient", "var1"), AttributeError, "varient"),
+        (lambda: setattr(choice, "arithmetic", "int8"), ValueError, "int8"),
+        (lambda: setattr(choice, "arithmetic", 16), TypeError, "int"),
         (lambda: faiss_bits.FusedChoice(queryBlock=-1), ValueError, "queryBlock"),
         (lambda: faiss_bits.FusedChoice(depthBlock=1.5), TypeError, "depthBlock"),
         (

@@ -1,0 +1,55 @@
+#include "kernels/cpu/Int16.h"
+
+#include <type_traits>
+
+#include "kernels/common/Error.h"
+
+namespace faiss_bits::cpu {
+
+namespace {
+
+/// Lengths of rows are known well enough, and sums do not overflow.
+constexpr int kMostDepth = 1 << 16;
+
+} // namespace
+
+template <class T>
+bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
+    // What it is worth packing for (measured).
+    constexpr idx_t kLeastQueries = 64;
+    constexpr int kLeastDepth = 48;
+    const Arithmetic wanted = problem.choice.arithmetic;
+    const bool isKnown = std::is_same_v<T, float> &&
+            problem.mode == SearchMode::Certified &&
+            problem.choice.variant != Variant::Direct &&
+            (setup.metric == KernelMetric::L2 ||
+             setup.metric == KernelMetric::Product) &&
+            setup.depth <= kMostDepth && int16KernelsFor(setup.target);
+    BITS_THROW_IF_NOT_FMT(
+            isKnown || wanted != Arithmetic::Int16,
+            "choice.arithmetic = %s is for certified searches of float32, with "
+            "L2 or inner product, up to %d components, packed, on an "
+            "instruction set that has it",
+            nameOf(wanted),
+            kMostDepth);
+    if (wanted != Arithmetic::Auto) {
+        return wanted == Arithmetic::Int16;
+    }
+    return isKnown && setup.depth >= kLeastDepth &&
+            setup.numQueries >= kLeastQueries;
+}
+
+void sweepByInt16(Setup<float>& setup) {
+    setup.int16 = int16KernelsFor(setup.target);
+    setup.common.packVectors = setup.int16.packVectors;
+    setup.common.packQueries = setup.int16.packQueries;
+    setup.kernels.runTiles = setup.metric == KernelMetric::L2
+            ? setup.int16.runTilesL2
+            : setup.int16.runTilesProduct;
+    setup.kernels.scanDirect = nullptr;
+}
+
+template bool isForInt16(const Setup<float>&, const Problem<float>&);
+template bool isForInt16(const Setup<double>&, const Problem<double>&);
+
+} // namespace faiss_bits::cpu
