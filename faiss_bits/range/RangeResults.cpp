@@ -11,6 +11,34 @@
 
 namespace faiss_bits::gpu::detail {
 
+namespace {
+
+constexpr size_t kResultBytesOfPart = sizeof(idx_t) + sizeof(float);
+
+/// Memory for a part that is held; null: it is small, or there is too little.
+std::shared_ptr<void> memoryToHold(size_t bytes, size_t bytesHeld) {
+    // The driver copies as fast, as long as it takes to get the memory.
+    constexpr size_t kLeast = size_t(4) << 20;
+    constexpr size_t kMost = size_t(4) << 30; // with those before
+    if (bytes < kLeast || bytesHeld + bytes > kMost) {
+        return nullptr;
+    }
+    size_t free = 0;
+    size_t all = 0;
+    BITS_CUDA_CHECK(cudaMemGetInfo(&free, &all));
+    if (bytes > free / 4) {
+        return nullptr;
+    }
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return nullptr;
+    }
+    return {memory, [](void* p) { (void)cudaFree(p); }};
+}
+
+} // namespace
+
 void requireRangeResult(const faiss::RangeSearchResult* result, idx_t n) {
     requireNotNull(result, "result");
     FAISS_THROW_IF_NOT_FMT(
@@ -31,6 +59,27 @@ void allocateResults(faiss::RangeSearchResult& result) {
     wantLargePages(result.distances, total * sizeof(float));
 }
 
+void RangeResults::count_(idx_t first, const std::vector<idx_t>& counts) {
+    for (size_t i = 0; i < counts.size(); ++i) {
+        counts_[size_t(first) + i] += counts[i];
+    }
+}
+
+void RangeResults::hold(
+        const GpuContext& context,
+        idx_t first,
+        const std::vector<idx_t>& counts,
+        idx_t total,
+        std::shared_ptr<void> memory) {
+    count_(first, counts);
+    RangePiece piece;
+    piece.size = total;
+    piece.memory = std::move(memory);
+    piece.device = context;
+    pieces_.push_back(std::move(piece));
+    bytesHeld_ += size_t(total) * kResultBytesOfPart;
+}
+
 void RangeResults::add(
         const GpuContext& context,
         idx_t first,
@@ -38,9 +87,7 @@ void RangeResults::add(
         idx_t total,
         const float* distances,
         const idx_t* ids) {
-    for (size_t i = 0; i < counts.size(); ++i) {
-        counts_[size_t(first) + i] += counts[i];
-    }
+    count_(first, counts);
     if (total == 0) {
         return;
     }
@@ -74,15 +121,29 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
 
 RangeRoom HostRangeSink::room(const RangePart& part) {
     const size_t size = size_t(part.total);
-    memory_ = allocTemporary(context_, size * (sizeof(idx_t) + sizeof(float)));
+    const size_t bytes = size * kResultBytesOfPart;
+    held_ = mayHold_ ? memoryToHold(bytes, results_.bytesHeld()) : nullptr;
+    if (!held_) {
+        memory_ = allocTemporary(context_, bytes);
+    }
     RangeRoom room;
-    room.ids = static_cast<idx_t*>(memory_.get());
+    room.ids = static_cast<idx_t*>(held_ ? held_.get() : memory_.get());
     room.distances = reinterpret_cast<float*>(room.ids + size);
     return room;
 }
 
 void HostRangeSink::take(const RangePart& part, const RangeRoom& room) {
     throwIfInterrupted();
+    if (held_) {
+        results_.hold(
+                context_,
+                first_ + part.first,
+                part.counts,
+                part.total,
+                std::move(held_));
+        held_ = {};
+        return;
+    }
     results_.add(
             context_,
             first_ + part.first,

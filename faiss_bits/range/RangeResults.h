@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -34,7 +35,21 @@ class RangeResults {
             const float* distances,
             const idx_t* ids);
 
-    /// change(ids, size) for every part.
+    /// The same of results that stay where they are until moveTo(): `memory`
+    /// has [total] ids, then [total] distances, when the stream has come so far.
+    void hold(
+            const GpuContext& context,
+            idx_t first,
+            const std::vector<idx_t>& counts,
+            idx_t total,
+            std::shared_ptr<void> memory);
+
+    /// Bytes that hold() was given.
+    size_t bytesHeld() const {
+        return bytesHeld_;
+    }
+
+    /// change(ids, size) for every part; none is held.
     template <class Change>
     void changeIds(const Change& change) {
         for (const RangePiece& piece : pieces_) {
@@ -46,16 +61,28 @@ class RangeResults {
     void moveTo(faiss::RangeSearchResult& result);
 
    private:
+    void count_(idx_t first, const std::vector<idx_t>& counts);
+
     std::vector<idx_t> counts_;
     std::vector<RangePiece> pieces_;
+    size_t bytesHeld_ = 0;
 };
 
-/// Brings parts to the host. Asks faiss::InterruptCallback for every part.
+/// Brings parts to the host, those that are large when the search has ended:
+/// their places in the result are known then, and they are written once. Until
+/// then they take memory of the device, 4 GiB and a quarter of what is free at
+/// most; what is beyond goes to the host at once. Asks faiss::InterruptCallback
+/// for every part.
 class HostRangeSink : public RangeSink {
    public:
     /// They must outlive it.
-    HostRangeSink(const GpuContext& context, RangeResults& results)
-            : context_(context), results_(results) {}
+    ///
+    /// mayHold  false: all go to the host at once, as ids have to be changed
+    HostRangeSink(
+            const GpuContext& context,
+            RangeResults& results,
+            bool mayHold = true)
+            : context_(context), results_(results), mayHold_(mayHold) {}
 
     /// Number of the query that parts call 0.
     void setFirst(idx_t first) {
@@ -68,13 +95,16 @@ class HostRangeSink : public RangeSink {
     /// below that of a part.
     void abandon() noexcept override {
         memory_ = {};
+        held_ = {};
     }
 
    private:
     const GpuContext& context_;
     RangeResults& results_;
+    const bool mayHold_;
     idx_t first_ = 0;
     faiss::gpu::GpuMemoryReservation memory_; // of a part
+    std::shared_ptr<void> held_;              // or of one that is held
 };
 
 /// Leaves parts on the device.
