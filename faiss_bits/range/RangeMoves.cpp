@@ -20,6 +20,8 @@ constexpr size_t kResult = sizeof(idx_t) + sizeof(float);
 /// Results that a thread fetches at a time, 1.5 MB: 30 us of the link. A thread
 /// has two such pieces of pinned memory.
 constexpr size_t kMostOfChunk = size_t(1) << 17;
+/// Copying is half of a thread's work: clearing new memory is the other.
+constexpr idx_t kMostThreads = 16;
 /// With less pinned memory than for these the driver copies.
 constexpr size_t kLeastOfChunk = size_t(1) << 12;
 
@@ -190,7 +192,7 @@ void moveRanges(
         idx_t* ids) {
     PinnedMemory pinned;
     takePinned(moves, pinned);
-    const idx_t most = hostParts(idx_t(1) << 40, 1);
+    const idx_t most = hostParts(kMostThreads, 1, kMostThreads);
     const size_t perChunk = pinned.bytes() / (2 * size_t(most) * kResult);
     // Its parts begin at multiples of 16 bytes.
     const size_t ofChunk = perChunk < kLeastOfChunk
@@ -198,8 +200,8 @@ void moveRanges(
             : std::min(perChunk / 4 * 4, kMostOfChunk);
     char* const memory = perChunk < kLeastOfChunk ? nullptr : pinned.data();
     const std::vector<Chunk> chunks = chunksOf(moves, ofChunk);
-    const idx_t threads = hostParts(idx_t(chunks.size()), 1);
-    forHostParts(threads, 1, [&](idx_t begin, idx_t end) {
+    const idx_t threads = hostParts(idx_t(chunks.size()), 1, kMostThreads);
+    const auto move = [&](idx_t begin, idx_t end) {
         for (idx_t thread = begin; thread < end; ++thread) {
             const size_t slots = size_t(thread) * 2 * ofChunk * kResult;
             Mover mover(
@@ -212,7 +214,8 @@ void moveRanges(
             };
             mover.run(first(thread), first(thread + 1));
         }
-    });
+    };
+    forHostParts(threads, 1, move, kMostThreads);
 }
 
 } // namespace faiss_bits::gpu::detail
