@@ -39,11 +39,10 @@ RangeMoves inARow(std::vector<RangeBlock> blocks) {
 } // namespace
 
 RangeBlock RangePiece::block() const {
-    if (!memory) {
+    if (!onDevice) {
         return {distances.get(), ids.get(), size_t(size), nullptr};
     }
     waitFor(device.stream); // it is complete then
-    const auto* onDevice = static_cast<const idx_t*>(memory.get());
     return {reinterpret_cast<const float*>(onDevice + size),
             onDevice,
             size_t(size),
@@ -62,7 +61,7 @@ void RangePieces::take(std::vector<RangePiece> pieces) {
 
 void RangePieces::fetch() {
     for (RangePiece& piece : pieces_) {
-        if (!piece.memory) {
+        if (!piece.onDevice) {
             continue;
         }
         RangePiece here;
@@ -111,7 +110,7 @@ void givePieces(
         asPieces->take(std::move(pieces));
         return;
     }
-    if (pieces.size() == 1 && !pieces[0].memory &&
+    if (pieces.size() == 1 && !pieces[0].onDevice &&
         typeid(result) == typeid(faiss::RangeSearchResult)) {
         makeLimits(result);
         result.labels = pieces[0].ids.release();

@@ -17,9 +17,11 @@ struct RangePiece {
     idx_t size = 0;
     std::unique_ptr<float[]> distances; ///< [size]
     std::unique_ptr<idx_t[]> ids;       ///< [size]
-    /// Of the device: [size] ids, then [size] distances. Null: on the host.
-    std::shared_ptr<void> memory;
-    GpuContext device; ///< whose stream writes to `memory`
+    /// Of the device.
+    faiss::gpu::GpuMemoryReservation memory;
+    /// In it: [size] ids, then [size] distances. Null: all is on the host.
+    const idx_t* onDevice = nullptr;
+    GpuContext device; ///< whose stream writes to them
 
     RangeBlock block() const;
 };

@@ -15,26 +15,30 @@ namespace {
 
 constexpr size_t kResultBytesOfPart = sizeof(idx_t) + sizeof(float);
 
-/// Memory for a part that is held; null: it is small, or there is too little.
-std::shared_ptr<void> memoryToHold(size_t bytes, size_t bytesHeld) {
-    // The driver copies as fast, as long as it takes to get the memory.
+/// Whether a part waits on the device, after parts of bytesHeld.
+bool isHeld(size_t bytes, size_t bytesHeld) {
+    // The driver copies few as soon as there would be memory for them.
     constexpr size_t kLeast = size_t(4) << 20;
-    constexpr size_t kMost = size_t(4) << 30; // with those before
+    constexpr size_t kMost = size_t(4) << 30;
     if (bytes < kLeast || bytesHeld + bytes > kMost) {
-        return nullptr;
+        return false;
     }
     size_t free = 0;
     size_t all = 0;
     BITS_CUDA_CHECK(cudaMemGetInfo(&free, &all));
-    if (bytes > free / 4) {
-        return nullptr;
-    }
-    void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return nullptr;
-    }
-    return {memory, [](void* p) { (void)cudaFree(p); }};
+    return bytes <= free / 4;
+}
+
+/// Not of the temporary memory, a stack with the search's scratch on it.
+faiss::gpu::GpuMemoryReservation memoryToHold(
+        const GpuContext& context,
+        size_t bytes) {
+    return context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
+            faiss::gpu::AllocType::Other,
+            context.device,
+            faiss::gpu::MemorySpace::Device,
+            context.memoryStream,
+            bytes));
 }
 
 } // namespace
@@ -70,11 +74,12 @@ void RangeResults::hold(
         idx_t first,
         const std::vector<idx_t>& counts,
         idx_t total,
-        std::shared_ptr<void> memory) {
+        faiss::gpu::GpuMemoryReservation memory) {
     count_(first, counts);
     RangePiece piece;
     piece.size = total;
     piece.memory = std::move(memory);
+    piece.onDevice = static_cast<const idx_t*>(piece.memory.get());
     piece.device = context;
     pieces_.push_back(std::move(piece));
     bytesHeld_ += size_t(total) * kResultBytesOfPart;
@@ -122,35 +127,33 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
 RangeRoom HostRangeSink::room(const RangePart& part) {
     const size_t size = size_t(part.total);
     const size_t bytes = size * kResultBytesOfPart;
-    held_ = mayHold_ ? memoryToHold(bytes, results_.bytesHeld()) : nullptr;
-    if (!held_) {
-        memory_ = allocTemporary(context_, bytes);
-    }
+    isHeld_ = mayHold_ && isHeld(bytes, results_.bytesHeld());
+    memory_ = isHeld_ ? memoryToHold(context_, bytes)
+                      : allocTemporary(context_, bytes);
     RangeRoom room;
-    room.ids = static_cast<idx_t*>(held_ ? held_.get() : memory_.get());
+    room.ids = static_cast<idx_t*>(memory_.get());
     room.distances = reinterpret_cast<float*>(room.ids + size);
     return room;
 }
 
 void HostRangeSink::take(const RangePart& part, const RangeRoom& room) {
     throwIfInterrupted();
-    if (held_) {
+    if (part.total > 0 && isHeld_) {
         results_.hold(
                 context_,
                 first_ + part.first,
                 part.counts,
                 part.total,
-                std::move(held_));
-        held_ = {};
-        return;
+                std::move(memory_));
+    } else {
+        results_.add(
+                context_,
+                first_ + part.first,
+                part.counts,
+                part.total,
+                room.distances,
+                room.ids);
     }
-    results_.add(
-            context_,
-            first_ + part.first,
-            part.counts,
-            part.total,
-            room.distances,
-            room.ids);
     memory_ = {};
 }
 

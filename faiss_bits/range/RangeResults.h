@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -42,7 +41,7 @@ class RangeResults {
             idx_t first,
             const std::vector<idx_t>& counts,
             idx_t total,
-            std::shared_ptr<void> memory);
+            faiss::gpu::GpuMemoryReservation memory);
 
     /// Bytes that hold() was given.
     size_t bytesHeld() const {
@@ -95,7 +94,6 @@ class HostRangeSink : public RangeSink {
     /// below that of a part.
     void abandon() noexcept override {
         memory_ = {};
-        held_ = {};
     }
 
    private:
@@ -104,7 +102,7 @@ class HostRangeSink : public RangeSink {
     const bool mayHold_;
     idx_t first_ = 0;
     faiss::gpu::GpuMemoryReservation memory_; // of a part
-    std::shared_ptr<void> held_;              // or of one that is held
+    bool isHeld_ = false; // the part
 };
 
 /// Leaves parts on the device.
