@@ -164,33 +164,33 @@ void joinByIds(
         idx_t end,
         RangeSearchResult* result) {
     struct Run {
+        idx_t id; // of the result at `at`
         const FoundRanges* from;
         size_t at;
         size_t end;
     };
-    const auto hasHigherId = [](const Run& a, const Run& b) {
-        return a.from->ids[a.at] > b.from->ids[b.at];
-    };
-    std::vector<Run> runs; // a heap
+    std::vector<Run> runs;
     for (idx_t q = begin; q < end; ++q) {
         runs.clear();
         for (const FoundRanges* one : found) {
-            const Run run{one, one->limits[q], one->limits[q + 1]};
-            if (run.at < run.end) {
-                runs.push_back(run);
+            const size_t at = one->limits[q];
+            if (at < one->limits[q + 1]) {
+                runs.push_back({one->ids[at], one, at, one->limits[q + 1]});
             }
         }
-        std::make_heap(runs.begin(), runs.end(), hasHigherId);
         size_t out = result->lims[q];
-        while (runs.size() > 1) {
-            std::pop_heap(runs.begin(), runs.end(), hasHigherId);
-            Run& run = runs.back();
-            result->labels[out] = run.from->ids[run.at];
-            result->distances[out++] = run.from->distances[run.at];
-            if (++run.at == run.end) {
-                runs.pop_back();
+        while (runs.size() > 1) { // as few as there are parts: no heap
+            Run* least = runs.data();
+            for (Run& run : runs) {
+                least = run.id < least->id ? &run : least;
+            }
+            result->labels[out] = least->id;
+            result->distances[out++] = least->from->distances[least->at];
+            if (++least->at < least->end) {
+                least->id = least->from->ids[least->at];
             } else {
-                std::push_heap(runs.begin(), runs.end(), hasHigherId);
+                *least = runs.back();
+                runs.pop_back();
             }
         }
         for (const Run& run : runs) { // what is left of the last one

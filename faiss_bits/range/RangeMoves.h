@@ -16,6 +16,12 @@ struct RangeBlock {
     const GpuContext* device = nullptr;
 };
 
+/// Whether so many results are worth the threads that move them: the driver
+/// copies fewer as fast.
+constexpr bool isLargeRange(size_t results) {
+    return results * (sizeof(idx_t) + sizeof(float)) >= size_t(4) << 20;
+}
+
 /// Results of some queries, and where those of each go.
 struct RangeMoves {
     std::vector<RangeBlock> blocks; ///< one behind the other

@@ -16,11 +16,10 @@ namespace {
 constexpr size_t kResultBytesOfPart = sizeof(idx_t) + sizeof(float);
 
 /// Whether a part waits on the device, after parts of bytesHeld.
-bool isHeld(size_t bytes, size_t bytesHeld) {
-    // The driver copies few as soon as there would be memory for them.
-    constexpr size_t kLeast = size_t(4) << 20;
+bool isHeld(size_t size, size_t bytesHeld) {
     constexpr size_t kMost = size_t(4) << 30;
-    if (bytes < kLeast || bytesHeld + bytes > kMost) {
+    const size_t bytes = size * kResultBytesOfPart;
+    if (!isLargeRange(size) || bytesHeld + bytes > kMost) {
         return false;
     }
     size_t free = 0;
@@ -127,7 +126,7 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
 RangeRoom HostRangeSink::room(const RangePart& part) {
     const size_t size = size_t(part.total);
     const size_t bytes = size * kResultBytesOfPart;
-    isHeld_ = mayHold_ && isHeld(bytes, results_.bytesHeld());
+    isHeld_ = mayHold_ && isHeld(size, results_.bytesHeld());
     memory_ = isHeld_ ? memoryToHold(context_, bytes)
                       : allocTemporary(context_, bytes);
     RangeRoom room;
