@@ -64,8 +64,8 @@ class ShardBatch {
     /// Of those that it makes limits for.
     idx_t limitsBegin_(int group) const;
 
-    /// The lead of group 0 is the first shard, on the stream that the caller has
-    /// chosen.
+    /// The lead of group 0 is the first shard, on the stream that the caller
+    /// has chosen.
     GpuContext contextOf_(int shard) const;
 
     /// Queries of the batch for the lead of a group, copied at the first call.

@@ -22,6 +22,8 @@ constexpr size_t kResult = sizeof(idx_t) + sizeof(float);
 constexpr size_t kMostOfChunk = size_t(1) << 17;
 /// Copying is half of a thread's work: clearing new memory is the other.
 constexpr idx_t kMostThreads = 16;
+/// Results, at least, so that starting a thread does not count. Not tuned.
+constexpr idx_t kLeastOfThread = idx_t(1) << 17;
 /// With less pinned memory than for these the driver copies.
 constexpr size_t kLeastOfChunk = size_t(1) << 12;
 
@@ -105,8 +107,8 @@ class Mover {
             return;
         }
         if (!slot.data) {
-            slot.own = std::make_unique_for_overwrite<char[]>(
-                    ofChunk_ * kResult);
+            slot.own =
+                    std::make_unique_for_overwrite<char[]>(ofChunk_ * kResult);
             slot.data = slot.own.get();
         }
         const faiss::gpu::DeviceScope scope(from->device);
@@ -144,8 +146,8 @@ class Mover {
         const RangeMoves& moves = *chunk.moves;
         size_t at = chunk.number;
         const size_t end = at + chunk.size;
-        const auto above = std::upper_bound(
-                moves.limits.begin(), moves.limits.end(), at);
+        const auto above =
+                std::upper_bound(moves.limits.begin(), moves.limits.end(), at);
         for (size_t q = size_t(above - moves.limits.begin()) - 1; at < end;
              ++q) {
             const size_t size = std::min(end, moves.limits[q + 1]) - at;
@@ -200,15 +202,17 @@ void moveRanges(
             : std::min(perChunk / 4 * 4, kMostOfChunk);
     char* const memory = perChunk < kLeastOfChunk ? nullptr : pinned.data();
     const std::vector<Chunk> chunks = chunksOf(moves, ofChunk);
-    const idx_t threads = hostParts(idx_t(chunks.size()), 1, kMostThreads);
+    size_t results = 0;
+    for (const Chunk& chunk : chunks) {
+        results += chunk.size;
+    }
+    const idx_t threads =
+            hostParts(idx_t(results), kLeastOfThread, kMostThreads);
     const auto move = [&](idx_t begin, idx_t end) {
         for (idx_t thread = begin; thread < end; ++thread) {
             const size_t slots = size_t(thread) * 2 * ofChunk * kResult;
             Mover mover(
-                    memory ? memory + slots : nullptr,
-                    ofChunk,
-                    distances,
-                    ids);
+                    memory ? memory + slots : nullptr, ofChunk, distances, ids);
             const auto first = [&](idx_t of) {
                 return chunks.data() + size_t(of) * chunks.size() / threads;
             };
