@@ -72,7 +72,9 @@ void RangePieces::fetch() {
         wantLargePages(here.distances.get(), size * sizeof(float));
         wantLargePages(here.ids.get(), size * sizeof(idx_t));
         moveRanges(
-                {inARow({piece.block()})}, here.distances.get(), here.ids.get());
+                {inARow({piece.block()})},
+                here.distances.get(),
+                here.ids.get());
         piece = std::move(here);
     }
 }

@@ -17,8 +17,8 @@ struct RangePiece {
     idx_t size = 0;
     std::unique_ptr<float[]> distances; ///< [size]
     std::unique_ptr<idx_t[]> ids;       ///< [size]
-    /// Of the device.
-    faiss::gpu::GpuMemoryReservation memory;
+    /// Of the device, maybe of several pieces.
+    std::shared_ptr<faiss::gpu::GpuMemoryReservation> memory;
     /// In it: [size] ids, then [size] distances. Null: all is on the host.
     const idx_t* onDevice = nullptr;
     GpuContext device; ///< whose stream writes to them
@@ -61,9 +61,9 @@ class RangePieces : public faiss::RangeSearchResult {
 
 /// Pieces in the order of the queries to a result whose lims has the number of
 /// every query's results, and which holds none yet. One piece on the host
-/// becomes the arrays of a faiss::RangeSearchResult as it is; all else goes into
-/// arrays of do_allocation(), which classes derived from it may have their own
-/// of. Errors as moveToResult().
+/// becomes the arrays of a faiss::RangeSearchResult as it is; all else goes
+/// into arrays of do_allocation(), which classes derived from it may have their
+/// own of. Errors as moveToResult().
 void givePieces(
         std::vector<RangePiece> pieces,
         faiss::RangeSearchResult& result);

@@ -15,29 +15,16 @@ namespace {
 
 constexpr size_t kResultBytesOfPart = sizeof(idx_t) + sizeof(float);
 
-/// Whether a part waits on the device, after parts of bytesHeld.
-bool isHeld(size_t size, size_t bytesHeld) {
-    constexpr size_t kMost = size_t(4) << 30;
-    const size_t bytes = size * kResultBytesOfPart;
-    if (!isLargeRange(size) || bytesHeld + bytes > kMost) {
-        return false;
-    }
+/// Of all parts together that wait on the device.
+constexpr size_t kMostHeld = size_t(4) << 30;
+
+/// Bytes that a call may take from the device for results: a quarter of what is
+/// free.
+size_t someOfWhatIsFree() {
     size_t free = 0;
     size_t all = 0;
     BITS_CUDA_CHECK(cudaMemGetInfo(&free, &all));
-    return bytes <= free / 4;
-}
-
-/// Not of the temporary memory, a stack with the search's scratch on it.
-faiss::gpu::GpuMemoryReservation memoryToHold(
-        const GpuContext& context,
-        size_t bytes) {
-    return context.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
-            faiss::gpu::AllocType::Other,
-            context.device,
-            faiss::gpu::MemorySpace::Device,
-            context.memoryStream,
-            bytes));
+    return free / 4;
 }
 
 } // namespace
@@ -73,15 +60,15 @@ void RangeResults::hold(
         idx_t first,
         const std::vector<idx_t>& counts,
         idx_t total,
-        faiss::gpu::GpuMemoryReservation memory) {
+        const RangeRoom& room,
+        std::shared_ptr<faiss::gpu::GpuMemoryReservation> memory) {
     count_(first, counts);
     RangePiece piece;
     piece.size = total;
     piece.memory = std::move(memory);
-    piece.onDevice = static_cast<const idx_t*>(piece.memory.get());
+    piece.onDevice = room.ids;
     piece.device = context;
     pieces_.push_back(std::move(piece));
-    bytesHeld_ += size_t(total) * kResultBytesOfPart;
 }
 
 void RangeResults::add(
@@ -123,14 +110,55 @@ void RangeResults::moveTo(faiss::RangeSearchResult& result) {
     givePieces(std::move(pieces_), result);
 }
 
+/// isHeld_, and a block with room for the part if it is.
+void HostRangeSink::findBlock_(const RangePart& part) {
+    const size_t bytes = size_t(part.total) * kResultBytesOfPart;
+    isHeld_ = mayHold_ && blockBytes_ - blockUsed_ >= bytes;
+    // What is to come if all queries have as many, and some more.
+    const double ofQuery = double(part.total) / double(part.counts.size());
+    const double left = double(results_.numQueries() - first_ - part.first);
+    const double results = std::max(1.1 * ofQuery * left, double(part.total));
+    if (isHeld_ || !mayHold_ || !isLargeRange(size_t(results))) {
+        return;
+    }
+    const size_t most = std::min(kMostHeld - bytesHeld_, someOfWhatIsFree());
+    if (bytes > most) {
+        return;
+    }
+    const size_t size = std::max(
+            bytes,
+            size_t(std::min(double(most), results * kResultBytesOfPart)));
+    // Not of the temporary memory, a stack with the search's scratch on it.
+    block_ = std::make_shared<faiss::gpu::GpuMemoryReservation>(
+            context_.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
+                    faiss::gpu::AllocType::Other,
+                    context_.device,
+                    faiss::gpu::MemorySpace::Device,
+                    context_.memoryStream,
+                    size)));
+    blockBytes_ = size;
+    blockUsed_ = 0;
+    bytesHeld_ += size;
+    isHeld_ = true;
+}
+
 RangeRoom HostRangeSink::room(const RangePart& part) {
+    constexpr size_t kAlignment = 16;
     const size_t size = size_t(part.total);
     const size_t bytes = size * kResultBytesOfPart;
-    isHeld_ = mayHold_ && isHeld(size, results_.bytesHeld());
-    memory_ = isHeld_ ? memoryToHold(context_, bytes)
-                      : allocTemporary(context_, bytes);
+    findBlock_(part);
+    char* memory = nullptr;
+    if (isHeld_) {
+        memory = static_cast<char*>(block_->get()) + blockUsed_;
+        blockUsed_ += std::min(
+                (bytes + kAlignment - 1) / kAlignment * kAlignment,
+                blockBytes_ - blockUsed_);
+    } else {
+        memory_ = allocTemporary(context_, bytes);
+        memory = static_cast<char*>(memory_.get());
+    }
     RangeRoom room;
-    room.ids = static_cast<idx_t*>(memory_.get());
+    room.ids = reinterpret_cast<idx_t*>(memory);
     room.distances = reinterpret_cast<float*>(room.ids + size);
     return room;
 }
@@ -143,7 +171,8 @@ void HostRangeSink::take(const RangePart& part, const RangeRoom& room) {
                 first_ + part.first,
                 part.counts,
                 part.total,
-                std::move(memory_));
+                room,
+                block_);
     } else {
         results_.add(
                 context_,

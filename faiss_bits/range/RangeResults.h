@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -34,18 +35,18 @@ class RangeResults {
             const float* distances,
             const idx_t* ids);
 
-    /// The same of results that stay where they are until moveTo(): `memory`
-    /// has [total] ids, then [total] distances, when the stream has come so far.
+    /// The same of results that stay where they are until moveTo(): `room` has
+    /// them when the stream has come so far, `memory` owns it.
     void hold(
             const GpuContext& context,
             idx_t first,
             const std::vector<idx_t>& counts,
             idx_t total,
-            faiss::gpu::GpuMemoryReservation memory);
+            const RangeRoom& room,
+            std::shared_ptr<faiss::gpu::GpuMemoryReservation> memory);
 
-    /// Bytes that hold() was given.
-    size_t bytesHeld() const {
-        return bytesHeld_;
+    idx_t numQueries() const {
+        return idx_t(counts_.size());
     }
 
     /// change(ids, size) for every part; none is held.
@@ -64,7 +65,6 @@ class RangeResults {
 
     std::vector<idx_t> counts_;
     std::vector<RangePiece> pieces_;
-    size_t bytesHeld_ = 0;
 };
 
 /// Brings parts to the host, those that are large when the search has ended:
@@ -94,15 +94,23 @@ class HostRangeSink : public RangeSink {
     /// below that of a part.
     void abandon() noexcept override {
         memory_ = {};
+        isHeld_ = false;
     }
 
    private:
+    void findBlock_(const RangePart& part);
+
     const GpuContext& context_;
     RangeResults& results_;
     const bool mayHold_;
     idx_t first_ = 0;
     faiss::gpu::GpuMemoryReservation memory_; // of a part
-    bool isHeld_ = false; // the part
+    /// Of parts that are held, one behind the other: the part is the next one.
+    bool isHeld_ = false;
+    std::shared_ptr<faiss::gpu::GpuMemoryReservation> block_;
+    size_t blockBytes_ = 0;
+    size_t blockUsed_ = 0;
+    size_t bytesHeld_ = 0; // of all blocks
 };
 
 /// Leaves parts on the device.

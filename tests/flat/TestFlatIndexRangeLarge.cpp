@@ -69,8 +69,9 @@ constexpr size_t kMiB = size_t(1) << 20;
 /// 12 bytes each: one less than 4 MiB, and one more.
 TEST_F(FlatIndexRangeLarge, BothSidesOfTheLeastThatWaits) {
     static_assert(25 * 13981 * 12 < 4 * kMiB && 2 * 174763 * 12 > 4 * kMiB);
-    for (const auto& [q, n] : {std::pair<int64_t, int64_t>{25, 13981},
-                               std::pair<int64_t, int64_t>{2, 174763}}) {
+    for (const auto& [q, n] :
+         {std::pair<int64_t, int64_t>{25, 13981},
+          std::pair<int64_t, int64_t>{2, 174763}}) {
         const LargeCase c(n, q, 64 * kMiB, 256 * kMiB);
         faiss::RangeSearchResult result(q);
         c.expectRange(kAll, result);
@@ -79,8 +80,7 @@ TEST_F(FlatIndexRangeLarge, BothSidesOfTheLeastThatWaits) {
 
 /// Much pinned memory, for shorter pieces, too little, and none.
 TEST_F(FlatIndexRangeLarge, PinnedMemoryOfAnySize) {
-    for (const size_t pinned :
-         {64 * kMiB, 3 * kMiB, kMiB / 2, size_t(0)}) {
+    for (const size_t pinned : {64 * kMiB, 3 * kMiB, kMiB / 2, size_t(0)}) {
         const LargeCase c(30011, 61, pinned, 256 * kMiB);
         for (const float radius : {kAll, 40.f, 1.f}) {
             SCOPED_TRACE(
