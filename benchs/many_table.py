@@ -4,7 +4,7 @@
     benchs/many_table.py benchs/results/h200 [--docs docs/design/many.md]
                          [--marks "several devices"]
 
-Reads many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
+Reads many.json or many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
 many_kmeans.json and many_knn_graph.json of that folder, those that are there,
 and replaces what stands between the marks of that name. No figure of this part
 is typed by hand.
@@ -22,7 +22,8 @@ from result_file import cell_of, load
 
 OURS = "faiss_bits"
 #: Searches for neighbours, and what their tables call them.
-NEIGHBOURS = {"many_two.json": "vectors", "many_ivf.json": "IVF"}
+NEIGHBOURS = {"many.json": "vectors", "many_two.json": "vectors",
+              "many_ivf.json": "IVF"}
 FILES = (*NEIGHBOURS, "many_range.json", "many_kmeans.json",
          "many_knn_graph.json")
 #: What one device's row of a cell has in place of several devices'.

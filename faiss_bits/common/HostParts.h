@@ -12,17 +12,22 @@
 /// Work of the host on much memory. Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// Calls f(begin, end) for parts of 0 .. n - 1 at the same time, each of at
-/// least about `least`; memory's speed takes no more than a few threads. Waits
-/// for all, then throws what the first of them threw.
-template <class F>
-void forHostParts(idx_t n, idx_t least, const F& f) {
-    const idx_t parts = std::clamp<idx_t>(
+/// Threads that share work 0 .. n - 1, each with at least about `least` of it.
+/// By default no more than a few, which memory's speed takes.
+inline idx_t hostParts(idx_t n, idx_t least, idx_t most = 8) {
+    return std::clamp<idx_t>(
             std::min<idx_t>(
                     std::thread::hardware_concurrency(),
                     n / std::max<idx_t>(least, 1)),
             1,
-            8);
+            most);
+}
+
+/// Calls f(begin, end) for hostParts(n, least, most) parts of 0 .. n - 1 at the
+/// same time. Waits for all, then throws what the first of them threw.
+template <class F>
+void forHostParts(idx_t n, idx_t least, const F& f, idx_t most = 8) {
+    const idx_t parts = hostParts(n, least, most);
     std::vector<std::future<void>> others; // wait for f where they go
     for (idx_t i = 1; i < parts; ++i) {
         const idx_t begin = n * i / parts;

@@ -209,11 +209,12 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     ///          vectors changed, a copy of them in boxes is made and kept
     ///          (keepSearchImage of the config), and searches look into the
     ///          boxes in range alone. The answers are the same, bit for bit
-    /// Memory   up to 0.5 GiB of the resources' temporary memory, and 12 bytes
-    ///          for each of some million results; what that cannot give comes
-    ///          from cudaMalloc. On the host twice what the results take, for a
-    ///          part of them at a time. Results of any number, which come over
-    ///          in parts
+    /// Memory   up to 0.5 GiB of the resources' temporary memory. Parts of 4
+    /// MiB
+    ///          and more (12 bytes a result) wait on the device for their place
+    ///          on the host: up to 4 GiB and a quarter of what is free, of the
+    ///          resources' device memory. Results of any number: parts beyond
+    ///          go to the host at once, which has twice what they take then
     /// Errors   FaissException, as search(); also where max_results is less
     ///          than what is in range (which is said), and "computation
     ///          interrupted". The result is then as it was

@@ -162,9 +162,10 @@ void rangeSearchIvf(
     const GpuContext context = contextOf(*index.resources, index.device);
     withFaissErrors([&] {
         RangeResults results(n);
-        HostRangeSink sink(context, results);
+        const bool areChanged = index.indices == faiss::gpu::INDICES_CPU;
+        HostRangeSink sink(context, results, !areChanged);
         searchAll(index, context, search, x, radius, true, sink);
-        if (index.indices == faiss::gpu::INDICES_CPU) {
+        if (areChanged) {
             results.changeIds([&](idx_t* ids, idx_t count) {
                 replacePlaces(*index.base, count, ids);
             });

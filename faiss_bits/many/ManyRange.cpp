@@ -12,16 +12,6 @@ namespace {
 
 using faiss::RangeSearchResult;
 
-/// f(run) for all runs of results begin to end - 1.
-template <class F>
-void forRuns(const RangePieces& of, size_t begin, size_t end, const F& f) {
-    while (begin < end) {
-        const RangeRun run = of.run(begin, end);
-        f(run);
-        begin += run.size;
-    }
-}
-
 /// One shard's results of one query, from the lowest id on.
 struct Cursor {
     const RangePieces* from = nullptr;
@@ -87,39 +77,37 @@ void joinInOrder(
     }
 }
 
-/// Of one query; result->lims says where to.
-void joinQuery(
+/// Of shards whose ids do not lie one behind the other's.
+void joinByMap(
         const std::vector<std::unique_ptr<RangePieces>>& found,
-        bool inOrder,
-        const ShardMap* map,
-        size_t q,
-        std::vector<Cursor>& cursors,
+        const ShardMap& map,
         RangeSearchResult* result) {
-    size_t out = result->lims[q];
-    cursors.clear();
-    for (size_t shard = 0; shard < found.size(); ++shard) {
-        const RangePieces* one = found[shard].get();
-        if (!one) {
-            continue;
+    for (const auto& one : found) {
+        if (one) {
+            one->fetch();
         }
-        const size_t begin = one->lims[q];
-        const size_t end = one->lims[q + 1];
-        if (!inOrder) {
-            cursors.push_back(
-                    {one, &map->segments(int(shard)), begin, end, {}, 0, 0});
-            continue;
-        }
-        const idx_t offset = map ? map->segments(int(shard))[0].inWhole : 0;
-        forRuns(*one, begin, end, [&](const RangeRun& run) {
-            std::copy_n(run.distances, run.size, result->distances + out);
-            for (size_t i = 0; i < run.size; ++i) {
-                result->labels[out++] = run.ids[i] + offset;
+    }
+    allocateResults(*result);
+    const idx_t least = queriesOfAThread(*result);
+    forHostParts(idx_t(result->nq), least, [&](idx_t first, idx_t last) {
+        std::vector<Cursor> cursors;
+        for (idx_t q = first; q < last; ++q) {
+            cursors.clear();
+            for (size_t shard = 0; shard < found.size(); ++shard) {
+                if (const RangePieces* one = found[shard].get()) {
+                    cursors.push_back(
+                            {one,
+                             &map.segments(int(shard)),
+                             one->lims[q],
+                             one->lims[q + 1],
+                             {},
+                             0,
+                             0});
+                }
             }
-        });
-    }
-    if (!inOrder) {
-        joinInOrder(cursors, out, result);
-    }
+            joinInOrder(cursors, result->lims[q], result);
+        }
+    });
 }
 
 } // namespace
@@ -143,15 +131,31 @@ void joinRanges(
         }
         result->lims[q] = count;
     }
-    allocateResults(*result);
-    const bool inOrder = !map || map->isInOrder();
-    const idx_t least = queriesOfAThread(*result);
-    forHostParts(idx_t(nq), least, [&](idx_t first, idx_t last) {
-        std::vector<Cursor> cursors;
-        for (idx_t q = first; q < last; ++q) {
-            joinQuery(found, inOrder, map, size_t(q), cursors, result);
+    if (map && !map->isInOrder()) {
+        joinByMap(found, *map, result);
+        return;
+    }
+    // Of each query shard after shard.
+    std::vector<RangeMoves> moves;
+    std::vector<size_t> next(nq);
+    for (size_t q = 1; q < nq; ++q) {
+        next[q] = next[q - 1] + result->lims[q - 1];
+    }
+    for (size_t shard = 0; shard < found.size(); ++shard) {
+        const RangePieces* one = found[shard].get();
+        if (!one) {
+            continue;
         }
-    });
+        RangeMoves& of = moves.emplace_back();
+        of.blocks = one->blocks();
+        of.limits.assign(one->lims, one->lims + nq + 1);
+        of.places = next;
+        of.idOffset = map ? map->segments(int(shard))[0].inWhole : 0;
+        for (size_t q = 0; q < nq; ++q) {
+            next[q] += one->lims[q + 1] - one->lims[q];
+        }
+    }
+    moveToResult(moves, *result);
 }
 
 void joinByIds(
@@ -160,33 +164,33 @@ void joinByIds(
         idx_t end,
         RangeSearchResult* result) {
     struct Run {
+        idx_t id; // of the result at `at`
         const FoundRanges* from;
         size_t at;
         size_t end;
     };
-    const auto hasHigherId = [](const Run& a, const Run& b) {
-        return a.from->ids[a.at] > b.from->ids[b.at];
-    };
-    std::vector<Run> runs; // a heap
+    std::vector<Run> runs;
     for (idx_t q = begin; q < end; ++q) {
         runs.clear();
         for (const FoundRanges* one : found) {
-            const Run run{one, one->limits[q], one->limits[q + 1]};
-            if (run.at < run.end) {
-                runs.push_back(run);
+            const size_t at = one->limits[q];
+            if (at < one->limits[q + 1]) {
+                runs.push_back({one->ids[at], one, at, one->limits[q + 1]});
             }
         }
-        std::make_heap(runs.begin(), runs.end(), hasHigherId);
         size_t out = result->lims[q];
-        while (runs.size() > 1) {
-            std::pop_heap(runs.begin(), runs.end(), hasHigherId);
-            Run& run = runs.back();
-            result->labels[out] = run.from->ids[run.at];
-            result->distances[out++] = run.from->distances[run.at];
-            if (++run.at == run.end) {
-                runs.pop_back();
+        while (runs.size() > 1) { // as few as there are parts: no heap
+            Run* least = runs.data();
+            for (Run& run : runs) {
+                least = run.id < least->id ? &run : least;
+            }
+            result->labels[out] = least->id;
+            result->distances[out++] = least->from->distances[least->at];
+            if (++least->at < least->end) {
+                least->id = least->from->ids[least->at];
             } else {
-                std::push_heap(runs.begin(), runs.end(), hasHigherId);
+                *least = runs.back();
+                runs.pop_back();
             }
         }
         for (const Run& run : runs) { // what is left of the last one
@@ -211,22 +215,16 @@ void joinSlices(
             result->lims[query++] = one->lims[q + 1] - one->lims[q];
         }
     }
-    allocateResults(*result);
+    std::vector<RangeMoves> moves;
     size_t out = 0;
     for (const auto& one : found) {
-        if (!one) {
-            continue;
+        if (one) {
+            const size_t size = one->lims[one->nq];
+            moves.push_back({one->blocks(), {0, size}, {out}, 0});
+            out += size;
         }
-        forRuns(*one, 0, one->lims[one->nq], [&](const RangeRun& run) {
-            copyHostBytes(
-                    result->labels + out, run.ids, run.size * sizeof(idx_t));
-            copyHostBytes(
-                    result->distances + out,
-                    run.distances,
-                    run.size * sizeof(float));
-            out += run.size;
-        });
     }
+    moveToResult(moves, *result);
 }
 
 QueriesOnHost::QueriesOnHost(

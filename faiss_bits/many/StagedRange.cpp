@@ -8,6 +8,7 @@
 #include "faiss_bits/many/ManyRange.h"
 #include "faiss_bits/many/MetricParts.h"
 #include "faiss_bits/metric_space/GpuMetricRun.h"
+#include "faiss_bits/range/RangeResults.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -252,7 +253,7 @@ void StagedRange::moveTo(faiss::RangeSearchResult* result) {
         }
         result->lims[q] = count;
     }
-    result->do_allocation();
+    allocateResults(*result);
     const idx_t least = queriesOfAThread(*result);
     forHostParts(n, least, [&](idx_t begin, idx_t end) {
         joinByIds(all, begin, end, result);

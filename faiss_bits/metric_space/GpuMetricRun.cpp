@@ -3,6 +3,8 @@
 #include <faiss/impl/AuxIndexStructures.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/range/RangeMoves.h"
+#include "faiss_bits/range/RangeResults.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DeviceTraits.h"
 
@@ -44,15 +46,37 @@ void copyBack(
             context.stream));
 }
 
+/// Of so many more elements, to be written to.
+template <class T, class Memory>
+T* appended(std::vector<T, Memory>& to, size_t count) {
+    const size_t before = to.size();
+    to.resize(before + count);
+    wantLargePages(to.data() + before, count * sizeof(T));
+    return to.data() + before;
+}
+
 void appendPart(
         const GpuContext& context,
         const MetricRangePart& part,
         FoundRanges& found) {
     std::vector<idx_t> limits;
     copyBack(context, limits, part.limits, size_t(part.rows) + 1);
-    copyBack(context, found.distances, part.distances, size_t(part.total));
-    copyBack(context, found.ids, part.ids, size_t(part.total));
-    waitFor(context.stream);
+    const size_t total = size_t(part.total);
+    if (isLargeRange(total)) {
+        waitFor(context.stream); // they are complete then
+        RangeMoves moves;
+        moves.blocks = {{part.distances, part.ids, total, &context}};
+        moves.limits = {0, total};
+        moves.places = {0};
+        moveRanges(
+                {moves},
+                appended(found.distances, total),
+                appended(found.ids, total));
+    } else {
+        copyBack(context, found.distances, part.distances, total);
+        copyBack(context, found.ids, part.ids, total);
+        waitFor(context.stream);
+    }
     const size_t before = found.limits.back();
     for (idx_t i = 1; i <= part.rows; ++i) {
         found.limits.push_back(before + size_t(limits[i]));
@@ -103,7 +127,7 @@ void FoundRanges::copyTo(faiss::RangeSearchResult& result) const {
     for (size_t q = 0; q < numQueries(); ++q) {
         result.lims[q] = limits[q + 1] - limits[q];
     }
-    result.do_allocation(); // makes limits of the counts
+    allocateResults(result);
     copyHostBytes(
             result.distances,
             distances.data(),

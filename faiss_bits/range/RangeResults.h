@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -34,7 +35,21 @@ class RangeResults {
             const float* distances,
             const idx_t* ids);
 
-    /// change(ids, size) for every part.
+    /// The same of results that stay where they are until moveTo(): `room` has
+    /// them when the stream has come so far, `memory` owns it.
+    void hold(
+            const GpuContext& context,
+            idx_t first,
+            const std::vector<idx_t>& counts,
+            idx_t total,
+            const RangeRoom& room,
+            std::shared_ptr<faiss::gpu::GpuMemoryReservation> memory);
+
+    idx_t numQueries() const {
+        return idx_t(counts_.size());
+    }
+
+    /// change(ids, size) for every part; none is held.
     template <class Change>
     void changeIds(const Change& change) {
         for (const RangePiece& piece : pieces_) {
@@ -46,16 +61,27 @@ class RangeResults {
     void moveTo(faiss::RangeSearchResult& result);
 
    private:
+    void count_(idx_t first, const std::vector<idx_t>& counts);
+
     std::vector<idx_t> counts_;
     std::vector<RangePiece> pieces_;
 };
 
-/// Brings parts to the host. Asks faiss::InterruptCallback for every part.
+/// Brings parts to the host, those that are large when the search has ended:
+/// their places in the result are known then, and they are written once. Until
+/// then they take memory of the device, 4 GiB and a quarter of what is free at
+/// most; what is beyond goes to the host at once. Asks faiss::InterruptCallback
+/// for every part.
 class HostRangeSink : public RangeSink {
    public:
     /// They must outlive it.
-    HostRangeSink(const GpuContext& context, RangeResults& results)
-            : context_(context), results_(results) {}
+    ///
+    /// mayHold  false: all go to the host at once, as ids have to be changed
+    HostRangeSink(
+            const GpuContext& context,
+            RangeResults& results,
+            bool mayHold = true)
+            : context_(context), results_(results), mayHold_(mayHold) {}
 
     /// Number of the query that parts call 0.
     void setFirst(idx_t first) {
@@ -68,13 +94,23 @@ class HostRangeSink : public RangeSink {
     /// below that of a part.
     void abandon() noexcept override {
         memory_ = {};
+        isHeld_ = false;
     }
 
    private:
+    void findBlock_(const RangePart& part);
+
     const GpuContext& context_;
     RangeResults& results_;
+    const bool mayHold_;
     idx_t first_ = 0;
     faiss::gpu::GpuMemoryReservation memory_; // of a part
+    /// Of parts that are held, one behind the other: the part is the next one.
+    bool isHeld_ = false;
+    std::shared_ptr<faiss::gpu::GpuMemoryReservation> block_;
+    size_t blockBytes_ = 0;
+    size_t blockUsed_ = 0;
+    size_t bytesHeld_ = 0; // of all blocks
 };
 
 /// Leaves parts on the device.

@@ -105,7 +105,7 @@ def test_efficiency_of_shards_and_replicas():
 
 
 ALL = {
-    "many_two.json": [
+    "many.json": [
         flat(1.0), flat(0.6, 2), flat(0.7, 2, arrays="host"),
         flat(1.4, 2, arrays="host", method="faiss_over_ours"),
         flat(7.0, 2, arrays="host", method="faiss")],
@@ -131,7 +131,7 @@ def test_table_says_what_was_measured(write, tmp_path):
         write(name, rows)
     lines = many_table.content(tmp_path).splitlines()
     assert lines[0] == (
-        "NVIDIA H200: `many_two.json`, `many_ivf.json`, `many_range.json`, "
+        "NVIDIA H200: `many.json`, `many_ivf.json`, `many_range.json`, "
         "`many_kmeans.json`, `many_knn_graph.json` (commit 0123456789).")
     titles = [line.split("|")[1].strip() for line in lines if "GPUs" in line]
     assert titles == ["vectors", "IVF", "range search, n", "job"]

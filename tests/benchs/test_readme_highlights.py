@@ -121,12 +121,12 @@ def shards_over_one(path, shards, devices, n, q):
 
 def test_two_gpus():
     def two(n, q):
-        return shards_over_one("h200/many_two.json", 2, 2, n, q)
+        return shards_over_one("h200/many.json", 2, 2, n, q)
 
     expect("two H200s with half of the vectors each take "
            f"{span(two(2**21, 10240))} of one's time (2^21 x 128, 10,240 queries, "
-           f"k = 10 to 2000; `many_two.json`), {span(two(2**21, 1024))} with 1,024 "
-           "queries; a single query gains nothing by them "
+           f"k = 10 to 2000; `many.json`), {span(two(2**21, 1024))} with 1,024 "
+           "queries; a single query gains little by them "
            f"({span(two(2**21, 1))}; of 2^23 vectors {span(two(2**23, 1))})")
 
 

@@ -14,9 +14,13 @@ namespace faiss_bits::test {
 namespace {
 
 using faiss::RangeSearchResult;
+using gpu::detail::FoundRanges;
 using gpu::detail::givePieces;
+using gpu::detail::joinByIds;
 using gpu::detail::joinRanges;
 using gpu::detail::joinSlices;
+using gpu::detail::moveRanges;
+using gpu::detail::RangeMoves;
 using gpu::detail::RangePiece;
 using gpu::detail::RangePieces;
 using gpu::detail::ShardMap;
@@ -154,6 +158,98 @@ TEST(ManyRange, ManyResults) {
     RangeSearchResult none(5000);
     none.do_allocation();
     EXPECT_GT(gpu::detail::queriesOfAThread(none), 5000);
+}
+
+/// Parts whose ids lie between each other's: by ascending id, whichever part
+/// has them.
+TEST(ManyRange, PartsByTheirIds) {
+    std::mt19937 random(3);
+    const size_t nq = 40;
+    for (const size_t parts : {1, 2, 3, 9, 70}) {
+        for (const bool areMany : {false, true}) {
+            Hits want(nq);
+            std::vector<FoundRanges> found(parts);
+            for (size_t q = 0; q < nq; ++q) {
+                const idx_t n = areMany ? 500 : idx_t(random() % 4);
+                for (idx_t id = 0; id < n; ++id) {
+                    // Some queries have all in one part.
+                    FoundRanges& of =
+                            found[q % 5 == 0 ? q % parts : random() % parts];
+                    want[q].emplace_back(id, float(random() % 100));
+                    of.ids.push_back(id);
+                    of.distances.push_back(want[q].back().second);
+                }
+                for (FoundRanges& one : found) {
+                    one.limits.push_back(one.ids.size());
+                }
+            }
+            std::vector<const FoundRanges*> all;
+            for (const FoundRanges& one : found) {
+                all.push_back(&one);
+            }
+            RangeSearchResult result(nq);
+            writeCounts(want, result);
+            result.do_allocation();
+            joinByIds(all, 0, 17, &result);
+            joinByIds(all, 17, idx_t(nq), &result);
+            EXPECT_EQ(hitsOf(result), want) << parts << " " << areMany;
+        }
+    }
+}
+
+/// Blocks at both sides of what a thread takes at a time, queries that end
+/// anywhere, and places in another order.
+TEST(ManyRange, MovesOfManyResults) {
+    constexpr size_t kChunk = size_t(1) << 17;
+    std::mt19937 random(4);
+    for (const std::vector<size_t>& sizes : std::vector<std::vector<size_t>>{
+                 {},
+                 {0, 1, 0},
+                 {kChunk - 1},
+                 {kChunk},
+                 {kChunk + 1},
+                 {1, kChunk, 5, 3 * kChunk + 7, kChunk - 1}}) {
+        size_t total = 0;
+        for (const size_t size : sizes) {
+            total += size;
+        }
+        std::vector<float> distances(total);
+        std::vector<idx_t> ids(total);
+        for (size_t i = 0; i < total; ++i) {
+            distances[i] = float(i % 1000);
+            ids[i] = idx_t(random());
+        }
+        RangeMoves moves;
+        moves.idOffset = 1000;
+        size_t at = 0;
+        for (const size_t size : sizes) {
+            moves.blocks.push_back(
+                    {distances.data() + at, ids.data() + at, size, nullptr});
+            at += size;
+        }
+        // The last query comes first, and so on; some have none.
+        moves.limits = {0};
+        while (moves.limits.back() < total) {
+            const size_t more = random() % 3 == 0 ? 0 : random() % 100000;
+            moves.limits.push_back(std::min(total, moves.limits.back() + more));
+        }
+        for (size_t q = 0; q + 1 < moves.limits.size(); ++q) {
+            moves.places.push_back(total - moves.limits[q + 1]);
+        }
+        std::vector<float> gotDistances(total, -1);
+        std::vector<idx_t> gotIds(total, -1);
+        moveRanges({moves}, gotDistances.data(), gotIds.data());
+        std::vector<float> wantDistances;
+        std::vector<idx_t> wantIds;
+        for (size_t q = moves.places.size(); q-- > 0;) {
+            for (size_t i = moves.limits[q]; i < moves.limits[q + 1]; ++i) {
+                wantDistances.push_back(distances[i]);
+                wantIds.push_back(ids[i] + 1000);
+            }
+        }
+        EXPECT_TRUE(gotDistances == wantDistances) << total;
+        EXPECT_TRUE(gotIds == wantIds) << total;
+    }
 }
 
 TEST(ManyRange, ShardsWithIdsOfTheirOwn) {

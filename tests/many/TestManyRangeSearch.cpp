@@ -141,6 +141,60 @@ TYPED_TEST(ManyRangeSearch, SmallHardVectorsAndRadii) {
     }
 }
 
+/// So many results that they wait on their devices, of one addition and of
+/// several, whose ids come from all shards in turn. On two devices where there
+/// are two.
+TYPED_TEST(ManyRangeSearch, ManyResults) {
+    const int d = 3;
+    const int devices = std::min(numDevices(), 2);
+    for (const auto& config : waysOf()) {
+        for (int count : {2, 3}) {
+            ManyCase<TypeParam> c(
+                    placesOf(count, devices),
+                    d,
+                    faiss::METRIC_L2,
+                    makeVectors(20001, d, 1, Fill::Integers),
+                    config);
+            const auto queries = makeVectors(100, d, 2, Fill::Integers);
+            SCOPED_TRACE(
+                    ::testing::Message() << count << " " << nameOfWay(config));
+            for (float radius :
+                 {30.f, std::numeric_limits<float>::infinity()}) {
+                expectSameRanges(c, queries, radius);
+            }
+            c.add(makeVectors(7001, d, 3, Fill::Integers));
+            expectSameRanges(
+                    c, queries, std::numeric_limits<float>::infinity());
+        }
+    }
+}
+
+/// The same with pinned memory, which both devices' results go through.
+TYPED_TEST(ManyRangeSearch, ManyResultsThroughPinnedMemory) {
+    const int d = 3;
+    const int devices = std::min(numDevices(), 2);
+    for (const bool isShared : {false, true}) {
+        faiss::gpu::StandardGpuResources resources[2];
+        DeviceList places;
+        for (int part = 0; part < 2; ++part) {
+            resources[part].setPinnedMemory(size_t(64) << 20);
+            resources[part].setTempMemory(size_t(128) << 20);
+        }
+        for (int part = 0; part < 2; ++part) {
+            places.add(&resources[isShared ? 0 : part], part % devices);
+        }
+        const ManyCase<TypeParam> c(
+                places,
+                d,
+                faiss::METRIC_L2,
+                makeVectors(20001, d, 1, Fill::Integers));
+        const auto queries = makeVectors(200, d, 2, Fill::Integers);
+        for (float radius : {30.f, std::numeric_limits<float>::infinity()}) {
+            expectSameRanges(c, queries, radius);
+        }
+    }
+}
+
 TYPED_TEST(ManyRangeSearch, SmallEmptyShardsAndFewQueries) {
     const int d = 4;
     for (const auto& config : waysOf()) {
