@@ -289,8 +289,8 @@ int runMain(int argc, char** argv) {
              {"--metrics", "of L2,IP", names(metrics)},
              {"--dtypes", "of float32,float16 (storage)", names(types)},
              {"--data",
-              "uniform (default), far, clusters, few, equal, infinite or "
-              "scales",
+              "uniform (default), far, clusters, few, equal, infinite, scales, "
+              "clustered or clustered_sorted",
               [&](const std::string& v) { data = v; }}});
     const FlatData kind = flatDataOf(data);
 

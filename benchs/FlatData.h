@@ -6,9 +6,10 @@
 
 namespace faiss_bits::bench {
 
-/// Vectors and queries of bench_flat. All but the first two are made so that
+/// Vectors and queries of bench_flat. From Far to Scales they are made so that
 /// 16 or 32 bits of a distance do not tell a query's neighbours apart, and
-/// certified searches repeat it.
+/// certified searches repeat it. The last two have the same distribution, and are
+/// stored in another order.
 enum class FlatData {
     Uniform, ///< components in (0, 1]
     Far,     ///< the same, 10,000 added: float32 norms and products are useless
@@ -17,6 +18,8 @@ enum class FlatData {
     Equal,    ///< all vectors are one and the same; queries are uniform
     Infinite, ///< uniform; a third of the vectors have an infinite component
     Scales,   ///< components in (0, 1], times a power of two a row, 2^-39 to 1
+    Clustered,       ///< as Clusters, components off by up to 0.1, in any order
+    ClusteredSorted, ///< the same, stored cluster by cluster
 };
 
 const std::vector<std::string>& flatDataNames();

@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdlib>
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
@@ -39,6 +40,14 @@ SelectAlgorithm tabled(const SelectProblem& p) {
     const auto takes = [&](SelectAlgorithm algorithm) {
         return implementationOf(algorithm)->refusal(p).empty();
     };
+    const char* force = std::getenv("BITS_FORCE");
+    if (force && *force == 'b' && p.k == 1) {
+        return SelectAlgorithm::Bits;
+    }
+    if (force && *force == 'h' && p.k > 1 && p.k <= 1024 && p.cols > 1024 &&
+        p.cols <= 16384) {
+        return SelectAlgorithm::SampleThreshold;
+    }
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
         return row->algorithm;
     }

@@ -109,7 +109,9 @@ TEST(ThresholdPlans, NameAPolicyOfTheList) {
                     plan.toString().npos);
             return;
         }
-        const std::span<const ThresholdPolicy> list = plan.isCluster
+        const std::span<const ThresholdPolicy> list = plan.isHeld
+                ? std::span<const ThresholdPolicy>(kHeldRowsPolicies)
+                : plan.isCluster
                 ? std::span<const ThresholdPolicy>(kClusterRowsPolicies)
                 : plan.fused
                 ? std::span<const ThresholdPolicy>(kWholeRowsPolicies)
@@ -131,6 +133,7 @@ TEST(ThresholdPlans, TakeEveryPolicy) {
     });
     for (const auto& list :
          {std::span<const ThresholdPolicy>(kWholeRowsPolicies),
+          std::span<const ThresholdPolicy>(kHeldRowsPolicies),
           std::span<const ThresholdPolicy>(kFinishRowsPolicies)}) {
         for (const ThresholdPolicy& one : list) {
             EXPECT_NE(std::find(taken.begin(), taken.end(), one), taken.end())
@@ -158,6 +161,25 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
                     idx_t(plan.sampleParts) * p.rows, p.device.multiprocessors);
             EXPECT_GE(p.device.computeCapability, 90);
             EXPECT_GE(p.device.blockSharedBytes, 128u * 1024);
+        } else if (plan.isHeld) {
+            EXPECT_LE(p.k, 1024);
+            EXPECT_LE(plan.segment, 512u * kMostHeldItems);
+            EXPECT_GE(
+                    uint64_t(plan.sampleParts) * plan.segment,
+                    uint64_t(p.cols));
+            // Every block but the last has columns for all of its groups.
+            EXPECT_LT(
+                    uint64_t(plan.sampleParts - 1) * plan.segment,
+                    uint64_t(p.cols));
+            EXPECT_GE(plan.segment * plan.sampleParts, 1024u);
+            EXPECT_GT(plan.capacity, uint32_t(p.k));
+            EXPECT_GE(plan.capacity * plan.sampleParts, 2048u);
+            EXPECT_LE(
+                    32 * 1024 + 16 * plan.policy.room +
+                            8 * plan.capacity * plan.sampleParts,
+                    p.device.blockSharedBytes);
+            EXPECT_TRUE(
+                    plan.sampleParts == 1 || p.device.computeCapability >= 90);
         } else if (!plan.fused) {
             EXPECT_GE(plan.batchRows, 1);
             EXPECT_NO_THROW(
@@ -223,7 +245,8 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     size_t without = 0;
     forEachShape([&](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (plan.fused || plan.isCluster || plan.samplePlaces == 0) {
+        if (plan.fused || plan.isCluster || plan.isHeld ||
+            plan.samplePlaces == 0) {
             EXPECT_EQ(plan.againPlaces, 0);
             return;
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
@@ -46,6 +47,16 @@ constexpr idx_t kMostClusterCols = idx_t(1) << 16;
 constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
 /// A device with fewer has parts that are too small for the largest clusters.
 constexpr int kManyMultiprocessors = 100;
+
+/// Rows that are held in registers: up to so many results, by so many threads a
+/// block, which has at least so many columns where it is one of several.
+constexpr int kMostHeldK = 1024;
+constexpr int kHeldThreads = 512;
+constexpr idx_t kLeastHeldCols = 1024;
+constexpr idx_t kMostHeldCols = idx_t(kHeldThreads) * kMostHeldItems;
+/// Survivors that all blocks of a row have room for, and each of them.
+constexpr uint32_t kHeldRoom = 2048;
+constexpr uint32_t kLeastHeldRoom = 64; // beyond k
 
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
@@ -189,6 +200,54 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     return true;
 }
 
+/// Blocks that hold a row of so many columns, a power of two; 0: too many.
+int heldBlocks(const SelectProblem& p) {
+    const idx_t most = p.device.computeCapability < 90 ? 1
+            : p.device.multiprocessors >= kManyMultiprocessors
+            ? kMostCluster
+            : kPortableCluster;
+    const char* e = std::getenv("BITS_HELD_SPLIT");
+    const idx_t wanted = e ? atoll(e) : 8192;
+    idx_t blocks = 1;
+    while (divUp(p.cols, blocks) > kMostHeldCols ||
+           (divUp(p.cols, blocks) > wanted &&
+            2 * p.rows * blocks <= p.device.multiprocessors)) {
+        blocks *= 2;
+    }
+    return blocks <= most ? int(blocks) : 0;
+}
+
+bool planHeldRows(const SelectProblem& p, ThresholdPlan& plan) {
+    if (p.k > kMostHeldK || p.hasColBias() || p.cols <= kLeastHeldCols) {
+        return false;
+    }
+    const int blocks = heldBlocks(p);
+    const char* e = std::getenv("BITS_HELD_WAVES");
+    const double waves = e ? atof(e) : 1;
+    if (blocks == 0 || p.rows * blocks > waves * p.device.multiprocessors) {
+        return false;
+    }
+    const ThresholdPolicy policy =
+            policyFor(kHeldRowsPolicies, kHeldThreads, p.k);
+    const uint32_t room = p.k <= kHeldThreads / 2 ? kHeldRoom : 2 * kHeldRoom;
+    const uint32_t capacity =
+            std::max(room / blocks, uint32_t(p.k) + kLeastHeldRoom);
+    // What the sort and the search for the limit take, and the survivors.
+    const size_t bytes =
+            32 * 1024 + 8 * (2 * size_t(policy.room) + blocks * capacity);
+    if (bytes > p.device.blockSharedBytes) {
+        return false;
+    }
+    plan = {};
+    plan.isHeld = true;
+    plan.policy = policy;
+    plan.sampleParts = uint32_t(blocks);
+    plan.capacity = capacity;
+    plan.batchRows = p.rows;
+    plan.segment = uint32_t(divUp(p.cols, blocks));
+    return true;
+}
+
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
     if (p.k > kMaxSelectK) {
@@ -318,7 +377,7 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 } // namespace
 
 int ThresholdPlan::sampleThreads() const {
-    return fused || isCluster ? policy.threads
+    return fused || isCluster || isHeld ? policy.threads
             : sampleParts > 1 ? kPartThreads
                               : kSplitThreads;
 }
@@ -327,6 +386,10 @@ std::string ThresholdPlan::toString() const {
     const std::string sample = ", sample of " + std::to_string(samplePlaces) +
             " places by " + std::to_string(sampleParts) +
             " blocks, capacity = " + std::to_string(capacity);
+    if (isHeld) {
+        return std::to_string(sampleParts) + " blocks hold a row, " +
+                policy.toString() + ", capacity = " + std::to_string(capacity);
+    }
     if (isCluster) {
         return "a cluster a row, " + policy.toString() + sample;
     }
@@ -341,7 +404,8 @@ std::string ThresholdPlan::toString() const {
 
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
-    if (!planClusterRows(p, plan) && !planWholeRows(p, plan)) {
+    if (!planHeldRows(p, plan) && !planClusterRows(p, plan) &&
+        !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;

@@ -5,6 +5,9 @@
 
 namespace faiss_bits {
 
+/// Keys of a thread that holds a row, or a part of one, in registers, at most.
+constexpr int kMostHeldItems = 32;
+
 /// A compiled kernel of SampleThreshold (Policies.inc).
 struct ThresholdPolicy {
     int threads = 0; ///< of a block
@@ -22,32 +25,50 @@ struct ThresholdPolicy {
 
 #define BITS_WHOLE_ROWS(threads, room, mostK) {threads, room, mostK},
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kWholeRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 #define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK) {threads, room, mostK},
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kClusterRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 #define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK) {threads, room, mostK},
+#define BITS_FINISH_ROWS(threads, room, mostK)
+inline constexpr ThresholdPolicy kHeldRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+#undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
+#undef BITS_FINISH_ROWS
+
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK) {threads, room, mostK},
 inline constexpr ThresholdPolicy kFinishRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 /// The first of a list that has so many threads and is for this k; room = 0 if
