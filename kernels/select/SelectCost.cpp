@@ -57,6 +57,14 @@ double clusterRows(const SelectProblem& p, const Shape& s, int blocks) {
     return 19.3 + std::max(s.read, bytes / 60e3) + 3.0e-3 * s.k / s.arithmetic;
 }
 
+/// Blocks that hold a row, all in one kernel. The constants are those of 133
+/// cells of an H200 that are not kept.
+double heldRows(const Shape& s, int blocks) {
+    const double keysOfThread = s.cols / blocks / 512;
+    return 11.5 + s.read + (blocks > 1 ? 2.3 : 0) +
+            (0.15 * keysOfThread + 4.6e-3 * s.k) / s.arithmetic;
+}
+
 /// Several blocks a row, and one that sorts up to 2048 in shared memory.
 double splitRows(const Shape& s, double survivors) {
     return 25.3 + (s.isAligned ? 0.99 : 1.04) * s.read +
@@ -75,6 +83,9 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
     const ThresholdPlan plan = planThreshold(p);
     // `expected` is a quarter more.
     const double survivors = std::min(plan.expected / 1.25, s.cols);
+    if (plan.isHeld) {
+        return heldRows(s, plan.sampleParts);
+    }
     if (plan.isCluster) {
         return clusterRows(p, s, plan.sampleParts);
     }

@@ -1,11 +1,11 @@
 #include <array>
-#include <cstdlib>
 
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
+#include "kernels/select/threshold/ThresholdPlan.h"
 
 namespace faiss_bits {
 
@@ -40,16 +40,12 @@ SelectAlgorithm tabled(const SelectProblem& p) {
     const auto takes = [&](SelectAlgorithm algorithm) {
         return implementationOf(algorithm)->refusal(p).empty();
     };
-    const char* force = std::getenv("BITS_FORCE");
-    if (force && *force == 'b' && p.k == 1) {
-        return SelectAlgorithm::Bits;
-    }
-    if (force && *force == 'h' && p.k > 1 && p.k <= 1024 && p.cols > 1024 &&
-        p.cols <= 16384) {
-        return SelectAlgorithm::SampleThreshold;
-    }
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
-        return row->algorithm;
+        // The table's row may be one of many rows, too: few of them take less
+        // time if a block holds each than if a warp reads it (measured, H200).
+        const bool isHeld = row->algorithm == SelectAlgorithm::ShortRows &&
+                p.k > 1 && holdsRows(p);
+        return isHeld ? SelectAlgorithm::SampleThreshold : row->algorithm;
     }
     return p.k <= kMaxSelectK ? SelectAlgorithm::Bits
                               : SelectAlgorithm::RadixSelect;

@@ -186,7 +186,7 @@ class MisledRows : public GpuTest {
         return p;
     }
 
-    /// Where rows are more than multiprocessors, they are not held in registers.
+    /// Of more rows than twice the multiprocessors none is held in registers.
     static SelectProblem onSmallDevice(SelectProblem p) {
         p.device.multiprocessors = 2;
         return withoutClusters(p);
@@ -263,7 +263,7 @@ TEST_F(MisledRows, Small) {
             expectSelects(
                     problemOf(1, 4200000, k, DataType::Float32, false), lie);
         }
-        const auto block = problemOf(3, 9000, 40, DataType::Float32, false);
+        const auto block = problemOf(5, 9000, 40, DataType::Float32, false);
         expectSelects(onSmallDevice(block), lie);
         expectSelects(problemOf(2, 40000, 1200, DataType::Float32, false), lie);
         expectSelects(problemOf(1, 70001, 2000, DataType::Float16, true), lie);

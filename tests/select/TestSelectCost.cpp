@@ -37,14 +37,16 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
 }
 
 /// Whether the time is of the way that is taken today. Where a block sorts the
-/// row today, or a cluster shares it, it was another one.
+/// row today, or holds it, or a cluster shares it, it was another one.
 bool isOfToday(const ResultRow& row) {
     const SelectProblem p = problemOf(row);
     const SelectAlgorithm algorithm = planSelection(p).algorithm();
-    return (algorithm != SelectAlgorithm::Sort ||
-            rowSortPolicy(p).threads == 0) &&
-            (algorithm != SelectAlgorithm::SampleThreshold ||
-             !planThreshold(p).isCluster);
+    if (algorithm == SelectAlgorithm::Sort) {
+        return rowSortPolicy(p).threads == 0;
+    }
+    const ThresholdPlan plan = planThreshold(p);
+    return algorithm != SelectAlgorithm::SampleThreshold ||
+            !(plan.isHeld || plan.isCluster);
 }
 
 /// Of rows that `takes` says; `field` has the measured time.

@@ -175,7 +175,7 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
             EXPECT_GT(plan.capacity, uint32_t(p.k));
             EXPECT_GE(plan.capacity * plan.sampleParts, 2048u);
             EXPECT_LE(
-                    32 * 1024 + 16 * plan.policy.room +
+                    kHeldStorageBytes + 16 * plan.policy.room +
                             8 * plan.capacity * plan.sampleParts,
                     p.device.blockSharedBytes);
             EXPECT_TRUE(
@@ -268,11 +268,15 @@ SelectProblem onH200(idx_t rows, idx_t cols, int k, DataType type) {
     return p;
 }
 
-/// Few rows: one launch up to where the split plan's took less time (measured,
-/// H200).
+/// Few rows, where they are not held in registers: one launch up to where the
+/// split plan's took less time (measured, H200).
 TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
     const auto fused = [](idx_t rows, idx_t cols, int k, DataType type) {
-        return planThreshold(onH200(rows, cols, k, type)).fused;
+        SelectProblem p = onH200(rows, cols, k, type);
+        if (holdsRows(p)) {
+            p.k = 1025; // one more than are held
+        }
+        return planThreshold(p).fused;
     };
     for (const idx_t rows : {1, 4, 16, 32}) {
         EXPECT_TRUE(fused(rows, 32768, 32, DataType::Float32)) << rows;
@@ -291,6 +295,46 @@ TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
         }
     }
     EXPECT_FALSE(fused(200, 32768, 10, DataType::Float32));
+}
+
+/// Few rows of some thousand columns are held in registers, by one block or a
+/// cluster each; blocks of clusters have a multiprocessor of their own.
+TEST(ThresholdPlans, FewRowsAreHeld) {
+    const auto blocks = [](idx_t rows, idx_t cols, int k) {
+        const SelectProblem p = onH200(rows, cols, k, DataType::Float32);
+        const ThresholdPlan plan = planThreshold(p);
+        EXPECT_EQ(plan.isHeld, holdsRows(p));
+        return plan.isHeld ? int(plan.sampleParts) : 0;
+    };
+    EXPECT_EQ(blocks(1, 1024, 10), 0);
+    EXPECT_EQ(blocks(1, 1025, 1024), 1);
+    EXPECT_EQ(blocks(1, 1025, 1025), 0);
+    EXPECT_EQ(blocks(1, 8192, 10), 1);
+    EXPECT_EQ(blocks(1, 8193, 10), 2);
+    EXPECT_EQ(blocks(264, 8192, 10), 1);
+    EXPECT_EQ(blocks(265, 8192, 10), 0);
+    // Half of the multiprocessors have no block: two a row.
+    EXPECT_EQ(blocks(66, 16384, 10), 2);
+    EXPECT_EQ(blocks(67, 16384, 10), 1);
+    EXPECT_EQ(blocks(66, 16385, 10), 2);
+    EXPECT_EQ(blocks(67, 16385, 10), 0);
+    EXPECT_EQ(blocks(1, 100000, 128), 16);
+    EXPECT_EQ(blocks(8, 262144, 1024), 16);
+    EXPECT_EQ(blocks(9, 262144, 10), 0);
+    EXPECT_EQ(blocks(1, 262145, 10), 0);
+    SelectProblem p = onH200(1, 16385, 10, DataType::Float32);
+    p.device.computeCapability = 80;
+    EXPECT_FALSE(holdsRows(p));
+    p.cols = 16384;
+    EXPECT_TRUE(holdsRows(p));
+    // Auto takes them where the table has short rows, but for k = 1.
+    for (const int k : {1, 2}) {
+        p = onH200(5, 2000, k, DataType::Float32);
+        EXPECT_EQ(
+                planSelection(p).algorithm() ==
+                        SelectAlgorithm::SampleThreshold,
+                k > 1);
+    }
 }
 
 /// k = 1: one pass up to where a second one takes less time.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/LargeClusters.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
 #include "kernels/select/threshold/ClusterRows.cuh"
 #include "kernels/select/threshold/ThresholdLaunch.h"
@@ -17,10 +16,11 @@ void launchClusterRows(
     using Type = typename Keys::Type;
     using Tile = typename Keys::Tile;
     using Body = ClusterRowsBody<Type, Tile, Threads, Room>;
-    constexpr auto kernel = clusterRowsKernel<Type, Tile, Threads, Room>;
+    const auto kernel = clusterRowsKernel<Type, Tile, Threads, Room>;
     const void* function = reinterpret_cast<const void*>(kernel);
     if (params.sampleParts > kPortableCluster) {
-        allowLargeClusters<kernel>();
+        BITS_CUDA_CHECK(cudaFuncSetAttribute(
+                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     }
     const size_t words =
             Body::words(params.stages, params.capacity) + Body::kMostGroups;

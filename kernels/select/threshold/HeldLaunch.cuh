@@ -3,11 +3,9 @@
 #pragma once
 
 #include "kernels/common/DynamicShared.h"
-#include "kernels/common/LargeClusters.h"
 #include "kernels/select/bits/BitsLaunch.cuh"
 #include "kernels/select/threshold/HeldLaunch.h"
 #include "kernels/select/threshold/HeldRows.cuh"
-#include "kernels/select/threshold/ThresholdPolicy.h"
 
 namespace faiss_bits {
 
@@ -17,7 +15,8 @@ void launchHeldItems(
         unsigned blocks,
         cudaStream_t stream) {
     using Body = HeldRowsBody<typename Keys::Type, Threads, Items, Room>;
-    constexpr auto kernel = heldRowsKernel<typename Keys::Type, Threads, Items, Room>;
+    const auto kernel =
+            heldRowsKernel<typename Keys::Type, Threads, Items, Room>;
     const void* function = reinterpret_cast<const void*>(kernel);
     const size_t bytes = 8 * Body::words(params.sampleParts, params.capacity);
     const size_t allowed = allowSharedBytes(kernel, bytes);
@@ -38,7 +37,8 @@ void launchHeldItems(
     config.attrs = &attribute;
     config.numAttrs = params.sampleParts > 1 ? 1 : 0;
     if (params.sampleParts > kPortableCluster) {
-        allowLargeClusters<kernel>();
+        BITS_CUDA_CHECK(cudaFuncSetAttribute(
+                function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     }
     void* arguments[] = {const_cast<ThresholdParams*>(&params)};
     BITS_CUDA_CHECK(cudaLaunchKernelExC(&config, function, arguments));

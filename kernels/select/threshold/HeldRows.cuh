@@ -9,6 +9,7 @@
 
 #include "kernels/device/Narrow.cuh"
 #include "kernels/select/threshold/ThresholdParams.h"
+#include "kernels/select/threshold/ThresholdPolicy.h"
 #include "kernels/survivors/RowFinish.cuh"
 
 namespace faiss_bits {
@@ -49,10 +50,13 @@ struct HeldRowsBody {
         bool minusZero; // there may be such a survivor
     };
 
-    /// Words of dynamic shared memory: room for the sort, and the survivors, of
-    /// all blocks of the row in the first of them.
+    /// Words of dynamic shared memory: the storage; room for the sort; the
+    /// survivors, in the first block of a row those of all.
+    static constexpr size_t kStorageWords =
+            (sizeof(SharedStorage) + 127) / 128 * 16;
+    static_assert(8 * kStorageWords <= kHeldStorageBytes);
     static constexpr size_t words(size_t parts, size_t capacity) {
-        return Finish::kRoomWords + parts * capacity;
+        return kStorageWords + Finish::kRoomWords + parts * capacity;
     }
 
     SharedStorage& shared;
@@ -93,14 +97,17 @@ struct HeldRowsBody {
 
    private:
     static constexpr uint32_t kInfinityKey = 0xFF800000u;
+    static constexpr uint32_t kTurn = 33;
 
     /// Groups that the limit may have: to find an exact rank takes longer.
     __device__ __forceinline__ uint32_t mostGroups() const {
         return params.k + params.k / 4 + 8;
     }
 
+    /// Each step begins at another thread, so that keys with a period of some
+    /// steps are not those of few threads.
     __device__ __forceinline__ uint32_t column(int i) const {
-        return begin + i * Threads + threadIdx.x;
+        return begin + i * Threads + (threadIdx.x + i * kTurn) % Threads;
     }
 
     /// All loads in flight before the first use.
@@ -320,9 +327,10 @@ template <class T, int Threads, int Items, int Room>
 __global__ void __launch_bounds__(Threads, 2)
         heldRowsKernel(const __grid_constant__ ThresholdParams params) {
     using Body = HeldRowsBody<T, Threads, Items, Room>;
-    __shared__ typename Body::SharedStorage shared;
     extern __shared__ __align__(128) uint64_t memory[];
-    Body{shared, memory, memory + Body::Finish::kRoomWords, params}.run();
+    auto& shared = *reinterpret_cast<typename Body::SharedStorage*>(memory);
+    uint64_t* room = memory + Body::kStorageWords;
+    Body{shared, room, room + Body::Finish::kRoomWords, params}.run();
 }
 
 } // namespace faiss_bits

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
@@ -48,15 +47,17 @@ constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
 /// A device with fewer has parts that are too small for the largest clusters.
 constexpr int kManyMultiprocessors = 100;
 
-/// Rows that are held in registers: up to so many results, by so many threads a
-/// block, which has at least so many columns where it is one of several.
+/// Rows that are held in registers: up to so many results; columns of a row,
+/// and of one of several blocks, which are more where a multiprocessor has a
+/// block already.
 constexpr int kMostHeldK = 1024;
 constexpr int kHeldThreads = 512;
-constexpr idx_t kLeastHeldCols = 1024;
+constexpr idx_t kLeastHeldCols = 1025;
+constexpr idx_t kFewHeldCols = idx_t(kHeldThreads) * kMostHeldItems / 2;
 constexpr idx_t kMostHeldCols = idx_t(kHeldThreads) * kMostHeldItems;
-/// Survivors that all blocks of a row have room for, and each of them.
-constexpr uint32_t kHeldRoom = 2048;
-constexpr uint32_t kLeastHeldRoom = 64; // beyond k
+/// Survivors that the blocks of a row have room for, and beyond k each of them.
+constexpr uint32_t kHeldRoom = 8192;
+constexpr uint32_t kLeastHeldRoom = 64;
 
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
@@ -201,40 +202,40 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
 }
 
 /// Blocks that hold a row of so many columns, a power of two; 0: too many.
+/// Twice as many where each has a multiprocessor.
 int heldBlocks(const SelectProblem& p) {
     const idx_t most = p.device.computeCapability < 90 ? 1
             : p.device.multiprocessors >= kManyMultiprocessors
             ? kMostCluster
             : kPortableCluster;
-    const char* e = std::getenv("BITS_HELD_SPLIT");
-    const idx_t wanted = e ? atoll(e) : 8192;
     idx_t blocks = 1;
-    while (divUp(p.cols, blocks) > kMostHeldCols ||
-           (divUp(p.cols, blocks) > wanted &&
+    while (blocks < most && divUp(p.cols, blocks) > kFewHeldCols &&
+           (divUp(p.cols, blocks) > kMostHeldCols ||
             2 * p.rows * blocks <= p.device.multiprocessors)) {
         blocks *= 2;
     }
-    return blocks <= most ? int(blocks) : 0;
+    return divUp(p.cols, blocks) <= kMostHeldCols ? int(blocks) : 0;
 }
 
+/// Few rows in one launch, and one read of each. Many others read faster; and
+/// so do two clusters' blocks a multiprocessor (measured, H200).
 bool planHeldRows(const SelectProblem& p, ThresholdPlan& plan) {
-    if (p.k > kMostHeldK || p.hasColBias() || p.cols <= kLeastHeldCols) {
+    if (p.k > kMostHeldK || p.hasColBias() || p.cols < kLeastHeldCols) {
         return false;
     }
     const int blocks = heldBlocks(p);
-    const char* e = std::getenv("BITS_HELD_WAVES");
-    const double waves = e ? atof(e) : 1;
-    if (blocks == 0 || p.rows * blocks > waves * p.device.multiprocessors) {
+    const idx_t most = (blocks == 1 ? 2 : 1) * p.device.multiprocessors;
+    if (blocks == 0 || p.rows * blocks > most) {
         return false;
     }
     const ThresholdPolicy policy =
             policyFor(kHeldRowsPolicies, kHeldThreads, p.k);
-    const uint32_t room = p.k <= kHeldThreads / 2 ? kHeldRoom : 2 * kHeldRoom;
-    const uint32_t capacity =
-            std::max(room / blocks, uint32_t(p.k) + kLeastHeldRoom);
-    // What the sort and the search for the limit take, and the survivors.
-    const size_t bytes =
-            32 * 1024 + 8 * (2 * size_t(policy.room) + blocks * capacity);
+    const uint32_t room =
+            std::min(kHeldRoom / blocks, 4 * uint32_t(kHeldThreads));
+    const uint32_t capacity = std::max(room, uint32_t(p.k) + kLeastHeldRoom);
+    // And what the sort and the search for the limit take.
+    const size_t bytes = kHeldStorageBytes + 16 * size_t(policy.room) +
+            8 * size_t(blocks) * capacity;
     if (bytes > p.device.blockSharedBytes) {
         return false;
     }
@@ -400,6 +401,11 @@ std::string ThresholdPlan::toString() const {
             policy.room > 0 ? policy.toString() : "sorted in memory";
     return std::to_string(splits) + " blocks a row, " + finish + sample + ", " +
             std::to_string(batchRows) + " rows at a time";
+}
+
+bool holdsRows(const SelectProblem& p) {
+    ThresholdPlan plan;
+    return planHeldRows(p, plan);
 }
 
 ThresholdPlan planThreshold(const SelectProblem& p) {

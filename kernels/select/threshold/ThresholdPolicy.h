@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -7,6 +8,8 @@ namespace faiss_bits {
 
 /// Keys of a thread that holds a row, or a part of one, in registers, at most.
 constexpr int kMostHeldItems = 32;
+/// Shared memory of such a block, at most, beside its entries.
+constexpr size_t kHeldStorageBytes = 32 * 1024;
 
 /// A compiled kernel of SampleThreshold (Policies.inc).
 struct ThresholdPolicy {
