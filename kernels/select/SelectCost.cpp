@@ -102,8 +102,21 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
+/// k = 1 in short rows. The constants are those of 24 cells of an H200.
+double leastOfRows(const SelectProblem& p, const Shape& s) {
+    const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
+    const double lanes = p.cols <= 128 ? 8 : areFew && p.cols > 256 ? 128 : 32;
+    const double items = p.cols > 256 ? 16 : p.cols > 128 ? 8 : s.cols / 8;
+    const double steps = std::ceil(s.cols / (lanes * items));
+    const double row = 3e-6 * lanes + 0.45e-6 * steps * lanes * items;
+    return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
+    if (hasLeastKernel(p)) {
+        return leastOfRows(p, s);
+    }
     const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;
     const double steps = std::ceil(std::max(1.0, s.cols) / step);

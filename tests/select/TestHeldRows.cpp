@@ -133,14 +133,16 @@ TEST_F(HeldRows, BestInTheColumnsOfFewThreads) {
             p.k = k;
             p.algorithm = SelectAlgorithm::SampleThreshold;
             p.device = deviceTraits();
-            if (!planThreshold(p).isHeld) {
+            const ThresholdPlan plan = planThreshold(p);
+            if (!plan.isHeld) {
                 EXPECT_GT(cols, 16384); // without clusters
                 continue;
             }
             // Distinct and descending; those of 300 threads far below.
             std::vector<float> keys(size_t(p.rows * cols));
             for (size_t i = 0; i < keys.size(); ++i) {
-                const int64_t thread = int64_t(i) % cols % kThreads;
+                const int64_t at = int64_t(i) % cols % plan.segment;
+                const int64_t thread = at % kThreads;
                 keys[i] = float(keys.size() - i) + (thread < 300 ? 0 : 1e7f);
             }
             const DeviceBuffer<float> deviceKeys(keys);

@@ -80,12 +80,6 @@ Launch launchOf(const SelectProblem& p, const ShortRowsPolicy& policy) {
     }
 }
 
-/// k = 1 has kernels of its own, but for floats of few columns, which took 5 to
-/// 15% longer by them (measured, H200).
-bool hasLeastKernel(const SelectProblem& p) {
-    return p.k == 1 && (p.cols > 128 || sizeOf(p.keyType) == 2);
-}
-
 LeastLaunch leastLaunchOf(const SelectProblem& p) {
     if (p.hasColBias()) {
         return launchLeastOfRows<float, true>;

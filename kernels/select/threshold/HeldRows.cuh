@@ -97,17 +97,14 @@ struct HeldRowsBody {
 
    private:
     static constexpr uint32_t kInfinityKey = 0xFF800000u;
-    static constexpr uint32_t kTurn = 33;
 
     /// Groups that the limit may have: to find an exact rank takes longer.
     __device__ __forceinline__ uint32_t mostGroups() const {
         return params.k + params.k / 4 + 8;
     }
 
-    /// Each step begins at another thread, so that keys with a period of some
-    /// steps are not those of few threads.
     __device__ __forceinline__ uint32_t column(int i) const {
-        return begin + i * Threads + (threadIdx.x + i * kTurn) % Threads;
+        return begin + i * Threads + threadIdx.x;
     }
 
     /// All loads in flight before the first use.
