@@ -132,6 +132,7 @@ add_library(bits_select OBJECT
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
+  select/threshold/HeldPlan.cpp
   select/threshold/SampleChoice.cpp
   select/threshold/ThresholdPlan.cpp
   select/threshold/ThresholdSelect.cpp

@@ -5,7 +5,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
+#include "kernels/select/threshold/HeldPlan.h"
 
 namespace faiss_bits {
 

@@ -4,7 +4,7 @@
 #include "kernels/select/SelectCost.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
+#include "kernels/select/threshold/HeldPlan.h"
 #include "tests/common/BenchResults.h"
 
 namespace faiss_bits::test {

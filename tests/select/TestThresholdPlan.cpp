@@ -9,8 +9,8 @@
 #include "kernels/select/SelectTable.h"
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/bits/BitsPolicy.h"
+#include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/ThresholdParams.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
 #include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits::test {
@@ -296,46 +296,6 @@ TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
         }
     }
     EXPECT_FALSE(fused(200, 32768, 10, DataType::Float32));
-}
-
-/// Few rows of some thousand columns are held in registers, by one block or a
-/// cluster each; blocks of clusters have a multiprocessor of their own.
-TEST(ThresholdPlans, FewRowsAreHeld) {
-    const auto blocks = [](idx_t rows, idx_t cols, int k) {
-        const SelectProblem p = onH200(rows, cols, k, DataType::Float32);
-        const ThresholdPlan plan = planThreshold(p);
-        EXPECT_EQ(plan.isHeld, holdsRows(p));
-        return plan.isHeld ? int(plan.sampleParts) : 0;
-    };
-    EXPECT_EQ(blocks(1, 1024, 10), 0);
-    EXPECT_EQ(blocks(1, 1025, 1024), 1);
-    EXPECT_EQ(blocks(1, 1025, 1025), 0);
-    EXPECT_EQ(blocks(1, 8192, 10), 1);
-    EXPECT_EQ(blocks(1, 8193, 10), 2);
-    EXPECT_EQ(blocks(264, 8192, 10), 1);
-    EXPECT_EQ(blocks(265, 8192, 10), 0);
-    // Half of the multiprocessors have no block: two a row.
-    EXPECT_EQ(blocks(66, 16384, 10), 2);
-    EXPECT_EQ(blocks(67, 16384, 10), 1);
-    EXPECT_EQ(blocks(66, 16385, 10), 2);
-    EXPECT_EQ(blocks(67, 16385, 10), 0);
-    EXPECT_EQ(blocks(1, 100000, 128), 16);
-    EXPECT_EQ(blocks(8, 262144, 1024), 16);
-    EXPECT_EQ(blocks(9, 262144, 10), 0);
-    EXPECT_EQ(blocks(1, 262145, 10), 0);
-    SelectProblem p = onH200(1, 16385, 10, DataType::Float32);
-    p.device.computeCapability = 80;
-    EXPECT_FALSE(holdsRows(p));
-    p.cols = 16384;
-    EXPECT_TRUE(holdsRows(p));
-    // Auto takes them where the table has short rows, but for k = 1.
-    for (const int k : {1, 2}) {
-        p = onH200(5, 2000, k, DataType::Float32);
-        EXPECT_EQ(
-                planSelection(p).algorithm() ==
-                        SelectAlgorithm::SampleThreshold,
-                k > 1);
-    }
 }
 
 /// k = 1: one pass up to where a second one takes less time.

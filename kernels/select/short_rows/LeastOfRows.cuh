@@ -19,7 +19,8 @@ struct LeastOfRow {
 
     const SelectParams& params;
     uint32_t row;
-    float values[kItems]; // in the order of "smallest first"; NaN behind the end
+    float values[kItems]; // in the order of "smallest first"; NaN behind the
+                          // end
 
     /// Columns of a lane ascend, so the first of equal keys counts.
     __device__ __forceinline__ uint64_t ofLane() {

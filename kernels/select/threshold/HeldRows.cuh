@@ -127,8 +127,8 @@ struct HeldRowsBody {
         return c < end ? makeEntry(orderedKey(values[i]), c) : kNoEntry;
     }
 
-    /// Of every kParts-th key. Columns of a thread ascend, so the first of equal
-    /// keys counts.
+    /// Of every kParts-th key. Columns of a thread ascend, so the first of
+    /// equal keys counts.
     __device__ __forceinline__ uint64_t leastOfPart(int part) const {
         float least = values[part];
 #pragma unroll
@@ -315,8 +315,11 @@ struct HeldRowsBody {
     limitOfParts(const uint64_t (&)[kParts], uint32_t) {
         return kNoEntry;
     }
-    __device__ __forceinline__ void
-    joinParts(uint32_t, uint32_t, uint32_t, uint64_t) {}
+    __device__ __forceinline__ void joinParts(
+            uint32_t,
+            uint32_t,
+            uint32_t,
+            uint64_t) {}
 #endif
 };
 

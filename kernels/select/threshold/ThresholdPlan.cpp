@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
@@ -44,20 +45,6 @@ constexpr int kLeastClusterBlocks = 4;
 constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
 constexpr idx_t kMostClusterCols = idx_t(1) << 16;
 constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
-/// A device with fewer has parts that are too small for the largest clusters.
-constexpr int kManyMultiprocessors = 100;
-
-/// Rows that are held in registers: up to so many results; columns of a row,
-/// and of one of several blocks, which are more where a multiprocessor has a
-/// block already.
-constexpr int kMostHeldK = 1024;
-constexpr int kHeldThreads = 512;
-constexpr idx_t kLeastHeldCols = 1025;
-constexpr idx_t kFewHeldCols = idx_t(kHeldThreads) * kMostHeldItems / 2;
-constexpr idx_t kMostHeldCols = idx_t(kHeldThreads) * kMostHeldItems;
-/// Survivors that the blocks of a row have room for, and beyond k each of them.
-constexpr uint32_t kHeldRoom = 8192;
-constexpr uint32_t kLeastHeldRoom = 64;
 
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
@@ -155,9 +142,7 @@ int clusterBlocks(const SelectProblem& p) {
     const idx_t most = std::min<idx_t>(
             {p.device.multiprocessors / std::max<idx_t>(p.rows, 1),
              divUp(p.cols, kTile),
-             p.device.multiprocessors >= kManyMultiprocessors
-                     ? kMostCluster
-                     : kPortableCluster});
+             mostClusterBlocks(p.device)});
     return int(std::bit_floor(uint64_t(std::max<idx_t>(most, 0))));
 }
 
@@ -198,54 +183,6 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan.capacity = kClusterRoom;
     plan.batchRows = p.rows;
     plan.segment = uint32_t(divUp(divUp(p.cols, blocks), kTile) * kTile);
-    return true;
-}
-
-/// Blocks that hold a row of so many columns, a power of two; 0: too many.
-/// Twice as many where each has a multiprocessor.
-int heldBlocks(const SelectProblem& p) {
-    const idx_t most = p.device.computeCapability < 90 ? 1
-            : p.device.multiprocessors >= kManyMultiprocessors
-            ? kMostCluster
-            : kPortableCluster;
-    idx_t blocks = 1;
-    while (blocks < most && divUp(p.cols, blocks) > kFewHeldCols &&
-           (divUp(p.cols, blocks) > kMostHeldCols ||
-            2 * p.rows * blocks <= p.device.multiprocessors)) {
-        blocks *= 2;
-    }
-    return divUp(p.cols, blocks) <= kMostHeldCols ? int(blocks) : 0;
-}
-
-/// Few rows in one launch, and one read of each. Many others read faster; and
-/// so do two clusters' blocks a multiprocessor (measured, H200).
-bool planHeldRows(const SelectProblem& p, ThresholdPlan& plan) {
-    if (p.k > kMostHeldK || p.hasColBias() || p.cols < kLeastHeldCols) {
-        return false;
-    }
-    const int blocks = heldBlocks(p);
-    const idx_t most = (blocks == 1 ? 2 : 1) * p.device.multiprocessors;
-    if (blocks == 0 || p.rows * blocks > most) {
-        return false;
-    }
-    const ThresholdPolicy policy =
-            policyFor(kHeldRowsPolicies, kHeldThreads, p.k);
-    const uint32_t room =
-            std::min(kHeldRoom / blocks, 4 * uint32_t(kHeldThreads));
-    const uint32_t capacity = std::max(room, uint32_t(p.k) + kLeastHeldRoom);
-    // And what the sort and the search for the limit take.
-    const size_t bytes = kHeldStorageBytes + 16 * size_t(policy.room) +
-            8 * size_t(blocks) * capacity;
-    if (bytes > p.device.blockSharedBytes) {
-        return false;
-    }
-    plan = {};
-    plan.isHeld = true;
-    plan.policy = policy;
-    plan.sampleParts = uint32_t(blocks);
-    plan.capacity = capacity;
-    plan.batchRows = p.rows;
-    plan.segment = uint32_t(divUp(p.cols, blocks));
     return true;
 }
 
@@ -379,8 +316,8 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 
 int ThresholdPlan::sampleThreads() const {
     return fused || isCluster || isHeld ? policy.threads
-            : sampleParts > 1 ? kPartThreads
-                              : kSplitThreads;
+            : sampleParts > 1           ? kPartThreads
+                                        : kSplitThreads;
 }
 
 std::string ThresholdPlan::toString() const {
@@ -401,11 +338,6 @@ std::string ThresholdPlan::toString() const {
             policy.room > 0 ? policy.toString() : "sorted in memory";
     return std::to_string(splits) + " blocks a row, " + finish + sample + ", " +
             std::to_string(batchRows) + " rows at a time";
-}
-
-bool holdsRows(const SelectProblem& p) {
-    ThresholdPlan plan;
-    return planHeldRows(p, plan);
 }
 
 ThresholdPlan planThreshold(const SelectProblem& p) {

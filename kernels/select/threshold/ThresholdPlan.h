@@ -43,7 +43,4 @@ struct ThresholdPlan {
 
 ThresholdPlan planThreshold(const SelectProblem& problem);
 
-/// Whether rows are so few that blocks hold them in registers (isHeld).
-bool holdsRows(const SelectProblem& problem);
-
 } // namespace faiss_bits
