@@ -27,8 +27,8 @@ idx_t divUp(idx_t a, idx_t b) {
     return (a + b - 1) / b;
 }
 
-/// Blocks that hold a row of so many columns, a power of two; 0: too many.
-/// Twice as many where each has a multiprocessor.
+/// Blocks that hold a row, a power of two: as many as its columns want, or
+/// twice as many, if each has a multiprocessor. 0: the row is too long.
 int heldBlocks(const SelectProblem& p) {
     const idx_t most =
             p.device.computeCapability < 90 ? 1 : mostClusterBlocks(p.device);
@@ -48,8 +48,9 @@ int mostClusterBlocks(const DeviceTraits& device) {
                                                           : kPortableCluster;
 }
 
-/// Few rows in one launch, and one read of each. Many others read faster; and
-/// so do two clusters' blocks a multiprocessor (measured, H200).
+/// Few rows take one launch, and one read of each. Many are read faster by
+/// others, and clusters lose where their blocks share multiprocessors
+/// (measured, H200).
 bool planHeldRows(const SelectProblem& p, ThresholdPlan& plan) {
     if (p.k > kMostHeldK || p.hasColBias() || p.cols < kLeastHeldCols) {
         return false;

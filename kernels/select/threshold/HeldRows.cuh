@@ -310,16 +310,24 @@ struct HeldRowsBody {
         cluster.barrier_wait();
     }
 #else
-    // Never launched: devices without clusters have one block a row.
+    // Of a device without clusters. One with them may run it, if the code was
+    // compiled for one without: the first block does all then.
     __device__ __forceinline__ uint64_t
     limitOfParts(const uint64_t (&)[kParts], uint32_t) {
         return kNoEntry;
     }
+
     __device__ __forceinline__ void joinParts(
+            uint32_t row,
+            uint32_t part,
             uint32_t,
-            uint32_t,
-            uint32_t,
-            uint64_t) {}
+            uint64_t) {
+        if (part == 0) {
+            gatherLess(
+                    shared, survivors, params, row, 0, params.cols, kNoEntry);
+            finish(row, shared.buffered, kNoEntry, false);
+        }
+    }
 #endif
 };
 
