@@ -290,7 +290,7 @@ int runMain(int argc, char** argv) {
              {"--dtypes", "of float32,float16 (storage)", names(types)},
              {"--data",
               "uniform (default), far, clusters, few, equal, infinite, "
-              "scales, near or bits",
+              "scales, near, bits, clustered or clustered_sorted",
               [&](const std::string& v) { data = v; }}});
     const FlatData kind = flatDataOf(data);
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kClusters = 256;
 constexpr float kClusterWidth = 0.01f;
+constexpr float kWideCluster = 0.1f;
 constexpr uint64_t kFewVectors = 64;
 constexpr float kFarOffset = 1e4f;
 constexpr uint64_t kScales = 40;
@@ -72,6 +73,17 @@ __global__ void changeRows(
                     value = __int_as_float(0x7F800000);
                 }
                 break;
+            case FlatData::Clustered:
+            case FlatData::ClusteredSorted: {
+                const bool isSorted =
+                        data == FlatData::ClusteredSorted && !isQueries;
+                const uint64_t cluster = isSorted
+                        ? uint64_t(row) * kClusters / uint64_t(rows)
+                        : ofRow % kClusters;
+                value = component(0, cluster, i) +
+                        2 * kWideCluster * (value - 0.5f);
+                break;
+            }
             case FlatData::Scales:
                 value = ldexpf(value, -int(ofRow % kScales));
                 break;
@@ -98,7 +110,9 @@ const std::vector<std::string>& flatDataNames() {
             "infinite",
             "scales",
             "near",
-            "bits"};
+            "bits",
+            "clustered",
+            "clustered_sorted"};
     return names;
 }
 

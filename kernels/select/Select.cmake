@@ -25,10 +25,12 @@ set(threshold_header "kernels/select/threshold/ThresholdLaunch.cuh")
 set(threshold_arguments "const ThresholdParams&, unsigned, cudaStream_t")
 read_policies(select/threshold/Policies.inc BITS_WHOLE_ROWS whole_policies)
 read_policies(select/threshold/Policies.inc BITS_CLUSTER_ROWS cluster_policies)
+read_policies(select/threshold/Policies.inc BITS_HELD_ROWS held_policies)
 read_policies(select/threshold/Policies.inc BITS_FINISH_ROWS finish_policies)
 # "threads, room, mostK" to what names the kernel.
 list(TRANSFORM whole_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM cluster_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
+list(TRANSFORM held_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 list(TRANSFORM finish_policies REPLACE "^([0-9]+, [0-9]+), [0-9]+$" "\\1")
 foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
   set(all_threads "")
@@ -61,6 +63,13 @@ foreach(keys FloatKeys HalfKeys BFloat16Keys BiasedKeys)
     endforeach()
     add_instance("kernels/select/threshold/ClusterLaunch.cuh"
       "cluster_${keys}" ${signatures})
+    set(signatures "")
+    foreach(policy IN LISTS held_policies)
+      list(APPEND signatures
+        "launchHeldRows<${keys}, ${policy}>(${threshold_arguments})")
+    endforeach()
+    add_instance("kernels/select/threshold/HeldLaunch.cuh"
+      "held_${keys}" ${signatures})
   endif()
 endforeach()
 
@@ -78,6 +87,9 @@ foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false"
   list(REMOVE_DUPLICATES signatures)
   add_instance("kernels/select/short_rows/ShortRowsLaunch.cuh"
     "short_${name}" ${signatures})
+  add_instance("kernels/select/short_rows/LeastOfRowsLaunch.cuh"
+    "least_${name}"
+    "launchLeastOfRows<${keys}>(const ShortRowsParams&, bool, cudaStream_t)")
 endforeach()
 
 # Lists of entries to results, by one block a row; T of the keys.
@@ -120,6 +132,7 @@ add_library(bits_select OBJECT
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
+  select/threshold/HeldPlan.cpp
   select/threshold/SampleChoice.cpp
   select/threshold/ThresholdPlan.cpp
   select/threshold/ThresholdSelect.cpp

@@ -57,6 +57,14 @@ double clusterRows(const SelectProblem& p, const Shape& s, int blocks) {
     return 19.3 + std::max(s.read, bytes / 60e3) + 3.0e-3 * s.k / s.arithmetic;
 }
 
+/// Blocks that hold a row, all in one kernel. The constants are those of 133
+/// cells of an H200 that are not kept.
+double heldRows(const Shape& s, int blocks) {
+    const double keysOfThread = s.cols / blocks / 512;
+    return 11.5 + s.read + (blocks > 1 ? 2.3 : 0) +
+            (0.15 * keysOfThread + 4.6e-3 * s.k) / s.arithmetic;
+}
+
 /// Several blocks a row, and one that sorts up to 2048 in shared memory.
 double splitRows(const Shape& s, double survivors) {
     return 25.3 + (s.isAligned ? 0.99 : 1.04) * s.read +
@@ -75,6 +83,9 @@ double sampleThreshold(const SelectProblem& p, const Shape& s) {
     const ThresholdPlan plan = planThreshold(p);
     // `expected` is a quarter more.
     const double survivors = std::min(plan.expected / 1.25, s.cols);
+    if (plan.isHeld) {
+        return heldRows(s, plan.sampleParts);
+    }
     if (plan.isCluster) {
         return clusterRows(p, s, plan.sampleParts);
     }
@@ -91,8 +102,21 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
+/// k = 1 in short rows. The constants are those of 24 cells of an H200.
+double leastOfRows(const SelectProblem& p, const Shape& s) {
+    const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
+    const double lanes = p.cols <= 128 ? 8 : areFew && p.cols > 256 ? 128 : 32;
+    const double items = p.cols > 256 ? 16 : p.cols > 128 ? 8 : s.cols / 8;
+    const double steps = std::ceil(s.cols / (lanes * items));
+    const double row = 3e-6 * lanes + 0.45e-6 * steps * lanes * items;
+    return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
+    if (hasLeastKernel(p)) {
+        return leastOfRows(p, s);
+    }
     const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const double step = double(policy.lanes) * policy.items;
     const double steps = std::ceil(std::max(1.0, s.cols) / step);

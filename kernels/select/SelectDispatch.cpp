@@ -5,6 +5,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/SelectShapeKey.h"
 #include "kernels/select/SelectTable.h"
+#include "kernels/select/threshold/HeldPlan.h"
 
 namespace faiss_bits {
 
@@ -40,7 +41,11 @@ SelectAlgorithm tabled(const SelectProblem& p) {
         return implementationOf(algorithm)->refusal(p).empty();
     };
     if (const SelectTableRow* row = rowFor(kSelectTable, p, takes)) {
-        return row->algorithm;
+        // The table's row may be one of many rows, too: few of them take less
+        // time if a block holds each than if a warp reads it (measured, H200).
+        const bool isHeld = row->algorithm == SelectAlgorithm::ShortRows &&
+                p.k > 1 && holdsRows(p);
+        return isHeld ? SelectAlgorithm::SampleThreshold : row->algorithm;
     }
     return p.k <= kMaxSelectK ? SelectAlgorithm::Bits
                               : SelectAlgorithm::RadixSelect;

@@ -186,11 +186,17 @@ class MisledRows : public GpuTest {
         return p;
     }
 
+    /// Of more rows than twice the multiprocessors none is held in registers.
+    static SelectProblem onSmallDevice(SelectProblem p) {
+        p.device.multiprocessors = 2;
+        return withoutClusters(p);
+    }
+
     static void expectAllLies(
             int64_t rows,
             int64_t cols,
             const std::vector<int>& ks,
-            bool mayBeCluster = false) {
+            SelectProblem (*on)(SelectProblem) = withoutClusters) {
         for (const Lie lie : kLies) {
             for (const int k : ks) {
                 for (const DataType type :
@@ -198,7 +204,7 @@ class MisledRows : public GpuTest {
                     const bool largest = type == DataType::Float16;
                     const SelectProblem p =
                             problemOf(rows, cols, k, type, largest);
-                    expectSelects(mayBeCluster ? p : withoutClusters(p), lie);
+                    expectSelects(on(p), lie);
                     if (HasFatalFailure()) {
                         return;
                     }
@@ -209,11 +215,12 @@ class MisledRows : public GpuTest {
 };
 
 TEST_F(MisledRows, OneBlockARow) {
-    ASSERT_TRUE(
-            planThreshold(problemOf(50, 16000, 100, DataType::Float32, false))
-                    .fused);
-    expectAllLies(50, 16000, {1, 10, 100, 600, 1500});
-    expectAllLies(20, 12347, {40, 1000});
+    const auto shape = problemOf(50, 16000, 100, DataType::Float32, false);
+    ASSERT_TRUE(planThreshold(onSmallDevice(shape)).fused);
+    expectAllLies(50, 16000, {1, 10, 100}, onSmallDevice);
+    expectAllLies(50, 16000, {600}, onSmallDevice);
+    expectAllLies(50, 16000, {1500});
+    expectAllLies(20, 12347, {40, 1000}, onSmallDevice);
 }
 
 TEST_F(MisledRows, ReadAgainByAllBlocks) {
@@ -241,12 +248,12 @@ TEST_F(MisledRows, SharedByACluster) {
     if (!sharesRows()) {
         GTEST_SKIP() << "needs clusters of blocks";
     }
-    const auto shape = problemOf(3, 100003, 100, DataType::Float32, false);
+    const auto asItIs = [](SelectProblem p) { return p; };
+    const auto shape = problemOf(3, 100003, 1500, DataType::Float32, false);
     ASSERT_TRUE(planThreshold(shape).isCluster);
-    const std::vector<int> ks = {2, 10, 32, 33, 100, 256, 257, 2048};
-    expectAllLies(3, 100003, ks, true);
-    expectAllLies(1, 800000, {10, 2048}, true);
-    expectAllLies(20, 40000, {40, 1000}, true);
+    expectAllLies(3, 100003, {1025, 2048}, asItIs);
+    expectAllLies(1, 800000, {2, 10, 32, 33, 100, 256, 2048}, asItIs);
+    expectAllLies(20, 40000, {1200}, asItIs);
 }
 
 TEST_F(MisledRows, Small) {
@@ -256,8 +263,9 @@ TEST_F(MisledRows, Small) {
             expectSelects(
                     problemOf(1, 4200000, k, DataType::Float32, false), lie);
         }
-        expectSelects(problemOf(3, 9000, 40, DataType::Float32, false), lie);
-        expectSelects(problemOf(2, 40000, 40, DataType::Float32, false), lie);
+        const auto block = problemOf(5, 9000, 40, DataType::Float32, false);
+        expectSelects(onSmallDevice(block), lie);
+        expectSelects(problemOf(2, 40000, 1200, DataType::Float32, false), lie);
         expectSelects(problemOf(1, 70001, 2000, DataType::Float16, true), lie);
     }
 }

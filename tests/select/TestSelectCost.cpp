@@ -3,7 +3,8 @@
 
 #include "kernels/select/SelectCost.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
+#include "kernels/select/threshold/HeldPlan.h"
 #include "tests/common/BenchResults.h"
 
 namespace faiss_bits::test {
@@ -17,6 +18,9 @@ const char* const kOrders =
         ;
 const char* const kSweep =
 #include "select_sweep.json.inc"
+        ;
+const char* const kHeld =
+#include "select_held_against_6337708.json.inc"
         ;
 
 SelectProblem problemOf(const ResultRow& row) {
@@ -37,14 +41,20 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
 }
 
 /// Whether the time is of the way that is taken today. Where a block sorts the
-/// row today, or a cluster shares it, it was another one.
+/// row today, or holds it, or a cluster shares it, or k = 1 has a kernel of its
+/// own, it was another one.
 bool isOfToday(const ResultRow& row) {
     const SelectProblem p = problemOf(row);
     const SelectAlgorithm algorithm = planSelection(p).algorithm();
-    return (algorithm != SelectAlgorithm::Sort ||
-            rowSortPolicy(p).threads == 0) &&
-            (algorithm != SelectAlgorithm::SampleThreshold ||
-             !planThreshold(p).isCluster);
+    if (algorithm == SelectAlgorithm::Sort) {
+        return rowSortPolicy(p).threads == 0;
+    }
+    if (algorithm == SelectAlgorithm::ShortRows) {
+        return !hasLeastKernel(p);
+    }
+    const ThresholdPlan plan = planThreshold(p);
+    return algorithm != SelectAlgorithm::SampleThreshold ||
+            !(plan.isHeld || plan.isCluster);
 }
 
 /// Of rows that `takes` says; `field` has the measured time.
@@ -78,6 +88,18 @@ TEST(SelectCost, KeysInRandomOrder) {
     expectFit(fitOf(kOrders, "ms", isRandom), 60, 0.94, 2.5);
     // The same cells with random keys.
     expectFit(fitOf(kSweep, "random_ms", isOfAlgorithm), 540, 0.95, 3);
+}
+
+/// Rows that blocks hold, and k = 1 in short rows: the cells that the sweep,
+/// which is older, cannot tell of.
+TEST(SelectCost, HeldRowsAndLeastOfRows) {
+    Fit fit;
+    for (const ResultRow& row : rowsOf(kHeld, "new")) {
+        const SelectProblem p = problemOf(row);
+        ASSERT_TRUE(holdsRows(p) || hasLeastKernel(p)) << row.line();
+        fit.add(expectedMs(p), row.number("random_ms"), row.line());
+    }
+    expectFit(fit, 100, 0.95, 2);
 }
 
 /// Orders that do not mislead the sample take about as long.

@@ -181,5 +181,20 @@ TEST_F(ShortRows, SmallOfEveryKernel) {
     }
 }
 
+/// k = 1 has kernels of its own.
+TEST_F(ShortRows, SmallLeast) {
+    for (const int multiprocessors : {0, 1}) { // few rows, and not
+        for (int64_t cols : {20, 50, 100, 200, 300, 4500}) {
+            for (bool bias : {false, true}) {
+                SelectCase c = of(kFewShortRows + 1, cols);
+                c.multiprocessors = multiprocessors;
+                c.bias = bias;
+                c.values = Values::SomeNan;
+                expectSelects(c, {1});
+            }
+        }
+    }
+}
+
 } // namespace
 } // namespace faiss_bits::test

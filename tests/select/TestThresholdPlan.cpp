@@ -9,8 +9,8 @@
 #include "kernels/select/SelectTable.h"
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/bits/BitsPolicy.h"
+#include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/ThresholdParams.h"
-#include "kernels/select/threshold/ThresholdPlan.h"
 #include "kernels/survivors/SurvivorSort.h"
 
 namespace faiss_bits::test {
@@ -109,7 +109,9 @@ TEST(ThresholdPlans, NameAPolicyOfTheList) {
                     plan.toString().npos);
             return;
         }
-        const std::span<const ThresholdPolicy> list = plan.isCluster
+        const std::span<const ThresholdPolicy> list = plan.isHeld
+                ? std::span<const ThresholdPolicy>(kHeldRowsPolicies)
+                : plan.isCluster
                 ? std::span<const ThresholdPolicy>(kClusterRowsPolicies)
                 : plan.fused
                 ? std::span<const ThresholdPolicy>(kWholeRowsPolicies)
@@ -131,6 +133,7 @@ TEST(ThresholdPlans, TakeEveryPolicy) {
     });
     for (const auto& list :
          {std::span<const ThresholdPolicy>(kWholeRowsPolicies),
+          std::span<const ThresholdPolicy>(kHeldRowsPolicies),
           std::span<const ThresholdPolicy>(kFinishRowsPolicies)}) {
         for (const ThresholdPolicy& one : list) {
             EXPECT_NE(std::find(taken.begin(), taken.end(), one), taken.end())
@@ -158,6 +161,25 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
                     idx_t(plan.sampleParts) * p.rows, p.device.multiprocessors);
             EXPECT_GE(p.device.computeCapability, 90);
             EXPECT_GE(p.device.blockSharedBytes, 128u * 1024);
+        } else if (plan.isHeld) {
+            EXPECT_LE(p.k, 1024);
+            EXPECT_LE(plan.segment, 512u * kMostHeldItems);
+            EXPECT_GE(
+                    uint64_t(plan.sampleParts) * plan.segment,
+                    uint64_t(p.cols));
+            // Every block but the last has columns for all of its groups.
+            EXPECT_LT(
+                    uint64_t(plan.sampleParts - 1) * plan.segment,
+                    uint64_t(p.cols));
+            EXPECT_GE(plan.segment * plan.sampleParts, 1024u);
+            EXPECT_GT(plan.capacity, uint32_t(p.k));
+            EXPECT_GE(plan.capacity * plan.sampleParts, 2048u);
+            EXPECT_LE(
+                    kHeldStorageBytes + 16 * plan.policy.room +
+                            8 * plan.capacity * plan.sampleParts,
+                    p.device.blockSharedBytes);
+            EXPECT_TRUE(
+                    plan.sampleParts == 1 || p.device.computeCapability >= 90);
         } else if (!plan.fused) {
             EXPECT_GE(plan.batchRows, 1);
             EXPECT_NO_THROW(
@@ -223,7 +245,8 @@ TEST(ThresholdPlans, LongRowsHaveAnotherTurn) {
     size_t without = 0;
     forEachShape([&](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (plan.fused || plan.isCluster || plan.samplePlaces == 0) {
+        if (plan.fused || plan.isCluster || plan.isHeld ||
+            plan.samplePlaces == 0) {
             EXPECT_EQ(plan.againPlaces, 0);
             return;
         }
@@ -245,11 +268,16 @@ SelectProblem onH200(idx_t rows, idx_t cols, int k, DataType type) {
     return p;
 }
 
-/// Few rows: one launch up to where the split plan's took less time (measured,
-/// H200).
+/// Few rows that are not held in registers, without clusters: one launch up to
+/// where the split plan's took less time (measured, H200).
 TEST(ThresholdPlans, FewRowsTakeOneLaunch) {
     const auto fused = [](idx_t rows, idx_t cols, int k, DataType type) {
-        return planThreshold(onH200(rows, cols, k, type)).fused;
+        SelectProblem p = onH200(rows, cols, k, type);
+        p.device.computeCapability = 80;
+        if (holdsRows(p)) {
+            p.k = 1025; // one more than are held
+        }
+        return planThreshold(p).fused;
     };
     for (const idx_t rows : {1, 4, 16, 32}) {
         EXPECT_TRUE(fused(rows, 32768, 32, DataType::Float32)) << rows;

@@ -9,6 +9,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
+#include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 
@@ -44,7 +45,12 @@ const ShortRowsPolicy* firstOf(
     return found == policies.end() ? nullptr : &*found;
 }
 
+bool areFew(const SelectProblem& p) {
+    return p.rows <= kFewShortRows * p.device.multiprocessors;
+}
+
 using Launch = void (*)(const ShortRowsParams&, cudaStream_t);
+using LeastLaunch = void (*)(const ShortRowsParams&, bool, cudaStream_t);
 
 template <class T, bool kHasBias>
 Launch launchOf(const ShortRowsPolicy& policy) {
@@ -74,6 +80,20 @@ Launch launchOf(const SelectProblem& p, const ShortRowsPolicy& policy) {
     }
 }
 
+LeastLaunch leastLaunchOf(const SelectProblem& p) {
+    if (p.hasColBias()) {
+        return launchLeastOfRows<float, true>;
+    }
+    switch (p.keyType) {
+        case DataType::Float16:
+            return launchLeastOfRows<__half, false>;
+        case DataType::BFloat16:
+            return launchLeastOfRows<__nv_bfloat16, false>;
+        default:
+            return launchLeastOfRows<float, false>;
+    }
+}
+
 std::string refusal(const SelectProblem& p) {
     if (p.cols == 0) {
         return "cols = 0";
@@ -94,7 +114,9 @@ size_t workspaceBytes(const SelectProblem&) {
 
 void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
     const ShortRowsPolicy& policy = *shortRowsPolicy(p);
-    const Launch launch = launchOf(p, policy);
+    const bool isLeast = hasLeastKernel(p);
+    const LeastLaunch least = isLeast ? leastLaunchOf(p) : nullptr;
+    const Launch launch = isLeast ? nullptr : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
@@ -102,14 +124,18 @@ void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
     for (idx_t row = 0; row < p.rows; row += rowsOfLaunch) {
         params.select.firstRow = uint32_t(row);
         params.rows = uint32_t(std::min(rowsOfLaunch, p.rows - row));
-        launch(params, stream);
+        if (isLeast) {
+            least(params, areFew(p), stream);
+        } else {
+            launch(params, stream);
+        }
     }
 }
 
 } // namespace
 
 const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
-    if (p.rows <= kFewShortRows * p.device.multiprocessors) {
+    if (areFew(p)) {
         if (const ShortRowsPolicy* few = firstOf(kFewPolicies, p)) {
             return few;
         }

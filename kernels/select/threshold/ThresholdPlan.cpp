@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/select/threshold/HeldPlan.h"
 #include "kernels/select/threshold/SampleChoice.h"
 #include "kernels/select/threshold/ThresholdParams.h"
 
@@ -44,8 +45,6 @@ constexpr int kLeastClusterBlocks = 4;
 constexpr idx_t kLeastClusterCols = 8 * kTile + 1;
 constexpr idx_t kMostClusterCols = idx_t(1) << 16;
 constexpr idx_t kMostFullClusterBytes = idx_t(1) << 20;
-/// A device with fewer has parts that are too small for the largest clusters.
-constexpr int kManyMultiprocessors = 100;
 
 /// A row of at most this many columns is not sampled.
 constexpr idx_t kNoSampleCols = 2048;
@@ -143,9 +142,7 @@ int clusterBlocks(const SelectProblem& p) {
     const idx_t most = std::min<idx_t>(
             {p.device.multiprocessors / std::max<idx_t>(p.rows, 1),
              divUp(p.cols, kTile),
-             p.device.multiprocessors >= kManyMultiprocessors
-                     ? kMostCluster
-                     : kPortableCluster});
+             mostClusterBlocks(p.device)});
     return int(std::bit_floor(uint64_t(std::max<idx_t>(most, 0))));
 }
 
@@ -318,15 +315,19 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
 } // namespace
 
 int ThresholdPlan::sampleThreads() const {
-    return fused || isCluster ? policy.threads
-            : sampleParts > 1 ? kPartThreads
-                              : kSplitThreads;
+    return fused || isCluster || isHeld ? policy.threads
+            : sampleParts > 1           ? kPartThreads
+                                        : kSplitThreads;
 }
 
 std::string ThresholdPlan::toString() const {
     const std::string sample = ", sample of " + std::to_string(samplePlaces) +
             " places by " + std::to_string(sampleParts) +
             " blocks, capacity = " + std::to_string(capacity);
+    if (isHeld) {
+        return std::to_string(sampleParts) + " blocks hold a row, " +
+                policy.toString() + ", capacity = " + std::to_string(capacity);
+    }
     if (isCluster) {
         return "a cluster a row, " + policy.toString() + sample;
     }
@@ -341,7 +342,8 @@ std::string ThresholdPlan::toString() const {
 
 ThresholdPlan planThreshold(const SelectProblem& p) {
     ThresholdPlan plan;
-    if (!planClusterRows(p, plan) && !planWholeRows(p, plan)) {
+    if (!planHeldRows(p, plan) && !planClusterRows(p, plan) &&
+        !planWholeRows(p, plan)) {
         planSplit(p, plan);
     }
     return plan;

@@ -13,6 +13,7 @@ namespace faiss_bits {
 struct ThresholdPlan {
     bool fused = false;     ///< one block a row does everything
     bool isCluster = false; ///< sampleParts blocks share a row in one launch
+    bool isHeld = false;    ///< sampleParts blocks hold a row in registers
     ThresholdPolicy policy; ///< of a fused block, or of those that finish rows
 
     int samplePlaces = 0; ///< a thread; 0: no sample, every column survives

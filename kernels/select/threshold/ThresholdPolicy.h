@@ -1,9 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
 namespace faiss_bits {
+
+/// Keys of a thread that holds a row, or a part of one, in registers, at most.
+constexpr int kMostHeldItems = 32;
+/// Shared memory of such a block, at most, beside its entries.
+constexpr size_t kHeldStorageBytes = 32 * 1024;
 
 /// A compiled kernel of SampleThreshold (Policies.inc).
 struct ThresholdPolicy {
@@ -22,32 +28,50 @@ struct ThresholdPolicy {
 
 #define BITS_WHOLE_ROWS(threads, room, mostK) {threads, room, mostK},
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kWholeRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 #define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK) {threads, room, mostK},
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kClusterRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 #define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK) {threads, room, mostK},
+#define BITS_FINISH_ROWS(threads, room, mostK)
+inline constexpr ThresholdPolicy kHeldRowsPolicies[] = {
+#include "kernels/select/threshold/Policies.inc"
+};
+#undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
+#undef BITS_FINISH_ROWS
+
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK) {threads, room, mostK},
 inline constexpr ThresholdPolicy kFinishRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
 
 /// The first of a list that has so many threads and is for this k; room = 0 if

@@ -8,6 +8,7 @@
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/bits/BitsLaunch.h"
+#include "kernels/select/threshold/HeldLaunch.h"
 #include "kernels/select/threshold/ThresholdLaunch.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -49,10 +50,12 @@ Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
         return launchWholeRows<Keys, threads, room>;            \
     }
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
         throw noKernel(plan);
     });
@@ -66,10 +69,32 @@ Launch clusterRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchClusterRows<Keys, threads, room>;          \
     }
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
+#undef BITS_FINISH_ROWS
+        }
+        throw noKernel(plan);
+    });
+}
+
+Launch heldRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
+    return forKeys(p, [&]<class Keys>() -> Launch {
+        if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
+#define BITS_WHOLE_ROWS(threads, room, mostK)
+#define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)                    \
+    if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
+        return launchHeldRows<Keys, threads, room>;             \
+    }
+#define BITS_FINISH_ROWS(threads, room, mostK)
+#include "kernels/select/threshold/Policies.inc"
+#undef BITS_WHOLE_ROWS
+#undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
         }
         throw noKernel(plan);
@@ -80,6 +105,7 @@ Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
 #define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK)
+#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)                  \
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchFinishRows<Keys, threads, room>;           \
@@ -87,6 +113,7 @@ Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 #include "kernels/select/threshold/Policies.inc"
 #undef BITS_WHOLE_ROWS
 #undef BITS_CLUSTER_ROWS
+#undef BITS_HELD_ROWS
 #undef BITS_FINISH_ROWS
         throw noKernel(plan);
     });
@@ -104,7 +131,7 @@ struct Slices {
 
 Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     Slices taken;
-    if (plan.fused) {
+    if (plan.fused || plan.isHeld) {
         return taken;
     }
     const size_t rows = plan.batchRows;
@@ -130,15 +157,17 @@ Slices takeSlices(const ThresholdPlan& plan, WorkspaceSlices& slices) {
     return taken;
 }
 
-void runFused(
+/// Rows that share nothing, each by `parts` blocks.
+void runAlone(
         const SelectProblem& p,
-        const ThresholdPlan& plan,
+        const Launch launch,
+        idx_t parts,
         ThresholdParams& params,
         cudaStream_t stream) {
-    const Launch launch = wholeRowsLaunch(p, plan);
-    for (idx_t row = 0; row < p.rows; row += kMaxBlocks) {
+    const idx_t most = kMaxBlocks / parts;
+    for (idx_t row = 0; row < p.rows; row += most) {
         params.firstRow = uint32_t(row);
-        launch(params, unsigned(std::min(kMaxBlocks, p.rows - row)), stream);
+        launch(params, unsigned(std::min(most, p.rows - row) * parts), stream);
     }
 }
 
@@ -234,8 +263,15 @@ struct ThresholdFamily {
         if (plan.isCluster) {
             clusterRowsLaunch(p, plan)(
                     params, unsigned(p.rows * plan.sampleParts), stream);
+        } else if (plan.isHeld) {
+            runAlone(
+                    p,
+                    heldRowsLaunch(p, plan),
+                    plan.sampleParts,
+                    params,
+                    stream);
         } else if (plan.fused) {
-            runFused(p, plan, params, stream);
+            runAlone(p, wholeRowsLaunch(p, plan), 1, params, stream);
         } else {
             runSplit(p, plan, taken, params, stream);
         }

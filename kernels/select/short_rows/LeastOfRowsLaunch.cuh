@@ -1,0 +1,43 @@
+/// The launch of k = 1 in short rows; included by the generated sources only.
+#pragma once
+
+#include "kernels/common/CudaCheck.h"
+#include "kernels/select/short_rows/LeastOfRows.cuh"
+
+namespace faiss_bits {
+
+template <class T, bool kHasBias, int kLanes, int kItems>
+void launchLeast(const ShortRowsParams& params, cudaStream_t stream) {
+    constexpr unsigned kRows = kShortRowsThreads / kLanes;
+    leastOfRowsKernel<T, kHasBias, kLanes, kItems>
+            <<<(params.rows + kRows - 1) / kRows,
+               kShortRowsThreads,
+               0,
+               stream>>>(params);
+    BITS_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class T, bool kHasBias>
+void launchLeastOfRows(
+        const ShortRowsParams& params,
+        bool isFew,
+        cudaStream_t stream) {
+    const uint32_t cols = params.select.cols;
+    if (isFew && cols > 256) {
+        launchLeast<T, kHasBias, kShortRowsThreads, 16>(params, stream);
+    } else if (cols > 256) {
+        launchLeast<T, kHasBias, 32, 16>(params, stream);
+    } else if (cols > 128 || sizeof(T) > 2 || (isFew && cols > 32)) {
+        launchLeast<T, kHasBias, 32, 8>(params, stream);
+    } else if constexpr (sizeof(T) == 2) {
+        if (cols > 64) {
+            launchLeast<T, kHasBias, 8, 16>(params, stream);
+        } else if (cols > 32) {
+            launchLeast<T, kHasBias, 8, 8>(params, stream);
+        } else {
+            launchLeast<T, kHasBias, 8, 4>(params, stream);
+        }
+    }
+}
+
+} // namespace faiss_bits
