@@ -154,6 +154,7 @@ HostResults::HostResults(
     }
     cut_(distances, this->distances(), count * sizeof(float));
     cut_(ids, this->ids(), count * sizeof(idx_t));
+    pages_ = std::vector<std::atomic<Pages>>(pieces_.size());
     wantLargePages(distances, count * sizeof(float));
     wantLargePages(ids, count * sizeof(idx_t));
     const int threads = threadsFor(bytes_());
@@ -257,18 +258,31 @@ void HostResults::help_(
     }
 }
 
-/// Those that help share them out: thread 0 is in the search.
-void HostResults::makePages_(int number, int threads) const {
+/// Those that help share the pieces out: thread 0 is in the search.
+void HostResults::makePages_(int number, int threads) {
     const size_t share = size_t(number - 1);
     const size_t shares = size_t(threads - 1);
-    const auto make = [&](void* memory, size_t bytes) {
-        const size_t begin = bytes * share / shares;
-        makePages(
-                static_cast<char*>(memory) + begin,
-                bytes * (share + 1) / shares - begin);
-    };
-    make(hostDistances_, count_ * sizeof(float));
-    make(hostIds_, count_ * sizeof(idx_t));
+    for (size_t i = pieces_.size() * share / shares;
+         i < pieces_.size() * (share + 1) / shares;
+         ++i) {
+        Pages state = Pages::Unknown;
+        if (pages_[i].compare_exchange_strong(state, Pages::BeingMade)) {
+            makePages(pieces_[i].to, pieces_[i].bytes);
+            pages_[i] = Pages::Done;
+        }
+    }
+}
+
+/// Whoever is about to write to a piece: if its pages were not begun, that
+/// makes them, too.
+void HostResults::waitForPages_(const Piece& piece) {
+    std::atomic<Pages>& pages = pages_[size_t(&piece - pieces_.data())];
+    Pages state = Pages::Unknown;
+    if (!pages.compare_exchange_strong(state, Pages::Done)) {
+        while (pages != Pages::Done) {
+            std::this_thread::yield();
+        }
+    }
 }
 
 const HostResults::Piece* HostResults::takePiece_() {
@@ -296,6 +310,7 @@ void HostResults::copyPieces_(const Carrier& carrier) {
     for (int slot = 0; piece; slot = 1 - slot) {
         const Piece* next = start(takePiece_(), 1 - slot);
         BITS_CUDA_CHECK(cudaEventSynchronize(carrier.copied(slot)));
+        waitForPages_(*piece);
         std::memcpy(piece->to, carrier.pinned(slot), piece->bytes);
         piece = next;
     }

@@ -65,11 +65,15 @@ class HostResults {
         size_t bytes = 0;
     };
 
+    /// Of a piece on the host. Nobody makes pages while another one copies.
+    enum class Pages { Unknown, BeingMade, Done };
+
     size_t bytes_() const;
     void copyAtOnce_();
     void cut_(void* to, const void* from, size_t bytes);
     void help_(int number, int threads, std::shared_future<bool> mayCopy);
-    void makePages_(int number, int threads) const;
+    void makePages_(int number, int threads);
+    void waitForPages_(const Piece& piece);
     const Piece* takePiece_();
     void copyPieces_(const Carrier& carrier);
 
@@ -82,9 +86,10 @@ class HostResults {
 
     // Of results that are cut into pieces.
     std::vector<Piece> pieces_;
-    std::atomic<size_t> taken_{0}; // of pieces_
-    std::promise<bool> mayCopy_;   // false: nothing is to be copied
-    std::future<void> helper_;     // which has started the others
+    std::vector<std::atomic<Pages>> pages_; // of each of them
+    std::atomic<size_t> taken_{0};          // of pieces_
+    std::promise<bool> mayCopy_;            // false: nothing is to be copied
+    std::future<void> helper_;              // which has started the others
 };
 
 } // namespace faiss_bits::dropin
