@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -27,6 +28,18 @@ void wantLargePages(void* memory, size_t bytes) {
     }
 }
 
+void makePages(void* memory, size_t bytes) {
+    auto* const first = static_cast<unsigned char*>(memory);
+    for (size_t at = 0; at < bytes; at += kPage) {
+        // A write that changes nothing, whatever is there. The processor writes
+        // in either case of an exchange; compilers know of no case to leave
+        // out.
+        unsigned char zero = 0;
+        std::atomic_ref<unsigned char>(first[at]).compare_exchange_strong(
+                zero, 0, std::memory_order_relaxed);
+    }
+}
+
 void touchPages(void* memory, size_t bytes) {
     wantLargePages(memory, bytes);
     if (bytes < 2 * kLeastBytes) {
@@ -35,9 +48,8 @@ void touchPages(void* memory, size_t bytes) {
     char* const first = static_cast<char*>(memory);
     const idx_t pages = idx_t((bytes + kPage - 1) / kPage);
     forHostParts(pages, kLeastBytes / kPage, [&](idx_t begin, idx_t end) {
-        for (idx_t page = begin; page < end; ++page) {
-            first[size_t(page) * kPage] = 0;
-        }
+        const size_t at = size_t(begin) * kPage;
+        makePages(first + at, std::min(bytes, size_t(end) * kPage) - at);
     });
 }
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "faiss_bits/common/FaissCompat.h"
+#include "kernels/common/Types.h"
 
 /// Work of the host on much memory. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -46,10 +46,13 @@ void forHostParts(idx_t n, idx_t least, const F& f, idx_t most = 8) {
 /// where it has none.
 void wantLargePages(void* memory, size_t bytes);
 
-/// wantLargePages, and writes to every page of memory that was never written
-/// to, by several threads: the system clears a page when it is first written
-/// to, which else the one thread that copies from a device waits for.
-/// Overwrites what is there.
+/// Has the system make the pages of memory that was never written to, which it
+/// else does, and clears them, when each is first written to. What is in the
+/// memory stays as it is.
+void makePages(void* memory, size_t bytes);
+
+/// wantLargePages, and makePages by several threads: else the one thread that
+/// copies from a device waits for each page.
 void touchPages(void* memory, size_t bytes);
 
 /// One memcpy of several.

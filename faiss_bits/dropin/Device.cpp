@@ -57,6 +57,7 @@ Entry lookAt(int device) {
         checkKernelsLoad();
         entry.device.traits = deviceTraits(device);
         entry.device.pool = makePool(device);
+        entry.device.resultPool = makePool(device);
     } catch (const Error& error) {
         entry.problem = "device " + std::to_string(device) +
                 " cannot run this build: " + error.what();
@@ -91,19 +92,18 @@ RelaxedCapture::~RelaxedCapture() {
     (void)cudaThreadExchangeStreamCaptureMode(&mode_);
 }
 
-Scratch::Scratch(const Device& device, size_t bytes, cudaStream_t stream)
+Scratch::Scratch(cudaMemPool_t pool, size_t bytes, cudaStream_t stream)
         : stream_(stream) {
     if (bytes == 0) {
         return;
     }
-    if (!device.pool) {
+    if (!pool) {
         throw Error("the driver has no memory pools on this device");
     }
     if (bytes > kKeptBytes) {
-        keepFor(device.pool, bytes);
+        keepFor(pool, bytes);
     }
-    BITS_CUDA_CHECK(
-            cudaMallocFromPoolAsync(&data_, bytes, device.pool, stream));
+    BITS_CUDA_CHECK(cudaMallocFromPoolAsync(&data_, bytes, pool, stream));
 }
 
 Scratch::~Scratch() {

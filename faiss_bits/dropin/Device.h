@@ -12,6 +12,9 @@ namespace faiss_bits::dropin {
 struct Device {
     DeviceTraits traits;
     cudaMemPool_t pool = nullptr; ///< nullptr: the driver has none
+    /// For what lives while FAISS's whole search runs: what `pool` keeps is of
+    /// one call at a time.
+    cudaMemPool_t resultPool = nullptr;
 };
 
 /// The calling thread's device, looked at once in the life of the process;
@@ -32,12 +35,12 @@ class RelaxedCapture {
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Scratch for one call, from a memory pool of our own: FAISS's allocator
+/// Scratch for one call, from a memory pool of a Device: FAISS's allocator
 /// cannot be reached from the functions that we replace.
 ///
 /// Stream   taken and given back in the order of `stream`; nothing waits, also
 ///          on the default stream; nodes of the graph under capture
-/// Memory   the pool keeps at most kKeptBytes a device for later calls; once a
+/// Memory   a pool keeps at most kKeptBytes a device for later calls; once a
 ///          call took more, as much as that, but no more than kMostKeptBytes,
 ///          as to take it from the driver anew would cost more than a search
 /// Errors   throws Error when there is not enough, or no pool; the caller then
@@ -47,7 +50,8 @@ class Scratch {
     static constexpr size_t kKeptBytes = size_t(256) << 20;
     static constexpr size_t kMostKeptBytes = size_t(1) << 30;
 
-    Scratch(const Device& device, size_t bytes, cudaStream_t stream);
+    /// pool: nullptr if the driver has none.
+    Scratch(cudaMemPool_t pool, size_t bytes, cudaStream_t stream);
     ~Scratch();
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;

@@ -21,7 +21,8 @@ const std::vector<Function>& functions() {
             describeProductScan<int>(),
             describeProductScan<int64_t>(),
             describeProductSearch<int>(),
-            describeProductSearch<int64_t>()};
+            describeProductSearch<int64_t>(),
+            describeIndexSearch()};
     return all;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "faiss_bits/dropin/FaissFunctions.h"
+#include "faiss_bits/dropin/FaissIndex.h"
 #include "faiss_bits/dropin/LoadedFaiss.h"
 #include "kernels/common/Types.h"
 
@@ -93,6 +94,16 @@ Function describeProductScan() {
             Part::ProductLists);
 }
 
+/// Of a function that is not virtual, a pointer to a member begins with its
+/// address (Itanium C++ ABI, 2.3).
+template <class Member>
+const void* addressOfMember(Member member) {
+    const void* address = nullptr;
+    static_assert(sizeof(member) >= sizeof(address));
+    std::memcpy(&address, &member, sizeof(address));
+    return address;
+}
+
 template <class Index>
 Function describeProductSearch() {
     using faiss::gpu::Matrix;
@@ -103,14 +114,20 @@ Function describeProductSearch() {
             int,
             Matrix<float, Index>&,
             Matrix<int64_t, Index>&);
-    // Of a function that is not virtual, a pointer to a member begins with its
-    // address (Itanium C++ ABI, 2.3).
     const Member member = &faiss::gpu::IVFPQ::runPQPrecomputedCodes_;
-    const void* address = nullptr;
-    static_assert(sizeof(member) >= sizeof(address));
-    std::memcpy(&address, &member, sizeof(address));
     return describeListScan<Index>(
-            "runPQPrecomputedCodes_", address, Part::ProductLists);
+            "runPQPrecomputedCodes_",
+            addressOfMember(member),
+            Part::ProductLists);
+}
+
+inline Function describeIndexSearch() {
+    return {"GpuIndex::search",
+            "results on the host",
+            0,
+            addressOfMember(&faiss::gpu::GpuIndex::search),
+            true,
+            Part::Results};
 }
 
 inline std::string shapeText(idx_t rows, idx_t cols) {

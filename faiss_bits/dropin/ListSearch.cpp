@@ -217,7 +217,7 @@ std::string searchLists(const ListRequest& r, cudaStream_t stream) {
     if (!leftOfPlan.empty()) {
         return leftOfPlan;
     }
-    const Scratch scratch(device, tableBytes + plan.bytes, stream);
+    const Scratch scratch(device.pool, tableBytes + plan.bytes, stream);
     WorkspaceSlices slices({scratch.data(), tableBytes});
     CodeTables(r, slices).fill(r, stream, problem.lists);
     runIvfKnn(

@@ -13,7 +13,7 @@ Finding inspectAndTell() {
     Finding finding = inspectLoadedFaiss();
     using State = Finding::State;
     const bool bad = finding.state == State::Unknown ||
-            finding.state == State::Elsewhere || finding.lacksLists;
+            finding.state == State::Elsewhere || finding.lacksSome;
     const bool good = finding.state == State::Replaced;
     if (bad || (good && mode().log)) {
         sayOnce(finding.text);

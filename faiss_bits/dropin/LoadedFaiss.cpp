@@ -83,7 +83,7 @@ struct Functions {
     Part part;
 
     bool has(const Function& f) const {
-        return f.idBits == idBits && f.part == part;
+        return (f.idBits == 0 || f.idBits == idBits) && f.part == part;
     }
 };
 
@@ -194,9 +194,26 @@ std::string namesOf(Part part) {
     return names;
 }
 
-const char* scansOf(Part part) {
-    return part == Part::Lists ? "scans of inverted lists"
-                               : "scans of lists of product codes";
+const char* nameOf(Part part) {
+    return part == Part::Lists           ? "scans of inverted lists"
+            : part == Part::ProductLists ? "scans of lists of product codes"
+                                         : "ways of results to the host";
+}
+
+bool needs(Part part, Part other) {
+    return other == Part::Basic || other == part ||
+            (part == Part::ProductLists && other == Part::Lists);
+}
+
+/// Whether a library has the part that a function belongs to, or needs.
+bool hasPartOf(const link_map* library, const Function& function, Part part) {
+    for (int idBits : {32, 64}) {
+        if ((function.idBits == 0 || function.idBits == idBits) &&
+            hasAll(library, {idBits, part})) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /// The line that refuses a library, or some of its scans.
@@ -206,12 +223,12 @@ std::string unknownText(const std::string& library, Part part) {
             " as FAISS 1.7.3 to 1.15 has them; " +
             (part == Part::Basic
                      ? std::string("nothing is replaced, FAISS runs as it was")
-                     : std::string(scansOf(part)) + " are FAISS's");
+                     : std::string(nameOf(part)) + " are FAISS's");
 }
 
 /// What is said of a FAISS that lacks a part.
 std::string lackingText(const std::string& replaced, Part part) {
-    return replaced + " are replaced, " + scansOf(part) +
+    return replaced + " are replaced, " + nameOf(part) +
             " are not: it lacks some of " + namesOf(part) +
             " as FAISS 1.7.3 to 1.15 has them, or keeps its calls";
 }
@@ -249,10 +266,10 @@ Finding inspect(const link_map* library) {
         }
         const std::string most = which +
                 "flat searches, scans of inverted lists and k-selection";
-        if (!isOurs(Part::ProductLists)) {
-            return {State::Replaced,
-                    lackingText(most, Part::ProductLists),
-                    true};
+        for (Part part : {Part::ProductLists, Part::Results}) {
+            if (!isOurs(part)) {
+                return {State::Replaced, lackingText(most, part), true};
+            }
         }
         return {State::Replaced, most + " are replaced"};
     }
@@ -283,9 +300,10 @@ Original findOriginal(const Function& function) {
     }
     if (library) {
         original.library = pathOf(library);
-        for (Part part : {Part::ProductLists, Part::Lists, Part::Basic}) {
-            if (part <= function.part &&
-                !hasAll(library, {function.idBits, part})) {
+        for (Part part :
+             {Part::Results, Part::ProductLists, Part::Lists, Part::Basic}) {
+            if (needs(function.part, part) &&
+                !hasPartOf(library, function, part)) {
                 original.unknown = unknownText(original.library, part);
             }
         }

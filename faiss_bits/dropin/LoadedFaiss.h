@@ -8,19 +8,20 @@
 namespace faiss_bits::dropin {
 
 /// What a FAISS may lack: one that lacks a function of a part keeps that part
-/// and those after it.
+/// and those that need it.
 enum class Part {
     Basic,
-    Lists,       ///< scans of inverted lists, of vectors and scalar codes
-    ProductLists ///< those of product codes
+    Lists,        ///< scans of inverted lists, of vectors and scalar codes
+    ProductLists, ///< those of product codes; needs Lists
+    Results       ///< how results come to the host; all need Basic
 };
 
 /// One function of FAISS that this library defines. Every FAISS of that set of
 /// symbols has it, and calls it.
 struct Function {
-    const char* name;    ///< "runBlockSelect"
-    const char* types;   ///< "float keys, 32-bit ids"
-    int idBits;          ///< 32 or 64: the set of symbols that it belongs to
+    const char* name;  ///< "runBlockSelect"
+    const char* types; ///< "float keys, 32-bit ids"
+    int idBits;        ///< 32 or 64: the set of symbols it belongs to; 0: both
     const void* address; ///< of the overload, for its symbol
     bool isSearch;       ///< a whole search, not a selection alone
     Part part;
@@ -57,8 +58,8 @@ struct Finding {
     };
     State state;
     std::string text; ///< one line that says so, with the library's path
-    /// Replaced, but some scans of inverted lists are not, as the text says.
-    bool lacksLists = false;
+    /// Replaced, but some part is not, as the text says.
+    bool lacksSome = false;
 };
 
 /// Makes no CUDA call.

@@ -30,17 +30,25 @@ class Replacement {
             const Work& work,
             Arguments&&... arguments) {
         if (!runs(refusal, work)) {
-            auto* own = reinterpret_cast<F*>(originalOrThrow());
-            own(std::forward<Arguments>(arguments)...);
+            function<F>()(std::forward<Arguments>(arguments)...);
         }
     }
 
     /// Looked for once.
     const Original& original();
 
-   private:
-    /// True if our kernels have taken the call.
+    /// True if `work` was done, and nothing is left to FAISS; else says why, as
+    /// above.
     bool runs(std::string refusal, const Work& work);
+
+    /// FAISS's own function, of type F. Throws std::runtime_error when there is
+    /// none.
+    template <class F>
+    F* function() {
+        return reinterpret_cast<F*>(originalOrThrow());
+    }
+
+   private:
     void* originalOrThrow();
     std::string label() const;
 

@@ -124,7 +124,7 @@ void select(const Request& r, cudaStream_t stream) {
     const SelectPlan plan = planSelection(problem);
     const size_t selectBytes = plan.workspaceBytes();
 
-    const Scratch scratch(device, stagedBytes + selectBytes, stream);
+    const Scratch scratch(device.pool, stagedBytes + selectBytes, stream);
     WorkspaceSlices slices({scratch.data(), stagedBytes});
     layOut(slices);
     runSelect(

@@ -120,7 +120,7 @@ std::string search(
     }
     cublasHandle_t handle =
             plan.fused && plan.fused->sampling ? cublasLtOf(original) : nullptr;
-    const Scratch scratch(device, plan.bytes, stream);
+    const Scratch scratch(device.pool, plan.bytes, stream);
     runFlatKnn(plan, problem, {scratch.data(), plan.bytes}, handle, stream);
     dropWorst(resultsOf(r), stream);
     return "";

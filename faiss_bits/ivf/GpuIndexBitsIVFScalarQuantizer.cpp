@@ -14,16 +14,6 @@
 
 namespace faiss_bits::gpu {
 
-#ifdef FAISS_BITS_FAISS_IS_WHEEL
-// A later source than the release may say its number too. With a quantizer of
-// another size, what follows it in FAISS's index would be read elsewhere.
-static_assert(
-        FAISS_BITS_FAISS_VERSION != 11501 ||
-                sizeof(faiss::ScalarQuantizer) == 88,
-        "FAISS's headers say 1.15.1 and are not of that release: "
-        "FAISS_BITS_FAISS_HEADERS must name a source tree of the tag v1.15.1");
-#endif
-
 using detail::checkedCentroids;
 using detail::checkedDims;
 using detail::checkedIvfConfig;

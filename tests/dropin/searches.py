@@ -70,6 +70,42 @@ def search_all(what, index, xb, metric, queries):
             check(what, xq, xb, metric, k, *index.search(xq, k))
 
 
+def check_ways_home(res):
+    """Results of many sizes on the host, every row: places at which their way
+    changes (dropin/HostResults.cpp), with other numbers before and behind them."""
+    global checked
+    xb = data(50, 8)
+    index = faiss.GpuIndexFlatL2(res, D)
+    index.add(xb)
+    for q, k in (
+        (1, 1), (5461, 1), (5462, 1), (32769, 1), (43691, 1), (65537, 1),
+        (87382, 1), (131073, 1), (349526, 1), (700001, 1), (3, 7), (5000, 50),
+        (9000, 70),
+    ):
+        xq = data(q, q + k)
+        distances = np.full(q * k + 2, -5, "float32")
+        ids = np.full(q * k + 2, -5, "int64")
+        index.search_c(
+            q, faiss.swig_ptr(xq), k, faiss.swig_ptr(distances[1:]),
+            faiss.swig_ptr(ids[1:]), None,
+        )
+        around = [*distances[[0, -1]], *ids[[0, -1]]]
+        D_, I_ = distances[1:-1].reshape(q, k), ids[1:-1].reshape(q, k)
+        filled = min(k, len(xb))
+        for begin in range(0, q, 1 << 16):
+            part = slice(begin, begin + (1 << 16))
+            truth = true_distances(xq[part], xb, faiss.METRIC_L2)
+            best = np.sort(truth, axis=1)[:, :filled]
+            ok = (I_[part, :filled] >= 0).all() and (I_[part, filled:] == -1).all()
+            if not ok or around != [-5] * 4 or (D_[part, :filled] != best).any() or (
+                np.take_along_axis(truth, I_[part, :filled], 1) != best
+            ).any():
+                print(f"results of {q} queries, k = {k}, from {begin}: {D_[part]} "
+                      f"{I_[part]} {around}, expected {best}")
+                sys.exit(1)
+        checked += q
+
+
 def main():
     global checked
     res = faiss.StandardGpuResources()
@@ -109,6 +145,8 @@ def main():
             index.add(xb)
             index.nprobe = 64
             search_all(f"IVFSQ {name}", index, xb, metric, (1, 200))
+
+    check_ways_home(res)
 
     # No exact answer: the same index on the CPU has the same codes.
     xb, xq = data(20_000, 6), data(50, 7)

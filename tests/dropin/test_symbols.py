@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import OTHER_WHEELS, SEARCHES, SYMBOLS, library_of, path_of, run
+from conftest import (
+    INDEX, OTHER_WHEELS, SEARCHES, SYMBOLS, library_of, path_of, run,
+)
 
 #: FAISS's selections and searches by their mangled names, whether we replace
 #: them or not; not the templates that libfaiss.so has of the same names.
@@ -16,7 +18,8 @@ FUNCTION = re.compile(
     r"runL2SelectMin|runIVFInterleavedScan|runIVFFlatScan)ER|(runL2Distance|runIPDistance)EPNS0_12GpuResourcesE"
     r"P11CUstream_stRNS0_6TensorI(f|6__half|13__nv_bfloat16)L)|"
     r"_ZN5faiss3gpu31(runPQScanMultiPassNoPrecomputed)IfE|"
-    r"_ZN5faiss3gpu5IVFPQ22(runPQPrecomputedCodes_)E"
+    r"_ZN5faiss3gpu5IVFPQ22(runPQPrecomputedCodes_)E|"
+    r"_ZNK5faiss3gpu8(GpuIndex6search)E"
 )
 
 
@@ -58,9 +61,9 @@ def short_names(names):
     """Searches of other than float vectors are FAISS's: with their type."""
     groups = [FUNCTION.match(name).groups("") for name in names]
     return sorted(
-        (selection or search or products or member)
+        (selection or search or products or member or "GpuIndex::search")
         + (f" {of}" if search and of != "f" else "")
-        for selection, search, of, products, member in groups
+        for selection, search, of, products, member, _ in groups
     )
 
 
@@ -80,8 +83,10 @@ def faiss(request):
 def test_exports_the_replaced_functions_and_nothing_else(library):
     names = exports(library)
     assert names - functions(names) == {"faissBitsDropinInspect"}
-    # Each for tensors that are indexed by int, and by idx_t.
-    assert short_names(names - {"faissBitsDropinInspect"}) == sorted(2 * SYMBOLS)
+    # Each for tensors that are indexed by int, and by idx_t; an index has none.
+    assert short_names(names - {"faissBitsDropinInspect"}) == sorted(
+        SYMBOLS + tuple(set(SYMBOLS) - set(INDEX))
+    )
 
 
 def test_exports_what_faiss_calls_and_no_more(library, faiss):

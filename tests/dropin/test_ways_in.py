@@ -9,6 +9,7 @@ import pytest
 from conftest import (
     ALL,
     GOES_TO_FAISS,
+    INDEX,
     PRODUCTS,
     SCANS,
     SELECTIONS,
@@ -110,6 +111,16 @@ def test_unknown_scans_of_product_codes_alone_are_left(programs):
     others.remove(line)
     names = [GOES_TO_FAISS.match(line).group(1) for line in others]
     assert sorted(names) == sorted(set(SYMBOLS) - set(PRODUCTS))
+
+
+def test_unknown_search_of_an_index_alone_is_left(programs):
+    result = run(programs / "fake_linked_unknown_results")
+    assert answers(result) == ALL_FAISS
+    first, *others = said(result)
+    assert "k-selection are replaced, ways of results to the host are not" in first
+    assert "lacks some of GpuIndex::search as" in first
+    names = [GOES_TO_FAISS.match(line).group(1) for line in others]
+    assert sorted(names) == sorted(set(SYMBOLS) - set(INDEX))
 
 
 def test_other_programs_hear_nothing(library):
@@ -232,6 +243,24 @@ def test_what_scans_are_left_to_faiss(site, shape, left, mode):
             "runIVFInterleavedScan (lists, 64-bit lengths) leaves to FAISS's own "
             f"function {left}"
         ]
+
+
+@pytest.mark.parametrize("n, k", [(0, 1), (1, 0), (1, -1), (-1, 1), (1, 2049)])
+@pytest.mark.parametrize("mode", ["on", "log"])
+def test_searches_without_results_are_left(site, n, k, mode):
+    """FAISS says what is wrong with them, if anything."""
+    result = python(
+        f"import faiss_bits.dropin, faiss; print(faiss.index_search({n}, {k}))",
+        path=site("ids64"),
+        FAISS_BITS_DROPIN=mode,
+    )
+    assert result.stdout == "42.0\n", result.stderr
+    assert [line for line in said(result) if line.startswith("GpuIndex")] == (
+        [] if mode == "on" else [
+            "GpuIndex::search (results on the host) leaves to FAISS's own function "
+            "searches with no results, or more than 1 GiB of them"
+        ]
+    )
 
 
 UNKNOWN_ARRAY = "a DeviceVector is not what it is in FAISS 1.7.3 to 1.15"

@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 import pytest
-from conftest import PRODUCTS, SCANS, SELECTIONS, SYMBOLS, python, run, said
+from conftest import INDEX, PRODUCTS, SCANS, SELECTIONS, SYMBOLS, python, run, said
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -18,15 +18,13 @@ gpu = pytest.mark.skipif(
 
 
 def replaced(names):
-    return {
-        f"replaced {name} "
-        + (
-            "(lists, 64-bit lengths)"
-            if name in SCANS + PRODUCTS
-            else "(float keys, 64-bit ids)"
-        )
-        for name in names
-    }
+    def types(name):
+        if name in INDEX:
+            return "results on the host"
+        lists = name in SCANS + PRODUCTS
+        return "lists, 64-bit lengths" if lists else "float keys, 64-bit ids"
+
+    return {f"replaced {name} ({types(name)})" for name in names}
 
 
 def searches(path, **variables):

@@ -128,6 +128,11 @@ void reset(Schedule schedule, unsigned seed) {
     world().random.seed(seed);
 }
 
+void setSchedule(Schedule schedule) {
+    const Lock lock(mutex);
+    world().schedule = schedule;
+}
+
 cudaStream_t makeStream() {
     const Lock lock(mutex);
     world().streams.push_back(std::make_unique<Stream>());

@@ -19,6 +19,9 @@ enum class Schedule {
 /// Forgets all work and memory.
 void reset(Schedule schedule, unsigned seed);
 
+/// From now on, with all work and memory as they are.
+void setSchedule(Schedule schedule);
+
 cudaStream_t makeStream();
 
 /// The stream is being captured; no call may then wait for it or record on it.

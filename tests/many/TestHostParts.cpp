@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -15,6 +18,7 @@ namespace {
 using gpu::detail::copyHostBytes;
 using gpu::detail::forHostParts;
 using gpu::detail::HostCopy;
+using gpu::detail::makePages;
 using gpu::detail::touchPages;
 using gpu::detail::UnclearedVector;
 using gpu::detail::wantLargePages;
@@ -64,6 +68,35 @@ TEST(HostParts, LargePagesKeepWhatIsThere) {
         EXPECT_EQ(data, before);
     }
     wantLargePages(nullptr, 0);
+}
+
+/// Also of pages that were never written to: memory of the system's own.
+TEST(HostParts, PagesAreMadeAndKeepWhatIsInThem) {
+    for (const size_t bytes :
+         {size_t(0), size_t(1), size_t(4096), size_t(4097), size_t(9) << 20}) {
+        for (const size_t before : {size_t(0), size_t(1), size_t(4095)}) {
+            const size_t all = bytes + before + 4096;
+            void* memory =
+                    mmap(nullptr,
+                         all,
+                         PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS,
+                         -1,
+                         0);
+            ASSERT_NE(memory, MAP_FAILED);
+            auto* const data = static_cast<unsigned char*>(memory);
+            makePages(data + before, bytes);
+            std::vector<unsigned char> expected(all);
+            EXPECT_TRUE(std::equal(expected.begin(), expected.end(), data));
+            std::iota(expected.begin(), expected.end(), 1);
+            std::copy(expected.begin(), expected.end(), data);
+            makePages(data + before, bytes);
+            touchPages(data + before, bytes);
+            EXPECT_TRUE(std::equal(expected.begin(), expected.end(), data));
+            munmap(memory, all);
+        }
+    }
+    makePages(nullptr, 0);
 }
 
 TEST(HostParts, CopiesAndTouchesWhatItIsGiven) {

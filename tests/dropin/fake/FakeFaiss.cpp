@@ -7,6 +7,7 @@
 ///                     know
 /// FAKE_UNKNOWN_LISTS  likewise a scan of inverted lists
 /// FAKE_UNKNOWN_PRODUCTS  likewise one of product codes
+/// FAKE_UNKNOWN_RESULTS  likewise the search of an index
 
 #include "fake/FakeFaiss.h"
 #include "fake/FakeMemory.h"
@@ -90,6 +91,8 @@ float fakeSearch(FakeFunction function, int k) {
             return fakeProducts(0, 2, 8, 2, k);
         case FakeFunction::ProductSearch:
             return fakeProducts(1, 2, 8, 2, k);
+        case FakeFunction::IndexSearch:
+            return fakeIndexSearch(1, k);
     }
     return out[0];
 }

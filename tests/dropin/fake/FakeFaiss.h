@@ -14,9 +14,10 @@ enum class FakeFunction {
     InterleavedScan,
     FlatScan,
     ProductScan,
-    ProductSearch
+    ProductSearch,
+    IndexSearch
 };
-constexpr int kFakeFunctions = 9;
+constexpr int kFakeFunctions = 10;
 
 /// What of the lists' arrays is not as in a FAISS that we know.
 enum class FakeWrong { Nothing, Resources, Memory, Capacity, Bytes, Lists };
@@ -75,4 +76,10 @@ extern "C" __attribute__((visibility("default"))) float fakeScanOf(
         int nprobe,
         int metric,
         int indicesOptions,
+        int k);
+
+/// Calls GpuIndex::search with arrays of the host that have room for four
+/// results. Returns the first distance.
+extern "C" __attribute__((visibility("default"))) float fakeIndexSearch(
+        int64_t n,
         int k);

@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
             "runIVFInterleavedScan",
             "runIVFFlatScan",
             "runPQScanMultiPassNoPrecomputed",
-            "runPQPrecomputedCodes_"};
+            "runPQPrecomputedCodes_",
+            "GpuIndex::search"};
     for (int i = 0; i < kFakeFunctions; ++i) {
         try {
             const float answer = fakeSearch(FakeFunction(i), k);

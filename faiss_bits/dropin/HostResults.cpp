@@ -1,0 +1,319 @@
+#include "faiss_bits/dropin/HostResults.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "faiss_bits/common/HostParts.h"
+#include "kernels/common/CudaCheck.h"
+#include "kernels/common/Workspace.h"
+
+namespace faiss_bits::dropin {
+
+namespace {
+
+using faiss_bits::gpu::detail::makePages;
+using faiss_bits::gpu::detail::wantLargePages;
+
+/// Up to here one copy of both arrays takes less than to have pieces follow
+/// each other. Not tuned.
+constexpr size_t kMostAtOnce = size_t(64) << 10;
+/// Large enough for the device's fastest copies, small enough that the first
+/// one, which nothing hides, is short. Not tuned.
+constexpr size_t kPieceBytes = size_t(256) << 10;
+/// Of a thread, so that starting it does not count. Not tuned.
+constexpr size_t kLeastOfThread = size_t(512) << 10;
+constexpr size_t kMostThreads = 8; // memory's speed takes no more
+
+int threadsFor(size_t bytes) {
+    return int(std::clamp<size_t>(
+            std::min<size_t>(
+                    std::thread::hardware_concurrency(),
+                    bytes / kLeastOfThread),
+            1,
+            kMostThreads));
+}
+
+/// Distances, then ids.
+size_t idsAt(size_t count) {
+    return WorkspaceSlices::roundUp(count * sizeof(float));
+}
+size_t bytesOnDevice(size_t count) {
+    return idsAt(count) + count * sizeof(idx_t);
+}
+
+} // namespace
+
+/// Two pieces of pinned memory for one thread, and what it copies to them with.
+/// Those of earlier calls are used again.
+class HostResults::Carrier {
+   public:
+    explicit Carrier(int device) : device_(device) {
+        const std::lock_guard<std::mutex> lock(mutex());
+        std::vector<Parts>& idle = kept()[device];
+        if (idle.empty()) {
+            idle.push_back(make());
+        }
+        parts_ = idle.back();
+        idle.pop_back();
+    }
+    ~Carrier() {
+        const std::lock_guard<std::mutex> lock(mutex());
+        kept()[device_].push_back(parts_);
+    }
+    Carrier(const Carrier&) = delete;
+    Carrier& operator=(const Carrier&) = delete;
+
+    static int deviceOfThread() {
+        int device = 0;
+        BITS_CUDA_CHECK(cudaGetDevice(&device));
+        return device;
+    }
+
+    int device() const {
+        return device_;
+    }
+    char* pinned(int slot) const {
+        return parts_.pinned + slot * kPieceBytes;
+    }
+    cudaStream_t stream() const {
+        return parts_.stream;
+    }
+    cudaEvent_t copied(int slot) const {
+        return parts_.copied[slot];
+    }
+    cudaEvent_t searched() const {
+        return parts_.searched;
+    }
+
+   private:
+    struct Parts {
+        char* pinned = nullptr;
+        cudaStream_t stream = nullptr;
+        cudaEvent_t copied[2] = {};
+        cudaEvent_t searched = nullptr;
+    };
+
+    /// On the current device.
+    static Parts make() {
+        const RelaxedCapture relaxed;
+        Parts parts;
+        void* memory = nullptr;
+        BITS_CUDA_CHECK(
+                cudaHostAlloc(&memory, 2 * kPieceBytes, cudaHostAllocPortable));
+        parts.pinned = static_cast<char*>(memory);
+        BITS_CUDA_CHECK(cudaStreamCreateWithFlags(
+                &parts.stream, cudaStreamNonBlocking));
+        for (cudaEvent_t* event :
+             {&parts.copied[0], &parts.copied[1], &parts.searched}) {
+            BITS_CUDA_CHECK(
+                    cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+        }
+        return parts;
+    }
+    // Never destroyed: the CUDA driver may be gone by then.
+    static std::mutex& mutex() {
+        static auto& one = *new std::mutex;
+        return one;
+    }
+    static std::map<int, std::vector<Parts>>& kept() {
+        static auto& all = *new std::map<int, std::vector<Parts>>;
+        return all;
+    }
+
+    const int device_;
+    Parts parts_;
+};
+
+bool isPageable(const void* memory) {
+    cudaPointerAttributes attributes;
+    BITS_CUDA_CHECK(cudaPointerGetAttributes(&attributes, memory));
+    return attributes.type == cudaMemoryTypeUnregistered;
+}
+
+HostResults::HostResults(
+        const Device& device,
+        size_t count,
+        float* distances,
+        idx_t* ids,
+        cudaStream_t stream)
+        : count_(count),
+          hostDistances_(distances),
+          hostIds_(ids),
+          stream_(stream),
+          memory_(device.resultPool, bytesOnDevice(count), stream),
+          carrier_(new Carrier(Carrier::deviceOfThread())) {
+    if (bytes_() <= kMostAtOnce) {
+        return;
+    }
+    cut_(distances, this->distances(), count * sizeof(float));
+    cut_(ids, this->ids(), count * sizeof(idx_t));
+    pages_ = std::vector<std::atomic<Pages>>(pieces_.size());
+    wantLargePages(distances, count * sizeof(float));
+    wantLargePages(ids, count * sizeof(idx_t));
+    const int threads = threadsFor(bytes_());
+    if (threads > 1) {
+        try {
+            helper_ = std::async(
+                    std::launch::async,
+                    [this, threads, told = mayCopy_.get_future().share()] {
+                        help_(1, threads, told);
+                    });
+        } catch (const std::system_error&) {
+            // This thread copies all.
+        }
+    }
+}
+
+HostResults::~HostResults() {
+    if (!helper_.valid()) {
+        return;
+    }
+    try {
+        mayCopy_.set_value(false);
+    } catch (const std::future_error&) {
+        // They have been told otherwise, and goHome() has thrown since.
+    }
+    helper_.wait();
+}
+
+float* HostResults::distances() const {
+    return static_cast<float*>(memory_.data());
+}
+
+idx_t* HostResults::ids() const {
+    return reinterpret_cast<idx_t*>(
+            static_cast<char*>(memory_.data()) + idsAt(count_));
+}
+
+size_t HostResults::bytes_() const {
+    return count_ * (sizeof(float) + sizeof(idx_t));
+}
+
+void HostResults::goHome() {
+    if (pieces_.empty()) {
+        copyAtOnce_();
+        return;
+    }
+    BITS_CUDA_CHECK(cudaEventRecord(carrier_->searched(), stream_));
+    mayCopy_.set_value(true);
+    copyPieces_(*carrier_);
+    if (helper_.valid()) {
+        helper_.get();
+    }
+}
+
+void HostResults::copyAtOnce_() {
+    static_assert(kMostAtOnce + WorkspaceSlices::kAlignment <= kPieceBytes);
+    const char* pinned = carrier_->pinned(0);
+    BITS_CUDA_CHECK(cudaMemcpyAsync(
+            carrier_->pinned(0),
+            memory_.data(),
+            bytesOnDevice(count_),
+            cudaMemcpyDeviceToHost,
+            stream_));
+    BITS_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    std::memcpy(hostDistances_, pinned, count_ * sizeof(float));
+    std::memcpy(hostIds_, pinned + idsAt(count_), count_ * sizeof(idx_t));
+}
+
+void HostResults::cut_(void* to, const void* from, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += kPieceBytes) {
+        pieces_.push_back(
+                {static_cast<char*>(to) + at,
+                 static_cast<const char*>(from) + at,
+                 std::min(kPieceBytes, bytes - at)});
+    }
+}
+
+/// The first one starts the others: the thread that searches has other work.
+void HostResults::help_(
+        int number,
+        int threads,
+        std::shared_future<bool> mayCopy) {
+    std::vector<std::future<void>> others; // wait where they go
+    for (int other = 2; number == 1 && other < threads; ++other) {
+        try {
+            others.push_back(std::async(
+                    std::launch::async, [this, other, threads, mayCopy] {
+                        help_(other, threads, mayCopy);
+                    }));
+        } catch (const std::system_error&) {
+            break; // those that there are copy all
+        }
+    }
+    makePages_(number, threads);
+    if (mayCopy.get()) {
+        BITS_CUDA_CHECK(cudaSetDevice(carrier_->device()));
+        copyPieces_(Carrier(carrier_->device()));
+    }
+    for (auto& other : others) {
+        other.get();
+    }
+}
+
+/// Those that help share the pieces out: thread 0 is in the search.
+void HostResults::makePages_(int number, int threads) {
+    const size_t share = size_t(number - 1);
+    const size_t shares = size_t(threads - 1);
+    for (size_t i = pieces_.size() * share / shares;
+         i < pieces_.size() * (share + 1) / shares;
+         ++i) {
+        Pages state = Pages::Unknown;
+        if (pages_[i].compare_exchange_strong(state, Pages::BeingMade)) {
+            makePages(pieces_[i].to, pieces_[i].bytes);
+            pages_[i] = Pages::Done;
+        }
+    }
+}
+
+/// Whoever is about to write to a piece: if its pages were not begun, that
+/// makes them, too.
+void HostResults::waitForPages_(const Piece& piece) {
+    std::atomic<Pages>& pages = pages_[size_t(&piece - pieces_.data())];
+    Pages state = Pages::Unknown;
+    if (!pages.compare_exchange_strong(state, Pages::Done)) {
+        while (pages != Pages::Done) {
+            std::this_thread::yield();
+        }
+    }
+}
+
+const HostResults::Piece* HostResults::takePiece_() {
+    const size_t number = taken_.fetch_add(1);
+    return number < pieces_.size() ? &pieces_[number] : nullptr;
+}
+
+void HostResults::copyPieces_(const Carrier& carrier) {
+    const auto start = [&](const Piece* piece, int slot) {
+        if (piece) {
+            BITS_CUDA_CHECK(cudaMemcpyAsync(
+                    carrier.pinned(slot),
+                    piece->from,
+                    piece->bytes,
+                    cudaMemcpyDeviceToHost,
+                    carrier.stream()));
+            BITS_CUDA_CHECK(
+                    cudaEventRecord(carrier.copied(slot), carrier.stream()));
+        }
+        return piece;
+    };
+    BITS_CUDA_CHECK(
+            cudaStreamWaitEvent(carrier.stream(), carrier_->searched(), 0));
+    const Piece* piece = start(takePiece_(), 0);
+    for (int slot = 0; piece; slot = 1 - slot) {
+        const Piece* next = start(takePiece_(), 1 - slot);
+        BITS_CUDA_CHECK(cudaEventSynchronize(carrier.copied(slot)));
+        waitForPages_(*piece);
+        std::memcpy(piece->to, carrier.pinned(slot), piece->bytes);
+        piece = next;
+    }
+}
+
+} // namespace faiss_bits::dropin
