@@ -154,6 +154,8 @@ class Kmeans:
         ValueError, TypeError
             An argument is wrong, or is none that the CPU or the GPU takes
 
+        Notes
+        -----
         After an error the result of the last train() is still there.
         """
         self._check_options()
