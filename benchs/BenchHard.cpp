@@ -21,7 +21,7 @@
 namespace faiss_bits::bench {
 namespace {
 
-/// What docs/exact.md promises: times the plain mode, at most.
+/// Times the plain mode; cells above it are printed.
 constexpr double kMost = 5;
 
 struct MetricKind {

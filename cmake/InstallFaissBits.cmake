@@ -44,7 +44,7 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     SelectorTree.h VectorFacts.h VectorKernels.h
     PlanLog.h PlanText.h SearchReport.h CoarseSearch.h IvfChecks.h IvfIndexSearch.h
     IvfIndexVectors.h IvfSearch.h ListStorage.h FilteredLists.h IdsOfLists.h IvfLimits.h ListFilter.h
-    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
+    ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
     HostParts.h HostShards.h DeviceCopies.h ManyCalls.h ManyDevices.h Worker.h
@@ -71,6 +71,7 @@ if(FAISS_BITS_ENABLE_GPU)
     PATTERN SelectTable.h EXCLUDE
     PATTERN "*Policy.h" EXCLUDE
     PATTERN ThresholdPlan.h EXCLUDE
+    PATTERN HeldPlan.h EXCLUDE
     PATTERN words EXCLUDE
     PATTERN cpu EXCLUDE)
 endif()

@@ -64,6 +64,8 @@ class HostResults::Carrier {
         idle.pop_back();
     }
     ~Carrier() {
+        // After an exception a copy may still be on its way to the memory.
+        (void)cudaStreamSynchronize(parts_.stream);
         const std::lock_guard<std::mutex> lock(mutex());
         kept()[device_].push_back(parts_);
     }
@@ -180,6 +182,7 @@ HostResults::~HostResults() {
     } catch (const std::future_error&) {
         // They have been told otherwise, and goHome() has thrown since.
     }
+    taken_ = pieces_.size(); // no more than what is begun
     helper_.wait();
 }
 

@@ -87,11 +87,12 @@ struct IndexCall {
         if (n < 1 || k < 1 || k > kFaissMaxK || n > kMostResults / k) {
             return "searches with no results, or more than 1 GiB of them";
         }
+        // First: CUDA may make a context on the current device to answer.
+        current.emplace(deviceOf(original, index));
         if (!isPageable(distances) || !isPageable(labels)) {
             return "searches whose results are not in pageable memory of the "
                    "host";
         }
-        current.emplace(deviceOf(original, index));
         resources = resourcesOf(original, index);
         const Device& device = currentDevice();
         const cudaStream_t stream = streamOf(original, resources.get());
@@ -137,6 +138,7 @@ void GpuIndex::search(
         return "";
     });
     if (!ended) {
+        call.results.reset(); // nobody copies any more, and its memory is free
         search(this, n, x, k, distances, labels, params);
     }
 }

@@ -209,15 +209,14 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     ///          vectors changed, a copy of them in boxes is made and kept
     ///          (keepSearchImage of the config), and searches look into the
     ///          boxes in range alone. The answers are the same, bit for bit
-    /// Memory   up to 0.5 GiB of the resources' temporary memory. Parts of 4
-    /// MiB
-    ///          and more (12 bytes a result) wait on the device for their place
-    ///          on the host: up to 4 GiB and a quarter of what is free, of the
+    /// Memory   up to 0.5 GiB of the resources' temporary memory. Where 4 MiB
+    ///          and more are expected in all (12 bytes a result), parts wait on
+    ///          the device for their place on the host: up to 4 GiB and a quarter of what is free, of the
     ///          resources' device memory. Results of any number: parts beyond
     ///          go to the host at once, which has twice what they take then
     /// Errors   FaissException, as search(); also where max_results is less
     ///          than what is in range (which is said), and "computation
-    ///          interrupted". The result is then as it was
+    ///          interrupted". The result then has no arrays, as before
     void range_search(
             idx_t n,
             const float* x,

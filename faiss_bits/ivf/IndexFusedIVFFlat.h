@@ -117,7 +117,8 @@ class IndexFusedIVFFlat : public faiss::IndexIVFFlat {
     /// > radius), by FAISS's arithmetic, in the lists that search() looks at.
     ///
     /// x       [n, d]; radius any number but NaN; result new, for n queries
-    /// params  as search()
+    /// params  as search(); max_codes as FAISS's range search counts it: 1.7.3
+    ///         looks at whole lists
     void range_search(
             idx_t n,
             const float* x,

@@ -374,7 +374,7 @@ def _enough(weights, k):
     total = float(np.sum(weights, dtype=np.float64))
     if total > 2 * k:
         return weights
-    return weights * np.float32(2.0 ** np.ceil(np.log2(len(weights) / total)))
+    return np.ldexp(weights, int(np.ceil(np.log2(len(weights) / total))))
 
 
 def _check_sizes(x, weights, needs_squares):

@@ -30,7 +30,16 @@ size_t someOfWhatIsFree() {
 } // namespace
 
 void allocateResults(faiss::RangeSearchResult& result) {
-    result.do_allocation(); // makes limits of the counts
+    try {
+        result.do_allocation(); // makes limits of the counts
+    } catch (...) {
+        // Memory lacks for the second array.
+        if (typeid(result) == typeid(faiss::RangeSearchResult)) {
+            delete[] result.labels;
+            result.labels = nullptr;
+        }
+        throw;
+    }
     const size_t total = result.lims[result.nq];
     wantLargePages(result.labels, total * sizeof(idx_t));
     wantLargePages(result.distances, total * sizeof(float));
@@ -116,13 +125,19 @@ void HostRangeSink::findBlock_(const RangePart& part) {
             bytes,
             size_t(std::min(double(most), results * kResultBytesOfPart)));
     // Not of the temporary memory, a stack with the search's scratch on it.
-    block_ = std::make_shared<faiss::gpu::GpuMemoryReservation>(
-            context_.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
-                    faiss::gpu::AllocType::Other,
-                    context_.device,
-                    faiss::gpu::MemorySpace::Device,
-                    context_.memoryStream,
-                    size)));
+    try {
+        block_ = std::make_shared<faiss::gpu::GpuMemoryReservation>(
+                context_.resources->allocMemoryHandle(faiss::gpu::AllocRequest(
+                        faiss::gpu::AllocType::Other,
+                        context_.device,
+                        faiss::gpu::MemorySpace::Device,
+                        context_.memoryStream,
+                        size)));
+    } catch (const faiss::FaissException&) {
+        // Others took what was free: the rest goes to the host at once.
+        mayHold_ = false;
+        return;
+    }
     blockBytes_ = size;
     blockUsed_ = 0;
     bytesHeld_ += size;

@@ -67,8 +67,8 @@ class RangeResults {
     std::vector<RangePiece> pieces_;
 };
 
-/// Brings parts to the host, those that are large when the search has ended:
-/// their places in the result are known then, and they are written once. Until
+/// Brings parts to the host, where 4 MiB and more are expected in all when the
+/// search has ended: their places in the result are known then, and they are written once. Until
 /// then they take memory of the device, 4 GiB and a quarter of what is free at
 /// most; what is beyond goes to the host at once. Asks faiss::InterruptCallback
 /// for every part.
@@ -102,7 +102,7 @@ class HostRangeSink : public RangeSink {
 
     const GpuContext& context_;
     RangeResults& results_;
-    const bool mayHold_;
+    bool mayHold_;
     idx_t first_ = 0;
     faiss::gpu::GpuMemoryReservation memory_; // of a part
     /// Of parts that are held, one behind the other: the part is the next one.

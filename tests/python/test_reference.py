@@ -105,7 +105,8 @@ INNER = """
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
-    kernels/ivf/IvfFind.h kernels/ivf/IvfParams.h kernels/ivf/IvfRangeParams.h
+    kernels/ivf/IvfFind.h kernels/ivf/IvfFoundParams.h kernels/ivf/IvfParams.h
+    kernels/ivf/IvfRangeFound.h kernels/ivf/IvfRangeParams.h kernels/ivf/IvfStagedParams.h
     kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
     kernels/ivf/WithCoding.h
