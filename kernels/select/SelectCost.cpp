@@ -16,7 +16,8 @@ namespace {
 // of select.json, select_orders.json and select_sweep.json in
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
-// twelve cells of an H100 that are not kept.
+// twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
+// rows, to select_held_against_6337708.json.
 
 /// What every term is made of.
 struct Shape {
@@ -57,8 +58,7 @@ double clusterRows(const SelectProblem& p, const Shape& s, int blocks) {
     return 19.3 + std::max(s.read, bytes / 60e3) + 3.0e-3 * s.k / s.arithmetic;
 }
 
-/// Blocks that hold a row, all in one kernel. The constants are those of 133
-/// cells of an H200 that are not kept.
+/// Blocks that hold a row, all in one kernel.
 double heldRows(const Shape& s, int blocks) {
     const double keysOfThread = s.cols / blocks / 512;
     return 11.5 + s.read + (blocks > 1 ? 2.3 : 0) +
@@ -102,7 +102,7 @@ double bits(const SelectProblem& p, const Shape& s) {
             2.1 * std::log2(s.k + 1) / s.arithmetic;
 }
 
-/// k = 1 in short rows. The constants are those of 24 cells of an H200.
+/// k = 1 in short rows.
 double leastOfRows(const SelectProblem& p, const Shape& s) {
     const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
     const double lanes = p.cols <= 128 ? 8 : areFew && p.cols > 256 ? 128 : 32;
