@@ -15,9 +15,10 @@ constexpr int kMostDepth = 1 << 16;
 
 template <class T>
 bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
-    // What it is worth packing for (measured).
-    constexpr idx_t kLeastQueries = 64;
-    constexpr int kLeastDepth = 48;
+    // What it is worth packing for: with fewer queries that takes more than
+    // the tiles gain (measured).
+    constexpr idx_t kLeastQueries = 64, kLeastProducts = 3072;
+    constexpr int kLeastDepth = 16;
     const Arithmetic wanted = problem.choice.arithmetic;
     const bool isKnown = std::is_same_v<T, float> &&
             problem.mode == SearchMode::Certified &&
@@ -36,7 +37,8 @@ bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
         return wanted == Arithmetic::Int16;
     }
     return isKnown && setup.depth >= kLeastDepth &&
-            setup.numQueries >= kLeastQueries;
+            setup.numQueries >= kLeastQueries &&
+            setup.numQueries * setup.depth >= kLeastProducts;
 }
 
 void sweepByInt16(Setup<float>& setup) {
