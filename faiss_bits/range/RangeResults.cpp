@@ -1,6 +1,7 @@
 #include "faiss_bits/range/RangeResults.h"
 
 #include <algorithm>
+#include <typeinfo>
 #include <utility>
 
 #include <faiss/impl/FaissAssert.h>
