@@ -20,8 +20,9 @@ struct IvfFoundPlan {
     size_t bytes = 0;   ///< of scratch
 };
 
-/// The plan whose scratch takes at most maxBytes; none, where few queries meet
-/// in a list, or memory lacks. Host only. Of the problem k is 1.
+/// The plan whose scratch takes at most maxBytes. None where that is too little
+/// for 64 queries, lists have no vectors, or a query has more than 4,096 lists
+/// or too many vectors for 32 bits. Host only. Of the problem k is 1.
 std::optional<IvfFoundPlan> planIvfFound(
         const IvfKnnProblem& problem,
         size_t maxBytes);

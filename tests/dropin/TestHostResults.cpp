@@ -27,11 +27,6 @@ bool memoryLacks = false;
 
 extern "C" {
 
-cudaError_t cudaGetDevice(int* device) {
-    *device = 0;
-    return cudaSuccess;
-}
-
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
     *memory = std::calloc(bytes, 1);
     markPinned(*memory, bytes);
