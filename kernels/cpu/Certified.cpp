@@ -185,7 +185,7 @@ class CertifiedSearch {
     const Setup<T>& setup_;
     CanonicalKernels<T> kernels_;
     idx_t k_;
-    idx_t candidates_ = 0; ///< that the next sweep is asked for
+    idx_t candidates_ = 0;          ///< that the next sweep is asked for
     AlignedBuffer<double> squares_; ///< |x|^2 of the vectors, or empty
     std::vector<idx_t> left_;       ///< queries without a result, ascending
     idx_t tied_ = 0; ///< those of them that candidates do not help

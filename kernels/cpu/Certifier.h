@@ -44,9 +44,8 @@ inline double expectedWithin(idx_t k, const SweepKind& source) {
 /// whether they have to be: of components, which are mostly fewer, a third.
 inline idx_t likelyWithin(idx_t k, const SweepKind& source) {
     const double within = expectedWithin(k, source);
-    return source.byInt16
-            ? std::lround(std::min(within, double(k)))
-            : std::lround(std::min(within / 3, 0.25 * double(k)));
+    return source.byInt16 ? std::lround(std::min(within, double(k)))
+                          : std::lround(std::min(within / 3, 0.25 * double(k)));
 }
 
 /// Certifies the candidates of the queries of one sweep; shared by its threads.

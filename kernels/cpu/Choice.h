@@ -49,7 +49,7 @@ Variant variantOf(const std::string& name);
 /// are rounded up to whole tiles. A range search takes Buffered (candidates
 /// under the radius are appended) and Direct.
 struct Choice {
-    Variant variant = Variant::Auto; ///< where to select
+    Variant variant = Variant::Auto;          ///< where to select
     Arithmetic arithmetic = Arithmetic::Auto; ///< of certified searches
     int queryBlock = 0;  ///< m_c: most queries packed at a time by a thread
     int vectorBlock = 0; ///< n_c: vectors packed at a time for all threads

@@ -43,7 +43,8 @@ inline idx_t int16Stride(int depth) {
 /// may add to it with 2^22 components.
 inline float int16Units(float squares, float largest) {
     constexpr float kLength = 44900, kLargest = 32767;
-    const float most = std::min(kLength / std::sqrt(squares), kLargest / largest);
+    const float most =
+            std::min(kLength / std::sqrt(squares), kLargest / largest);
     return std::bit_cast<float>(std::bit_cast<uint32_t>(most) & 0x7f800000u);
 }
 
@@ -62,7 +63,8 @@ inline Int16Row roundRow(const float* row, int depth, int16_t* to) {
     auto sum0 = hn::Zero(d), sum1 = hn::Zero(d), largest = hn::Zero(d);
     int p = 0;
     for (; p + 2 * kLanes <= whole; p += 2 * kLanes) {
-        const auto a = hn::LoadU(d, row + p), b = hn::LoadU(d, row + p + kLanes);
+        const auto a = hn::LoadU(d, row + p),
+                   b = hn::LoadU(d, row + p + kLanes);
         sum0 = hn::MulAdd(a, a, sum0);
         sum1 = hn::MulAdd(b, b, sum1);
         largest = hn::Max(largest, hn::Max(hn::Abs(a), hn::Abs(b)));
@@ -105,7 +107,10 @@ inline Int16Row roundRow(const float* row, int depth, int16_t* to) {
     const idx_t stride = int16Stride(depth);
     if (p < stride) {
         round(last, to + p);
-        std::fill(to + std::min<idx_t>(p + kLanes, stride), to + stride, int16_t(0));
+        std::fill(
+                to + std::min<idx_t>(p + kLanes, stride),
+                to + stride,
+                int16_t(0));
     }
     (void)di;
     result.unit = 1 / units;

@@ -87,8 +87,8 @@ struct Int16Tiles {
                 const Int16Sums query = hn::BitCast(di, hn::Set(d, q[i]));
                 FAISS_BITS_UNROLL
                 for (int v = 0; v < kTileWidth; ++v) {
-                    sums[i][v] = addPairs<kFused>(
-                            sums[i][v], query, vectors[v]);
+                    sums[i][v] =
+                            addPairs<kFused>(sums[i][v], query, vectors[v]);
                 }
             }
             q += kTile;

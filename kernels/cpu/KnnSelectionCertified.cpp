@@ -133,9 +133,9 @@ void KnnSelection<T>::certifyRows(
         const T* query = setup_.queries.row(rows.query(i));
         certifier.kernels.prepareQuery(query, setup_.depth, attempt.query);
         if constexpr (std::is_same_v<T, float>) {
-            attempt.query.rounding =
-                    setup_.int16 ? setup_.int16.roundingOf(query, setup_.depth)
-                                 : 0;
+            attempt.query.rounding = setup_.int16
+                    ? setup_.int16.roundingOf(query, setup_.depth)
+                    : 0;
         }
         attempt.count = 0;
         if (!std::isnan(attempt.query.squares)) {

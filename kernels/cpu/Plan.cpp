@@ -6,7 +6,8 @@ namespace faiss_bits::cpu {
 
 std::string toString(const Plan& plan) {
     std::string text = formatMessage(
-            "%s%s target=%s threads=%d over %s blocks=%d x %d x %d tile=%d x %d "
+            "%s%s target=%s threads=%d over %s blocks=%d x %d x %d tile=%d x "
+            "%d "
             "batch=%lld scratch=%.1f MB predicted=%.3g ms",
             nameOf(plan.variant),
             plan.byInt16 ? " int16" : "",

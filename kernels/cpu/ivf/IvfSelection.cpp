@@ -29,8 +29,8 @@ IvfBufferShape ivfBufferShape(const IvfSetup& setup, idx_t largestTotal) {
     const idx_t k = std::min(setup.problem.k, largestTotal);
     const idx_t tile = search.common.tileVectors;
     IvfBufferShape shape;
-    shape.candidates = withMargin(
-            k, {search.metric, search.depth, largestTotal});
+    shape.candidates =
+            withMargin(k, {search.metric, search.depth, largestTotal});
     // Few cuts, yet a limit that is not long out of date. A row that meets less
     // is never cut.
     const idx_t more = std::max<idx_t>(
