@@ -66,32 +66,8 @@ void ShardBatch::prepareHome_() {
     }
 }
 
-/// By the calling thread, before those of the groups begin: they wake and
-/// enqueue while queries are on their way. Of many devices the last one's would
-/// leave too late.
-void ShardBatch::sendQueries_() {
-    constexpr size_t kMostGroups = 4;
-    const auto& groups = set_.devices.groups();
-    const int end = groups.size() <= kMostGroups ? int(groups.size()) : 1;
-    for (int group = 1; group < end; ++group) {
-        if (!isIdle_(group)) {
-            const int part = groups[group].parts[0];
-            set_.devices.onPart(
-                    part, [&] { queriesFor_(group, contextOf_(part)); });
-        }
-    }
-}
-
-bool ShardBatch::isIdle_(int group) const {
-    const std::vector<int>& parts = set_.devices.groups()[group].parts;
-    return std::all_of(parts.begin(), parts.end(), [&](int shard) {
-        return widths_[shard] == 0;
-    });
-}
-
 void ShardBatch::search_() {
     const auto& groups = set_.devices.groups();
-    sendQueries_();
     if (sample_) {
         set_.devices.onGroups([&](int group) { findLimits_(group); });
         exchangeLimits_();
@@ -221,7 +197,11 @@ void ShardBatch::exchangeLimits_() {
 
 void ShardBatch::searchGroup_(int group) {
     const PartGroup& parts = set_.devices.groups()[group];
-    if (isIdle_(group)) {
+    const bool isEmpty =
+            std::all_of(parts.parts.begin(), parts.parts.end(), [&](int shard) {
+                return widths_[shard] == 0;
+            });
+    if (isEmpty) {
         return;
     }
     const float* x = nullptr;

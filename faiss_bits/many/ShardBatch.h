@@ -53,23 +53,18 @@ class ShardBatch {
     /// Takes memory for lists of other devices where the first one merges all,
     /// before anyone else takes some: these go there as soon as they are found.
     void prepareHome_();
-    void sendQueries_();
     void search_();
-
-    /// True if no shard of the group has anything to find.
-    bool isIdle_(int group) const;
 
     /// Of the queries that a group merges.
     idx_t sliceBegin_(int group) const;
     /// Of those that it makes limits for.
     idx_t limitsBegin_(int group) const;
 
-    /// The lead of group 0 is the first shard, on the stream that the caller
-    /// has chosen.
+    /// In the thread of the group. The lead of group 0 is the first shard,
+    /// on the stream that the caller has chosen.
     GpuContext contextOf_(int shard) const;
 
     /// Queries of the batch for the lead of a group, copied at the first call.
-    /// In the thread of the group, or before it begins.
     const float* queriesFor_(int group, const GpuContext& lead);
 
     void findLimits_(int group);

@@ -114,7 +114,6 @@ SlicedSearch::SlicedSearch(
                   isOnHost_ ? 0 : secondsPerRow,
                   arrays,
                   mayCut_)),
-          x_(set.devices.groups().size()),
           memory_(set.devices.groups().size()),
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
@@ -128,7 +127,6 @@ void SlicedSearch::run() {
         lanes.push_back(lanesOf_(group));
     }
     try {
-        sendQueries_();
         set_.devices.onLanes(
                 lanes,
                 [&](int group, int lane) {
@@ -247,48 +245,7 @@ void SlicedSearch::searchPiece_(
     }
 }
 
-/// By the calling thread, before those of the groups begin: they wake and
-/// enqueue while queries are on their way. Of many devices the last one's would
-/// leave too late.
-void SlicedSearch::sendQueries_() {
-    constexpr size_t kMostGroups = 4;
-    const auto& groups = set_.devices.groups();
-    if (isOnHost_ || groups.size() > kMostGroups) {
-        return;
-    }
-    for (int group = 1; group < int(groups.size()); ++group) {
-        if (rows_(group) > 0) {
-            const int part = groups[group].lanes[0];
-            set_.devices.onPart(
-                    part, [&] { queriesFor_(group, contextOf_(part)); });
-        }
-    }
-}
-
-/// The slice of the group where its search reads it, copied at the first call.
-char* SlicedSearch::queriesFor_(int group, const GpuContext& context) {
-    const size_t rowBytes = arrays_.x.rowBytes;
-    char* const given = arrays_.x.data + begin_(group) * rowBytes;
-    if (arrays_.x.onHost) {
-        return given;
-    }
-    if (!x_[group]) {
-        const size_t bytes = rows_(group) * rowBytes;
-        x_[group] = static_cast<char*>(memory_[group].take(context, bytes));
-        set_.copies->fetch(
-                group,
-                x_[group],
-                context.stream,
-                0,
-                given,
-                start_,
-                home_.resources->getAsyncCopyStream(home_.device),
-                bytes);
-    }
-    return x_[group];
-}
-
-/// Of a device that some of the arrays do not lie on: its whole slice.
+/// Of a device that some of the arrays do not lie on.
 void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const GpuContext context = contextOf_(part);
     start_.holdUp(context.stream);
@@ -300,9 +257,20 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                             : static_cast<char*>(memory_[group].take(
                                       context, rows * array.rowBytes));
     };
-    char* const x = queriesFor_(group, context);
+    char* const x = hereOf(arrays_.x);
     char* const distances = hereOf(arrays_.distances);
     char* const labels = hereOf(arrays_.labels);
+    if (!arrays_.x.onHost) {
+        set_.copies->fetch(
+                group,
+                x,
+                context.stream,
+                0,
+                arrays_.x.data + first * arrays_.x.rowBytes,
+                start_,
+                home_.resources->getAsyncCopyStream(home_.device),
+                rows * arrays_.x.rowBytes);
+    }
     const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
     // One piece goes home on the stream of its search: an event less.
     cudaStream_t stream = context.stream;

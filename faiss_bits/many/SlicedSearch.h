@@ -75,9 +75,7 @@ class SlicedSearch {
             const char* x,
             char* distances,
             char* labels);
-    void sendQueries_();
     void searchAway_(int group, int part, idx_t first, idx_t rows);
-    char* queriesFor_(int group, const GpuContext& context);
     cudaStream_t homeStream_() const;
     void sendHome_(
             const CallArray& array,
@@ -99,7 +97,6 @@ class SlicedSearch {
     const idx_t most_;                // queries of a piece
     const std::vector<idx_t> begins_; // of groups, and the end
     StreamMark start_;                // the queries are there
-    std::vector<char*> x_;            // of each group, or null
     std::atomic<bool> stop_ = false;
     std::vector<MemoryStack> memory_; // of each group
     /// Where results of a group leave in pieces.
