@@ -92,21 +92,20 @@ def test_ranges_of_points_by_open3d():
 
 def test_ranges_of_lists():
     at = {}
-    for row in rows("h100/range.json"):
+    for row in rows("h200/range_a0312c4.json"):
         if row["method"] == OURS:
             cell = row["metric"], row["q"], row["selectivity"]
             at.setdefault(cell, {})[row["index"]] = row
-    ratios = {cell: both["ivf_flat"]["ms"] / both["flat"]["ms"]
-              for cell, both in at.items()}
-    worst = max(ratios, key=ratios.get)
-    assert worst == ("l2", 1024, 0.0001)
-    flat, lists = at[worst]["flat"], at[worst]["ivf_flat"]
-    assert (flat["n"], flat["d"], lists["n"], lists["d"]) == (2**20, 128, 2**20, 128)
-    assert lists["settings"] == "nlist = 1024, nprobe = 32"
-    expect("where few vectors are in range `GpuIndexBitsFlat` can be ahead, up to "
-           f"{ratios[worst]:.1f} times as fast, and finds all (1,024 queries, 0.01% of "
-           f"2^20 x 128 by L2, nlist 1024, nprobe 32: {flat['ms']:.2f} and "
-           f"{lists['ms']:.2f} ms; H100, `h100/range.json`)")
+    both = list(at.values())
+    assert all((r["n"], r["d"]) == (2**20, 128) for b in both for r in b.values())
+    assert {b["ivf_flat"]["settings"] for b in both} == {"nlist = 1024, nprobe = 32"}
+    ratios = [b["ivf_flat"]["ms"] / b["flat"]["ms"] for b in both]
+    found = [b["ivf_flat"]["results"] / b["flat"]["results"] for b in both
+             if b["flat"]["results"] > 1000]
+    assert 0.04 < min(found) and max(found) < 0.26, (min(found), max(found))
+    expect(f"in {min(ratios):.2f} to {max(ratios):.2f} of the time of "
+           f"`GpuIndexBitsFlat` (2^20 x 128, nlist 1024, nprobe 32, {len(both)} cells; "
+           "H200, `range_a0312c4.json`)")
 
 
 def shards_over_one(path, shards, devices, n, q):

@@ -21,11 +21,6 @@ cudaError_t cudaGetDeviceCount(int* count) {
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDevice(int* device) {
-    *device = 0;
-    return cudaSuccess;
-}
-
 cudaError_t cudaMemsetAsync(
         void* data,
         int value,
