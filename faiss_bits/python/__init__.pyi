@@ -137,6 +137,7 @@ class FusedChoice:
     vectorBlock: int
     depthBlock: int
     target: str
+    arithmetic: str
     def __init__(
         self,
         variant: str = "auto",
@@ -144,6 +145,7 @@ class FusedChoice:
         vectorBlock: int = 0,
         depthBlock: int = 0,
         target: str = "",
+        arithmetic: str = "auto",
     ) -> None: ...
 
 class IndexFusedFlat(faiss.IndexFlat):

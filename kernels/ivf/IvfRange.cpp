@@ -6,6 +6,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
 #include "kernels/ivf/IvfDistances.h"
+#include "kernels/ivf/IvfRangeFound.h"
 #include "kernels/ivf/IvfRangeParams.h"
 #include "kernels/ivf/IvfTimes.h"
 

@@ -3,11 +3,18 @@
 #include <optional>
 
 #include "kernels/ivf/IvfKnn.h"
-#include "kernels/ivf/IvfRangeFound.h"
 #include "kernels/range/RangeSink.h"
 
 /// All vectors of a query's lists that are near enough.
 namespace faiss_bits {
+
+/// With bounds first: how many queries at a time, and the room for what bounds
+/// leave of each.
+struct IvfFoundPlan {
+    IvfKnnPlan search;  ///< rowsAtATime, room, nearProbes: all
+    double seconds = 0; ///< that are expected, roughly
+    size_t bytes = 0;   ///< of scratch
+};
 
 /// How a range search goes: made once from its shape.
 struct IvfRangePlan {

@@ -4,21 +4,13 @@
 #include <vector>
 
 #include "kernels/ivf/IvfFoundParams.h"
-#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfRange.h"
 #include "kernels/ivf/IvfScratch.h"
-#include "kernels/range/RangeSink.h"
 
 /// Range searches of many queries, of which few vectors are in range: bounds by
 /// tensor cores leave out what is farther than the radius, and the rest get
 /// canonical distances.
 namespace faiss_bits {
-
-/// How many queries at a time, and the room for what bounds leave of each.
-struct IvfFoundPlan {
-    IvfKnnPlan search;  ///< rowsAtATime, room, nearProbes: all
-    double seconds = 0; ///< that are expected, roughly
-    size_t bytes = 0;   ///< of scratch
-};
 
 /// The plan whose scratch takes at most maxBytes. None where that is too little
 /// for 64 queries, lists have no vectors, or a query has more than 4,096 lists

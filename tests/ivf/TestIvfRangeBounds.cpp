@@ -5,7 +5,7 @@
 #include <list>
 #include <optional>
 
-#include "kernels/ivf/IvfRange.h"
+#include "kernels/ivf/IvfRangeFound.h"
 #include "tests/ivf/IvfKernelHarness.h"
 
 namespace faiss_bits::test {
