@@ -6,11 +6,19 @@ import faiss
 import numpy as np
 
 from . import classes
-from .arrays import check_same_kind, float32_array, pointer, whole_number
+from .arrays import check_same_kind, pointer, whole_number
 from .compiled import swigfaiss_bits
 from .devices import check_device, get_num_gpus, placed, require_gpu
+from .kmeans_checks import (
+    check_sizes,
+    check_weights,
+    checked,
+    checked_gpu,
+    enough_weights,
+    vectors,
+)
 from .search_modes import mode_of
-from .torch_interop import check_tensor, is_tensor
+from .torch_interop import is_tensor
 
 _STATS = ("obj", "time", "time_search", "imbalance_factor", "nsplit")
 _LEAST = {
@@ -93,7 +101,7 @@ class Kmeans:
     ):
         self.d = whole_number(d, "d", 1)
         self.reset(whole_number(k, "k", 1))
-        self._asked_gpu = _checked_gpu(gpu)
+        self._asked_gpu = checked_gpu(gpu)
         self._device = whole_number(device, "device", -1)
         self._res = res
         mode_of(search_mode)
@@ -159,12 +167,12 @@ class Kmeans:
         After an error the result of the last train() is still there.
         """
         self._check_options()
-        x = _vectors(x, "x", self.d)
+        x = vectors(x, "x", self.d)
         n = x.shape[0]
         check_same_kind(x, "x", (weights, "weights"))
         if weights is not None:
-            weights = _checked(weights, "weights", (n,))
-            _check_weights(weights)
+            weights = checked(weights, "weights", (n,))
+            check_weights(weights)
         if init_centroids is not None:
             init_centroids = self._initial(init_centroids)
         if n < self.k:
@@ -202,7 +210,7 @@ class Kmeans:
         """
         if self.centroids is None:
             raise RuntimeError("train() comes before assign()")
-        x = _vectors(x, "x", self.d)
+        x = vectors(x, "x", self.d)
         if not self.gpu:
             D, I = _search(self.index, self.centroids, x)
         else:
@@ -259,7 +267,7 @@ class Kmeans:
     def _initial(self, centroids):
         if is_tensor(centroids):
             centroids = centroids.detach().cpu().numpy()
-        centroids = _vectors(centroids, "init_centroids", self.d)
+        centroids = vectors(centroids, "init_centroids", self.d)
         if len(centroids) > self.k:
             raise ValueError(
                 f"init_centroids has {len(centroids)} rows, more than "
@@ -317,83 +325,14 @@ class Kmeans:
         if is_tensor(x):
             x = x.numpy()
             weights = None if weights is None else weights.numpy()
-        _check_sizes(x, weights, self._search_mode == "plain" or self.cp.spherical)
-        run.train(x, index, _enough(weights, self.k))
+        check_sizes(x, weights, self._search_mode == "plain" or self.cp.spherical)
+        run.train(x, index, enough_weights(weights, self.k))
         centroids = faiss.vector_to_array(run.centroids)
         stats = [
             run.iteration_stats.at(i) for i in range(run.iteration_stats.size())
         ]
         rows = [{field: getattr(row, field) for field in _STATS} for row in stats]
         return centroids.reshape(self.k, self.d), rows, index
-
-
-def _checked_gpu(gpu):
-    """None, False, or what asks for one GPU."""
-    if gpu is None or isinstance(gpu, (bool, np.bool_)):
-        return None if gpu is None else bool(gpu)
-    number = whole_number(gpu, "gpu", -1)
-    if number > 1:
-        raise ValueError(f"gpu = {number}: clustering runs on one GPU")
-    return False if number == 0 else number
-
-
-def _vectors(x, name, d):
-    """A matrix of d columns: a checked tensor, or numpy float32 by row."""
-    return _checked(x, name, (None, d))
-
-
-def _checked(x, name, shape):
-    if is_tensor(x):
-        check_tensor(x, name, shape, ("float32",))
-        return x.detach()
-    x = float32_array(x, name)
-    if x.ndim != len(shape) or any(
-        want is not None and want != got for want, got in zip(shape, x.shape)
-    ):
-        wanted = ", ".join("any" if s is None else str(s) for s in shape)
-        raise ValueError(f"{name} has shape {x.shape}, expected ({wanted})")
-    return x
-
-
-def _check_weights(weights):
-    """Of numpy or torch. NaN and infinities are named as those of vectors."""
-    if not bool((abs(weights) < float("inf")).all()):
-        raise RuntimeError("weights has NaN or infinities")
-    if bool((weights < 0).any()):
-        raise ValueError(f"weights has {float(weights.min())}, below 0")
-    if len(weights) and not bool((weights > 0).any()):
-        raise ValueError("weights is 0 for every vector")
-
-
-def _enough(weights, k):
-    """Weights for FAISS, which looks for a cluster that weighs more than 1 in
-    place of an empty one, for ever if there is none. Times a power of two, which
-    changes no centroid, where they are that light."""
-    if weights is None:
-        return None
-    total = float(np.sum(weights, dtype=np.float64))
-    if total > 2 * k:
-        return weights
-    return np.ldexp(weights, int(np.ceil(np.log2(len(weights) / total))))
-
-
-def _check_sizes(x, weights, needs_squares):
-    """FAISS adds up clusters in float32, and does not survive a vector that is
-    nearest to no centroid since the sums are infinite."""
-    if not x.size:
-        return
-    greatest = float(np.abs(x).max())
-    if not np.isfinite(greatest):
-        raise RuntimeError("x has NaN or infinities")
-    total = len(x) if weights is None else max(len(x), float(np.sum(weights, dtype="f8")))
-    most = float(np.finfo(np.float32).max) / (2 * total)
-    if needs_squares:
-        most = min(most, (float(np.finfo(np.float32).max) / (4 * x.shape[1])) ** 0.5)
-    if greatest > most:
-        raise RuntimeError(
-            f"x has a component of size {greatest:.3g}: more than {most:.3g} "
-            "overflows float32 on the CPU"
-        )
 
 
 def _like(centroids, x):
