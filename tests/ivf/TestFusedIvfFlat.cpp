@@ -58,7 +58,7 @@ TEST_P(TestFusedIvfFlat, Parameters) {
     faiss::SearchParameters plain;
     plain.sel = &range;
     expectExact(searchIn(index, queries, 12, &plain), 12, 4, inRange);
-    const std::vector<faiss::IDSelector::idx_t> some = {5, 17, 17, 1800, 40};
+    const std::vector<int64_t> some = {5, 17, 17, 1800, 40};
     faiss::IDSelectorArray array(some.size(), some.data());
     faiss::IDSelectorNot others(&array);
     const auto isSome = [&](idx_t id) {

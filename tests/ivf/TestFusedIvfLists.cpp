@@ -35,7 +35,7 @@ struct ForwardedLists : faiss::ReadOnlyInvertedLists {
     void release_codes(size_t, const uint8_t* codes) const override {
         delete[] codes;
     }
-    const faiss::InvertedLists::idx_t* get_ids(size_t list) const override {
+    const int64_t* get_ids(size_t list) const override {
         return lists->get_ids(list);
     }
     const faiss::InvertedLists* lists;
