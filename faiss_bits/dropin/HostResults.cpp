@@ -64,8 +64,6 @@ class HostResults::Carrier {
         idle.pop_back();
     }
     ~Carrier() {
-        // After an exception a copy may still be on its way to the memory.
-        (void)cudaStreamSynchronize(parts_.stream);
         const std::lock_guard<std::mutex> lock(mutex());
         kept()[device_].push_back(parts_);
     }
@@ -294,6 +292,16 @@ const HostResults::Piece* HostResults::takePiece_() {
 }
 
 void HostResults::copyPieces_(const Carrier& carrier) {
+    try {
+        tryToCopyPieces_(carrier);
+    } catch (...) {
+        // One may still be on its way to memory that goes to another search.
+        (void)cudaStreamSynchronize(carrier.stream());
+        throw;
+    }
+}
+
+void HostResults::tryToCopyPieces_(const Carrier& carrier) {
     const auto start = [&](const Piece* piece, int slot) {
         if (piece) {
             BITS_CUDA_CHECK(cudaMemcpyAsync(

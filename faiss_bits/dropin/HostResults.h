@@ -76,6 +76,7 @@ class HostResults {
     void waitForPages_(const Piece& piece);
     const Piece* takePiece_();
     void copyPieces_(const Carrier& carrier);
+    void tryToCopyPieces_(const Carrier& carrier);
 
     const size_t count_;
     float* const hostDistances_;

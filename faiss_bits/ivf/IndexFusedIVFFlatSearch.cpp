@@ -19,11 +19,13 @@
 #include "faiss_bits/flat/FusedDistance.h"
 #include "faiss_bits/flat/IndexFusedFlat.h"
 #include "faiss_bits/ivf/AllowedPlaces.h"
+#include "faiss_bits/ivf/FaissLists.h"
 #include "faiss_bits/ivf/IndexFusedIVFFlat.h"
 #include "kernels/cpu/ivf/IvfKnn.h"
 
 namespace faiss_bits {
 
+using detail::FaissLists;
 using detail::FusedIvfSearch;
 using detail::requireCount;
 using detail::requireNotNull;
@@ -40,42 +42,6 @@ namespace {
 
 /// Numbers of lists that are found at a time: 12 bytes each.
 constexpr idx_t kMostProbes = idx_t(1) << 23;
-
-/// FAISS's lists as the kernels read them.
-class FaissLists : public cpu::IvfLists {
-   public:
-    explicit FaissLists(const faiss::InvertedLists& lists)
-            : lists_(lists),
-              array_(typeid(lists) == typeid(faiss::ArrayInvertedLists)
-                             ? static_cast<const faiss::ArrayInvertedLists*>(
-                                       &lists)
-                             : nullptr) {}
-
-    idx_t length(idx_t list) const override {
-        return idx_t(
-                array_ ? array_->ids[list].size() : lists_.list_size(list));
-    }
-    const float* open(idx_t list) const override {
-        return reinterpret_cast<const float*>(
-                array_ ? array_->codes[list].data() : lists_.get_codes(list));
-    }
-    void close(idx_t list, const float* rows) const override {
-        if (!array_) {
-            lists_.release_codes(list, reinterpret_cast<const uint8_t*>(rows));
-        }
-    }
-    bool areKept() const override {
-        return array_;
-    }
-    idx_t id(idx_t list, idx_t place) const override {
-        return array_ ? array_->ids[list][place]
-                      : lists_.get_single_id(list, place);
-    }
-
-   private:
-    const faiss::InvertedLists& lists_;
-    const faiss::ArrayInvertedLists* array_;
-};
 
 void throwIfInterrupted() {
     if (faiss::InterruptCallback::is_interrupted()) {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include <faiss/gpu/utils/DeviceUtils.h>
+
 #include "faiss_bits/common/HostParts.h"
 #include "faiss_bits/common/PinnedMemory.h"
 #include "kernels/common/CudaCheck.h"
@@ -109,7 +111,7 @@ class Mover {
                     std::make_unique_for_overwrite<char[]>(ofChunk_ * kResult);
             slot.data = slot.own.get();
         }
-        BITS_CUDA_CHECK(cudaSetDevice(from->device));
+        const faiss::gpu::DeviceScope scope(from->device);
         slot.stream = from->resources->getAsyncCopyStream(from->device);
         const auto copy = [&](void* to, const void* of, size_t bytes) {
             BITS_CUDA_CHECK(cudaMemcpyAsync(
@@ -170,22 +172,6 @@ class Mover {
     std::array<Slot, 2> slots_;
 };
 
-/// The thread's device is what it was when this goes.
-class SameDevice {
-   public:
-    SameDevice() {
-        BITS_CUDA_CHECK(cudaGetDevice(&device_));
-    }
-    ~SameDevice() {
-        (void)cudaSetDevice(device_);
-    }
-    SameDevice(const SameDevice&) = delete;
-    SameDevice& operator=(const SameDevice&) = delete;
-
-   private:
-    int device_ = 0;
-};
-
 /// Takes pinned memory of the first device whose is free.
 void takePinned(const std::vector<RangeMoves>& moves, PinnedMemory& pinned) {
     for (const RangeMoves& one : moves) {
@@ -206,17 +192,6 @@ void moveRanges(
         const std::vector<RangeMoves>& moves,
         float* distances,
         idx_t* ids) {
-    const bool areOnHost =
-            std::all_of(moves.begin(), moves.end(), [](const RangeMoves& one) {
-                return std::none_of(
-                        one.blocks.begin(),
-                        one.blocks.end(),
-                        [](const RangeBlock& block) { return block.device; });
-            });
-    std::optional<SameDevice> device;
-    if (!areOnHost) {
-        device.emplace();
-    }
     PinnedMemory pinned;
     takePinned(moves, pinned);
     const idx_t most = hostParts(kMostThreads, 1, kMostThreads);

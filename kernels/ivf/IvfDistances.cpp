@@ -1,5 +1,8 @@
 #include "kernels/ivf/IvfDistances.h"
 
+#include <cstdint>
+
+#include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/WithCoding.h"
 
 namespace faiss_bits {
@@ -46,6 +49,24 @@ IvfParams beginIvfRows(
     params.k = p.k;
     launchIvfColumns(params, stream);
     return params;
+}
+
+void beginIvfEstimates(
+        IvfParams& params,
+        Metric metric,
+        idx_t mostRows,
+        cudaStream_t stream) {
+    constexpr int kPartFloats = 4; // of sixteen bytes
+    params.wholeParts = params.d % kPartFloats == 0 &&
+            reinterpret_cast<uintptr_t>(params.queries) %
+                            (kPartFloats * sizeof(float)) ==
+                    0;
+    params.bound = ivf_estimate::factorsOf(metric, params.d);
+    BITS_CUDA_CHECK(cudaMemsetAsync(
+            params.numFound,
+            0,
+            2 * size_t(mostRows) * sizeof(uint32_t),
+            stream));
 }
 
 void launchIvfDistances(

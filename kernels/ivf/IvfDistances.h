@@ -14,6 +14,14 @@ IvfParams beginIvfRows(
         idx_t rows,
         cudaStream_t stream);
 
+/// Then what estimates read beside that; nothing is found yet, and no pair has
+/// a width. mostRows: of numFound and widths, which lie side by side.
+void beginIvfEstimates(
+        IvfParams& params,
+        Metric metric,
+        idx_t mostRows,
+        cudaStream_t stream);
+
 /// The canonical distances of all of their lists, to the matrix. The plan keeps
 /// all of them.
 void launchIvfDistances(

@@ -14,8 +14,6 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kPartFloats = 4; // of sixteen bytes
-
 void checkPointers(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const auto require = [](bool isThere, const char* name) {
         BITS_THROW_IF_NOT_FMT(isThere, "%s = nullptr", name);
@@ -91,17 +89,7 @@ class IvfRows {
         const int multiprocessors = p_.device.multiprocessors;
         const idx_t rows = params.rows;
         const bool isWhole = rows == plan_.rowsAtATime;
-        params.wholeParts = params.d % kPartFloats == 0 &&
-                reinterpret_cast<uintptr_t>(params.queries) %
-                                (kPartFloats * sizeof(float)) ==
-                        0;
-        params.bound = ivf_estimate::factorsOf(p_.metric, params.d);
-        // Nothing is found yet, and no pair has a width.
-        BITS_CUDA_CHECK(cudaMemsetAsync(
-                params.numFound,
-                0,
-                2 * size_t(plan_.rowsAtATime) * sizeof(uint32_t),
-                stream_));
+        beginIvfEstimates(params, p_.metric, plan_.rowsAtATime, stream_);
         params.lastProbe = params.nearProbes;
         launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
         launchIvfEstimates<kMetric, kCoding>(

@@ -15,7 +15,6 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kPartFloats = 4; // of sixteen bytes
 constexpr idx_t kRoomStep = 8;
 constexpr idx_t kLeastRoom = 256;
 /// The room of a query: a part of the vectors of its lists. Where one has more
@@ -192,11 +191,6 @@ IvfParams IvfFoundSearch::beginRows(
         cudaStream_t stream) const {
     IvfParams search = beginIvfRows(p_, scratch_, first, rows, stream);
     search.lastProbe = search.nprobe;
-    search.wholeParts = search.d % kPartFloats == 0 &&
-            reinterpret_cast<uintptr_t>(search.queries) %
-                            (kPartFloats * sizeof(float)) ==
-                    0;
-    search.bound = ivf_estimate::factorsOf(p_.metric, search.d);
     launchIvfFoundLimits(
             limitOf(p_.metric, radius),
             search.rows,
@@ -207,13 +201,8 @@ IvfParams IvfFoundSearch::beginRows(
 }
 
 /// What may be in range, of each row.
-void IvfFoundSearch::find(const IvfParams& search, cudaStream_t stream) const {
-    // With the widths behind them.
-    BITS_CUDA_CHECK(cudaMemsetAsync(
-            search.numFound,
-            0,
-            2 * size_t(plan_.search.rowsAtATime) * sizeof(uint32_t),
-            stream));
+void IvfFoundSearch::find(IvfParams& search, cudaStream_t stream) const {
+    beginIvfEstimates(search, p_.metric, plan_.search.rowsAtATime, stream);
     launchIvfPairs(search, kIvfItemQueries, kIvfEstimateVectors, stream);
     withCoding(p_.lists.coding, [&](auto coding) {
         const auto estimate = [&]<Metric kMetric>() {

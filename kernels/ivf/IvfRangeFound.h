@@ -44,7 +44,7 @@ class IvfFoundSearch {
             idx_t rows,
             float radius,
             cudaStream_t stream) const;
-    void find(const IvfParams& search, cudaStream_t stream) const;
+    void find(IvfParams& search, cudaStream_t stream) const;
     void handOn(
             IvfRescoreParams taken,
             idx_t first,

@@ -194,6 +194,17 @@ SearchStats statsOf(const CpuCase& c, cpu::Arithmetic arithmetic) {
     return stats;
 }
 
+#if defined(__x86_64__)
+/// Without a target the tests above would have nothing to look at.
+TEST(CpuInt16Targets, ProcessorsWithAvx2HaveOne) {
+    if (__builtin_cpu_supports("avx2")) {
+        for (const cpu::Variant variant : kPacked) {
+            EXPECT_FALSE(int16ChoicesOf(variant).empty());
+        }
+    }
+}
+#endif
+
 TEST(CpuInt16Stats, CandidatesAreMostlyEnough) {
     if (int16ChoicesOf(cpu::Variant::Auto).empty()) {
         GTEST_SKIP() << "no target has integers of 16 bits";

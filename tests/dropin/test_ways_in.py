@@ -188,27 +188,37 @@ LEFT = [
 ]
 
 
-@pytest.mark.parametrize("shape, left", LEFT)
-@pytest.mark.parametrize("mode", ["on", "log"])
-def test_what_is_left_to_faiss(site, shape, left, mode):
-    """By shape alone, without a CUDA call; told to those who want to read it."""
+def expect_left(site, call, mode, is_about, function, left):
+    """What `call` of faiss says of functions: `left` to FAISS's own, by shape
+    alone, without a CUDA call; told to those who want to read it. None: it goes
+    to ours, which there is no device for."""
     result = python(
-        f"import faiss_bits.dropin, faiss; print(faiss.search_of(*{shape}))",
+        f"import faiss_bits.dropin, faiss; print({call})",
         path=site("ids64"),
         FAISS_BITS_DROPIN=mode,
     )
     assert result.stdout == "42.0\n", result.stderr
-    lines = [line for line in said(result) if "runL2Distance" in line]
+    lines = [line for line in said(result) if is_about(line)]
     if left is None:
         (line,) = lines
         assert GOES_TO_FAISS.match(line)
     elif mode == "on":
         assert lines == []
     else:
-        assert lines == [
-            "runL2Distance (float keys, 64-bit ids) leaves to FAISS's own "
-            f"function {left}"
-        ]
+        assert lines == [f"{function} leaves to FAISS's own function {left}"]
+
+
+@pytest.mark.parametrize("shape, left", LEFT)
+@pytest.mark.parametrize("mode", ["on", "log"])
+def test_what_is_left_to_faiss(site, shape, left, mode):
+    expect_left(
+        site,
+        f"faiss.search_of(*{shape})",
+        mode,
+        lambda line: "runL2Distance" in line,
+        "runL2Distance (float keys, 64-bit ids)",
+        left,
+    )
 
 
 #: Arguments of faiss.scan, and what of it is left to FAISS.
@@ -226,40 +236,27 @@ LEFT_SCANS = [
 @pytest.mark.parametrize("shape, left", LEFT_SCANS)
 @pytest.mark.parametrize("mode", ["on", "log"])
 def test_what_scans_are_left_to_faiss(site, shape, left, mode):
-    result = python(
-        f"import faiss_bits.dropin, faiss; print(faiss.scan(**{shape}))",
-        path=site("ids64"),
-        FAISS_BITS_DROPIN=mode,
+    expect_left(
+        site,
+        f"faiss.scan(**{shape})",
+        mode,
+        lambda line: "runIVF" in line and ": flat" not in line,
+        "runIVFInterleavedScan (lists, 64-bit lengths)",
+        left,
     )
-    assert result.stdout == "42.0\n", result.stderr
-    lines = [line for line in said(result) if "runIVF" in line and ": flat" not in line]
-    if left is None:
-        (line,) = lines
-        assert GOES_TO_FAISS.match(line)
-    elif mode == "on":
-        assert lines == []
-    else:
-        assert lines == [
-            "runIVFInterleavedScan (lists, 64-bit lengths) leaves to FAISS's own "
-            f"function {left}"
-        ]
 
 
 @pytest.mark.parametrize("n, k", [(0, 1), (1, 0), (1, -1), (-1, 1), (1, 2049)])
 @pytest.mark.parametrize("mode", ["on", "log"])
 def test_searches_without_results_are_left(site, n, k, mode):
     """FAISS says what is wrong with them, if anything."""
-    result = python(
-        f"import faiss_bits.dropin, faiss; print(faiss.index_search({n}, {k}))",
-        path=site("ids64"),
-        FAISS_BITS_DROPIN=mode,
-    )
-    assert result.stdout == "42.0\n", result.stderr
-    assert [line for line in said(result) if line.startswith("GpuIndex")] == (
-        [] if mode == "on" else [
-            "GpuIndex::search (results on the host) leaves to FAISS's own function "
-            "searches with no results, or more than 1 GiB of them"
-        ]
+    expect_left(
+        site,
+        f"faiss.index_search({n}, {k})",
+        mode,
+        lambda line: line.startswith("GpuIndex"),
+        "GpuIndex::search (results on the host)",
+        "searches with no results, or more than 1 GiB of them",
     )
 
 

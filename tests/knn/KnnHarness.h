@@ -300,6 +300,18 @@ class FlatKnnTest : public GpuTest {
 };
 
 inline const std::vector<Metric> kMetrics = {Metric::L2, Metric::InnerProduct};
+
+inline const std::vector<Metric> kAllMetrics = {
+        Metric::L2,
+        Metric::InnerProduct,
+        Metric::L1,
+        Metric::Linf,
+        Metric::Lp,
+        Metric::Cosine,
+        Metric::Canberra,
+        Metric::BrayCurtis,
+        Metric::JensenShannon,
+        Metric::Jaccard};
 inline const std::vector<DataType> kDataTypes = {
         DataType::Float32,
         DataType::Float16,

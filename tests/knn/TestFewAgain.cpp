@@ -52,20 +52,8 @@ class FewAgain : public FlatKnnCertified {
     }
 };
 
-const std::vector<Metric> kEvery = {
-        Metric::L2,
-        Metric::InnerProduct,
-        Metric::L1,
-        Metric::Linf,
-        Metric::Lp,
-        Metric::Cosine,
-        Metric::Canberra,
-        Metric::BrayCurtis,
-        Metric::JensenShannon,
-        Metric::Jaccard};
-
 TEST_F(FewAgain, EveryMetric) {
-    for (Metric metric : kEvery) {
+    for (Metric metric : kAllMetrics) {
         for (int64_t q : {1, 2, 3, 7, 8, 9}) {
             expectAgain(caseOf(Direct::Never, metric, 60007, q, 17, 10));
             if (HasFailure()) {
@@ -91,7 +79,7 @@ TEST_F(FewAgain, EveryDimension) {
 
 TEST_F(FewAgain, SixteenBits) {
     for (DataType type : {DataType::Float16, DataType::BFloat16}) {
-        for (Metric metric : kEvery) {
+        for (Metric metric : kAllMetrics) {
             CertifiedCase c = caseOf(Direct::Never, metric, 60007, 3, 37, 10);
             c.dataType = type;
             expectAgain(c);

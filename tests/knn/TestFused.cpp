@@ -7,18 +7,6 @@
 namespace faiss_bits::test {
 namespace {
 
-const std::vector<Metric> kAllMetrics = {
-        Metric::L2,
-        Metric::InnerProduct,
-        Metric::L1,
-        Metric::Linf,
-        Metric::Lp,
-        Metric::Cosine,
-        Metric::Canberra,
-        Metric::BrayCurtis,
-        Metric::JensenShannon,
-        Metric::Jaccard};
-
 class FusedKnn : public FlatKnnCertified {
    protected:
     static bool isFused(const CertifiedCase& c) {

@@ -71,6 +71,7 @@ TEST_F(HeldRows, EveryType) {
                 c.keyType = type;
                 c.values = values;
                 c.largest = values == Values::Ascending;
+                EXPECT_EQ(blocksOf(c, 10) > 0, cols < 16384 || sharesRows());
                 expectSelects(c, kKs);
                 if (HasFailure()) {
                     return;
