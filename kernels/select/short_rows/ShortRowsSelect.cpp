@@ -9,6 +9,8 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
+#include "kernels/select/short_rows/FewOfRowsLaunch.h"
+#include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -94,6 +96,47 @@ LeastLaunch leastLaunchOf(const SelectProblem& p) {
     }
 }
 
+using FewLaunch =
+        void (*)(const FewOfRowsParams&, unsigned, size_t, cudaStream_t);
+
+FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
+    const bool isOne = plan.minima == 1;
+    switch (plan.lanes) {
+        case 8:
+            return isOne ? launchFewOfRows<8, 1> : launchFewOfRows<8, 2>;
+        case 16:
+            return isOne ? launchFewOfRows<16, 1> : launchFewOfRows<16, 2>;
+        default:
+            return isOne ? launchFewOfRows<32, 1> : launchFewOfRows<32, 2>;
+    }
+}
+
+/// Calls launch(first, rows) for all rows, so many at a time.
+template <class Launch>
+void forRows(idx_t rows, idx_t most, const Launch& launch) {
+    for (idx_t row = 0; row < rows; row += most) {
+        launch(uint32_t(row), uint32_t(std::min(most, rows - row)));
+    }
+}
+
+void runFew(
+        const SelectProblem& p,
+        const FewOfRowsPlan& plan,
+        cudaStream_t stream) {
+    FewOfRowsParams params;
+    params.select = makeSelectParams(p);
+    params.tileCols = uint32_t(plan.tileCols);
+    params.tiles = uint32_t(plan.tiles);
+    params.pitch = uint32_t(plan.pitch);
+    params.stages = uint32_t(plan.stages);
+    const FewLaunch launch = fewLaunchOf(plan);
+    forRows(p.rows, idx_t(1) << 28, [&](uint32_t first, uint32_t rows) {
+        params.select.firstRow = first;
+        params.rows = rows;
+        launch(params, unsigned(plan.blocks), plan.sharedBytes, stream);
+    });
+}
+
 std::string refusal(const SelectProblem& p) {
     if (p.cols == 0) {
         return "cols = 0";
@@ -113,6 +156,11 @@ size_t workspaceBytes(const SelectProblem&) {
 }
 
 void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
+    const FewOfRowsPlan few = planFewOfRows(p);
+    if (few.lanes > 0) {
+        runFew(p, few, stream);
+        return;
+    }
     const ShortRowsPolicy& policy = *shortRowsPolicy(p);
     const bool isLeast = hasLeastKernel(p);
     const LeastLaunch least = isLeast ? leastLaunchOf(p) : nullptr;
@@ -120,16 +168,16 @@ void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
-    const idx_t rowsOfLaunch = (idx_t(1) << 24) * rowsOfBlock;
-    for (idx_t row = 0; row < p.rows; row += rowsOfLaunch) {
-        params.select.firstRow = uint32_t(row);
-        params.rows = uint32_t(std::min(rowsOfLaunch, p.rows - row));
+    const idx_t most = (idx_t(1) << 24) * rowsOfBlock;
+    forRows(p.rows, most, [&](uint32_t first, uint32_t rows) {
+        params.select.firstRow = first;
+        params.rows = rows;
         if (isLeast) {
             least(params, areFew(p), stream);
         } else {
             launch(params, stream);
         }
-    }
+    });
 }
 
 } // namespace

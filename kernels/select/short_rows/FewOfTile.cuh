@@ -1,0 +1,188 @@
+/// Some columns of a row in shared memory, and what may be among the k best of
+/// it so far.
+#pragma once
+
+#include "kernels/select/short_rows/FewOfFull.cuh"
+#include "kernels/select/short_rows/GroupSort.cuh"
+
+namespace faiss_bits {
+
+/// All lanes of the warp call everything, kLanes of them for each row.
+template <int kLanes, int kMinima>
+class FewOfTile {
+    using Group = LaneGroup<kLanes>;
+    using Full = FewOfFull<kLanes>;
+
+   public:
+    static constexpr uint32_t kRoom = Full::kRoom;
+    /// Keys that a lane loads at a time; tiles are padded to so many columns.
+    static constexpr uint32_t kAhead = 4;
+    static constexpr uint32_t kStep = kAhead * kLanes;
+    /// Columns that are looked at for survivors at a time: a bit of a lane for
+    /// each of its own.
+    static constexpr uint32_t kSpan = 32 * kLanes;
+
+    /// room: [kRoom], of the row.
+    __device__ __forceinline__ FewOfTile(
+            const SelectParams& params,
+            uint64_t* room)
+            : params_(params), room_(room) {
+        reset();
+    }
+
+    /// Behind the columns: never the least, and within no limit.
+    __device__ __forceinline__ static void pad(float* keys, uint32_t cols) {
+        const uint32_t end = (cols + kStep - 1) / kStep * kStep;
+        for (uint32_t c = cols + Group::lane(); c < end; c += kLanes) {
+            keys[c] = __uint_as_float(kNan);
+        }
+    }
+
+    /// For another row.
+    __device__ __forceinline__ void reset() {
+        held_ = {};
+#pragma unroll
+        for (float& least : least_) {
+            least = __uint_as_float(kNan);
+        }
+    }
+
+    /// Adds what `cols` columns from `first` on have, padded. Begins with the
+    /// warp in step.
+    __device__ __forceinline__ void take(
+            const float* keys,
+            uint32_t first,
+            uint32_t cols) {
+        float least[kMinima];
+#pragma unroll
+        for (float& one : least) {
+            one = __uint_as_float(kNan);
+        }
+        const uint32_t end = (cols + kStep - 1) / kStep * kStep;
+        uint32_t turn = Group::lane();
+        for (uint32_t at = 0; at < end; at += kStep, turn += kTurn) {
+            const float* from = keys + at + turn % kLanes;
+#pragma unroll
+            for (int i = 0; i < int(kAhead); ++i) {
+                float& one = least[i % kMinima];
+                one = fminf(one, valueOf(from[i * kLanes]));
+            }
+        }
+        if (first > 0) {
+            float least1 = least[0];
+#pragma unroll
+            for (float one : least) {
+                least1 = fminf(least1, one);
+            }
+            if (!__any_sync(kFullWarp, orderedKey(least1) <= held_.most)) {
+                return;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < kMinima; ++i) {
+            least_[i] = fminf(least_[i], least[i]);
+        }
+        held_.limit = min(held_.limit, limit());
+        held_.most = min(held_.most, held_.limit);
+        for (uint32_t at = 0; at < cols; at += kSpan) {
+            takeSpan(keys + at, first + at, min(cols - at, kSpan));
+        }
+    }
+
+    /// Calls write(place, entry) in one lane for each of the k best.
+    template <class Write>
+    __device__ __forceinline__ void rank(const Write& write) {
+        __syncwarp();
+        uint32_t count = held_.count;
+        if (__any_sync(kFullWarp, count > kLanes)) {
+            count = Full::keepUpTo(
+                    room_, count, makeEntry(held_.limit, Full::kAnyColumn));
+        }
+        const uint32_t most = __reduce_max_sync(kFullWarp, count);
+        for (uint32_t at = 0; at < most; at += kLanes) {
+            const uint32_t mine = at + Group::lane();
+            const uint64_t entry = mine < count ? room_[mine] : kNoEntry;
+            uint32_t place = 0;
+#pragma unroll 4
+            for (uint32_t i = 0; i < most; ++i) {
+                // What lies behind the held ones does not count.
+                place += i < count && room_[i] < entry ? 1 : 0;
+            }
+            if (mine < count && place < uint32_t(params_.k)) {
+                write(place, entry);
+            }
+        }
+        __syncwarp();
+    }
+
+   private:
+    static constexpr uint32_t kNan = 0x7FFFFFFFu;
+    /// Keys at even distances would meet in one lane.
+    static constexpr uint32_t kTurn = 5;
+
+    __device__ __forceinline__ float valueOf(float key) const {
+        return __uint_as_float(__float_as_uint(key) ^ params_.signMask);
+    }
+
+    /// A key that k keys of the lanes' least ones are not above.
+    __device__ __forceinline__ uint32_t limit() const {
+        uint32_t numbers[kMinima];
+#pragma unroll
+        for (int i = 0; i < kMinima; ++i) {
+            numbers[i] = orderedKey(least_[i]);
+        }
+        GroupSort<kLanes, kMinima>::sort(numbers);
+        const uint32_t at = params_.k - 1;
+        uint32_t mine = numbers[0];
+#pragma unroll
+        for (int i = 1; i < kMinima; ++i) {
+            mine = at % kMinima == i ? numbers[i] : mine;
+        }
+        return __shfl_sync(kFullWarp, mine, at / kMinima, kLanes);
+    }
+
+    /// `cols` columns from `first` on, padded.
+    __device__ __forceinline__ void takeSpan(
+            const float* keys,
+            uint32_t first,
+            uint32_t cols) {
+        const float most = keyValue(held_.most);
+        uint32_t bits = 0;
+        uint32_t turn = Group::lane();
+        for (uint32_t i = 0; i * kLanes < cols; i += kAhead, turn += kTurn) {
+            const float* from = keys + i * kLanes + turn % kLanes;
+            uint32_t some = 0;
+#pragma unroll
+            for (int j = 0; j < int(kAhead); ++j) {
+                some |= valueOf(from[j * kLanes]) <= most ? 1u << j : 0;
+            }
+            bits |= some << i;
+        }
+        const uint32_t count = __popc(bits);
+        const uint32_t before = Group::sumBefore(count);
+        const uint32_t total =
+                __shfl_sync(kFullWarp, before + count, kLanes - 1, kLanes);
+        if (__any_sync(
+                    kFullWarp,
+                    held_.count + total > kRoom || held_.most == kNanKey)) {
+            held_ = Full::take(params_, room_, held_, keys, first, cols);
+            return;
+        }
+        uint64_t* to = room_ + held_.count + before;
+        while (bits != 0) {
+            const uint32_t i = __ffs(bits) - 1;
+            bits &= bits - 1;
+            const uint32_t turned = Group::lane() + i / kAhead * kTurn;
+            const uint32_t at = i * kLanes + turned % kLanes;
+            *to++ = makeEntry(orderedKey(valueOf(keys[at])), first + at);
+        }
+        held_.count += total;
+    }
+
+    const SelectParams& params_;
+    uint64_t* room_;
+    float least_[kMinima]; // of this lane's columns so far
+    HeldOfRow held_;
+};
+
+} // namespace faiss_bits
