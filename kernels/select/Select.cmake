@@ -93,13 +93,16 @@ foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false"
 endforeach()
 
 # A few of the best of many rows: lanes of a row, numbers of a lane.
-set(signatures "")
-foreach(shape "8, 1" "8, 2" "16, 1" "16, 2" "32, 1" "32, 2")
-  list(APPEND signatures
-    "launchFewOfRows<${shape}>(const FewOfRowsParams&, unsigned, size_t, cudaStream_t)")
+set(few_arguments "const FewOfRowsParams&, unsigned, size_t, cudaStream_t")
+foreach(type float __half __nv_bfloat16)
+  set(signatures "")
+  foreach(shape "8, 1" "8, 2" "16, 1" "16, 2" "32, 1" "32, 2" "32, 4")
+    list(APPEND signatures
+      "launchFewOfRows<${type}, ${shape}>(${few_arguments})")
+  endforeach()
+  add_instance("kernels/select/short_rows/FewOfRowsLaunch.cuh"
+    "few_of_rows_${type}" ${signatures})
 endforeach()
-add_instance("kernels/select/short_rows/FewOfRowsLaunch.cuh" "few_of_rows"
-  ${signatures})
 
 # Lists of entries to results, by one block a row; T of the keys.
 foreach(type float __half __nv_bfloat16)

@@ -3,6 +3,7 @@
 
 #include "kernels/select/SelectCost.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/HeldPlan.h"
 #include "tests/common/BenchResults.h"
@@ -44,8 +45,8 @@ double expectedMs(const SelectProblem& p, const DeviceSpeed& speed = {}) {
 }
 
 /// Whether the time is of the way that is taken today. Where a block sorts the
-/// row today, or holds it, or a cluster shares it, or k = 1 has a kernel of its
-/// own, it was another one.
+/// row today, or holds it, or a cluster shares it, or few of many rows have
+/// kernels of their own, it was another one.
 bool isOfToday(const ResultRow& row) {
     const SelectProblem p = problemOf(row);
     const SelectAlgorithm algorithm = planSelection(p).algorithm();
@@ -53,11 +54,12 @@ bool isOfToday(const ResultRow& row) {
         return rowSortPolicy(p).threads == 0;
     }
     if (algorithm == SelectAlgorithm::ShortRows) {
-        return !hasLeastKernel(p);
+        return !hasLeastKernel(p) && planFewOfRows(p).lanes == 0;
     }
     const ThresholdPlan plan = planThreshold(p);
     return algorithm != SelectAlgorithm::SampleThreshold ||
-            !(plan.isHeld || plan.isCluster);
+            !(plan.isHeld || plan.isCluster ||
+              (plan.fused && p.k > kMaxSelectK));
 }
 
 /// Of rows that `takes` says; `field` has the measured time.

@@ -16,14 +16,15 @@ struct HeldOfRow {
     uint32_t most = kNanKey;  // later keys above it are of no more use
 };
 
-/// All lanes of the warp call everything, kLanes of them for each row.
-template <int kLanes>
+/// All lanes of the warp call everything, kLanes of them for each row, which has
+/// room for kEach entries of each.
+template <class T, int kLanes, int kEach>
 class FewOfFull {
     using Group = LaneGroup<kLanes>;
 
    public:
     /// Entries of a row that there is room for.
-    static constexpr uint32_t kRoom = 4 * kLanes;
+    static constexpr uint32_t kRoom = kEach * kLanes;
     static constexpr uint32_t kAnyColumn = ~uint32_t(0);
 
     /// Adds the span of `cols` columns from `first` on, whose keys are in
@@ -34,7 +35,7 @@ class FewOfFull {
     take(const SelectParams& params,
          uint64_t* room,
          HeldOfRow held,
-         const float* keys,
+         const T* keys,
          uint32_t first,
          uint32_t cols) {
         __syncwarp();
@@ -48,7 +49,6 @@ class FewOfFull {
             uint64_t* room,
             uint32_t count,
             uint64_t most) {
-        constexpr int kEach = kRoom / kLanes;
         uint64_t entries[kEach];
         uint32_t mine = 0;
 #pragma unroll
@@ -78,7 +78,7 @@ class FewOfFull {
     __device__ __forceinline__ FewOfFull(
             const SelectParams& params,
             uint64_t* room,
-            const float* keys,
+            const T* keys,
             uint32_t first,
             uint32_t cols)
             : params_(params),
@@ -88,8 +88,8 @@ class FewOfFull {
               cols_(cols) {}
 
     __device__ __forceinline__ uint32_t keyAt(uint32_t c) const {
-        return orderedKey(
-                __uint_as_float(__float_as_uint(keys_[c]) ^ params_.signMask));
+        const uint32_t bits = __float_as_uint(toFloat(keys_[c]));
+        return orderedKey(__uint_as_float(bits ^ params_.signMask));
     }
 
     /// The greatest key of a number below one; zero is one number.
@@ -242,7 +242,7 @@ class FewOfFull {
 
     const SelectParams& params_;
     uint64_t* room_;
-    const float* keys_; // in shared memory
+    const T* keys_; // in shared memory
     uint32_t first_;    // column
     uint32_t cols_;
 };

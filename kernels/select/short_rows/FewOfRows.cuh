@@ -1,6 +1,6 @@
-/// A few of the best of each row, 1 < k <= 32, of many rows of floats: some
-/// lanes of a warp have a row, whose keys come through shared memory while
-/// other rows are looked at.
+/// A few of the best of each row, 1 < k <= 64, of many rows: some lanes of a
+/// warp have a row, whose keys come through shared memory while other rows are
+/// looked at.
 ///
 /// Each lane finds the least of its columns. What k of the lanes' least keys
 /// are not above, k keys are not above, and in random order hardly more are: the
@@ -10,11 +10,10 @@
 /// ranked by counting.
 ///
 /// Bound by: the read of the keys. A key costs a lane about 10 instructions,
-/// where a multiprocessor of an H200 has time for 26 while 32 keys come; a row
+/// where a multiprocessor of an H200 has time for 26 while 32 floats come; a row
 /// 200 to 250 of its warp.
 #pragma once
 
-#include "kernels/device/KeyTile.cuh"
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"
 #include "kernels/select/short_rows/FewOfTile.cuh"
 #include "kernels/survivors/WriteResult.cuh"
@@ -23,14 +22,15 @@ namespace faiss_bits {
 
 /// The rows of a warp, 32 / kLanes at a time. kMinima: numbers of a lane among
 /// which the limit is sought; k is up to half of all of a row.
-template <int kLanes, int kMinima>
+template <class T, int kLanes, int kMinima>
 struct FewOfRows {
     using Group = LaneGroup<kLanes>;
-    using Tile = FewOfTile<kLanes, kMinima>;
+    using Tile = FewOfTile<T, kLanes, kMinima>;
     static constexpr uint32_t kRows = kWarpSize / kLanes;
+    static constexpr uint32_t kPackBytes = 16;
 
     const FewOfRowsParams& params;
-    float* stages;  // of this warp, [stages][kRows][pitch]
+    T* stages;      // of this warp, [stages][kRows][pitch]
     uint64_t* room; // of this row, [Tile::kRoom]
 
     /// Warps take rows in turn.
@@ -52,18 +52,20 @@ struct FewOfRows {
             } else {
                 asm volatile("cp.async.wait_group 1;" ::: "memory");
             }
+            T* keys = stageOf(stage) + skewOf(keysOf(taken)) / sizeof(T);
+            if (sizeof(T) < 4 && Group::lane() == 0) {
+                // The last word may have had no second key.
+                keys[colsOf(taken)] = Tile::nan();
+            }
             __syncwarp();
-            tile.take(
-                    stageOf(stage) + misalignment(keysOf(taken)),
-                    taken.tile * params.tileCols,
-                    colsOf(taken));
+            tile.take(keys, taken.tile * params.tileCols, colsOf(taken));
             __syncwarp();
             request(i + params.stages < items, copied, stage, warps);
             stage = stage + 1 == params.stages ? 0 : stage + 1;
             if (taken.tile + 1 == params.tiles) {
                 tile.rank([&](uint32_t place, uint64_t entry) {
                     if (taken.row < params.rows) {
-                        writeResult<float>(
+                        writeResult<T>(
                                 params.select, rowOf(taken), place, entry);
                     }
                 });
@@ -89,8 +91,8 @@ struct FewOfRows {
         return params.select.firstRow + min(place.row, params.rows - 1);
     }
 
-    __device__ __forceinline__ const float* keysOf(const Place& place) const {
-        return static_cast<const float*>(params.select.keys) +
+    __device__ __forceinline__ const T* keysOf(const Place& place) const {
+        return static_cast<const T*>(params.select.keys) +
                 params.select.rowStride * int64_t(rowOf(place)) +
                 place.tile * params.tileCols;
     }
@@ -100,12 +102,12 @@ struct FewOfRows {
                    params.select.cols - place.tile * params.tileCols);
     }
 
-    /// Floats behind a multiple of 16 bytes.
-    __device__ __forceinline__ static uint32_t misalignment(const float* from) {
-        return uint32_t(reinterpret_cast<uintptr_t>(from)) / 4 % 4;
+    /// Bytes behind a multiple of 16.
+    __device__ __forceinline__ static uint32_t skewOf(const T* from) {
+        return uint32_t(reinterpret_cast<uintptr_t>(from)) % kPackBytes;
     }
 
-    __device__ __forceinline__ float* stageOf(uint32_t stage) const {
+    __device__ __forceinline__ T* stageOf(uint32_t stage) const {
         return stages + (stage * kRows + group()) * params.pitch;
     }
 
@@ -117,68 +119,78 @@ struct FewOfRows {
         }
     }
 
+    /// kBytes from one multiple of that to another; the last of them may be
+    /// none of the row's and are not read then.
     template <int kBytes>
-    __device__ __forceinline__ static void copy(float* to, const float* from) {
+    __device__ __forceinline__ static void copy(
+            uint8_t* to,
+            const uint8_t* from,
+            uint32_t bytes = kBytes) {
         const uint32_t at = uint32_t(__cvta_generic_to_shared(to));
         if constexpr (kBytes == 16) {
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at),
                          "l"(from)
                          : "memory");
         } else {
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(at),
-                         "l"(from)
-                         : "memory");
+            asm volatile(
+                    "cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at),
+                    "l"(from),
+                    "r"(bytes)
+                    : "memory");
         }
     }
 
     /// Enqueues the copy of a tile, if there is one, as it lies in memory by
-    /// 16 bytes, and goes on to the next.
+    /// 16 bytes, and goes on to the next. What is before the first 16 and
+    /// behind the last comes by words of 4: of the first one, a key of the row
+    /// before may be read.
     __device__ __forceinline__ void request(
             bool isThere,
             Place& place,
             uint32_t stage,
             uint32_t warps) const {
         if (isThere) {
-            constexpr uint32_t kPack = 4;
-            const float* from = keysOf(place);
+            const T* keys = keysOf(place);
             const uint32_t cols = colsOf(place);
-            const uint32_t skew = misalignment(from);
-            float* to = stageOf(stage) + skew;
-            const uint32_t head = min((kPack - skew) % kPack, cols);
-            const uint32_t packs = (cols - head) / kPack;
+            const uint32_t begin = skewOf(keys);
+            const uint32_t end = begin + cols * uint32_t(sizeof(T));
+            const uint8_t* from =
+                    reinterpret_cast<const uint8_t*>(keys) - begin;
+            uint8_t* to = reinterpret_cast<uint8_t*>(stageOf(stage));
             const uint32_t lane = Group::lane();
-            for (uint32_t p = lane; p < packs; p += kLanes) {
-                copy<16>(to + head + p * kPack, from + head + p * kPack);
+            const uint32_t firstPack = begin > 0 ? 1 : 0;
+            const uint32_t endPack = end / kPackBytes;
+            for (uint32_t p = firstPack + lane; p < endPack; p += kLanes) {
+                copy<16>(to + p * kPackBytes, from + p * kPackBytes);
             }
-            // What is before and behind: up to three each.
-            const bool isTail = (lane & kPack) != 0;
-            const uint32_t begin = isTail ? head + packs * kPack : 0;
-            const uint32_t end = isTail ? cols : head;
-            const uint32_t at = begin + lane % kPack;
-            if (lane < 2 * kPack && at < end) {
-                copy<4>(to + at, from + at);
+            const bool isTail = (lane & 4) != 0;
+            const uint32_t at =
+                    (isTail ? endPack * kPackBytes : 0) + lane % 4 * 4;
+            const bool isEdge = isTail
+                    ? endPack >= firstPack && at < end
+                    : begin > 0 && at + 4 > begin && at < end;
+            if (lane < 8 && isEdge) {
+                copy<4>(to + at, from + at, min(end - at, 4u));
             }
-            Tile::pad(to, cols);
+            Tile::pad(stageOf(stage) + begin / sizeof(T), cols);
             advance(place, warps);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
 };
 
-template <int kLanes, int kMinima>
+template <class T, int kLanes, int kMinima>
 __global__ void __launch_bounds__(kShortRowsThreads, kFewOfRowsBlocks)
         fewOfRowsKernel(const __grid_constant__ FewOfRowsParams params) {
-    using Body = FewOfRows<kLanes, kMinima>;
+    using Body = FewOfRows<T, kLanes, kMinima>;
     constexpr uint32_t kWarps = kShortRowsThreads / kWarpSize;
     extern __shared__ __align__(128) uint64_t memory[];
     const uint32_t warp = threadIdx.x / kWarpSize;
-    const size_t stageWords =
-            size_t(params.stages) * Body::kRows * params.pitch / 2;
-    uint64_t* room = memory +
-            threadIdx.x / kLanes * size_t(Body::Tile::kRoom);
-    float* stages = reinterpret_cast<float*>(
-            memory + kShortRowsThreads / kLanes * size_t(Body::Tile::kRoom) +
-            warp * stageWords);
+    const size_t ofWarp = size_t(params.stages) * Body::kRows * params.pitch;
+    constexpr size_t kGroups = kShortRowsThreads / kLanes;
+    uint64_t* room = memory + threadIdx.x / kLanes * size_t(Body::Tile::kRoom);
+    T* stages = reinterpret_cast<T*>(memory + kGroups * Body::Tile::kRoom) +
+            warp * ofWarp;
     Body{params, stages, room}.run(
             blockIdx.x * kWarps + warp, gridDim.x * kWarps);
 }

@@ -9,13 +9,13 @@
 
 namespace faiss_bits {
 
-template <int kLanes, int kMinima>
+template <class T, int kLanes, int kMinima>
 void launchFewOfRows(
         const FewOfRowsParams& params,
         unsigned blocks,
         size_t sharedBytes,
         cudaStream_t stream) {
-    const auto kernel = fewOfRowsKernel<kLanes, kMinima>;
+    const auto kernel = fewOfRowsKernel<T, kLanes, kMinima>;
     const size_t allowed = allowSharedBytes(kernel, sharedBytes);
     BITS_THROW_IF_NOT_FMT(
             allowed == sharedBytes,

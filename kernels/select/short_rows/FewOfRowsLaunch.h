@@ -13,13 +13,13 @@ struct FewOfRowsParams {
     uint32_t rows = 0;     // of this launch
     uint32_t tileCols = 0; // of a row at a time
     uint32_t tiles = 0;    // of a row
-    uint32_t pitch = 0;    // floats between two rows in shared memory
+    uint32_t pitch = 0;    // keys between two rows in shared memory
     uint32_t stages = 0;   // tiles of a row there, 2 or 3
 };
 
 /// Enqueues a launch of so many blocks with so much shared memory.
 /// kernels/select/Select.cmake lists the instances.
-template <int kLanes, int kMinima>
+template <class T, int kLanes, int kMinima>
 void launchFewOfRows(
         const FewOfRowsParams& params,
         unsigned blocks,

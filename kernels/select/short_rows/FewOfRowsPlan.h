@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "kernels/select/Select.h"
 
 namespace faiss_bits {
@@ -12,12 +14,14 @@ struct FewOfRowsPlan {
     int stages = 0;        ///< of shared memory
     idx_t tileCols = 0;    ///< of a row at a time
     idx_t tiles = 0;       ///< of a row
-    idx_t pitch = 0;       ///< floats between two rows of a stage
+    idx_t pitch = 0;       ///< keys between two rows of a stage
     size_t sharedBytes = 0; ///< of a block
     idx_t blocks = 0;      ///< of a launch of all rows
+
+    std::string toString() const;
 };
 
-/// Float keys without bias, 2 <= k <= 32, k <= cols / 4, of more than 32
+/// Keys without bias, k from 2 to 64 and cols / 4 (beyond 32: cols / 16), more than 32
 /// columns, and more rows than can have a warp each at the same time.
 FewOfRowsPlan planFewOfRows(const SelectProblem& problem);
 

@@ -8,10 +8,11 @@
 namespace faiss_bits {
 
 /// All lanes of the warp call everything, kLanes of them for each row.
-template <int kLanes, int kMinima>
+template <class T, int kLanes, int kMinima>
 class FewOfTile {
     using Group = LaneGroup<kLanes>;
-    using Full = FewOfFull<kLanes>;
+    /// Twice as many as the limit lets through in random order, or more.
+    using Full = FewOfFull<T, kLanes, kMinima <= 2 ? 4 : 2 * kMinima>;
 
    public:
     static constexpr uint32_t kRoom = Full::kRoom;
@@ -30,11 +31,17 @@ class FewOfTile {
         reset();
     }
 
-    /// Behind the columns: never the least, and within no limit.
-    __device__ __forceinline__ static void pad(float* keys, uint32_t cols) {
+    /// A key that is none.
+    __device__ __forceinline__ static T nan() {
+        return T(__uint_as_float(kNan));
+    }
+
+    /// Behind the columns: never the least, and within no limit. A tile has
+    /// room for one more.
+    __device__ __forceinline__ static void pad(T* keys, uint32_t cols) {
         const uint32_t end = (cols + kStep - 1) / kStep * kStep;
         for (uint32_t c = cols + Group::lane(); c < end; c += kLanes) {
-            keys[c] = __uint_as_float(kNan);
+            keys[c] = nan();
         }
     }
 
@@ -50,7 +57,7 @@ class FewOfTile {
     /// Adds what `cols` columns from `first` on have, padded. Begins with the
     /// warp in step.
     __device__ __forceinline__ void take(
-            const float* keys,
+            const T* keys,
             uint32_t first,
             uint32_t cols) {
         float least[kMinima];
@@ -61,7 +68,7 @@ class FewOfTile {
         const uint32_t end = (cols + kStep - 1) / kStep * kStep;
         uint32_t turn = Group::lane();
         for (uint32_t at = 0; at < end; at += kStep, turn += kTurn) {
-            const float* from = keys + at + turn % kLanes;
+            const T* from = keys + at + turn % kLanes;
 #pragma unroll
             for (int i = 0; i < int(kAhead); ++i) {
                 float& one = least[i % kMinima];
@@ -120,8 +127,8 @@ class FewOfTile {
     /// Keys at even distances would meet in one lane.
     static constexpr uint32_t kTurn = 5;
 
-    __device__ __forceinline__ float valueOf(float key) const {
-        return __uint_as_float(__float_as_uint(key) ^ params_.signMask);
+    __device__ __forceinline__ float valueOf(T key) const {
+        return __uint_as_float(__float_as_uint(toFloat(key)) ^ params_.signMask);
     }
 
     /// A key that k keys of the lanes' least ones are not above.
@@ -143,14 +150,14 @@ class FewOfTile {
 
     /// `cols` columns from `first` on, padded.
     __device__ __forceinline__ void takeSpan(
-            const float* keys,
+            const T* keys,
             uint32_t first,
             uint32_t cols) {
         const float most = keyValue(held_.most);
         uint32_t bits = 0;
         uint32_t turn = Group::lane();
         for (uint32_t i = 0; i * kLanes < cols; i += kAhead, turn += kTurn) {
-            const float* from = keys + i * kLanes + turn % kLanes;
+            const T* from = keys + i * kLanes + turn % kLanes;
             uint32_t some = 0;
 #pragma unroll
             for (int j = 0; j < int(kAhead); ++j) {

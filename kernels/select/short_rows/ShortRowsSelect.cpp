@@ -99,15 +99,30 @@ LeastLaunch leastLaunchOf(const SelectProblem& p) {
 using FewLaunch =
         void (*)(const FewOfRowsParams&, unsigned, size_t, cudaStream_t);
 
+template <class T>
 FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
     const bool isOne = plan.minima == 1;
     switch (plan.lanes) {
         case 8:
-            return isOne ? launchFewOfRows<8, 1> : launchFewOfRows<8, 2>;
+            return isOne ? launchFewOfRows<T, 8, 1> : launchFewOfRows<T, 8, 2>;
         case 16:
-            return isOne ? launchFewOfRows<16, 1> : launchFewOfRows<16, 2>;
+            return isOne ? launchFewOfRows<T, 16, 1>
+                         : launchFewOfRows<T, 16, 2>;
         default:
-            return isOne ? launchFewOfRows<32, 1> : launchFewOfRows<32, 2>;
+            return isOne              ? launchFewOfRows<T, 32, 1>
+                    : plan.minima < 4 ? launchFewOfRows<T, 32, 2>
+                                      : launchFewOfRows<T, 32, 4>;
+    }
+}
+
+FewLaunch fewLaunchOf(const SelectProblem& p, const FewOfRowsPlan& plan) {
+    switch (p.keyType) {
+        case DataType::Float16:
+            return fewLaunchOf<__half>(plan);
+        case DataType::BFloat16:
+            return fewLaunchOf<__nv_bfloat16>(plan);
+        default:
+            return fewLaunchOf<float>(plan);
     }
 }
 
@@ -129,7 +144,7 @@ void runFew(
     params.tiles = uint32_t(plan.tiles);
     params.pitch = uint32_t(plan.pitch);
     params.stages = uint32_t(plan.stages);
-    const FewLaunch launch = fewLaunchOf(plan);
+    const FewLaunch launch = fewLaunchOf(p, plan);
     forRows(p.rows, idx_t(1) << 28, [&](uint32_t first, uint32_t rows) {
         params.select.firstRow = first;
         params.rows = rows;
@@ -151,17 +166,10 @@ std::string refusal(const SelectProblem& p) {
             p.k);
 }
 
-size_t workspaceBytes(const SelectProblem&) {
-    return 0;
-}
-
-void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
-    const FewOfRowsPlan few = planFewOfRows(p);
-    if (few.lanes > 0) {
-        runFew(p, few, stream);
-        return;
-    }
-    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
+void runChunks(
+        const SelectProblem& p,
+        const ShortRowsPolicy& policy,
+        cudaStream_t stream) {
     const bool isLeast = hasLeastKernel(p);
     const LeastLaunch least = isLeast ? leastLaunchOf(p) : nullptr;
     const Launch launch = isLeast ? nullptr : launchOf(p, policy);
@@ -180,6 +188,43 @@ void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
     });
 }
 
+struct ShortRowsFamily {
+    struct Plan {
+        FewOfRowsPlan few;
+        ShortRowsPolicy policy;
+        bool isLeast = false;
+
+        std::string toString() const {
+            if (few.lanes > 0) {
+                return few.toString();
+            }
+            return std::to_string(policy.lanes) + " lanes a row, " +
+                    (isLeast ? "the least key"
+                             : std::to_string(policy.items) +
+                                     " keys of each at a time, " +
+                                     std::to_string(policy.sorted) + " sorted");
+        }
+    };
+
+    static Plan plan(const SelectProblem& p) {
+        return {planFewOfRows(p), *shortRowsPolicy(p), hasLeastKernel(p)};
+    }
+    static size_t workspaceBytes(const SelectProblem&, const Plan&) {
+        return 0;
+    }
+    static void run(
+            const SelectProblem& p,
+            const Plan& plan,
+            Workspace,
+            cudaStream_t stream) {
+        if (plan.few.lanes > 0) {
+            runFew(p, plan.few, stream);
+        } else {
+            runChunks(p, plan.policy, stream);
+        }
+    }
+};
+
 } // namespace
 
 const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
@@ -194,7 +239,8 @@ const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
 const SelectImplementation kShortRowsSelect = {
         "short_rows",
         refusal,
-        workspaceBytes,
-        run};
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<ShortRowsFamily>::make};
 
 } // namespace faiss_bits
