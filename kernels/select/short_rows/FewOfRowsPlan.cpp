@@ -32,7 +32,7 @@ constexpr Kernel kKernels[] = {
         {16, 2, 16, 4, 512, 512},
         {32, 1, 16, 4, 16384, 1280},
         {32, 2, 32, 4, 16384, 1280},
-        {32, 4, 64, 16, 16384, 1280}};
+        {32, 4, 64, 8, 16384, 1280}};
 
 /// More in flight than two tiles of a warp, where those are small.
 constexpr size_t kSmallStageBytes = 2560;

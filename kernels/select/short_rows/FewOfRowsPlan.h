@@ -21,8 +21,8 @@ struct FewOfRowsPlan {
     std::string toString() const;
 };
 
-/// Keys without bias, k from 2 to 64 and cols / 4 (beyond 32: cols / 16), more than 32
-/// columns, and more rows than can have a warp each at the same time.
+/// Keys without bias, k from 2 to 64 and cols / 4 (beyond 32: cols / 8), more
+/// than 32 columns, and more rows than can have a warp each at the same time.
 FewOfRowsPlan planFewOfRows(const SelectProblem& problem);
 
 } // namespace faiss_bits

@@ -106,17 +106,19 @@ class FewOfTile {
                     room_, count, makeEntry(held_.limit, Full::kAnyColumn));
         }
         const uint32_t most = __reduce_max_sync(kFullWarp, count);
-        for (uint32_t at = 0; at < most; at += kLanes) {
-            const uint32_t mine = at + Group::lane();
-            const uint64_t entry = mine < count ? room_[mine] : kNoEntry;
-            uint32_t place = 0;
-#pragma unroll 4
-            for (uint32_t i = 0; i < most; ++i) {
-                // What lies behind the held ones does not count.
-                place += i < count && room_[i] < entry ? 1 : 0;
-            }
-            if (mine < count && place < uint32_t(params_.k)) {
-                write(place, entry);
+        // So that what lies behind the held ones does not count.
+        const uint32_t end = (most + kTogether - 1) / kTogether * kTogether;
+        for (uint32_t i = count + Group::lane(); i < end; i += kLanes) {
+            room_[i] = kNoEntry;
+        }
+        __syncwarp();
+        if (most <= kLanes) {
+            rankEach<1>(0, count, end, write);
+        } else if (most <= 2 * kLanes) {
+            rankEach<2>(0, count, end, write);
+        } else {
+            for (uint32_t from = 0; from < most; from += 4 * kLanes) {
+                rankEach<4>(from, count, end, write);
             }
         }
         __syncwarp();
@@ -124,11 +126,47 @@ class FewOfTile {
 
    private:
     static constexpr uint32_t kNan = 0x7FFFFFFFu;
+    /// Entries that are looked at together; kRoom is a multiple of it.
+    static constexpr uint32_t kTogether = 4;
     /// Keys at even distances would meet in one lane.
     static constexpr uint32_t kTurn = 5;
 
     __device__ __forceinline__ float valueOf(T key) const {
         return __uint_as_float(__float_as_uint(toFloat(key)) ^ params_.signMask);
+    }
+
+    /// Ranks kEach entries of a lane, from one on, by how many are less.
+    template <int kEach, class Write>
+    __device__ __forceinline__ void rankEach(
+            uint32_t from,
+            uint32_t count,
+            uint32_t end,
+            const Write& write) const {
+        uint64_t entries[kEach];
+        uint32_t places[kEach];
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t at = from + e * kLanes + Group::lane();
+            entries[e] = at < count ? room_[at] : 0;
+            places[e] = 0;
+        }
+        for (uint32_t i = 0; i < end; i += kTogether) {
+#pragma unroll
+            for (uint32_t j = 0; j < kTogether; ++j) {
+                const uint64_t other = room_[i + j];
+#pragma unroll
+                for (int e = 0; e < kEach; ++e) {
+                    places[e] += other < entries[e] ? 1 : 0;
+                }
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < kEach; ++e) {
+            const uint32_t at = from + e * kLanes + Group::lane();
+            if (at < count && places[e] < uint32_t(params_.k)) {
+                write(places[e], entries[e]);
+            }
+        }
     }
 
     /// A key that k keys of the lanes' least ones are not above.

@@ -320,14 +320,15 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
         plan.expected = plan.capacity;
         usual = plan.capacity;
     }
-    // Where many survive, gathering them first is of no use.
-    plan.stage =
-            usual > 16 * 1024 && p.cols < 256 * idx_t(usual) ? 0 : kMaxStage;
     const idx_t most =
             std::clamp<idx_t>(kMostSurvivors / plan.capacity, 1, p.rows);
     plan.batchRows = divUp(p.rows, divUp(p.rows, most));
     const idx_t segment = segmentOf(p, plan.batchRows);
     plan.segment = uint32_t(segment);
+    // A block that is full has gathered in vain.
+    const double ofBlock =
+            double(usual) * std::min(segment, p.cols) / std::max<idx_t>(p.cols, 1);
+    plan.stage = ofBlock > 0.8 * kMaxStage ? 0 : kMaxStage;
     plan.splits = uint32_t(std::max<idx_t>(1, divUp(p.cols, segment)));
 }
 
