@@ -26,6 +26,7 @@ class FewOfFull {
     /// Entries of a row that there is room for.
     static constexpr uint32_t kRoom = kEach * kLanes;
     static constexpr uint32_t kAnyColumn = ~uint32_t(0);
+    static constexpr uint32_t kInfinity = 0xFF800000u; // its key
 
     /// Adds the span of `cols` columns from `first` on, whose keys are in
     /// shared memory. Where they are too many, finds a lower limit for what is
@@ -72,9 +73,18 @@ class FewOfFull {
         return __shfl_sync(kFullWarp, before + mine, kLanes - 1, kLanes);
     }
 
-   private:
-    static constexpr uint32_t kInfinity = 0xFF800000u; // its key
+    /// The greatest key of a number below one; zero is one number.
+    __device__ __forceinline__ static uint32_t below(uint32_t key) {
+        return key == kNanKey ? kInfinity : key == kZeroKey ? key - 2 : key - 1;
+    }
 
+    /// Of a ballot, the row's lanes.
+    __device__ __forceinline__ static uint32_t lanesOfGroup(uint32_t lanes) {
+        constexpr uint32_t kAll = kFullWarp >> (32 - kLanes);
+        return lanes >> threadIdx.x % kWarpSize / kLanes * kLanes & kAll;
+    }
+
+   private:
     __device__ __forceinline__ FewOfFull(
             const SelectParams& params,
             uint64_t* room,
@@ -90,11 +100,6 @@ class FewOfFull {
     __device__ __forceinline__ uint32_t keyAt(uint32_t c) const {
         const uint32_t bits = __float_as_uint(toFloat(keys_[c]));
         return orderedKey(__uint_as_float(bits ^ params_.signMask));
-    }
-
-    /// The greatest key of a number below one; zero is one number.
-    __device__ __forceinline__ static uint32_t below(uint32_t key) {
-        return key == kNanKey ? kInfinity : key == kZeroKey ? key - 2 : key - 1;
     }
 
     /// take(key) for all that is held and what is of use of the span, of this
@@ -233,11 +238,6 @@ class FewOfFull {
             seen += found;
         }
         return isTied ? column : kAnyColumn;
-    }
-
-    __device__ __forceinline__ static uint32_t lanesOfGroup(uint32_t lanes) {
-        constexpr uint32_t kAll = kFullWarp >> (32 - kLanes);
-        return lanes >> threadIdx.x % kWarpSize / kLanes * kLanes & kAll;
     }
 
     const SelectParams& params_;

@@ -58,7 +58,11 @@ struct FewOfRows {
                 keys[colsOf(taken)] = Tile::nan();
             }
             __syncwarp();
-            tile.take(keys, taken.tile * params.tileCols, colsOf(taken));
+            // Each tile lets fewer through than the one before: twice as many
+            // are as good for a new limit.
+            const bool lowers = (taken.tile & (taken.tile + 1)) == 0;
+            tile.take(
+                    keys, taken.tile * params.tileCols, colsOf(taken), lowers);
             __syncwarp();
             request(i + params.stages < items, copied, stage, warps);
             stage = stage + 1 == params.stages ? 0 : stage + 1;

@@ -20,8 +20,8 @@ class FewOfTile {
     static constexpr uint32_t kAhead = 4;
     static constexpr uint32_t kStep = kAhead * kLanes;
     /// Columns that are looked at for survivors at a time: a bit of a lane for
-    /// each of its own.
-    static constexpr uint32_t kSpan = 32 * kLanes;
+    /// each of its own, in two words.
+    static constexpr uint32_t kSpan = 64 * kLanes;
 
     /// room: [kRoom], of the row.
     __device__ __forceinline__ FewOfTile(
@@ -54,12 +54,13 @@ class FewOfTile {
         }
     }
 
-    /// Adds what `cols` columns from `first` on have, padded. Begins with the
-    /// warp in step.
+    /// Adds what `cols` columns from `first` on have, padded. `lowers`: the
+    /// limit is lowered, which takes a sort. Begins with the warp in step.
     __device__ __forceinline__ void take(
             const T* keys,
             uint32_t first,
-            uint32_t cols) {
+            uint32_t cols,
+            bool lowers) {
         float least[kMinima];
 #pragma unroll
         for (float& one : least) {
@@ -89,8 +90,10 @@ class FewOfTile {
         for (int i = 0; i < kMinima; ++i) {
             least_[i] = fminf(least_[i], least[i]);
         }
-        held_.limit = min(held_.limit, limit());
-        held_.most = min(held_.most, held_.limit);
+        if (lowers || __any_sync(kFullWarp, held_.count > kRoom / 2)) {
+            held_.limit = min(held_.limit, limit());
+            held_.most = min(held_.most, held_.limit);
+        }
         for (uint32_t at = 0; at < cols; at += kSpan) {
             takeSpan(keys + at, first + at, min(cols - at, kSpan));
         }
@@ -128,6 +131,8 @@ class FewOfTile {
     static constexpr uint32_t kNan = 0x7FFFFFFFu;
     /// Entries that are looked at together; kRoom is a multiple of it.
     static constexpr uint32_t kTogether = 4;
+    /// So many least numbers are found faster one by one than by a sort.
+    static constexpr int kFewLeast = 5;
     /// Keys at even distances would meet in one lane.
     static constexpr uint32_t kTurn = 5;
 
@@ -176,6 +181,11 @@ class FewOfTile {
         for (int i = 0; i < kMinima; ++i) {
             numbers[i] = orderedKey(least_[i]);
         }
+        if constexpr (kLanes == kWarpSize && kMinima == 1) {
+            if (params_.k <= kFewLeast) {
+                return kthOfWarp(numbers[0]);
+            }
+        }
         GroupSort<kLanes, kMinima>::sort(numbers);
         const uint32_t at = params_.k - 1;
         uint32_t mine = numbers[0];
@@ -186,42 +196,164 @@ class FewOfTile {
         return __shfl_sync(kFullWarp, mine, at / kMinima, kLanes);
     }
 
+    /// The k-th least number, one after another.
+    __device__ __forceinline__ uint32_t kthOfWarp(uint32_t number) const {
+        uint32_t least = __reduce_min_sync(kFullWarp, number);
+        for (int i = 1; i < params_.k; ++i) {
+            const uint32_t lanes = __ballot_sync(kFullWarp, number == least);
+            number = Group::lane() == __ffs(lanes) - 1 ? kNanKey : number;
+            least = __reduce_min_sync(kFullWarp, number);
+        }
+        return least;
+    }
+
+    /// Bits of this lane's keys, item i of it in column columnOf(i).
+    struct Bits {
+        uint32_t words[2] = {};
+
+        __device__ __forceinline__ uint32_t count() const {
+            return __popc(words[0]) + __popc(words[1]);
+        }
+        __device__ __forceinline__ bool any() const {
+            return (words[0] | words[1]) != 0;
+        }
+        /// Takes the first away.
+        __device__ __forceinline__ uint32_t takeFirst() {
+            uint32_t& word = words[0] != 0 ? words[0] : words[1];
+            const uint32_t i =
+                    (words[0] != 0 ? 0 : 32) + uint32_t(__ffs(word)) - 1;
+            word &= word - 1;
+            return i;
+        }
+    };
+
+    /// Of a span.
+    __device__ __forceinline__ static uint32_t columnOf(uint32_t i) {
+        return i * kLanes + (Group::lane() + i / kAhead * kTurn) % kLanes;
+    }
+
+    /// Of the row, the lanes whose item i is in a lower column.
+    __device__ __forceinline__ static uint32_t lanesBefore(uint32_t i) {
+        const uint32_t turn = i / kAhead * kTurn % kLanes;
+        const uint32_t columns =
+                (1u << (Group::lane() + turn) % kLanes) - 1;
+        if constexpr (kLanes == kWarpSize) {
+            return __funnelshift_r(columns, columns, turn);
+        }
+        return (columns >> turn | columns << (kLanes - turn)) &
+                ((1u << kLanes % kWarpSize) - 1);
+    }
+
+    /// Those that isTaken(value) of `cols` columns, padded.
+    template <class IsTaken>
+    __device__ __forceinline__ Bits
+    bitsOf(const T* keys, uint32_t cols, const IsTaken& isTaken) const {
+        Bits bits;
+        uint32_t turn = Group::lane();
+#pragma unroll
+        for (uint32_t w = 0; w < 2; ++w) {
+            const uint32_t end = min((cols + kLanes - 1) / kLanes, 32 * w + 32);
+            for (uint32_t i = 32 * w; i < end; i += kAhead, turn += kTurn) {
+                const T* from = keys + i * kLanes + turn % kLanes;
+                uint32_t some = 0;
+#pragma unroll
+                for (int j = 0; j < int(kAhead); ++j) {
+                    some |= isTaken(valueOf(from[j * kLanes])) ? 1u << j : 0;
+                }
+                bits.words[w] |= some << (i % 32);
+            }
+        }
+        return bits;
+    }
+
     /// `cols` columns from `first` on, padded.
     __device__ __forceinline__ void takeSpan(
             const T* keys,
             uint32_t first,
             uint32_t cols) {
         const float most = keyValue(held_.most);
-        uint32_t bits = 0;
-        uint32_t turn = Group::lane();
-        for (uint32_t i = 0; i * kLanes < cols; i += kAhead, turn += kTurn) {
-            const T* from = keys + i * kLanes + turn % kLanes;
-            uint32_t some = 0;
-#pragma unroll
-            for (int j = 0; j < int(kAhead); ++j) {
-                some |= valueOf(from[j * kLanes]) <= most ? 1u << j : 0;
+        Bits bits =
+                bitsOf(keys, cols, [&](float value) { return value <= most; });
+        uint32_t total = 0;
+        uint32_t before = sumBefore(bits.count(), total);
+        const bool isFull = held_.count + total > kRoom;
+        if (__any_sync(kFullWarp, isFull || held_.most == kNanKey)) {
+            if (!takeTied(keys, cols, isFull, bits)) {
+                held_ = Full::take(params_, room_, held_, keys, first, cols);
+                return;
             }
-            bits |= some << i;
-        }
-        const uint32_t count = __popc(bits);
-        const uint32_t before = Group::sumBefore(count);
-        const uint32_t total =
-                __shfl_sync(kFullWarp, before + count, kLanes - 1, kLanes);
-        if (__any_sync(
-                    kFullWarp,
-                    held_.count + total > kRoom || held_.most == kNanKey)) {
-            held_ = Full::take(params_, room_, held_, keys, first, cols);
-            return;
+            before = sumBefore(bits.count(), total);
         }
         uint64_t* to = room_ + held_.count + before;
-        while (bits != 0) {
-            const uint32_t i = __ffs(bits) - 1;
-            bits &= bits - 1;
-            const uint32_t turned = Group::lane() + i / kAhead * kTurn;
-            const uint32_t at = i * kLanes + turned % kLanes;
+        while (bits.any()) {
+            const uint32_t at = columnOf(bits.takeFirst());
             *to++ = makeEntry(orderedKey(valueOf(keys[at])), first + at);
         }
         held_.count += total;
+    }
+
+    /// Where rows have more keys within the limit than there is room for, as
+    /// many are equal to it and fewer than k are less: leaves the bits of these,
+    /// and of as many of the first equal ones as make k with them. False where
+    /// it is not so in all of those rows, or where there is NaN.
+    __device__ __forceinline__ bool
+    takeTied(const T* keys, uint32_t cols, bool isFull, Bits& bits) {
+        const float most = keyValue(held_.most);
+        const Bits less =
+                bitsOf(keys, cols, [&](float value) { return value < most; });
+        uint32_t numLess = 0;
+        sumBefore(less.count(), numLess);
+        const uint32_t k = uint32_t(params_.k);
+        // What is held may be less, too.
+        const bool isTied = held_.count == 0 && numLess < k;
+        if (__any_sync(
+                    kFullWarp,
+                    (isFull && !isTied) || held_.most == kNanKey)) {
+            return false;
+        }
+        uint32_t wanted = isFull ? k - numLess : 0;
+        Bits taken = less;
+        for (uint32_t i = 0; i * kLanes < cols; ++i) {
+            if (!__any_sync(kFullWarp, wanted > 0)) {
+                break;
+            }
+            const uint32_t word = i < 32 ? bits.words[0] & ~less.words[0]
+                                         : bits.words[1] & ~less.words[1];
+            const bool isEqual = (word >> (i % 32) & 1) != 0;
+            const uint32_t lanes =
+                    Full::lanesOfGroup(__ballot_sync(kFullWarp, isEqual));
+            if (isEqual && uint32_t(__popc(lanes & lanesBefore(i))) < wanted) {
+                (i < 32 ? taken.words[0] : taken.words[1]) |= 1u << (i % 32);
+            }
+            wanted -= min(wanted, uint32_t(__popc(lanes)));
+        }
+        if (isFull) {
+            bits = taken;
+            held_.most = Full::below(held_.most);
+        }
+        return true;
+    }
+
+    /// The sum of the lanes before this one, and of all. Mostly small numbers.
+    __device__ __forceinline__ static uint32_t sumBefore(
+            uint32_t value,
+            uint32_t& total) {
+        uint32_t before = 0;
+        if (__any_sync(kFullWarp, value > 7)) {
+            before = Group::sumBefore(value);
+            total = __shfl_sync(kFullWarp, before + value, kLanes - 1, kLanes);
+            return before;
+        }
+        total = 0;
+        const uint32_t lower = (1u << Group::lane()) - 1;
+#pragma unroll
+        for (int bit = 0; bit < 3; ++bit) {
+            const uint32_t lanes = Full::lanesOfGroup(
+                    __ballot_sync(kFullWarp, (value >> bit & 1) != 0));
+            before += uint32_t(__popc(lanes & lower)) << bit;
+            total += uint32_t(__popc(lanes)) << bit;
+        }
+        return before;
     }
 
     const SelectParams& params_;

@@ -14,8 +14,11 @@ namespace {
 
 /// Survivors that a fused block has room for, beside its tiles.
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
-/// The largest k that one block finds and sorts.
+/// The largest k that one block finds and sorts, and for k > kMaxSelectK the most
+/// rows of a multiprocessor: equal keys take it longer than the sort in memory,
+/// which many rows have too little of to wait for (measured, H200).
 constexpr int kMostFusedK = 4096;
+constexpr idx_t kMostLargeRows = 32;
 constexpr idx_t kTile = 4096;
 
 /// A survivor takes about as much time as this many bytes read in a row
@@ -207,7 +210,9 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
 
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
-    if (p.k > kMostFusedK) {
+    if (p.k > kMostFusedK ||
+        (p.k > kMaxSelectK &&
+         p.rows > kMostLargeRows * p.device.multiprocessors)) {
         return false;
     }
     plan.fused = true;
