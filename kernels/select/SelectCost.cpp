@@ -5,6 +5,7 @@
 
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
@@ -112,8 +113,21 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
     return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
+/// A few of the best of many rows.
+double fewOfRows(const FewOfRowsPlan& plan, const Shape& s) {
+    const double tiles = double(plan.tiles);
+    const double row = 1e-6 * s.cols +
+            18e-6 * plan.lanes * (1 + 0.3 * (tiles - 1)) + 1.5e-6 * s.k;
+    return 9.5 + 0.3 * tiles +
+            std::max(1.02 * s.read, s.rows * row / s.arithmetic);
+}
+
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
+    const FewOfRowsPlan few = planFewOfRows(p);
+    if (few.lanes > 0) {
+        return fewOfRows(few, s);
+    }
     if (hasLeastKernel(p)) {
         return leastOfRows(p, s);
     }

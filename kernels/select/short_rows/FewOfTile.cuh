@@ -76,15 +76,14 @@ class FewOfTile {
                 one = fminf(one, valueOf(from[i * kLanes]));
             }
         }
-        if (first > 0) {
-            float least1 = least[0];
+        float leastOfAll = least[0];
 #pragma unroll
-            for (float one : least) {
-                least1 = fminf(least1, one);
-            }
-            if (!__any_sync(kFullWarp, orderedKey(least1) <= held_.most)) {
-                return;
-            }
+        for (float one : least) {
+            leastOfAll = fminf(leastOfAll, one);
+        }
+        const uint32_t leastKey = orderedKey(leastOfAll);
+        if (first > 0 && !__any_sync(kFullWarp, leastKey <= held_.most)) {
+            return;
         }
 #pragma unroll
         for (int i = 0; i < kMinima; ++i) {
@@ -94,8 +93,10 @@ class FewOfTile {
             held_.limit = min(held_.limit, limit());
             held_.most = min(held_.most, held_.limit);
         }
-        for (uint32_t at = 0; at < cols; at += kSpan) {
-            takeSpan(keys + at, first + at, min(cols - at, kSpan));
+        if (!takeOfLanes(keys, first, cols, leastKey)) {
+            for (uint32_t at = 0; at < cols; at += kSpan) {
+                takeSpan(keys + at, first + at, min(cols - at, kSpan));
+            }
         }
     }
 
@@ -264,6 +265,59 @@ class FewOfTile {
             }
         }
         return bits;
+    }
+
+    /// Where few lanes have a key within the limit, the lanes of a row look at
+    /// the columns of one of those after the other. False, and nothing is added,
+    /// where it takes longer than that each looks at its own, or there is too
+    /// little room.
+    __device__ __forceinline__ bool takeOfLanes(
+            const T* keys,
+            uint32_t first,
+            uint32_t cols,
+            uint32_t leastKey) {
+        uint32_t lanes = Full::lanesOfGroup(
+                __ballot_sync(kFullWarp, leastKey <= held_.most));
+        const uint32_t items = (cols + kLanes - 1) / kLanes;
+        const uint32_t turns = (items + kLanes - 1) / kLanes;
+        const uint32_t count =
+                __reduce_max_sync(kFullWarp, uint32_t(__popc(lanes)));
+        // A turn takes about as long as three items of each lane.
+        if (3 * count * turns > items + 12 ||
+            __any_sync(kFullWarp, held_.most == kNanKey)) {
+            return false;
+        }
+        const float most = keyValue(held_.most);
+        const uint32_t lower = (1u << Group::lane()) - 1;
+        uint32_t held = held_.count;
+        for (uint32_t c = 0; c < count; ++c) {
+            const bool isThere = lanes != 0;
+            const uint32_t of = isThere ? __ffs(lanes) - 1 : 0;
+            lanes &= lanes - 1;
+            for (uint32_t from = 0; from < items; from += kLanes) {
+                const uint32_t i = from + Group::lane();
+                const uint32_t at =
+                        i * kLanes + (of + i / kAhead * kTurn) % kLanes;
+                const float value = isThere && i < items
+                        ? valueOf(keys[at])
+                        : __uint_as_float(kNan);
+                const bool isTaken = value <= most;
+                const uint32_t taken =
+                        Full::lanesOfGroup(__ballot_sync(kFullWarp, isTaken));
+                const uint32_t place = held + __popc(taken & lower);
+                if (isTaken && place < kRoom) {
+                    room_[place] = makeEntry(orderedKey(value), first + at);
+                }
+                held += __popc(taken);
+            }
+        }
+        if (__any_sync(kFullWarp, held > kRoom)) {
+            // Others write there next.
+            __syncwarp();
+            return false;
+        }
+        held_.count = held;
+        return true;
     }
 
     /// `cols` columns from `first` on, padded.

@@ -15,8 +15,8 @@ namespace {
 /// Survivors that a fused block has room for, beside its tiles.
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
 /// The largest k that one block finds and sorts, and for k > kMaxSelectK the most
-/// rows of a multiprocessor: equal keys take it longer than the sort in memory,
-/// which many rows have too little of to wait for (measured, H200).
+/// rows of a multiprocessor: that saves the launches of a sort in memory, but
+/// rows of equal keys take it longer (measured, H200).
 constexpr int kMostFusedK = 4096;
 constexpr idx_t kMostLargeRows = 32;
 constexpr idx_t kTile = 4096;
