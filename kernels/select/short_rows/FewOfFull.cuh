@@ -5,7 +5,7 @@
 
 #include "kernels/device/Entry.cuh"
 #include "kernels/select/SelectParams.h"
-#include "kernels/select/short_rows/LaneGroup.cuh"
+#include "kernels/select/short_rows/TurnedColumns.cuh"
 
 namespace faiss_bits {
 
@@ -21,6 +21,7 @@ struct HeldOfRow {
 template <class T, int kLanes, int kEach>
 class FewOfFull {
     using Group = LaneGroup<kLanes>;
+    using Columns = TurnedColumns<kLanes>;
 
    public:
     /// Entries of a row that there is room for.
@@ -76,12 +77,6 @@ class FewOfFull {
     /// The greatest key of a number below one; zero is one number.
     __device__ __forceinline__ static uint32_t below(uint32_t key) {
         return key == kNanKey ? kInfinity : key == kZeroKey ? key - 2 : key - 1;
-    }
-
-    /// Of a ballot, the row's lanes.
-    __device__ __forceinline__ static uint32_t lanesOfGroup(uint32_t lanes) {
-        constexpr uint32_t kAll = kFullWarp >> (32 - kLanes);
-        return lanes >> threadIdx.x % kWarpSize / kLanes * kLanes & kAll;
     }
 
    private:
@@ -229,7 +224,7 @@ class FewOfFull {
                 break;
             }
             const uint32_t at = c + Group::lane();
-            const uint32_t lanes = lanesOfGroup(__ballot_sync(
+            const uint32_t lanes = Columns::ofRow(__ballot_sync(
                     kFullWarp, at < cols_ && keyAt(at) == key));
             const uint32_t found = __popc(lanes);
             if (searches && seen + found >= wanted) {

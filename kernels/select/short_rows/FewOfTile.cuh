@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/select/short_rows/FewOfFull.cuh"
+#include "kernels/select/short_rows/TurnedColumns.cuh"
 #include "kernels/select/short_rows/GroupSort.cuh"
 
 namespace faiss_bits {
@@ -11,14 +12,17 @@ namespace faiss_bits {
 template <class T, int kLanes, int kMinima>
 class FewOfTile {
     using Group = LaneGroup<kLanes>;
+    using Columns = TurnedColumns<kLanes>;
+    using Bits = typename Columns::Bits;
+    static constexpr uint32_t kAhead = Columns::kAhead;
+    static constexpr uint32_t kTurn = Columns::kTurn;
     /// Twice as many as the limit lets through in random order, or more.
     using Full = FewOfFull<T, kLanes, kMinima <= 2 ? 4 : 2 * kMinima>;
 
    public:
     static constexpr uint32_t kRoom = Full::kRoom;
-    /// Keys that a lane loads at a time; tiles are padded to so many columns.
-    static constexpr uint32_t kAhead = 4;
-    static constexpr uint32_t kStep = kAhead * kLanes;
+    /// Tiles are padded to so many columns.
+    static constexpr uint32_t kStep = Columns::kStep;
     /// Columns that are looked at for survivors at a time: a bit of a lane for
     /// each of its own, in two words.
     static constexpr uint32_t kSpan = 64 * kLanes;
@@ -134,8 +138,6 @@ class FewOfTile {
     static constexpr uint32_t kTogether = 4;
     /// So many least numbers are found faster one by one than by a sort.
     static constexpr int kFewLeast = 5;
-    /// Keys at even distances would meet in one lane.
-    static constexpr uint32_t kTurn = 5;
 
     __device__ __forceinline__ float valueOf(T key) const {
         return __uint_as_float(__float_as_uint(toFloat(key)) ^ params_.signMask);
@@ -208,43 +210,6 @@ class FewOfTile {
         return least;
     }
 
-    /// Bits of this lane's keys, item i of it in column columnOf(i).
-    struct Bits {
-        uint32_t words[2] = {};
-
-        __device__ __forceinline__ uint32_t count() const {
-            return __popc(words[0]) + __popc(words[1]);
-        }
-        __device__ __forceinline__ bool any() const {
-            return (words[0] | words[1]) != 0;
-        }
-        /// Takes the first away.
-        __device__ __forceinline__ uint32_t takeFirst() {
-            uint32_t& word = words[0] != 0 ? words[0] : words[1];
-            const uint32_t i =
-                    (words[0] != 0 ? 0 : 32) + uint32_t(__ffs(word)) - 1;
-            word &= word - 1;
-            return i;
-        }
-    };
-
-    /// Of a span.
-    __device__ __forceinline__ static uint32_t columnOf(uint32_t i) {
-        return i * kLanes + (Group::lane() + i / kAhead * kTurn) % kLanes;
-    }
-
-    /// Of the row, the lanes whose item i is in a lower column.
-    __device__ __forceinline__ static uint32_t lanesBefore(uint32_t i) {
-        const uint32_t turn = i / kAhead * kTurn % kLanes;
-        const uint32_t columns =
-                (1u << (Group::lane() + turn) % kLanes) - 1;
-        if constexpr (kLanes == kWarpSize) {
-            return __funnelshift_r(columns, columns, turn);
-        }
-        return (columns >> turn | columns << (kLanes - turn)) &
-                ((1u << kLanes % kWarpSize) - 1);
-    }
-
     /// Those that isTaken(value) of `cols` columns, padded.
     template <class IsTaken>
     __device__ __forceinline__ Bits
@@ -276,7 +241,7 @@ class FewOfTile {
             uint32_t first,
             uint32_t cols,
             uint32_t leastKey) {
-        uint32_t lanes = Full::lanesOfGroup(
+        uint32_t lanes = Columns::ofRow(
                 __ballot_sync(kFullWarp, leastKey <= held_.most));
         const uint32_t items = (cols + kLanes - 1) / kLanes;
         const uint32_t turns = (items + kLanes - 1) / kLanes;
@@ -303,7 +268,7 @@ class FewOfTile {
                         : __uint_as_float(kNan);
                 const bool isTaken = value <= most;
                 const uint32_t taken =
-                        Full::lanesOfGroup(__ballot_sync(kFullWarp, isTaken));
+                        Columns::ofRow(__ballot_sync(kFullWarp, isTaken));
                 const uint32_t place = held + __popc(taken & lower);
                 if (isTaken && place < kRoom) {
                     room_[place] = makeEntry(orderedKey(value), first + at);
@@ -329,18 +294,18 @@ class FewOfTile {
         Bits bits =
                 bitsOf(keys, cols, [&](float value) { return value <= most; });
         uint32_t total = 0;
-        uint32_t before = sumBefore(bits.count(), total);
+        uint32_t before = Columns::sumBefore(bits.count(), total);
         const bool isFull = held_.count + total > kRoom;
         if (__any_sync(kFullWarp, isFull || held_.most == kNanKey)) {
             if (!takeTied(keys, cols, isFull, bits)) {
                 held_ = Full::take(params_, room_, held_, keys, first, cols);
                 return;
             }
-            before = sumBefore(bits.count(), total);
+            before = Columns::sumBefore(bits.count(), total);
         }
         uint64_t* to = room_ + held_.count + before;
         while (bits.any()) {
-            const uint32_t at = columnOf(bits.takeFirst());
+            const uint32_t at = Columns::columnOf(bits.takeFirst());
             *to++ = makeEntry(orderedKey(valueOf(keys[at])), first + at);
         }
         held_.count += total;
@@ -356,7 +321,7 @@ class FewOfTile {
         const Bits less =
                 bitsOf(keys, cols, [&](float value) { return value < most; });
         uint32_t numLess = 0;
-        sumBefore(less.count(), numLess);
+        Columns::sumBefore(less.count(), numLess);
         const uint32_t k = uint32_t(params_.k);
         // What is held may be less, too.
         const bool isTied = held_.count == 0 && numLess < k;
@@ -375,8 +340,8 @@ class FewOfTile {
                                          : bits.words[1] & ~less.words[1];
             const bool isEqual = (word >> (i % 32) & 1) != 0;
             const uint32_t lanes =
-                    Full::lanesOfGroup(__ballot_sync(kFullWarp, isEqual));
-            if (isEqual && uint32_t(__popc(lanes & lanesBefore(i))) < wanted) {
+                    Columns::ofRow(__ballot_sync(kFullWarp, isEqual));
+            if (isEqual && uint32_t(__popc(lanes & Columns::lanesBefore(i))) < wanted) {
                 (i < 32 ? taken.words[0] : taken.words[1]) |= 1u << (i % 32);
             }
             wanted -= min(wanted, uint32_t(__popc(lanes)));
@@ -386,28 +351,6 @@ class FewOfTile {
             held_.most = Full::below(held_.most);
         }
         return true;
-    }
-
-    /// The sum of the lanes before this one, and of all. Mostly small numbers.
-    __device__ __forceinline__ static uint32_t sumBefore(
-            uint32_t value,
-            uint32_t& total) {
-        uint32_t before = 0;
-        if (__any_sync(kFullWarp, value > 7)) {
-            before = Group::sumBefore(value);
-            total = __shfl_sync(kFullWarp, before + value, kLanes - 1, kLanes);
-            return before;
-        }
-        total = 0;
-        const uint32_t lower = (1u << Group::lane()) - 1;
-#pragma unroll
-        for (int bit = 0; bit < 3; ++bit) {
-            const uint32_t lanes = Full::lanesOfGroup(
-                    __ballot_sync(kFullWarp, (value >> bit & 1) != 0));
-            before += uint32_t(__popc(lanes & lower)) << bit;
-            total += uint32_t(__popc(lanes)) << bit;
-        }
-        return before;
     }
 
     const SelectParams& params_;
