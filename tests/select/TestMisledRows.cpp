@@ -225,7 +225,7 @@ TEST_F(MisledRows, OneBlockARow) {
 
 /// More than the other blocks sort.
 TEST_F(MisledRows, OneBlockOfLargeK) {
-    const auto shape = problemOf(52, 20001, 4096, DataType::Float16, false);
+    const auto shape = problemOf(52, 20001, 4096, DataType::Float32, false);
     const ThresholdPlan plan = planThreshold(onSmallDevice(shape));
     ASSERT_TRUE(plan.fused);
     ASSERT_GE(plan.policy.room, 4096);

@@ -1,4 +1,4 @@
-/// A few of the best of each row, 1 < k <= 64, of many rows: some lanes of a
+/// A few of the best of each row, 1 < k <= 32, of many rows: some lanes of a
 /// warp have a row, whose keys come through shared memory while other rows are
 /// looked at.
 ///

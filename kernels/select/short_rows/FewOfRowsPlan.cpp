@@ -9,30 +9,28 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr idx_t kLeastCols = 33;
-
 /// A kernel, what it takes, and the columns that it looks at at a time. Up to
 /// half of its numbers are k: in random order the limit then lets less than
 /// 1.4 k through.
 struct Kernel {
     int lanes;
     int minima;
+    bool isNarrow; // for keys of 16 bits alone
     int mostK;
-    idx_t leastColsOfK; // columns for each of k, at least
+    idx_t leastCols;
     idx_t mostCols;
     idx_t mostTileCols;
 };
-/// A row costs its lanes a time that hardly depends on its columns: few lanes
-/// for short rows, so that a warp has several. The first that takes a row
-/// counts.
+/// Where they were faster than the kernels that halve (measured, H200;
+/// docs/design/selection.md). A row costs its lanes a time that hardly depends
+/// on its columns: few lanes for short rows, so that a warp has several. The
+/// first that takes a row counts.
 constexpr Kernel kKernels[] = {
-        {8, 1, 4, 4, 256, 256},
-        {8, 2, 8, 4, 256, 256},
-        {16, 1, 8, 4, 512, 512},
-        {16, 2, 16, 4, 512, 512},
-        {32, 1, 16, 4, 16384, 1280},
-        {32, 2, 32, 4, 16384, 1280},
-        {32, 4, 64, 8, 16384, 1280}};
+        {8, 1, false, 4, 80, 256, 256},
+        {16, 1, false, 6, 257, 512, 512},
+        {32, 1, false, 10, 513, 1280, 1280},
+        {32, 1, false, 8, 1281, 2560, 1280},
+        {32, 2, true, 32, 600, 1280, 1280}};
 
 /// More in flight than two tiles of a warp, where those are small.
 constexpr size_t kSmallStageBytes = 2560;
@@ -60,14 +58,15 @@ std::string FewOfRowsPlan::toString() const {
 
 FewOfRowsPlan planFewOfRows(const SelectProblem& p) {
     FewOfRowsPlan plan;
-    if (p.hasColBias() || p.k < 2 || p.cols < kLeastCols ||
+    if (p.hasColBias() || p.k < 2 ||
         p.rows <= kFewShortRows * p.device.multiprocessors) {
         return plan;
     }
     const auto found = std::find_if(
             std::begin(kKernels), std::end(kKernels), [&](const Kernel& one) {
-                return p.cols <= one.mostCols && p.k <= one.mostK &&
-                        p.k * one.leastColsOfK <= p.cols;
+                return p.cols >= one.leastCols && p.cols <= one.mostCols &&
+                        p.k <= one.mostK &&
+                        (!one.isNarrow || sizeOf(p.keyType) == 2);
             });
     if (found == std::end(kKernels)) {
         return plan;

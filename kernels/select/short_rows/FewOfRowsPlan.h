@@ -21,8 +21,9 @@ struct FewOfRowsPlan {
     std::string toString() const;
 };
 
-/// Keys without bias, k from 2 to 64 and cols / 4 (beyond 32: cols / 8), more
-/// than 32 columns, and more rows than can have a warp each at the same time.
+/// Keys without bias of 80 to 2,560 columns, k from 2 to 4 for the shortest and to
+/// 10 for longer ones (to 32 for keys of 16 bits), and more rows than can have a
+/// warp each at the same time.
 FewOfRowsPlan planFewOfRows(const SelectProblem& problem);
 
 } // namespace faiss_bits

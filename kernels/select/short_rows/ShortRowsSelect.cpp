@@ -101,17 +101,14 @@ using FewLaunch =
 
 template <class T>
 FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
-    const bool isOne = plan.minima == 1;
     switch (plan.lanes) {
         case 8:
-            return isOne ? launchFewOfRows<T, 8, 1> : launchFewOfRows<T, 8, 2>;
+            return launchFewOfRows<T, 8, 1>;
         case 16:
-            return isOne ? launchFewOfRows<T, 16, 1>
-                         : launchFewOfRows<T, 16, 2>;
+            return launchFewOfRows<T, 16, 1>;
         default:
-            return isOne              ? launchFewOfRows<T, 32, 1>
-                    : plan.minima < 4 ? launchFewOfRows<T, 32, 2>
-                                      : launchFewOfRows<T, 32, 4>;
+            return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
+                                    : launchFewOfRows<T, 32, 2>;
     }
 }
 

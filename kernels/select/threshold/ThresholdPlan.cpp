@@ -19,6 +19,9 @@ constexpr idx_t kMostFusedSurvivors = 12 * 1024;
 /// rows of equal keys take it longer (measured, H200).
 constexpr int kMostFusedK = 4096;
 constexpr idx_t kMostLargeRows = 32;
+/// Of keys of 16 bits, among which many are equal, where a multiprocessor has
+/// room for one such block.
+constexpr int kMostFusedNarrowK = 3072;
 constexpr idx_t kTile = 4096;
 
 /// A survivor takes about as much time as this many bytes read in a row
@@ -210,7 +213,7 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
 
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
-    if (p.k > kMostFusedK ||
+    if (p.k > (sizeOf(p.keyType) == 2 ? kMostFusedNarrowK : kMostFusedK) ||
         (p.k > kMaxSelectK &&
          p.rows > kMostLargeRows * p.device.multiprocessors)) {
         return false;
