@@ -117,7 +117,7 @@ void addChangedRows(Fit& fit) {
 }
 
 TEST(SelectCost, KeysInRandomOrder) {
-    expectFit(fitOf(kSelect, "ms", isRandom), 60, 0.98, 1.5);
+    expectFit(fitOf(kSelect, "ms", isRandom), 45, 0.98, 1.5);
     expectFit(fitOf(kOrders, "ms", isRandom), 60, 0.94, 2.5);
     // The cells of a sweep with random keys, and of a later one those that are
     // selected in another way since.
@@ -126,7 +126,7 @@ TEST(SelectCost, KeysInRandomOrder) {
     addChangedRows(sweep);
     expectFit(sweep, 540, 0.95, 3);
     // Of a sweep that the model was not made from.
-    expectFit(fitOf(kSweep, "random_ms", isOfAlgorithm), 380, 0.92, 3);
+    expectFit(fitOf(kSweep, "random_ms", isOfAlgorithm), 300, 0.92, 3);
 }
 
 TEST(SelectCost, HeldRowsAndLeastOfRows) {
@@ -138,13 +138,13 @@ TEST(SelectCost, HeldRowsAndLeastOfRows) {
 TEST(SelectCost, FewOfRowsAndLargeK) {
     Fit fit;
     addChangedRows(fit);
-    expectFit(fit, 150, 0.95, 2.5);
+    expectFit(fit, 140, 0.95, 2.5);
 }
 
 /// Orders that do not mislead the sample take about as long.
 TEST(SelectCost, OtherOrders) {
-    expectFit(fitOf(kSelect, "ms", all), 180, 0.97, 2);
-    expectFit(fitOf(kOrders, "ms", all), 495, 0.95, 2.5);
+    expectFit(fitOf(kSelect, "ms", all), 170, 0.97, 2);
+    expectFit(fitOf(kOrders, "ms", all), 330, 0.95, 2.5);
     // Adversaries that know the sample are among these: no bound for all.
     EXPECT_GE(fitOf(kSweep, "ms", isOfAlgorithm).shareWithin(1.5), 0.84);
 }

@@ -23,9 +23,7 @@ void launchLeastOfRows(
         bool isFew,
         cudaStream_t stream) {
     const uint32_t cols = params.select.cols;
-    // Of long rows a warp each would be few rounds, the last with few warps.
-    constexpr uint32_t kMostColsOfAWarp = 2048;
-    if ((isFew && cols > 256) || cols > kMostColsOfAWarp) {
+    if (isFew && cols > 256) {
         launchLeast<T, kHasBias, kShortRowsThreads, 16>(params, stream);
     } else if (cols > 256) {
         launchLeast<T, kHasBias, 32, 16>(params, stream);
