@@ -55,12 +55,24 @@ T* appended(std::vector<T, Memory>& to, size_t count) {
     return to.data() + before;
 }
 
+/// [rows + 1], complete when the stream has been waited for.
+std::vector<idx_t> limitsOf(
+        const GpuContext& context,
+        const MetricRangePart& part) {
+    std::vector<idx_t> limits;
+    if (part.hostLimits) {
+        limits.assign(part.hostLimits, part.hostLimits + part.rows + 1);
+    } else {
+        copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    }
+    return limits;
+}
+
 void appendPart(
         const GpuContext& context,
         const MetricRangePart& part,
         FoundRanges& found) {
-    std::vector<idx_t> limits;
-    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    const std::vector<idx_t> limits = limitsOf(context, part);
     const size_t total = size_t(part.total);
     if (isLargeRange(total)) {
         waitFor(context.stream); // they are complete then
@@ -90,8 +102,7 @@ void appendOnDevice(
         const MetricRangePart& part,
         idx_t first,
         GpuRangeResult& result) {
-    std::vector<idx_t> limits;
-    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    const std::vector<idx_t> limits = limitsOf(context, part);
     if (part.total > 0) {
         const GpuRangeResult::Part memory = result.allocate(part.total);
         const auto copy = [&](void* to, const void* from, size_t bytes) {
@@ -147,12 +158,14 @@ MetricRun::MetricRun(
         const MetricGroups& groups,
         idx_t n,
         const float* queries,
-        Mapping mapping)
+        Mapping mapping,
+        const float* vectors)
         : context_(context) {
     problem_.groups = groups;
     problem_.numQueries = n;
     problem_.queries = queries;
     problem_.mapping = mapping;
+    problem_.vectors = vectors;
     problem_.multiprocessors = deviceTraits(context.device).multiprocessors;
 }
 

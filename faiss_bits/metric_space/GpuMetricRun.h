@@ -67,12 +67,14 @@ class MetricRangeLimit {
 class MetricRun {
    public:
     /// queries  [n, d] on the device
+    /// vectors  by their ids, likewise; or nullptr
     MetricRun(
             const GpuContext& context,
             const metric_space::MetricGroups& groups,
             idx_t n,
             const float* queries,
-            metric_space::Mapping mapping = metric_space::Mapping::GroupMajor);
+            metric_space::Mapping mapping = metric_space::Mapping::GroupMajor,
+            const float* vectors = nullptr);
 
     // Each returns the number of distances that it computed.
 

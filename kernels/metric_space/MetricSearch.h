@@ -38,6 +38,9 @@ struct MetricSearchProblem {
     Mapping mapping = Mapping::GroupMajor; ///< changes no answer
     int multiprocessors = 132;             ///< of the device
     GroupWay way = GroupWay::Auto;         ///< changes no answer
+    /// [groups.numIds, d] by their ids, on the device, where they lie so too:
+    /// then results of few queries need no sort (GroupWay::Warps). Or nullptr.
+    const float* vectors = nullptr;
 
     /// Which queries look at a group, where runFirstStage has found it: bit
     /// q % 32 of word q / 32 of the group. Ranges in GroupMajor alone, which
@@ -57,6 +60,7 @@ struct MetricSearchPlan {
     idx_t rows = 0;       ///< queries at a time, at most
     idx_t capacity = 0;   ///< results at a time
     bool byWarps = false; ///< GroupWay::Warps, not lists
+    bool byBits = false;  ///< of these, results by bits, not sorted
     size_t listsTemp = 0; ///< bytes that CUB takes for the lists of groups
     size_t sortTemp = 0;  ///< and for sorting
     size_t bytes = 0;     ///< of scratch
@@ -76,6 +80,8 @@ struct MetricRangePart {
     idx_t first = 0;                  ///< query
     idx_t rows = 0;                   ///< queries
     const idx_t* limits = nullptr;    ///< [rows + 1], from 0 on
+    /// The same on the host, where they have come there; or nullptr.
+    const idx_t* hostLimits = nullptr;
     const float* distances = nullptr; ///< [total]
     const idx_t* ids = nullptr;       ///< [total], ascending within a query
     idx_t total = 0;                  ///< results of all of them
@@ -90,7 +96,8 @@ struct MetricRangePart {
 /// Errors   Error naming a bad argument, and what `take` throws
 /// Cost     distances to the references, and to the vectors of the groups that
 ///          are left (`counters`), tiles of 64 queries and 64 vectors; then
-///          results are sorted
+///          results are sorted. By bits, up to 64 MiB of them, a bit for every
+///          query and vector is read twice in place of the sort
 void runMetricRange(
         const MetricSearchPlan& plan,
         const MetricSearchProblem& problem,

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/Error.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/metric_space/MetricChecks.h"
+#include "kernels/metric_space/PivotOrder.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::metric_space {
@@ -188,18 +190,13 @@ PivotTable buildPivotTable(
                 canonical::trueDistance(vectors.metric, distances[from]));
     }
     const double least = options.alpha * table.maxDistance;
-    // To the nearest pivot, and which it is.
+    // To the nearest pivot.
     std::vector<float> nearest(n, std::numeric_limits<float>::infinity());
-    std::vector<uint32_t> pivotOf(n);
     for (idx_t at = 0; at < n;) {
-        const uint32_t number = uint32_t(table.pivots.size());
         table.pivots.push_back(finite[at]);
         fromOne(finite[at], distances);
         for (idx_t i = 0; i < n; ++i) {
-            if (number == 0 || distances[i] < nearest[i]) {
-                nearest[i] = distances[i];
-                pivotOf[i] = number;
-            }
+            nearest[i] = std::min(nearest[i], distances[i]);
         }
         if (int(table.pivots.size()) == options.maxPivots) {
             break;
@@ -213,17 +210,19 @@ PivotTable buildPivotTable(
             }
         }
     }
-    std::vector<idx_t> places(n);
-    for (idx_t i = 0; i < n; ++i) {
-        places[i] = i;
+    std::vector<std::pair<uint64_t, idx_t>> keys(n); // and ids
+    const int pivots = std::min<int>(table.pivots.size(), kOrderPivots);
+    for (int p = 0; p < pivots; ++p) {
+        fromOne(table.pivots[p], distances);
+        for (idx_t i = 0; i < n; ++i) {
+            keys[i].first |= orderBits(
+                    vectors.metric, distances[i], table.maxDistance, p, pivots);
+            keys[i].second = finite[i];
+        }
     }
-    std::sort(places.begin(), places.end(), [&](idx_t a, idx_t b) {
-        return pivotOf[a] != pivotOf[b]    ? pivotOf[a] < pivotOf[b]
-                : nearest[a] != nearest[b] ? nearest[a] < nearest[b]
-                                           : a < b;
-    });
-    for (const idx_t place : places) {
-        table.order.push_back(finite[place]);
+    std::sort(keys.begin(), keys.end());
+    for (const auto& [key, id] : keys) {
+        table.order.push_back(id);
     }
     fillPivotDistances(vectors, table, threads);
     return table;

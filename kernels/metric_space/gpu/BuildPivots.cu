@@ -7,6 +7,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/MetricBuild.h"
 #include "kernels/metric_space/MetricChecks.h"
+#include "kernels/metric_space/PivotOrder.h"
 #include "kernels/metric_space/gpu/FiniteRows.h"
 #include "kernels/metric_space/gpu/RowDistances.cuh"
 
@@ -21,7 +22,6 @@ struct Finding {
     uint32_t count;
     const uint32_t* ids; // [count]
     float* nearest;      // [count] to the nearest pivot
-    uint32_t* pivotOf;   // [count] which that is
     /// The greatest distance in the upper half, and of that the first place,
     /// inverted: so that the greatest number is wanted.
     unsigned long long* farthest;
@@ -52,7 +52,7 @@ template <Metric kMetric>
 __global__ void __launch_bounds__(kRowThreads) takePivotKernel(
         Finding f,
         uint32_t place,
-        uint32_t number,
+        bool isFirst,
         double least) {
     forRowDistances<kMetric>(
             f.count,
@@ -60,11 +60,10 @@ __global__ void __launch_bounds__(kRowThreads) takePivotKernel(
             f.vectors + int64_t(f.ids[place]) * f.d,
             [&](uint32_t i) { return f.vectors + int64_t(f.ids[i]) * f.d; },
             [&](uint32_t i, float distance) {
-                float nearest = number == 0 ? distance : f.nearest[i];
-                if (number == 0 || distance < nearest) {
+                float nearest = isFirst ? distance : f.nearest[i];
+                if (isFirst || distance < nearest) {
                     nearest = distance;
                     f.nearest[i] = distance;
-                    f.pivotOf[i] = number;
                 }
                 if (i > place && nearest > 0 &&
                     canonical::trueDistance(kMetric, nearest) >= least &&
@@ -74,19 +73,33 @@ __global__ void __launch_bounds__(kRowThreads) takePivotKernel(
             });
 }
 
-__global__ void orderKeysKernel(Finding f, uint64_t* keys, uint32_t* places) {
-    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < f.count) {
-        keys[i] = uint64_t(f.pivotOf[i]) << 32 | __float_as_uint(f.nearest[i]);
-        places[i] = i;
-    }
+/// What a pivot has of all keys.
+template <Metric kMetric>
+__global__ void __launch_bounds__(kRowThreads) orderKeysKernel(
+        Finding f,
+        uint32_t pivot,
+        double maxDistance,
+        int number,
+        int pivots,
+        uint64_t* keys,
+        uint32_t* places) {
+    forRowDistances<kMetric>(
+            f.count,
+            f.d,
+            f.vectors + int64_t(pivot) * f.d,
+            [&](uint32_t i) { return f.vectors + int64_t(f.ids[i]) * f.d; },
+            [&](uint32_t i, float distance) {
+                const uint64_t bits = orderBits(
+                        kMetric, distance, maxDistance, number, pivots);
+                keys[i] = number == 0 ? bits : keys[i] | bits;
+                places[i] = i;
+            });
 }
 
 struct Scratch {
     uint8_t* flags;
     uint32_t* ids;
     float* nearest;
-    uint32_t* pivotOf;
     unsigned long long* farthest;
     uint32_t* next;
     uint64_t* keys[2];
@@ -98,7 +111,6 @@ struct Scratch {
         flags = slices.take<uint8_t>(n);
         ids = slices.take<uint32_t>(n);
         nearest = slices.take<float>(n);
-        pivotOf = slices.take<uint32_t>(n);
         farthest = slices.take<unsigned long long>(1);
         next = slices.take<uint32_t>(1);
         for (int i = 0; i < 2; ++i) {
@@ -120,14 +132,6 @@ T readOne(const T* from, cudaStream_t stream) {
             &value, from, sizeof(T), cudaMemcpyDeviceToHost, stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
     return value;
-}
-
-int bitsFor(uint64_t count) {
-    int bits = 1;
-    while (bits < 32 && (uint64_t(1) << bits) < count) {
-        ++bits;
-    }
-    return bits;
 }
 
 } // namespace
@@ -168,7 +172,6 @@ PivotTable buildPivotsOnGpu(
             count,
             scratch.ids,
             scratch.nearest,
-            scratch.pivotOf,
             scratch.farthest,
             scratch.next};
     const unsigned blocks = rowBlocks(count, vectors.d);
@@ -195,24 +198,32 @@ PivotTable buildPivotsOnGpu(
         if (interrupt) {
             interrupt();
         }
-        const uint32_t number = uint32_t(table.pivots.size());
+        const bool isFirst = table.pivots.empty();
         table.pivots.push_back(finite[at]);
         BITS_CUDA_CHECK(cudaMemsetAsync(f.next, 0xFF, sizeof(*f.next), stream));
         withMetric(vectors.metric, [&](auto metric) {
             takePivotKernel<metric()>
-                    <<<blocks, kRowThreads, 0, stream>>>(f, at, number, least);
+                    <<<blocks, kRowThreads, 0, stream>>>(f, at, isFirst, least);
         });
         BITS_CUDA_CHECK(cudaGetLastError());
         at = int(table.pivots.size()) == options.maxPivots
                 ? count
                 : readOne(f.next, stream);
     }
-    orderKeysKernel<<<
-            (count + kRowThreads - 1) / kRowThreads,
-            kRowThreads,
-            0,
-            stream>>>(f, scratch.keys[0], scratch.places[0]);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    const int pivots = std::min<int>(table.pivots.size(), kOrderPivots);
+    for (int p = 0; p < pivots; ++p) {
+        withMetric(vectors.metric, [&](auto metric) {
+            orderKeysKernel<metric()><<<blocks, kRowThreads, 0, stream>>>(
+                    f,
+                    uint32_t(table.pivots[p]),
+                    table.maxDistance,
+                    p,
+                    pivots,
+                    scratch.keys[0],
+                    scratch.places[0]);
+        });
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
     cub::DoubleBuffer<uint64_t> keys(scratch.keys[0], scratch.keys[1]);
     cub::DoubleBuffer<uint32_t> places(scratch.places[0], scratch.places[1]);
     BITS_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
@@ -222,7 +233,7 @@ PivotTable buildPivotsOnGpu(
             places,
             int(count),
             0,
-            32 + bitsFor(table.pivots.size()),
+            kOrderBits,
             stream));
     std::vector<uint32_t> order(count);
     BITS_CUDA_CHECK(cudaMemcpyAsync(

@@ -272,6 +272,17 @@ void runMetricRange(
         MetricCounters* counters) {
     checkRange(problem, radius);
     checkProblem(problem, false);
+    if (plan.byBits) {
+        runRangeByBits(
+                plan,
+                problem,
+                greatestInside(radius),
+                workspace,
+                stream,
+                take,
+                counters);
+        return;
+    }
     Search search(
             plan,
             problem,
