@@ -108,7 +108,10 @@ class MetricRun {
     using Take = std::function<void(const metric_space::MetricRangePart&)>;
 
     size_t budget_() const;
-    uint64_t range_(float radius, const Take& take);
+    uint64_t range_(
+            float radius,
+            const Take& take,
+            const metric_space::MetricRoom& room = nullptr);
 
     const GpuContext& context_;
     metric_space::MetricSearchProblem problem_;

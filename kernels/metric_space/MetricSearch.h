@@ -4,6 +4,7 @@
 
 #include "kernels/common/Workspace.h"
 #include "kernels/metric_space/MetricGroups.h"
+#include "kernels/range/RangeSink.h"
 
 /// Exact searches of an index for metric spaces on the GPU; with
 /// GroupBounds::None of all vectors, by brute force.
@@ -85,11 +86,19 @@ struct MetricRangePart {
     const float* distances = nullptr; ///< [total]
     const idx_t* ids = nullptr;       ///< [total], ascending within a query
     idx_t total = 0;                  ///< results of all of them
+    /// Results are in the room that was asked for, or nowhere if there was
+    /// none.
+    bool isInRoom = false;
 };
+
+/// Memory of the device for the results of a part, whose limits are known.
+using MetricRoom = std::function<RangeRoom(const MetricRangePart&)>;
 
 /// Hands all vectors with distance < radius to `take`, for some queries at a
 /// time, in their order.
 ///
+/// room     asked for each part with results that can be written to it at once
+///          (plan.byBits); others, and all without it, lie in the scratch
 /// Result   canonical distances, none that is NaN; the same bits whatever the
 ///          bounds, the mapping, the scratch and the device
 /// Stream   waits for the device, for every part
@@ -105,7 +114,8 @@ void runMetricRange(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters = nullptr);
+        MetricCounters* counters = nullptr,
+        const MetricRoom& room = nullptr);
 
 /// The plan of runFirstStage: likewise, of about maxBytes, or of 28 bytes for
 /// each of 32 x numReferences where that is more.

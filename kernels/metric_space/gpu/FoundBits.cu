@@ -6,9 +6,9 @@
 #include "kernels/metric_space/gpu/FoundBits.h"
 
 #include <cub/block/block_scan.cuh>
-#include <cub/warp/warp_scan.cuh>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/metric_space/gpu/RoughDistance.cuh"
@@ -54,7 +54,10 @@ struct LaneBits {
     }
 };
 
-__global__ void __launch_bounds__(kThreads) countsKernel(FoundBits f) {
+__global__ void __launch_bounds__(kThreads)
+        countsKernel(const __grid_constant__ FoundBits f) {
+    allowNext();
+    waitForPrevious();
     const uint32_t item =
             blockIdx.x * uint32_t(kWarps) + threadIdx.x / kWarpSize;
     if (item >= f.rows * f.items) {
@@ -68,9 +71,18 @@ __global__ void __launch_bounds__(kThreads) countsKernel(FoundBits f) {
     }
 }
 
+struct PlacesParams {
+    FoundBits found;
+    idx_t* limits; // [rows + 1]
+};
+
 /// One block. A thread has some items, one behind the other.
 __global__ void __launch_bounds__(kSumThreads)
-        placesKernel(FoundBits f, idx_t* limits) {
+        placesKernel(const __grid_constant__ PlacesParams params) {
+    const FoundBits& f = params.found;
+    idx_t* limits = params.limits;
+    allowNext();
+    waitForPrevious();
     using Scan = cub::BlockScan<uint32_t, kSumThreads>;
     __shared__ typename Scan::TempStorage temp;
     const uint32_t all = f.rows * f.items;
@@ -221,11 +233,16 @@ void launchBitLimits(
         cudaStream_t stream) {
     const uint64_t items = uint64_t(found.rows) * found.items;
     if (items > 0) {
-        countsKernel<<<blocksOf(items), kThreads, 0, stream>>>(found);
-        BITS_CUDA_CHECK(cudaGetLastError());
+        launchAfterPrevious(
+                countsKernel, blocksOf(items), kThreads, 0, stream, found);
     }
-    placesKernel<<<1, kSumThreads, 0, stream>>>(found, limits);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    launchAfterPrevious(
+            placesKernel,
+            1,
+            kSumThreads,
+            0,
+            stream,
+            PlacesParams{found, limits});
 }
 
 void launchBitResults(

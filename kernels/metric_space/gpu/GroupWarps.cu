@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/DependentLaunch.h"
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/metric_space/gpu/FoundPairs.cuh"
 #include "kernels/metric_space/gpu/RoughDistance.cuh"
@@ -371,6 +372,7 @@ template <Metric kMetric, GroupBounds kKind, int kDims, bool kToBits>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
         groupWarpsKernel(const __grid_constant__ WarpParams params) {
     using Warps = GroupWarps<kMetric, kKind, kDims, kToBits>;
+    allowNext();
     __shared__ typename Warps::SharedStorage shared;
     Warps(shared, params).run();
 }

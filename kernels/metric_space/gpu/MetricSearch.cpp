@@ -269,7 +269,8 @@ void runMetricRange(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters) {
+        MetricCounters* counters,
+        const MetricRoom& room) {
     checkRange(problem, radius);
     checkProblem(problem, false);
     if (plan.byBits) {
@@ -280,7 +281,8 @@ void runMetricRange(
                 workspace,
                 stream,
                 take,
-                counters);
+                counters,
+                room);
         return;
     }
     Search search(

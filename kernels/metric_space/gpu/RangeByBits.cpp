@@ -32,7 +32,8 @@ void runRangeByBits(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters) {
+        MetricCounters* counters,
+        const MetricRoom& room) {
     const idx_t rows = problem.numQueries;
     if (rows == 0) {
         return;
@@ -44,9 +45,7 @@ void runRangeByBits(
     params.rows = uint32_t(rows);
     params.words = uint32_t((rows + 31) / 32);
     BITS_CUDA_CHECK(cudaMemsetAsync(
-            params.found.count, 0, 3 * sizeof(unsigned long long), stream));
-    BITS_CUDA_CHECK(
-            cudaMemsetAsync(params.found.bits, 0, scratch.bitBytes, stream));
+            params.found.count, 0, scratch.clearedBytes, stream));
     launchGroupWarps(params, limit, problem.multiprocessors, stream);
     launchBitLimits(scratch.bits, scratch.limits, stream);
     std::vector<idx_t> report(size_t(rows) + 4);
@@ -90,16 +89,25 @@ void runRangeByBits(
                     cudaMemcpyHostToDevice,
                     stream));
         }
-        launchBitResults(
-                scratch.bits,
-                params,
-                problem.vectors,
-                uint32_t(first),
-                uint32_t(part.rows),
-                before,
-                scratch.bitDistances,
-                scratch.bitIds,
-                stream);
+        RangeRoom to{scratch.bitDistances, scratch.bitIds};
+        if (room && part.total > 0) {
+            to = room(part);
+            part.isInRoom = true;
+            part.distances = to.distances;
+            part.ids = to.ids;
+        }
+        if (part.total > 0 && to.distances) {
+            launchBitResults(
+                    scratch.bits,
+                    params,
+                    problem.vectors,
+                    uint32_t(first),
+                    uint32_t(part.rows),
+                    before,
+                    to.distances,
+                    to.ids,
+                    stream);
+        }
         take(part);
         first += part.rows;
     }

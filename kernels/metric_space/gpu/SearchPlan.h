@@ -24,6 +24,7 @@ void runRangeByBits(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters);
+        MetricCounters* counters,
+        const MetricRoom& room);
 
 } // namespace faiss_bits::metric_space

@@ -43,10 +43,10 @@ struct SearchScratch {
     SearchParams params;
     SortArrays sort;
     idx_t* limits = nullptr; // of the sorted results
-    // Of results by bits. What the host reads, 3 counts and limits, lies in one
-    // piece.
+    // Of results by bits. The counts, the limits, which the host reads with
+    // them, and the bits lie in one piece that is cleared.
     FoundBits bits;
-    size_t bitBytes = 0;
+    size_t clearedBytes = 0;
     float* bitDistances = nullptr; // [capacity]
     idx_t* bitIds = nullptr;       // [capacity]
     float* keys = nullptr;   // of groups that may be seeds
@@ -117,11 +117,15 @@ struct SearchScratch {
         bits.rows = uint32_t(rows);
         bits.items = bitItems(groups.numIds);
         const size_t items = rows * bits.items;
-        params.found.count = slices.take<unsigned long long>(3 + rows + 1);
+        const size_t report = (3 + rows + 1 + 1) / 2 * 2; // then 16 bytes
+        const size_t bitBytes = items * kItemWords * sizeof(uint32_t);
+        clearedBytes = report * sizeof(unsigned long long) + bitBytes;
+        params.found.count = slices.take<unsigned long long>(
+                clearedBytes / sizeof(unsigned long long));
         params.numDistances = params.found.count + 1;
         limits = reinterpret_cast<idx_t*>(params.found.count + 3);
-        bitBytes = items * kItemWords * sizeof(uint32_t);
-        params.found.bits = slices.take<uint32_t>(items * kItemWords);
+        params.found.bits =
+                reinterpret_cast<uint32_t*>(params.found.count + report);
         params.found.bitWords = bits.items * kItemWords;
         bits.bits = params.found.bits;
         bits.counts = slices.take<uint32_t>(items);
