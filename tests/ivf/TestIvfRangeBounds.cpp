@@ -365,6 +365,17 @@ TEST_F(IvfRangeBounds, SmallFewQueriesWithMuchInRange) {
         ASSERT_TRUE(plan);
         EXPECT_GT(some.mostInRange(radius), plan->search.room);
         EXPECT_TRUE(some.runBounds(radius, least));
+        // Room for what is found, but not for as many candidates.
+        for (const size_t bytes : {2 * least, 4 * least, 8 * least}) {
+            const auto more = planIvfFound(some.problem(), bytes);
+            ASSERT_TRUE(more);
+            EXPECT_GT(some.mostInRange(radius), more->search.candidates);
+            EXPECT_GT(more->search.room, more->search.candidates);
+            EXPECT_TRUE(some.runBounds(radius, bytes));
+            EXPECT_TRUE(
+                    bytes < 8 * least ||
+                    more->search.room >= some.mostInRange(radius));
+        }
         EXPECT_TRUE(some.runBounds(radius));
         some.run(IvfRangeWay::Bounds, radius);
     }
