@@ -105,7 +105,10 @@ class DeviceParts {
             idx_t first,
             GpuRangeResult& result,
             MetricRangeLimit& limit)
-            : context_(context), first_(first), result_(result), limit_(limit) {}
+            : context_(context),
+              first_(first),
+              result_(result),
+              limit_(limit) {}
 
     RangeRoom room(const MetricRangePart& part) {
         if (!limit_.takes(part.total)) {

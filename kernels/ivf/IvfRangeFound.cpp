@@ -18,14 +18,15 @@ namespace {
 constexpr idx_t kRoomStep = 8;
 constexpr idx_t kLeastRoom = 256;
 /// Candidates of a query: a part of the vectors of its lists. Where one has
-/// more in range, what is found is put side by side; or, where there was no room
-/// for that either, found once more.
+/// more in range, what is found is put side by side; or, where there was no
+/// room for that either, found once more.
 constexpr idx_t kRoomPart = 16;
 /// Where more than this part of the pairs may be in range, all distances take
-/// less time: 20 ps a pair (IvfTimes.cpp), where a candidate takes 166, and its
-/// result is written alone.
-constexpr idx_t kMostPart = 20;
-/// Candidates are doubled while they take no more than this part of the scratch.
+/// less time: 20 ps a pair (IvfTimes.cpp), where a candidate takes 166 and its
+/// result, which is written alone, some 60.
+constexpr idx_t kMostPart = 12;
+/// Candidates are doubled while they take no more than this part of the
+/// scratch.
 constexpr size_t kSparePart = 4;
 /// A candidate's number has 32 bits.
 constexpr idx_t kMostSlots = idx_t(1) << 31;
@@ -171,7 +172,9 @@ bool IvfFoundSearch::run(
     // How much of each, also where there is no room for it.
     const std::vector<uint32_t> found = toHost(search.numFound, rows, stream);
     const double total = std::accumulate(found.begin(), found.end(), 0.0);
-    if (total * kMostPart > double(rows) * double(p_.mostVectors)) {
+    if (total * kMostPart > double(rows) * double(p_.mostVectors) ||
+        total > double(plan_.search.rowsAtATime) *
+                        double(plan_.search.candidates)) {
         return false;
     }
     IvfRescoreParams taken = scratch_.rescored;
@@ -181,7 +184,6 @@ bool IvfFoundSearch::run(
         taken.candidates = int(most);
     } else {
         // Side by side.
-        static_assert(kMostPart >= kRoomPart, "there is room for that");
         std::vector<uint32_t> begins;
         begins.reserve(found.size());
         for (const uint32_t count : found) {
@@ -192,11 +194,7 @@ bool IvfFoundSearch::run(
         if (most <= room) {
             // To where candidates are read and written, each by one thread.
             launchIvfFoundPacked(
-                    search,
-                    firstFound_,
-                    taken.distances,
-                    taken.places,
-                    stream);
+                    search, firstFound_, taken.distances, taken.places, stream);
             search.foundKeys = taken.distances;
             search.found = taken.places;
             search.firstFound = firstFound_;

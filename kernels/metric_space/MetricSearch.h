@@ -78,9 +78,9 @@ MetricSearchPlan planMetricSearch(
 /// Results of queries first to first + rows - 1, on the device, until the
 /// callback returns.
 struct MetricRangePart {
-    idx_t first = 0;                  ///< query
-    idx_t rows = 0;                   ///< queries
-    const idx_t* limits = nullptr;    ///< [rows + 1], from 0 on
+    idx_t first = 0;               ///< query
+    idx_t rows = 0;                ///< queries
+    const idx_t* limits = nullptr; ///< [rows + 1], from 0 on
     /// The same on the host, where they have come there; or nullptr.
     const idx_t* hostLimits = nullptr;
     const float* distances = nullptr; ///< [total]

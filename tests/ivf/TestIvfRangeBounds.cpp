@@ -197,6 +197,14 @@ class RangeCase {
 
 class IvfRangeBounds : public GpuTest {};
 
+constexpr ListCoding kCodings[] = {
+        ListCoding::Float32,
+        ListCoding::Float16,
+        ListCoding::Scalar8,
+        ListCoding::Scalar6,
+        ListCoding::Scalar4,
+        ListCoding::Product};
+
 KernelCase someCase(Metric metric, ListCoding coding, ListLayout layout) {
     KernelCase c;
     c.metric = metric;
@@ -211,13 +219,7 @@ KernelCase someCase(Metric metric, ListCoding coding, ListLayout layout) {
 TEST_F(IvfRangeBounds, EveryCodingAndRadius) {
     const float inf = HUGE_VALF;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-        for (ListCoding coding :
-             {ListCoding::Float32,
-              ListCoding::Float16,
-              ListCoding::Scalar8,
-              ListCoding::Scalar6,
-              ListCoding::Scalar4,
-              ListCoding::Product}) {
+        for (ListCoding coding : kCodings) {
             for (ListLayout layout :
                  {ListLayout::Interleaved, ListLayout::Rows}) {
                 if (coding == ListCoding::Scalar6 &&
@@ -269,13 +271,7 @@ std::string nameOf(const testing::TestParamInfo<ListCoding>& info) {
 INSTANTIATE_TEST_SUITE_P(
         Each,
         IvfRangeCodings,
-        testing::Values(
-                ListCoding::Float32,
-                ListCoding::Float16,
-                ListCoding::Scalar8,
-                ListCoding::Scalar6,
-                ListCoding::Scalar4,
-                ListCoding::Product),
+        testing::ValuesIn(kCodings),
         nameOf);
 
 /// What has no bound, or a wide one, is looked at, and nothing is lost.

@@ -119,7 +119,11 @@ TEST_F(GroupWarps, ItemsOfBits) {
         const MetricCase c = withQueries(metricCases(Metric::L2, n, 3)[3], 5);
         const OnDevice device(c);
         const GroupsMemory pivots(
-                device.view, pivotsOnGpu(device, 0.3, 3), 64, allocate, nullptr);
+                device.view,
+                pivotsOnGpu(device, 0.3, 3),
+                64,
+                allocate,
+                nullptr);
         auto problem =
                 problemOf(c, device, pivots.groups(), Mapping::GroupMajor);
         problem.vectors = device.vectors.data();
@@ -145,8 +149,8 @@ TEST_F(GroupWarps, BitsInSeveralParts) {
     EXPECT_TRUE(plan.byBits);
     EXPECT_LT(plan.capacity, c.n() * c.numQueries() / 10);
     for (const float radius : radiiOf(c)) {
-        EXPECT_TRUE(isSame(
-                rangeOf(problem, radius, kBytes), plainRange(c, radius)))
+        EXPECT_TRUE(
+                isSame(rangeOf(problem, radius, kBytes), plainRange(c, radius)))
                 << radius;
     }
 }

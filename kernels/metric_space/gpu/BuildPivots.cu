@@ -49,11 +49,8 @@ __global__ void __launch_bounds__(kRowThreads)
 
 /// Takes a pivot, and looks for the next among the places behind it.
 template <Metric kMetric>
-__global__ void __launch_bounds__(kRowThreads) takePivotKernel(
-        Finding f,
-        uint32_t place,
-        bool isFirst,
-        double least) {
+__global__ void __launch_bounds__(kRowThreads)
+        takePivotKernel(Finding f, uint32_t place, bool isFirst, double least) {
     forRowDistances<kMetric>(
             f.count,
             f.d,

@@ -26,7 +26,10 @@ struct FoundBits {
 };
 
 /// counts, places and limits [rows + 1]. Fewer than 2^32 results.
-void launchBitLimits(const FoundBits& found, idx_t* limits, cudaStream_t stream);
+void launchBitLimits(
+        const FoundBits& found,
+        idx_t* limits,
+        cudaStream_t stream);
 
 /// Results of the queries from first to first + rows - 1, of which `before` are
 /// before them in all: canonical distances, and ids in ascending order.

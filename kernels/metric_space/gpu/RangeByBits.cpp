@@ -17,9 +17,7 @@ idx_t rowsThatFit(
         idx_t first,
         idx_t capacity) {
     const auto end = std::upper_bound(
-            limits.begin() + first + 1,
-            limits.end(),
-            limits[first] + capacity);
+            limits.begin() + first + 1, limits.end(), limits[first] + capacity);
     return std::max<idx_t>(end - limits.begin() - 1 - first, 1);
 }
 

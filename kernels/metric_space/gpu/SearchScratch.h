@@ -49,7 +49,7 @@ struct SearchScratch {
     size_t clearedBytes = 0;
     float* bitDistances = nullptr; // [capacity]
     idx_t* bitIds = nullptr;       // [capacity]
-    float* keys = nullptr;   // of groups that may be seeds
+    float* keys = nullptr;         // of groups that may be seeds
 
     SearchScratch(
             const MetricSearchProblem& p,
