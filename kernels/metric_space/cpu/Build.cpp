@@ -1,6 +1,7 @@
 #include "kernels/metric_space/cpu/Build.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -190,13 +191,18 @@ PivotTable buildPivotTable(
                 canonical::trueDistance(vectors.metric, distances[from]));
     }
     const double least = options.alpha * table.maxDistance;
-    // To the nearest pivot.
+    // To the nearest pivot, and which it is.
     std::vector<float> nearest(n, std::numeric_limits<float>::infinity());
+    std::vector<uint32_t> pivotOf(n);
     for (idx_t at = 0; at < n;) {
+        const uint32_t number = uint32_t(table.pivots.size());
         table.pivots.push_back(finite[at]);
         fromOne(finite[at], distances);
         for (idx_t i = 0; i < n; ++i) {
-            nearest[i] = std::min(nearest[i], distances[i]);
+            if (number == 0 || distances[i] < nearest[i]) {
+                nearest[i] = distances[i];
+                pivotOf[i] = number;
+            }
         }
         if (int(table.pivots.size()) == options.maxPivots) {
             break;
@@ -211,13 +217,20 @@ PivotTable buildPivotTable(
         }
     }
     std::vector<std::pair<uint64_t, idx_t>> keys(n); // and ids
-    const int pivots = std::min<int>(table.pivots.size(), kOrderPivots);
+    for (idx_t i = 0; i < n; ++i) {
+        // Distances are not negative, so their bits are ordered as they are.
+        const uint64_t key = uint64_t(pivotOf[i]) << 32 |
+                std::bit_cast<uint32_t>(nearest[i]);
+        keys[i] = {d > kCurveDims ? key : 0, finite[i]};
+    }
+    const int pivots = d > kCurveDims
+            ? 0
+            : std::min<int>(table.pivots.size(), kCurvePivots);
     for (int p = 0; p < pivots; ++p) {
         fromOne(table.pivots[p], distances);
         for (idx_t i = 0; i < n; ++i) {
-            keys[i].first |= orderBits(
+            keys[i].first |= curveBits(
                     vectors.metric, distances[i], table.maxDistance, p, pivots);
-            keys[i].second = finite[i];
         }
     }
     std::sort(keys.begin(), keys.end());

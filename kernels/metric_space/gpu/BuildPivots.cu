@@ -22,6 +22,7 @@ struct Finding {
     uint32_t count;
     const uint32_t* ids; // [count]
     float* nearest;      // [count] to the nearest pivot
+    uint32_t* pivotOf;   // [count] which that is
     /// The greatest distance in the upper half, and of that the first place,
     /// inverted: so that the greatest number is wanted.
     unsigned long long* farthest;
@@ -49,18 +50,22 @@ __global__ void __launch_bounds__(kRowThreads)
 
 /// Takes a pivot, and looks for the next among the places behind it.
 template <Metric kMetric>
-__global__ void __launch_bounds__(kRowThreads)
-        takePivotKernel(Finding f, uint32_t place, bool isFirst, double least) {
+__global__ void __launch_bounds__(kRowThreads) takePivotKernel(
+        Finding f,
+        uint32_t place,
+        uint32_t number,
+        double least) {
     forRowDistances<kMetric>(
             f.count,
             f.d,
             f.vectors + int64_t(f.ids[place]) * f.d,
             [&](uint32_t i) { return f.vectors + int64_t(f.ids[i]) * f.d; },
             [&](uint32_t i, float distance) {
-                float nearest = isFirst ? distance : f.nearest[i];
-                if (isFirst || distance < nearest) {
+                float nearest = number == 0 ? distance : f.nearest[i];
+                if (number == 0 || distance < nearest) {
                     nearest = distance;
                     f.nearest[i] = distance;
+                    f.pivotOf[i] = number;
                 }
                 if (i > place && nearest > 0 &&
                     canonical::trueDistance(kMetric, nearest) >= least &&
@@ -70,9 +75,19 @@ __global__ void __launch_bounds__(kRowThreads)
             });
 }
 
-/// What a pivot has of all keys.
+/// Keys by the nearest pivot. Distances are not negative, so their bits are
+/// ordered as they are.
+__global__ void nearestKeysKernel(Finding f, uint64_t* keys, uint32_t* places) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < f.count) {
+        keys[i] = uint64_t(f.pivotOf[i]) << 32 | __float_as_uint(f.nearest[i]);
+        places[i] = i;
+    }
+}
+
+/// What a pivot has of all keys along the curve.
 template <Metric kMetric>
-__global__ void __launch_bounds__(kRowThreads) orderKeysKernel(
+__global__ void __launch_bounds__(kRowThreads) curveKeysKernel(
         Finding f,
         uint32_t pivot,
         double maxDistance,
@@ -86,7 +101,7 @@ __global__ void __launch_bounds__(kRowThreads) orderKeysKernel(
             f.vectors + int64_t(pivot) * f.d,
             [&](uint32_t i) { return f.vectors + int64_t(f.ids[i]) * f.d; },
             [&](uint32_t i, float distance) {
-                const uint64_t bits = orderBits(
+                const uint64_t bits = curveBits(
                         kMetric, distance, maxDistance, number, pivots);
                 keys[i] = number == 0 ? bits : keys[i] | bits;
                 places[i] = i;
@@ -97,6 +112,7 @@ struct Scratch {
     uint8_t* flags;
     uint32_t* ids;
     float* nearest;
+    uint32_t* pivotOf;
     unsigned long long* farthest;
     uint32_t* next;
     uint64_t* keys[2];
@@ -108,6 +124,7 @@ struct Scratch {
         flags = slices.take<uint8_t>(n);
         ids = slices.take<uint32_t>(n);
         nearest = slices.take<float>(n);
+        pivotOf = slices.take<uint32_t>(n);
         farthest = slices.take<unsigned long long>(1);
         next = slices.take<uint32_t>(1);
         for (int i = 0; i < 2; ++i) {
@@ -169,6 +186,7 @@ PivotTable buildPivotsOnGpu(
             count,
             scratch.ids,
             scratch.nearest,
+            scratch.pivotOf,
             scratch.farthest,
             scratch.next};
     const unsigned blocks = rowBlocks(count, vectors.d);
@@ -195,22 +213,32 @@ PivotTable buildPivotsOnGpu(
         if (interrupt) {
             interrupt();
         }
-        const bool isFirst = table.pivots.empty();
+        const uint32_t number = uint32_t(table.pivots.size());
         table.pivots.push_back(finite[at]);
         BITS_CUDA_CHECK(cudaMemsetAsync(f.next, 0xFF, sizeof(*f.next), stream));
         withMetric(vectors.metric, [&](auto metric) {
             takePivotKernel<metric()>
-                    <<<blocks, kRowThreads, 0, stream>>>(f, at, isFirst, least);
+                    <<<blocks, kRowThreads, 0, stream>>>(f, at, number, least);
         });
         BITS_CUDA_CHECK(cudaGetLastError());
         at = int(table.pivots.size()) == options.maxPivots
                 ? count
                 : readOne(f.next, stream);
     }
-    const int pivots = std::min<int>(table.pivots.size(), kOrderPivots);
+    const bool byCurve = vectors.d <= kCurveDims;
+    if (!byCurve) {
+        nearestKeysKernel<<<
+                (count + kRowThreads - 1) / kRowThreads,
+                kRowThreads,
+                0,
+                stream>>>(f, scratch.keys[0], scratch.places[0]);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+    const int pivots =
+            byCurve ? std::min<int>(table.pivots.size(), kCurvePivots) : 0;
     for (int p = 0; p < pivots; ++p) {
         withMetric(vectors.metric, [&](auto metric) {
-            orderKeysKernel<metric()><<<blocks, kRowThreads, 0, stream>>>(
+            curveKeysKernel<metric()><<<blocks, kRowThreads, 0, stream>>>(
                     f,
                     uint32_t(table.pivots[p]),
                     table.maxDistance,
@@ -230,7 +258,7 @@ PivotTable buildPivotsOnGpu(
             places,
             int(count),
             0,
-            kOrderBits,
+            byCurve ? kCurveBits : 64,
             stream));
     std::vector<uint32_t> order(count);
     BITS_CUDA_CHECK(cudaMemcpyAsync(
