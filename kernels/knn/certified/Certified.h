@@ -25,12 +25,20 @@ struct CertifiedScratch {
     /// The lists of the scan lie where the distances of the generator lay.
     uint64_t* lists = nullptr;
     size_t listEntries = 0;
+    VectorGroups groups; // where there is to be a scan
 
     /// Takes its slices; the lists are set by the caller. No candidates: those
     /// of a scan with the exact queries, whose memory is the caller's too.
     void take(
             const FlatKnnProblem& problem,
             int candidates,
+            idx_t tileQueries,
+            WorkspaceSlices& slices);
+
+    /// Takes what the scan needs to meet equal vectors once: two bytes a
+    /// vector, and up to 4 MiB.
+    void takeGroups(
+            const FlatKnnProblem& problem,
             idx_t tileQueries,
             WorkspaceSlices& slices);
 };

@@ -31,11 +31,9 @@ constexpr int64_t kMostGrowth = 64;
 constexpr uint32_t kShrink = 16;
 
 /// values[i] of an array in registers.
-template <int kCount>
-__device__ __forceinline__ float elementOf(
-        const float (&values)[kCount],
-        int i) {
-    float value = values[0];
+template <class T, int kCount>
+__device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
+    T value = values[0];
 #pragma unroll
     for (int j = 1; j < kCount; ++j) {
         value = i == j ? values[j] : value;
@@ -66,6 +64,7 @@ struct ScanAgain {
             typename Tile::SharedStorage tile;
             typename Narrow::SharedStorage narrow;
             uint64_t sort[kSharedSort];
+            uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
@@ -75,19 +74,35 @@ struct ScanAgain {
         uint32_t counts[kMaxScanSlots];
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
+        uint32_t sums[2][kThreads / kWarpSize];
     };
 
     SharedStorage& shared;
     const ScanParams& params;
+    /// Sets of equal vectors, where these are scanned in place of vectors; else
+    /// 0.
+    uint32_t numGroups = 0;
 
     __device__ void run() {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
         uint32_t next = 0;
-        while (true) {
-            const uint32_t used = takeRows(next);
+        for (bool isFirst = true;; isFirst = false) {
+            uint32_t used = takeRows(next);
             if (used == 0) {
                 return;
+            }
+            if (isFirst && wantsGroups(used)) {
+                clearGroups();
+                grid.sync();
+                makeGroups();
+                grid.sync();
+                const uint32_t found = __ldcg(params.groups.count);
+                numGroups = found <= params.groups.most ? found : 0;
+            }
+            if (numGroups > 0 && used > params.groups.room / numGroups) {
+                used = params.groups.room / numGroups;
+                next = shared.rows[used];
             }
             for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                 shared.counts[s] = 0;
@@ -102,6 +117,14 @@ struct ScanAgain {
                 }
             }
             grid.sync();
+            bool isKnown = false; // how many are within the limits, and not many
+            if (numGroups > 0) {
+                findGroupKeys(used);
+                grid.sync();
+                findGroupLimits(used);
+                grid.sync();
+                isKnown = __ldcg(params.groups.overfull) == 0;
+            }
             const uint32_t chunks = params.order.chunks;
             const int64_t room = params.capacity - params.keep;
             // Chunks of which all vectors have room; more may overflow.
@@ -111,15 +134,20 @@ struct ScanAgain {
             uint32_t step = uint32_t(
                     min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
                         int64_t(most)));
+            step = isKnown ? chunks : step;
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
                 Begin::wait();
                 readLimits(used);
-                used <= kFewSlots ? scanFew(done, step, used)
-                                  : scanTiles(done, step, used);
+                if (numGroups > 0) {
+                    scanGroups(done, step, used);
+                } else {
+                    used <= kFewSlots ? scanFew(done, step, used)
+                                      : scanTiles(done, step, used);
+                }
                 grid.sync();
-                if (step > most && isOverfull(used)) {
+                if (step > most && !isKnown && isOverfull(used)) {
                     grid.sync();
                     forgetStep(used);
                     grid.sync();
@@ -296,90 +324,22 @@ struct ScanAgain {
         }
     }
 
-    /// Leaves the k nearest entries of a list, and the limit that they set.
-    __device__ __forceinline__ void keepNearest(uint32_t slot) {
-        __syncthreads();
-        const uint32_t k = params.keep;
-        const uint32_t count = __ldcg(params.counts + slot);
-        if (count <= k) {
-            if (threadIdx.x == 0) {
-                shared.counts[slot] = count;
-            }
-            return;
-        }
-        unsigned long long* list = reinterpret_cast<unsigned long long*>(
-                params.lists + slot * params.capacity);
-        const auto forEach = [&](auto take) {
-            // Several loads in flight.
-            constexpr int kChunk = 8;
-            for (uint32_t i = threadIdx.x; i < count; i += kChunk * kThreads) {
-                uint64_t chunk[kChunk];
-#pragma unroll
-                for (int j = 0; j < kChunk; ++j) {
-                    const uint32_t at = i + j * kThreads;
-                    chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
-                }
-#pragma unroll
-                for (int j = 0; j < kChunk; ++j) {
-                    if (chunk[j] != kNoEntry) {
-                        take(chunk[j]);
-                    }
-                }
-            }
-        };
-        const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
-        if (threadIdx.x == 0) {
-            shared.kept = 0;
-        }
-        __syncthreads();
-        // Places before those that are still to be read are free.
-        constexpr int kChunk = 8;
-        for (uint32_t base = 0; base < count; base += kChunk * kThreads) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int j = 0; j < kChunk; ++j) {
-                const uint32_t at = base + j * kThreads + threadIdx.x;
-                chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
-            }
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < kChunk; ++j) {
-                if (chunk[j] <= limit && chunk[j] != kNoEntry) {
-                    list[atomicAdd(&shared.kept, 1u)] = chunk[j];
-                }
-            }
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) {
-            params.counts[slot] = shared.counts[slot] = shared.kept;
-            // k entries are below what is appended from now on.
-            params.limits[slot] = limit;
-        }
-    }
+    // What becomes of lists: ScanAgainLists.cuh.
+    __device__ __forceinline__ void keepNearest(uint32_t slot);
+    __device__ __forceinline__ void finish(uint32_t slot);
 
-    /// Sorts a list and writes the row's result.
-    __device__ __forceinline__ void finish(uint32_t slot) {
-        __syncthreads();
-        const int k = params.search.k;
-        const uint32_t row = shared.rows[slot];
-        uint64_t* list = params.lists + slot * params.capacity;
-        const uint32_t count = min(__ldcg(params.counts + slot), uint32_t(k));
-        uint64_t* entries = count <= kSharedSort ? shared.sort : list;
-        if (entries != list) {
-            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
-                entries[i] = list[i];
-            }
-        }
-        sortAscending<kThreads>(entries, count);
-        for (int i = threadIdx.x; i < k; i += kThreads) {
-            writePlace<kMetric>(
-                    params.search,
-                    row,
-                    i,
-                    uint32_t(i) < count ? entries[i] : kNoEntry);
-        }
-        __syncthreads();
-    }
+    // Of vectors that are equal: ScanGroups.cuh.
+    __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
+    __device__ __forceinline__ void clearGroups();
+    __device__ __forceinline__ void makeGroups();
+    __device__ __forceinline__ void findGroupKeys(uint32_t used);
+    __device__ __forceinline__ void findGroupLimits(uint32_t used);
+    __device__ __forceinline__ void scanGroups(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    template <class T>
+    __device__ __forceinline__ void groupChunk(const T* data, int64_t first);
 };
 
 template <Metric kMetric, class Begin>
@@ -397,3 +357,5 @@ __global__ void __launch_bounds__(
 } // namespace faiss_bits
 
 #include "kernels/knn/certified/ScanAgainFew.cuh"
+#include "kernels/knn/certified/ScanAgainLists.cuh"
+#include "kernels/knn/certified/ScanGroups.cuh"

@@ -16,6 +16,7 @@ template <Metric kMetric, int Items>
 struct SampleLimit {
     using Narrow = BlockNarrow<kSampleLimitThreads>;
     static constexpr int kWarps = kSampleLimitThreads / kWarpSize;
+    static constexpr double kOfBFloat16 = 0x1p-6;
     /// Of members that are not there, or not allowed, or no number.
     static constexpr uint32_t kNone = ~0u;
 
@@ -24,6 +25,7 @@ struct SampleLimit {
         uint32_t least[2][kWarps];
         double norms[2 * kWarps];
         uint32_t found;
+        float reach;
     };
 
     SharedStorage& shared;
@@ -47,10 +49,14 @@ struct SampleLimit {
                 key += params.columnBias ? bound.norm * bound.norm : 0.0;
                 key = fmax(key, 0.0);
             }
+            shared.reach = reachOf(key, bound);
             if (kMetric == Metric::Cosine && areDistances()) {
                 key = 0.5 * key - 1;
             }
             write(row, key, bound);
+        }
+        if (params.overfull > 0) {
+            leaveOverfull(row, keys);
         }
     }
 
@@ -68,11 +74,57 @@ struct SampleLimit {
         if (params.ofImages) {
             // What images lack (inner products, whose keys have their signs
             // turned).
-            constexpr double kOfBFloat16 = 0x1p-6;
             key += roundingError(bound, params.search.d, key, kOfBFloat16) -
                     bound.centerProduct.value;
         }
         writeLimit(params, row, key, bound);
+    }
+
+    /// Members of the sample with keys up to it pass the limit, as far as is
+    /// known. Nothing rests on it.
+    __device__ __forceinline__ float reachOf(
+            double key,
+            const RowBound<kMetric>& bound) const {
+        if (kMetric == Metric::Cosine && areDistances()) {
+            return float(key); // limits of other units
+        }
+        const double off = params.ofImages
+                ? roundingError(bound, params.search.d, key, kOfBFloat16)
+                : 0.0;
+        const double reach = key + off + bound.at(key + off);
+        const bool isApart = areDistances() && params.columnBias;
+        return float(isApart ? reach - bound.norm * bound.norm : reach);
+    }
+
+    /// A query that more pass than its list has room for, as where thousands of
+    /// vectors are alike: to append them takes longer than all else.
+    __device__ __forceinline__ void leaveOverfull(
+            uint32_t row,
+            const uint32_t (&keys)[Items]) {
+        if (threadIdx.x == 0) {
+            shared.found = 0;
+        }
+        __syncthreads();
+        const float reach = shared.reach;
+        if (!(fabsf(reach) < __uint_as_float(0x7f800000u))) {
+            return; // no limit, or no query
+        }
+        const uint32_t last = orderedKey(reach);
+        uint32_t found = 0;
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            found += keys[i] <= last;
+        }
+        found = __reduce_add_sync(kFullWarp, found);
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicAdd(&shared.found, found);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0 && shared.found >= params.overfull) {
+            // Nothing passes, and nothing is proved.
+            params.limits[row] = -__uint_as_float(0x7f800000u);
+            params.complete[row] = -__uint_as_float(0x7f800000u);
+        }
     }
 
     __device__ __forceinline__ static uint32_t column(int i) {

@@ -96,6 +96,7 @@ void runSearchImage(
                 greatest,
                 stream);
         image.greatest = greatest;
+        image.dropsInfinite = p.metric == Metric::L2;
     }
     image.rows = p.vectors;
     image.type = p.dataType;

@@ -113,6 +113,7 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             problem.inverseNorms,
             problem.center,
             problem.vectorFacts,
+            problem.dropsInfinite,
             problem.image,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
