@@ -62,8 +62,7 @@ struct SurvivorOutput {
 
     /// Of lists of float32 keys that may lack entries, k <= kMaxFinishK:
     /// [rows], the key up to which a list has all that there are; infinity:
-    /// all; minus infinity: nothing is known; NaN: the result is not to be
-    /// doubted. nullptr: nothing is asked.
+    /// all; NaN: the result is not to be doubted. nullptr: nothing is asked.
     const float* complete = nullptr;
     /// [rows, 2], written with `complete`: 1, 0 where a list had more entries
     /// than its capacity, or the k-th result is missing or beyond that key;

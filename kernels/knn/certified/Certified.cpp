@@ -62,7 +62,7 @@ bool roundsQueries(const FlatKnnProblem& p) {
 
 struct Launches {
     void (*rescore)(const CertifiedParams&, cudaStream_t);
-    void (*scanAgain)(const ScanParams&, int, cudaStream_t);
+    void (*scanAgain)(const ScanAgainParams&, int, cudaStream_t);
 };
 
 Launches launchesFor(Metric metric) {
@@ -250,8 +250,8 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     return params;
 }
 
-ScanParams Certifier::scanOf(const CertifiedParams& params) const {
-    ScanParams scan;
+ScanAgainParams Certifier::scanOf(const CertifiedParams& params) const {
+    ScanAgainParams scan;
     scan.search = params;
     scan.lists = scratch_.lists;
     scan.counts = scratch_.counts;

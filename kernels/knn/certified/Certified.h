@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/knn/FlatKnn.h"
-#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/certified/VectorGroups.h"
 
 /// The certified search around a generator of candidates: k and some more by
 /// approximate distances, then canonical ones (kernels/canonical/Distance.h),
@@ -79,7 +79,7 @@ class Certifier {
 
    private:
     CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;
-    ScanParams scanOf(const CertifiedParams& params) const;
+    ScanAgainParams scanOf(const CertifiedParams& params) const;
 
     const FlatKnnProblem& p_;
     const int candidates_;

@@ -86,31 +86,6 @@ struct ScanOrder {
     double inverse = 1;   // 1 / chunks
 };
 
-/// Places of the table of equal vectors (VectorGroups): a power of two, and no
-/// more than a block has room for keys.
-constexpr uint32_t kGroupSlots = 8192;
-/// Sets of equal vectors, at most: the table stays half empty.
-constexpr uint32_t kMostGroups = kGroupSlots / 2;
-/// Of a vector that is in none.
-constexpr uint16_t kNoGroup = 0xFFFF;
-
-/// Sets of vectors that are equal, bit for bit, so that a query has the same
-/// distance to all of a set: memory for them. A set is known by its place in
-/// the table.
-struct VectorGroups {
-    /// [n, and to the end of the last chunk] places; nullptr: no sets are made
-    uint16_t* ofVectors = nullptr;
-    /// [kGroupSlots]: hash, and the number of one of its vectors + 1; or 0
-    unsigned long long* table = nullptr;
-    uint32_t* sizes = nullptr;    // [kGroupSlots]: allowed vectors
-    uint16_t* places = nullptr;   // [most], of the sets as they were found
-    uint32_t* count = nullptr;    // of sets; more than `most`: too many
-    uint32_t* overfull = nullptr; // 1 if more vectors may pass than have room
-    uint32_t* keys = nullptr;     // [slots of the scan, sets], ordered
-    uint32_t most = 0;            // sets, kMostGroups at most
-    uint32_t room = 0;            // of keys, `most` or more
-};
-
 /// The scan of all vectors for the rows that are searched again, some of them
 /// ("slots") at a time.
 struct ScanParams {
@@ -122,7 +97,6 @@ struct ScanParams {
     uint32_t keep = 0;    // entries that a list is cut back to: min(k, n)
     int64_t capacity = 0; // entries of a list, more than `keep`
     ScanOrder order;
-    VectorGroups groups;
 };
 
 } // namespace faiss_bits

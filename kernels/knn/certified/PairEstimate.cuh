@@ -54,8 +54,7 @@ struct EstimateRow {
 /// two bounds that the sum of x q, in whatever order, and the norms of x and q
 /// tell; x and q are less a center in L2. docs/exact.md derives them.
 ///
-/// AllFinite: neither x nor q has an infinity or NaN, and less is to be done. In
-/// L2 x may have infinities, if the product is one without these.
+/// AllFinite: neither x nor q has an infinity or NaN, and less is to be done.
 template <Metric kMetric, bool AllFinite>
 struct PairEstimate {
     static_assert(isOfProducts(kMetric));

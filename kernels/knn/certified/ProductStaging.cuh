@@ -28,10 +28,6 @@ struct ProductStaging {
     static constexpr int kStaged = kRows / kRowStep;
     static_assert(kVectors % kRowStep == 0 && kQueries % kRowStep == 0);
 
-    /// In L2 a vector with an infinite component, and no NaN, is infinitely far
-    /// from every finite query: its square says so, and its products need not.
-    static constexpr bool kMayBeFar = kMetric == Metric::L2;
-
    public:
     struct SharedStorage {
         // The lanes of a product read sixteen bytes each, without conflicts of
@@ -120,8 +116,7 @@ struct ProductStaging {
             const int row = threadIdx.x / kLanes + i * kRowStep;
             const int c = threadIdx.x % kLanes;
             if (i < kStagedVectors) {
-                shared.vectors[buffer][row][c] =
-                        kMayBeFar && isinf(component) ? 0.0 : value;
+                shared.vectors[buffer][row][c] = value;
             } else {
                 const int place = queryPlace(row - kVectors, c);
                 shared.queries[buffer][place] = value;
@@ -130,8 +125,7 @@ struct ProductStaging {
     }
 
     /// Of the rows' squares, of which eight lanes each have a part. After
-    /// the last components. Whether those that this lane stores are finite, or
-    /// of vectors that are infinitely far.
+    /// the last components. Whether those that this lane stores are finite.
     __device__ __forceinline__ bool storeSizes() {
         // Each step hands half of the first rows to the partner, and adds up
         // what is not divided further.
@@ -160,9 +154,7 @@ struct ProductStaging {
         bool allFinite = true;
         const auto keep = [&](int i, double square) {
             shared.sizes[row + i * kRowStep] = Row::sizeOf(square);
-            const bool isFar =
-                    kMayBeFar && i < kStagedVectors && square == square;
-            allFinite = allFinite && (isFar || isfinite(square));
+            allFinite = allFinite && isfinite(square);
             areIntegers = areIntegers && square < Row::kExactSquares;
         };
         keep(lane * kDivided / kLanes, squares[0]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/knn/certified/LongTerms.cuh"
 #include "kernels/knn/certified/RowBound.cuh"
 
 namespace faiss_bits {
@@ -36,12 +37,11 @@ __device__ __forceinline__ void rescoreCandidates(
         }
         double distance = 0;
         withVectors(params.vectors, [&](const auto* data) {
-            distance = pairDistance<kMetric>(
+            distance = distanceOfPair<kMetric>(
+                    params,
                     data + int64_t(max(column, 0)) * params.vectors.rowStride,
-                    params.vectors.columnStride,
                     q,
-                    column < 0 ? 0 : params.d,
-                    params.power);
+                    column < 0 ? 0 : params.d);
         });
         if (i < last && threadIdx.x % kPairLanes == 0) {
             entries[i] = column < 0

@@ -10,6 +10,7 @@
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
+#include "kernels/knn/certified/VectorGroups.h"
 
 namespace faiss_bits {
 
@@ -58,6 +59,13 @@ struct ScanAgain {
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
     static constexpr int kTilesOfChunk = kChunk / Tile::kVectors;
     static_assert(kChunk % Tile::kVectors == 0);
+    /// Tiles of pairs that are looked at before they are computed: vectors,
+    /// queries, these where few are left, and components at a time.
+    static constexpr int kFilterVectors = 64;
+    static constexpr int kFilterQueries = 32;
+    static constexpr int kFewFilterQueries = 16;
+    static constexpr int kFilterDepth = 16;
+    static_assert(kChunk % kFilterVectors == 0);
 
     struct SharedStorage {
         union {
@@ -65,6 +73,13 @@ struct ScanAgain {
             typename Narrow::SharedStorage narrow;
             uint64_t sort[kSharedSort];
             uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
+            struct {
+                // Four more: sixteen bytes of a row at a time, from banks that
+                // differ as the rows do.
+                alignas(16) float vectors[kFilterDepth][kFilterVectors + 4];
+                float queries[kFilterDepth][kFilterQueries + 1];
+                uint16_t near[kFilterVectors * kFilterQueries]; // pairs
+            } filter;
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
@@ -78,7 +93,7 @@ struct ScanAgain {
     };
 
     SharedStorage& shared;
-    const ScanParams& params;
+    const ScanAgainParams& params;
     /// Sets of equal vectors, where these are scanned in place of vectors; else
     /// 0.
     uint32_t numGroups = 0;
@@ -140,12 +155,7 @@ struct ScanAgain {
                 step = min(step, chunks - done);
                 Begin::wait();
                 readLimits(used);
-                if (numGroups > 0) {
-                    scanGroups(done, step, used);
-                } else {
-                    used <= kFewSlots ? scanFew(done, step, used)
-                                      : scanTiles(done, step, used);
-                }
+                scanStep(done, step, used);
                 grid.sync();
                 if (step > most && !isKnown && isOverfull(used)) {
                     grid.sync();
@@ -328,6 +338,26 @@ struct ScanAgain {
     __device__ __forceinline__ void keepNearest(uint32_t slot);
     __device__ __forceinline__ void finish(uint32_t slot);
 
+    // Of pairs that may be within limits, and what a step is done by:
+    // ScanFiltered.cuh.
+    __device__ __forceinline__ void scanStep(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    __device__ __forceinline__ bool mayFilter(uint32_t used) const;
+    __device__ __forceinline__ int usualPower() const;
+    __device__ __forceinline__ void scanFiltered(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    __device__ __forceinline__ void wholeTile(
+            int64_t first,
+            uint32_t slot,
+            uint32_t rows);
+    template <int kQueries, int kHalves>
+    __device__ __forceinline__ uint32_t
+    filteredTile(int64_t first, uint32_t slot, uint32_t rows);
+
     // Of vectors that are equal: ScanGroups.cuh.
     __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
     __device__ __forceinline__ void clearGroups();
@@ -346,7 +376,7 @@ template <Metric kMetric, class Begin>
 __global__ void __launch_bounds__(
         ScanAgain<kMetric, Begin>::Tile::kThreads,
         ScanAgain<kMetric, Begin>::Tile::kBlocks)
-        scanAgainKernel(const __grid_constant__ ScanParams params) {
+        scanAgainKernel(const __grid_constant__ ScanAgainParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
     using Scan = ScanAgain<kMetric, Begin>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
@@ -358,4 +388,5 @@ __global__ void __launch_bounds__(
 
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
+#include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"

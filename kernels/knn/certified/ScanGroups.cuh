@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kernels/device/Hash.h"
-#include "kernels/knn/certified/FewQueryDistances.cuh"
+#include "kernels/knn/certified/LongTerms.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
@@ -216,12 +216,11 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupKeys(
                 int64_t(uint32_t(__ldcg(groups.table + place))) - 1;
         double distance = 0;
         withVectors(search.vectors, [&](const auto* data) {
-            distance = pairDistance<kMetric>(
+            distance = distanceOfPair<kMetric>(
+                    search,
                     data + vector * search.vectors.rowStride,
-                    search.vectors.columnStride,
                     search.queries + int64_t(shared.rows[slot]) * search.d,
-                    search.d,
-                    search.power);
+                    search.d);
         });
         if (pair < pairs && threadIdx.x % kPairLanes == 0) {
             // Of what is no number that of kNoEntry.

@@ -1,7 +1,6 @@
 #include "kernels/knn/fused/FusedKnn.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/ByMetric.h"
@@ -39,20 +38,6 @@ Launches launchesFor(Metric metric) {
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
-}
-
-/// SampleLimitParams::overfull: twice as many as fill a list, and some
-/// deviations, so that hardly a list that had room is left.
-uint32_t overfullSamples(const FusedPlan& plan, const FlatKnnProblem& p) {
-    const double samples = plan.samples;
-    double most = plan.capacity * samples / double(p.numVectors);
-    if (plan.secondSamples > 0) {
-        // With a closer limit fewer may pass.
-        most = std::max(
-                most,
-                kMostSecondEntries * samples / double(plan.secondSamples));
-    }
-    return uint32_t(2 * most + 4 * std::sqrt(most) + 4);
 }
 
 class FusedRun {
@@ -238,7 +223,6 @@ class FusedRun {
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
-        limits.overfull = overfullSamples(plan_, p_);
         limits.limits = scratch_.limits + row;
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;

@@ -55,9 +55,7 @@ struct SampleLimit {
             }
             write(row, key, bound);
         }
-        if (params.overfull > 0) {
-            leaveOverfull(row, keys);
-        }
+        leaveOverfull(row, keys);
     }
 
    private:
@@ -120,7 +118,13 @@ struct SampleLimit {
             atomicAdd(&shared.found, found);
         }
         __syncthreads();
-        if (threadIdx.x == 0 && shared.found >= params.overfull) {
+        // Twice as many as fill a list (those of a second sample too, which
+        // has one vector in 16), and some deviations.
+        const double most =
+                max(params.search.numCandidates, 16 * int(kMostSecondEntries)) *
+                (double(params.samples) / double(params.search.n));
+        const double overfull = 2 * most + 4 * sqrt(most) + 4;
+        if (threadIdx.x == 0 && shared.found >= overfull) {
             // Nothing passes, and nothing is proved.
             params.limits[row] = -__uint_as_float(0x7f800000u);
             params.complete[row] = -__uint_as_float(0x7f800000u);

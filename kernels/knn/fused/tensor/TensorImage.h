@@ -71,7 +71,7 @@ struct TensorImage {
     /// numbers and zeros, laid out as a slab of 32-byte rows: a step of 16
     /// components more makes the norm part of the product. At most 65504: what
     /// is longer than the scale is for seems nearer than it is, and passes.
-    /// +inf behind, and of what dropsInfinite is about.
+    /// +inf behind.
     void* normSteps = nullptr;
     float* inverses = nullptr;         ///< [capacity], queries: 1 / scale
     float* residuals = nullptr;        ///< [capacity], queries: |q - q'|
@@ -105,11 +105,6 @@ struct TensorImageProblem {
     /// are then those of what is held, and 1 more of zero rows, so that their
     /// distance is that of a cosine of 0 (TensorScanBound.h).
     const float* inverseNorms = nullptr;
-    /// The image is for scans by L2, in which a vector with an infinite
-    /// component, and no NaN, is infinitely far from every finite query: such
-    /// components are zeros, and the squared norm is infinity. Vectors without
-    /// inverseNorms.
-    bool dropsInfinite = false;
     /// One float: the greatest finite |component| of the vectors less the
     /// center (runGreatestComponent); read for first = 0. It decides precision,
     /// never correctness: what is larger than the image can hold is cut to its
@@ -134,7 +129,7 @@ struct TensorImageProblem {
 /// Writes rows into an image, and the padding behind them.
 ///
 /// Result   image = float16(x scale), to nearest even, at most 65504; NaN and
-///          infinite components stay (but see dropsInfinite). The scale is a power of two that brings
+///          infinite components stay. The scale is a power of two that brings
 ///          the greatest component, of the vectors or of each query, to
 ///          [2^8, 2^9), or is 2^8 for vectors that are normalised, within
 ///          2^-50 to 2^60 (queries: 2^-60, and so that
