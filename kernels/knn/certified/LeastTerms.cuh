@@ -10,8 +10,9 @@ namespace faiss_bits {
 
 /// Metrics that have it.
 template <Metric kMetric>
-constexpr bool kHasLeastTerms = kMetric == Metric::L1 ||
-        kMetric == Metric::Linf || kMetric == Metric::Lp ||
+constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
+        kMetric == Metric::L1 || kMetric == Metric::Linf ||
+        kMetric == Metric::Lp ||
         kMetric == Metric::Canberra || kMetric == Metric::BrayCurtis ||
         kMetric == Metric::JensenShannon;
 
@@ -43,7 +44,9 @@ struct LeastTerms {
     __device__ __forceinline__ static void
     add(float (&s)[kSums], float x, float q) {
         const float off = fabsf(__fadd_rn(x, -q));
-        if constexpr (kMetric == Metric::L1) {
+        if constexpr (kMetric == Metric::L2) {
+            s[0] = __fmaf_rn(off, off, s[0]);
+        } else if constexpr (kMetric == Metric::L1) {
             s[0] = __fadd_rn(s[0], off);
         } else if constexpr (kMetric == Metric::Linf) {
             s[0] = fmaxf(s[0], off);

@@ -15,8 +15,11 @@
 namespace faiss_bits {
 
 /// Up to so many, a vector is read by eight lanes and met with each query, some
-/// of them at a time; more make tiles.
-constexpr int kFewSlots = 8;
+/// of them at a time; more make tiles. Those of products have 64 queries.
+template <Metric kMetric>
+constexpr bool kIsOfProducts = isOfProducts(kMetric);
+template <Metric kMetric>
+constexpr int kFewSlots = kIsOfProducts<kMetric> ? 16 : 8;
 /// Entries that are sorted in shared memory.
 constexpr int kSharedSort = 2048;
 /// Vectors of the first step, and those for every place of the result: all of
@@ -30,6 +33,9 @@ constexpr int64_t kMostGrowth = 64;
 /// then twice as many each time: vectors along a walk pass in masses or not at
 /// all, and where each step was as large again nearly all were scanned in vain.
 constexpr uint32_t kShrink = 16;
+/// Tiles of a block that are computed by canonical distances alone, after one
+/// in which many pairs were near.
+constexpr int kUnfilteredTiles = 7;
 
 /// values[i] of an array in registers.
 template <class T, int kCount>
@@ -313,11 +319,25 @@ struct ScanAgain {
                     used - slot};
         };
         Tile tile(shared.tile, params.search);
+        const bool areLimited = kMetric == Metric::L2 && hasLimits(used);
+        int crowded = 0; // tiles to come that filterTiles() is not for
         TilePlace place = placeOf(blockIdx.x);
         tile.begin(place);
         for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
             const TilePlace after = placeOf(t + gridDim.x);
             const uint32_t slot = uint32_t(place.rows - shared.rows);
+            if constexpr (kMetric == Metric::L2) {
+                // What is left to ScanTile are mostly copies that differ in
+                // their last bits, which differences in float32 tell apart.
+                if (tile.numExact > 0 && areLimited && crowded == 0) {
+                    tile.numExact -= tile.numExact < INT_MAX;
+                    crowded = filterTiles(place, slot) ? kUnfilteredTiles : 0;
+                    tile.begin(after);
+                    place = after;
+                    continue;
+                }
+                crowded -= crowded > 0;
+            }
             tile.run(
                     place,
                     after,
@@ -346,6 +366,10 @@ struct ScanAgain {
             uint32_t used);
     __device__ __forceinline__ bool mayFilter(uint32_t used) const;
     __device__ __forceinline__ int usualPower() const;
+    __device__ __forceinline__ bool hasLimits(uint32_t used) const;
+    __device__ __forceinline__ bool filterTiles(
+            const TilePlace& place,
+            uint32_t slot);
     __device__ __forceinline__ void scanFiltered(
             uint32_t begin,
             uint32_t count,

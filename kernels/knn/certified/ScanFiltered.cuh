@@ -12,10 +12,6 @@
 
 namespace faiss_bits {
 
-/// Tiles of a block that are computed by canonical distances alone, after one
-/// in which many pairs were near.
-constexpr int kUnfilteredTiles = 7;
-
 /// Chunks `begin` to begin + count.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
@@ -25,13 +21,13 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
     if (numGroups > 0) {
         return scanGroups(begin, count, used);
     }
-    if constexpr (kHasLeastTerms<kMetric>) {
+    if constexpr (kHasLeastTerms<kMetric> && !kIsOfProducts<kMetric>) {
         if (mayFilter(used)) {
             return scanFiltered(begin, count, used);
         }
     }
-    used <= kFewSlots ? scanFew(begin, count, used)
-                      : scanTiles(begin, count, used);
+    used <= kFewSlots<kMetric> ? scanFew(begin, count, used)
+                               : scanTiles(begin, count, used);
 }
 
 /// Whether pairs are looked at before they are computed. Few rows of short
@@ -64,12 +60,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
     const uint32_t queryTiles = (used + queries - 1) / queries;
     const uint32_t tiles = count * kParts * queryTiles;
     // Without a limit all pairs are near.
-    bool areUnlimited = false;
-    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-        areUnlimited |= shared.limits[s] == kNoEntry;
-    }
-    areUnlimited = __syncthreads_or(areUnlimited);
-    int unfiltered = areUnlimited && !kHasLongTerms<kMetric> ? INT_MAX : 0;
+    int unfiltered = kHasLongTerms<kMetric> || hasLimits(used) ? 0 : INT_MAX;
     // Tiles of the same vectors side by side.
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
@@ -100,6 +91,37 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
             unfiltered = kUnfilteredTiles;
         }
     }
+}
+
+/// Whether all slots have one. All threads of the block call it.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::hasLimits(
+        uint32_t used) const {
+    bool isMissing = false;
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        isMissing |= shared.limits[s] == kNoEntry;
+    }
+    return !__syncthreads_or(isMissing);
+}
+
+/// The place of a Tile by filteredTile(). Returns whether many pairs were near.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::filterTiles(
+        const TilePlace& place,
+        uint32_t slot) {
+    const uint32_t rows = min(place.numRows, uint32_t(Tile::kQueries));
+    uint32_t near = 0;
+    for (uint32_t q = 0; q < rows; q += kFilterQueries) {
+        for (int v = 0; v < Tile::kVectors && place.first + v < place.last;
+             v += kFilterVectors) {
+            near += filteredTile<kFilterQueries, 0>(
+                    place.first + v,
+                    slot + q,
+                    min(rows - q, uint32_t(kFilterQueries)));
+        }
+    }
+    __syncthreads();
+    return near > rows * Tile::kVectors / 8;
 }
 
 /// Canonical distances of `rows` slots from `slot` on and kFilterVectors
