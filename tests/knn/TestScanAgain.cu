@@ -96,7 +96,7 @@ void expectNearest(const ScanCase& c) {
     const DeviceBuffer<unsigned long long> table(kGroupSlots, 0xA5);
     const DeviceBuffer<uint32_t> sizes(kGroupSlots, 0xA5);
     const DeviceBuffer<uint16_t> places(c.mostSets + 1, 0xA5);
-    const DeviceBuffer<uint32_t> numbers(2, 0xA5);
+    const DeviceBuffer<uint32_t> numbers(1, 0xA5);
     const DeviceBuffer<uint32_t> keys(c.roomOfKeys + 1, 0xA5);
     if (c.mostSets > 0) {
         VectorGroups& groups = params.groups;
@@ -105,7 +105,6 @@ void expectNearest(const ScanCase& c) {
         groups.sizes = sizes.data();
         groups.places = places.data();
         groups.count = numbers.data();
-        groups.overfull = numbers.data() + 1;
         groups.keys = keys.data();
         groups.most = c.mostSets;
         groups.room = c.roomOfKeys;

@@ -157,7 +157,6 @@ void CertifiedScratch::takeGroups(
     groups.sizes = slices.take<uint32_t>(kGroupSlots);
     groups.places = slices.take<uint16_t>(groups.most);
     groups.count = slices.take<uint32_t>(1);
-    groups.overfull = slices.take<uint32_t>(1);
     groups.keys = slices.take<uint32_t>(groups.room);
 }
 
@@ -294,8 +293,11 @@ void Certifier::scanAgain(const CertifiedParams& params) {
 
 void Certifier::finish(idx_t firstQuery, idx_t count) {
     const CertifiedParams params = enter(firstQuery, count);
-    launchesFor(p_.metric).rescore(params, stream_);
-    scanAgain(params);
+    const Launches launches = launchesFor(p_.metric);
+    launches.rescore(params, stream_);
+    ScanAgainParams scan = scanOf(params);
+    scan.mayBeAlike = params.entries != nullptr;
+    launches.scanAgain(scan, p_.device.multiprocessors, stream_);
 }
 
 } // namespace faiss_bits

@@ -15,13 +15,13 @@
 namespace faiss_bits {
 
 /// Up to so many, a vector is read by eight lanes and met with each query, some
-/// of them at a time; more make tiles. Those of products have 64 queries.
+/// of them at a time; more make tiles.
+constexpr int kFewSlots = 8;
+/// isOfProducts() for kernels.
 template <Metric kMetric>
 constexpr bool kIsOfProducts = isOfProducts(kMetric);
-template <Metric kMetric>
-constexpr int kFewSlots = kIsOfProducts<kMetric> ? 16 : 8;
 /// Entries that are sorted in shared memory.
-constexpr int kSharedSort = 2048;
+constexpr int kSharedSort = 6144;
 /// Vectors of the first step, and those for every place of the result: all of
 /// them are entries.
 constexpr int64_t kFirstVectors = 2048;
@@ -96,6 +96,7 @@ struct ScanAgain {
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
         uint32_t sums[2][kThreads / kWarpSize];
+        double norms[2 * kThreads / kWarpSize];
     };
 
     SharedStorage& shared;
@@ -107,6 +108,10 @@ struct ScanAgain {
     __device__ void run() {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
+        if (params.mayBeAlike) {
+            sortAlike();
+            grid.sync();
+        }
         uint32_t next = 0;
         for (bool isFirst = true;; isFirst = false) {
             uint32_t used = takeRows(next);
@@ -138,13 +143,13 @@ struct ScanAgain {
                 }
             }
             grid.sync();
-            bool isKnown = false; // how many are within the limits, and not many
-            if (numGroups > 0) {
+            // Whether limits are such that one step does.
+            bool isKnown = numGroups > 0;
+            if (isKnown) {
                 findGroupKeys(used);
                 grid.sync();
                 findGroupLimits(used);
                 grid.sync();
-                isKnown = __ldcg(params.groups.overfull) == 0;
             }
             const uint32_t chunks = params.order.chunks;
             const int64_t room = params.capacity - params.keep;
@@ -152,10 +157,10 @@ struct ScanAgain {
             const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
             const uint32_t growth = uint32_t(
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
-            uint32_t step = uint32_t(
+            const uint32_t firstStep = uint32_t(
                     min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
                         int64_t(most)));
-            step = isKnown ? chunks : step;
+            uint32_t step = isKnown ? chunks : firstStep;
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
@@ -163,6 +168,15 @@ struct ScanAgain {
                 readLimits(used);
                 scanStep(done, step, used);
                 grid.sync();
+                if (isKnown && isAmiss(used)) {
+                    grid.sync();
+                    forgetStep(used);
+                    forgetCuts(used);
+                    grid.sync();
+                    isKnown = false;
+                    step = firstStep;
+                    continue;
+                }
                 if (step > most && !isKnown && isOverfull(used)) {
                     grid.sync();
                     forgetStep(used);
@@ -171,7 +185,7 @@ struct ScanAgain {
                     continue;
                 }
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
-                    keepNearest(s);
+                    keepNearest(s, isKnown);
                 }
                 grid.sync();
                 done += step;
@@ -296,66 +310,14 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    /// Chunks `begin` to begin + count.
+    // Of more: ScanAgainTiles.cuh.
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
             uint32_t count,
-            uint32_t used) {
-        const uint32_t queryTiles =
-                (used + Tile::kQueries - 1) / Tile::kQueries;
-        const uint32_t tiles = count * kTilesOfChunk * queryTiles;
-        // Tiles of the same vectors side by side.
-        const auto placeOf = [&](uint32_t number) {
-            const uint32_t tile = min(number, tiles - 1);
-            const uint32_t slot = tile % queryTiles * Tile::kQueries;
-            const uint32_t part = tile / queryTiles;
-            const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
-                    part % kTilesOfChunk * Tile::kVectors;
-            return TilePlace{
-                    min(first, params.search.n - 1),
-                    first < params.search.n ? params.search.n
-                                            : params.search.n - 1,
-                    shared.rows + slot,
-                    used - slot};
-        };
-        Tile tile(shared.tile, params.search);
-        const bool areLimited = kMetric == Metric::L2 && hasLimits(used);
-        int crowded = 0; // tiles to come that filterTiles() is not for
-        TilePlace place = placeOf(blockIdx.x);
-        tile.begin(place);
-        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-            const TilePlace after = placeOf(t + gridDim.x);
-            const uint32_t slot = uint32_t(place.rows - shared.rows);
-            if constexpr (kMetric == Metric::L2) {
-                // What is left to ScanTile are mostly copies that differ in
-                // their last bits, which differences in float32 tell apart.
-                if (tile.numExact > 0 && areLimited && crowded == 0) {
-                    tile.numExact -= tile.numExact < INT_MAX;
-                    crowded = filterTiles(place, slot) ? kUnfilteredTiles : 0;
-                    tile.begin(after);
-                    place = after;
-                    continue;
-                }
-                crowded -= crowded > 0;
-            }
-            tile.run(
-                    place,
-                    after,
-                    Concerns{shared, slot, place.first},
-                    [&](int q, int v, const auto& distances, uint32_t mask) {
-                        for (; mask != 0; mask &= mask - 1) {
-                            const int i = __ffs(mask) - 1;
-                            append(slot + q,
-                                   place.first + v + i,
-                                   elementOf(distances, i));
-                        }
-                    });
-            place = after;
-        }
-    }
+            uint32_t used);
 
     // What becomes of lists: ScanAgainLists.cuh.
-    __device__ __forceinline__ void keepNearest(uint32_t slot);
+    __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
     __device__ __forceinline__ void finish(uint32_t slot);
 
     // Of pairs that may be within limits, and what a step is done by:
@@ -382,7 +344,13 @@ struct ScanAgain {
     __device__ __forceinline__ uint32_t
     filteredTile(int64_t first, uint32_t slot, uint32_t rows);
 
+    // Of rows whose candidates are to be sorted: SortAlike.cuh.
+    __device__ __forceinline__ void sortAlike();
+    __device__ __forceinline__ void sortCandidates(uint32_t row);
+
     // Of vectors that are equal: ScanGroups.cuh.
+    __device__ __forceinline__ bool isAmiss(uint32_t used) const;
+    __device__ __forceinline__ void forgetCuts(uint32_t used);
     __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
     __device__ __forceinline__ void clearGroups();
     __device__ __forceinline__ void makeGroups();
@@ -412,5 +380,7 @@ __global__ void __launch_bounds__(
 
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
+#include "kernels/knn/certified/ScanAgainTiles.cuh"
 #include "kernels/knn/certified/ScanFiltered.cuh"
 #include "kernels/knn/certified/ScanGroups.cuh"
+#include "kernels/knn/certified/SortAlike.cuh"

@@ -8,11 +8,15 @@ namespace faiss_bits {
 /// Leaves the k nearest entries of a list, and the limit that they set.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
-        uint32_t slot) {
+        uint32_t slot,
+        bool isLast) {
     __syncthreads();
     const uint32_t k = params.keep;
     const uint32_t count = __ldcg(params.counts + slot);
-    if (count <= k) {
+    // Some more are sorted with them in the end.
+    const uint32_t most =
+            isLast ? max(k, min(2 * k + 256, uint32_t(kSharedSort))) : k;
+    if (count <= most) {
         if (threadIdx.x == 0) {
             shared.counts[slot] = count;
         }
@@ -76,7 +80,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
     const int k = params.search.k;
     const uint32_t row = shared.rows[slot];
     uint64_t* list = params.lists + slot * params.capacity;
-    const uint32_t count = min(__ldcg(params.counts + slot), uint32_t(k));
+    const uint32_t count = __ldcg(params.counts + slot);
     uint64_t* entries = count <= kSharedSort ? shared.sort : list;
     if (entries != list) {
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {

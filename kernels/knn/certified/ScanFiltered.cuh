@@ -21,13 +21,13 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
     if (numGroups > 0) {
         return scanGroups(begin, count, used);
     }
-    if constexpr (kHasLeastTerms<kMetric> && !kIsOfProducts<kMetric>) {
+    if constexpr (kHasLeastTerms<kMetric>) {
         if (mayFilter(used)) {
             return scanFiltered(begin, count, used);
         }
     }
-    used <= kFewSlots<kMetric> ? scanFew(begin, count, used)
-                               : scanTiles(begin, count, used);
+    used <= kFewSlots ? scanFew(begin, count, used)
+                      : scanTiles(begin, count, used);
 }
 
 /// Whether pairs are looked at before they are computed. Few rows of short
@@ -36,6 +36,10 @@ template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayFilter(
         uint32_t used) const {
     constexpr uint32_t kFewRows = 4;
+    if (kIsOfProducts<kMetric>) {
+        // Tiles of products have 64 queries.
+        return used > kFewSlots && used <= kFewFilterQueries;
+    }
     return (kHasLongTerms<kMetric> || used > kFewRows) &&
             LeastTerms<kMetric>::takes(usualPower());
 }
@@ -182,15 +186,20 @@ ScanAgain<kMetric, Begin>::filteredTile(
     if (threadIdx.x == 0) {
         shared.kept = 0;
     }
-    for (int depth = 0; depth < search.d; depth += kDepth) {
+    // Components are on their way for the time of a step.
+    constexpr int kVectorLoads = kFilterVectors / kRowStep;
+    constexpr int kQueryLoads = kQueries / kRowStep;
+    float nextVectors[kVectorLoads];
+    float nextQueries[kQueryLoads];
+    const auto fetch = [&](int depth) {
         const int c = depth + column;
         const bool isThere = c < search.d;
-        __syncthreads();
         withVectors(search.vectors, [&](const auto* data) {
 #pragma unroll
-            for (int i = 0; i < kFilterVectors; i += kRowStep) {
-                const int64_t vector = min(first + row + i, search.n - 1);
-                tile.vectors[column][row + i] = isThere
+            for (int i = 0; i < kVectorLoads; ++i) {
+                const int64_t vector =
+                        min(first + row + i * kRowStep, search.n - 1);
+                nextVectors[i] = isThere
                         ? toFloat(
                                   data[vector * search.vectors.rowStride +
                                        c * search.vectors.columnStride])
@@ -198,14 +207,29 @@ ScanAgain<kMetric, Begin>::filteredTile(
             }
         });
 #pragma unroll
-        for (int i = 0; i < kQueries; i += kRowStep) {
-            const uint32_t q = min(uint32_t(row + i), rows - 1);
-            tile.queries[column][row + i] = isThere
+        for (int i = 0; i < kQueryLoads; ++i) {
+            const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
+            nextQueries[i] = isThere
                     ? search.queries
                               [int64_t(shared.rows[slot + q]) * search.d + c]
                     : 0.0f;
         }
+    };
+    fetch(0);
+    for (int depth = 0; depth < search.d; depth += kDepth) {
         __syncthreads();
+#pragma unroll
+        for (int i = 0; i < kVectorLoads; ++i) {
+            tile.vectors[column][row + i * kRowStep] = nextVectors[i];
+        }
+#pragma unroll
+        for (int i = 0; i < kQueryLoads; ++i) {
+            tile.queries[column][row + i * kRowStep] = nextQueries[i];
+        }
+        __syncthreads();
+        if (depth + kDepth < search.d) {
+            fetch(depth + kDepth);
+        }
         const int most = min(kDepth, search.d - depth);
 #pragma unroll 4
         for (int i = 0; i < most; ++i) {

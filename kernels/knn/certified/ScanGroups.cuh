@@ -52,7 +52,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::clearGroups() {
         groups.sizes[i] = 0;
         if (i == 0) {
             *groups.count = 0;
-            *groups.overfull = 0;
         }
     }
 }
@@ -132,6 +131,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
     // One after the other: mostly each has its place at once.
 #pragma unroll 1
     for (int v = 0; v < kVectors; ++v) {
+        if (__any_sync(kFullWarp, __ldcg(groups.count) > groups.most)) {
+            return;
+        }
         uint32_t hash = mixBits(elementOf(hashes, v) + lane);
 #pragma unroll
         for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
@@ -203,9 +205,6 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupKeys(
     const CertifiedParams& search = params.search;
     constexpr uint32_t kGroups = kThreads / kPairLanes;
     const uint32_t pairs = used * numGroups;
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-        *groups.overfull = 0;
-    }
     for (uint32_t base = blockIdx.x * kGroups; base < pairs;
          base += gridDim.x * kGroups) {
         const uint32_t pair = base + threadIdx.x / kPairLanes;
@@ -229,7 +228,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupKeys(
     }
 }
 
-/// From the sizes of the sets: the k nearest of a slot are not above its limit.
+/// From the sizes of the sets: the k nearest of a slot are not above its limit,
+/// or isAmiss() will find out.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
         uint32_t used) {
@@ -277,14 +277,45 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::findGroupLimits(
         for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
             key |= countBelow(key | bit) < params.keep ? bit : 0;
         }
+        const uint32_t below = key == kNone ? 0 : countBelow(key);
         const uint32_t within = key == kNone ? 0 : countBelow(key + 1);
         if (threadIdx.x == 0) {
-            params.limits[s] = key == kNone ? kNoEntry : makeEntry(key, kNone);
-            if (within > params.capacity) {
-                atomicOr(groups.overfull, 1u);
-            }
+            // Of those that are as far as the k-th the lowest numbers belong to
+            // the result: vectors up to here have enough of them, unless these
+            // are stored together.
+            const uint32_t wanted = params.keep - below;
+            const uint32_t some = wanted + wanted / 4 + 64;
+            const uint32_t ties = within - below;
+            const uint32_t last = ties > some
+                    ? uint32_t(double(params.search.n) * some / ties)
+                    : kNone;
+            params.limits[s] = key == kNone ? kNoEntry : makeEntry(key, last);
         }
         __syncthreads();
+    }
+}
+
+/// After a scan with these limits: whether a list has too few entries, or more
+/// than it has room for.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::isAmiss(
+        uint32_t used) const {
+    bool found = false;
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        const uint32_t count = __ldcg(params.counts + s);
+        const bool isCut = entryColumn(shared.limits[s]) != ~0u;
+        found |= count > params.capacity || (isCut && count < params.keep);
+    }
+    return __syncthreads_or(found);
+}
+
+/// Limits that do not rest on how sets are stored.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetCuts(
+        uint32_t used) {
+    const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
+    for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
+        params.limits[s] = shared.limits[s] | 0xFFFFFFFFu;
     }
 }
 

@@ -20,18 +20,20 @@ struct VectorGroups {
     uint16_t* ofVectors = nullptr;
     /// [kGroupSlots]: hash, and the number of one of its vectors + 1; or 0
     unsigned long long* table = nullptr;
-    uint32_t* sizes = nullptr;    // [kGroupSlots]: allowed vectors
-    uint16_t* places = nullptr;   // [most], of the sets as they were found
-    uint32_t* count = nullptr;    // of sets; more than `most`: too many
-    uint32_t* overfull = nullptr; // 1 if more vectors may pass than have room
-    uint32_t* keys = nullptr;     // [slots of the scan, sets], ordered
-    uint32_t most = 0;            // sets, kMostGroups at most
-    uint32_t room = 0;            // of keys, `most` or more
+    uint32_t* sizes = nullptr; // [kGroupSlots]: allowed vectors
+    uint16_t* places = nullptr; // [most], of the sets as they were found
+    uint32_t* count = nullptr;  // of sets; more than `most`: too many
+    uint32_t* keys = nullptr;   // [slots of the scan, sets], ordered
+    uint32_t most = 0;          // sets, kMostGroups at most
+    uint32_t room = 0;          // of keys, `most` or more
 };
 
 /// What the kernel that searches again gets.
 struct ScanAgainParams : ScanParams {
     VectorGroups groups;
+    /// Rows may have their second flag set, with candidates and canonical
+    /// distances that are still to be sorted (Rescore.cuh).
+    bool mayBeAlike = false;
 };
 
 } // namespace faiss_bits

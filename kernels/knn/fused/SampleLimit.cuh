@@ -83,13 +83,13 @@ struct SampleLimit {
     __device__ __forceinline__ float reachOf(
             double key,
             const RowBound<kMetric>& bound) const {
-        if (kMetric == Metric::Cosine && areDistances()) {
-            return float(key); // limits of other units
-        }
-        const double off = params.ofImages
-                ? roundingError(bound, params.search.d, key, kOfBFloat16)
-                : 0.0;
-        const double reach = key + off + bound.at(key + off);
+        double reach = key;
+        if (kMetric != Metric::Cosine || !areDistances()) {
+            reach += params.ofImages
+                    ? roundingError(bound, params.search.d, key, kOfBFloat16)
+                    : 0.0;
+            reach += bound.at(reach);
+        } // else limits have other units
         const bool isApart = areDistances() && params.columnBias;
         return float(isApart ? reach - bound.norm * bound.norm : reach);
     }
@@ -118,12 +118,16 @@ struct SampleLimit {
             atomicAdd(&shared.found, found);
         }
         __syncthreads();
-        // Twice as many as fill a list (those of a second sample too, which
-        // has one vector in 16), and some deviations.
+        // Some more than fill a list, and some deviations; where there is a
+        // second sample, of one vector in 16, more than fill its list too.
+        constexpr int kOfSecond = 16 * int(kMostSecondEntries);
+        constexpr int64_t kLeastOfSecond = 1 << 19; // vectors
+        const int room = params.search.n < kLeastOfSecond
+                ? params.search.numCandidates
+                : max(params.search.numCandidates, kOfSecond);
         const double most =
-                max(params.search.numCandidates, 16 * int(kMostSecondEntries)) *
-                (double(params.samples) / double(params.search.n));
-        const double overfull = 2 * most + 4 * sqrt(most) + 4;
+                room * (double(params.samples) / double(params.search.n));
+        const double overfull = 1.25 * most + 5 * sqrt(most) + 4;
         if (threadIdx.x == 0 && shared.found >= overfull) {
             // Nothing passes, and nothing is proved.
             params.limits[row] = -__uint_as_float(0x7f800000u);
