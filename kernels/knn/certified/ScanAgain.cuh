@@ -72,6 +72,9 @@ struct ScanAgain {
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFilterDepth = 16;
     static_assert(kChunk % kFilterVectors == 0);
+    /// Vectors of an item: a tile of products is as wide as its chunk.
+    static constexpr int kPartVectors =
+            kIsOfProducts<kMetric> ? kChunk : kFilterVectors;
 
     struct SharedStorage {
         union {
@@ -338,6 +341,7 @@ struct ScanAgain {
             uint32_t used);
     __device__ __forceinline__ void wholeTile(
             int64_t first,
+            int64_t end,
             uint32_t slot,
             uint32_t rows);
     template <int kQueries, int kHalves>
