@@ -103,7 +103,8 @@ TEST_F(EqualVectors, EveryPower) {
     }
 }
 
-/// Around the number of sets that there is room for, and with few and many ties.
+/// Around the number of sets that there is room for, and with few and many
+/// ties.
 TEST_F(EqualVectors, EveryNumberOfSets) {
     for (int distinct : {1, 2, 31, 300, 2000, 4090, 4500, 6000, 20000}) {
         distinct_ = distinct;

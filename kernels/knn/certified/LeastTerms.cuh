@@ -12,9 +12,8 @@ namespace faiss_bits {
 template <Metric kMetric>
 constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
         kMetric == Metric::L1 || kMetric == Metric::Linf ||
-        kMetric == Metric::Lp ||
-        kMetric == Metric::Canberra || kMetric == Metric::BrayCurtis ||
-        kMetric == Metric::JensenShannon;
+        kMetric == Metric::Lp || kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
 
 /// add() takes the components x and q of a pair to its sums; least() is what
 /// the canonical distance, rounded to float32, is not below. The distance is a
@@ -27,8 +26,8 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
 /// them, which also covers that the canonical distance is rounded.
 template <Metric kMetric>
 struct LeastTerms {
-    static constexpr int kSums = kMetric == Metric::BrayCurtis ||
-                    kMetric == Metric::JensenShannon
+    static constexpr int kSums =
+            kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon
             ? 2
             : 1;
     /// 2 p of Lp: 1 to 8. Others: 0.
@@ -41,8 +40,10 @@ struct LeastTerms {
     }
 
     template <int kHalves>
-    __device__ __forceinline__ static void
-    add(float (&s)[kSums], float x, float q) {
+    __device__ __forceinline__ static void add(
+            float (&s)[kSums],
+            float x,
+            float q) {
         const float off = fabsf(__fadd_rn(x, -q));
         if constexpr (kMetric == Metric::L2) {
             s[0] = __fmaf_rn(off, off, s[0]);
@@ -71,8 +72,9 @@ struct LeastTerms {
         }
     }
 
-    __device__ __forceinline__ static float
-    least(const float (&s)[kSums], int d) {
+    __device__ __forceinline__ static float least(
+            const float (&s)[kSums],
+            int d) {
         constexpr float kMost = 0x1p126f;
         const float rest = 1 - float(d + 16) * 0x1p-23f;
         float sum = s[0];

@@ -59,8 +59,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         uint32_t count,
         uint32_t used) {
     constexpr uint32_t kParts = kChunk / kPartVectors;
-    const uint32_t queries = used <= kFewFilterQueries ? kFewFilterQueries
-                                                       : kFilterQueries;
+    const uint32_t queries =
+            used <= kFewFilterQueries ? kFewFilterQueries : kFilterQueries;
     const uint32_t queryTiles = (used + queries - 1) / queries;
     const uint32_t tiles = count * kParts * queryTiles;
     // Without a limit all pairs are near.
@@ -68,8 +68,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
     // Tiles of the same vectors side by side.
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
-        const int64_t first = chunkAt(begin + part / kParts) +
-                part % kParts * kPartVectors;
+        const int64_t first =
+                chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
         const int64_t last = min(first + kPartVectors, params.search.n);
         if (first >= last) {
             continue;
@@ -141,8 +141,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
     for (uint32_t q = 0; q < rows; q += Tile::kQueries) {
         for (int64_t v = first; v < end; v += Tile::kVectors) {
             __syncthreads();
-            const TilePlace place{
-                    v, end, shared.rows + slot + q, rows - q};
+            const TilePlace place{v, end, shared.rows + slot + q, rows - q};
             tile.begin(place);
             tile.run(
                     place,
@@ -165,8 +164,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
 /// within the limits. Returns how many they were.
 template <Metric kMetric, class Begin>
 template <int kQueries, int kHalves>
-__device__ __forceinline__ uint32_t
-ScanAgain<kMetric, Begin>::filteredTile(
+__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         int64_t first,
         uint32_t slot,
         uint32_t rows) {

@@ -1,6 +1,6 @@
-/// Rows whose candidates rankCandidates() left, as too many of them are alike by
-/// their approximate keys to be compared one with another: they are sorted, and
-/// the proof is made then. Included by ScanAgain.cuh.
+/// Rows whose candidates rankCandidates() left, as too many of them are alike
+/// by their approximate keys to be compared one with another: they are sorted,
+/// and the proof is made then. Included by ScanAgain.cuh.
 #pragma once
 
 #include "kernels/knn/certified/Rescore.cuh"
@@ -46,8 +46,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortCandidates(
         const double key = keyValue(entryKey(entries[min(k, count) - 1]));
         const double error = bound.at(key);
         const double above = key + error;
-        const float last = search.keys
-                [int64_t(row) * search.numCandidates + count - 1];
+        const float last =
+                search.keys[int64_t(row) * search.numCandidates + count - 1];
         const bool isFar = count < uint32_t(search.numCandidates) ||
                 double(kIsSimilarity<kMetric> ? -last : last) > above;
         isProved = count >= k && isFar && isfinite(above) &&
