@@ -30,13 +30,15 @@ struct LeastTerms {
             kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon
             ? 2
             : 1;
-    /// 2 p of Lp: 1 to 8. Others: 0.
+    /// 2 p of Lp: 3 to 8. Others: 0.
     static constexpr bool kWantsHalves = kMetric == Metric::Lp;
 
-    /// Whether there is a bound for this power of Lp, 2 p.
+    /// Whether there is a bound for this power of Lp, 2 p. Not for p = 1/2: the
+    /// root of a difference beyond float32 is a number of float32, for which
+    /// infinity is no lower bound.
     __device__ __forceinline__ static bool takes(int halves) {
-        return !kWantsHalves || halves == 1 || halves == 3 || halves == 4 ||
-                halves == 5 || halves == 6 || halves == 8;
+        return !kWantsHalves || halves == 3 || halves == 4 || halves == 5 ||
+                halves == 6 || halves == 8;
     }
 
     template <int kHalves>
@@ -119,6 +121,7 @@ struct LeastTerms {
             const float square = __fmul_rn(a, a);
             return __fmul_rn(square, square);
         } else {
+            static_assert(kHalves == 3 || kHalves == 5);
             float root;
             asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
             for (int i = 1; i < kHalves; i += 2) {
@@ -135,8 +138,6 @@ template <Metric kMetric, class Body>
 __device__ __forceinline__ void withHalves(int halves, const Body& body) {
     if constexpr (kMetric == Metric::Lp) {
         switch (halves) {
-            case 1:
-                return body(std::integral_constant<int, 1>());
             case 3:
                 return body(std::integral_constant<int, 3>());
             case 4:

@@ -65,6 +65,7 @@ struct ScanAgain {
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
     static constexpr int kTilesOfChunk = kChunk / Tile::kVectors;
     static_assert(kChunk % Tile::kVectors == 0);
+    static_assert(kThreads <= kMaxScanSlots); // rows that sortAlike() lists
     /// Tiles of pairs that are looked at before they are computed: vectors,
     /// queries, these where few are left, and components at a time.
     static constexpr int kFilterVectors = 64;
