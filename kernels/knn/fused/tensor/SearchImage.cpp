@@ -5,6 +5,7 @@
 #include "kernels/knn/Norms.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/tensor/DistanceImage.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
 
 namespace faiss_bits {
@@ -103,7 +104,8 @@ void runSearchImage(
     image.d = p.d;
     image.center = made.center;
     image.image = made.image;
-    runTensorImage(image, stream);
+    p.metric == Metric::L2 ? runDistanceImage(image, stream)
+                           : runTensorImage(image, stream);
     if (made.secondSamples > 0) {
         runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(

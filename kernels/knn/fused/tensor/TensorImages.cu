@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/fused/tensor/DistanceImage.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
 
 namespace faiss_bits {
@@ -97,7 +98,12 @@ void check(const TensorImageProblem& problem) {
 
 } // namespace
 
-void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+namespace {
+
+void run(
+        const TensorImageProblem& problem,
+        bool dropsInfinite,
+        cudaStream_t stream) {
     check(problem);
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
     const ImageParams params{
@@ -113,6 +119,7 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             problem.inverseNorms,
             problem.center,
             problem.vectorFacts,
+            dropsInfinite,
             problem.image,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
@@ -137,6 +144,21 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             return launchFor<__nv_bfloat16>(params, problem.areQueries, stream);
     }
     throw Error(formatMessage("type = %d is unknown", int(problem.type)));
+}
+
+} // namespace
+
+void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+    run(problem, false, stream);
+}
+
+void runDistanceImage(const TensorImageProblem& problem, cudaStream_t stream) {
+    BITS_THROW_IF_NOT_FMT(
+            !problem.areQueries && !problem.inverseNorms,
+            "areQueries = %d and inverseNorms = %p are for other images",
+            int(problem.areQueries),
+            (const void*)problem.inverseNorms);
+    run(problem, true, stream);
 }
 
 } // namespace faiss_bits
