@@ -186,7 +186,7 @@ uint32_t nearestStripsOf(
             blocksOf(image, byWgmma, device));
     // Four lanes have a row's columns, in each warp or group that has some.
     const uint32_t parts = byWgmma ? wgmmaShapeFor(image).vectorParts() : 4;
-    return params.items / params.queryTiles * parts * 4;
+    return params.chunks * parts * 4;
 }
 
 void runNearestScan(
@@ -252,7 +252,7 @@ StripPlan planStrips(
             scanShapeFor(image, byWgmma),
             blocksOf(image, byWgmma, device),
             std::max((leastStrips + ofChunk - 1) / ofChunk, 1u));
-    return {params.unitsPerChunk, params.items / params.queryTiles * ofChunk};
+    return {params.unitsPerChunk, params.chunks * ofChunk};
 }
 
 void runStripScan(
@@ -284,7 +284,7 @@ void runStripScan(
     setItems(params);
     params.chunksOfTile = chunksSideBySide(params, shape);
     const uint32_t perRow =
-            params.items / params.queryTiles * stripsOfChunk(image, byWgmma);
+            params.chunks * stripsOfChunk(image, byWgmma);
     BITS_THROW_IF_NOT_FMT(
             plan.perRow == perRow,
             "plan.perRow = %u, but there are %u strips",

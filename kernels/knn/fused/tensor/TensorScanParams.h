@@ -10,7 +10,9 @@
 
 namespace faiss_bits {
 
-/// An item of work is one tile of queries against one chunk of vectors. Items
+/// An item of work is one tile of queries against one chunk of vectors: units
+/// that lie as far apart as there are chunks, as neighbours are often alike and
+/// what passes takes a block time (vectors stored cluster by cluster). Items
 /// are numbered with the tile of queries fastest, and blocks take them in
 /// turn: those at work at a time read the same few chunks, from L2. By wgmma
 /// they may be numbered with the chunk fastest, and a block takes some side by
@@ -35,7 +37,8 @@ struct TensorScanParams {
     int stages;       // of the stream through shared memory
     int queryBuffers; // 2: the next tile of queries is read ahead
     uint32_t units;   // steps of vectors: kUnit of the shape
-    uint32_t unitsPerChunk;
+    uint32_t chunks;  // chunk i has the units i, i + chunks, i + 2 chunks ...
+    uint32_t unitsPerChunk; // of the largest
     uint32_t queryTiles;
     uint32_t items;
     uint32_t chunksOfTile; // 0: the tile of queries is fastest
