@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/certified/Certified.h"
@@ -108,6 +109,26 @@ bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
             p.numQueries * kSpreadBlocks <= p.device.multiprocessors;
 }
 
+/// Vectors of a run (DirectKeys::logRun): as many as make whole pieces of
+/// memory. Whole units where a place is looked up, of a list or a bit, and
+/// where ties of places are those of vectors (DirectFew.cu), whose threads have
+/// keys that lie far apart anyway.
+uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
+    if (isFew || p.allowedBits || p.allowedIds) {
+        return kDirectLogUnit;
+    }
+    if (const char* e = getenv("CLUS_LOGRUN")) {
+        return uint32_t(atoi(e));
+    }
+    constexpr size_t kPieceBytes = 64;
+    const size_t rowBytes = size_t(p.d) * sizeOf(p.dataType);
+    uint32_t logRun = 0;
+    while (logRun < kDirectLogUnit && rowBytes << logRun < kPieceBytes) {
+        ++logRun;
+    }
+    return logRun;
+}
+
 /// What a finish of a large k takes beside that of a small one.
 double largeKMicroseconds(const FlatKnnProblem& p) {
     if (p.k <= kMostOfOneBlock) {
@@ -211,6 +232,7 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     plan.capacity = uint32_t(
             std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
     plan.few = hasFewKeys(p, plan.stride);
+    plan.logRun = logRunOf(p, plan.few);
     plan.spread = isSpread(p, plan.groups);
     plan.shape = bySlots(p) ? DirectShape::Slots
             : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
@@ -257,6 +279,7 @@ void runDirect(
     scan.out.stride = plan.stride;
     scan.out.groups = plan.groups;
     scan.out.logUnits = plan.logUnits;
+    scan.out.logRun = plan.logRun;
     launchFor(p.metric)(scan, plan.shape, p.device.multiprocessors, stream);
 
     SurvivorOutput output;

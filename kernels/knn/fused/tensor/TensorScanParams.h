@@ -38,7 +38,7 @@ struct TensorScanParams {
     int queryBuffers; // 2: the next tile of queries is read ahead
     uint32_t units;   // steps of vectors: kUnit of the shape
     uint32_t chunks;  // chunk i has the units i, i + chunks, i + 2 chunks ...
-    uint32_t unitsPerChunk; // of the largest
+    uint32_t unitsPerChunk; // at most
     uint32_t queryTiles;
     uint32_t items;
     uint32_t chunksOfTile; // 0: the tile of queries is fastest

@@ -1,0 +1,92 @@
+/// Searches by the canonical distances of all pairs among vectors that are
+/// stored cluster by cluster, and the runs that deal these to all groups.
+
+#include <random>
+
+#include "kernels/knn/direct/DirectParams.h"
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class DirectClusters : public FlatKnnCertified {
+   protected:
+    static CertifiedCase of(Metric metric, int64_t n, int64_t q, int d, int k) {
+        return caseOf(Direct::Always, metric, n, q, d, k);
+    }
+};
+
+/// Every place has a number of its own.
+TEST(DirectNumbers, AreOfOnePlaceEach) {
+    for (uint32_t groups : {1u, 2u, 3u, 33u, 100u}) {
+        for (uint32_t logUnits = 0; logUnits <= kDirectLogUnit; ++logUnits) {
+            for (uint32_t logRun = 0; logRun <= kDirectLogUnit; ++logRun) {
+                DirectKeys keys;
+                keys.groups = groups;
+                keys.logUnits = logUnits;
+                keys.logRun = logRun;
+                const uint32_t units = groups << logUnits;
+                const uint32_t places = units * kDirectUnit;
+                std::vector<bool> seen(places);
+                for (uint32_t place = 0; place < places; ++place) {
+                    const uint32_t number = directNumber(keys, place);
+                    ASSERT_LT(number, places);
+                    EXPECT_FALSE(seen[number]);
+                    seen[number] = true;
+                    // Runs of so many, one from each part of the vectors.
+                    EXPECT_EQ((number >> logRun) % units, place / kDirectUnit);
+                    EXPECT_EQ(number % (1u << logRun), place % (1u << logRun));
+                }
+            }
+        }
+    }
+}
+
+/// Vectors stored cluster by cluster, so that the best of a query are side by
+/// side.
+TEST_F(DirectClusters, OfEverySize) {
+    constexpr int64_t kVectors = 100003;
+    for (auto [d, k] : std::vector<std::pair<int, int>>{
+                 {3, 10},
+                 {7, 600},
+                 {16, 100},
+                 {16, 1500},
+                 {33, 1000},
+                 {48, 2048},
+                 {70, 600}}) {
+        for (DataType type : {DataType::Float32, DataType::Float16}) {
+            for (int64_t clusters : {3, 60, 2500}) {
+                CertifiedCase c = of(Metric::L2, kVectors, 2, d, k);
+                c.dataType = type;
+                std::vector<float> vectors(c.n * c.d);
+                std::mt19937 random(unsigned(d * clusters));
+                // What float16 holds.
+                std::uniform_int_distribution<int> center(0, 200);
+                std::uniform_int_distribution<int> off(-9, 9);
+                std::vector<float> centers(clusters * d);
+                for (float& value : centers) {
+                    value = float(center(random));
+                }
+                const auto fill = [&](float* to, int64_t cluster) {
+                    for (int i = 0; i < d; ++i) {
+                        to[i] = centers[cluster * d + i] + float(off(random));
+                    }
+                };
+                for (int64_t v = 0; v < c.n; ++v) {
+                    fill(&vectors[v * d], v * clusters / c.n);
+                }
+                std::vector<float> queries(c.q * d);
+                fill(&queries[0], 0);
+                fill(&queries[d], clusters / 2);
+                ASSERT_TRUE(planOf(c).direct) << c.describe();
+                check(c, vectors, queries, search(c, vectors, queries));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
