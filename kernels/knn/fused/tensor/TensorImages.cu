@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/knn/fused/tensor/SpreadImage.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
 
 namespace faiss_bits {
@@ -95,9 +96,25 @@ void check(const TensorImageProblem& problem) {
             "greatest = nullptr");
 }
 
-} // namespace
+void checkRows(const TensorImageProblem& problem, const SpreadRows& rows) {
+    BITS_THROW_IF_NOT_FMT(
+            !problem.areQueries && problem.first == 0,
+            "first = %lld, areQueries = %d, but rows are spread in whole "
+            "images "
+            "of vectors",
+            (long long)problem.first,
+            int(problem.areQueries));
+    BITS_THROW_IF_NOT_FMT(
+            idx_t(rows.tiles) * SpreadRows::kTileRows <= problem.n,
+            "rows.tiles = %u are of more than n = %lld vectors",
+            rows.tiles,
+            (long long)problem.n);
+}
 
-void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+void run(
+        const TensorImageProblem& problem,
+        const SpreadRows& rows,
+        cudaStream_t stream) {
     check(problem);
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
     const ImageParams params{
@@ -114,6 +131,7 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             problem.center,
             problem.vectorFacts,
             problem.image,
+            rows,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
             problem.productCenter,
@@ -137,6 +155,20 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             return launchFor<__nv_bfloat16>(params, problem.areQueries, stream);
     }
     throw Error(formatMessage("type = %d is unknown", int(problem.type)));
+}
+
+} // namespace
+
+void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+    run(problem, {}, stream);
+}
+
+void runSpreadImage(
+        const TensorImageProblem& problem,
+        const SpreadRows& rows,
+        cudaStream_t stream) {
+    checkRows(problem, rows);
+    run(problem, rows, stream);
 }
 
 } // namespace faiss_bits

@@ -86,6 +86,7 @@ TensorScanParams paramsOf(
     params.norms = problem.vectors.norms;
     params.normSteps = static_cast<const uint8_t*>(problem.vectors.normSteps);
     params.facts = problem.vectors.facts;
+    params.rows = problem.rows;
     params.queries = static_cast<const uint8_t*>(problem.queries.pieces);
     params.inverses = problem.queries.inverses;
     params.queryNorms = problem.queryNorms;
@@ -283,8 +284,7 @@ void runStripScan(
             params.units);
     setItems(params);
     params.chunksOfTile = chunksSideBySide(params, shape);
-    const uint32_t perRow =
-            params.chunks * stripsOfChunk(image, byWgmma);
+    const uint32_t perRow = params.chunks * stripsOfChunk(image, byWgmma);
     BITS_THROW_IF_NOT_FMT(
             plan.perRow == perRow,
             "plan.perRow = %u, but there are %u strips",

@@ -5,6 +5,7 @@
 
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/StripKeys.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
@@ -22,6 +23,7 @@ struct TensorScanParams {
     const uint8_t* normSteps;      // of the image: L2 by wgmma
     const float* norms;            // [padded n], +inf behind n
     const TensorImageFacts* facts; // of the vectors
+    SpreadRows rows;               // which vectors rows are
     const uint8_t* queries;        // pieces of the image
     const float* inverses;         // [padded q] 1 / scale
     const float* queryNorms;       // [q] |q|^2: L2

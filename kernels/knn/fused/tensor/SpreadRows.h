@@ -1,0 +1,48 @@
+#pragma once
+
+#include "kernels/common/Types.h"
+#include "kernels/device/Hash.h"
+
+#if defined(__CUDACC__)
+#define BITS_ROWS __host__ __device__ __forceinline__
+#else
+#define BITS_ROWS inline
+#endif
+
+namespace faiss_bits {
+
+/// Which vectors the rows of an image hold: tile t of 128 rows those whose
+/// number modulo the number of whole tiles is t, in an order of its own.
+/// Neighbours are often alike (vectors stored cluster by cluster, or in the
+/// order of time). So they are in tiles and strips of their own, and what
+/// passes for a query is dealt to all blocks of a scan, as if vectors had been
+/// shuffled. The rows behind the last whole tile hold the vectors of their own
+/// numbers.
+struct SpreadRows {
+    static constexpr uint32_t kTileRows = 128;
+
+    uint32_t tiles = 0; ///< whole ones; 0: row i holds vector i
+
+    BITS_ROWS uint32_t vectorOf(uint32_t row) const {
+        const uint32_t tile = row / kTileRows;
+        return tile < tiles ? ((row ^ mixBits(tile)) % kTileRows) * tiles + tile
+                            : row;
+    }
+
+    BITS_ROWS uint32_t rowOf(uint32_t vector) const {
+        if (vector / kTileRows >= tiles) {
+            return vector;
+        }
+        const uint32_t tile = vector % tiles;
+        return tile * kTileRows + (vector / tiles ^ mixBits(tile) % kTileRows);
+    }
+};
+
+/// Of images that searches keep or make of n vectors, fewer than 2^32.
+inline SpreadRows spreadRowsOf(idx_t n) {
+    return {uint32_t(n / SpreadRows::kTileRows)};
+}
+
+} // namespace faiss_bits
+
+#undef BITS_ROWS
