@@ -1,9 +1,10 @@
 /// Searches by the canonical distances of all pairs among vectors that are
 /// stored cluster by cluster, and the runs that deal these to all groups.
 
+#include <optional>
 #include <random>
 
-#include "kernels/knn/direct/DirectParams.h"
+#include "kernels/knn/direct/DirectSpread.h"
 #include "tests/knn/CertifiedHarness.h"
 
 namespace faiss_bits::test {
@@ -33,8 +34,14 @@ TEST(DirectNumbers, AreOfOnePlaceEach) {
                     ASSERT_LT(number, places);
                     EXPECT_FALSE(seen[number]);
                     seen[number] = true;
-                    // Runs of so many, one from each part of the vectors.
-                    EXPECT_EQ((number >> logRun) % units, place / kDirectUnit);
+                    if (logRun == kDirectLogUnit) {
+                        ASSERT_EQ(number, place);
+                        continue;
+                    }
+                    // Runs of so many, one from each part of the vectors; and
+                    // units of a group from each part of the units.
+                    const uint32_t unit = (number >> logRun) % units;
+                    EXPECT_EQ(unit % groups, place / kDirectUnit >> logUnits);
                     EXPECT_EQ(number % (1u << logRun), place % (1u << logRun));
                 }
             }
@@ -85,6 +92,32 @@ TEST_F(DirectClusters, OfEverySize) {
                 }
             }
         }
+    }
+}
+
+/// Several blocks finish a query of which each finds more than it keeps: all
+/// have as many of the best, or one has them all.
+TEST_F(DirectClusters, SmallOfSeveralBlocks) {
+    const int k = 520;
+    CertifiedCase c = of(Metric::L2, 70000, 1, 2, k);
+    const std::optional<DirectPlan> plan = planOf(c).direct;
+    if (!plan || !plan->spread) {
+        GTEST_SKIP() << "one block finishes a query of a GPU as small as this";
+    }
+    const int64_t units = int64_t(plan->groups) << plan->logUnits;
+    const std::vector<float> queries(c.d, 0.0f);
+    std::vector<float> vectors(c.n * c.d);
+    for (bool inOneBlock : {false, true}) {
+        for (int64_t v = 0; v < c.n; ++v) {
+            const int64_t unit = (v >> plan->logRun) % units;
+            const bool isNear = inOneBlock ? unit % kSpreadBlocks == 7
+                                           : v >= 30000 && v < 32500;
+            std::fill_n(
+                    vectors.begin() + v * c.d,
+                    c.d,
+                    (isNear ? 1.0f : 50.0f) + float(v * 7919 % 1000) / 1000);
+        }
+        check(c, vectors, queries, search(c, vectors, queries));
     }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/certified/Certified.h"
@@ -109,21 +108,20 @@ bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
             p.numQueries * kSpreadBlocks <= p.device.multiprocessors;
 }
 
-/// Vectors of a run (DirectKeys::logRun): as many as make whole pieces of
-/// memory. Whole units where a place is looked up, of a list or a bit, and
-/// where ties of places are those of vectors (DirectFew.cu), whose threads have
-/// keys that lie far apart anyway.
+/// Vectors of a run (DirectKeys::logRun): as many as make a piece of memory
+/// that comes as fast as whole units (half as much takes some 2% longer, and is
+/// for a k that needs as many runs of a cluster). Whole units where a place is
+/// looked up, of a list or a bit, and where ties of places are those of vectors
+/// (DirectFew.cu), whose threads have keys that lie far apart anyway.
 uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
     if (isFew || p.allowedBits || p.allowedIds) {
         return kDirectLogUnit;
     }
-    if (const char* e = getenv("CLUS_LOGRUN")) {
-        return uint32_t(atoi(e));
-    }
-    constexpr size_t kPieceBytes = 64;
+    constexpr int kMostOfLong = 128;
+    const size_t pieceBytes = p.k <= kMostOfLong ? 512 : 256;
     const size_t rowBytes = size_t(p.d) * sizeOf(p.dataType);
     uint32_t logRun = 0;
-    while (logRun < kDirectLogUnit && rowBytes << logRun < kPieceBytes) {
+    while (logRun < kDirectLogUnit && rowBytes << logRun < pieceBytes) {
         ++logRun;
     }
     return logRun;
@@ -159,6 +157,7 @@ struct DirectScratch {
                     slices.take<uint64_t>(rows * kSpreadBlocks * kSpreadRoom);
             spread.counts = slices.take<uint32_t>(rows * kSpreadBlocks);
             spread.limits = slices.take<uint64_t>(rows);
+            spread.cuts = slices.take<uint64_t>(rows * kSpreadBlocks);
         }
         certified.take(p, 0, p.numQueries, slices);
     }

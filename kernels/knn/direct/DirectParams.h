@@ -33,13 +33,21 @@ struct DirectKeys {
     uint32_t logRun = kDirectLogUnit;
 };
 
-/// The vector, or member of the list, at a place: of a unit's first run, that
-/// of all first runs, and so on. Neighbours are often alike (vectors stored
-/// cluster by cluster); in groups of their own the limit of a query, from the
-/// least of every group, lets little more than k pass.
+/// The vector, or member of the list, at a place. Neighbours are often alike
+/// (vectors stored cluster by cluster); in groups of their own, the limit of a
+/// query from the least of every group lets little more than k pass. So units
+/// take runs that lie far apart, the first ones of all units before the second
+/// ones, and groups take units that lie far apart. Whole units: the number is
+/// the place.
 BITS_HOST_DEVICE uint32_t directNumber(const DirectKeys& keys, uint32_t place) {
+    if (keys.logRun == kDirectLogUnit) {
+        return place;
+    }
     const uint32_t units = keys.groups << keys.logUnits;
-    const uint32_t unit = place >> kDirectLogUnit;
+    const uint32_t ofGroup =
+            place >> kDirectLogUnit & ((1u << keys.logUnits) - 1);
+    const uint32_t group = place >> (kDirectLogUnit + keys.logUnits);
+    const uint32_t unit = ofGroup * keys.groups + group;
     const uint32_t member = place & (kDirectUnit - 1);
     const uint32_t run = member >> keys.logRun;
     return ((run * units + unit) << keys.logRun) +

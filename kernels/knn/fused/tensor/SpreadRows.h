@@ -20,13 +20,21 @@ namespace faiss_bits {
 /// numbers.
 struct SpreadRows {
     static constexpr uint32_t kTileRows = 128;
+    /// Vectors of a tile whose numbers follow each other lie so far apart in
+    /// it, and are of other strips (StripTest); and its inverse.
+    static constexpr uint32_t kStep = 37;
+    static constexpr uint32_t kInverse = 45;
+    static_assert(kStep * kInverse % kTileRows == 1);
 
     uint32_t tiles = 0; ///< whole ones; 0: row i holds vector i
 
     BITS_ROWS uint32_t vectorOf(uint32_t row) const {
         const uint32_t tile = row / kTileRows;
-        return tile < tiles ? ((row ^ mixBits(tile)) % kTileRows) * tiles + tile
-                            : row;
+        if (tile >= tiles) {
+            return row;
+        }
+        const uint32_t place = (row ^ mixBits(tile)) % kTileRows;
+        return place * kInverse % kTileRows * tiles + tile;
     }
 
     BITS_ROWS uint32_t rowOf(uint32_t vector) const {
@@ -34,7 +42,8 @@ struct SpreadRows {
             return vector;
         }
         const uint32_t tile = vector % tiles;
-        return tile * kTileRows + (vector / tiles ^ mixBits(tile) % kTileRows);
+        const uint32_t place = vector / tiles * kStep % kTileRows;
+        return tile * kTileRows + (place ^ mixBits(tile) % kTileRows);
     }
 };
 
