@@ -3,7 +3,7 @@
 /// such images name vectors.
 
 #include "kernels/knn/fused/tensor/ListedImage.h"
-#include "kernels/knn/fused/tensor/SpreadImage.h"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
 #include "tests/knn/TensorKernelTest.h"
@@ -100,7 +100,7 @@ TEST_F(SpreadImageTest, SmallHoldsTheSameRows) {
             const DeviceBuffer<float> zeros(std::vector<float>(d, 0.0f));
             spread.problem.center = plain.problem.center = zeros.data();
             const TestStream stream;
-            runSpreadImage(spread.problem, rows, stream);
+            runVectorImage(spread.problem, {rows, false}, stream);
             runTensorImage(plain.problem, stream);
             const TensorImageLayout layout(n, d);
             const auto bytes = [&](const TensorImage& image) {
@@ -139,7 +139,7 @@ TEST_F(SpreadImageTest, SmallHoldsTheSameRows) {
 TEST_F(SpreadImageTest, Arguments) {
     SpreadCase c(200, 4, std::vector<float>(800, 1.0f));
     const auto run = [&](SpreadRows rows) {
-        return [&, rows] { runSpreadImage(c.problem, rows, nullptr); };
+        return [&, rows] { runVectorImage(c.problem, {rows, false}, nullptr); };
     };
     EXPECT_TRUE(throwsNaming(run({2}), "rows.tiles", "2"));
     c.problem.first = 128;
@@ -147,6 +147,10 @@ TEST_F(SpreadImageTest, Arguments) {
     c.problem.first = 0;
     c.problem.areQueries = true;
     EXPECT_TRUE(throwsNaming(run({1}), "areQueries", "1"));
+    c.problem.areQueries = false;
+    const DeviceBuffer<float> inverse(std::vector<float>(200, 1.0f));
+    c.problem.inverseNorms = inverse.data();
+    EXPECT_THROW(runVectorImage(c.problem, {{}, true}, nullptr), Error);
 }
 
 class SpreadScanTest : public TensorKernelTest {};
@@ -169,7 +173,7 @@ TEST_P(SpreadScanTest, SmallNamesVectors) {
             const TestStream stream;
             SpreadCase c(n, d, values);
             const SpreadRows rows = spreadRowsOf(n);
-            runSpreadImage(c.problem, rows, stream);
+            runVectorImage(c.problem, {rows, false}, stream);
             const DeviceBuffer<float> deviceQueries(queries);
             const DeviceBuffer<uint8_t> queryMemory(
                     tensorImageBytes(q, d, true), 0x7E);

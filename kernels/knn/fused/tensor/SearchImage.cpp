@@ -6,7 +6,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
-#include "kernels/knn/fused/tensor/SpreadImage.h"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
 
@@ -105,7 +105,7 @@ void runSearchImage(
     image.center = made.center;
     image.image = made.image;
     const SpreadRows rows = spreadRowsOf(p.numVectors);
-    runSpreadImage(image, rows, stream);
+    runVectorImage(image, {rows, p.metric == Metric::L2}, stream);
     if (made.secondSamples > 0) {
         runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(

@@ -28,6 +28,7 @@ struct ImageParams {
     const float* inverseNorms;
     const float* center;
     const TensorImageFacts* vectorFacts;
+    bool dropsInfinite;
     TensorImage image;
     SpreadRows spread; // vectors: which of the given rows its rows hold
     float* outNorms;
@@ -304,9 +305,12 @@ __global__ void __launch_bounds__(kImageThreads)
                 const bool isFinite = finiteSize(x[c]) ==
                         (__float_as_uint(x[c]) & 0x7fffffffu);
                 finite &= isFinite;
+                const bool isDropped = !AreQueries && params.dropsInfinite &&
+                        !isFinite && x[c] == x[c];
                 halves[c] = __float2half_rn(
                         isFinite ? fminf(fmaxf(scaled, -65504.0f), 65504.0f)
-                                 : scaled);
+                        : isDropped ? 0.0f
+                                    : scaled);
                 const float off = scaled - __half2float(halves[c]);
                 squares = fmaf(off, off, squares);
             }
@@ -363,8 +367,15 @@ __global__ void __launch_bounds__(kImageThreads)
                         : params.center ? norm
                         : params.norms  ? params.norms[from]
                                         : 0.0f;
-                params.image.norms[row] = written;
-                writeNormStep(params.image, row, written, !isHeld);
+                // A norm may be infinite where no component is.
+                const bool isFar = params.dropsInfinite && !finite &&
+                        norm == __uint_as_float(kInfinityBits);
+                params.image.norms[row] = isFar ? norm : written;
+                writeNormStep(
+                        params.image,
+                        row,
+                        isFar ? norm : written,
+                        isFar || !isHeld);
             }
         }
     }

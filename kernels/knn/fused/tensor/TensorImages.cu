@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/knn/fused/tensor/SpreadImage.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
 
@@ -96,24 +96,30 @@ void check(const TensorImageProblem& problem) {
             "greatest = nullptr");
 }
 
-void checkRows(const TensorImageProblem& problem, const SpreadRows& rows) {
+void check(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options) {
+    const SpreadRows& rows = options.rows;
     BITS_THROW_IF_NOT_FMT(
-            !problem.areQueries && problem.first == 0,
-            "first = %lld, areQueries = %d, but rows are spread in whole "
-            "images "
-            "of vectors",
-            (long long)problem.first,
-            int(problem.areQueries));
+            !problem.areQueries, "areQueries = 1, but images are of vectors");
+    BITS_THROW_IF_NOT_FMT(
+            rows.tiles == 0 || problem.first == 0,
+            "first = %lld, but rows are spread in whole images",
+            (long long)problem.first);
     BITS_THROW_IF_NOT_FMT(
             idx_t(rows.tiles) * SpreadRows::kTileRows <= problem.n,
             "rows.tiles = %u are of more than n = %lld vectors",
             rows.tiles,
             (long long)problem.n);
+    BITS_THROW_IF_NOT_FMT(
+            !options.dropsInfinite || !problem.inverseNorms,
+            "inverseNorms = %p, but infinite vectors are dropped by L2 alone",
+            (const void*)problem.inverseNorms);
 }
 
 void run(
         const TensorImageProblem& problem,
-        const SpreadRows& rows,
+        const VectorImageOptions& options,
         cudaStream_t stream) {
     check(problem);
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
@@ -130,8 +136,9 @@ void run(
             problem.inverseNorms,
             problem.center,
             problem.vectorFacts,
+            options.dropsInfinite,
             problem.image,
-            rows,
+            options.rows,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
             problem.productCenter,
@@ -163,12 +170,12 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
     run(problem, {}, stream);
 }
 
-void runSpreadImage(
+void runVectorImage(
         const TensorImageProblem& problem,
-        const SpreadRows& rows,
+        const VectorImageOptions& options,
         cudaStream_t stream) {
-    checkRows(problem, rows);
-    run(problem, rows, stream);
+    check(problem, options);
+    run(problem, options, stream);
 }
 
 } // namespace faiss_bits
