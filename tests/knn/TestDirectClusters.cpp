@@ -63,7 +63,8 @@ TEST_F(DirectClusters, OfEverySize) {
                  {70, 600}}) {
         for (DataType type : {DataType::Float32, DataType::Float16}) {
             for (int64_t clusters : {3, 60, 2500}) {
-                CertifiedCase c = of(Metric::L2, kVectors, 2, d, k);
+                const int64_t q = clusters == 60 ? 2 : 1;
+                CertifiedCase c = of(Metric::L2, kVectors, q, d, k);
                 c.dataType = type;
                 std::vector<float> vectors(c.n * c.d);
                 std::mt19937 random(unsigned(d * clusters));
@@ -83,8 +84,9 @@ TEST_F(DirectClusters, OfEverySize) {
                     fill(&vectors[v * d], v * clusters / c.n);
                 }
                 std::vector<float> queries(c.q * d);
-                fill(&queries[0], 0);
-                fill(&queries[d], clusters / 2);
+                for (int64_t i = 0; i < c.q; ++i) {
+                    fill(&queries[i * d], clusters / (2 + i));
+                }
                 ASSERT_TRUE(planOf(c).direct) << c.describe();
                 check(c, vectors, queries, search(c, vectors, queries));
                 if (HasFailure()) {
@@ -99,7 +101,7 @@ TEST_F(DirectClusters, OfEverySize) {
 /// have as many of the best, or one has them all.
 TEST_F(DirectClusters, SmallOfSeveralBlocks) {
     const int k = 520;
-    CertifiedCase c = of(Metric::L2, 70000, 1, 2, k);
+    CertifiedCase c = of(Metric::L2, 70000, 1, 16, k);
     const std::optional<DirectPlan> plan = planOf(c).direct;
     if (!plan || !plan->spread) {
         GTEST_SKIP() << "one block finishes a query of a GPU as small as this";

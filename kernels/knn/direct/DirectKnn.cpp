@@ -109,19 +109,18 @@ bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
 }
 
 /// Vectors of a run (DirectKeys::logRun): as many as make a piece of memory
-/// that comes as fast as whole units (half as much takes some 2% longer, and is
-/// for a k that needs as many runs of a cluster). Whole units where a place is
-/// looked up, of a list or a bit, and where ties of places are those of vectors
-/// (DirectFew.cu), whose threads have keys that lie far apart anyway.
+/// that comes as fast as whole units. These where several queries share what
+/// comes, which takes longer by runs; where a place is looked up, of a list or
+/// a bit; and where ties of places are those of vectors (DirectFew.cu), whose
+/// threads have keys that lie far apart anyway.
 uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
-    if (isFew || p.allowedBits || p.allowedIds) {
+    if (isFew || p.numQueries > 1 || p.allowedBits || p.allowedIds) {
         return kDirectLogUnit;
     }
-    constexpr int kMostOfLong = 128;
-    const size_t pieceBytes = p.k <= kMostOfLong ? 512 : 256;
+    constexpr size_t kPieceBytes = 512;
     const size_t rowBytes = size_t(p.d) * sizeOf(p.dataType);
     uint32_t logRun = 0;
-    while (logRun < kDirectLogUnit && rowBytes << logRun < pieceBytes) {
+    while (logRun < kDirectLogUnit && rowBytes << logRun < kPieceBytes) {
         ++logRun;
     }
     return logRun;
