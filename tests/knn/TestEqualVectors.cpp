@@ -103,7 +103,8 @@ TEST_F(EqualVectors, EveryPower) {
     }
 }
 
-/// Around the number of sets that there is room for, and with few and many ties.
+/// Around the number of sets that there is room for, and with few and many
+/// ties.
 TEST_F(EqualVectors, EveryNumberOfSets) {
     for (int distinct : {1, 2, 31, 300, 2000, 4090, 4500, 6000, 20000}) {
         distinct_ = distinct;
@@ -177,6 +178,43 @@ TEST_F(EqualVectors, Small) {
     }
     distinct_ = 1500; // too many
     expectRight(caseOf(Direct::Never, Metric::L2, 2001, 20, 5, 10));
+}
+
+/// Rows of candidates that are alike, more of them than blocks: each is sorted
+/// by one block, and none is searched again.
+class AlikeCandidates : public FlatKnnCertified {
+   protected:
+    void expectSorted(Metric metric, int64_t n, int64_t q) {
+        const CertifiedCase c = caseOf(Direct::Never, metric, n, q, 4, int(n));
+        SCOPED_TRACE(c.describe());
+        std::mt19937 random(3);
+        std::vector<float> vectors(n * c.d);
+        std::vector<float> queries(q * c.d);
+        for (auto* values : {&vectors, &queries}) {
+            for (float& value : *values) {
+                value = float(random() % 2 + 1);
+            }
+        }
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, 40);
+        EXPECT_EQ(result.repeated, 0u);
+    }
+};
+
+/// In shared memory, and in the lists, where two blocks must not meet.
+TEST_F(AlikeCandidates, ManyRows) {
+    for (Metric metric : {Metric::L1, Metric::Lp}) {
+        for (int64_t n : {3000, 6143, 6144, 6145, 9000}) {
+            expectSorted(metric, n, 1100);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(AlikeCandidates, SmallRows) {
+    expectSorted(Metric::L1, 1100, 300);
 }
 
 class InfinitelyFar : public FlatKnnCertified {

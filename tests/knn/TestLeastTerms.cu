@@ -150,7 +150,6 @@ TEST_F(LeastTermsTest, SmallIsNeverAbove) {
     expectBelow<Metric::Linf, 0>(kClose);
     expectBelow<Metric::Canberra, 0>(kClose);
     expectBelow<Metric::BrayCurtis, 0>(kClose);
-    expectBelow<Metric::Lp, 1>(kClose);
     expectBelow<Metric::Lp, 3>(kClose);
     expectBelow<Metric::Lp, 4>(kClose);
     expectBelow<Metric::Lp, 5>(kClose);

@@ -44,8 +44,8 @@ struct ScanCase {
     int d = 4;
     uint32_t q = 2;
     int k = 6000;
-    int64_t room = 4096; // of a list, beside k
-    uint32_t mostSets = 0; // of equal vectors; 0: none are made
+    int64_t room = 4096;     // of a list, beside k
+    uint32_t mostSets = 0;   // of equal vectors; 0: none are made
     uint32_t roomOfKeys = 0; // at least mostSets
 };
 

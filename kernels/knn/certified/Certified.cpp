@@ -146,8 +146,8 @@ void CertifiedScratch::takeGroups(
     if (p.numVectors > kMostVectors || p.numVectors < kLeastOfGroup) {
         return;
     }
-    groups.most =
-            uint32_t(std::min<idx_t>(p.numVectors / kLeastOfGroup, kMostGroups));
+    groups.most = uint32_t(
+            std::min<idx_t>(p.numVectors / kLeastOfGroup, kMostGroups));
     const size_t slots =
             std::min<size_t>(std::max<idx_t>(tileQueries, 1), kMaxScanSlots);
     groups.room = uint32_t(std::max<size_t>(

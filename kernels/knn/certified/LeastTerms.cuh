@@ -12,9 +12,8 @@ namespace faiss_bits {
 template <Metric kMetric>
 constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
         kMetric == Metric::L1 || kMetric == Metric::Linf ||
-        kMetric == Metric::Lp ||
-        kMetric == Metric::Canberra || kMetric == Metric::BrayCurtis ||
-        kMetric == Metric::JensenShannon;
+        kMetric == Metric::Lp || kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
 
 /// add() takes the components x and q of a pair to its sums; least() is what
 /// the canonical distance, rounded to float32, is not below. The distance is a
@@ -27,22 +26,26 @@ constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
 /// them, which also covers that the canonical distance is rounded.
 template <Metric kMetric>
 struct LeastTerms {
-    static constexpr int kSums = kMetric == Metric::BrayCurtis ||
-                    kMetric == Metric::JensenShannon
+    static constexpr int kSums =
+            kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon
             ? 2
             : 1;
-    /// 2 p of Lp: 1 to 8. Others: 0.
+    /// 2 p of Lp: 3 to 8. Others: 0.
     static constexpr bool kWantsHalves = kMetric == Metric::Lp;
 
-    /// Whether there is a bound for this power of Lp, 2 p.
+    /// Whether there is a bound for this power of Lp, 2 p. Not for p = 1/2: the
+    /// root of a difference beyond float32 is a number of float32, for which
+    /// infinity is no lower bound.
     __device__ __forceinline__ static bool takes(int halves) {
-        return !kWantsHalves || halves == 1 || halves == 3 || halves == 4 ||
-                halves == 5 || halves == 6 || halves == 8;
+        return !kWantsHalves || halves == 3 || halves == 4 || halves == 5 ||
+                halves == 6 || halves == 8;
     }
 
     template <int kHalves>
-    __device__ __forceinline__ static void
-    add(float (&s)[kSums], float x, float q) {
+    __device__ __forceinline__ static void add(
+            float (&s)[kSums],
+            float x,
+            float q) {
         const float off = fabsf(__fadd_rn(x, -q));
         if constexpr (kMetric == Metric::L2) {
             s[0] = __fmaf_rn(off, off, s[0]);
@@ -71,8 +74,9 @@ struct LeastTerms {
         }
     }
 
-    __device__ __forceinline__ static float
-    least(const float (&s)[kSums], int d) {
+    __device__ __forceinline__ static float least(
+            const float (&s)[kSums],
+            int d) {
         constexpr float kMost = 0x1p126f;
         const float rest = 1 - float(d + 16) * 0x1p-23f;
         float sum = s[0];
@@ -117,6 +121,7 @@ struct LeastTerms {
             const float square = __fmul_rn(a, a);
             return __fmul_rn(square, square);
         } else {
+            static_assert(kHalves == 3 || kHalves == 5);
             float root;
             asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
             for (int i = 1; i < kHalves; i += 2) {
@@ -133,8 +138,6 @@ template <Metric kMetric, class Body>
 __device__ __forceinline__ void withHalves(int halves, const Body& body) {
     if constexpr (kMetric == Metric::Lp) {
         switch (halves) {
-            case 1:
-                return body(std::integral_constant<int, 1>());
             case 3:
                 return body(std::integral_constant<int, 3>());
             case 4:

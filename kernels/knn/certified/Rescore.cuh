@@ -106,8 +106,7 @@ __device__ __forceinline__ void rankCandidates(
         const int before = i - kMostAlike;
         if ((after < count &&
              !(finite && double(approximate(after)) > above)) ||
-            (before >= 0 &&
-             !(finite && double(approximate(before)) < below))) {
+            (before >= 0 && !(finite && double(approximate(before)) < below))) {
             flags[1] = 1;
             continue;
         }

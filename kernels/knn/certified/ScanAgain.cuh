@@ -65,6 +65,7 @@ struct ScanAgain {
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
     static constexpr int kTilesOfChunk = kChunk / Tile::kVectors;
     static_assert(kChunk % Tile::kVectors == 0);
+    static_assert(kThreads <= kMaxScanSlots); // rows that sortAlike() lists
     /// Tiles of pairs that are looked at before they are computed: vectors,
     /// queries, these where few are left, and components at a time.
     static constexpr int kFilterVectors = 64;
@@ -72,6 +73,9 @@ struct ScanAgain {
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFilterDepth = 16;
     static_assert(kChunk % kFilterVectors == 0);
+    /// Vectors of an item: a tile of products is as wide as its chunk.
+    static constexpr int kPartVectors =
+            kIsOfProducts<kMetric> ? kChunk : kFilterVectors;
 
     struct SharedStorage {
         union {
@@ -338,6 +342,7 @@ struct ScanAgain {
             uint32_t used);
     __device__ __forceinline__ void wholeTile(
             int64_t first,
+            int64_t end,
             uint32_t slot,
             uint32_t rows);
     template <int kQueries, int kHalves>

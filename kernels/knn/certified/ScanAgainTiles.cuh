@@ -12,8 +12,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    const uint32_t queryTiles =
-            (used + Tile::kQueries - 1) / Tile::kQueries;
+    const uint32_t queryTiles = (used + Tile::kQueries - 1) / Tile::kQueries;
     const uint32_t tiles = count * kTilesOfChunk * queryTiles;
     // Tiles of the same vectors side by side.
     const auto placeOf = [&](uint32_t number) {
@@ -24,8 +23,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
                 part % kTilesOfChunk * Tile::kVectors;
         return TilePlace{
                 min(first, params.search.n - 1),
-                first < params.search.n ? params.search.n
-                                        : params.search.n - 1,
+                first < params.search.n ? params.search.n : params.search.n - 1,
                 shared.rows + slot,
                 used - slot};
     };

@@ -58,9 +58,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    constexpr uint32_t kParts = kChunk / kFilterVectors;
-    const uint32_t queries = used <= kFewFilterQueries ? kFewFilterQueries
-                                                       : kFilterQueries;
+    constexpr uint32_t kParts = kChunk / kPartVectors;
+    const uint32_t queries =
+            used <= kFewFilterQueries ? kFewFilterQueries : kFilterQueries;
     const uint32_t queryTiles = (used + queries - 1) / queries;
     const uint32_t tiles = count * kParts * queryTiles;
     // Without a limit all pairs are near.
@@ -68,30 +68,31 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
     // Tiles of the same vectors side by side.
     for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
         const uint32_t part = t / queryTiles;
-        const int64_t first = chunkAt(begin + part / kParts) +
-                part % kParts * kFilterVectors;
-        if (first >= params.search.n) {
+        const int64_t first =
+                chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
+        const int64_t last = min(first + kPartVectors, params.search.n);
+        if (first >= last) {
             continue;
         }
         const uint32_t slot = t % queryTiles * queries;
         const uint32_t rows = min(used - slot, queries);
         if (unfiltered > 0) {
             unfiltered -= unfiltered < INT_MAX;
-            wholeTile(first, slot, rows);
+            wholeTile(first, last, slot, rows);
             continue;
         }
         uint32_t near = 0;
         withHalves<kMetric>(usualPower(), [&](auto halves) {
             constexpr int kHalves = decltype(halves)::value;
-            if (queries == kFewFilterQueries) {
-                near = filteredTile<kFewFilterQueries, kHalves>(
-                        first, slot, rows);
-            } else {
-                near = filteredTile<kFilterQueries, kHalves>(first, slot, rows);
+            for (int64_t v = first; v < last; v += kFilterVectors) {
+                near += queries == kFewFilterQueries
+                        ? filteredTile<kFewFilterQueries, kHalves>(
+                                  v, slot, rows)
+                        : filteredTile<kFilterQueries, kHalves>(v, slot, rows);
             }
         });
         // By eight lanes a pair takes some times as long as in a tile.
-        if (!kHasLongTerms<kMetric> && near > rows * kFilterVectors / 8) {
+        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / 8) {
             unfiltered = kUnfilteredTiles;
         }
     }
@@ -128,20 +129,19 @@ __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::filterTiles(
     return near > rows * Tile::kVectors / 8;
 }
 
-/// Canonical distances of `rows` slots from `slot` on and kFilterVectors
-/// vectors.
+/// Canonical distances of `rows` slots from `slot` on and the vectors from
+/// `first` to `end`.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
         int64_t first,
+        int64_t end,
         uint32_t slot,
         uint32_t rows) {
-    const int64_t end = min(first + kFilterVectors, params.search.n);
     Tile tile(shared.tile, params.search);
     for (uint32_t q = 0; q < rows; q += Tile::kQueries) {
         for (int64_t v = first; v < end; v += Tile::kVectors) {
             __syncthreads();
-            const TilePlace place{
-                    v, end, shared.rows + slot + q, rows - q};
+            const TilePlace place{v, end, shared.rows + slot + q, rows - q};
             tile.begin(place);
             tile.run(
                     place,
@@ -160,12 +160,11 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
     __syncthreads();
 }
 
-/// The same, of those pairs alone that may be within the limits. Returns how
-/// many they were.
+/// The same of kFilterVectors vectors, and of those pairs alone that may be
+/// within the limits. Returns how many they were.
 template <Metric kMetric, class Begin>
 template <int kQueries, int kHalves>
-__device__ __forceinline__ uint32_t
-ScanAgain<kMetric, Begin>::filteredTile(
+__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
         int64_t first,
         uint32_t slot,
         uint32_t rows) {

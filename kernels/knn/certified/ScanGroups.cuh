@@ -103,8 +103,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
         vectors[v] = data +
-                min(own + v * kGroups, search.n - 1) *
-                        search.vectors.rowStride;
+                min(own + v * kGroups, search.n - 1) * search.vectors.rowStride;
         hashes[v] = lane;
     }
     for (int begin = lane; begin < search.d; begin += kPairLanes * kAhead) {
@@ -141,7 +140,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
         }
         const int64_t vector = own + v * kGroups;
         const bool isThere = vector < search.n && isAllowed(vector);
-        const T* x = data + min(vector, search.n - 1) * search.vectors.rowStride;
+        const T* x =
+                data + min(vector, search.n - 1) * search.vectors.rowStride;
         uint32_t place = mixBits(hash) % kGroupSlots;
         bool isFound = !isThere;
         for (int probe = 0; __any_sync(kFullWarp, !isFound); ++probe) {
@@ -173,8 +173,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
                 }
             }
             const uint32_t ofWarp = __ballot_sync(kFullWarp, differs);
-            const uint32_t ofGroup =
-                    ofWarp >> (threadIdx.x % kWarpSize / kPairLanes * kPairLanes) &
+            const uint32_t ofGroup = ofWarp >> (threadIdx.x % kWarpSize /
+                                                kPairLanes * kPairLanes) &
                     ((1u << kPairLanes) - 1);
             if (mayBe && ofGroup == 0) {
                 isFound = true;
@@ -343,8 +343,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanGroups(
         const uint64_t limit = shared.limits[s];
         for (uint32_t u = part * kThreads + threadIdx.x; u < units;
              u += parts * kThreads) {
-            const int64_t first = chunkAt(begin + u / kUnits) +
-                    u % kUnits * kTogether;
+            const int64_t first =
+                    chunkAt(begin + u / kUnits) + u % kUnits * kTogether;
             const uint4 eight = __ldcg(
                     reinterpret_cast<const uint4*>(groups.ofVectors + first));
             const uint32_t words[] = {eight.x, eight.y, eight.z, eight.w};

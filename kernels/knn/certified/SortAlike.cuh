@@ -1,6 +1,6 @@
-/// Rows whose candidates rankCandidates() left, as too many of them are alike by
-/// their approximate keys to be compared one with another: they are sorted, and
-/// the proof is made then. Included by ScanAgain.cuh.
+/// Rows whose candidates rankCandidates() left, as too many of them are alike
+/// by their approximate keys to be compared one with another: they are sorted,
+/// and the proof is made then. Included by ScanAgain.cuh.
 #pragma once
 
 #include "kernels/knn/certified/Rescore.cuh"
@@ -8,16 +8,27 @@
 
 namespace faiss_bits {
 
-/// A block a row. Rows that are proved have no flags afterwards.
+/// A block has every gridDim.x-th row, whatever the flags of others are: these
+/// change meanwhile, so that blocks that listed flagged rows would not find the
+/// same. Rows that are proved have no flags afterwards.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortAlike() {
-    uint32_t next = 0;
-    while (const uint32_t used = takeRows(next)) {
-        for (uint32_t i = blockIdx.x; i < used; i += gridDim.x) {
-            const uint32_t row = shared.rows[i];
-            if (params.search.flags[2 * int64_t(row) + 1]) {
-                sortCandidates(row);
-            }
+    const CertifiedParams& search = params.search;
+    for (uint64_t base = blockIdx.x; base < search.rows;
+         base += uint64_t(kThreads) * gridDim.x) {
+        const uint64_t row = base + uint64_t(threadIdx.x) * gridDim.x;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            shared.kept = 0;
+        }
+        __syncthreads();
+        if (row < search.rows && search.flags[2 * row + 1] != 0) {
+            shared.rows[atomicAdd(&shared.kept, 1u)] = uint32_t(row);
+        }
+        __syncthreads();
+        const uint32_t count = shared.kept;
+        for (uint32_t i = 0; i < count; ++i) {
+            sortCandidates(shared.rows[i]);
         }
     }
 }
@@ -46,8 +57,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortCandidates(
         const double key = keyValue(entryKey(entries[min(k, count) - 1]));
         const double error = bound.at(key);
         const double above = key + error;
-        const float last = search.keys
-                [int64_t(row) * search.numCandidates + count - 1];
+        const float last =
+                search.keys[int64_t(row) * search.numCandidates + count - 1];
         const bool isFar = count < uint32_t(search.numCandidates) ||
                 double(kIsSimilarity<kMetric> ? -last : last) > above;
         isProved = count >= k && isFar && isfinite(above) &&

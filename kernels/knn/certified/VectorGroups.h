@@ -20,7 +20,7 @@ struct VectorGroups {
     uint16_t* ofVectors = nullptr;
     /// [kGroupSlots]: hash, and the number of one of its vectors + 1; or 0
     unsigned long long* table = nullptr;
-    uint32_t* sizes = nullptr; // [kGroupSlots]: allowed vectors
+    uint32_t* sizes = nullptr;  // [kGroupSlots]: allowed vectors
     uint16_t* places = nullptr; // [most], of the sets as they were found
     uint32_t* count = nullptr;  // of sets; more than `most`: too many
     uint32_t* keys = nullptr;   // [slots of the scan, sets], ordered

@@ -309,8 +309,8 @@ __global__ void __launch_bounds__(kImageThreads)
                         !isFinite && x[c] == x[c];
                 halves[c] = __float2half_rn(
                         isFinite ? fminf(fmaxf(scaled, -65504.0f), 65504.0f)
-                        : isDropped ? 0.0f
-                                    : scaled);
+                                : isDropped ? 0.0f
+                                            : scaled);
                 const float off = scaled - __half2float(halves[c]);
                 squares = fmaf(off, off, squares);
             }
