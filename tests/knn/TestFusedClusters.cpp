@@ -82,7 +82,7 @@ TEST_F(FusedClusters, BySamples) {
 TEST_F(FusedClusters, ByStrips) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (int k : {10, 100}) {
-            for (int64_t n : {1000, 20001}) {
+            for (int64_t n : {2001, 20001}) {
                 CertifiedCase c = caseOf(
                         CertifiedCase::Direct::Strips, metric, n, 1200, 40, k);
                 ASSERT_TRUE(planOf(c).fused) << c.describe();
