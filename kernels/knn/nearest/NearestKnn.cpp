@@ -115,7 +115,10 @@ void runNearest(
         NearestStrips nearest = scratch.nearest;
         nearest.perRow = stripsOf(p, count);
         scratch.scan->runNearest(nearest, count, stream);
-        launchNearestOfStrips(p.metric, {params, nearest}, stream);
+        launchNearestOfStrips(
+                p.metric,
+                {params, nearest, spreadRowsOf(p.numVectors)},
+                stream);
         certifier.scanAgain(params);
     }
 }

@@ -7,6 +7,7 @@
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -29,6 +30,7 @@ struct ImageParams {
     const TensorImageFacts* vectorFacts;
     bool dropsInfinite;
     TensorImage image;
+    SpreadRows spread; // vectors: which of the given rows its rows hold
     float* outNorms;
     __nv_bfloat16* outRounded;
     const float* productCenter;
@@ -46,6 +48,13 @@ __device__ __forceinline__ int exponentFor(
         int most) {
     const int exponent = greatest > 0.0f ? 8 - ilogbf(greatest) : 0;
     return min(max(exponent, least), most);
+}
+
+/// The given row that a row of the image holds.
+__device__ __forceinline__ idx_t
+sourceOf(const ImageParams& params, idx_t row) {
+    const SpreadRows& spread = params.spread;
+    return spread.tiles > 0 ? spread.vectorOf(uint32_t(row)) : row;
 }
 
 /// Components of a row, times a factor.
@@ -220,10 +229,12 @@ __global__ void __launch_bounds__(kImageThreads)
          i < rounded;
          i += step) {
         const bool present = i < params.n;
+        const idx_t from =
+                AreQueries || i >= params.n ? i : sourceOf(params, i);
         float factor = 1.0f;
         bool isHeld = present;
         if (present && params.inverseNorms) {
-            factor = params.inverseNorms[i];
+            factor = params.inverseNorms[from];
             // Of what always passes: a query is no number, a vector zeros.
             isHeld = AreQueries || !(factor < 0.0f);
             factor = factor < 0.0f ? __uint_as_float(0x7fc00000u) : factor;
@@ -272,7 +283,7 @@ __global__ void __launch_bounds__(kImageThreads)
                         x[c] = held[c];
                     }
                 } else {
-                    readPiece<T>(params, i, p * kImagePiece, factor, x);
+                    readPiece<T>(params, from, p * kImagePiece, factor, x);
                     if (params.center) {
                         subtractPiece(
                                 params.center, params.d, p * kImagePiece, x);
@@ -352,9 +363,9 @@ __global__ void __launch_bounds__(kImageThreads)
             if (lane == 0 && i < count) {
                 const float written = !present ? __uint_as_float(kInfinityBits)
                         : params.inverseNorms
-                        ? normalizedNorm(params.inverseNorms[i], norm, false)
+                        ? normalizedNorm(params.inverseNorms[from], norm, false)
                         : params.center ? norm
-                        : params.norms  ? params.norms[i]
+                        : params.norms  ? params.norms[from]
                                         : 0.0f;
                 // A norm may be infinite where no component is.
                 const bool isFar = params.dropsInfinite && !finite &&

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/knn/fused/tensor/DistanceImage.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
 
@@ -96,13 +96,30 @@ void check(const TensorImageProblem& problem) {
             "greatest = nullptr");
 }
 
-} // namespace
-
-namespace {
+void check(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options) {
+    const SpreadRows& rows = options.rows;
+    BITS_THROW_IF_NOT_FMT(
+            !problem.areQueries, "areQueries = 1, but images are of vectors");
+    BITS_THROW_IF_NOT_FMT(
+            rows.tiles == 0 || problem.first == 0,
+            "first = %lld, but rows are spread in whole images",
+            (long long)problem.first);
+    BITS_THROW_IF_NOT_FMT(
+            idx_t(rows.tiles) * SpreadRows::kTileRows <= problem.n,
+            "rows.tiles = %u are of more than n = %lld vectors",
+            rows.tiles,
+            (long long)problem.n);
+    BITS_THROW_IF_NOT_FMT(
+            !options.dropsInfinite || !problem.inverseNorms,
+            "inverseNorms = %p, but infinite vectors are dropped by L2 alone",
+            (const void*)problem.inverseNorms);
+}
 
 void run(
         const TensorImageProblem& problem,
-        bool dropsInfinite,
+        const VectorImageOptions& options,
         cudaStream_t stream) {
     check(problem);
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
@@ -119,8 +136,9 @@ void run(
             problem.inverseNorms,
             problem.center,
             problem.vectorFacts,
-            dropsInfinite,
+            options.dropsInfinite,
             problem.image,
+            options.rows,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
             problem.productCenter,
@@ -149,16 +167,15 @@ void run(
 } // namespace
 
 void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
-    run(problem, false, stream);
+    run(problem, {}, stream);
 }
 
-void runDistanceImage(const TensorImageProblem& problem, cudaStream_t stream) {
-    BITS_THROW_IF_NOT_FMT(
-            !problem.areQueries && !problem.inverseNorms,
-            "areQueries = %d and inverseNorms = %p are for other images",
-            int(problem.areQueries),
-            (const void*)problem.inverseNorms);
-    run(problem, true, stream);
+void runVectorImage(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options,
+        cudaStream_t stream) {
+    check(problem, options);
+    run(problem, options, stream);
 }
 
 } // namespace faiss_bits
