@@ -92,6 +92,18 @@ foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false"
     "launchLeastOfRows<${keys}>(const ShortRowsParams&, bool, cudaStream_t)")
 endforeach()
 
+# A few of the best of many rows: lanes of a row, numbers of a lane.
+set(few_arguments "const FewOfRowsParams&, unsigned, size_t, cudaStream_t")
+foreach(type float __half __nv_bfloat16)
+  set(signatures "")
+  foreach(shape "8, 1" "16, 1" "32, 1" "32, 2")
+    list(APPEND signatures
+      "launchFewOfRows<${type}, ${shape}>(${few_arguments})")
+  endforeach()
+  add_instance("kernels/select/short_rows/FewOfRowsLaunch.cuh"
+    "few_of_rows_${type}" ${signatures})
+endforeach()
+
 # Lists of entries to results, by one block a row; T of the keys.
 foreach(type float __half __nv_bfloat16)
   add_instance("kernels/survivors/FinishLaunch.cuh" "finish_${type}"
@@ -131,6 +143,7 @@ add_library(bits_select OBJECT
   select/SelectCost.cpp
   select/SelectDispatch.cpp
   select/bits/BitsPlan.cpp
+  select/short_rows/FewOfRowsPlan.cpp
   select/short_rows/ShortRowsSelect.cpp
   select/threshold/HeldPlan.cpp
   select/threshold/SampleChoice.cpp

@@ -5,6 +5,7 @@
 
 #include "kernels/select/bits/BitsPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
+#include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
 #include "kernels/select/threshold/ThresholdPlan.h"
 
@@ -17,7 +18,8 @@ namespace {
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
 // twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
-// rows, to select_held_against_6337708.json.
+// rows, to select_held_against_6337708.json; of few of many rows, and of k > 2048
+// by split rows, to select_against_562faa8.json.
 
 /// What every term is made of.
 struct Shape {
@@ -74,9 +76,8 @@ double splitRows(const Shape& s, double survivors) {
 /// The same with survivors that are sorted in memory.
 double splitRowsSortedInMemory(const Shape& s, double survivors) {
     const double work = 5.1 * std::log2(s.k / 2048 + 1) +
-            29.8e-6 * s.rows * survivors + 10.1e-6 * s.rows * s.k +
-            15.2e-3 * std::sqrt(s.rows * survivors);
-    return 34 + (s.isAligned ? 1.2 : 2.1) * s.read + work / s.arithmetic;
+            26e-6 * s.rows * survivors + 5e-6 * s.rows * s.k;
+    return 28 + 1.15 * s.read + work / s.arithmetic;
 }
 
 double sampleThreshold(const SelectProblem& p, const Shape& s) {
@@ -112,8 +113,21 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
     return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
+/// A few of the best of many rows.
+double fewOfRows(const FewOfRowsPlan& plan, const Shape& s) {
+    const double tiles = double(plan.tiles);
+    const double row = 0.9e-6 * s.cols +
+            22e-6 * plan.lanes * (1 + 0.6 * (tiles - 1)) + 7e-6 * s.k;
+    return 9.5 + 0.3 * tiles +
+            std::max(1.02 * s.read, s.rows * row / s.arithmetic);
+}
+
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
+    const FewOfRowsPlan few = planFewOfRows(p);
+    if (few.lanes > 0) {
+        return fewOfRows(few, s);
+    }
     if (hasLeastKernel(p)) {
         return leastOfRows(p, s);
     }

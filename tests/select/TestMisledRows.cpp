@@ -223,6 +223,16 @@ TEST_F(MisledRows, OneBlockARow) {
     expectAllLies(20, 12347, {40, 1000}, onSmallDevice);
 }
 
+/// More than the other blocks sort.
+TEST_F(MisledRows, OneBlockOfLargeK) {
+    const auto shape = problemOf(52, 20001, 4096, DataType::Float32, false);
+    const ThresholdPlan plan = planThreshold(onSmallDevice(shape));
+    ASSERT_TRUE(plan.fused);
+    ASSERT_GE(plan.policy.room, 4096);
+    expectAllLies(52, 20001, {2049, 4096}, onSmallDevice);
+    expectAllLies(20, 12347, {2500}, onSmallDevice);
+}
+
 TEST_F(MisledRows, ReadAgainByAllBlocks) {
     const ThresholdPlan plan = planThreshold(withoutClusters(
             problemOf(11, 400000, 100, DataType::Float32, false)));
@@ -265,6 +275,9 @@ TEST_F(MisledRows, Small) {
         }
         const auto block = problemOf(5, 9000, 40, DataType::Float32, false);
         expectSelects(onSmallDevice(block), lie);
+        const auto large = problemOf(4, 20001, 2500, DataType::Float32, false);
+        ASSERT_TRUE(planThreshold(onSmallDevice(large)).fused);
+        expectSelects(onSmallDevice(large), lie);
         expectSelects(problemOf(2, 40000, 1200, DataType::Float32, false), lie);
         expectSelects(problemOf(1, 70001, 2000, DataType::Float16, true), lie);
     }

@@ -9,6 +9,8 @@
 #include "kernels/common/Error.h"
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
+#include "kernels/select/short_rows/FewOfRowsLaunch.h"
+#include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -94,6 +96,59 @@ LeastLaunch leastLaunchOf(const SelectProblem& p) {
     }
 }
 
+using FewLaunch =
+        void (*)(const FewOfRowsParams&, unsigned, size_t, cudaStream_t);
+
+template <class T>
+FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
+    switch (plan.lanes) {
+        case 8:
+            return launchFewOfRows<T, 8, 1>;
+        case 16:
+            return launchFewOfRows<T, 16, 1>;
+        default:
+            return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
+                                    : launchFewOfRows<T, 32, 2>;
+    }
+}
+
+FewLaunch fewLaunchOf(const SelectProblem& p, const FewOfRowsPlan& plan) {
+    switch (p.keyType) {
+        case DataType::Float16:
+            return fewLaunchOf<__half>(plan);
+        case DataType::BFloat16:
+            return fewLaunchOf<__nv_bfloat16>(plan);
+        default:
+            return fewLaunchOf<float>(plan);
+    }
+}
+
+/// Calls launch(first, rows) for all rows, so many at a time.
+template <class Launch>
+void forRows(idx_t rows, idx_t most, const Launch& launch) {
+    for (idx_t row = 0; row < rows; row += most) {
+        launch(uint32_t(row), uint32_t(std::min(most, rows - row)));
+    }
+}
+
+void runFew(
+        const SelectProblem& p,
+        const FewOfRowsPlan& plan,
+        cudaStream_t stream) {
+    FewOfRowsParams params;
+    params.select = makeSelectParams(p);
+    params.tileCols = uint32_t(plan.tileCols);
+    params.tiles = uint32_t(plan.tiles);
+    params.pitch = uint32_t(plan.pitch);
+    params.stages = uint32_t(plan.stages);
+    const FewLaunch launch = fewLaunchOf(p, plan);
+    forRows(p.rows, idx_t(1) << 28, [&](uint32_t first, uint32_t rows) {
+        params.select.firstRow = first;
+        params.rows = rows;
+        launch(params, unsigned(plan.blocks), plan.sharedBytes, stream);
+    });
+}
+
 std::string refusal(const SelectProblem& p) {
     if (p.cols == 0) {
         return "cols = 0";
@@ -108,29 +163,64 @@ std::string refusal(const SelectProblem& p) {
             p.k);
 }
 
-size_t workspaceBytes(const SelectProblem&) {
-    return 0;
-}
-
-void run(const SelectProblem& p, Workspace, cudaStream_t stream) {
-    const ShortRowsPolicy& policy = *shortRowsPolicy(p);
+void runChunks(
+        const SelectProblem& p,
+        const ShortRowsPolicy& policy,
+        cudaStream_t stream) {
     const bool isLeast = hasLeastKernel(p);
     const LeastLaunch least = isLeast ? leastLaunchOf(p) : nullptr;
     const Launch launch = isLeast ? nullptr : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
-    const idx_t rowsOfLaunch = (idx_t(1) << 24) * rowsOfBlock;
-    for (idx_t row = 0; row < p.rows; row += rowsOfLaunch) {
-        params.select.firstRow = uint32_t(row);
-        params.rows = uint32_t(std::min(rowsOfLaunch, p.rows - row));
+    const idx_t most = (idx_t(1) << 24) * rowsOfBlock;
+    forRows(p.rows, most, [&](uint32_t first, uint32_t rows) {
+        params.select.firstRow = first;
+        params.rows = rows;
         if (isLeast) {
             least(params, areFew(p), stream);
         } else {
             launch(params, stream);
         }
-    }
+    });
 }
+
+struct ShortRowsFamily {
+    struct Plan {
+        FewOfRowsPlan few;
+        ShortRowsPolicy policy;
+        bool isLeast = false;
+
+        std::string toString() const {
+            if (few.lanes > 0) {
+                return few.toString();
+            }
+            return std::to_string(policy.lanes) + " lanes a row, " +
+                    (isLeast ? "the least key"
+                             : std::to_string(policy.items) +
+                                     " keys of each at a time, " +
+                                     std::to_string(policy.sorted) + " sorted");
+        }
+    };
+
+    static Plan plan(const SelectProblem& p) {
+        return {planFewOfRows(p), *shortRowsPolicy(p), hasLeastKernel(p)};
+    }
+    static size_t workspaceBytes(const SelectProblem&, const Plan&) {
+        return 0;
+    }
+    static void run(
+            const SelectProblem& p,
+            const Plan& plan,
+            Workspace,
+            cudaStream_t stream) {
+        if (plan.few.lanes > 0) {
+            runFew(p, plan.few, stream);
+        } else {
+            runChunks(p, plan.policy, stream);
+        }
+    }
+};
 
 } // namespace
 
@@ -146,7 +236,8 @@ const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
 const SelectImplementation kShortRowsSelect = {
         "short_rows",
         refusal,
-        workspaceBytes,
-        run};
+        nullptr,
+        nullptr,
+        SelectFamilyPlanOf<ShortRowsFamily>::make};
 
 } // namespace faiss_bits

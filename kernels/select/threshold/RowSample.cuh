@@ -38,7 +38,13 @@ struct RowSample {
             least[i] = kNoEntry;
         }
         // Several loads in flight, with no branch between them.
-        if (!params.vectorLoads) {
+        if (!params.vectorLoads && params.samplePlaces % 4 == 0) {
+            drawPlaces<false, 4>(
+                    tile, params, row, part, parts, isAgain, least);
+        } else if (!params.vectorLoads && params.samplePlaces % 2 == 0) {
+            drawPlaces<false, 2>(
+                    tile, params, row, part, parts, isAgain, least);
+        } else if (!params.vectorLoads) {
             drawPlaces<false, 1>(
                     tile, params, row, part, parts, isAgain, least);
         } else if (params.samplePlaces % 4 == 0) {

@@ -76,7 +76,7 @@ struct SampleLimitBody {
 /// at any address, as in WholeRowsBody.
 template <class T, class Tile, bool Unaligned>
 struct SplitRowsBody {
-    static constexpr int kStage = kMaxStage;
+    static constexpr uint32_t kWarps = kSplitThreads / kWarpSize;
     using Sample = RowSample<Tile, kSplitThreads>;
     using Stream = TileStream<T, kSplitThreads, Unaligned>;
     static constexpr bool kStreams = !Tile::kHasBias;
@@ -88,19 +88,24 @@ struct SplitRowsBody {
                 KeyPack<T> slots[kStreams ? kStages * Stream::kStagePacks : 1];
         union {
             typename Sample::SharedStorage sample;
-            uint64_t stage[kStage];
+            uint64_t stage[kMaxStage];
+            uint64_t held[kWarps][kMostHeldOfWarp];
         };
         uint32_t staged;
         uint32_t base;
     };
 
-    /// Straight to the row's survivors, without the stage.
+    /// To the row's survivors, without the stage of the block. A place there
+    /// takes a turn of all warps of the row: each gathers some first, unless a
+    /// tile has more.
     struct ToGlobal {
         static constexpr bool kIsDirect = true;
 
         uint32_t* count;
         uint64_t* survivors;
         uint32_t capacity;
+        uint64_t* held; // of the warp, [kMostHeldOfWarp]; nullptr: none
+        uint32_t numHeld = 0;
         // The list is full: the row will be read again, and what is left of
         // it now is of no use.
         bool isFull = false;
@@ -110,13 +115,13 @@ struct SplitRowsBody {
                 const AnyTile& tile,
                 uint32_t pending) {
             const uint32_t lane = threadIdx.x % kWarpSize;
-            const uint32_t total =
-                    __reduce_add_sync(kFullWarp, uint32_t(__popc(pending)));
-            uint32_t slot = 0;
-            if (lane == 0) {
-                slot = atomicAdd(count, total);
+            const uint32_t mine = __popc(pending);
+            const uint32_t total = __reduce_add_sync(kFullWarp, mine);
+            if (held && total <= kMostHeldOfWarp) {
+                hold(tile, pending, mine, total);
+                return;
             }
-            slot = __shfl_sync(kFullWarp, slot, 0);
+            uint32_t slot = take(count, total);
             isFull = slot >= capacity && total > 0;
             // Lanes write neighbouring places: many may survive.
 #pragma unroll 4
@@ -129,6 +134,73 @@ struct SplitRowsBody {
                 }
                 slot += __popc(lanes);
             }
+        }
+
+        /// Writes what the warp has gathered.
+        __device__ __forceinline__ void flush() {
+            if (numHeld > 0) {
+                isFull = write(count, survivors, capacity, held, numHeld);
+                numHeld = 0;
+            }
+        }
+
+       private:
+        /// Places for so many entries of the warp: the first of them.
+        __device__ __forceinline__ static uint32_t take(
+                uint32_t* count,
+                uint32_t total) {
+            uint32_t slot = 0;
+            if (threadIdx.x % kWarpSize == 0) {
+                slot = atomicAdd(count, total);
+            }
+            return __shfl_sync(kFullWarp, slot, 0);
+        }
+
+        /// Returns whether the list is full. Out of line, so that it costs the
+        /// others no registers.
+        __device__ __noinline__ static bool write(
+                uint32_t* count,
+                uint64_t* survivors,
+                uint32_t capacity,
+                const uint64_t* held,
+                uint32_t numHeld) {
+            __syncwarp();
+            const uint32_t slot = take(count, numHeld);
+            for (uint32_t i = threadIdx.x % kWarpSize; i < numHeld;
+                 i += kWarpSize) {
+                if (slot + i < capacity) {
+                    survivors[slot + i] = held[i];
+                }
+            }
+            __syncwarp();
+            return slot >= capacity;
+        }
+
+        template <class AnyTile>
+        __device__ __forceinline__ void hold(
+                const AnyTile& tile,
+                uint32_t pending,
+                uint32_t mine,
+                uint32_t total) {
+            if (numHeld + total > kMostHeldOfWarp) {
+                flush();
+            }
+            uint64_t* to = held + numHeld + (inclusiveSum(mine) - mine);
+            while (pending != 0) {
+                *to++ = tile.entry(__ffs(pending) - 1);
+                pending &= pending - 1;
+            }
+            numHeld += total;
+        }
+
+        __device__ __forceinline__ static uint32_t inclusiveSum(
+                uint32_t value) {
+#pragma unroll
+            for (int by = 1; by < kWarpSize; by *= 2) {
+                const uint32_t other = __shfl_up_sync(kFullWarp, value, by);
+                value += threadIdx.x % kWarpSize >= by ? other : 0;
+            }
+            return value;
         }
     };
 
@@ -192,7 +264,12 @@ struct SplitRowsBody {
                 shared.stage,
                 &shared.staged,
                 uint32_t(params.stage),
-                {count, survivors, params.capacity}};
+                {count,
+                 survivors,
+                 params.capacity,
+                 params.stage > 0
+                         ? nullptr
+                         : shared.held[threadIdx.x / kWarpSize]}};
         if constexpr (kStreams) {
             typename Stream::Tile tile(params, rowOfKeys);
             for (uint32_t t = 0; t < stream.numTiles && !kept.overflow.isFull;
@@ -205,6 +282,10 @@ struct SplitRowsBody {
         kept.take(params, rowOfKeys, stream.column(stream.numTiles), end);
         if constexpr (Unaligned) {
             kept.take(params, rowOfKeys, 0, headEnd);
+        }
+        if (params.stage == 0) {
+            kept.overflow.flush();
+            return;
         }
         __syncthreads();
         addStaged(count, survivors);

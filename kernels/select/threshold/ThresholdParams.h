@@ -31,6 +31,8 @@ constexpr int kSplitBlocks = 4; // of a multiprocessor
 
 /// Most survivors that a block of a split row gathers before it adds them.
 constexpr int kMaxStage = 512;
+/// Where more are expected, those that each warp gathers.
+constexpr uint32_t kMostHeldOfWarp = 96;
 
 /// Where several blocks draw the sample of a row: threads of each, groups of
 /// all of them together, whose least entries they leave, and most blocks.
@@ -82,7 +84,8 @@ struct ThresholdParams : SelectParams, ListParams {
     uint32_t sampleParts = 1;
     uint64_t* sampled = nullptr; // [rows, kSampledGroups] for several
 
-    int stage = 0; // survivors that a block gathers first, <= kMaxStage
+    // Survivors that a block gathers first, <= kMaxStage; 0: each warp some.
+    int stage = 0;
 };
 
 } // namespace faiss_bits

@@ -14,6 +14,14 @@ namespace {
 
 /// Survivors that a fused block has room for, beside its tiles.
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
+/// The largest k that one block finds and sorts, and for k > kMaxSelectK the most
+/// rows of a multiprocessor: that saves the launches of a sort in memory, but
+/// rows of equal keys take it longer (measured, H200).
+constexpr int kMostFusedK = 4096;
+constexpr idx_t kMostLargeRows = 32;
+/// Of keys of 16 bits, among which many are equal, where a multiprocessor has
+/// room for one such block.
+constexpr int kMostFusedNarrowK = 3072;
 constexpr idx_t kTile = 4096;
 
 /// A survivor takes about as much time as this many bytes read in a row
@@ -75,6 +83,9 @@ idx_t mostColsOfABlock(const SelectProblem& p) {
 /// short rows have much to do beside reading: small blocks, so that others read
 /// then.
 int fusedThreads(const SelectProblem& p) {
+    if (p.k > kMaxSelectK) {
+        return 512;
+    }
     if (areFew(p) && p.cols <= mostColsOfABlock(p)) {
         const bool isLong =
                 p.cols >= 4 * kTile || (p.k > 128 && p.cols > 2 * kTile);
@@ -86,12 +97,23 @@ int fusedThreads(const SelectProblem& p) {
     return p.cols >= idx_t(1) << 17 || p.k > 128 ? 256 : 128;
 }
 
+/// Rows of many rounds of blocks are not split if the device is busy for so much
+/// of their time: a sample and a finish that nothing is read beside take more.
+constexpr double kLeastBusy = 0.8;
+
 /// Whether one block a row keeps the device busy.
 bool shouldFuse(const SelectProblem& p, int blocks) {
     const double slots = double(blocks) * p.device.multiprocessors;
     const double waves = p.rows / slots;
-    return p.cols <= mostColsOfABlock(p) || waves >= 8 ||
-            waves / std::ceil(waves) >= 0.9;
+    if (p.cols <= mostColsOfABlock(p) || waves >= 8 ||
+        waves / std::ceil(waves) >= 0.9) {
+        return true;
+    }
+    // The blocks of the last round share the memory's speed. One alone on a
+    // multiprocessor reads at some two thirds of its part.
+    const double rest = std::ceil((waves - std::floor(waves)) * blocks);
+    const double rounds = std::floor(waves) * blocks + std::max(rest, 1.5);
+    return waves >= 1 && waves * blocks >= kLeastBusy * rounds;
 }
 
 void setSample(
@@ -128,11 +150,14 @@ double fusedCapacity(
         const SelectProblem& p,
         const ThresholdPlan& plan,
         int blocks) {
-    // Sort and sample take up to 12 KiB, a block 1 KiB of its own.
-    const double tiles =
-            plan.stages * plan.policy.threads * 16.0 * sizeOf(p.keyType);
-    const double bytes =
-            double(p.device.blockSharedBytes) / blocks - 13 * 1024 - tiles;
+    // Sort and sample take up to 12 KiB, or a bin for each place, and a block
+    // 1 KiB of its own. The sort takes the place of the tiles.
+    const bool isLarge = plan.policy.room > kMaxSelectK;
+    const double tiles = std::max(
+            plan.stages * plan.policy.threads * 16.0 * sizeOf(p.keyType),
+            isLarge ? 16.0 * plan.policy.room : 0.0);
+    const double bytes = double(p.device.blockSharedBytes) / blocks -
+            (isLarge ? 5 * 1024 + 4.0 * plan.policy.room : 13.0 * 1024) - tiles;
     return std::clamp(bytes / 8, 0.0, double(kMostFusedSurvivors));
 }
 
@@ -188,7 +213,9 @@ bool planClusterRows(const SelectProblem& p, ThresholdPlan& plan) {
 
 bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     plan = {};
-    if (p.k > kMaxSelectK) {
+    if (p.k > (sizeOf(p.keyType) == 2 ? kMostFusedNarrowK : kMostFusedK) ||
+        (p.k > kMaxSelectK &&
+         p.rows > kMostLargeRows * p.device.multiprocessors)) {
         return false;
     }
     plan.fused = true;
@@ -301,14 +328,15 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
         plan.expected = plan.capacity;
         usual = plan.capacity;
     }
-    // Where many survive, gathering them first is of no use.
-    plan.stage =
-            usual > 16 * 1024 && p.cols < 256 * idx_t(usual) ? 0 : kMaxStage;
     const idx_t most =
             std::clamp<idx_t>(kMostSurvivors / plan.capacity, 1, p.rows);
     plan.batchRows = divUp(p.rows, divUp(p.rows, most));
     const idx_t segment = segmentOf(p, plan.batchRows);
     plan.segment = uint32_t(segment);
+    // A block that is full has gathered in vain.
+    const double ofBlock =
+            double(usual) * std::min(segment, p.cols) / std::max<idx_t>(p.cols, 1);
+    plan.stage = ofBlock > 0.8 * kMaxStage ? 0 : kMaxStage;
     plan.splits = uint32_t(std::max<idx_t>(1, divUp(p.cols, segment)));
 }
 
