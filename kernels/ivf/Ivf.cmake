@@ -5,6 +5,8 @@
 set(other_instances "${instances}")
 set(instances "")
 foreach(metric L2 InnerProduct)
+  add_instance("kernels/ivf/IvfProductLaunch.cuh" "ivf_product_${metric}"
+    "launchIvfProductScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)
     set(kernel "Metric::${metric}, ListCoding::${coding}")
     add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"
@@ -36,6 +38,7 @@ add_library(bits_ivf OBJECT
   ivf/IvfKnnChecks.cpp
   ivf/IvfPlan.cpp
   ivf/IvfPairs.cu
+  ivf/IvfProductFinish.cu
   ivf/IvfRange.cpp
   ivf/IvfRangeFound.cpp
   ivf/IvfRangeResults.cu

@@ -96,6 +96,9 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
     if (blockIdx.y == 0 && params.search.steps) {
         writeScalarSteps(params.search);
     }
+    if (params.bounds && threadIdx.x < 2) {
+        params.bounds[2 * blockIdx.y + threadIdx.x] = 0;
+    }
     IvfDirectLists{shared.lists, tables, params, blockIdx.y}.find();
     fillIvfRow(
             params,

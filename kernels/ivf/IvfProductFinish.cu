@@ -1,0 +1,227 @@
+// The k nearest of a direct search, of estimates of the keys of all columns of a
+// row: what may be among them gets canonical keys, and these are sorted.
+//
+// Bound by: the wait for memory, some seven times one after another; with 64
+// candidates at a time, of which k = 100 has two or three.
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfDirectFinish.cuh"
+#include "kernels/ivf/IvfProductBound.h"
+#include "kernels/ivf/IvfProductParams.h"
+#include "kernels/knn/certified/JoinSlots.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+template <Metric kMetric, int kThreads, int kRoom>
+struct IvfProductFinish {
+    using Finish = DirectFinish<kThreads, kRoom>;
+    using SharedStorage = typename Finish::SharedStorage;
+    using Vectors = DecodedList<ListCoding::Product, ListLayout::Rows>;
+    static constexpr uint32_t kEvery = kNanKey - 1; // key
+
+    SharedStorage& shared;
+    const IvfDirectParams& params;
+    const uint32_t row;
+
+    __device__ __forceinline__ void run() {
+        Finish finish{shared, params, row};
+        const uint32_t k = uint32_t(params.search.k);
+        const uint32_t total = finish.begin();
+        uint32_t limit = finish.findGroups(
+                total, k, [&](uint32_t key) { return limitOf(key); });
+        const bool areAll = shared.numGroups > kRoom;
+        const uint32_t numGroups = areAll ? total : shared.numGroups;
+        finish.collect(areAll, numGroups, limit);
+        if (shared.count > kRoom) {
+            // The least of groups say little of few long groups.
+            const auto forEach = [&](auto take) {
+                finish.forKeys(
+                        areAll,
+                        numGroups,
+                        limit,
+                        [&](uint32_t key, uint32_t column) {
+                            take(makeEntry(key, column));
+                        });
+            };
+            const uint64_t last = typename Finish::Narrow{shared.narrow}.limit(
+                    forEach, k, k + k / 8 + 8);
+            limit = min(limit, limitOf(entryKey(last)));
+            collectAgain(finish, areAll, numGroups, limit);
+        }
+        if (shared.count > kRoom) {
+            scoreAll(shared, params, row, areAll, numGroups, limit);
+        } else {
+            score();
+            finish.findIds();
+        }
+        finish.write(shared.count, k);
+    }
+
+   private:
+    /// Of a key that k estimates are not above.
+    __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
+        const ivf_product::Bound bound = {
+                __uint_as_float(params.bounds[2 * row]),
+                __uint_as_float(params.bounds[2 * row + 1])};
+        const float limit = __double2float_ru(
+                ivf_product::limitOf<kMetric>(double(keyValue(key)), bound));
+        // No number: some vector has no estimate, or no bound.
+        return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
+    }
+
+    __device__ __forceinline__ static void collectAgain(
+            Finish& finish,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        __syncthreads(); // all have read the count
+        if (threadIdx.x == 0) {
+            finish.shared.count = 0;
+        }
+        __syncthreads();
+        finish.collect(areAll, numGroups, limit);
+    }
+
+    /// The canonical key of a column, by eight lanes, in all of them. All lanes
+    /// of the warp call it; eight with isThere = false take part without one.
+    __device__ __forceinline__ uint32_t
+    keyOf(uint32_t column, bool isThere) const {
+        using Terms = canonical::Terms<kMetric>;
+        constexpr int kAhead = 16; // loads in flight
+        const IvfParams& search = params.search;
+        const int lane = int(threadIdx.x % kPairLanes);
+        const int d = isThere ? search.d : 0;
+        TilePlace place = {};
+        if (isThere) {
+            const uint32_t probe = Finish{shared, params, row}.probeOf(column);
+            place.listNumber = shared.lists[probe];
+            place.list = search.lists.vectors[place.listNumber];
+            place.first = column - shared.first[probe];
+        }
+        const auto x = Vectors(search).vector(place, 0);
+        const float* query = search.queries + int64_t(row) * search.d;
+        double sums[Terms::kSums] = {};
+        for (int begin = lane; begin < d; begin += kPairLanes * kAhead) {
+            float xs[kAhead];
+            float qs[kAhead];
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                const int c = begin + i * kPairLanes;
+                xs[i] = c < d ? x(c) : 0.0f;
+                qs[i] = c < d ? query[c] : 0.0f;
+            }
+            // Components beyond d are zeros, which no sum notices.
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                Terms::add(sums, double(xs[i]), double(qs[i]), search.power);
+            }
+        }
+        joinSlots<Terms>(sums);
+        return entryKey(distanceEntry<kMetric>(Terms::finish(sums), 0));
+    }
+
+    /// Of what was collected.
+    __device__ __forceinline__ void score() const {
+        constexpr uint32_t kAtATime = kThreads / kPairLanes;
+        const uint32_t count = shared.count;
+        for (uint32_t first = 0; first < count; first += kAtATime) {
+            const uint32_t i = first + threadIdx.x / kPairLanes;
+            const bool isThere = i < count;
+            const uint32_t key =
+                    keyOf(shared.columns[min(i, count - 1)], isThere);
+            if (isThere && threadIdx.x % kPairLanes == 0) {
+                shared.keys[i] = key;
+            }
+        }
+        __syncthreads();
+    }
+
+    /// More than there is room for: canonical keys take the places of all
+    /// estimates up to the limit, and of these there are the lowest ids. Out of
+    /// line, so that it costs the others no registers.
+    __device__ static __noinline__ void scoreAll(
+            SharedStorage& shared,
+            const IvfDirectParams& params,
+            uint32_t row,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        const IvfProductFinish self{shared, params, row};
+        uint32_t* keys = params.keys + int64_t(row) * params.search.stride;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        for (uint32_t g = threadIdx.x / kWarpSize; g < numGroups;
+             g += kThreads / kWarpSize) {
+            uint32_t* group =
+                    keys + (areAll ? g : shared.groups[g]) * kListGroup;
+            const uint32_t column = uint32_t(group - keys);
+            const bool isWanted = group[lane] <= limit;
+            uint32_t rest = __ballot_sync(kFullWarp, isWanted);
+            while (rest != 0) {
+                uint32_t mine = rest; // from the bit of these eight lanes on
+                for (uint32_t i = 0; i < lane / kPairLanes; ++i) {
+                    mine &= mine - 1;
+                }
+                const bool isThere = mine != 0;
+                const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
+                const uint32_t key = self.keyOf(column + at, isThere);
+                if (isThere && lane % kPairLanes == 0) {
+                    group[at] = key;
+                }
+                for (int i = 0; i < kWarpSize / kPairLanes; ++i) {
+                    rest &= rest - 1;
+                }
+            }
+            if (!isWanted) {
+                group[lane] = kNanKey;
+            }
+        }
+        Finish finish{shared, params, row};
+        collectAgain(finish, areAll, numGroups, kEvery);
+        if (shared.count > kRoom) {
+            Finish::collectCrowded(
+                    shared, params, row, areAll, numGroups, kEvery);
+        } else {
+            finish.findIds();
+        }
+    }
+};
+
+/// A block a row.
+template <Metric kMetric, int kThreads, int kRoom>
+__global__ __launch_bounds__(kThreads) void productFinishKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    using Finish = IvfProductFinish<kMetric, kThreads, kRoom>;
+    extern __shared__ __align__(16) uint8_t productFinishMemory[];
+    allowNext();
+    waitForPrevious();
+    Finish{*reinterpret_cast<typename Finish::SharedStorage*>(
+                   productFinishMemory),
+           params,
+           blockIdx.x}
+            .run();
+}
+
+} // namespace
+
+void launchIvfProductFinish(
+        const IvfDirectParams& params,
+        cudaStream_t stream) {
+    constexpr int kThreads = 512;
+    constexpr int kRoom = 4 * kMostFinishedK;
+    using Storage = DirectFinish<kThreads, kRoom>::SharedStorage;
+    const auto kernel = params.largest
+            ? productFinishKernel<Metric::InnerProduct, kThreads, kRoom>
+            : productFinishKernel<Metric::L2, kThreads, kRoom>;
+    launchAfterPrevious(
+            kernel,
+            dim3(params.search.rows),
+            kThreads,
+            allowSharedBytes(kernel, sizeof(Storage)),
+            stream,
+            params);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "kernels/ivf/IvfDirectParams.h"
+
+namespace faiss_bits {
+
+// Of a tile of product codes, which a warp has (IvfProductScan.cuh).
+constexpr int kIvfProductQueries = 8;
+constexpr int kIvfProductVectors = 256;
+/// Threads of a block, one of a multiprocessor.
+constexpr int kIvfProductThreads = 512;
+constexpr int kIvfProductMostDims = 256;
+
+/// The codebook in float16, and the fragments of a warp's queries: bytes.
+BITS_HOST_DEVICE constexpr size_t ivfProductCodebookBytes(int d) {
+    return size_t(d) * 256 * 2;
+}
+BITS_HOST_DEVICE constexpr size_t ivfProductWarpBytes(int d) {
+    return size_t(d) * kIvfProductQueries * 2;
+}
+constexpr size_t ivfProductSharedBytes(int d) {
+    constexpr int kWarpsOfBlock = kIvfProductThreads / 32;
+    return ivfProductCodebookBytes(d) + kWarpsOfBlock * ivfProductWarpBytes(d);
+}
+
+/// Codes of a quarter of a vector that are read at a time: 2, 4, 8 or 16; 0 if
+/// it has an odd number.
+constexpr int ivfProductReadOf(int parts) {
+    const int quarter = parts / 4;
+    return quarter % 16 == 0 ? 16
+            : quarter % 8 == 0 ? 8
+            : quarter % 4 == 0 ? 4
+            : quarter % 2 == 0 ? 2
+                               : 0;
+}
+
+/// Whether the scan takes such lists: rows of bytes whose quarters are of even
+/// numbers of parts, of 2, 4, 8 or 16 components each.
+constexpr bool hasIvfProductScan(
+        const IvfLists& lists,
+        const DeviceTraits& device) {
+    constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
+    const int parts = lists.decoding.numParts;
+    if (lists.coding != ListCoding::Product ||
+        lists.layout != ListLayout::Rows || lists.decoding.partBits != 8 ||
+        lists.d > kIvfProductMostDims || parts % 4 != 0 ||
+        ivfProductReadOf(parts) == 0 ||
+        ivfProductSharedBytes(lists.d) + kReserved > device.sharedBytes) {
+        return false;
+    }
+    const int dims = lists.d / parts;
+    return dims == 2 || dims == 4 || dims == 8 || dims == 16;
+}
+
+/// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
+/// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
+/// Of lists that hasIvfProductScan().
+template <Metric kMetric>
+void launchIvfProductScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// The k <= kMostFinishedK nearest of each query, of estimates of keys, whose
+/// places the canonical ones take.
+void launchIvfProductFinish(
+        const IvfDirectParams& params,
+        cudaStream_t stream);
+
+} // namespace faiss_bits
