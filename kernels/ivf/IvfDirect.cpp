@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/ivf/IvfProductParams.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -28,7 +28,9 @@ bool areStaged(const IvfLists& lists) {
 
 /// Whether a search writes estimates of keys, of which the finish makes keys.
 bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return plan.shared && p.lists.coding == ListCoding::Product;
+    // The finish makes keys of them, a selection would not.
+    return plan.shared && p.k <= kMostFinishedK &&
+            hasIvfBoundedScan(p.lists, p.device);
 }
 
 struct DirectScratch {
@@ -138,14 +140,34 @@ void launchScan(
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
         launch(params, device, stream);
-    } else if (plan.shared && kCoding == ListCoding::Product) {
+    } else if (params.bounds && kCoding == ListCoding::Product) {
         launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);
+    } else if (params.bounds) {
+        launchIvfFloatScan<kMetric>(params, device.multiprocessors, stream);
     } else if (plan.shared) {
         launchIvfSharedScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
     } else {
         launchIvfDirectScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
+    }
+}
+
+/// Of queries that share lists.
+void setTiles(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        IvfDirectParams& params) {
+    if (!hasEstimates(plan, p)) {
+        params.tileQueries = kIvfSharedQueries;
+        params.tileVectors =
+                areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+    } else if (p.lists.coding == ListCoding::Product) {
+        params.tileQueries = kIvfProductQueries;
+        params.tileVectors = kIvfProductVectors;
+    } else {
+        params.tileQueries = kIvfFloatQueries;
+        params.tileVectors = kIvfFloatVectors;
     }
 }
 
@@ -159,7 +181,6 @@ bool canShare(const IvfKnnProblem& p) {
     if (p.numQueries < 2) {
         return false;
     }
-    // The finish makes keys of estimates, a selection would not.
     return p.lists.coding == ListCoding::Product
             ? p.k <= kMostFinishedK && hasIvfProductScan(p.lists, p.device)
             : p.lists.d <= kMostSharedDims;
@@ -237,11 +258,7 @@ void runIvfDirect(
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
     search.k = p.k;
-    const bool byEstimates = hasEstimates(plan, p);
-    params.tileQueries = byEstimates ? kIvfProductQueries : kIvfSharedQueries;
-    params.tileVectors = byEstimates ? kIvfProductVectors
-            : areStaged(p.lists)     ? kIvfGroup
-                                     : kIvfSharedVectors;
+    setTiles(plan, p, params);
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -257,8 +274,8 @@ void runIvfDirect(
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);
-    } else if (byEstimates) {
-        launchIvfProductFinish(params, stream);
+    } else if (params.bounds) {
+        launchIvfBoundedFinish(params, stream);
     } else {
         launchIvfDirectFinish(params, stream);
     }

@@ -20,7 +20,7 @@
 #include "kernels/device/MmaFloat16.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfProductBound.h"
-#include "kernels/ivf/IvfProductParams.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfTileOrder.cuh"
 
 namespace faiss_bits {

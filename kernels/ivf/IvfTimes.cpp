@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ivf/IvfProductParams.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"

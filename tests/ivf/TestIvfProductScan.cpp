@@ -1,5 +1,5 @@
 /// Direct searches of product codes that queries share, by estimates
-/// (kernels/ivf/IvfProductScan.cuh, IvfProductFinish.cu).
+/// (kernels/ivf/IvfProductScan.cuh, IvfBoundedFinish.cu).
 
 #include <string>
 

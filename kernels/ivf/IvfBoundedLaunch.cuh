@@ -1,8 +1,10 @@
-/// The scan of product codes by bounds; included by the generated sources only.
+/// The scans of direct searches by estimates; included by the generated
+/// sources only.
 #pragma once
 
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
+#include "kernels/ivf/IvfFloatScan.cuh"
 #include "kernels/ivf/IvfProductScan.cuh"
 
 namespace faiss_bits {

@@ -2,7 +2,32 @@
 
 #include "kernels/ivf/IvfDirectParams.h"
 
+/// Direct searches whose scan writes estimates of keys in place of the keys;
+/// the finish makes keys of those that may be among the nearest. For queries
+/// that share what is read of a list.
 namespace faiss_bits {
+
+// Of a tile of interleaved float32, which a warp has (IvfFloatScan.cuh).
+constexpr int kIvfFloatQueries = 4;
+constexpr int kIvfFloatVectors = 128;
+constexpr int kIvfFloatThreads = 256;
+constexpr int kIvfFloatBlocks = 4; // of a multiprocessor
+constexpr int kIvfFloatAhead = 32;
+constexpr int kIvfFloatMostDims = 256;
+
+/// Components of a query in shared memory: whole steps.
+BITS_HOST_DEVICE constexpr int ivfFloatPadded(int d) {
+    return (d + kIvfFloatAhead - 1) / kIvfFloatAhead * kIvfFloatAhead;
+}
+constexpr size_t ivfFloatSharedBytes(int d) {
+    return sizeof(float) * (kIvfFloatThreads / 32) * kIvfFloatQueries *
+            size_t(ivfFloatPadded(d));
+}
+constexpr bool hasIvfFloatScan(const IvfLists& lists) {
+    return lists.coding == ListCoding::Float32 &&
+            lists.layout == ListLayout::Interleaved &&
+            lists.d <= kIvfFloatMostDims;
+}
 
 // Of a tile of product codes, which a warp has (IvfProductScan.cuh).
 constexpr int kIvfProductQueries = 8;
@@ -52,9 +77,24 @@ constexpr bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
-/// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
-/// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
-/// Of lists that hasIvfProductScan().
+/// Whether either takes them.
+constexpr bool hasIvfBoundedScan(
+        const IvfLists& lists,
+        const DeviceTraits& device) {
+    return hasIvfFloatScan(lists) || hasIvfProductScan(lists, device);
+}
+
+/// Estimates of keys, of tiles of kIvfFloatQueries and kIvfFloatVectors; after
+/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of lists
+/// that hasIvfFloatScan().
+template <Metric kMetric>
+void launchIvfFloatScan(
+        const IvfDirectParams& params,
+        int multiprocessors,
+        cudaStream_t stream);
+
+/// The same of tiles of kIvfProductQueries and kIvfProductVectors, and lists
+/// that hasIvfProductScan().
 template <Metric kMetric>
 void launchIvfProductScan(
         const IvfDirectParams& params,
@@ -63,7 +103,7 @@ void launchIvfProductScan(
 
 /// The k <= kMostFinishedK nearest of each query, of estimates of keys, whose
 /// places the canonical ones take.
-void launchIvfProductFinish(
+void launchIvfBoundedFinish(
         const IvfDirectParams& params,
         cudaStream_t stream);
 

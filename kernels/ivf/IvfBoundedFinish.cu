@@ -6,20 +6,23 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
+#include "kernels/ivf/IvfFloatBound.h"
 #include "kernels/ivf/IvfProductBound.h"
-#include "kernels/ivf/IvfProductParams.h"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
 namespace faiss_bits {
 
 namespace {
 
-template <Metric kMetric, int kThreads, int kRoom>
-struct IvfProductFinish {
+template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+struct IvfBoundedFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using SharedStorage = typename Finish::SharedStorage;
-    using Vectors = DecodedList<ListCoding::Product, ListLayout::Rows>;
+    static constexpr bool kIsProduct = kCoding == ListCoding::Product;
+    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
+            kIsProduct ? ListLayout::Rows : ListLayout::Interleaved>;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
 
     SharedStorage& shared;
@@ -66,8 +69,11 @@ struct IvfProductFinish {
         const ivf_product::Bound bound = {
                 __uint_as_float(params.bounds[2 * row]),
                 __uint_as_float(params.bounds[2 * row + 1])};
+        const double from = double(keyValue(key));
         const float limit = __double2float_ru(
-                ivf_product::limitOf<kMetric>(double(keyValue(key)), bound));
+                kIsProduct ? ivf_product::limitOf<kMetric>(from, bound)
+                           : ivf_float::limitOf<kMetric>(
+                                     from, bound.square, params.search.d));
         // No number: some vector has no estimate, or no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
@@ -149,7 +155,7 @@ struct IvfProductFinish {
             bool areAll,
             uint32_t numGroups,
             uint32_t limit) {
-        const IvfProductFinish self{shared, params, row};
+        const IvfBoundedFinish self{shared, params, row};
         uint32_t* keys = params.keys + int64_t(row) * params.search.stride;
         const uint32_t lane = threadIdx.x % kWarpSize;
         for (uint32_t g = threadIdx.x / kWarpSize; g < numGroups;
@@ -190,31 +196,26 @@ struct IvfProductFinish {
 };
 
 /// A block a row.
-template <Metric kMetric, int kThreads, int kRoom>
-__global__ __launch_bounds__(kThreads) void productFinishKernel(
+template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+__global__ __launch_bounds__(kThreads) void boundedFinishKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Finish = IvfProductFinish<kMetric, kThreads, kRoom>;
-    extern __shared__ __align__(16) uint8_t productFinishMemory[];
+    using Finish = IvfBoundedFinish<kMetric, kCoding, kThreads, kRoom>;
+    extern __shared__ __align__(16) uint8_t boundedFinishMemory[];
     allowNext();
     waitForPrevious();
     Finish{*reinterpret_cast<typename Finish::SharedStorage*>(
-                   productFinishMemory),
+                   boundedFinishMemory),
            params,
            blockIdx.x}
             .run();
 }
 
-} // namespace
-
-void launchIvfProductFinish(
-        const IvfDirectParams& params,
-        cudaStream_t stream) {
+template <Metric kMetric, ListCoding kCoding>
+void launch(const IvfDirectParams& params, cudaStream_t stream) {
     constexpr int kThreads = 512;
     constexpr int kRoom = 4 * kMostFinishedK;
     using Storage = DirectFinish<kThreads, kRoom>::SharedStorage;
-    const auto kernel = params.largest
-            ? productFinishKernel<Metric::InnerProduct, kThreads, kRoom>
-            : productFinishKernel<Metric::L2, kThreads, kRoom>;
+    const auto kernel = boundedFinishKernel<kMetric, kCoding, kThreads, kRoom>;
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),
@@ -222,6 +223,22 @@ void launchIvfProductFinish(
             allowSharedBytes(kernel, sizeof(Storage)),
             stream,
             params);
+}
+
+} // namespace
+
+void launchIvfBoundedFinish(
+        const IvfDirectParams& params,
+        cudaStream_t stream) {
+    constexpr ListCoding kFloat = ListCoding::Float32;
+    constexpr ListCoding kProduct = ListCoding::Product;
+    const bool isProduct = params.search.lists.coding == kProduct;
+    const auto start = params.largest
+            ? (isProduct ? launch<Metric::InnerProduct, kProduct>
+                         : launch<Metric::InnerProduct, kFloat>)
+            : (isProduct ? launch<Metric::L2, kProduct>
+                         : launch<Metric::L2, kFloat>);
+    start(params, stream);
 }
 
 } // namespace faiss_bits
