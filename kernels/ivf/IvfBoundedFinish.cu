@@ -1,8 +1,8 @@
 // The k nearest of a direct search, of estimates of the keys of all columns of a
 // row: what may be among them gets canonical keys, and these are sorted.
 //
-// Bound by: the wait for memory, some seven times one after another; with 64
-// candidates at a time, of which k = 100 has two or three.
+// Bound by: the wait for memory, some seven times one after another; with 128
+// candidates at a time, of which k = 100 has about as many.
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
@@ -58,7 +58,6 @@ struct IvfBoundedFinish {
             scoreAll(shared, params, row, areAll, numGroups, limit);
         } else {
             score();
-            finish.findIds();
         }
         finish.write(shared.count, k);
     }
@@ -91,55 +90,92 @@ struct IvfBoundedFinish {
         finish.collect(areAll, numGroups, limit);
     }
 
-    /// The canonical key of a column, by eight lanes, in all of them. All lanes
-    /// of the warp call it; eight with isThere = false take part without one.
-    __device__ __forceinline__ uint32_t
-    keyOf(uint32_t column, bool isThere) const {
+    /// The canonical keys of some columns, by eight lanes, in all of them. All
+    /// lanes of the warp call it; those that are not there take part without.
+    template <int kCount>
+    __device__ __forceinline__ void keysOf(
+            const uint32_t (&columns)[kCount],
+            const bool (&isThere)[kCount],
+            uint32_t (&keys)[kCount]) const {
         using Terms = canonical::Terms<kMetric>;
-        constexpr int kAhead = 16; // loads in flight
+        static_assert(Terms::kSums == 1);
+        constexpr int kAhead = 16; // components of each on their way
         const IvfParams& search = params.search;
         const int lane = int(threadIdx.x % kPairLanes);
-        const int d = isThere ? search.d : 0;
-        TilePlace place = {};
-        if (isThere) {
-            const uint32_t probe = Finish{shared, params, row}.probeOf(column);
-            place.listNumber = shared.lists[probe];
-            place.list = search.lists.vectors[place.listNumber];
-            place.first = column - shared.first[probe];
-        }
-        const auto x = Vectors(search).vector(place, 0);
-        const float* query = search.queries + int64_t(row) * search.d;
-        double sums[Terms::kSums] = {};
-        for (int begin = lane; begin < d; begin += kPairLanes * kAhead) {
-            float xs[kAhead];
-            float qs[kAhead];
+        TilePlace places[kCount] = {};
 #pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const int c = begin + i * kPairLanes;
-                xs[i] = c < d ? x(c) : 0.0f;
-                qs[i] = c < d ? query[c] : 0.0f;
+        for (int i = 0; i < kCount; ++i) {
+            if (isThere[i]) {
+                const uint32_t probe =
+                        Finish{shared, params, row}.probeOf(columns[i]);
+                places[i].listNumber = shared.lists[probe];
+                places[i].list = search.lists.vectors[places[i].listNumber];
+                places[i].first = columns[i] - shared.first[probe];
+            }
+        }
+        const Vectors vectors(search);
+        const float* query = search.queries + int64_t(row) * search.d;
+        double sums[kCount][1] = {};
+        for (int begin = lane; begin < search.d; begin += kPairLanes * kAhead) {
+            float xs[kCount][kAhead];
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                const auto x = vectors.vector(places[i], 0);
+#pragma unroll
+                for (int j = 0; j < kAhead; ++j) {
+                    const int c = begin + j * kPairLanes;
+                    xs[i][j] = isThere[i] && c < search.d ? x(c) : 0.0f;
+                }
             }
             // Components beyond d are zeros, which no sum notices.
 #pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                Terms::add(sums, double(xs[i]), double(qs[i]), search.power);
+            for (int j = 0; j < kAhead; ++j) {
+                const int c = begin + j * kPairLanes;
+                const double q = c < search.d ? double(query[c]) : 0.0;
+#pragma unroll
+                for (int i = 0; i < kCount; ++i) {
+                    Terms::add(sums[i], double(xs[i][j]), q, search.power);
+                }
             }
         }
-        joinSlots<Terms>(sums);
-        return entryKey(distanceEntry<kMetric>(Terms::finish(sums), 0));
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            joinSlots<Terms>(sums[i]);
+            keys[i] = entryKey(
+                    distanceEntry<kMetric>(Terms::finish(sums[i]), 0));
+        }
     }
 
-    /// Of what was collected.
+    /// Of what was collected: keys, and ids.
     __device__ __forceinline__ void score() const {
-        constexpr uint32_t kAtATime = kThreads / kPairLanes;
+        constexpr int kCount = 2;
+        constexpr uint32_t kGroups = kThreads / kPairLanes;
+        const Finish finish{shared, params, row};
         const uint32_t count = shared.count;
-        for (uint32_t first = 0; first < count; first += kAtATime) {
-            const uint32_t i = first + threadIdx.x / kPairLanes;
-            const bool isThere = i < count;
-            const uint32_t key =
-                    keyOf(shared.columns[min(i, count - 1)], isThere);
-            if (isThere && threadIdx.x % kPairLanes == 0) {
-                shared.keys[i] = key;
+        const bool isFirst = threadIdx.x % kPairLanes == 0;
+        for (uint32_t first = threadIdx.x / kPairLanes;
+             first < (count + kGroups - 1) / kGroups * kGroups;
+             first += kCount * kGroups) {
+            uint32_t columns[kCount];
+            uint32_t keys[kCount];
+            bool isThere[kCount];
+            int64_t ids[kCount] = {};
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                const uint32_t at = first + i * kGroups;
+                isThere[i] = at < count;
+                columns[i] = isThere[i] ? shared.columns[at] : 0;
+                if (isThere[i] && isFirst) {
+                    ids[i] = finish.idOf(columns[i]);
+                }
+            }
+            keysOf(columns, isThere, keys);
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                if (isThere[i] && isFirst) {
+                    shared.keys[first + i * kGroups] = keys[i];
+                    shared.ids[first + i * kGroups] = ids[i];
+                }
             }
         }
         __syncthreads();
@@ -172,9 +208,10 @@ struct IvfBoundedFinish {
                 }
                 const bool isThere = mine != 0;
                 const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
-                const uint32_t key = self.keyOf(column + at, isThere);
+                uint32_t key[1];
+                self.keysOf<1>({column + at}, {isThere}, key);
                 if (isThere && lane % kPairLanes == 0) {
-                    group[at] = key;
+                    group[at] = key[0];
                 }
                 for (int i = 0; i < kWarpSize / kPairLanes; ++i) {
                     rest &= rest - 1;

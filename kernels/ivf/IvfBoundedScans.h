@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfEstimateBound.h"
 
 /// Direct searches whose scan writes estimates of keys in place of the keys;
 /// the finish makes keys of those that may be among the nearest. For queries
@@ -11,8 +12,8 @@ namespace faiss_bits {
 constexpr int kIvfFloatQueries = 4;
 constexpr int kIvfFloatVectors = 128;
 constexpr int kIvfFloatThreads = 256;
-constexpr int kIvfFloatBlocks = 4; // of a multiprocessor
-constexpr int kIvfFloatAhead = 32;
+constexpr int kIvfFloatBlocks = 3; // of a multiprocessor
+constexpr int kIvfFloatAhead = 16;
 constexpr int kIvfFloatMostDims = 256;
 
 /// Components of a query in shared memory: whole steps.
@@ -35,10 +36,21 @@ constexpr int kIvfProductVectors = 256;
 /// Threads of a block, one of a multiprocessor.
 constexpr int kIvfProductThreads = 512;
 constexpr int kIvfProductMostDims = 256;
+/// Rows of a part of the codebook.
+constexpr int kIvfCodebookRows = 256;
+/// Parts that a block converts (IvfCodebook.cuh).
+constexpr int kIvfCodebookParts = 8;
+
+/// That of a codebook; longest: the sum over parts of the greatest square of a
+/// row. Beyond its greatest there are no estimates.
+BITS_HOST_DEVICE float ivfCodebookScale(float longest) {
+    return longest <= ivf_estimate::kGreatest ? ivf_estimate::scaleOf(longest)
+                                              : 1.0f;
+}
 
 /// The codebook in float16, and the fragments of a warp's queries: bytes.
 BITS_HOST_DEVICE constexpr size_t ivfProductCodebookBytes(int d) {
-    return size_t(d) * 256 * 2;
+    return size_t(d) * kIvfCodebookRows * 2;
 }
 BITS_HOST_DEVICE constexpr size_t ivfProductWarpBytes(int d) {
     return size_t(d) * kIvfProductQueries * 2;

@@ -63,6 +63,12 @@ struct DirectScratch {
         }
         if (hasEstimates(plan, p)) {
             params.bounds = slices.take<uint32_t>(2 * rows);
+            if (p.lists.coding == ListCoding::Product) {
+                params.codebook = slices.take<uint16_t>(
+                        ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
+                params.codebookNorms = slices.take<float>(
+                        size_t(p.lists.decoding.numParts) + 1);
+            }
         }
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);

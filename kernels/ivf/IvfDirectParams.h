@@ -65,6 +65,12 @@ struct IvfDirectParams {
     /// may be from the canonical ones (IvfProductBound.h); launchIvfDirectLists
     /// makes them 0. nullptr: keys are canonical
     uint32_t* bounds = nullptr;
+    /// Of product codes with bounds, on sixteen bytes: the codebook in float16,
+    /// times a scale (ivfCodebookScale), and of its squares the sum over parts
+    /// of the greatest of a row, then for each part the greatest of what a row
+    /// loses, times the scale's; launchIvfDirectLists makes them
+    uint16_t* codebook = nullptr;   ///< as IvfLists has it
+    float* codebookNorms = nullptr; ///< [1 + parts]
 
     /// Of queries that share lists: what a tile has of both, and where few pairs are
     /// sorted by launchIvfDirectLists, a counter that launchIvfCentroids or the

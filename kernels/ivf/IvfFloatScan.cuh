@@ -45,7 +45,7 @@ struct IvfFloatScan {
             const int count =
                     int(min(work.place.numRows, uint32_t(kIvfFloatQueries)));
             __syncwarp(); // all have left the tile before
-            load(work, count);
+            loadQueries(work, count);
             __syncwarp();
             switch (count) {
                 case 1:
@@ -64,7 +64,8 @@ struct IvfFloatScan {
     }
 
    private:
-    __device__ __forceinline__ void load(const IvfWork& work, int count) const {
+    __device__ __forceinline__ void loadQueries(const IvfWork& work, int count)
+            const {
         const IvfParams& search = params.search;
         const int lane = int(threadIdx.x % kWarpSize);
         for (int q = 0; q < count; ++q) {
@@ -86,16 +87,32 @@ struct IvfFloatScan {
         const uint32_t length = uint32_t(work.place.last);
         const uint32_t end = min(first + kIvfFloatVectors, length);
         float sizes[kCount] = {}; // the greatest
+        const auto selectedAt = [&](uint32_t begin) {
+            return begin < end ? selectedWord(
+                                         search.lists,
+                                         work.place.listNumber,
+                                         begin / kListGroup)
+                               : 0;
+        };
+        // What comes next is on its way. Where none of a group is selected,
+        // nothing is read.
+        float next[kAhead];
+        uint32_t selected = selectedAt(first);
+        if (selected != 0) {
+            load(work.place, first, 0, next);
+        }
         for (uint32_t begin = first; begin < end; begin += kListGroup) {
-            const uint32_t selected = selectedWord(
-                    search.lists, work.place.listNumber, begin / kListGroup);
             const bool isThere =
                     begin + lane < length && (selected >> lane & 1);
+            const uint32_t after = selectedAt(begin + kListGroup);
             float sums[kCount] = {};
-            // Where none is selected, nothing is read.
             if (selected != 0) {
-                add<kCount>(work.place, begin, isThere, sums, sizes);
+                add<kCount>(
+                        work.place, begin, after, isThere, next, sums, sizes);
+            } else if (after != 0) {
+                load(work.place, begin + kListGroup, 0, next);
             }
+            selected = after;
 #pragma unroll
             for (int q = 0; q < kCount; ++q) {
                 uint32_t key = orderedKey(kIsL2 ? sums[q] : 0.0f - sums[q]);
@@ -128,33 +145,54 @@ struct IvfFloatScan {
         }
     }
 
-    /// The sums of 32 vectors, a lane each.
+    /// Components c and on of a lane's vector, zeros behind the last.
+    __device__ __forceinline__ void load(
+            const TilePlace& place,
+            uint32_t begin,
+            int c,
+            float (&xs)[kAhead]) const {
+        const int d = params.search.d;
+        // Groups are whole: what pads a list can be read.
+        const float* from = static_cast<const float*>(place.list) +
+                int64_t(begin) * d + c * int(kListGroup) +
+                threadIdx.x % kWarpSize;
+        if (c + kAhead <= d) {
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                xs[i] = from[i * kListGroup];
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < kAhead; ++i) {
+                xs[i] = c + i < d ? from[i * kListGroup] : 0.0f;
+            }
+        }
+    }
+
+    /// The sums of 32 vectors, a lane each, of which `next` has the first
+    /// components; then it has those of the next 32, if `after` has bits.
     template <int kCount>
     __device__ __forceinline__ void add(
             const TilePlace& place,
             uint32_t begin,
+            uint32_t after,
             bool isThere,
+            float (&next)[kAhead],
             float (&out)[kCount],
             float (&greatest)[kCount]) const {
         const int d = params.search.d;
-        // Groups are whole: what pads a list can be read.
-        const float* from = static_cast<const float*>(place.list) +
-                int64_t(begin) * d + threadIdx.x % kWarpSize;
         float sums[kCount][kSums] = {};
         float sizes[kCount] = {};
         for (int c = 0; c < d; c += kAhead) {
             float xs[kAhead];
-            if (c + kAhead <= d) {
 #pragma unroll
-                for (int i = 0; i < kAhead; ++i) {
-                    xs[i] = from[(c + i) * kListGroup];
-                }
-            } else {
-#pragma unroll
-                for (int i = 0; i < kAhead; ++i) {
-                    xs[i] = c + i < d ? from[(c + i) * kListGroup]
-                                      : 0.0f;
-                }
+            for (int i = 0; i < kAhead; ++i) {
+                xs[i] = next[i];
+            }
+            if (c + kAhead < d) {
+                load(place, begin, c + kAhead, next);
+            } else if (after != 0) {
+                load(place, begin + kListGroup, 0, next);
             }
 #pragma unroll
             for (int i = 0; i < kAhead; i += kSums) {

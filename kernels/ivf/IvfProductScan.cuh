@@ -17,10 +17,8 @@
 #include <cfloat>
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/device/MmaFloat16.cuh"
-#include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfCodebook.cuh"
 #include "kernels/ivf/IvfProductBound.h"
-#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfTileOrder.cuh"
 
 namespace faiss_bits {
@@ -33,7 +31,7 @@ struct IvfProductScan {
     static constexpr int kThreads = kIvfProductThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     static constexpr int kQueries = kIvfProductQueries;
-    static constexpr int kRows = 256; // of a part of the codebook
+    static constexpr int kRows = kIvfCodebookRows;
     /// Lanes that have the components of a vector, a quarter each.
     static constexpr int kLanes = 4;
     /// Components of a lane in a product, four of each lane's quarter.
@@ -45,11 +43,6 @@ struct IvfProductScan {
     static_assert(kPartDims == 2 || kPartDims % kDims == 0);
     static_assert(kQueries == 8 && kBytes * kPartDims % kDims == 0);
 
-    struct SharedStorage {
-        float longest[kWarps];
-        float lost[kWarps];
-    };
-
     /// Of this lane's two queries: what its estimates are made of, and where
     /// they go.
     struct Query {
@@ -60,21 +53,18 @@ struct IvfProductScan {
         bool isThere = false;
     };
 
-    SharedStorage& shared;
     const IvfDirectParams& params;
     uint16_t* codebook; // [parts, kRows, kPartDims] float16, in shared memory
     uint2* queries;     // [d / 16, 32]: fragments of this warp's queries
 
     /// Of the codebook.
-    float inverse; // of its scale
+    float inverse = 1; // of its scale
     ivf_product::CodebookNorms norms;
 
     __device__ __forceinline__ IvfProductScan(
-            SharedStorage& storage,
             const IvfDirectParams& of,
             uint8_t* memory)
-            : shared(storage),
-              params(of),
+            : params(of),
               codebook(reinterpret_cast<uint16_t*>(memory)),
               queries(reinterpret_cast<uint2*>(
                               memory +
@@ -83,124 +73,67 @@ struct IvfProductScan {
                               (ivfProductWarpBytes(of.search.d) /
                                sizeof(uint2))) {}
 
-    /// The codebook, by the block.
-    __device__ __forceinline__ void load() {
-        const int parts = params.search.lists.decoding.numParts;
-        const int warp = threadIdx.x / kWarpSize;
-        float longest = 0;
-        for (int part = warp; part < parts; part += kWarps) {
-            uint32_t most = 0;
-            forRows(part, [&](int, const float(&x)[kPartDims]) {
-                most = max(most, __float_as_uint(squareOf(x)));
-            });
-            longest += __uint_as_float(__reduce_max_sync(kFullWarp, most));
-        }
-        longest = sumOfWarps(longest, shared.longest);
-        // Without bounds there are no estimates (base).
-        const bool isBounded = longest <= ivf_estimate::kGreatest;
-        const float scale = isBounded ? ivf_estimate::scaleOf(longest) : 1.0f;
-        float lost = 0;
-        for (int part = warp; part < parts; part += kWarps) {
-            uint32_t most = 0;
-            forRows(part, [&](int row, const float(&x)[kPartDims]) {
-                uint32_t halves[kPartDims / 2];
-                float off[kPartDims];
-#pragma unroll
-                for (int i = 0; i < kPartDims; i += 2) {
-                    halves[i / 2] = rounded(
-                            x[i] * scale, x[i + 1] * scale, off[i], off[i + 1]);
-                }
-                most = max(most, __float_as_uint(squareOf(off)));
-                auto* to = reinterpret_cast<uint32_t*>(
-                        codebook + (part * kRows + row) * kPartDims);
-#pragma unroll
-                for (int i = 0; i < kPartDims / 2; ++i) {
-                    to[i] = halves[i];
-                }
-            });
-            lost += __uint_as_float(__reduce_max_sync(kFullWarp, most));
-        }
-        lost = sumOfWarps(lost, shared.lost);
-        inverse = ivf_estimate::inverseOf(scale);
-        norms.longest = isBounded ? sqrtf(longest) * ivf_product::kUp : NAN;
-        norms.lost = sqrtf(lost) * inverse * ivf_product::kUp;
-    }
-
     __device__ __forceinline__ void run() {
+        beginCopy();
+        measure();
         const Order order{params.search};
         const uint32_t tiles = order.numTiles();
         // So that few tiles are spread over all multiprocessors.
-        for (uint32_t t = threadIdx.x / kWarpSize * gridDim.x + blockIdx.x;
-             t < tiles;
-             t += gridDim.x * kWarps) {
-            const IvfWork work = order.workOf(t, tiles);
+        uint32_t t = threadIdx.x / kWarpSize * gridDim.x + blockIdx.x;
+        for (bool isFirst = true;; isFirst = false) {
+            const bool isThere = t < tiles;
+            const IvfWork work = isThere ? order.workOf(t, tiles) : IvfWork{};
             Query mine[2];
-            __syncwarp(); // all have left the tile before
-            prepare(work, mine);
-            __syncwarp();
+            if (isThere) {
+                __syncwarp(); // all have left the tile before
+                prepare(work, mine);
+                __syncwarp();
+            }
+            if (isFirst) {
+                asm volatile("cp.async.wait_all;" ::: "memory");
+                __syncthreads(); // the codebook is there
+            }
+            if (!isThere) {
+                break;
+            }
             estimate(work, mine);
+            t += gridDim.x * kWarps;
         }
     }
 
    private:
-    /// The sum of float16 numbers' bits and what they are off by.
-    __device__ __forceinline__ static uint32_t
-    rounded(float a, float b, float& offA, float& offB) {
-        const uint32_t both = toFloat16(a, b);
-        offA = a - __half2float(__ushort_as_half(uint16_t(both)));
-        offB = b - __half2float(__ushort_as_half(uint16_t(both >> 16)));
-        return both;
-    }
-
-    template <int kCount>
-    __device__ __forceinline__ static float squareOf(
-            const float (&x)[kCount]) {
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            sum = __fmaf_rn(x[i], x[i], sum);
-        }
-        return sum;
-    }
-
-    /// Calls take(row, components) for this lane's rows of a part.
-    template <class Take>
-    __device__ __forceinline__ void forRows(int part, Take take) const {
-        const float* from = params.search.lists.decoding.codebook +
-                int64_t(part) * kRows * kPartDims;
-        constexpr int kAhead = kPartDims <= 4 ? kRows / kWarpSize : 2;
-        for (int first = int(threadIdx.x % kWarpSize); first < kRows;
-             first += kAhead * kWarpSize) {
-            float x[kAhead][kPartDims];
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                const float* row = from + (first + i * kWarpSize) * kPartDims;
-#pragma unroll
-                for (int j = 0; j < kPartDims; ++j) {
-                    x[i][j] = row[j];
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < kAhead; ++i) {
-                take(first + i * kWarpSize, x[i]);
-            }
+    /// The codebook to shared memory, by the block.
+    __device__ __forceinline__ void beginCopy() const {
+        constexpr int kChunk = 16;
+        const int chunks =
+                int(ivfProductCodebookBytes(params.search.d)) / kChunk;
+        const auto* from = reinterpret_cast<const uint8_t*>(params.codebook);
+        const uint32_t to = uint32_t(__cvta_generic_to_shared(codebook));
+#pragma unroll 4
+        for (int i = int(threadIdx.x); i < chunks; i += kThreads) {
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                                 to + i * kChunk),
+                         "l"(from + i * kChunk)
+                         : "memory");
         }
     }
 
-    /// The sum of the warps' values, which are in every lane. One barrier.
-    __device__ __forceinline__ static float sumOfWarps(
-            float value,
-            float (&values)[kWarps]) {
-        if (threadIdx.x % kWarpSize == 0) {
-            values[threadIdx.x / kWarpSize] = value;
+    /// Its norms and scale, by every warp.
+    __device__ __forceinline__ void measure() {
+        const int parts = params.search.lists.decoding.numParts;
+        const float longest = params.codebookNorms[0];
+        float lost = 0;
+        for (int part = int(threadIdx.x % kWarpSize); part < parts;
+             part += kWarpSize) {
+            lost += params.codebookNorms[1 + part];
         }
-        __syncthreads();
-        float sum = 0;
-#pragma unroll
-        for (int i = 0; i < kWarps; ++i) {
-            sum += values[i];
-        }
-        return sum;
+        lost = sumOfLanes(lost);
+        inverse = ivf_estimate::inverseOf(ivfCodebookScale(longest));
+        // Without bounds there are no estimates (base).
+        norms.longest = longest <= ivf_estimate::kGreatest
+                ? sqrtf(longest) * ivf_product::kUp
+                : NAN;
+        norms.lost = sqrtf(lost) * inverse * ivf_product::kUp;
     }
 
     __device__ __forceinline__ static float sumOfLanes(float value) {
@@ -330,8 +263,10 @@ struct IvfProductScan {
         for (int f = 0; f < kFours; ++f) {
             float4 off;
             uint2 halves;
-            halves.x = rounded(s[f].x * scale, s[f].y * scale, off.x, off.y);
-            halves.y = rounded(s[f].z * scale, s[f].w * scale, off.z, off.w);
+            halves.x = roundToFloat16(
+                    s[f].x * scale, s[f].y * scale, off.x, off.y);
+            halves.y = roundToFloat16(
+                    s[f].z * scale, s[f].w * scale, off.z, off.w);
             const float4 back = {
                     s[f].x * scale - off.x,
                     s[f].y * scale - off.y,
@@ -619,17 +554,10 @@ struct IvfProductScan {
 template <Metric kMetric, int kBytes, int kPartDims>
 __global__ __launch_bounds__(kIvfProductThreads, 1) void ivfProductScanKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Scan = IvfProductScan<kMetric, kBytes, kPartDims>;
-    __shared__ typename Scan::SharedStorage shared;
     extern __shared__ __align__(16) uint8_t ivfProductMemory[];
     allowNext();
-    Scan scan(shared, params, ivfProductMemory);
-    // FAISS's training wrote it, and had ended when the first kernel of the
-    // search began.
-    scan.load();
-    __syncthreads();
     waitForPrevious();
-    scan.run();
+    IvfProductScan<kMetric, kBytes, kPartDims>(params, ivfProductMemory).run();
 }
 
 } // namespace faiss_bits

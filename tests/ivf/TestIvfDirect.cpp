@@ -278,7 +278,7 @@ TEST_F(IvfDirectSearch, MoreThanItTakesGoesAnotherWay) {
     expectOther([](IvfKnnProblem& o) { o.nprobe = 1025; });
     expectOther([](IvfKnnProblem& o) { o.numQueries = 257; });
     expectOther([](IvfKnnProblem& o) { o.lists.d = 4097; });
-    expectOther([](IvfKnnProblem& o) { o.mostVectors = 4 << 20; });
+    expectOther([](IvfKnnProblem& o) { o.mostVectors = 16 << 20; });
     expectOther([](IvfKnnProblem& o) { o.device.singleToDouble = 64; });
 }
 

@@ -169,7 +169,7 @@ TEST_F(IvfProductScan, ListsBeginAnywhereAndIdsAreOfEveryKind) {
 TEST_F(IvfProductScan, NeighboursAndWhatThereIs) {
     // At both sides of the finish's room and of groups.
     for (int k : {1, 2, 31, 32, 33, 100, 127, 128}) {
-        for (int length : {2, 40, 600, 5000}) {
+        for (int length : {4, 40, 600, 5000}) {
             for (ListFill fill : {ListFill::Uniform, ListFill::Integers}) {
                 KernelCase c = caseOf({16, 8}, uint32_t(k + length));
                 c.fill = fill;
