@@ -72,15 +72,17 @@ constexpr int ivfProductReadOf(int parts) {
 }
 
 /// Whether the scan takes such lists: rows of bytes whose quarters are of even
-/// numbers of parts, of 2, 4, 8 or 16 components each.
-constexpr bool hasIvfProductScan(
+/// numbers of parts, of 2, 4, 8 or 16 components each, with a codebook on
+/// sixteen bytes.
+inline bool hasIvfProductScan(
         const IvfLists& lists,
         const DeviceTraits& device) {
     constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
     const int parts = lists.decoding.numParts;
     if (lists.coding != ListCoding::Product ||
         lists.layout != ListLayout::Rows || lists.decoding.partBits != 8 ||
-        lists.d > kIvfProductMostDims || parts % 4 != 0 ||
+        reinterpret_cast<uintptr_t>(lists.decoding.codebook) % 16 != 0 ||
+        lists.d > kIvfProductMostDims || parts < 8 || parts % 4 != 0 ||
         ivfProductReadOf(parts) == 0 ||
         ivfProductSharedBytes(lists.d) + kReserved > device.sharedBytes) {
         return false;
@@ -90,7 +92,7 @@ constexpr bool hasIvfProductScan(
 }
 
 /// Whether either takes them.
-constexpr bool hasIvfBoundedScan(
+inline bool hasIvfBoundedScan(
         const IvfLists& lists,
         const DeviceTraits& device) {
     return hasIvfFloatScan(lists) || hasIvfProductScan(lists, device);

@@ -215,6 +215,7 @@ TEST_F(IvfProductScan, WhatItDoesNotTakeGoesAnotherWay) {
         o.lists.layout = ListLayout::Interleaved;
     });
     expectOther([](IvfKnnProblem& o) { o.lists.d = 512; });
+    expectOther([](IvfKnnProblem& o) { o.lists.decoding.codebook += 1; });
     expectOther([](IvfKnnProblem& o) { o.device.sharedBytes = 96 << 10; });
 }
 
