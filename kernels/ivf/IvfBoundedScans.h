@@ -91,13 +91,6 @@ inline bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
-/// Whether either takes them.
-inline bool hasIvfBoundedScan(
-        const IvfLists& lists,
-        const DeviceTraits& device) {
-    return hasIvfFloatScan(lists) || hasIvfProductScan(lists, device);
-}
-
 /// Estimates of keys, of tiles of kIvfFloatQueries and kIvfFloatVectors; after
 /// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of lists
 /// that hasIvfFloatScan().

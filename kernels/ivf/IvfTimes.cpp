@@ -73,10 +73,11 @@ constexpr double kDirectSpeed = 2.2e12;
 
 // Of product codes that queries share: to look a component up for eight of
 // them, by the cycles of shared memory and a fifth more; to write and read an
-// estimate; and to find the keys of candidates.
+// estimate; and all that does not depend on pairs, so that 4 and 16 queries of
+// 32 and 8 lists take 75 and 82 us (H200, docs/design).
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
-constexpr double kCandidatesTime = 12e-6;
+constexpr double kCandidatesTime = 32e-6;
 
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
