@@ -64,7 +64,7 @@ constexpr size_t ivfProductSharedBytes(int d) {
 /// it has an odd number.
 constexpr int ivfProductReadOf(int parts) {
     const int quarter = parts / 4;
-    return quarter % 16 == 0 ? 16
+    return quarter % 16 == 0   ? 16
             : quarter % 8 == 0 ? 8
             : quarter % 4 == 0 ? 4
             : quarter % 2 == 0 ? 2
@@ -92,8 +92,8 @@ inline bool hasIvfProductScan(
 }
 
 /// Estimates of keys, of tiles of kIvfFloatQueries and kIvfFloatVectors; after
-/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of lists
-/// that hasIvfFloatScan().
+/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of
+/// lists that hasIvfFloatScan().
 template <Metric kMetric>
 void launchIvfFloatScan(
         const IvfDirectParams& params,
@@ -110,8 +110,6 @@ void launchIvfProductScan(
 
 /// The k <= kMostFinishedK nearest of each query, of estimates of keys, whose
 /// places the canonical ones take.
-void launchIvfBoundedFinish(
-        const IvfDirectParams& params,
-        cudaStream_t stream);
+void launchIvfBoundedFinish(const IvfDirectParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

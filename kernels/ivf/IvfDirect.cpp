@@ -176,8 +176,7 @@ void setTiles(
         IvfDirectParams& params) {
     if (!hasEstimates(plan, p)) {
         params.tileQueries = kIvfSharedQueries;
-        params.tileVectors =
-                areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+        params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     } else if (p.lists.coding == ListCoding::Product) {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;

@@ -153,8 +153,8 @@ double ofProductScan(const IvfKnnProblem& p) {
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
     // Tiles of a list, whose queries are as chance has them.
     const double probed = 1 - std::exp(-ofList);
-    const double tiles = std::max(
-            probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
+    const double tiles =
+            std::max(probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
     return kCandidatesTime +
             pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
 }
