@@ -21,7 +21,6 @@
 #include "faiss_bits/ivf/IvfSearch.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
-#include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfKnn.h"
 
 namespace faiss_bits::gpu::detail {
@@ -80,9 +79,15 @@ void searchLists(
             hasLists ? 0 : WorkspaceSlices::roundUp(probes * sizeof(idx_t));
     const size_t budget = std::min(
             scratchBudget(context), kMostScratch - search.lists->bytes());
-    const size_t planned = budget > probeBytes ? budget - probeBytes : 0;
+    const IvfKnnPlan plan =
+            planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
     faiss::gpu::GpuMemoryReservation lists;
-    const auto findLists = [&] {
+    if (plan.findsLists()) {
+        // The distances to all are exact.
+        centroids.counters->add(
+                problem.numQueries,
+                problem.numQueries * problem.lists.numLists);
+    } else if (!hasLists) {
         lists = allocTemporary(context, probes * sizeof(idx_t));
         auto toLists = allocTemporary(context, probes * sizeof(float));
         searchCoarse(
@@ -95,19 +100,6 @@ void searchLists(
                 static_cast<idx_t*>(lists.get()),
                 search.quantizerParams);
         problem.probes = static_cast<const idx_t*>(lists.get());
-    };
-    // A plan of many queries takes up to 40 us, in which lists can be found.
-    if (!hasLists && problem.numQueries > kIvfMostDirectQueries) {
-        findLists();
-    }
-    const IvfKnnPlan plan = planIvfKnn(problem, planned);
-    if (plan.findsLists()) {
-        // The distances to all are exact.
-        centroids.counters->add(
-                problem.numQueries,
-                problem.numQueries * problem.lists.numLists);
-    } else if (!problem.probes) {
-        findLists();
     }
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfKnn(

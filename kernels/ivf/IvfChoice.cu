@@ -1,9 +1,9 @@
 // What may be among the k nearest of each row, by the bounds that estimates
 // have left: a limit of upper bounds, or candidates by lower bounds.
 //
-// Neither has to be sorted. The k-th least of the 256 least keys, one of each
-// thread's, is no less than the k-th of all: k threads have one that is no
-// greater. What is within that is collected, about 1.3 k keys in any order, and
+// Neither has to be sorted. The k-th least of the 256 least keys, two of each
+// thread's, is no less than the k-th of all: k halves of threads have one that
+// is no greater. What is within that is collected, about 1.3 k keys in any order, and
 // among these a key is found that k of them are no greater than, and few more.
 //
 // Bound by: the read of the bounds, once, to registers.
@@ -19,14 +19,17 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarpSize;
 /// Of keys that are collected. No more are where they are distinct; else the
 /// k-th is not looked for among them.
-constexpr int kRoom = 2 * kThreads;
-static_assert(kIvfMostChosen <= kThreads);
+constexpr int kRoom = 512;
+/// Parts of a row, each with a least key.
+constexpr int kParts = 2 * kThreads;
+static_assert(kIvfMostChoiceK <= kParts / 2 && kIvfMostChosen <= kRoom);
 /// The greatest key of a bound; NaN comes after it.
 constexpr uint32_t kMostKey = 0xFF800000u; // of infinity
+constexpr uint32_t kLeastKey = 0x007FFFFFu; // of minus infinity
 
 /// A key that k of the lanes' are no greater than, and k + spare at most where
 /// that can be; kMostKey if there are fewer than k. All lanes of the warp call
@@ -73,41 +76,51 @@ keyOfRank(const uint32_t (&keys)[kCount], uint32_t k, uint32_t spare) {
 struct Shared {
     uint32_t keys[kRoom];
     int32_t columns[kRoom];
-    uint32_t least[kThreads];
+    uint32_t least[kParts];
     uint32_t sums[kWarps];
     uint32_t limit;
     uint32_t count;
 };
 
-/// A block's row: kValues of its keys a thread.
+/// A block's row: kValues of its bounds a thread.
 template <int kValues>
 struct RowOfBounds {
-    Shared& shared;
-    uint32_t keys[kValues];
+    static constexpr int kMasks = (kValues + 31) / 32;
 
-    __device__ __forceinline__ void load(const float* row, uint32_t columns) {
+    Shared& shared;
+    const float* row;
+    uint32_t columns;
+    float bounds[kValues];
+
+    __device__ __forceinline__ RowOfBounds(
+            Shared& storage,
+            const float* of,
+            uint32_t count)
+            : shared(storage), row(of), columns(count) {
 #pragma unroll
         for (int i = 0; i < kValues; ++i) {
             const uint32_t column = i * kThreads + threadIdx.x;
-            const float bound = column < columns ? row[column] : NAN;
-            keys[i] = orderedKey(bound);
+            bounds[i] = column < columns ? row[column] : NAN;
         }
     }
 
     /// A key that k of the row's are no greater than, and about 1.3 k at most
     /// where they are distinct and in any order.
     __device__ __forceinline__ uint32_t firstLimit(uint32_t k) const {
-        uint32_t least = keys[0];
 #pragma unroll
-        for (int i = 1; i < kValues; ++i) {
-            least = min(least, keys[i]);
+        for (int part = 0; part < 2; ++part) {
+            float least = bounds[part];
+#pragma unroll
+            for (int i = 2 + part; i < kValues; i += 2) {
+                least = fminf(least, bounds[i]); // the number of two
+            }
+            shared.least[part * kThreads + threadIdx.x] = orderedKey(least);
         }
-        shared.least[threadIdx.x] = least;
         __syncthreads();
         if (threadIdx.x < kWarpSize) {
-            uint32_t some[kWarps];
+            uint32_t some[kParts / kWarpSize];
 #pragma unroll
-            for (int i = 0; i < kWarps; ++i) {
+            for (int i = 0; i < kParts / kWarpSize; ++i) {
                 some[i] = shared.least[i * kWarpSize + threadIdx.x];
             }
             const uint32_t limit = keyOfRank(some, k, k / 16 + 2);
@@ -127,10 +140,16 @@ struct RowOfBounds {
             shared.count = 0;
         }
         __syncthreads();
-        uint32_t count = 0;
+        const float most = keyValue(limit);
+        uint32_t masks[kMasks] = {};
 #pragma unroll
         for (int i = 0; i < kValues; ++i) {
-            count += keys[i] <= limit ? 1 : 0;
+            masks[i / 32] |= bounds[i] <= most ? 1u << i % 32 : 0;
+        }
+        uint32_t count = 0;
+#pragma unroll
+        for (int m = 0; m < kMasks; ++m) {
+            count += __popc(masks[m]);
         }
         const int lane = threadIdx.x % kWarpSize;
         uint32_t until = count; // sum of the lanes up to this one
@@ -146,12 +165,13 @@ struct RowOfBounds {
         uint32_t at =
                 __shfl_sync(kFullWarp, first, kWarpSize - 1) + until - count;
 #pragma unroll
-        for (int i = 0; i < kValues; ++i) {
-            if (keys[i] <= limit) {
-                if (at < kRoom) {
-                    shared.keys[at] = keys[i];
-                    shared.columns[at] = i * kThreads + int(threadIdx.x);
-                }
+        for (int m = 0; m < kMasks; ++m) {
+            for (uint32_t mask = masks[m]; mask && at < kRoom;
+                 mask &= mask - 1) {
+                const uint32_t column =
+                        (m * 32 + __ffs(mask) - 1) * kThreads + threadIdx.x;
+                shared.keys[at] = orderedKey(row[column]);
+                shared.columns[at] = int32_t(column);
                 ++at;
             }
         }
@@ -169,13 +189,9 @@ struct RowOfBounds {
             return limit;
         }
         if (threadIdx.x < kWarpSize) {
-            uint32_t some[kRoom / kWarpSize];
-#pragma unroll
-            for (int i = 0; i < kRoom / kWarpSize; ++i) {
-                const uint32_t at = i * kWarpSize + threadIdx.x;
-                some[i] = at < count ? shared.keys[at] : ~0u;
-            }
-            const uint32_t next = keyOfRank(some, k, k / 32 + 1);
+            const uint32_t next = count <= kRoom / 2
+                    ? keyOfCollected<kRoom / 2>(count, k)
+                    : keyOfCollected<kRoom>(count, k);
             if (threadIdx.x == 0) {
                 shared.limit = next;
             }
@@ -184,13 +200,25 @@ struct RowOfBounds {
         return shared.limit;
     }
 
-    /// Of the row's keys. All threads call it.
-    template <class Count>
-    __device__ __forceinline__ uint32_t sumOf(const Count& countOf) const {
+    template <int kMost>
+    __device__ __forceinline__ uint32_t
+    keyOfCollected(uint32_t count, uint32_t k) const {
+        uint32_t some[kMost / kWarpSize];
+#pragma unroll
+        for (int i = 0; i < kMost / kWarpSize; ++i) {
+            const uint32_t at = i * kWarpSize + threadIdx.x;
+            some[i] = at < count ? shared.keys[at] : ~0u;
+        }
+        return keyOfRank(some, k, k / 32 + 1);
+    }
+
+    /// Of the row's, how many are no greater. All threads call it.
+    __device__ __forceinline__ uint32_t numUpTo(uint32_t key) const {
+        const float most = keyValue(key);
         uint32_t count = 0;
 #pragma unroll
         for (int i = 0; i < kValues; ++i) {
-            count += countOf(keys[i]) ? 1 : 0;
+            count += bounds[i] <= most ? 1 : 0;
         }
         count = __reduce_add_sync(kFullWarp, count);
         if (threadIdx.x % kWarpSize == 0) {
@@ -209,30 +237,30 @@ struct RowOfBounds {
     __device__ __forceinline__ uint32_t
     cutAt(uint32_t most, uint32_t& behind) const {
         // More than `most` are up to `high`, and fewer keys than `low` are not.
-        uint32_t low = 0;
+        uint32_t low = kLeastKey;
         uint32_t high = kMostKey;
         while (low < high) {
             const uint32_t middle = low + (high - low) / 2;
-            if (sumOf([&](uint32_t key) { return key <= middle; }) > most) {
+            if (numUpTo(middle) > most) {
                 high = middle;
             } else {
                 low = middle + 1;
             }
         }
         behind = high;
-        return high - 1; // no key of a bound is 0
+        return high - 1;
     }
 };
 
 template <int kValues>
-__global__ __launch_bounds__(kThreads, kValues > 20 ? 3 : 4) void limitsKernel(
+__global__ __launch_bounds__(kThreads, kValues <= 24 ? 8 : kValues <= 40 ? 6 : 4) void limitsKernel(
         const __grid_constant__ IvfLimitParams params) {
     __shared__ Shared shared;
     allowNext();
     waitForPrevious();
-    RowOfBounds<kValues> row{shared};
     const IvfParams& search = params.search;
-    row.load(
+    const RowOfBounds<kValues> row(
+            shared,
             search.distances + int64_t(blockIdx.x) * search.stride,
             uint32_t(search.stride));
     const auto k = uint32_t(search.k);
@@ -246,7 +274,7 @@ __global__ __launch_bounds__(kThreads, kValues > 20 ? 3 : 4) void limitsKernel(
 }
 
 template <int kValues>
-__global__ __launch_bounds__(kThreads, kValues > 20 ? 3 : 4) void choiceKernel(
+__global__ __launch_bounds__(kThreads, kValues <= 24 ? 8 : kValues <= 40 ? 6 : 4) void choiceKernel(
         const __grid_constant__ IvfChoiceParams params) {
     __shared__ Shared shared;
     __shared__ uint32_t numTaken;
@@ -256,16 +284,13 @@ __global__ __launch_bounds__(kThreads, kValues > 20 ? 3 : 4) void choiceKernel(
     const IvfParams& search = rescore.search;
     const uint32_t number = blockIdx.x;
     const auto most = uint32_t(rescore.candidates);
-    RowOfBounds<kValues> row{shared};
-    if (search.isLower) {
-        row.load(
-                search.distances + int64_t(number) * search.stride,
-                uint32_t(search.stride));
-    } else {
-        row.load(
-                search.foundKeys + int64_t(number) * search.room,
-                min(search.numFound[number], search.room));
-    }
+    const RowOfBounds<kValues> row(
+            shared,
+            search.isLower
+                    ? search.distances + int64_t(number) * search.stride
+                    : search.foundKeys + int64_t(number) * search.room,
+            search.isLower ? uint32_t(search.stride)
+                           : min(search.numFound[number], search.room));
     const auto k = uint32_t(search.k);
     uint32_t first = row.firstLimit(k);
     uint32_t count = row.collect(first);
@@ -335,14 +360,16 @@ __global__ __launch_bounds__(kThreads, kValues > 20 ? 3 : 4) void choiceKernel(
 template <class Call>
 void withValues(idx_t columns, const Call& call) {
     const auto holds = [&](int values) { return columns <= values * kThreads; };
-    if (holds(4)) {
-        call(std::integral_constant<int, 4>());
-    } else if (holds(10)) {
-        call(std::integral_constant<int, 10>());
-    } else if (holds(20)) {
-        call(std::integral_constant<int, 20>());
-    } else {
+    if (holds(8)) {
+        call(std::integral_constant<int, 8>());
+    } else if (holds(16)) {
+        call(std::integral_constant<int, 16>());
+    } else if (holds(24)) {
+        call(std::integral_constant<int, 24>());
+    } else if (holds(40)) {
         call(std::integral_constant<int, 40>());
+    } else {
+        call(std::integral_constant<int, 80>());
     }
 }
 

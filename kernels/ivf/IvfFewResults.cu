@@ -22,17 +22,16 @@ constexpr int kWarps = kThreads / kWarpSize;
 template <int kItems>
 struct FewResults {
     static constexpr int kMost = kItems * kWarpSize;
-    using Sort = BlockBitonic<kWarpSize, kItems>;
     static_assert(kMost <= kIvfMostChosen);
 
-    /// Of a warp, where distances are equal.
-    struct Ties {
-        int64_t ids[kMost];
-        uint32_t keys[kMost];
+    /// Of a warp.
+    struct Storage {
+        uint64_t entries[kMost]; // in order: key, candidate
+        int64_t ids[kMost];      // theirs, where distances are equal
     };
 
     const IvfResultParams& params;
-    Ties& ties;
+    Storage& storage;
     uint32_t row;
     uint64_t items[kItems]; // in order, lane by lane: key, candidate
 
@@ -60,26 +59,48 @@ struct FewResults {
             items[i] = makeEntry(
                     orderedKey(params.largest ? -value : value), candidate);
         }
-        // Of one warp: nothing goes through shared memory.
-        auto& unused = reinterpret_cast<typename Sort::SharedStorage&>(ties);
-        Sort{unused}.sort(
-                items, true, [](uint64_t a, uint64_t b) { return a < b; });
+        sortItems<2, 1>();
     }
 
-    /// The key at a place, in every lane.
-    __device__ __forceinline__ uint32_t keyAt(int place) const {
-        uint32_t key = 0;
+    /// A step of a bitonic network of the warp's items, lane by lane, and those
+    /// after it: runs of kSize, at this distance.
+    template <int kSize, int kDistance>
+    __device__ __forceinline__ void sortItems() {
+        const int lane = threadIdx.x % kWarpSize;
+        if constexpr (kDistance >= kItems) {
+            constexpr int kLanes = kDistance / kItems;
+            const bool isUp = (lane * kItems & kSize) == 0;
+            const bool wantsLess = ((lane & kLanes) == 0) == isUp;
 #pragma unroll
-        for (int i = 0; i < kItems; ++i) {
-            key = place % kItems == i ? entryKey(items[i]) : key;
+            for (int i = 0; i < kItems; ++i) {
+                const uint64_t other =
+                        __shfl_xor_sync(kFullWarp, items[i], kLanes);
+                items[i] = (other < items[i]) == wantsLess ? other : items[i];
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < kItems; ++i) {
+                if ((i & kDistance) == 0) {
+                    const bool isUp = ((lane * kItems + i) & kSize) == 0;
+                    const uint64_t one = items[i];
+                    const uint64_t two = items[i + kDistance];
+                    const bool swaps = (two < one) == isUp;
+                    items[i] = swaps ? two : one;
+                    items[i + kDistance] = swaps ? one : two;
+                }
+            }
         }
-        return __shfl_sync(kFullWarp, key, place / kItems);
+        if constexpr (kDistance > 1) {
+            sortItems<kSize, kDistance / 2>();
+        } else if constexpr (kSize < kMost) {
+            sortItems<2 * kSize, kSize>();
+        }
     }
 
     /// Whether what is no candidate may belong to the result.
     __device__ __forceinline__ bool isLost() const {
         const IvfParams& search = params.search;
-        const uint32_t last = keyAt(search.k - 1);
+        const uint32_t last = entryKey(storage.entries[search.k - 1]);
         if (!search.isLower && search.numFound[row] > search.room) {
             return true;
         }
@@ -110,72 +131,73 @@ struct FewResults {
         return __any_sync(kFullWarp, isTied);
     }
 
-    __device__ __forceinline__ void put(int place, uint32_t candidate, int64_t id)
-            const {
+    __device__ __forceinline__ void
+    put(int place, uint32_t key, int64_t id) const {
         const int64_t at = int64_t(row) * params.search.k + place;
-        params.outDistances[at] = distances()[candidate];
-        params.outIds[at] = id;
+        const float value = keyValue(key);
+        const bool isThere = key != kNanKey;
+        const float empty = params.largest ? -FLT_MAX : FLT_MAX;
+        params.outDistances[at] = !isThere ? empty
+                : params.largest           ? 0.0f - value // no -0
+                                           : value;
+        params.outIds[at] = isThere ? id : -1;
     }
 
-    __device__ __forceinline__ void putNone(int place) const {
-        const int64_t at = int64_t(row) * params.search.k + place;
-        params.outDistances[at] = params.largest ? -FLT_MAX : FLT_MAX;
-        params.outIds[at] = -1;
-    }
-
-    /// forItem(place, key, candidate) of this lane's.
-    template <class ForItem>
-    __device__ __forceinline__ void forItems(const ForItem& forItem) const {
+    /// Lanes side by side have places side by side.
+    __device__ __forceinline__ void share() const {
         const int lane = threadIdx.x % kWarpSize;
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            forItem(lane * kItems + i,
-                    entryKey(items[i]),
-                    entryColumn(items[i]));
+            storage.entries[lane * kItems + i] = items[i];
         }
+        __syncwarp();
     }
 
     __device__ __forceinline__ void putAll() const {
-        forItems([&](int place, uint32_t key, uint32_t candidate) {
-            if (place >= params.search.k) {
-                return;
-            }
-            if (key == kNanKey) {
-                putNone(place);
-            } else {
-                put(place, candidate, idOf(candidate));
-            }
-        });
+#pragma unroll 4
+        for (int place = threadIdx.x % kWarpSize; place < params.search.k;
+             place += kWarpSize) {
+            const uint64_t entry = storage.entries[place];
+            const uint32_t key = entryKey(entry);
+            put(place,
+                key,
+                key == kNanKey ? -1 : idOf(entryColumn(entry)));
+        }
     }
 
     /// With those of equal distances by their ids.
     __device__ __forceinline__ void putTied() const {
-        forItems([&](int place, uint32_t key, uint32_t candidate) {
-            ties.keys[place] = key;
-            ties.ids[place] = key == kNanKey ? -1 : idOf(candidate);
-        });
+        for (int place = threadIdx.x % kWarpSize; place < kMost;
+             place += kWarpSize) {
+            const uint64_t entry = storage.entries[place];
+            storage.ids[place] = entryKey(entry) == kNanKey
+                    ? -1
+                    : idOf(entryColumn(entry));
+        }
         __syncwarp();
-        const int k = params.search.k;
-        forItems([&](int place, uint32_t key, uint32_t candidate) {
-            if (key == kNanKey) {
-                if (place < k) {
-                    putNone(place);
+        const auto keyOf = [&](int place) {
+            return entryKey(storage.entries[place]);
+        };
+        for (int place = threadIdx.x % kWarpSize; place < kMost;
+             place += kWarpSize) {
+            const uint32_t key = keyOf(place);
+            const int64_t id = storage.ids[place];
+            int rank = place;
+            if (key != kNanKey) {
+                while (rank > 0 && keyOf(rank - 1) == key) {
+                    --rank;
                 }
-                return;
+                int before = 0;
+                for (int i = rank; i < kMost && keyOf(i) == key; ++i) {
+                    const int64_t other = storage.ids[i];
+                    before += other < id || (other == id && i < place) ? 1 : 0;
+                }
+                rank += before;
             }
-            const int64_t id = ties.ids[place];
-            int begin = place;
-            while (begin > 0 && ties.keys[begin - 1] == key) {
-                --begin;
+            if (rank < params.search.k) {
+                put(rank, key, id);
             }
-            int rank = begin;
-            for (int i = begin; i < kMost && ties.keys[i] == key; ++i) {
-                rank += ties.ids[i] < id || (ties.ids[i] == id && i < place);
-            }
-            if (rank < k) {
-                put(rank, candidate, id);
-            }
-        });
+        }
     }
 };
 
@@ -183,7 +205,7 @@ struct FewResults {
 template <int kItems>
 __global__ __launch_bounds__(kThreads) void fewResultsKernel(
         const __grid_constant__ IvfResultParams params) {
-    __shared__ typename FewResults<kItems>::Ties ties[kWarps];
+    __shared__ typename FewResults<kItems>::Storage storage[kWarps];
     allowNext();
     waitForPrevious();
     const uint32_t warp = threadIdx.x / kWarpSize;
@@ -191,14 +213,18 @@ __global__ __launch_bounds__(kThreads) void fewResultsKernel(
     if (row >= params.search.rows) {
         return;
     }
-    FewResults<kItems> results{params, ties[warp], row};
+    FewResults<kItems> results{params, storage[warp], row};
     results.sort();
+    const bool anyTied = results.anyTied();
+    results.share();
     if (results.isLost()) {
         if (threadIdx.x % kWarpSize == 0) {
             params.lostRows[atomicAdd(params.numLost, 1u)] =
                     params.firstRow + row;
         }
-    } else if (results.anyTied()) {
+        return;
+    }
+    if (anyTied) {
         results.putTied();
     } else {
         results.putAll();
