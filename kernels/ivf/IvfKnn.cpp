@@ -208,7 +208,7 @@ void searchAgain(
         // One has room in any case, and more may take of what it needs.
         return used <= workspace.bytes / 4 &&
                 planIvfKnn(ivfProblemOfSome(p, rows), workspace.bytes - used)
-                                .bytes <= workspace.bytes - used;
+                        .bytes <= workspace.bytes - used;
     };
     idx_t most = count;
     while (most > 1 && !isFitting(most)) {
