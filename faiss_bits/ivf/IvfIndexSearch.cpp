@@ -79,15 +79,8 @@ void searchLists(
             hasLists ? 0 : WorkspaceSlices::roundUp(probes * sizeof(idx_t));
     const size_t budget = std::min(
             scratchBudget(context), kMostScratch - search.lists->bytes());
-    const IvfKnnPlan plan =
-            planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
     faiss::gpu::GpuMemoryReservation lists;
-    if (plan.findsLists()) {
-        // The distances to all are exact.
-        centroids.counters->add(
-                problem.numQueries,
-                problem.numQueries * problem.lists.numLists);
-    } else if (!hasLists) {
+    const auto findLists = [&] {
         lists = allocTemporary(context, probes * sizeof(idx_t));
         auto toLists = allocTemporary(context, probes * sizeof(float));
         searchCoarse(
@@ -100,6 +93,22 @@ void searchLists(
                 static_cast<idx_t*>(lists.get()),
                 search.quantizerParams);
         problem.probes = static_cast<const idx_t*>(lists.get());
+    };
+    if (search.mostIsLater) {
+        // To ask all lists for their lengths, and to plan, takes the host some
+        // 50 us.
+        findLists();
+        problem.mostVectors = mostVectorsOf(*index.base, search.nprobe, true);
+    }
+    const IvfKnnPlan plan =
+            planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
+    if (plan.findsLists()) {
+        // The distances to all are exact.
+        centroids.counters->add(
+                problem.numQueries,
+                problem.numQueries * problem.lists.numLists);
+    } else if (!problem.probes) {
+        findLists();
     }
     auto scratch = allocTemporary(context, plan.bytes);
     runIvfKnn(
@@ -271,6 +280,7 @@ void searchIvfPreassigned(
             probes <= size_t(INT_MAX), "nprobe = %zu is too much", probes);
     search.nprobe = int(probes);
     search.anyLists = true;
+    search.mostIsLater = false;
     search.mostVectors = idx_t(probes) * mostVectorsOf(*index.base, 1, false);
     searchPaged(index, search, x, assign, distances, labels);
 }

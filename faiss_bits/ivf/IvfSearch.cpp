@@ -13,6 +13,7 @@
 #include "faiss_bits/ivf/ListStorage.h"
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
 #include "faiss_bits/range/RangeCall.h"
+#include "kernels/ivf/IvfDirect.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -57,7 +58,8 @@ IvfSearch anySearchOf(
         const IvfIndex& index,
         idx_t n,
         idx_t k,
-        const faiss::SearchParameters* params) {
+        const faiss::SearchParameters* params,
+        bool mayBeLater) {
     FAISS_THROW_IF_NOT_FMT(n >= 0, "n = %lld is negative", (long long)n);
     FAISS_THROW_IF_NOT_FMT(
             k >= 1 && k < INT_MAX,
@@ -89,8 +91,12 @@ IvfSearch anySearchOf(
                     kUneven * double(index.ntotal) &&
             double(longest) * double(search.nprobe) * double(n) >
                     double(kFewVectors);
+    search.mostIsLater = mayBeLater && n > kIvfMostDirectQueries && !areUneven &&
+            !search.selector;
     search.mostVectors = mostVectorsOf(
-            *index.base, search.nprobe, n >= kManyQueries || areUneven);
+            *index.base,
+            search.nprobe,
+            (n >= kManyQueries || areUneven) && !search.mostIsLater);
     return search;
 }
 
@@ -102,7 +108,7 @@ IvfSearch ivfSearchOf(
         idx_t k,
         const faiss::SearchParameters* params) {
     requireNoLimit(params);
-    return anySearchOf(index, n, k, params);
+    return anySearchOf(index, n, k, params, true);
 }
 
 IvfSearch ivfRangeOf(
@@ -110,7 +116,7 @@ IvfSearch ivfRangeOf(
         idx_t n,
         float radius,
         const faiss::SearchParameters* params) {
-    IvfSearch search = anySearchOf(index, n, 1, params);
+    IvfSearch search = anySearchOf(index, n, 1, params, false);
     search.maxResults = ivfMaxResultsOf(params);
     requireRange(radius, search.maxResults);
     return search;

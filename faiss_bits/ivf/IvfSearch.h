@@ -21,6 +21,9 @@ struct IvfSearch {
     bool storePairs = false; ///< labels are list << 32 | place
     idx_t maxResults = 0;    ///< of a range search; 0: no limit
     idx_t mostVectors = 0;   ///< IvfKnnProblem::mostVectors
+    /// Or a greater number: the least one is found when the queries' lists are
+    /// on their way.
+    bool mostIsLater = false;
     bool anyLists = false;   ///< a list may be named more than once
     const FilteredLists* lists = nullptr; ///< of the whole call
 };

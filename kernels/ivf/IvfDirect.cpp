@@ -13,8 +13,6 @@ namespace faiss_bits {
 
 namespace {
 
-/// One block finishes a query.
-constexpr idx_t kMostQueries = 256;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
@@ -156,7 +154,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool findsLists,
         bool shared) {
     if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
-        p.numQueries < 1 || p.numQueries > kMostQueries ||
+        p.numQueries < 1 || p.numQueries > kIvfMostDirectQueries ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};

@@ -19,6 +19,9 @@
 /// of which a selection takes the nearest.
 namespace faiss_bits {
 
+/// One block finishes a query: more go another way.
+constexpr idx_t kIvfMostDirectQueries = 256;
+
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it
 /// pays or not. Host only, no CUDA call.
 std::optional<IvfDirectPlan> planIvfDirect(
