@@ -29,10 +29,12 @@ add_library(bits_ivf OBJECT
   ivf/IvfAgain.cu
   ivf/IvfBoundedFinish.cu
   ivf/IvfCandidates.cu
+  ivf/IvfChoice.cu
   ivf/IvfDirect.cpp
   ivf/IvfDirectFinish.cu
   ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
+  ivf/IvfFewResults.cu
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu
   ivf/IvfFoundResults.cu
