@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -55,6 +56,17 @@ struct PartSet {
             const float* x,
             const idx_t* ids,
             bool onHost);
+
+    /// Whether a search of this part may write its results to these arrays of
+    /// the first device itself, so that nobody has to copy them there: inverted
+    /// lists of ours, whose kernels write a result once, where peers are used.
+    /// The part's device is the current one. A null pointer is no obstacle.
+    bool canWriteHome(int part, std::initializer_list<const void*> arrays)
+            const;
+
+    /// Calls f(), which searches the part with such arrays, in the order of its
+    /// context's stream.
+    void searchAfar(int part, const std::function<void()>& f) const;
 
     GpuIndexBitsManyConfig config;
     ManyDevices devices;

@@ -227,23 +227,35 @@ void ShardBatch::searchShard_(
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
-    found_[shard] =
-            Results(memory_[group].take(
-                            context, size_t(queries_.n) * width * kResultBytes),
-                    queries_.n,
-                    width);
+    const bool goesHome = atHome_[shard].width > 0 &&
+            set_.canWriteHome(shard, {atHome_[shard].labels});
+    found_[shard] = goesHome
+            ? atHome_[shard]
+            : Results(memory_[group].take(
+                              context,
+                              size_t(queries_.n) * width * kResultBytes),
+                      queries_.n,
+                      width);
     SearchWithin within;
     if (sample_) {
         within.limits = limits_[group];
         within.numWithin = sample_->numWithin(set_, shard, queries_.k);
     }
-    set_.parts[shard]->search(
-            queries_.n,
-            x,
-            width,
-            found_[shard].distances,
-            found_[shard].labels,
-            sample_ ? &within : queries_.params(shard));
+    const auto search = [&] {
+        set_.parts[shard]->search(
+                queries_.n,
+                x,
+                width,
+                found_[shard].distances,
+                found_[shard].labels,
+                sample_ ? &within : queries_.params(shard));
+    };
+    if (goesHome) {
+        set_.searchAfar(shard, search);
+        sent_[shard].record(context.stream);
+    } else {
+        search();
+    }
     if (!set_.segments.empty() && set_.segments[shard]) {
         runMapIds(
                 static_cast<const IdSegment*>(set_.segments[shard].get()),
@@ -252,7 +264,7 @@ void ShardBatch::searchShard_(
                 queries_.n * width,
                 context.stream);
     }
-    if (atHome_[shard].width > 0) {
+    if (atHome_[shard].width > 0 && !goesHome) {
         set_.copies->send(
                 0,
                 atHome_[shard].labels, // both lie together

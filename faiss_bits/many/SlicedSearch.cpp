@@ -257,9 +257,17 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                             : static_cast<char*>(memory_[group].take(
                                       context, rows * array.rowBytes));
     };
+    const auto homeOf = [&](const CallArray& array) {
+        return array.data ? array.data + first * array.rowBytes : nullptr;
+    };
+    const auto isHost = [](const CallArray& array) {
+        return array.data && array.onHost;
+    };
+    const bool writesHome = !isHost(arrays_.x) && !isHost(arrays_.distances) &&
+            !isHost(arrays_.labels) &&
+            set_.canWriteHome(
+                    part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
-    char* const distances = hereOf(arrays_.distances);
-    char* const labels = hereOf(arrays_.labels);
     if (!arrays_.x.onHost) {
         set_.copies->fetch(
                 group,
@@ -271,6 +279,20 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
+    if (writesHome) {
+        set_.searchAfar(part, [&] {
+            searchPiece_(
+                    part,
+                    rows,
+                    x,
+                    homeOf(arrays_.distances),
+                    homeOf(arrays_.labels));
+        });
+        done_[group].record(context.stream);
+        return;
+    }
+    char* const distances = hereOf(arrays_.distances);
+    char* const labels = hereOf(arrays_.labels);
     const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
     // One piece goes home on the stream of its search: an event less.
     cudaStream_t stream = context.stream;
