@@ -1,7 +1,9 @@
 #include "faiss_bits/many/ShardBatch.h"
 
 #include <algorithm>
+#include <thread>
 
+#include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/SearchWithin.h"
 #include "kernels/common/CudaCheck.h"
 
@@ -31,6 +33,8 @@ ShardBatch::ShardBatch(
           done_(set.devices.size()),
           atHome_(set.devices.size()),
           sent_(set.devices.size()),
+          goesHome_(set.devices.size()),
+          enqueued_(set.devices.groups().size()),
           memory_(set.devices.groups().size()) {}
 
 void ShardBatch::run() {
@@ -67,16 +71,58 @@ void ShardBatch::prepareHome_() {
 }
 
 void ShardBatch::search_() {
-    const auto& groups = set_.devices.groups();
     if (sample_) {
         set_.devices.onGroups([&](int group) { findLimits_(group); });
         exchangeLimits_();
     }
-    set_.devices.onGroups([&](int group) { searchGroup_(group); });
+    set_.devices.onGroups([&](int group) {
+        try {
+            searchGroup_(group);
+        } catch (...) {
+            failed_ = true;
+            enqueued_[group] = true;
+            throw;
+        }
+        enqueued_[group] = true;
+    });
     // Nobody searches any more: all is enqueued.
+    if (isMerged_ && !again_) {
+        return;
+    }
+    if (again_) {
+        for (int shard = 0; shard < set_.devices.size(); ++shard) {
+            if (widths_[shard] > 0) {
+                set_.devices.onPart(shard, [&] {
+                    sendFound_(set_.devices.groupOf(shard), shard);
+                });
+            }
+        }
+    }
+    mergeAll_();
+}
+
+void ShardBatch::mergeAll_() {
+    const auto& groups = set_.devices.groups();
     for (int group = 0; group < int(groups.size()); ++group) {
         set_.devices.onPart(
                 groups[group].parts[0], [&] { mergeSlice_(group); });
+    }
+}
+
+void ShardBatch::mergeBehind_() {
+    // Where several merge they take memory, which is their threads' now.
+    const auto groups = int(set_.devices.groups().size());
+    if (groups > 1 && sliceBegin_(1) < queries_.n) {
+        return;
+    }
+    for (int group = 1; group < groups; ++group) {
+        while (!enqueued_[group]) {
+            std::this_thread::yield();
+        }
+    }
+    if (!failed_) {
+        mergeAll_();
+        isMerged_ = true;
     }
 }
 
@@ -209,12 +255,19 @@ void ShardBatch::searchGroup_(int group) {
     StreamMark ready;
     set_.devices.onPart(parts.parts[0], [&] {
         x = queriesFor_(group, lead);
-        ready.record(lead.stream);
+        if (parts.parts.size() > 1) {
+            ready.record(lead.stream);
+        }
     });
+    int last = 0;
+    for (int shard : parts.parts) {
+        last = widths_[shard] > 0 ? shard : last;
+    }
     for (int shard : parts.parts) {
         if (widths_[shard] > 0) {
-            set_.devices.onPart(
-                    shard, [&] { searchShard_(group, shard, x, ready); });
+            set_.devices.onPart(shard, [&] {
+                searchShard_(group, shard, x, ready, shard == last);
+            });
         }
     }
 }
@@ -223,13 +276,14 @@ void ShardBatch::searchShard_(
         int group,
         int shard,
         const float* x,
-        const StreamMark& ready) {
+        const StreamMark& ready,
+        bool isLast) {
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
-    const bool goesHome = atHome_[shard].width > 0 &&
+    goesHome_[shard] = atHome_[shard].width > 0 &&
             set_.canWriteHome(shard, {atHome_[shard].labels});
-    found_[shard] = goesHome
+    found_[shard] = goesHome_[shard]
             ? atHome_[shard]
             : Results(memory_[group].take(
                               context,
@@ -241,6 +295,20 @@ void ShardBatch::searchShard_(
         within.limits = limits_[group];
         within.numWithin = sample_->numWithin(set_, shard, queries_.k);
     }
+    bool isTold = false;
+    const WhenEnqueued when([&] {
+        if (isTold) {
+            again_ = true;
+            return;
+        }
+        isTold = true;
+        sendFound_(group, shard);
+        if (isLast && group == 0) {
+            mergeBehind_();
+        } else if (isLast) {
+            enqueued_[group] = true;
+        }
+    });
     const auto search = [&] {
         set_.parts[shard]->search(
                 queries_.n,
@@ -250,11 +318,13 @@ void ShardBatch::searchShard_(
                 found_[shard].labels,
                 sample_ ? &within : queries_.params(shard));
     };
-    if (goesHome) {
+    if (goesHome_[shard]) {
         set_.searchAfar(shard, search);
-        sent_[shard].record(context.stream);
     } else {
         search();
+    }
+    if (isTold) {
+        return;
     }
     if (!set_.segments.empty() && set_.segments[shard]) {
         runMapIds(
@@ -264,7 +334,14 @@ void ShardBatch::searchShard_(
                 queries_.n * width,
                 context.stream);
     }
-    if (atHome_[shard].width > 0 && !goesHome) {
+    sendFound_(group, shard);
+}
+
+void ShardBatch::sendFound_(int group, int shard) {
+    const GpuContext context = contextOf_(shard);
+    if (goesHome_[shard]) {
+        sent_[shard].record(context.stream);
+    } else if (atHome_[shard].width > 0) {
         set_.copies->send(
                 0,
                 atHome_[shard].labels, // both lie together
@@ -272,7 +349,7 @@ void ShardBatch::searchShard_(
                 group,
                 found_[shard].labels,
                 context.stream,
-                size_t(queries_.n) * width * kResultBytes,
+                size_t(queries_.n) * widths_[shard] * kResultBytes,
                 sent_[shard]);
     }
     done_[shard].record(context.stream);

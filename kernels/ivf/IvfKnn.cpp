@@ -148,8 +148,9 @@ class IvfRows {
     cudaStream_t stream_;
 };
 
-/// The queries that are not proved, with all distances kept.
-void searchAgain(
+/// The queries that are not proved, with all distances kept. Whether there are
+/// any.
+bool searchAgain(
         const IvfKnnProblem& p,
         const IvfAgainScratch& again,
         Workspace workspace,
@@ -197,6 +198,7 @@ void searchAgain(
         runIvfKnn(planIvfKnn(some, left.bytes), some, left, stream);
         launchIvfScatter(params, stream);
     }
+    return count > 0;
 }
 
 } // namespace
@@ -205,14 +207,22 @@ void runIvfKnn(
         const IvfKnnPlan& plan,
         const IvfKnnProblem& p,
         Workspace workspace,
-        cudaStream_t stream) {
+        cudaStream_t stream,
+        const std::function<void()>& enqueued) {
     checkIvf(p);
+    const auto tell = [&] {
+        if (enqueued) {
+            enqueued();
+        }
+    };
     if (p.numQueries == 0) {
+        tell();
         return;
     }
     checkPointers(plan, p);
     if (plan.direct) {
         runIvfDirect(*plan.direct, p, workspace, stream);
+        tell();
         return;
     }
     WorkspaceSlices slices(workspace);
@@ -233,8 +243,9 @@ void runIvfKnn(
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
         search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);
     }
-    if (plan.byEstimates()) {
-        searchAgain(p, again, shared, stream);
+    tell();
+    if (plan.byEstimates() && searchAgain(p, again, shared, stream)) {
+        tell();
     }
 }
 
