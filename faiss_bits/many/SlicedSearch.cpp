@@ -248,7 +248,9 @@ void SlicedSearch::searchPiece_(
 /// Of a device that some of the arrays do not lie on.
 void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const GpuContext context = contextOf_(part);
-    start_.holdUp(context.stream);
+    if (arrays_.x.onHost || !set_.copies->isDirect(group, 0)) {
+        start_.holdUp(context.stream); // else fetch() does
+    }
     const auto hereOf = [&](const CallArray& array) -> char* {
         if (!array.data) {
             return nullptr;
