@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/HostWord.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
@@ -155,14 +156,7 @@ bool searchAgain(
         const IvfAgainScratch& again,
         Workspace workspace,
         cudaStream_t stream) {
-    uint32_t count = 0;
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            &count,
-            again.count,
-            sizeof(count),
-            cudaMemcpyDeviceToHost,
-            stream));
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const uint32_t count = waitForWord(again.count, stream);
     // As many at a time as leave three quarters of the scratch to the search.
     const auto bytesOf = [&](idx_t rows) {
         WorkspaceSlices slices;
