@@ -201,9 +201,8 @@ void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
     }
 }
 
-bool PartSet::canWriteHome(
-        int part,
-        std::initializer_list<const void*> arrays) const {
+bool PartSet::canWriteHome(int part, std::initializer_list<const void*> arrays)
+        const {
     return copies->isDirect(devices.groupOf(part), 0) &&
             isOurIvf(*parts[part]) &&
             std::all_of(arrays.begin(), arrays.end(), [](const void* array) {

@@ -15,8 +15,7 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-using GetAttribute =
-        CUresult (*)(void*, CUpointer_attribute, CUdeviceptr);
+using GetAttribute = CUresult (*)(void*, CUpointer_attribute, CUdeviceptr);
 
 /// cuPointerGetAttribute of the driver, which is not linked: without a driver
 /// the library must load. Null where there is none.

@@ -122,11 +122,12 @@ class ShardBatch {
     std::vector<StreamMark> sent_;
     /// Whether the kernels of a shard's device write what they find to atHome_.
     std::vector<uint8_t> goesHome_;
-    cudaStream_t helper_ = nullptr;   // of the first device: DeviceCopies::send
+    cudaStream_t helper_ = nullptr; // of the first device: DeviceCopies::send
     /// Groups whose searches are enqueued, or have thrown.
     std::vector<std::atomic<bool>> enqueued_;
     std::atomic<bool> failed_ = false;
-    std::atomic<bool> again_ = false; // a search that was enqueued had more to do
+    std::atomic<bool> again_ =
+            false; // a search that was enqueued had more to do
     bool isMerged_ = false;
     std::vector<MemoryStack> memory_; // of each group
 };

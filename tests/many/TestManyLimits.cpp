@@ -317,9 +317,8 @@ TEST_F(ManyLimits, OverSeveralDevices) {
         for (int devices : severalDevices()) {
             for (int shards : {devices, devices + 1, 8}) {
                 SCOPED_TRACE(
-                        ::testing::Message()
-                        << shards << " shards, " << devices
-                        << " devices, peers " << peers);
+                        ::testing::Message() << shards << " shards, " << devices
+                                             << " devices, peers " << peers);
                 const ShardsCase c(
                         placesOf(shards, devices),
                         kDims,

@@ -1,5 +1,5 @@
-/// Inverted lists on two, three and four devices, as many as there are: the bits
-/// of one index. Skipped by name where there is one device.
+/// Inverted lists on two, three and four devices, as many as there are: the
+/// bits of one index. Skipped by name where there is one device.
 
 #include "tests/many/ManyIvfHarness.h"
 
@@ -26,9 +26,7 @@ TEST_F(SeveralDevicesIvf, SmallEveryKindIsOneIndex) {
                         way.config);
                 for (int64_t q : {1, 3, 40}) {
                     expectSameIvf(
-                            *pair.many,
-                            *pair.one,
-                            makeVectors(q, kIvfD, 2));
+                            *pair.many, *pair.one, makeVectors(q, kIvfD, 2));
                 }
             }
         }

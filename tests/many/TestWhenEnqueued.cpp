@@ -35,8 +35,8 @@ class EnqueuedSearches : public GpuTest {
         cpu.add(n, vectors.data());
         faiss::gpu::GpuClonerOptions options;
         options.indicesOptions = ids;
-        index_.reset(gpu::index_cpu_to_gpu(
-                sharedResources(), 0, &cpu, &options));
+        index_.reset(
+                gpu::index_cpu_to_gpu(sharedResources(), 0, &cpu, &options));
     }
 
     /// Searches, and copies the labels to `seen` whenever it is told.
@@ -59,11 +59,9 @@ class EnqueuedSearches : public GpuTest {
                         stream));
                 ++calls;
             });
-            index_->search(
-                    q, x.data(), kK, distances.data(), labels.data());
+            index_->search(q, x.data(), kK, distances.data(), labels.data());
             // Only the first one tells.
-            index_->search(
-                    q, x.data(), kK, distances.data(), labels.data());
+            index_->search(q, x.data(), kK, distances.data(), labels.data());
         }
         BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
         if (calls > 0) {
