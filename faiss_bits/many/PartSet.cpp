@@ -40,7 +40,8 @@ PartSet::PartSet(
         const char* kind)
         : config(config),
           devices(list, config, kind),
-          copies(std::make_unique<DeviceCopies>(devices, config)) {}
+          copies(std::make_unique<DeviceCopies>(devices, config)),
+          times(std::make_unique<GroupTimes>(devices.groups().size())) {}
 
 PartSet::~PartSet() = default;
 

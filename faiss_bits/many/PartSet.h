@@ -10,6 +10,7 @@
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/DeviceCopies.h"
+#include "faiss_bits/many/GroupSpeeds.h"
 #include "faiss_bits/many/ManyDevices.h"
 
 /// The inside of GpuIndexBitsMany. Not part of the API.
@@ -71,6 +72,7 @@ struct PartSet {
     GpuIndexBitsManyConfig config;
     ManyDevices devices;
     std::unique_ptr<DeviceCopies> copies;
+    std::unique_ptr<GroupTimes> times; ///< of searches of replicas
     std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts;
     std::vector<GpuIndexBitsFlat*> flat; ///< the same, or none
 };

@@ -57,22 +57,39 @@ idx_t rowsOfCopies(
     return idx_t(std::min(time / secondsPerRow, double(rows)));
 }
 
+bool isHost(const CallArray& array) {
+    return array.data && array.onHost;
+}
+
 std::vector<idx_t> slicesOf(
-        const ManyDevices& devices,
+        const PartSet& set,
         idx_t n,
         double secondsPerRow,
         const SlicedSearch::Arrays& arrays,
-        bool mayCut) {
+        bool mayCut,
+        bool isTimed) {
     std::vector<int> parts;
-    for (const PartGroup& group : devices.groups()) {
+    for (const PartGroup& group : set.devices.groups()) {
         parts.push_back(int(group.parts.size()));
     }
     const idx_t rows = n / idx_t(parts.size());
     // In pieces only the last copy is waited for. That is less than a tile of
     // queries costs the first device.
     const bool areEven = mayCut && piecesHome(rows, arrays) > 1;
+    // Those of several parts have the share that the caller gave them.
+    const bool areAlike =
+            std::all_of(parts.begin(), parts.end(), [&](int count) {
+                return count == parts[0];
+            });
+    std::vector<double> speeds;
+    if (isTimed && areAlike && rows >= GroupSpeeds::kLeastRows) {
+        speeds = set.times->speeds();
+    }
     return groupSlices(
-            n, parts, areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays));
+            n,
+            parts,
+            areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays),
+            speeds);
 }
 
 } // namespace
@@ -85,6 +102,29 @@ CallArray::CallArray(
         : data(static_cast<char*>(const_cast<void*>(given))),
           rowBytes(rowBytes),
           onHost(!data || placeOf(home, name, data).onHost) {}
+
+/// Takes the time of a group's search, where arrays lie on devices.
+class SlicedSearch::TimedGroup {
+   public:
+    TimedGroup(const SlicedSearch& search, int group, cudaStream_t stream)
+            : search_(search), group_(group), stream_(stream) {
+        if (search_.isTimed_) {
+            search_.set_.times->begin(group, stream, search_.rows_(group));
+        }
+    }
+    ~TimedGroup() {
+        if (search_.isTimed_) {
+            search_.set_.times->end(group_, stream_);
+        }
+    }
+    TimedGroup(const TimedGroup&) = delete;
+    TimedGroup& operator=(const TimedGroup&) = delete;
+
+   private:
+    const SlicedSearch& search_;
+    const int group_;
+    const cudaStream_t stream_;
+};
 
 SlicedSearch::SlicedSearch(
         const PartSet& set,
@@ -108,12 +148,16 @@ SlicedSearch::SlicedSearch(
                   arrays.labels.onHost),
           mayCut_(!isOnHost_ && set.isFlat() && !isFiltered),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
+          isTimed_(
+                  !isHost(arrays.x) && !isHost(arrays.distances) &&
+                  !isHost(arrays.labels)),
           begins_(slicesOf(
-                  set.devices,
+                  set,
                   n,
                   isOnHost_ ? 0 : secondsPerRow,
                   arrays,
-                  mayCut_)),
+                  mayCut_,
+                  isTimed_)),
           memory_(set.devices.groups().size()),
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
@@ -206,9 +250,11 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
             const auto from = [&](const CallArray& array) {
                 return array.data ? array.data + at * array.rowBytes : nullptr;
             };
+            const cudaStream_t stream = contextOf_(part).stream;
             if (!isOnHost_) {
-                start_.holdUp(contextOf_(part).stream);
+                start_.holdUp(stream);
             }
+            const TimedGroup timed(*this, group, stream);
             searchPiece_(
                     part,
                     next - at,
@@ -262,11 +308,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const auto homeOf = [&](const CallArray& array) {
         return array.data ? array.data + first * array.rowBytes : nullptr;
     };
-    const auto isHost = [](const CallArray& array) {
-        return array.data && array.onHost;
-    };
-    const bool writesHome = !isHost(arrays_.x) && !isHost(arrays_.distances) &&
-            !isHost(arrays_.labels) &&
+    const bool writesHome = isTimed_ &&
             set_.canWriteHome(
                     part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
@@ -281,6 +323,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
+    const TimedGroup timed(*this, group, context.stream);
     if (writesHome) {
         set_.searchAfar(part, [&] {
             searchPiece_(
