@@ -54,6 +54,33 @@ std::unique_ptr<faiss::IndexIVFFlat> listsOf(
     return cpu;
 }
 
+/// Small enough for tools that watch every access: searches that wait and make
+/// queries again, or none, on the most devices.
+TEST_F(SeveralDevicesIvf, SmallSearchesThatWait) {
+    const int d = 8;
+    constexpr int64_t kQueries = 5000;
+    const auto queries = makeVectors(kQueries, d, 2);
+    for (const int64_t times : {1, 300}) {
+        faiss::IndexFlat quantizer(d);
+        const auto cpu = listsOf(quantizer, 6000, d, times);
+        for (const bool isSharded : {false, true}) {
+            GpuMultipleClonerOptions options;
+            options.shard = isSharded;
+            const WayOver way = waysOver()[waysOver().size() - 2]; // straight
+            const IvfPair pair(
+                    placesOf(way.devices, way.devices),
+                    *cpu,
+                    options,
+                    way.config);
+            EXPECT_TRUE(sameOutput(
+                    searchOnDevice(*pair.many, queries, 10),
+                    searchOnDevice(*pair.one, queries, 10)))
+                    << "every vector " << times << " times, shards "
+                    << isSharded;
+        }
+    }
+}
+
 /// As many queries as are searched by bounds, with arrays on the first device
 /// and on the host, several times in the same memory.
 TEST_F(SeveralDevicesIvf, LargerShapesAreOneIndex) {
