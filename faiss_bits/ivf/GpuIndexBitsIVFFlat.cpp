@@ -122,17 +122,12 @@ void GpuIndexBitsIVFFlat::copyFrom(const faiss::IndexIVFFlat* index) {
         copy.index_.reset();
         copy.baseIndex_.reset();
     }
-    if (own_fields) {
-        delete quantizer;
-    }
-    quantizer = theirs.release();
-    own_fields = true;
-    d = index->d;
-    metric_type = index->metric_type;
-    metric_arg = index->metric_arg;
-    ntotal = index->ntotal;
-    is_trained = index->is_trained;
-    nlist = copy.nlist;
+    copy.quantizer = theirs.release();
+    copy.own_fields = true;
+    copy.metric_arg = index->metric_arg;
+    copy.ntotal = index->ntotal;
+    copy.is_trained = index->is_trained;
+    detail::takeFields(*this, copy);
     nprobe = decltype(nprobe)(index->nprobe);
     index_ = std::move(copy.index_);
     baseIndex_ = std::move(copy.baseIndex_);

@@ -161,14 +161,30 @@ GpuIndexBitsIVFPQ::GpuIndexBitsIVFPQ(
 void GpuIndexBitsIVFPQ::copyFrom(const faiss::IndexIVFPQ* index) {
     checked(index, ivfpqConfig_);
     DeviceScope scope(config_.device);
-    // Their quantizer, before anything changes.
     auto ours =
             detail::copyFlatQuantizer(resources_, ivfConfig_, index->quantizer);
+    // A copy beside what is here, which goes when nothing can fail any more.
+    faiss::gpu::GpuResourcesProviderFromInstance provider(resources_);
+    GpuIndexBitsIVFPQ copy(
+            &provider,
+            int(index->d),
+            int(index->nlist),
+            int(index->pq.M),
+            int(index->pq.nbits),
+            index->metric_type,
+            ivfpqConfig_);
+    copy.usePrecomputedTables_ = usePrecomputedTables_;
     detail::withFewProbes(index, [&](const faiss::IndexIVFPQ* cpu) {
-        GpuIndexIVFPQ::copyFrom(cpu);
+        copy.GpuIndexIVFPQ::copyFrom(cpu);
     });
+    detail::replaceQuantizer(copy, std::move(ours));
+    detail::takeFields(*this, copy);
     nprobe = decltype(nprobe)(index->nprobe);
-    detail::replaceQuantizer(*this, std::move(ours));
+    std::swap(pq, copy.pq);
+    subQuantizers_ = copy.subQuantizers_;
+    bitsPerCode_ = copy.bitsPerCode_;
+    index_ = std::move(copy.index_);
+    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 void GpuIndexBitsIVFPQ::copyTo(faiss::IndexIVFPQ* index) const {

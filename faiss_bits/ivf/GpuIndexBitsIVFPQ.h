@@ -94,7 +94,9 @@ class GpuIndexBitsIVFPQ : public faiss::gpu::GpuIndexIVFPQ {
                     faiss::gpu::GpuIndexIVFPQConfig());
 
     /// Replaces quantizer, lists and nprobe by those of a CPU index. The new
-    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat.
+    /// quantizer is a GpuIndexBitsFlat where theirs is an IndexFlat. What was
+    /// here stays until all is copied, and for good where that fails: there is
+    /// memory for both.
     void copyFrom(const faiss::IndexIVFPQ* index);
 
     /// Makes a CPU index (not null) a copy of this one. Not with INDICES_IVF,

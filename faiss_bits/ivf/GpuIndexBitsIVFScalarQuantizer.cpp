@@ -146,15 +146,29 @@ void GpuIndexBitsIVFScalarQuantizer::copyFrom(
         const faiss::IndexIVFScalarQuantizer* index) {
     checked(index, ivfSQConfig_);
     DeviceScope scope(config_.device);
-    // Their quantizer, before anything changes.
     auto ours =
             detail::copyFlatQuantizer(resources_, ivfConfig_, index->quantizer);
+    // A copy beside what is here, which goes when nothing can fail any more.
+    faiss::gpu::GpuResourcesProviderFromInstance provider(resources_);
+    GpuIndexBitsIVFScalarQuantizer copy(
+            &provider,
+            int(index->d),
+            int(index->nlist),
+            index->sq.qtype,
+            index->metric_type,
+            index->by_residual,
+            ivfSQConfig_);
     detail::withFewProbes(
             index, [&](const faiss::IndexIVFScalarQuantizer* cpu) {
-                GpuIndexIVFScalarQuantizer::copyFrom(cpu);
+                copy.GpuIndexIVFScalarQuantizer::copyFrom(cpu);
             });
+    detail::replaceQuantizer(copy, std::move(ours));
+    detail::takeFields(*this, copy);
     nprobe = decltype(nprobe)(index->nprobe);
-    detail::replaceQuantizer(*this, std::move(ours));
+    std::swap(sq, copy.sq);
+    by_residual = copy.by_residual;
+    index_ = std::move(copy.index_);
+    baseIndex_ = std::move(copy.baseIndex_);
 }
 
 void GpuIndexBitsIVFScalarQuantizer::setNumProbes(int numProbes) {

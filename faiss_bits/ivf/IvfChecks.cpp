@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
+#include <utility>
 
 #include <faiss/IndexFlat.h>
 #include <faiss/IndexIVF.h>
@@ -147,6 +148,22 @@ void replaceQuantizer(
     index.quantizer = ours.release();
     index.own_fields = true;
     index.updateQuantizer();
+}
+
+void takeFields(
+        faiss::gpu::GpuIndexIVF& index,
+        faiss::gpu::GpuIndexIVF& copy) noexcept {
+    if (index.own_fields) {
+        delete index.quantizer;
+    }
+    index.quantizer = std::exchange(copy.quantizer, nullptr);
+    index.own_fields = std::exchange(copy.own_fields, false);
+    index.d = copy.d;
+    index.metric_type = copy.metric_type;
+    index.metric_arg = copy.metric_arg;
+    index.ntotal = copy.ntotal;
+    index.is_trained = copy.is_trained;
+    index.nlist = copy.nlist;
 }
 
 } // namespace faiss_bits::gpu::detail

@@ -81,4 +81,10 @@ void replaceQuantizer(
         faiss::gpu::GpuIndexIVF& index,
         std::unique_ptr<faiss::Index> ours);
 
+/// Gives `index` the quantizer, sizes and metric of `copy`, which is left with
+/// no quantizer. nprobe stays.
+void takeFields(
+        faiss::gpu::GpuIndexIVF& index,
+        faiss::gpu::GpuIndexIVF& copy) noexcept;
+
 } // namespace faiss_bits::gpu::detail

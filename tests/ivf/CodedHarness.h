@@ -8,6 +8,7 @@
 #include <faiss/IndexScalarQuantizer.h>
 
 #include "tests/common/HalfBits.h"
+#include "tests/flat/IndexHarness.h"
 #include "tests/ivf/IvfHarness.h"
 
 /// What the tests of inverted lists of codes share. Decoding is written here
@@ -168,6 +169,39 @@ class CodedData {
     IvfData oracle;
     std::unique_ptr<Coded> coded;
 };
+
+/// A copy of other lists changes nothing where memory runs out on the way.
+template <class Data>
+void testCopyThatFails(const Data& data, const Data& theirs) {
+    auto resources = std::make_shared<FailingResources>();
+    faiss::gpu::GpuResourcesProviderFromInstance provider(resources);
+    const auto index = data.makeIndex(&provider);
+    index->nprobe = 3;
+    const int k = 7;
+    int refused = 0;
+    for (bool isDone = false; !isDone; ++refused) {
+        ASSERT_LT(refused, 300);
+        resources->failAfter(refused);
+        try {
+            index->copyFrom(theirs.coded.get());
+            isDone = true;
+        } catch (const faiss::FaissException&) {
+            resources->failNever();
+            ASSERT_EQ(index->d, data.c.d);
+            ASSERT_EQ(index->ntotal, data.coded->ntotal);
+            data.oracle.expectExact(
+                    searchOnHost(*index, data.oracle.queries, k), 3, k);
+        }
+    }
+    resources->failNever();
+    EXPECT_GT(refused, 5);
+    EXPECT_EQ(index->d, theirs.c.d);
+    EXPECT_EQ(index->nprobe, int(theirs.coded->nprobe));
+    theirs.oracle.expectExact(
+            searchOnHost(*index, theirs.oracle.queries, k),
+            int(theirs.coded->nprobe),
+            k);
+}
 
 /// Searches with parameters, and of lists that the caller gives.
 template <class Data>

@@ -210,6 +210,15 @@ TEST_F(IvfProductInFaiss, SmallCaptured) {
     }
 }
 
+TEST_F(IvfProductInFaiss, SmallCopyThatFails) {
+    IvfCase other = someCase();
+    other.n = 700;
+    other.nlist = 4;
+    other.metric = faiss::METRIC_INNER_PRODUCT;
+    testCopyThatFails(
+            makeProduct(someCase(), kShape), makeProduct(other, {8, 4, 8}));
+}
+
 TEST_F(IvfProductInFaiss, SmallBadArguments) {
     auto* resources = sharedResources();
     using Index = GpuIndexBitsIVFPQ;

@@ -237,6 +237,17 @@ TEST_F(IvfScalarInFaiss, SmallCopiesMoreProbesThanFaiss) {
     oracle.expectExact(searchOnHost(*index, oracle.queries, 9), 2, 9);
 }
 
+TEST_F(IvfScalarInFaiss, SmallCopyThatFails) {
+    IvfCase other = someCase();
+    other.n = 700;
+    other.d = 5;
+    other.nlist = 4;
+    other.metric = faiss::METRIC_INNER_PRODUCT;
+    testCopyThatFails(
+            makeScalar(someCase(), ScalarQuantizer::QT_8bit, true),
+            makeScalar(other, ScalarQuantizer::QT_fp16, false));
+}
+
 TEST_F(IvfScalarInFaiss, SmallQuantizersOfOthers) {
     IvfCase c = someCase();
     faiss::gpu::StandardGpuResources others;
