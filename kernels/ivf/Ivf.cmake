@@ -25,10 +25,12 @@ endforeach()
 add_library(bits_ivf OBJECT
   ivf/IvfAgain.cu
   ivf/IvfCandidates.cu
+  ivf/IvfChoice.cu
   ivf/IvfDirect.cpp
   ivf/IvfDirectFinish.cu
   ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
+  ivf/IvfFewResults.cu
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu
   ivf/IvfFoundResults.cu

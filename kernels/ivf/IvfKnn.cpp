@@ -6,6 +6,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
 #include "kernels/common/HostWord.h"
+#include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
@@ -64,12 +65,16 @@ class IvfRows {
                 }
             });
         }
-        select(rows == plan_.rowsAtATime ? plan_.selection
-                                         : plan_.lastSelection,
-               ivfSelection(p_, plan_, rows),
-               result.isRescored ? result.rescored.distances : params.distances,
-               scratch_.keys,
-               scratch_.places);
+        const bool chooses = result.isRescored && choosesIvf(plan_, p_);
+        if (!chooses) {
+            select(rows == plan_.rowsAtATime ? plan_.selection
+                                             : plan_.lastSelection,
+                   ivfSelection(p_, plan_, rows),
+                   result.isRescored ? result.rescored.distances
+                                     : params.distances,
+                   scratch_.keys,
+                   scratch_.places);
+        }
         result.search = params;
         result.keys = scratch_.keys;
         result.places = scratch_.places;
@@ -79,7 +84,11 @@ class IvfRows {
         result.lostRows = again.rows;
         result.numLost = again.count;
         result.firstRow = uint32_t(first);
-        launchIvfResults(result, stream_);
+        if (chooses) {
+            launchIvfFewResults(result, stream_);
+        } else {
+            launchIvfResults(result, stream_);
+        }
     }
 
    private:
@@ -95,16 +104,15 @@ class IvfRows {
         launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
         launchIvfEstimates<kMetric, kCoding>(
                 params, false, multiprocessors, stream_);
+        const bool chooses = choosesIvf(plan_, p_);
         if (!params.isLower) {
-            select(isWhole ? plan_.limits : plan_.lastLimits,
-                   ivfLimits(p_, plan_, rows),
-                   params.distances,
-                   scratch_.keys,
-                   scratch_.places);
-            // The matrix was there.
-            const size_t room = size_t(rows) * params.room;
-            BITS_CUDA_CHECK(cudaMemsetAsync(
-                    params.foundKeys, 0xff, room * sizeof(float), stream_));
+            findLimits(params, isWhole);
+            if (!chooses) {
+                // The matrix was there.
+                const size_t room = size_t(rows) * params.room;
+                BITS_CUDA_CHECK(cudaMemsetAsync(
+                        params.foundKeys, 0xff, room * sizeof(float), stream_));
+            }
             params.sampleGroups = 0;
             params.lastProbe = params.nprobe;
             launchIvfPairs(
@@ -112,23 +120,50 @@ class IvfRows {
             launchIvfEstimates<kMetric, kCoding>(
                     params, true, multiprocessors, stream_);
         }
-        select(isWhole ? plan_.choice : plan_.lastChoice,
-               ivfChoice(p_, plan_, rows),
-               params.isLower ? params.distances : params.foundKeys,
-               scratch_.lowerBounds,
-               scratch_.chosen);
         result.isRescored = true;
         result.rescored = scratch_.rescored;
         result.rescored.lowerBounds = scratch_.lowerBounds;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
         result.rescored.mostOfFew = ivfMostOfFew(kCoding);
-        launchIvfCandidates(result.rescored, stream_);
+        if (chooses) {
+            IvfChoiceParams choice;
+            choice.rescore = result.rescored;
+            choice.chosen = scratch_.chosen;
+            choice.lowerBounds = scratch_.lowerBounds;
+            launchIvfChoice(choice, stream_);
+            launchIvfChosen(result.rescored, stream_);
+        } else {
+            select(isWhole ? plan_.choice : plan_.lastChoice,
+                   ivfChoice(p_, plan_, rows),
+                   params.isLower ? params.distances : params.foundKeys,
+                   scratch_.lowerBounds,
+                   scratch_.chosen);
+            launchIvfCandidates(result.rescored, stream_);
+        }
         launchIvfRescore<kMetric, kCoding>(
                 result.rescored,
                 p_.device.blockSharedBytes,
                 multiprocessors,
                 stream_);
+    }
+
+    /// Of what is found: the k-th of the upper bounds of near lists, or a key
+    /// that hardly more of them are up to.
+    void findLimits(const IvfParams& params, bool isWhole) const {
+        if (findsIvfLimits(plan_, p_)) {
+            IvfLimitParams limits;
+            limits.search = params;
+            limits.nearest = scratch_.keys;
+            limits.places = scratch_.places;
+            launchIvfLimits(limits, stream_);
+            return;
+        }
+        select(isWhole ? plan_.limits : plan_.lastLimits,
+               ivfLimits(p_, plan_, params.rows),
+               params.distances,
+               scratch_.keys,
+               scratch_.places);
     }
 
     void select(
