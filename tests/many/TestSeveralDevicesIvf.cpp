@@ -81,6 +81,28 @@ TEST_F(SeveralDevicesIvf, SmallSearchesThatWait) {
     }
 }
 
+/// Labels that the host turns from places into ids, wherever they lie.
+TEST_F(SeveralDevicesIvf, SmallIdsOfTheHost) {
+    const auto vectors = makeVectors(600, kIvfD, 1);
+    faiss::IndexFlat quantizer(kIvfD);
+    const auto cpu =
+            makeCpuIvf(IvfKind::Flat, faiss::METRIC_L2, quantizer, vectors);
+    cpu->nprobe = 3;
+    GpuMultipleClonerOptions options;
+    options.indicesOptions = faiss::gpu::INDICES_CPU;
+    for (const WayOver& way : waysOver()) {
+        const IvfPair pair(
+                placesOf(way.devices, way.devices), *cpu, options, way.config);
+        for (const int64_t q : {7, 4099}) {
+            const auto queries = makeVectors(q, kIvfD, 2);
+            EXPECT_TRUE(sameOutput(
+                    searchOnDevice(*pair.many, queries, 10),
+                    searchOnDevice(*pair.one, queries, 10)))
+                    << "q = " << q << " on " << way;
+        }
+    }
+}
+
 /// As many queries as are searched by bounds, with arrays on the first device
 /// and on the host, several times in the same memory.
 TEST_F(SeveralDevicesIvf, LargerShapesAreOneIndex) {
