@@ -76,7 +76,7 @@ constexpr double kDirectSpeed = 2.2e12;
 // estimate; and to find the keys of candidates.
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
-constexpr double kCandidatesTime = 6e-6;
+constexpr double kCandidatesTime = 12e-6;
 
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
