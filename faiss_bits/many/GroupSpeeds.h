@@ -67,4 +67,28 @@ class GroupTimes {
     GroupSpeeds speeds_;
 };
 
+/// Takes the time of a group's search from its beginning to its end.
+class TimedSearch {
+   public:
+    /// times  null: nobody takes it
+    TimedSearch(GroupTimes* times, int group, cudaStream_t stream, idx_t rows)
+            : times_(times), group_(group), stream_(stream) {
+        if (times_) {
+            times_->begin(group, stream, rows);
+        }
+    }
+    ~TimedSearch() {
+        if (times_) {
+            times_->end(group_, stream_);
+        }
+    }
+    TimedSearch(const TimedSearch&) = delete;
+    TimedSearch& operator=(const TimedSearch&) = delete;
+
+   private:
+    GroupTimes* times_;
+    int group_;
+    cudaStream_t stream_;
+};
+
 } // namespace faiss_bits::gpu::detail

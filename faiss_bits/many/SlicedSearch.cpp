@@ -67,7 +67,7 @@ std::vector<idx_t> slicesOf(
         double secondsPerRow,
         const SlicedSearch::Arrays& arrays,
         bool mayCut,
-        bool isTimed) {
+        bool isOnDevice) {
     std::vector<int> parts;
     for (const PartGroup& group : set.devices.groups()) {
         parts.push_back(int(group.parts.size()));
@@ -82,7 +82,7 @@ std::vector<idx_t> slicesOf(
                 return count == parts[0];
             });
     std::vector<double> speeds;
-    if (isTimed && areAlike && rows >= GroupSpeeds::kLeastRows) {
+    if (isOnDevice && areAlike && rows >= GroupSpeeds::kLeastRows) {
         speeds = set.times->speeds();
     }
     return groupSlices(
@@ -102,29 +102,6 @@ CallArray::CallArray(
         : data(static_cast<char*>(const_cast<void*>(given))),
           rowBytes(rowBytes),
           onHost(!data || placeOf(home, name, data).onHost) {}
-
-/// Takes the time of a group's search, where arrays lie on devices.
-class SlicedSearch::TimedGroup {
-   public:
-    TimedGroup(const SlicedSearch& search, int group, cudaStream_t stream)
-            : search_(search), group_(group), stream_(stream) {
-        if (search_.isTimed_) {
-            search_.set_.times->begin(group, stream, search_.rows_(group));
-        }
-    }
-    ~TimedGroup() {
-        if (search_.isTimed_) {
-            search_.set_.times->end(group_, stream_);
-        }
-    }
-    TimedGroup(const TimedGroup&) = delete;
-    TimedGroup& operator=(const TimedGroup&) = delete;
-
-   private:
-    const SlicedSearch& search_;
-    const int group_;
-    const cudaStream_t stream_;
-};
 
 SlicedSearch::SlicedSearch(
         const PartSet& set,
@@ -148,7 +125,7 @@ SlicedSearch::SlicedSearch(
                   arrays.labels.onHost),
           mayCut_(!isOnHost_ && set.isFlat() && !isFiltered),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
-          isTimed_(
+          isOnDevice_(
                   !isHost(arrays.x) && !isHost(arrays.distances) &&
                   !isHost(arrays.labels)),
           begins_(slicesOf(
@@ -157,7 +134,7 @@ SlicedSearch::SlicedSearch(
                   isOnHost_ ? 0 : secondsPerRow,
                   arrays,
                   mayCut_,
-                  isTimed_)),
+                  isOnDevice_)),
           memory_(set.devices.groups().size()),
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
@@ -254,7 +231,11 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
             if (!isOnHost_) {
                 start_.holdUp(stream);
             }
-            const TimedGroup timed(*this, group, stream);
+            const TimedSearch timed(
+                    isOnDevice_ ? set_.times.get() : nullptr,
+                    group,
+                    stream,
+                    next - at);
             searchPiece_(
                     part,
                     next - at,
@@ -308,7 +289,7 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const auto homeOf = [&](const CallArray& array) {
         return array.data ? array.data + first * array.rowBytes : nullptr;
     };
-    const bool writesHome = isTimed_ &&
+    const bool writesHome = isOnDevice_ &&
             set_.canWriteHome(
                     part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
@@ -323,7 +304,11 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
-    const TimedGroup timed(*this, group, context.stream);
+    const TimedSearch timed(
+            isOnDevice_ ? set_.times.get() : nullptr,
+            group,
+            context.stream,
+            rows);
     if (writesHome) {
         set_.searchAfar(part, [&] {
             searchPiece_(
