@@ -3,7 +3,7 @@
 
     benchs/many_table.py benchs/results/h200 [--docs docs/design/many.md]
                          [--marks "several devices"]
-    benchs/many_table.py benchs/results/h200 --short docs/using.md
+    benchs/many_table.py benchs/results/h200 --short docs/using.md [--of 0123456]
 
 Reads many.json or many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
 many_kmeans.json and many_knn_graph.json of that folder, those that are there,
@@ -13,7 +13,8 @@ is typed by hand.
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
 (shards) or the queries of one (replicas). --short: these shares alone, between
-the marks "several GPUs" of another page.
+the marks "several GPUs" of another page; --of: of many_0123456.json and
+many_ivf_0123456.json, a later run of the cells of these shares, where they are.
 """
 
 import argparse
@@ -199,10 +200,12 @@ def short_lines(name, times):
                    *[""] * (len(ks) - 1))
 
 
-def short_content(folder):
+def short_content(folder, of=None):
     """What several GPUs give, of the results of that folder."""
     lines = []
     for name, title in NEIGHBOURS.items():
+        later = name.replace(".json", f"_{of}.json")
+        name = later if of and (folder / later).exists() else name
         if (folder / name).exists():
             data = load(folder / name)
             lines += ["", f"{data['meta']['gpu']}, `{folder.name}/{name}`, "
@@ -220,11 +223,12 @@ def main(arguments=None):
     parser.add_argument("--docs", type=Path, default=Path("docs/design/many.md"))
     parser.add_argument("--marks", default="several devices")
     parser.add_argument("--short", type=Path, metavar="PAGE")
+    parser.add_argument("--of", metavar="COMMIT")
     options = parser.parse_args(arguments)
     if options.short:
         text = options.short.read_text()
         options.short.write_text(replaced(
-            text, "several GPUs", short_content(options.folder)))
+            text, "several GPUs", short_content(options.folder, options.of)))
         return
     text = options.docs.read_text()
     options.docs.write_text(

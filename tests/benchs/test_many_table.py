@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 import pytest
@@ -234,6 +235,22 @@ def test_short_table_of_the_docs_is_that_of_the_results(tmp_path):
     docs = ROOT / "docs" / "using.md"
     copy = tmp_path / "using.md"
     copy.write_text(docs.read_text())
-    many_table.main([str(ROOT / "benchs" / "results" / "h200"),
-                     "--short", str(copy)])
+    gpu, of = re.search(
+        r"`(h\d+)/many(?:_two)?(?:_ivf)?(?:_([0-9a-f]{7}))?\.json`",
+        docs.read_text().split("several GPUs: begin")[1]).groups()
+    many_table.main([str(ROOT / "benchs" / "results" / gpu), "--short",
+                     str(copy), *(["--of", of] if of else [])])
     assert copy.read_text() == docs.read_text()
+
+
+def test_short_table_of_a_later_run(write, tmp_path):
+    write("many.json", [many_queries(flat, 36.0, n=8 << 20),
+                        many_queries(flat, 20.0, 2, n=8 << 20)])
+    write("many_0123456.json", [many_queries(flat, 36.0, n=8 << 20),
+                                many_queries(flat, 18.0, 2, n=8 << 20)])
+    assert "| shards of 2^23 in all | 2 | 0.90 |" in (
+        many_table.short_content(tmp_path))
+    later = many_table.short_content(tmp_path, "0123456")
+    assert "| shards of 2^23 in all | 2 | 1.00 |" in later
+    assert "many_0123456.json`" in later
+    assert "0.90" in many_table.short_content(tmp_path, "9999999")
