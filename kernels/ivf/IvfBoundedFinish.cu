@@ -1,5 +1,5 @@
-// The k nearest of a direct search, of estimates of the keys of all columns of a
-// row: what may be among them gets canonical keys, and these are sorted.
+// The k nearest of a direct search, of estimates of the keys of all columns of
+// a row: what may be among them gets canonical keys, and these are sorted.
 //
 // Bound by: the wait for memory, some seven times one after another; with 128
 // candidates at a time, of which k = 100 has about as many.
@@ -141,8 +141,8 @@ struct IvfBoundedFinish {
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
             joinSlots<Terms>(sums[i]);
-            keys[i] = entryKey(
-                    distanceEntry<kMetric>(Terms::finish(sums[i]), 0));
+            keys[i] =
+                    entryKey(distanceEntry<kMetric>(Terms::finish(sums[i]), 0));
         }
     }
 

@@ -32,8 +32,7 @@ void withIvfProductShape(const IvfLists& lists, const Body& body) {
     };
     const bool isTaken = ofDims.template operator()<2>() ||
             ofDims.template operator()<4>() ||
-            ofDims.template operator()<8>() ||
-            ofDims.template operator()<16>();
+            ofDims.template operator()<8>() || ofDims.template operator()<16>();
     if (!isTaken) {
         throw Error(formatMessage(
                 "product codes of %d parts of %d components have no scan",

@@ -64,7 +64,7 @@ constexpr size_t ivfProductSharedBytes(int d) {
 /// it has an odd number.
 constexpr int ivfProductReadOf(int parts) {
     const int quarter = parts / 4;
-    return quarter % 16 == 0 ? 16
+    return quarter % 16 == 0   ? 16
             : quarter % 8 == 0 ? 8
             : quarter % 4 == 0 ? 4
             : quarter % 2 == 0 ? 2
@@ -72,15 +72,17 @@ constexpr int ivfProductReadOf(int parts) {
 }
 
 /// Whether the scan takes such lists: rows of bytes whose quarters are of even
-/// numbers of parts, of 2, 4, 8 or 16 components each.
-constexpr bool hasIvfProductScan(
+/// numbers of parts, of 2, 4, 8 or 16 components each, with a codebook on
+/// sixteen bytes.
+inline bool hasIvfProductScan(
         const IvfLists& lists,
         const DeviceTraits& device) {
     constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
     const int parts = lists.decoding.numParts;
     if (lists.coding != ListCoding::Product ||
         lists.layout != ListLayout::Rows || lists.decoding.partBits != 8 ||
-        lists.d > kIvfProductMostDims || parts % 4 != 0 ||
+        reinterpret_cast<uintptr_t>(lists.decoding.codebook) % 16 != 0 ||
+        lists.d > kIvfProductMostDims || parts < 8 || parts % 4 != 0 ||
         ivfProductReadOf(parts) == 0 ||
         ivfProductSharedBytes(lists.d) + kReserved > device.sharedBytes) {
         return false;
@@ -89,16 +91,9 @@ constexpr bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
-/// Whether either takes them.
-constexpr bool hasIvfBoundedScan(
-        const IvfLists& lists,
-        const DeviceTraits& device) {
-    return hasIvfFloatScan(lists) || hasIvfProductScan(lists, device);
-}
-
 /// Estimates of keys, of tiles of kIvfFloatQueries and kIvfFloatVectors; after
-/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of lists
-/// that hasIvfFloatScan().
+/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of
+/// lists that hasIvfFloatScan().
 template <Metric kMetric>
 void launchIvfFloatScan(
         const IvfDirectParams& params,
@@ -115,8 +110,6 @@ void launchIvfProductScan(
 
 /// The k <= kMostFinishedK nearest of each query, of estimates of keys, whose
 /// places the canonical ones take.
-void launchIvfBoundedFinish(
-        const IvfDirectParams& params,
-        cudaStream_t stream);
+void launchIvfBoundedFinish(const IvfDirectParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

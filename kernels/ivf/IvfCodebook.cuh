@@ -83,8 +83,8 @@ struct IvfCodebook {
         uint32_t most = 0;
 #pragma unroll 2
         for (int step = 0; step < steps; ++step) {
-            const int at = (step * kWarpSize + int(threadIdx.x % kWarpSize)) *
-                    kFours;
+            const int at =
+                    (step * kWarpSize + int(threadIdx.x % kWarpSize)) * kFours;
             float low[kFours];
             float high[kFours];
 #pragma unroll

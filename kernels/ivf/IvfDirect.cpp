@@ -26,11 +26,21 @@ bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
 }
 
+/// Of float32 lists that meet more queries, on average, the keys take less time
+/// than estimates: each tile of queries reads them from the second-level cache.
+constexpr idx_t kMostFloatPairs = 4;
+
 /// Whether a search writes estimates of keys, of which the finish makes keys.
 bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     // The finish makes keys of them, a selection would not.
-    return plan.shared && p.k <= kMostFinishedK &&
-            hasIvfBoundedScan(p.lists, p.device);
+    if (!plan.shared || p.k > kMostFinishedK) {
+        return false;
+    }
+    return p.lists.coding == ListCoding::Product
+            ? hasIvfProductScan(p.lists, p.device)
+            : hasIvfFloatScan(p.lists) &&
+                    p.numQueries * p.nprobe <=
+                            kMostFloatPairs * p.lists.numLists;
 }
 
 struct DirectScratch {
@@ -166,8 +176,7 @@ void setTiles(
         IvfDirectParams& params) {
     if (!hasEstimates(plan, p)) {
         params.tileQueries = kIvfSharedQueries;
-        params.tileVectors =
-                areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+        params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     } else if (p.lists.coding == ListCoding::Product) {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;

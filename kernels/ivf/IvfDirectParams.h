@@ -72,9 +72,10 @@ struct IvfDirectParams {
     uint16_t* codebook = nullptr;   ///< as IvfLists has it
     float* codebookNorms = nullptr; ///< [1 + parts]
 
-    /// Of queries that share lists: what a tile has of both, and where few pairs are
-    /// sorted by launchIvfDirectLists, a counter that launchIvfCentroids or the
-    /// caller set to 0; nullptr: launchIvfPairs sorts them.
+    /// Of queries that share lists: what a tile has of both, and where few
+    /// pairs are sorted by launchIvfDirectLists, a counter that
+    /// launchIvfCentroids or the caller set to 0; nullptr: launchIvfPairs sorts
+    /// them.
     uint32_t tileQueries = 0;
     uint32_t tileVectors = 0;
     uint32_t* arrived = nullptr;

@@ -116,8 +116,7 @@ struct IvfFloatScan {
 #pragma unroll
             for (int q = 0; q < kCount; ++q) {
                 uint32_t key = orderedKey(kIsL2 ? sums[q] : 0.0f - sums[q]);
-                if (!kIsL2 && isThere &&
-                    !(fabsf(sums[q]) <= 0x1.fffffep127f)) {
+                if (!kIsL2 && isThere && !(fabsf(sums[q]) <= 0x1.fffffep127f)) {
                     // It may be the nearest: the row has no limit.
                     key = 0;
                     sizes[q] = NAN;
@@ -138,8 +137,7 @@ struct IvfFloatScan {
                 const uint32_t most = __reduce_max_sync(
                         kFullWarp, __float_as_uint(bound) & 0x7fffffff);
                 if (lane == 0) {
-                    atomicMax(
-                            &params.bounds[2 * work.place.rows[q] + 1], most);
+                    atomicMax(&params.bounds[2 * work.place.rows[q] + 1], most);
                 }
             }
         }
@@ -209,8 +207,8 @@ struct IvfFloatScan {
                             sums[q][j] = __fmaf_rn(off, off, sums[q][j]);
                         } else {
                             sums[q][j] = __fmaf_rn(x, of[j], sums[q][j]);
-                            sizes[q] = __fmaf_rn(
-                                    fabsf(x), fabsf(of[j]), sizes[q]);
+                            sizes[q] =
+                                    __fmaf_rn(fabsf(x), fabsf(of[j]), sizes[q]);
                         }
                     }
                 }

@@ -36,9 +36,9 @@
 /// (sqrt(t + e) + h)^2, canonical ones 2^-23 of it more, and what is as near
 /// has an estimate of ((sqrt(t + e) + h) (1 + v) + h)^2 + e at most.
 ///
-/// **Inner product.** It is <c, q> + <y, q> but for 2^-24 |x| |q|, and <y, q> is
-/// <y', s'> but for |y| |s - s'| + |s'| |y - y'|. Sums lose (d + 16) v |s'| |y'|
-/// and, of C = the sum of |c_i q_i|, (d + 8) 2^-24 C; adding up and the
+/// **Inner product.** It is <c, q> + <y, q> but for 2^-24 |x| |q|, and <y, q>
+/// is <y', s'> but for |y| |s - s'| + |s'| |y - y'|. Sums lose (d + 16) v |s'|
+/// |y'| and, of C = the sum of |c_i q_i|, (d + 8) 2^-24 C; adding up and the
 /// canonical distance's rounding lose less than v (|q| (|c| + |y|) + C). So
 ///
 ///     e = |s - s'| Y + |s'| E + (d + 32) v (|s'| (Y + E) + C)
@@ -87,15 +87,13 @@ boundOf(const CodebookNorms& codes, const PairNorms& pair, int d) {
         const float both = pair.rounded + y;
         bound.root = kUp *
                 (pair.lost + codes.lost +
-                 0.5f * kUnit *
-                         (pair.query + pair.centroid + codes.longest));
+                 0.5f * kUnit * (pair.query + pair.centroid + codes.longest));
         bound.square = kUp * sums * both * both + ivf_estimate::kLeast;
     } else {
         bound.square = kUp *
                         (pair.lost * codes.longest + pair.rounded * codes.lost +
                          sums * (pair.rounded * y + pair.products) +
-                         kUnit * pair.query *
-                                 (pair.centroid + codes.longest)) +
+                         kUnit * pair.query * (pair.centroid + codes.longest)) +
                 ivf_estimate::kLeast;
     }
     return bound;

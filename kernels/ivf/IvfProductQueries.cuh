@@ -124,8 +124,7 @@ struct IvfProductQueries {
                     pair.centroid = sqrtf(center);
                     pair.products = sumOfLanes(sizes[i]);
                     const float product = sumOfLanes(products[i]);
-                    const Query query =
-                            store(s[i], q, steps, product, pair);
+                    const Query query = store(s[i], q, steps, product, pair);
                     const uint32_t of = __shfl_sync(kFullWarp, row, q);
                     const uint32_t at = __shfl_sync(kFullWarp, column, q);
 #pragma unroll

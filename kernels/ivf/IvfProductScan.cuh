@@ -34,7 +34,7 @@ struct IvfProductScan {
     static constexpr int kLanes = Queries::kLanes;
     static constexpr int kDims = Queries::kDims;
     static constexpr int kSteps = kBytes * kPartDims / kDims; // of a read
-    static constexpr uint32_t kAtATime = 16; // vectors
+    static constexpr uint32_t kAtATime = 16;                  // vectors
     static_assert(kPartDims == 2 || kPartDims % kDims == 0);
     static_assert(kBytes * kPartDims % kDims == 0);
 
@@ -42,15 +42,13 @@ struct IvfProductScan {
     uint16_t* codebook; // [parts, kRows, kPartDims] float16, in shared memory
     Queries queries;    // of this warp
 
-    __device__ __forceinline__ IvfProductScan(
-            const IvfDirectParams& of,
-            uint8_t* memory)
+    __device__ __forceinline__
+    IvfProductScan(const IvfDirectParams& of, uint8_t* memory)
             : params(of),
               codebook(reinterpret_cast<uint16_t*>(memory)),
               queries{of,
                       reinterpret_cast<uint2*>(
-                              memory +
-                              ivfProductCodebookBytes(of.search.d) +
+                              memory + ivfProductCodebookBytes(of.search.d) +
                               threadIdx.x / kWarpSize *
                                       ivfProductWarpBytes(of.search.d))} {}
 
@@ -140,8 +138,10 @@ struct IvfProductScan {
 
     /// Four components of a vector, of step s of the codes that were read; rows
     /// of the first of these begin at `rows`.
-    __device__ __forceinline__ static uint2
-    lookUp(const uint16_t* rows, const Codes& codes, int s) {
+    __device__ __forceinline__ static uint2 lookUp(
+            const uint16_t* rows,
+            const Codes& codes,
+            int s) {
         const auto rowOf = [&](int i) {
             return rows + (i * kRows + codes[i]) * kPartDims;
         };
@@ -209,7 +209,8 @@ struct IvfProductScan {
                     read(begin + kAtATime, 0);
                 }
                 const uint16_t* from = rows + at * kBytes * kRows * kPartDims;
-                const uint2* of = queries.fragments + at * kSteps * kWarpSize + lane;
+                const uint2* of =
+                        queries.fragments + at * kSteps * kWarpSize + lane;
 #pragma unroll
                 for (int s = 0; s < kSteps; ++s) {
                     const uint2 x = lookUp(from, now[0], s);
@@ -253,10 +254,10 @@ struct IvfProductScan {
             // The product of a vector with itself is with the lane that has
             // its number among the columns.
             const int from = group * kLanes + group / 2;
-            squares[0] = __shfl_sync(
-                    kFullWarp, group % 2 ? low[1] : low[0], from);
-            squares[1] = __shfl_sync(
-                    kFullWarp, group % 2 ? high[3] : high[2], from);
+            squares[0] =
+                    __shfl_sync(kFullWarp, group % 2 ? low[1] : low[0], from);
+            squares[1] =
+                    __shfl_sync(kFullWarp, group % 2 ? high[3] : high[2], from);
             squares[0] = squares[0] * queries.inverse * queries.inverse;
             squares[1] = squares[1] * queries.inverse * queries.inverse;
         }
@@ -284,9 +285,9 @@ struct IvfProductScan {
                     }
                 }
                 least[j] = min(least[j], key);
-                params.keys
-                        [int64_t(mine[j].row) * search.stride +
-                         mine[j].column + vector] = key;
+                params
+                        .keys[int64_t(mine[j].row) * search.stride +
+                              mine[j].column + vector] = key;
             }
         }
     }
@@ -302,13 +303,13 @@ struct IvfProductScan {
 #pragma unroll
             for (int lanes = kLanes; lanes < kWarpSize; lanes *= 2) {
                 least[j] = min(
-                        least[j],
-                        __shfl_xor_sync(kFullWarp, least[j], lanes));
+                        least[j], __shfl_xor_sync(kFullWarp, least[j], lanes));
             }
             if (mine[j].isThere && threadIdx.x % kWarpSize < kLanes) {
-                params.least
-                        [int64_t(mine[j].row) * groups +
-                         (mine[j].column + begin) / kListGroup] = least[j];
+                params
+                        .least[int64_t(mine[j].row) * groups +
+                               (mine[j].column + begin) / kListGroup] =
+                        least[j];
             }
             least[j] = kNanKey;
         }

@@ -73,10 +73,11 @@ constexpr double kDirectSpeed = 2.2e12;
 
 // Of product codes that queries share: to look a component up for eight of
 // them, by the cycles of shared memory and a fifth more; to write and read an
-// estimate; and to find the keys of candidates.
+// estimate; and all that does not depend on pairs, so that 4 and 16 queries of
+// 32 and 8 lists take 75 and 82 us (H200, docs/design).
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
-constexpr double kCandidatesTime = 12e-6;
+constexpr double kCandidatesTime = 32e-6;
 
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
@@ -152,8 +153,8 @@ double ofProductScan(const IvfKnnProblem& p) {
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
     // Tiles of a list, whose queries are as chance has them.
     const double probed = 1 - std::exp(-ofList);
-    const double tiles = std::max(
-            probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
+    const double tiles =
+            std::max(probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
     return kCandidatesTime +
             pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
 }

@@ -69,8 +69,8 @@ testing::AssertionResult holds(const Vectors& all, double part = 1) {
             if (!std::isnan(limit) && !(values[near] <= roundedUp(limit))) {
                 return testing::AssertionFailure()
                         << "keys " << keys[near] << " and " << keys[far]
-                        << " have estimates " << values[near] << " and "
-                        << from << ", limit " << limit << "; d=" << d
+                        << " have estimates " << values[near] << " and " << from
+                        << ", limit " << limit << "; d=" << d
                         << " metric=" << int(all.metric);
             }
         }
@@ -132,11 +132,10 @@ TEST(IvfFloatBound, NoBoundWouldNotHold) {
 TEST(IvfFloatBound, GreatNumbersHaveNoLimit) {
     EXPECT_TRUE(std::isnan(
             ivf_float::limitOf<Metric::L2>(double(INFINITY), 0, 16)));
-    EXPECT_TRUE(
-            std::isnan(ivf_float::limitOf<Metric::L2>(double(NAN), 0, 16)));
+    EXPECT_TRUE(std::isnan(ivf_float::limitOf<Metric::L2>(double(NAN), 0, 16)));
     EXPECT_FALSE(std::isnan(ivf_float::limitOf<Metric::L2>(1e30, 0, 16)));
-    EXPECT_TRUE(std::isnan(
-            ivf_float::limitOf<Metric::InnerProduct>(1, NAN, 16)));
+    EXPECT_TRUE(
+            std::isnan(ivf_float::limitOf<Metric::InnerProduct>(1, NAN, 16)));
 }
 
 } // namespace

@@ -81,15 +81,14 @@ Estimates estimatesOf(const Search& search, Sums order) {
     pair.rounded = std::sqrt(ofKept) * unscale * up;
     pair.lost = std::sqrt(dotOf(lost, lost, order)) * unscale * up;
     pair.centroid = std::sqrt(dotOf(search.c, search.c, order)) * up;
-    pair.products =
-            sumOf(std::vector<double>(sizes.begin(), sizes.end()),
-                  Sums::Forward) *
+    pair.products = sumOf(std::vector<double>(sizes.begin(), sizes.end()),
+                          Sums::Forward) *
             up;
 
     Estimates found;
-    found.bound = isL2 ? ivf_product::boundOf<Metric::L2>(codes, pair, d)
-                       : ivf_product::boundOf<Metric::InnerProduct>(
-                                 codes, pair, d);
+    found.bound = isL2
+            ? ivf_product::boundOf<Metric::L2>(codes, pair, d)
+            : ivf_product::boundOf<Metric::InnerProduct>(codes, pair, d);
     const float inverse = inverseOf(scaleY);
     for (const auto& y : search.y) {
         std::vector<double> products(d), squares(d);
@@ -105,11 +104,10 @@ Estimates estimatesOf(const Search& search, Sums order) {
         const float ofY = isL2 ? sumOf(squares, order) : 0;
         const float base = isL2 ? ofKept * unscale * unscale
                                 : -dotOf(search.c, search.q, order);
-        found.values.push_back(
-                std::fma(
-                        product * (isL2 ? -2 * unscale : -unscale),
-                        inverse,
-                        base + ofY * inverse * inverse));
+        found.values.push_back(std::fma(
+                product * (isL2 ? -2 * unscale : -unscale),
+                inverse,
+                base + ofY * inverse * inverse));
     }
     return found;
 }
@@ -150,8 +148,8 @@ testing::AssertionResult holds(
                 return testing::AssertionFailure()
                         << "keys " << found.keys[near] << " and "
                         << found.keys[far] << " have estimates "
-                        << found.values[near] << " and " << from
-                        << ", limit " << limit << "; d=" << search.q.size()
+                        << found.values[near] << " and " << from << ", limit "
+                        << limit << "; d=" << search.q.size()
                         << " metric=" << int(search.metric)
                         << " sums=" << int(order);
             }
@@ -186,8 +184,8 @@ TEST(IvfProductBound, HoldsForRandomVectors) {
                     // Some are as near as can be, and alike.
                     for (int i = 0; i < d; ++i) {
                         search.y[0][i] = search.q[i] - search.c[i];
-                        search.y[1][i] = std::nextafter(
-                                search.y[0][i], search.y[2][i]);
+                        search.y[1][i] =
+                                std::nextafter(search.y[0][i], search.y[2][i]);
                         search.y[3][i] = search.y[4][i];
                     }
                     for (Sums order : kSums) {

@@ -211,10 +211,10 @@ TEST_F(IvfProductScan, WhatItDoesNotTakeGoesAnotherWay) {
     expectOther([](IvfKnnProblem& o) { o.numQueries = 1; });
     expectOther([](IvfKnnProblem& o) { o.lists.decoding.numParts = 4; });
     expectOther([](IvfKnnProblem& o) { o.lists.decoding.partBits = 6; });
-    expectOther([](IvfKnnProblem& o) {
-        o.lists.layout = ListLayout::Interleaved;
-    });
+    expectOther(
+            [](IvfKnnProblem& o) { o.lists.layout = ListLayout::Interleaved; });
     expectOther([](IvfKnnProblem& o) { o.lists.d = 512; });
+    expectOther([](IvfKnnProblem& o) { o.lists.decoding.codebook += 1; });
     expectOther([](IvfKnnProblem& o) { o.device.sharedBytes = 96 << 10; });
 }
 
