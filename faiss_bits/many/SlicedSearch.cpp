@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/ivf/OurIvf.h"
 #include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::gpu::detail {
@@ -61,6 +62,12 @@ bool isHost(const CallArray& array) {
     return array.data && array.onHost;
 }
 
+/// Whether a query has the same results in every slice.
+bool areCanonical(const PartSet& set) {
+    return set.isFlat() ? set.flat[0]->search_mode == SearchMode::Certified
+                        : isOurIvf(*set.parts[0]);
+}
+
 std::vector<idx_t> slicesOf(
         const PartSet& set,
         idx_t n,
@@ -82,7 +89,8 @@ std::vector<idx_t> slicesOf(
                 return count == parts[0];
             });
     std::vector<double> speeds;
-    if (isOnDevice && areAlike && rows >= GroupSpeeds::kLeastRows) {
+    if (isOnDevice && areAlike && rows >= GroupSpeeds::kLeastRows &&
+        areCanonical(set)) {
         speeds = set.times->speeds();
     }
     return groupSlices(

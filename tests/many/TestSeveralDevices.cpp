@@ -113,6 +113,25 @@ TYPED_TEST(SeveralDevices, LargerShapes) {
     }
 }
 
+/// The slices of replicas follow what searches took only where that changes no
+/// bit: in plain mode they stay.
+TYPED_TEST(SeveralDevices, LargerPlainSearchesRepeat) {
+    const int d = 24;
+    const auto vectors = makeVectors(20000, d, 1);
+    const auto queries = makeVectors(12000, d, 2);
+    ManyCase<TypeParam> c(
+            placesOf(severalDevices().back(), severalDevices().back()),
+            d,
+            faiss::METRIC_L2,
+            vectors);
+    c.many.search_mode = SearchMode::Plain;
+    const auto first = searchOnDevice(c.many, queries, 10);
+    for (int run = 0; run < 6; ++run) {
+        EXPECT_TRUE(sameOutput(searchOnDevice(c.many, queries, 10), first))
+                << "run " << run;
+    }
+}
+
 /// One piece of pinned memory, and a thread on each device that wants it.
 TYPED_TEST(SeveralDevices, OneResourcesObjectForAll) {
     faiss::gpu::StandardGpuResources resources;
