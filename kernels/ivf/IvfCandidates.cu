@@ -195,8 +195,10 @@ __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
 }
 
 /// Four components of a row of queries, in the order that their distances need.
-__device__ __forceinline__ void
-arrange(const IvfRescoreParams& params, uint64_t row, int place) {
+__device__ __forceinline__ void arrange(
+        const IvfRescoreParams& params,
+        uint64_t row,
+        int place) {
     const IvfParams& search = params.search;
     const float* query = search.queries + row * search.d;
     const auto value = [&](int i) {
@@ -213,8 +215,8 @@ __global__ __launch_bounds__(kThreads) void placeChosenKernel(
         const __grid_constant__ IvfRescoreParams params) {
     allowNext();
     waitForPrevious();
-    const uint32_t row = blockIdx.x * (kThreads / kWarpSize) +
-            threadIdx.x / kWarpSize;
+    const uint32_t row =
+            blockIdx.x * (kThreads / kWarpSize) + threadIdx.x / kWarpSize;
     const int lane = threadIdx.x % kWarpSize;
     if (row >= params.search.rows) {
         return;

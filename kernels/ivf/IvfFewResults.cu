@@ -54,8 +54,7 @@ struct FewResults {
         for (int i = 0; i < kItems; ++i) {
             const uint32_t candidate =
                     uint32_t(i * kWarpSize) + threadIdx.x % kWarpSize;
-            const float value =
-                    candidate < most ? distances()[candidate] : NAN;
+            const float value = candidate < most ? distances()[candidate] : NAN;
             items[i] = makeEntry(
                     orderedKey(params.largest ? -value : value), candidate);
         }
@@ -131,8 +130,8 @@ struct FewResults {
         return __any_sync(kFullWarp, isTied);
     }
 
-    __device__ __forceinline__ void
-    put(int place, uint32_t key, int64_t id) const {
+    __device__ __forceinline__ void put(int place, uint32_t key, int64_t id)
+            const {
         const int64_t at = int64_t(row) * params.search.k + place;
         const float value = keyValue(key);
         const bool isThere = key != kNanKey;
@@ -159,9 +158,7 @@ struct FewResults {
              place += kWarpSize) {
             const uint64_t entry = storage.entries[place];
             const uint32_t key = entryKey(entry);
-            put(place,
-                key,
-                key == kNanKey ? -1 : idOf(entryColumn(entry)));
+            put(place, key, key == kNanKey ? -1 : idOf(entryColumn(entry)));
         }
     }
 
@@ -170,9 +167,8 @@ struct FewResults {
         for (int place = threadIdx.x % kWarpSize; place < kMost;
              place += kWarpSize) {
             const uint64_t entry = storage.entries[place];
-            storage.ids[place] = entryKey(entry) == kNanKey
-                    ? -1
-                    : idOf(entryColumn(entry));
+            storage.ids[place] =
+                    entryKey(entry) == kNanKey ? -1 : idOf(entryColumn(entry));
         }
         __syncwarp();
         const auto keyOf = [&](int place) {

@@ -198,8 +198,15 @@ bool searchAgain(
         IvfSomeRows(p, rows, slices);
         return slices.used();
     };
+    const auto isFitting = [&](idx_t rows) {
+        const size_t used = bytesOf(rows);
+        // One has room in any case, and more may take of what it needs.
+        return used <= workspace.bytes / 4 &&
+                planIvfKnn(ivfProblemOfSome(p, rows), workspace.bytes - used)
+                        .bytes <= workspace.bytes - used;
+    };
     idx_t most = count;
-    while (most > 1 && bytesOf(most) > workspace.bytes / 4) {
+    while (most > 1 && !isFitting(most)) {
         most = (most + 1) / 2;
     }
     for (idx_t first = 0; first < count; first += most) {

@@ -33,8 +33,8 @@ __global__ __launch_bounds__(kThreads) void fewColumnsKernel(
     if (blockIdx.x == 0 && params.steps) {
         writeScalarSteps(params);
     }
-    const uint32_t row = blockIdx.x * (kThreads / kWarpSize) +
-            threadIdx.x / kWarpSize;
+    const uint32_t row =
+            blockIdx.x * (kThreads / kWarpSize) + threadIdx.x / kWarpSize;
     const uint32_t lane = threadIdx.x % kWarpSize;
     if (row >= params.rows) {
         return;

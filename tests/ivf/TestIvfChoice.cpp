@@ -75,8 +75,7 @@ TEST_F(IvfChoice, SmallRowsAroundWhatThreadsHold) {
                 const KernelLists lists(c);
                 const IvfKnnPlan plan = planOf(lists);
                 EXPECT_EQ(plan.stride, columns + 8 * more) << plan.toString();
-                EXPECT_EQ(
-                        chooses(lists), plan.stride <= kIvfMostChoiceColumns);
+                EXPECT_EQ(chooses(lists), plan.stride <= kIvfMostChoiceColumns);
                 expectExact(lists);
                 if (HasFatalFailure()) {
                     return;
@@ -97,7 +96,16 @@ TEST_F(IvfChoice, SmallLimitsAroundWhatThreadsHold) {
                 c.selected = selected;
                 const KernelLists lists(c);
                 for (idx_t columns :
-                     {0, 1024, 1032, 2048, 2056, 3072, 3080, 5120, 5128, 10240}) {
+                     {0,
+                      1024,
+                      1032,
+                      2048,
+                      2056,
+                      3072,
+                      3080,
+                      5120,
+                      5128,
+                      10240}) {
                     searched += expectExactByLimits(lists, columns);
                     if (HasFatalFailure()) {
                         return;
