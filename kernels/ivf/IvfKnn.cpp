@@ -5,6 +5,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/HostWord.h"
 #include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
@@ -183,20 +184,14 @@ class IvfRows {
     cudaStream_t stream_;
 };
 
-/// The queries that are not proved, with all distances kept.
-void searchAgain(
+/// The queries that are not proved, with all distances kept. Whether there are
+/// any.
+bool searchAgain(
         const IvfKnnProblem& p,
         const IvfAgainScratch& again,
         Workspace workspace,
         cudaStream_t stream) {
-    uint32_t count = 0;
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            &count,
-            again.count,
-            sizeof(count),
-            cudaMemcpyDeviceToHost,
-            stream));
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const uint32_t count = waitForWord(again.count, stream);
     // As many at a time as leave three quarters of the scratch to the search.
     const auto bytesOf = [&](idx_t rows) {
         WorkspaceSlices slices;
@@ -239,6 +234,7 @@ void searchAgain(
         runIvfKnn(planIvfKnn(some, left.bytes), some, left, stream);
         launchIvfScatter(params, stream);
     }
+    return count > 0;
 }
 
 } // namespace
@@ -247,14 +243,22 @@ void runIvfKnn(
         const IvfKnnPlan& plan,
         const IvfKnnProblem& p,
         Workspace workspace,
-        cudaStream_t stream) {
+        cudaStream_t stream,
+        const std::function<void()>& enqueued) {
     checkIvf(p);
+    const auto tell = [&] {
+        if (enqueued) {
+            enqueued();
+        }
+    };
     if (p.numQueries == 0) {
+        tell();
         return;
     }
     checkPointers(plan, p);
     if (plan.direct) {
         runIvfDirect(*plan.direct, p, workspace, stream);
+        tell();
         return;
     }
     WorkspaceSlices slices(workspace);
@@ -275,8 +279,9 @@ void runIvfKnn(
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
         search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);
     }
-    if (plan.byEstimates()) {
-        searchAgain(p, again, shared, stream);
+    tell();
+    if (plan.byEstimates() && searchAgain(p, again, shared, stream)) {
+        tell();
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -143,10 +144,16 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          the distances written and read. Else every query reads its lists,
 ///          and a pair takes 3 d operations of float64
 /// Source   Johnson et al. 2017, 5.2 (IVF); tiles as kernels/knn/all_pairs
+///
+/// enqueued  if it is not empty: called when all is enqueued that a run does
+///           which searches no query again, before it waits; and once more
+///           behind what it searched again, if it did. Until then the results
+///           of these queries are what was there
 void runIvfKnn(
         const IvfKnnPlan& plan,
         const IvfKnnProblem& problem,
         Workspace workspace,
-        cudaStream_t stream);
+        cudaStream_t stream,
+        const std::function<void()>& enqueued = nullptr);
 
 } // namespace faiss_bits
