@@ -101,9 +101,10 @@ struct Indexes {
 
 class FlatBench {
    public:
-    FlatBench(const Options& options, FlatData data)
+    FlatBench(const Options& options, FlatData data, uint64_t clusters)
             : options_(options),
               data_(data),
+              clusters_(clusters),
               budget_(options.maxSeconds),
               report_(options.out,
                       collectMeta(options, measureReadBandwidth())) {}
@@ -145,10 +146,18 @@ class FlatBench {
             mostQueries = std::max(mostQueries, cells[i].q);
         }
         DeviceArray<float> vectors(cell.n * cell.d);
-        fillFlatData(vectors.data(), data_, false, cell.n, cell.d, 1);
+        fillFlatData(
+                vectors.data(), data_, false, cell.n, cell.d, 1, clusters_);
         queries_ = DeviceArray<float>();
         queries_ = DeviceArray<float>(mostQueries * cell.d);
-        fillFlatData(queries_.data(), data_, true, mostQueries, cell.d, 2);
+        fillFlatData(
+                queries_.data(),
+                data_,
+                true,
+                mostQueries,
+                cell.d,
+                2,
+                clusters_);
         indexes_ = std::make_unique<Indexes>(
                 cell, vectors.data(), options_.wants("faiss_flat"));
         BITS_CUDA_CHECK(cudaDeviceSynchronize());
@@ -211,6 +220,9 @@ class FlatBench {
         if (data_ != FlatData::Uniform) {
             row.text("data", nameOf(data_));
         }
+        if (isClustered(data_)) {
+            row.integer("clusters", int64_t(clusters_));
+        }
         row.number("ms", time.ms).number("gdist_s", rate);
         std::string note;
         if (method == "faiss_bits") {
@@ -255,6 +267,7 @@ class FlatBench {
 
     const Options& options_;
     FlatData data_;
+    uint64_t clusters_;
     Budget budget_;
     Report report_;
     CacheFlush flush_;
@@ -273,6 +286,7 @@ int runMain(int argc, char** argv) {
     std::vector<std::string> metrics;
     std::vector<std::string> types;
     std::string data = "uniform";
+    int64_t clusters = kFlatClusters;
     auto numbers = [](std::vector<int64_t>& list) {
         return [&list](const std::string& v) { list = parseNumbers(v); };
     };
@@ -291,8 +305,18 @@ int runMain(int argc, char** argv) {
              {"--data",
               "uniform (default), far, clusters, few, equal, infinite, "
               "scales, near, bits, clustered or clustered_sorted",
-              [&](const std::string& v) { data = v; }}});
+              [&](const std::string& v) { data = v; }},
+             {"--clusters",
+              "of clustered and clustered_sorted (default: 256)",
+              [&](const std::string& v) {
+                  clusters = parseNumbers(v).at(0);
+              }}});
     const FlatData kind = flatDataOf(data);
+    if (clusters < 1) {
+        std::fprintf(
+                stderr, "--clusters is %lld, below 1\n", (long long)clusters);
+        return 2;
+    }
 
     std::vector<Cell> cells = publishedCells();
     if (!ds.empty() && !qs.empty() && !ks.empty()) {
@@ -329,7 +353,7 @@ int runMain(int argc, char** argv) {
         std::fprintf(stderr, "no cells are left\n");
         return 2;
     }
-    FlatBench bench(options, kind);
+    FlatBench bench(options, kind, uint64_t(clusters));
     bench.run(cells);
     return bench.isRight() ? 0 : 1;
 }

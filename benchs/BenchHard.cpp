@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include <cuda_profiler_api.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
 #include "benchs/FlatData.h"
@@ -17,6 +19,7 @@
 #include "benchs/common/Report.h"
 #include "benchs/common/Timing.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::bench {
 namespace {
@@ -53,6 +56,40 @@ struct Cell {
     bool isFloat16 = false;
     FlatData data = FlatData::Equal;
 };
+
+/// "n,d,q,k,metric,p,type,data", as a row of the results has them (p: 0 but for
+/// Lp). Exits with 2 on anything else.
+Cell parseCell(const std::string& text) {
+    const std::vector<std::string> parts = splitList(text);
+    Cell cell;
+    bool isKnown = false;
+    if (parts.size() == 8) {
+        const double p = parseReal(parts[5]);
+        for (const auto& kinds : {kOfProducts, kOthers}) {
+            for (const MetricKind& kind : kinds) {
+                if (parts[4] == kind.name && (p == kind.p || kind.p != 0)) {
+                    cell.metric = kind;
+                    cell.metric.p = p;
+                    isKnown = true;
+                }
+            }
+        }
+    }
+    if (!isKnown || (parts[6] != "float32" && parts[6] != "float16")) {
+        std::fprintf(
+                stderr,
+                "--cell is '%s', not n,d,q,k,metric,p,type,data\n",
+                text.c_str());
+        std::exit(2);
+    }
+    cell.n = parseNumbers(parts[0]).at(0);
+    cell.d = int(parseNumbers(parts[1]).at(0));
+    cell.q = parseNumbers(parts[2]).at(0);
+    cell.k = int(parseNumbers(parts[3]).at(0));
+    cell.isFloat16 = parts[6] == "float16";
+    cell.data = flatDataOf(parts[7]);
+    return cell;
+}
 
 class CellMaker {
    public:
@@ -115,13 +152,18 @@ class CellMaker {
 
 class HardBench {
    public:
-    HardBench(const Options& options, uint64_t seed)
-            : budget_(options.maxSeconds),
+    /// isProfiled: each cell is searched once by each mode between the marks
+    /// of the profiler, and not timed.
+    HardBench(const Options& options, uint64_t seed, bool isProfiled)
+            : isProfiled_(isProfiled),
+              budget_(options.maxSeconds),
               report_(options.out, metaOf(options, seed), 1) {}
 
-    void run(CellMaker& cells, int count) {
+    /// next() makes the cells.
+    template <class Next>
+    void run(const Next& next, int count) {
         for (int i = 0; i < count && !budget_.isSpent(); ++i) {
-            runCell(cells.next());
+            runCell(next(i));
         }
         report_.save();
         std::printf(
@@ -172,6 +214,16 @@ class HardBench {
         // What the first few searches of few queries make is kept.
         for (int i = 0; i < (cell.q <= 16 ? 5 : 1); ++i) {
             search(SearchMode::Certified)(0);
+        }
+        if (isProfiled_) {
+            search(SearchMode::Plain)(0);
+            BITS_CUDA_CHECK(cudaDeviceSynchronize());
+            BITS_CUDA_CHECK(cudaProfilerStart());
+            search(SearchMode::Certified)(0);
+            search(SearchMode::Plain)(0);
+            BITS_CUDA_CHECK(cudaDeviceSynchronize());
+            BITS_CUDA_CHECK(cudaProfilerStop());
+            return;
         }
         TimingMode mode;
         mode.wallClock = true;
@@ -234,6 +286,7 @@ class HardBench {
         }
     }
 
+    bool isProfiled_;
     Budget budget_;
     Report report_;
     CacheFlush flush_;
@@ -249,6 +302,8 @@ int runMain(int argc, char** argv) {
             (uint64_t(1) << 53);
     int64_t cells = 200;
     std::string metrics = "all";
+    std::vector<Cell> given;
+    bool isProfiled = false;
     const Options options = parseOptions(
             argc,
             argv,
@@ -260,7 +315,16 @@ int runMain(int argc, char** argv) {
               [&](const std::string& v) { cells = parseNumbers(v).at(0); }},
              {"--metrics",
               "all (default), or products: L2 and IP alone",
-              [&](const std::string& v) { metrics = v; }}});
+              [&](const std::string& v) { metrics = v; }},
+             {"--cell",
+              "n,d,q,k,metric,p,type,data in place of random ones; again for "
+              "more",
+              [&](const std::string& v) { given.push_back(parseCell(v)); }},
+             {"--profile",
+              "1: search once between the profiler's marks, time nothing",
+              [&](const std::string& v) {
+                  isProfiled = parseNumbers(v).at(0) != 0;
+              }}});
     if (metrics != "all" && metrics != "products") {
         std::fprintf(
                 stderr,
@@ -269,7 +333,12 @@ int runMain(int argc, char** argv) {
         return 2;
     }
     CellMaker maker(seed, metrics == "all");
-    HardBench(options, seed).run(maker, int(cells));
+    HardBench bench(options, seed, isProfiled);
+    if (given.empty()) {
+        bench.run([&](int) { return maker.next(); }, int(cells));
+    } else {
+        bench.run([&](int i) { return given[i]; }, int(given.size()));
+    }
     return 0;
 }
 

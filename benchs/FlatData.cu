@@ -11,7 +11,6 @@ namespace faiss_bits::bench {
 
 namespace {
 
-constexpr uint64_t kClusters = 256;
 constexpr float kClusterWidth = 0.01f;
 constexpr float kWideCluster = 0.1f;
 constexpr uint64_t kFewVectors = 64;
@@ -34,6 +33,23 @@ __device__ float component(uint64_t set, uint64_t vector, uint64_t i) {
     return (float(bits >> 40) + 1) * 0x1p-24f;
 }
 
+/// Row `row` of rows in random order: each has another number below `rows`. A
+/// cipher of four rounds (Luby and Rackoff 1988) over as many bits as `rows`
+/// has, and again where that is no row.
+__device__ uint64_t shuffled(uint64_t row, uint64_t rows) {
+    const int half = (64 - __clzll(rows) + 1) / 2;
+    const uint64_t mask = (uint64_t(1) << half) - 1;
+    do {
+        for (int round = 0; round < 4; ++round) {
+            const uint64_t right = row & mask;
+            row = right << half |
+                    ((row >> half ^ mix(right + (uint64_t(round) << 40))) &
+                     mask);
+        }
+    } while (row >= rows);
+    return row;
+}
+
 /// Rows are uniform already; centers and the few vectors are those of set 0,
 /// whatever the seed, so that queries have them too.
 __global__ void changeRows(
@@ -42,7 +58,8 @@ __global__ void changeRows(
         bool isQueries,
         int64_t rows,
         int d,
-        int seed) {
+        int seed,
+        uint64_t clusters) {
     const int64_t threads = int64_t(gridDim.x) * blockDim.x;
     for (int64_t at = blockIdx.x * int64_t(blockDim.x) + threadIdx.x;
          at < rows * d;
@@ -58,7 +75,7 @@ __global__ void changeRows(
                 value += kFarOffset;
                 break;
             case FlatData::Clusters:
-                value = component(0, ofRow % kClusters, i) +
+                value = component(0, ofRow % kFlatClusters, i) +
                         2 * kClusterWidth * (value - 0.5f);
                 break;
             case FlatData::Few:
@@ -75,13 +92,18 @@ __global__ void changeRows(
                 break;
             case FlatData::Clustered:
             case FlatData::ClusteredSorted: {
-                const bool isSorted =
-                        data == FlatData::ClusteredSorted && !isQueries;
-                const uint64_t cluster = isSorted
-                        ? uint64_t(row) * kClusters / uint64_t(rows)
-                        : ofRow % kClusters;
+                // Of clusters as large as each other, in their order.
+                const uint64_t number = data == FlatData::Clustered
+                        ? shuffled(uint64_t(row), uint64_t(rows))
+                        : uint64_t(row);
+                const uint64_t cluster = isQueries
+                        ? ofRow % clusters
+                        : number * clusters / uint64_t(rows);
+                const float off = isQueries
+                        ? value
+                        : component(uint64_t(seed) + 1, number, i);
                 value = component(0, cluster, i) +
-                        2 * kWideCluster * (value - 0.5f);
+                        2 * kWideCluster * (off - 0.5f);
                 break;
             }
             case FlatData::Scales:
@@ -140,12 +162,13 @@ void fillFlatData(
         bool isQueries,
         int64_t rows,
         int d,
-        int seed) {
+        int seed,
+        uint64_t clusters) {
     fillKeys(values, DataType::Float32, rows, d, Order::Random, seed);
     if (data == FlatData::Uniform || rows == 0) {
         return;
     }
-    changeRows<<<2048, 256>>>(values, data, isQueries, rows, d, seed);
+    changeRows<<<2048, 256>>>(values, data, isQueries, rows, d, seed, clusters);
     BITS_CUDA_CHECK(cudaGetLastError());
     BITS_CUDA_CHECK(cudaDeviceSynchronize());
 }

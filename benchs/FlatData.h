@@ -8,8 +8,8 @@ namespace faiss_bits::bench {
 
 /// Vectors and queries of bench_flat and bench_hard. From Far to Bits they are
 /// made so that 16 or 32 bits of a distance do not tell a query's neighbours
-/// apart, and certified searches repeat it. The last two have the same
-/// distribution, and are stored in another order.
+/// apart, and certified searches repeat it. The last two are the same vectors,
+/// stored in another order.
 enum class FlatData {
     Uniform, ///< components in (0, 1]
     Far,     ///< the same, 10,000 added: float32 norms and products are useless
@@ -24,6 +24,13 @@ enum class FlatData {
     ClusteredSorted, ///< the same, stored cluster by cluster
 };
 
+/// Of Clusters, and by default of Clustered and ClusteredSorted.
+constexpr uint64_t kFlatClusters = 256;
+
+constexpr bool isClustered(FlatData data) {
+    return data == FlatData::Clustered || data == FlatData::ClusteredSorted;
+}
+
 const std::vector<std::string>& flatDataNames();
 
 /// Throws std::invalid_argument that lists the names.
@@ -31,13 +38,14 @@ FlatData flatDataOf(const std::string& name);
 std::string nameOf(FlatData data);
 
 /// Fills values [rows, d] on the device, and waits: vectors, or queries of the
-/// same kind.
+/// same kind. clusters: of Clustered and ClusteredSorted, 1 or more.
 void fillFlatData(
         float* values,
         FlatData data,
         bool isQueries,
         int64_t rows,
         int d,
-        int seed);
+        int seed,
+        uint64_t clusters = kFlatClusters);
 
 } // namespace faiss_bits::bench

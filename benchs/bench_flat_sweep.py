@@ -123,7 +123,8 @@ def run(options):
 
     meta = meta_of(options, torch)
     methods = flat_methods.usable(options.methods, options.device, meta)
-    cells = random_cells(options.cells, options.seed)
+    part, parts = options.part
+    cells = random_cells(options.cells, options.seed)[part::parts]
     print(f"seed {options.seed}, {len(cells)} cells, {', '.join(methods)}",
           flush=True)
     sweep = Sweep(options, methods, torch)
@@ -182,6 +183,15 @@ def report(rows):
     return bool(ours) and not wrong and not failed
 
 
+def part_of(text):
+    """"1/4" to (1, 4)."""
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and int(part) < int(parts)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no part, as 0/4 is the first of four")
+    return int(part), int(parts)
+
+
 def parse(arguments):
     """Command line to a namespace; without --seed a fresh one."""
     parser = argparse.ArgumentParser(
@@ -190,6 +200,9 @@ def parse(arguments):
     add("--out", default="flat_sweep.json", help="JSON file to write")
     add("--seed", type=int, help="default: a fresh one")
     add("--cells", type=int, default=200)
+    add("--part", type=part_of, default=(0, 1), metavar="I/N",
+        help="every N'th cell from the I'th on; parts of one --seed are put\n"
+             "together by merge.py (default: 0/1)")
     add("--methods", type=lambda text: text.split(","), default=[*METHODS],
         help=f"default: {','.join(METHODS)}; also those of flat_rivals.py")
     add("--check", type=int, default=8,

@@ -3,6 +3,7 @@
 
     benchs/many_table.py benchs/results/h200 [--docs docs/design/many.md]
                          [--marks "several devices"]
+    benchs/many_table.py benchs/results/h200 --short docs/using.md [--of 0123456]
 
 Reads many.json or many_two.json (vectors, of bench_many), many_ivf.json, many_range.json,
 many_kmeans.json and many_knn_graph.json of that folder, those that are there,
@@ -11,7 +12,9 @@ is typed by hand.
 
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
-(shards) or the queries of one (replicas).
+(shards) or the queries of one (replicas). --short: these shares alone, between
+the marks "several GPUs" of another page; --of: of many_0123456.json and
+many_ivf_0123456.json, a later run of the cells of these shares, where they are.
 """
 
 import argparse
@@ -156,12 +159,77 @@ def content(folder):
     return "\n".join(lines)
 
 
+#: Vectors of a GPU, or of all, that the short table has.
+FEW, MANY = 1 << 20, 1 << 23
+QUERIES = 10240
+
+
+def short_lines(name, times):
+    """Shares of the ideal of searches of many queries, a column for each k."""
+    ks = sorted({row["k"] for row in times.rows})
+    yield from head(name, "GPUs", *(f"k = {k}" for k in ks))
+
+    def shares(title, share, wanted):
+        rows = [row for row in times.several("device") if wanted(row)]
+        for devices in sorted({row["devices"] for row in rows}):
+            of_k = {row["k"]: share(row) for row in rows
+                    if row["devices"] == devices}
+            if any(of_k.values()):
+                yield line(title, devices,
+                           *(number(of_k.get(k), ".2f") for k in ks))
+
+    for n in (FEW, MANY):
+        yield from shares(
+            f"shards of {power(n)} each", times.weak,
+            lambda row: row["kind"] == "shards" and row["q"] == QUERIES
+            and row["n"] == n * row["devices"])
+    yield from shares(
+        f"shards of {power(MANY)} in all", times.strong,
+        lambda row: row["kind"] == "shards" and row["q"] == QUERIES
+        and row["n"] == MANY)
+    yield from shares(
+        f"replicas of {power(FEW)}, as many queries each", times.weak,
+        lambda row: row["kind"] == "replicas"
+        and row["q"] == QUERIES * row["devices"])
+    ratios = [ratio(times.of(row, method="faiss"), row["ms"])
+              for row in times.several("host")]
+    ratios = sorted(filter(None, ratios))
+    if ratios:
+        yield line(f"times as fast as FAISS's own, {len(ratios)} cells", "",
+                   f"{ratios[0]:.1f} to {ratios[-1]:.1f}",
+                   *[""] * (len(ks) - 1))
+
+
+def short_content(folder, of=None):
+    """What several GPUs give, of the results of that folder."""
+    lines = []
+    for name, title in NEIGHBOURS.items():
+        later = name.replace(".json", f"_{of}.json")
+        name = later if of and (folder / later).exists() else name
+        if (folder / name).exists():
+            data = load(folder / name)
+            lines += ["", f"{data['meta']['gpu']}, `{folder.name}/{name}`, "
+                      f"commit {data['meta']['commit'][:10]}:", "",
+                      *short_lines(title, Times(data))]
+    if not lines:
+        raise FileNotFoundError(
+            f"{folder} has none of {', '.join(NEIGHBOURS)}")
+    return "\n".join(lines[1:])
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--docs", type=Path, default=Path("docs/design/many.md"))
     parser.add_argument("--marks", default="several devices")
+    parser.add_argument("--short", type=Path, metavar="PAGE")
+    parser.add_argument("--of", metavar="COMMIT")
     options = parser.parse_args(arguments)
+    if options.short:
+        text = options.short.read_text()
+        options.short.write_text(replaced(
+            text, "several GPUs", short_content(options.folder, options.of)))
+        return
     text = options.docs.read_text()
     options.docs.write_text(
         replaced(text, options.marks, content(options.folder)))

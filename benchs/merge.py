@@ -24,6 +24,8 @@ def merged_meta(metas):
                 value = max(value, result.get(name, value))
             elif name.startswith("model_"):  # measured by each process
                 value = result.get(name, value)
+            elif name == "left_out":
+                value += result.get(name, 0)
             elif name in ("missing", "no_index"):  # until a part has them
                 value = {**result.get(name, {}), **value}
             elif result.get(name, value) != value:

@@ -9,7 +9,7 @@ CELL_FIELDS = {
     "select": ("rows", "cols", "k", "dtype", "order"),
     "select_sweep": ("rows", "cols", "stride", "k", "largest", "dtype",
                      "order"),
-    "flat": ("n", "d", "q", "k", "metric", "dtype", "data"),
+    "flat": ("n", "d", "q", "k", "metric", "dtype", "data", "clusters"),
     "flat_sweep": ("n", "d", "q", "k", "metric", "dtype", "data"),
     "filters": ("selector", "allowed", "n", "d", "q", "k", "metric"),
     "flat_cpu": ("n", "d", "q", "k", "metric", "dtype"),
@@ -38,8 +38,8 @@ CELL_FIELDS = {
 }
 
 #: Fields that not every row of a bench has: p is of the metric Lp, data of
-#: what is not uniform, threads of the CPU.
-OPTIONAL_FIELDS = ("p", "data", "threads")
+#: what is not uniform, clusters of clustered data, threads of the CPU.
+OPTIONAL_FIELDS = ("p", "data", "clusters", "threads")
 
 
 def load(path):

@@ -37,7 +37,8 @@ class ManyBench {
                       collectMeta(options, measureReadBandwidth())),
               places_(shapes),
               times_(*std::max_element(shapes.qs.begin(), shapes.qs.end()),
-                     shapes.d) {}
+                     shapes.d,
+                     shapes.devices) {}
 
     int run() {
         for (int64_t n : shapes_.ns) {

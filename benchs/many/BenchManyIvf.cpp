@@ -43,7 +43,8 @@ class ManyIvfBench {
                       collectMeta(options, measureReadBandwidth())),
               places_(shapes),
               times_(*std::max_element(shapes.qs.begin(), shapes.qs.end()),
-                     shapes.d) {}
+                     shapes.d,
+                     shapes.devices) {}
 
     int run() {
         for (const int64_t n : shapes_.ns) {

@@ -42,7 +42,8 @@ class ManyRangeBench {
                              *std::max_element(
                                      shapes.qs.begin(),
                                      shapes.qs.end())),
-                     shapes.d) {}
+                     shapes.d,
+                     shapes.devices) {}
 
     int run() {
         for (const int64_t n : shapes_.ns) {

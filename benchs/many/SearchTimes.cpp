@@ -4,6 +4,7 @@
 
 #include "benchs/common/Labels.h"
 #include "benchs/many/ManyPlaces.h"
+#include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::bench {
 
@@ -14,9 +15,28 @@ Answers Outputs::download() const {
     return answers;
 }
 
-SearchTimes::SearchTimes(int64_t mostQueries, int64_t d)
+SearchTimes::SearchTimes(int64_t mostQueries, int64_t d, int64_t devices)
         : queries_(randomVectors(mostQueries, d, 2)),
-          hostQueries_(download(queries_)) {}
+          hostQueries_(download(queries_)) {
+    for (int64_t device = 1; device < devices; ++device) {
+        BITS_CUDA_CHECK(cudaSetDevice(int(device)));
+        others_.push_back(std::make_unique<CacheFlush>());
+    }
+    BITS_CUDA_CHECK(cudaSetDevice(0));
+}
+
+void SearchTimes::flush() {
+    const auto onOthers = [&](const std::function<void(CacheFlush&)>& f) {
+        for (size_t i = 0; i < others_.size(); ++i) {
+            BITS_CUDA_CHECK(cudaSetDevice(int(i) + 1));
+            f(*others_[i]);
+        }
+        BITS_CUDA_CHECK(cudaSetDevice(0));
+    };
+    onOthers([](CacheFlush& flush) { flush.enqueue(); });
+    flush_.enqueue();
+    onOthers([](CacheFlush&) { BITS_CUDA_CHECK(cudaDeviceSynchronize()); });
+}
 
 double SearchTimes::onDevice(
         const faiss::Index& index,

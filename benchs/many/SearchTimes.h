@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -21,11 +22,13 @@ struct Outputs {
     DeviceArray<int64_t> labels;
 };
 
-/// Times searches of the same queries. No result is served from the L2.
+/// Times searches of the same queries. No result is served from the L2 of any
+/// device.
 class SearchTimes {
    public:
-    /// Of up to so many queries of d dimensions.
-    SearchTimes(int64_t mostQueries, int64_t d);
+    /// Of up to so many queries of d dimensions, on the first `devices`
+    /// devices.
+    SearchTimes(int64_t mostQueries, int64_t d, int64_t devices);
 
     /// Ms with arrays on the first device.
     double onDevice(
@@ -60,15 +63,16 @@ class SearchTimes {
         return hostQueries_.data();
     }
 
-    /// Displaces what the L2 holds. Enqueues on the default stream.
-    void flush() {
-        flush_.enqueue();
-    }
+    /// Displaces what the L2 of each device holds, at the same time: so all of
+    /// them come from the same work. Enqueues on the first one's default
+    /// stream, and waits for the others.
+    void flush();
 
    private:
     TimingMode modeOnHost_();
 
     CacheFlush flush_;
+    std::vector<std::unique_ptr<CacheFlush>> others_; ///< of devices 1 and up
     DeviceArray<float> queries_;
     std::vector<float> hostQueries_;
 };

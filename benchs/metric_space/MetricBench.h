@@ -215,6 +215,7 @@ class MetricBench {
         if (mapping == Mapping::GroupMajor &&
             problem.groups.kind != GroupBounds::None) {
             problem.way = settings.way;
+            problem.vectors = vectors_.data(); // as the index classes
         }
         const MetricSearchPlan plan =
                 planMetricSearch(problem, 0, kMetricScratch * 9 / 10);

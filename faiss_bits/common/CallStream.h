@@ -6,7 +6,7 @@
 #include <cuda_runtime_api.h>
 #include <faiss/gpu/GpuResources.h>
 
-#include "faiss_bits/common/Waiting.h"
+#include "faiss_bits/common/EventPool.h"
 
 /// On which stream a call goes. Not part of the API.
 namespace faiss_bits::gpu::detail {
@@ -59,7 +59,7 @@ class CallStream {
     cudaStream_t stream_;
     bool arraysAreOnDevice_;
     cudaStream_t defaultStream_;
-    std::unique_ptr<CudaEvent> event_; // where order is wanted
+    PooledEvent event_; // where order is wanted
     CallStream* outer_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,7 @@
 
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/PagedCall.h"
+#include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/Centroids.h"
 #include "faiss_bits/flat/GpuSearchCounters.h"
 #include "faiss_bits/ivf/CoarseSearch.h"
@@ -29,6 +31,11 @@ using faiss::gpu::DeviceScope;
 
 namespace {
 
+/// Whether labels are places until the host has put ids there.
+bool changesLabels(const IvfIndex& index, const IvfSearch& search) {
+    return index.indices == faiss::gpu::INDICES_CPU && !search.storePairs;
+}
+
 /// The ids of labels that are places, where the host has them.
 void replaceLabels(
         const IvfIndex& index,
@@ -36,7 +43,7 @@ void replaceLabels(
         const IvfSearch& search,
         idx_t n,
         idx_t* labels) {
-    if (index.indices != faiss::gpu::INDICES_CPU || search.storePairs) {
+    if (!changesLabels(index, search)) {
         return;
     }
     std::vector<idx_t> places(size_t(n) * search.k);
@@ -63,7 +70,8 @@ void searchLists(
         const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search,
-        IvfKnnProblem problem) {
+        IvfKnnProblem problem,
+        const std::function<void()>& enqueued) {
     const bool hasLists = problem.probes != nullptr;
     Centroids centroids;
     // A quantizer may have other vectors than one a list.
@@ -106,9 +114,11 @@ void searchLists(
             plan,
             problem,
             Workspace{scratch.get(), plan.bytes},
-            context.stream);
+            context.stream,
+            enqueued);
 }
 
+/// enqueued  as of runIvfKnn, for the last queries
 void searchPage(
         const IvfIndex& index,
         const IvfSearch& search,
@@ -116,7 +126,8 @@ void searchPage(
         const float* x,
         const idx_t* assign,
         float* distances,
-        idx_t* labels) {
+        idx_t* labels,
+        const std::function<void()>& enqueued) {
     const GpuContext context = contextOf(*index.resources, index.device);
     const idx_t most = std::max<idx_t>(kMostProbes / search.nprobe, 1);
     for (idx_t q = 0; q < n; q += most) {
@@ -130,7 +141,9 @@ void searchPage(
         if (assign) {
             problem.probes = assign + q * search.nprobe;
         }
-        searchLists(index, context, search, problem);
+        const bool isLast = q + rows == n;
+        searchLists(
+                index, context, search, problem, isLast ? enqueued : nullptr);
         replaceLabels(index, context, search, rows, problem.outIds);
     }
 }
@@ -144,6 +157,10 @@ void searchPaged(
         idx_t* labels) {
     DeviceScope scope(index.device);
     const GpuContext context = contextOf(*index.resources, index.device);
+    std::function<void()> enqueued = WhenEnqueued::take();
+    if (changesLabels(index, search)) {
+        enqueued = nullptr; // the host does, when all is found
+    }
     withFaissErrors([&] {
         const FilteredLists lists = filteredListsOf(index, context, search);
         search.lists = &lists;
@@ -165,6 +182,7 @@ void searchPaged(
         limits.pageBytes = index.minPagedSize;
         limits.waits = true; // for the queries to search again
         call.run(limits, [&](const Page& page) {
+            const bool isLast = page.first + page.rows == search.n;
             searchPage(
                     index,
                     search,
@@ -172,7 +190,8 @@ void searchPaged(
                     page.as<const float>(queries),
                     assign ? page.as<const idx_t>(givenLists) : nullptr,
                     page.as<float>(outDistances),
-                    page.as<idx_t>(outLabels));
+                    page.as<idx_t>(outLabels),
+                    isLast ? enqueued : nullptr);
         });
     });
 }
@@ -288,7 +307,7 @@ void searchIvfOnDevice(
         const FilteredLists lists = filteredListsOf(
                 index, contextOf(*index.resources, index.device), search);
         search.lists = &lists;
-        searchPage(index, search, n, x, nullptr, distances, labels);
+        searchPage(index, search, n, x, nullptr, distances, labels, nullptr);
     });
 }
 

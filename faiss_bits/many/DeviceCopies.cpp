@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
+#include "faiss_bits/many/PeerAccess.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -14,30 +13,6 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 constexpr size_t kPiece = size_t(4) << 20;
-
-/// Whether `device` can read memory of `other` from now on.
-bool enablePeerAccess(int device, int other) {
-    // To ask again is an error of CUDA's, if a harmless one.
-    static std::mutex mutex;
-    static std::map<std::pair<int, int>, bool> known;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find({device, other});
-    if (found != known.end()) {
-        return found->second;
-    }
-    int can = 0;
-    BITS_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
-    if (!can) {
-        return known[{device, other}] = false;
-    }
-    const CurrentDevice scope(device);
-    const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
-    if (status != cudaSuccess) {
-        (void)cudaGetLastError(); // there are limits on the number of peers
-    }
-    return known[{device, other}] = status == cudaSuccess ||
-            status == cudaErrorPeerAccessAlreadyEnabled;
-}
 
 } // namespace
 

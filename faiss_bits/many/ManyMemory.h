@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "faiss_bits/common/EventPool.h"
 #include "faiss_bits/common/GpuStaging.h"
 #include "faiss_bits/common/Waiting.h"
 
@@ -34,9 +35,10 @@ class MemoryStack {
 
 /// What is on a stream at some time.
 struct StreamMark {
+    /// The current device is the stream's.
     void record(cudaStream_t on) {
         stream = on;
-        event = std::make_unique<CudaEvent>();
+        event = takeEvent();
         event->record(on);
     }
     void holdUp(cudaStream_t other) const {
@@ -55,7 +57,7 @@ struct StreamMark {
         }
     }
     cudaStream_t stream = nullptr;
-    std::unique_ptr<CudaEvent> event;
+    PooledEvent event;
 };
 
 } // namespace faiss_bits::gpu::detail

@@ -1,5 +1,6 @@
 #include "faiss_bits/many/PartSet.h"
 
+#include <algorithm>
 #include <typeinfo>
 #include <utility>
 
@@ -10,9 +11,11 @@
 #include <faiss/gpu/GpuCloner.h>
 #include <faiss/impl/FaissAssert.h>
 
+#include "faiss_bits/common/CallStream.h"
 #include "faiss_bits/ivf/EmptyIvf.h"
 #include "faiss_bits/ivf/ListsBefore.h"
 #include "faiss_bits/ivf/OurIvf.h"
+#include "faiss_bits/many/PeerAccess.h"
 
 namespace faiss_bits::gpu::detail {
 
@@ -37,7 +40,8 @@ PartSet::PartSet(
         const char* kind)
         : config(config),
           devices(list, config, kind),
-          copies(std::make_unique<DeviceCopies>(devices, config)) {}
+          copies(std::make_unique<DeviceCopies>(devices, config)),
+          times(std::make_unique<GroupTimes>(devices.groups().size())) {}
 
 PartSet::~PartSet() = default;
 
@@ -196,6 +200,25 @@ void PartSet::addOrTakeBack(const std::function<void(int part)>& f) {
         }
         throw;
     }
+}
+
+bool PartSet::canWriteHome(int part, std::initializer_list<const void*> arrays)
+        const {
+    return copies->isDirect(devices.groupOf(part), 0) &&
+            isOurIvf(*parts[part]) &&
+            std::all_of(arrays.begin(), arrays.end(), [](const void* array) {
+                return !array || canUse(array);
+            });
+}
+
+void PartSet::searchAfar(int part, const std::function<void()>& f) const {
+    const DevicePlace& place = devices[part];
+    const CallStream call(
+            place.resources,
+            place.device,
+            devices.context(part).stream,
+            true /* arraysAreOnDevice */);
+    f();
 }
 
 void PartSet::addTo(

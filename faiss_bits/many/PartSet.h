@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "faiss_bits/many/DeviceCopies.h"
+#include "faiss_bits/many/GroupSpeeds.h"
 #include "faiss_bits/many/ManyDevices.h"
 
 /// The inside of GpuIndexBitsMany. Not part of the API.
@@ -56,9 +58,21 @@ struct PartSet {
             const idx_t* ids,
             bool onHost);
 
+    /// Whether a search of this part may write its results to these arrays of
+    /// the first device itself, so that nobody has to copy them there: inverted
+    /// lists of ours, whose kernels write a result once, where peers are used.
+    /// The part's device is the current one. A null pointer is no obstacle.
+    bool canWriteHome(int part, std::initializer_list<const void*> arrays)
+            const;
+
+    /// Calls f(), which searches the part with such arrays, in the order of its
+    /// context's stream.
+    void searchAfar(int part, const std::function<void()>& f) const;
+
     GpuIndexBitsManyConfig config;
     ManyDevices devices;
     std::unique_ptr<DeviceCopies> copies;
+    std::unique_ptr<GroupTimes> times; ///< of searches of replicas
     std::vector<std::unique_ptr<faiss::gpu::GpuIndex>> parts;
     std::vector<GpuIndexBitsFlat*> flat; ///< the same, or none
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/SearchWithin.h"
 #include "kernels/common/CudaCheck.h"
 
@@ -31,6 +32,8 @@ ShardBatch::ShardBatch(
           done_(set.devices.size()),
           atHome_(set.devices.size()),
           sent_(set.devices.size()),
+          goesHome_(set.devices.size()),
+          enqueued_(set.devices.groups().size()),
           memory_(set.devices.groups().size()) {}
 
 void ShardBatch::run() {
@@ -67,46 +70,34 @@ void ShardBatch::prepareHome_() {
 }
 
 void ShardBatch::search_() {
-    const auto& groups = set_.devices.groups();
     if (sample_) {
         set_.devices.onGroups([&](int group) { findLimits_(group); });
         exchangeLimits_();
     }
-    set_.devices.onGroups([&](int group) { searchGroup_(group); });
-    // Nobody searches any more: all is enqueued.
-    for (int group = 0; group < int(groups.size()); ++group) {
-        set_.devices.onPart(
-                groups[group].parts[0], [&] { mergeSlice_(group); });
-    }
-}
-
-std::vector<idx_t> ShardBatch::incompleteRows() const {
-    const auto& groups = set_.devices.groups();
-    std::vector<idx_t> rows;
-    for (int group = 0; group < int(groups.size()); ++group) {
-        if (!flags_[group]) {
-            continue;
+    set_.devices.onGroups([&](int group) {
+        try {
+            searchGroup_(group);
+        } catch (...) {
+            failed_ = true;
+            enqueued_[group] = true;
+            throw;
         }
-        set_.devices.onPart(groups[group].parts[0], [&] {
-            const idx_t first = sliceBegin_(group);
-            std::vector<uint8_t> flags(sliceBegin_(group + 1) - first);
-            const cudaStream_t stream =
-                    contextOf_(groups[group].parts[0]).stream;
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    flags.data(),
-                    flags_[group],
-                    flags.size(),
-                    cudaMemcpyDeviceToHost,
-                    stream));
-            waitFor(stream);
-            for (size_t i = 0; i < flags.size(); ++i) {
-                if (flags[i]) {
-                    rows.push_back(first + idx_t(i));
-                }
-            }
-        });
+        enqueued_[group] = true;
+    });
+    // Nobody searches any more: all is enqueued.
+    if (isMerged_ && !again_) {
+        return;
     }
-    return rows;
+    if (again_) {
+        for (int shard = 0; shard < set_.devices.size(); ++shard) {
+            if (widths_[shard] > 0) {
+                set_.devices.onPart(shard, [&] {
+                    sendFound_(set_.devices.groupOf(shard), shard);
+                });
+            }
+        }
+    }
+    mergeAll_();
 }
 
 bool ShardBatch::isCut_(int shard) const {
@@ -209,12 +200,19 @@ void ShardBatch::searchGroup_(int group) {
     StreamMark ready;
     set_.devices.onPart(parts.parts[0], [&] {
         x = queriesFor_(group, lead);
-        ready.record(lead.stream);
+        if (parts.parts.size() > 1) {
+            ready.record(lead.stream);
+        }
     });
+    int last = 0;
+    for (int shard : parts.parts) {
+        last = widths_[shard] > 0 ? shard : last;
+    }
     for (int shard : parts.parts) {
         if (widths_[shard] > 0) {
-            set_.devices.onPart(
-                    shard, [&] { searchShard_(group, shard, x, ready); });
+            set_.devices.onPart(shard, [&] {
+                searchShard_(group, shard, x, ready, shard == last);
+            });
         }
     }
 }
@@ -223,27 +221,56 @@ void ShardBatch::searchShard_(
         int group,
         int shard,
         const float* x,
-        const StreamMark& ready) {
+        const StreamMark& ready,
+        bool isLast) {
     const GpuContext context = contextOf_(shard);
     const idx_t width = widths_[shard];
     ready.holdUp(context.stream);
-    found_[shard] =
-            Results(memory_[group].take(
-                            context, size_t(queries_.n) * width * kResultBytes),
-                    queries_.n,
-                    width);
+    goesHome_[shard] = atHome_[shard].width > 0 &&
+            set_.canWriteHome(shard, {atHome_[shard].labels});
+    found_[shard] = goesHome_[shard]
+            ? atHome_[shard]
+            : Results(memory_[group].take(
+                              context,
+                              size_t(queries_.n) * width * kResultBytes),
+                      queries_.n,
+                      width);
     SearchWithin within;
     if (sample_) {
         within.limits = limits_[group];
         within.numWithin = sample_->numWithin(set_, shard, queries_.k);
     }
-    set_.parts[shard]->search(
-            queries_.n,
-            x,
-            width,
-            found_[shard].distances,
-            found_[shard].labels,
-            sample_ ? &within : queries_.params(shard));
+    bool isTold = false;
+    const WhenEnqueued when([&] {
+        if (isTold) {
+            again_ = true;
+            return;
+        }
+        isTold = true;
+        sendFound_(group, shard);
+        if (isLast && group == 0) {
+            mergeBehind_();
+        } else if (isLast) {
+            enqueued_[group] = true;
+        }
+    });
+    const auto search = [&] {
+        set_.parts[shard]->search(
+                queries_.n,
+                x,
+                width,
+                found_[shard].distances,
+                found_[shard].labels,
+                sample_ ? &within : queries_.params(shard));
+    };
+    if (goesHome_[shard]) {
+        set_.searchAfar(shard, search);
+    } else {
+        search();
+    }
+    if (isTold) {
+        return;
+    }
     if (!set_.segments.empty() && set_.segments[shard]) {
         runMapIds(
                 static_cast<const IdSegment*>(set_.segments[shard].get()),
@@ -252,7 +279,14 @@ void ShardBatch::searchShard_(
                 queries_.n * width,
                 context.stream);
     }
-    if (atHome_[shard].width > 0) {
+    sendFound_(group, shard);
+}
+
+void ShardBatch::sendFound_(int group, int shard) {
+    const GpuContext context = contextOf_(shard);
+    if (goesHome_[shard]) {
+        sent_[shard].record(context.stream);
+    } else if (atHome_[shard].width > 0) {
         set_.copies->send(
                 0,
                 atHome_[shard].labels, // both lie together
@@ -260,137 +294,10 @@ void ShardBatch::searchShard_(
                 group,
                 found_[shard].labels,
                 context.stream,
-                size_t(queries_.n) * width * kResultBytes,
+                size_t(queries_.n) * widths_[shard] * kResultBytes,
                 sent_[shard]);
     }
     done_[shard].record(context.stream);
-}
-
-MergeList ShardBatch::listFor_(
-        int group,
-        const GpuContext& lead,
-        int shard,
-        idx_t first,
-        idx_t rows) {
-    const Results& found = found_[shard];
-    const idx_t at = first * found.width;
-    MergeList list;
-    list.width = found.width;
-    list.isCut = isCut_(shard);
-    if (set_.isFlat() && set_.segments.empty()) {
-        list.idOffset = set_.map.segments(shard)[0].inWhole;
-    }
-    const int from = set_.devices.groupOf(shard);
-    if (from == group) {
-        list.distances = found.distances + at;
-        list.ids = found.labels + at;
-        return list;
-    }
-    if (atHome_[shard].width > 0) {
-        sent_[shard].holdUp(lead.stream);
-        list.distances = atHome_[shard].distances;
-        list.ids = atHome_[shard].labels;
-        return list;
-    }
-    const size_t count = size_t(rows) * found.width;
-    const Results here(
-            memory_[group].take(lead, count * kResultBytes), rows, found.width);
-    const cudaStream_t source = done_[shard].stream;
-    list.distances = here.distances;
-    list.ids = here.labels;
-    set_.copies->copy(
-            group,
-            here.labels,
-            lead.stream,
-            from,
-            found.labels + at,
-            source,
-            count * sizeof(idx_t));
-    set_.copies->copy(
-            group,
-            here.distances,
-            lead.stream,
-            from,
-            found.distances + at,
-            source,
-            count * sizeof(float));
-    return list;
-}
-
-void ShardBatch::mergeSlice_(int group) {
-    const auto& groups = set_.devices.groups();
-    const idx_t first = sliceBegin_(group);
-    const idx_t rows = sliceBegin_(group + 1) - first;
-    const GpuContext lead = contextOf_(groups[group].parts[0]);
-    // They have read the lead's queries, too.
-    for (int shard : groups[group].parts) {
-        done_[shard].holdUp(lead.stream);
-    }
-    if (rows == 0) {
-        return;
-    }
-    MergeProblem merge;
-    merge.rows = rows;
-    merge.k = queries_.k;
-    merge.largest = largest_;
-    merge.idsAscend = set_.isFlat() && set_.segments.empty();
-    for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        if (found_[shard].width > 0) {
-            merge.lists.push_back(listFor_(group, lead, shard, first, rows));
-        }
-    }
-    float* const distances = queries_.distances + first * queries_.k;
-    idx_t* const labels = queries_.labels + first * queries_.k;
-    const size_t count = size_t(rows) * queries_.k;
-    Results merged;
-    merged.distances = distances;
-    merged.labels = labels;
-    if (group != 0) {
-        merged =
-                Results(memory_[group].take(lead, count * kResultBytes),
-                        rows,
-                        queries_.k);
-    }
-    merge.outDistances = merged.distances;
-    merge.outIds = merged.labels;
-    for (int shard = 0; shard < set_.devices.size(); ++shard) {
-        if ((sample_ || isCut_(shard)) && !flags_[group]) {
-            flags_[group] =
-                    static_cast<uint8_t*>(memory_[group].take(lead, rows));
-            BITS_CUDA_CHECK(
-                    cudaMemsetAsync(flags_[group], 0, rows, lead.stream));
-        }
-    }
-    merge.limits = sample_ ? limits_[group] + first : nullptr;
-    merge.incomplete = flags_[group];
-    runMergeLists(merge, lead.stream);
-
-    // What the shards of this device found may be overwritten then.
-    StreamMark read;
-    read.record(lead.stream);
-    for (int shard : groups[group].parts) {
-        if (found_[shard].width > 0) {
-            read.holdUp(done_[shard].stream);
-        }
-    }
-    if (group != 0) {
-        set_.copies->copy(
-                0,
-                labels,
-                home_.stream,
-                group,
-                merged.labels,
-                lead.stream,
-                count * sizeof(idx_t));
-        set_.copies->copy(
-                0,
-                distances,
-                home_.stream,
-                group,
-                merged.distances,
-                lead.stream,
-                count * sizeof(float));
-    }
 }
 
 } // namespace faiss_bits::gpu::detail

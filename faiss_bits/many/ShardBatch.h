@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "faiss_bits/many/ManyMemory.h"
@@ -76,7 +78,8 @@ class ShardBatch {
             int group,
             int shard,
             const float* x,
-            const StreamMark& ready);
+            const StreamMark& ready,
+            bool isLast);
 
     /// Results of rows first .. first + rows - 1 of a shard for the lead of
     /// a group: in place, or copied.
@@ -88,6 +91,17 @@ class ShardBatch {
             idx_t rows);
 
     void mergeSlice_(int group);
+    void mergeAll_();
+
+    /// A shard's results are enqueued: sends them to the first device where
+    /// they go there and are not there, and marks the place in the order of
+    /// streams. In the thread of the group, or when no other works.
+    void sendFound_(int group, int shard);
+
+    /// In the first group's thread, when its last search is enqueued: merges
+    /// behind the others' as soon as these are enqueued, and none of them has
+    /// to be awaited.
+    void mergeBehind_();
 
     const ShardSet& set_;
     const GpuContext home_;
@@ -106,7 +120,15 @@ class ShardBatch {
     /// of the first device's own, nor where several devices merge.
     std::vector<Results> atHome_;
     std::vector<StreamMark> sent_;
-    cudaStream_t helper_ = nullptr;   // of the first device: DeviceCopies::send
+    /// Whether the kernels of a shard's device write what they find to atHome_.
+    std::vector<uint8_t> goesHome_;
+    cudaStream_t helper_ = nullptr; // of the first device: DeviceCopies::send
+    /// Groups whose searches are enqueued, or have thrown.
+    std::vector<std::atomic<bool>> enqueued_;
+    std::atomic<bool> failed_ = false;
+    std::atomic<bool> again_ =
+            false; // a search that was enqueued had more to do
+    bool isMerged_ = false;
     std::vector<MemoryStack> memory_; // of each group
 };
 

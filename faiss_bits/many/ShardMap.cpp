@@ -98,7 +98,8 @@ bool ShardMap::isInOrder() const {
 std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
-        idx_t remoteRows) {
+        idx_t remoteRows,
+        const std::vector<double>& speeds) {
     const idx_t groups = idx_t(partsOfGroups.size());
     const int parts =
             std::accumulate(partsOfGroups.begin(), partsOfGroups.end(), 0);
@@ -109,6 +110,21 @@ std::vector<idx_t> groupSlices(
                 sliceBegin(rows, parts, before + ofGroup) -
                 sliceBegin(rows, parts, before));
         before += ofGroup;
+    }
+    if (!speeds.empty()) {
+        double all = 0;
+        for (idx_t group = 0; group < groups; ++group) {
+            all += double(partsOfGroups[group]) * speeds[group];
+        }
+        idx_t left = rows;
+        for (idx_t group = groups - 1; group > 0; --group) {
+            const double share =
+                    double(partsOfGroups[group]) * speeds[group] / all;
+            sizes[group] =
+                    std::min(left, idx_t(std::llround(share * double(rows))));
+            left -= sizes[group];
+        }
+        sizes[0] = left;
     }
     for (idx_t group = 1; group < groups; ++group) {
         const idx_t given = std::min(remoteRows / groups, sizes[group] / 8);

@@ -99,10 +99,13 @@ inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
 /// ones for each of its parts; but a row takes the first group, which has the
 /// arrays, no copies: each of the others gives away what they cost,
 /// `remoteRows` rows over the number of groups, an eighth of its slice at most.
+///
+/// speeds  of groups: slices are as long as these are great; empty: all alike
 std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
-        idx_t remoteRows);
+        idx_t remoteRows,
+        const std::vector<double>& speeds = {});
 
 /// Results that a shard of n of `total` vectors is asked for at first: as many
 /// of the k best as it will have in nearly every query if vectors are dealt out

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "faiss_bits/common/PagePlan.h"
+#include "faiss_bits/ivf/OurIvf.h"
 #include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::gpu::detail {
@@ -57,22 +58,46 @@ idx_t rowsOfCopies(
     return idx_t(std::min(time / secondsPerRow, double(rows)));
 }
 
+bool isHost(const CallArray& array) {
+    return array.data && array.onHost;
+}
+
+/// Whether a query has the same results in every slice.
+bool areCanonical(const PartSet& set) {
+    return set.isFlat() ? set.flat[0]->search_mode == SearchMode::Certified
+                        : isOurIvf(*set.parts[0]);
+}
+
 std::vector<idx_t> slicesOf(
-        const ManyDevices& devices,
+        const PartSet& set,
         idx_t n,
         double secondsPerRow,
         const SlicedSearch::Arrays& arrays,
-        bool mayCut) {
+        bool mayCut,
+        bool isOnDevice) {
     std::vector<int> parts;
-    for (const PartGroup& group : devices.groups()) {
+    for (const PartGroup& group : set.devices.groups()) {
         parts.push_back(int(group.parts.size()));
     }
     const idx_t rows = n / idx_t(parts.size());
     // In pieces only the last copy is waited for. That is less than a tile of
     // queries costs the first device.
     const bool areEven = mayCut && piecesHome(rows, arrays) > 1;
+    // Those of several parts have the share that the caller gave them.
+    const bool areAlike =
+            std::all_of(parts.begin(), parts.end(), [&](int count) {
+                return count == parts[0];
+            });
+    std::vector<double> speeds;
+    if (isOnDevice && areAlike && rows >= GroupSpeeds::kLeastRows &&
+        areCanonical(set)) {
+        speeds = set.times->speeds();
+    }
     return groupSlices(
-            n, parts, areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays));
+            n,
+            parts,
+            areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays),
+            speeds);
 }
 
 } // namespace
@@ -108,12 +133,16 @@ SlicedSearch::SlicedSearch(
                   arrays.labels.onHost),
           mayCut_(!isOnHost_ && set.isFlat() && !isFiltered),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
+          isOnDevice_(
+                  !isHost(arrays.x) && !isHost(arrays.distances) &&
+                  !isHost(arrays.labels)),
           begins_(slicesOf(
-                  set.devices,
+                  set,
                   n,
                   isOnHost_ ? 0 : secondsPerRow,
                   arrays,
-                  mayCut_)),
+                  mayCut_,
+                  isOnDevice_)),
           memory_(set.devices.groups().size()),
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
@@ -206,9 +235,15 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
             const auto from = [&](const CallArray& array) {
                 return array.data ? array.data + at * array.rowBytes : nullptr;
             };
+            const cudaStream_t stream = contextOf_(part).stream;
             if (!isOnHost_) {
-                start_.holdUp(contextOf_(part).stream);
+                start_.holdUp(stream);
             }
+            const TimedSearch timed(
+                    isOnDevice_ ? set_.times.get() : nullptr,
+                    group,
+                    stream,
+                    next - at);
             searchPiece_(
                     part,
                     next - at,
@@ -248,7 +283,9 @@ void SlicedSearch::searchPiece_(
 /// Of a device that some of the arrays do not lie on.
 void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
     const GpuContext context = contextOf_(part);
-    start_.holdUp(context.stream);
+    if (arrays_.x.onHost || !set_.copies->isDirect(group, 0)) {
+        start_.holdUp(context.stream); // else fetch() does
+    }
     const auto hereOf = [&](const CallArray& array) -> char* {
         if (!array.data) {
             return nullptr;
@@ -257,9 +294,13 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                             : static_cast<char*>(memory_[group].take(
                                       context, rows * array.rowBytes));
     };
+    const auto homeOf = [&](const CallArray& array) {
+        return array.data ? array.data + first * array.rowBytes : nullptr;
+    };
+    const bool writesHome = isOnDevice_ &&
+            set_.canWriteHome(
+                    part, {arrays_.distances.data, arrays_.labels.data});
     char* const x = hereOf(arrays_.x);
-    char* const distances = hereOf(arrays_.distances);
-    char* const labels = hereOf(arrays_.labels);
     if (!arrays_.x.onHost) {
         set_.copies->fetch(
                 group,
@@ -271,6 +312,25 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
                 home_.resources->getAsyncCopyStream(home_.device),
                 rows * arrays_.x.rowBytes);
     }
+    const TimedSearch timed(
+            isOnDevice_ ? set_.times.get() : nullptr,
+            group,
+            context.stream,
+            rows);
+    if (writesHome) {
+        set_.searchAfar(part, [&] {
+            searchPiece_(
+                    part,
+                    rows,
+                    x,
+                    homeOf(arrays_.distances),
+                    homeOf(arrays_.labels));
+        });
+        done_[group].record(context.stream);
+        return;
+    }
+    char* const distances = hereOf(arrays_.distances);
+    char* const labels = hereOf(arrays_.labels);
     const int pieces = mayCut_ ? piecesHome(rows, arrays_) : 1;
     // One piece goes home on the stream of its search: an event less.
     cudaStream_t stream = context.stream;

@@ -95,6 +95,7 @@ class SlicedSearch {
     const bool isOnHost_;
     const bool mayCut_;               // slices of other devices
     const idx_t most_;                // queries of a piece
+    const bool isOnDevice_;           // all arrays
     const std::vector<idx_t> begins_; // of groups, and the end
     StreamMark start_;                // the queries are there
     std::atomic<bool> stop_ = false;

@@ -55,12 +55,24 @@ T* appended(std::vector<T, Memory>& to, size_t count) {
     return to.data() + before;
 }
 
+/// [rows + 1], complete when the stream has been waited for.
+std::vector<idx_t> limitsOf(
+        const GpuContext& context,
+        const MetricRangePart& part) {
+    std::vector<idx_t> limits;
+    if (part.hostLimits) {
+        limits.assign(part.hostLimits, part.hostLimits + part.rows + 1);
+    } else {
+        copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    }
+    return limits;
+}
+
 void appendPart(
         const GpuContext& context,
         const MetricRangePart& part,
         FoundRanges& found) {
-    std::vector<idx_t> limits;
-    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
+    const std::vector<idx_t> limits = limitsOf(context, part);
     const size_t total = size_t(part.total);
     if (isLargeRange(total)) {
         waitFor(context.stream); // they are complete then
@@ -84,32 +96,58 @@ void appendPart(
     throwIfInterrupted();
 }
 
-/// The counts of a part's queries, and a copy of its results.
-void appendOnDevice(
-        const GpuContext& context,
-        const MetricRangePart& part,
-        idx_t first,
-        GpuRangeResult& result) {
-    std::vector<idx_t> limits;
-    copyBack(context, limits, part.limits, size_t(part.rows) + 1);
-    if (part.total > 0) {
-        const GpuRangeResult::Part memory = result.allocate(part.total);
-        const auto copy = [&](void* to, const void* from, size_t bytes) {
-            BITS_CUDA_CHECK(cudaMemcpyAsync(
-                    to, from, bytes, cudaMemcpyDeviceToDevice, context.stream));
-        };
-        const size_t total = size_t(part.total);
-        copy(memory.distances, part.distances, total * sizeof(float));
-        copy(memory.labels, part.ids, total * sizeof(idx_t));
-        result.parts.push_back(memory);
+/// Leaves the results of a search on the device, up to a limit.
+class DeviceParts {
+   public:
+    /// first: query that parts call 0.
+    DeviceParts(
+            const GpuContext& context,
+            idx_t first,
+            GpuRangeResult& result,
+            MetricRangeLimit& limit)
+            : context_(context),
+              first_(first),
+              result_(result),
+              limit_(limit) {}
+
+    RangeRoom room(const MetricRangePart& part) {
+        if (!limit_.takes(part.total)) {
+            return {};
+        }
+        const GpuRangeResult::Part memory = result_.allocate(part.total);
+        result_.parts.push_back(memory);
+        return {memory.distances, memory.labels};
     }
-    waitFor(context.stream);
-    for (idx_t i = 0; i < part.rows; ++i) {
-        result.lims[size_t(first + part.first + i) + 1] =
-                limits[i + 1] - limits[i];
+
+    void take(const MetricRangePart& part) {
+        const std::vector<idx_t> limits = limitsOf(context_, part);
+        if (part.total > 0 && !part.isInRoom) {
+            const RangeRoom to = room(part);
+            if (to.distances) {
+                const size_t total = size_t(part.total);
+                copy_(to.distances, part.distances, total * sizeof(float));
+                copy_(to.ids, part.ids, total * sizeof(idx_t));
+            }
+        }
+        waitFor(context_.stream);
+        for (idx_t i = 0; i < part.rows; ++i) {
+            result_.lims[size_t(first_ + part.first + i) + 1] =
+                    limits[i + 1] - limits[i];
+        }
+        throwIfInterrupted();
     }
-    throwIfInterrupted();
-}
+
+   private:
+    void copy_(void* to, const void* from, size_t bytes) {
+        BITS_CUDA_CHECK(cudaMemcpyAsync(
+                to, from, bytes, cudaMemcpyDeviceToDevice, context_.stream));
+    }
+
+    const GpuContext& context_;
+    idx_t first_;
+    GpuRangeResult& result_;
+    MetricRangeLimit& limit_;
+};
 
 } // namespace
 
@@ -147,12 +185,14 @@ MetricRun::MetricRun(
         const MetricGroups& groups,
         idx_t n,
         const float* queries,
-        Mapping mapping)
+        Mapping mapping,
+        const float* vectors)
         : context_(context) {
     problem_.groups = groups;
     problem_.numQueries = n;
     problem_.queries = queries;
     problem_.mapping = mapping;
+    problem_.vectors = vectors;
     problem_.multiprocessors = deviceTraits(context.device).multiprocessors;
 }
 
@@ -160,7 +200,10 @@ size_t MetricRun::budget_() const {
     return std::min(scratchBudget(context_), kMostScratch);
 }
 
-uint64_t MetricRun::range_(float radius, const Take& take) {
+uint64_t MetricRun::range_(
+        float radius,
+        const Take& take,
+        const MetricRoom& room) {
     const MetricSearchPlan plan = planMetricSearch(problem_, 0, budget_());
     Scratch scratch(context_, plan.bytes);
     MetricCounters counters;
@@ -171,7 +214,8 @@ uint64_t MetricRun::range_(float radius, const Take& take) {
             scratch.workspace(),
             context_.stream,
             take,
-            &counters);
+            &counters,
+            room);
     return counters.distances;
 }
 
@@ -206,13 +250,11 @@ uint64_t MetricRun::range(
         idx_t first,
         GpuRangeResult& result,
         MetricRangeLimit& limit) {
-    return range_(radius, [&](const MetricRangePart& part) {
-        if (limit.takes(part.total)) {
-            appendOnDevice(context_, part, first, result);
-        } else {
-            throwIfInterrupted();
-        }
-    });
+    DeviceParts parts(context_, first, result, limit);
+    return range_(
+            radius,
+            [&](const MetricRangePart& part) { parts.take(part); },
+            [&](const MetricRangePart& part) { return parts.room(part); });
 }
 
 uint64_t MetricRun::firstStage(

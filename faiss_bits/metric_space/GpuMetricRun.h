@@ -67,12 +67,14 @@ class MetricRangeLimit {
 class MetricRun {
    public:
     /// queries  [n, d] on the device
+    /// vectors  by their ids, likewise; or nullptr
     MetricRun(
             const GpuContext& context,
             const metric_space::MetricGroups& groups,
             idx_t n,
             const float* queries,
-            metric_space::Mapping mapping = metric_space::Mapping::GroupMajor);
+            metric_space::Mapping mapping = metric_space::Mapping::GroupMajor,
+            const float* vectors = nullptr);
 
     // Each returns the number of distances that it computed.
 
@@ -106,7 +108,10 @@ class MetricRun {
     using Take = std::function<void(const metric_space::MetricRangePart&)>;
 
     size_t budget_() const;
-    uint64_t range_(float radius, const Take& take);
+    uint64_t range_(
+            float radius,
+            const Take& take,
+            const metric_space::MetricRoom& room = nullptr);
 
     const GpuContext& context_;
     metric_space::MetricSearchProblem problem_;

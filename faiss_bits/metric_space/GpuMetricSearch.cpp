@@ -68,7 +68,8 @@ void GpuIndexBitsMetricSpace::rangePages_(
                 state_->groups.groups(),
                 count,
                 static_cast<const float*>(queries.data()),
-                query_major ? Mapping::QueryMajor : Mapping::GroupMajor);
+                query_major ? Mapping::QueryMajor : Mapping::GroupMajor,
+                state_->data());
         state_->distances += range(run, first);
     });
 }

@@ -5,6 +5,9 @@
 set(other_instances "${instances}")
 set(instances "")
 foreach(metric L2 InnerProduct)
+  add_instance("kernels/ivf/IvfBoundedLaunch.cuh" "ivf_bounded_${metric}"
+    "launchIvfProductScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)"
+    "launchIvfFloatScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
   foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)
     set(kernel "Metric::${metric}, ListCoding::${coding}")
     add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"
@@ -24,11 +27,14 @@ endforeach()
 
 add_library(bits_ivf OBJECT
   ivf/IvfAgain.cu
+  ivf/IvfBoundedFinish.cu
   ivf/IvfCandidates.cu
+  ivf/IvfChoice.cu
   ivf/IvfDirect.cpp
   ivf/IvfDirectFinish.cu
   ivf/IvfDirectLists.cu
   ivf/IvfDistances.cpp
+  ivf/IvfFewResults.cu
   ivf/IvfFilterBits.cu
   ivf/IvfFind.cu
   ivf/IvfFoundResults.cu

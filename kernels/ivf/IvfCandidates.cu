@@ -3,6 +3,7 @@
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/device/WarpReduce.cuh"
+#include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfColumns.cuh"
 #include "kernels/ivf/IvfQueryParts.cuh"
 #include "kernels/ivf/ListScan.cuh"
@@ -193,29 +194,75 @@ __global__ __launch_bounds__(kThreads) void placeCandidatesKernel(
     }
 }
 
-/// A thread four components.
-__global__ __launch_bounds__(kThreads) void arrangeQueriesKernel(
-        const __grid_constant__ IvfRescoreParams params) {
-    allowNext();
-    waitForPrevious();
+/// Four components of a row of queries, in the order that their distances need.
+__device__ __forceinline__ void arrange(
+        const IvfRescoreParams& params,
+        uint64_t row,
+        int place) {
     const IvfParams& search = params.search;
-    const uint64_t at = 4 * (uint64_t(blockIdx.x) * kThreads + threadIdx.x);
-    const uint64_t row = at / params.arrangedDims;
-    const int place = int(at % params.arrangedDims);
-    if (row >= search.rows) {
-        return;
-    }
     const float* query = search.queries + row * search.d;
     const auto value = [&](int i) {
         const int c = PartOfQuery::componentAt(place + i);
         return c < search.d ? query[c] : 0.0f;
     };
-    *reinterpret_cast<float4*>(params.arranged + at) = {
+    *reinterpret_cast<float4*>(
+            params.arranged + row * params.arrangedDims + place) = {
             value(0), value(1), value(2), value(3)};
+}
+
+/// A warp a row: places what was chosen, and arranges the query.
+__global__ __launch_bounds__(kThreads) void placeChosenKernel(
+        const __grid_constant__ IvfRescoreParams params) {
+    allowNext();
+    waitForPrevious();
+    const uint32_t row =
+            blockIdx.x * (kThreads / kWarpSize) + threadIdx.x / kWarpSize;
+    const int lane = threadIdx.x % kWarpSize;
+    if (row >= params.search.rows) {
+        return;
+    }
+    const uint32_t most = uint32_t(params.candidates);
+#pragma unroll 4
+    for (uint32_t i = lane; i < most; i += kWarpSize) {
+        const uint32_t number = row * most + i;
+        const uint64_t place = params.places[number];
+        if (place != kIvfNoPlace) {
+            const uint32_t at = params.groupBegins[groupOf(params, place)] +
+                    params.ranks[number];
+            params.grouped[at] = {
+                    number, row * kListGroup + uint32_t(place) % kListGroup};
+        }
+    }
+    for (int place = 4 * lane; place < params.arrangedDims;
+         place += 4 * kWarpSize) {
+        arrange(params, row, place);
+    }
+}
+
+/// A thread four components.
+__global__ __launch_bounds__(kThreads) void arrangeQueriesKernel(
+        const __grid_constant__ IvfRescoreParams params) {
+    allowNext();
+    waitForPrevious();
+    const uint64_t at = 4 * (uint64_t(blockIdx.x) * kThreads + threadIdx.x);
+    const uint64_t row = at / params.arrangedDims;
+    if (row < params.search.rows) {
+        arrange(params, row, int(at % params.arrangedDims));
+    }
 }
 
 unsigned blocksFor(uint64_t threads) {
     return unsigned((threads + kThreads - 1) / kThreads);
+}
+
+void launchPlaceGroups(const IvfRescoreParams& params, cudaStream_t stream) {
+    launchAfterPrevious(
+            placeGroupsKernel,
+            dim3(blocksFor(params.mostGroups)),
+            kThreads,
+            0,
+            stream,
+            params);
 }
 
 } // namespace
@@ -247,19 +294,24 @@ void launchIvfCandidates(const IvfRescoreParams& params, cudaStream_t stream) {
             params.numPlaced, 0, kIvfPlaced * sizeof(uint32_t), stream));
     launchAfterPrevious(
             countCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
-    launchAfterPrevious(
-            placeGroupsKernel,
-            dim3(blocksFor(params.mostGroups)),
-            kThreads,
-            0,
-            stream,
-            params);
+    launchPlaceGroups(params, stream);
     launchAfterPrevious(
             placeCandidatesKernel, dim3(blocks), kThreads, 0, stream, params);
     launchAfterPrevious(
             arrangeQueriesKernel,
             dim3(blocksFor(
                     uint64_t(params.search.rows) * params.arrangedDims / 4)),
+            kThreads,
+            0,
+            stream,
+            params);
+}
+
+void launchIvfChosen(const IvfRescoreParams& params, cudaStream_t stream) {
+    launchPlaceGroups(params, stream);
+    launchAfterPrevious(
+            placeChosenKernel,
+            dim3(blocksFor(uint64_t(params.search.rows) * kWarpSize)),
             kThreads,
             0,
             stream,

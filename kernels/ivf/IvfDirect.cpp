@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -16,12 +16,31 @@ namespace {
 /// One block finishes a query.
 constexpr idx_t kMostQueries = 256;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
+/// Likewise of estimates, which take a part of the time.
+constexpr size_t kMostEstimateBytes = size_t(256) << 20;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
 
 /// Whether vectors come through shared memory.
 bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
+}
+
+/// Of float32 lists that meet more queries, on average, the keys take less time
+/// than estimates: each tile of queries reads them from the second-level cache.
+constexpr idx_t kMostFloatPairs = 4;
+
+/// Whether a search writes estimates of keys, of which the finish makes keys.
+bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    // The finish makes keys of them, a selection would not.
+    if (!plan.shared || p.k > kMostFinishedK) {
+        return false;
+    }
+    return p.lists.coding == ListCoding::Product
+            ? hasIvfProductScan(p.lists, p.device)
+            : hasIvfFloatScan(p.lists) &&
+                    p.numQueries * p.nprobe <=
+                            kMostFloatPairs * p.lists.numLists;
 }
 
 struct DirectScratch {
@@ -51,6 +70,15 @@ struct DirectScratch {
         } else {
             params.keys = slices.take<uint32_t>(columns);
             params.least = slices.take<uint32_t>(columns / kIvfGroup);
+        }
+        if (hasEstimates(plan, p)) {
+            params.bounds = slices.take<uint32_t>(2 * rows);
+            if (p.lists.coding == ListCoding::Product) {
+                params.codebook = slices.take<uint16_t>(
+                        ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
+                params.codebookNorms = slices.take<float>(
+                        size_t(p.lists.decoding.numParts) + 1);
+            }
         }
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
@@ -118,7 +146,7 @@ void launchScan(
         if (!params.arrived) {
             launchIvfPairs(
                     params.search,
-                    kIvfSharedQueries,
+                    int(params.tileQueries),
                     int(params.tileVectors),
                     stream);
         }
@@ -128,12 +156,33 @@ void launchScan(
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
         launch(params, device, stream);
+    } else if (params.bounds && kCoding == ListCoding::Product) {
+        launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);
+    } else if (params.bounds) {
+        launchIvfFloatScan<kMetric>(params, device.multiprocessors, stream);
     } else if (plan.shared) {
         launchIvfSharedScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
     } else {
         launchIvfDirectScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
+    }
+}
+
+/// Of queries that share lists.
+void setTiles(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        IvfDirectParams& params) {
+    if (!hasEstimates(plan, p)) {
+        params.tileQueries = kIvfSharedQueries;
+        params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+    } else if (p.lists.coding == ListCoding::Product) {
+        params.tileQueries = kIvfProductQueries;
+        params.tileVectors = kIvfProductVectors;
+    } else {
+        params.tileQueries = kIvfFloatQueries;
+        params.tileVectors = kIvfFloatVectors;
     }
 }
 
@@ -144,8 +193,12 @@ bool canFindLists(const IvfKnnProblem& p) {
 }
 
 bool canShare(const IvfKnnProblem& p) {
-    return p.lists.coding != ListCoding::Product &&
-            p.lists.d <= kMostSharedDims && p.numQueries > 1;
+    if (p.numQueries < 2) {
+        return false;
+    }
+    return p.lists.coding == ListCoding::Product
+            ? p.k <= kMostFinishedK && hasIvfProductScan(p.lists, p.device)
+            : p.lists.d <= kMostSharedDims;
 }
 
 } // namespace
@@ -167,7 +220,8 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
-    if (keys * sizeof(uint32_t) > kMostKeyBytes) {
+    if (keys * sizeof(uint32_t) >
+        (hasEstimates(plan, p) ? kMostEstimateBytes : kMostKeyBytes)) {
         return {};
     }
     plan.selects = p.k > kMostFinishedK;
@@ -219,7 +273,7 @@ void runIvfDirect(
     search.nearProbes = search.nprobe;
     search.lastProbe = search.nprobe;
     search.k = p.k;
-    params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+    setTiles(plan, p, params);
     params.largest = isSimilarity(p.metric);
     params.outDistances = p.outDistances;
     params.outIds = p.outIds;
@@ -233,8 +287,13 @@ void runIvfDirect(
                 : launchScan<Metric::InnerProduct, coding()>;
         launch(plan, params, p.device, stream);
     });
-    plan.selects ? select(plan, p, scratch, params, stream)
-                 : launchIvfDirectFinish(params, stream);
+    if (plan.selects) {
+        select(plan, p, scratch, params, stream);
+    } else if (params.bounds) {
+        launchIvfBoundedFinish(params, stream);
+    } else {
+        launchIvfDirectFinish(params, stream);
+    }
 }
 
 } // namespace faiss_bits

@@ -16,7 +16,9 @@
 /// scan finds the nearest itself: three kernels in all. Queries that meet in
 /// lists share what is read of them; of few pairs of a query and a list that is
 /// one kernel more. Of more than some neighbours the scan writes the distances,
-/// of which a selection takes the nearest.
+/// of which a selection takes the nearest. Product codes that queries share are
+/// scanned for estimates of keys, whose bound is proved (IvfProductBound.h):
+/// the block of a query finds the keys of all that may be among the nearest.
 namespace faiss_bits {
 
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it

@@ -7,6 +7,7 @@
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfCodebook.cuh"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfSortedPairs.cuh"
@@ -79,22 +80,39 @@ __global__ __launch_bounds__(kThreads) void centroidsKernel(
     }
 }
 
-/// A block a row, of which the last one to end sorts pairs.
+/// A block a row, of which the last one to end sorts pairs; and some for the
+/// codebook.
 __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         const __grid_constant__ IvfDirectParams params) {
     union SharedStorage {
         IvfDirectLists::SharedStorage lists;
         IvfSortedPairs::SharedStorage pairs;
+        IvfCodebook::SharedStorage codebook;
     };
     __shared__ SharedStorage shared;
     __shared__ __align__(16)
             uint8_t memory[IvfDirectLists::Tables::bytes(kMostDirectProbes)];
     __shared__ bool isLast;
     allowNext();
+    if (blockIdx.y >= params.search.rows) {
+        // While the kernel of the centroids runs, which began when all before
+        // had ended.
+        if (!params.centroids) {
+            waitForPrevious();
+        }
+        const int dims =
+                params.search.d / params.search.lists.decoding.numParts;
+        IvfCodebook{shared.codebook, params, dims}.run(
+                int(blockIdx.y - params.search.rows));
+        return;
+    }
     waitForPrevious();
     const IvfDirectLists::Tables tables(memory, params.search.nprobe);
     if (blockIdx.y == 0 && params.search.steps) {
         writeScalarSteps(params.search);
+    }
+    if (params.bounds && threadIdx.x < 2) {
+        params.bounds[2 * blockIdx.y + threadIdx.x] = 0;
     }
     IvfDirectLists{shared.lists, tables, params, blockIdx.y}.find();
     fillIvfRow(
@@ -138,9 +156,14 @@ void launchIvfCentroids(
 }
 
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {
+    const uint32_t parts = params.codebook
+            ? uint32_t(params.search.lists.decoding.numParts)
+            : 0;
+    const uint32_t ofCodebook =
+            (parts + kIvfCodebookParts - 1) / kIvfCodebookParts;
     launchAfterPrevious(
             directListsKernel,
-            dim3(1, params.search.rows),
+            dim3(1, params.search.rows + ofCodebook),
             IvfDirectLists::kThreads,
             0,
             stream,

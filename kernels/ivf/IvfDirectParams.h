@@ -61,10 +61,22 @@ struct IvfDirectParams {
     /// NaN behind the last column
     uint32_t* keys = nullptr;
     uint32_t* least = nullptr; ///< [rows, search.stride / 32], of 32 keys each
+    /// [rows, 2]: the bits of two floats that are not negative, how far keys
+    /// may be from the canonical ones (IvfProductBound.h); launchIvfDirectLists
+    /// makes them 0. nullptr: keys are canonical
+    uint32_t* bounds = nullptr;
+    /// Of product codes with bounds, on sixteen bytes: the codebook in float16,
+    /// times a scale (ivfCodebookScale), and of its squares the sum over parts
+    /// of the greatest of a row, then for each part the greatest of what a row
+    /// loses, times the scale's; launchIvfDirectLists makes them
+    uint16_t* codebook = nullptr;   ///< as IvfLists has it
+    float* codebookNorms = nullptr; ///< [1 + parts]
 
-    /// Of queries that share lists: vectors of a tile, and where few pairs are
-    /// sorted by launchIvfDirectLists, a counter that launchIvfCentroids or the
-    /// caller set to 0; nullptr: launchIvfPairs sorts them.
+    /// Of queries that share lists: what a tile has of both, and where few
+    /// pairs are sorted by launchIvfDirectLists, a counter that
+    /// launchIvfCentroids or the caller set to 0; nullptr: launchIvfPairs sorts
+    /// them.
+    uint32_t tileQueries = 0;
     uint32_t tileVectors = 0;
     uint32_t* arrived = nullptr;
 
@@ -81,7 +93,7 @@ void launchIvfCentroids(
 
 /// The columns of each query, its lists where there are centroids, starts and
 /// steps: what launchIvfDirectScan finds itself. And what launchIvfPairs makes,
-/// for tiles of kIvfSharedQueries and tileVectors, where there is a counter.
+/// for tiles of tileQueries and tileVectors, where there is a counter.
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream);
 
 /// Keys of the vectors of each query's lists, and the columns; after

@@ -47,6 +47,15 @@ void launchIvfFoundLimits(
         int32_t* nearestPlaces,
         cudaStream_t stream);
 
+/// What was found, row by row at row * room, side by side: that of a row from
+/// firstFound[row] on, and for each its row, as IvfParams::firstFound has it.
+void launchIvfFoundPacked(
+        const IvfParams& search,
+        const uint32_t* firstFound,
+        float* rows,
+        uint64_t* found,
+        cudaStream_t stream);
+
 /// After the distances of all candidates: columns, bits and counts.
 void launchIvfFoundCounts(const IvfFoundParams& params, cudaStream_t stream);
 

@@ -31,6 +31,32 @@ __global__ __launch_bounds__(kThreads) void limitsKernel(
     }
 }
 
+struct PackedParams {
+    IvfParams search;
+    const uint32_t* firstFound;
+    float* rows;
+    uint64_t* found;
+};
+
+/// Blocks of a row: some have most of what is found.
+constexpr unsigned kPackedBlocks = 8;
+
+__global__ __launch_bounds__(kThreads) void packedKernel(
+        const __grid_constant__ PackedParams params) {
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const uint32_t row = blockIdx.x;
+    const uint32_t count = search.numFound[row];
+    const uint64_t* from = search.found + int64_t(row) * search.room;
+    const uint32_t first = params.firstFound[row];
+    for (uint32_t i = blockIdx.y * kThreads + threadIdx.x; i < count;
+         i += kPackedBlocks * kThreads) {
+        params.found[first + i] = from[i];
+        params.rows[first + i] = __uint_as_float(row);
+    }
+}
+
 /// The first probe of each list of a row, in shared memory.
 class ProbeTable {
    public:
@@ -205,6 +231,21 @@ void launchIvfFoundLimits(
             0,
             stream,
             LimitsParams{limit, rows, nearest, nearestPlaces});
+}
+
+void launchIvfFoundPacked(
+        const IvfParams& search,
+        const uint32_t* firstFound,
+        float* rows,
+        uint64_t* found,
+        cudaStream_t stream) {
+    launchAfterPrevious(
+            packedKernel,
+            dim3(search.rows, kPackedBlocks),
+            kThreads,
+            0,
+            stream,
+            PackedParams{search, firstFound, rows, found});
 }
 
 void launchIvfFoundCounts(const IvfFoundParams& params, cudaStream_t stream) {

@@ -5,6 +5,8 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/Error.h"
+#include "kernels/common/HostWord.h"
+#include "kernels/ivf/IvfChoice.h"
 #include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfDistances.h"
 #include "kernels/ivf/IvfScratch.h"
@@ -63,12 +65,16 @@ class IvfRows {
                 }
             });
         }
-        select(rows == plan_.rowsAtATime ? plan_.selection
-                                         : plan_.lastSelection,
-               ivfSelection(p_, plan_, rows),
-               result.isRescored ? result.rescored.distances : params.distances,
-               scratch_.keys,
-               scratch_.places);
+        const bool chooses = result.isRescored && choosesIvf(plan_, p_);
+        if (!chooses) {
+            select(rows == plan_.rowsAtATime ? plan_.selection
+                                             : plan_.lastSelection,
+                   ivfSelection(p_, plan_, rows),
+                   result.isRescored ? result.rescored.distances
+                                     : params.distances,
+                   scratch_.keys,
+                   scratch_.places);
+        }
         result.search = params;
         result.keys = scratch_.keys;
         result.places = scratch_.places;
@@ -78,7 +84,11 @@ class IvfRows {
         result.lostRows = again.rows;
         result.numLost = again.count;
         result.firstRow = uint32_t(first);
-        launchIvfResults(result, stream_);
+        if (chooses) {
+            launchIvfFewResults(result, stream_);
+        } else {
+            launchIvfResults(result, stream_);
+        }
     }
 
    private:
@@ -94,16 +104,15 @@ class IvfRows {
         launchIvfPairs(params, kIvfItemQueries, kIvfEstimateVectors, stream_);
         launchIvfEstimates<kMetric, kCoding>(
                 params, false, multiprocessors, stream_);
+        const bool chooses = choosesIvf(plan_, p_);
         if (!params.isLower) {
-            select(isWhole ? plan_.limits : plan_.lastLimits,
-                   ivfLimits(p_, plan_, rows),
-                   params.distances,
-                   scratch_.keys,
-                   scratch_.places);
-            // The matrix was there.
-            const size_t room = size_t(rows) * params.room;
-            BITS_CUDA_CHECK(cudaMemsetAsync(
-                    params.foundKeys, 0xff, room * sizeof(float), stream_));
+            findLimits(params, isWhole);
+            if (!chooses) {
+                // The matrix was there.
+                const size_t room = size_t(rows) * params.room;
+                BITS_CUDA_CHECK(cudaMemsetAsync(
+                        params.foundKeys, 0xff, room * sizeof(float), stream_));
+            }
             params.sampleGroups = 0;
             params.lastProbe = params.nprobe;
             launchIvfPairs(
@@ -111,23 +120,50 @@ class IvfRows {
             launchIvfEstimates<kMetric, kCoding>(
                     params, true, multiprocessors, stream_);
         }
-        select(isWhole ? plan_.choice : plan_.lastChoice,
-               ivfChoice(p_, plan_, rows),
-               params.isLower ? params.distances : params.foundKeys,
-               scratch_.lowerBounds,
-               scratch_.chosen);
         result.isRescored = true;
         result.rescored = scratch_.rescored;
         result.rescored.lowerBounds = scratch_.lowerBounds;
         result.rescored.search = params;
         result.rescored.chosen = scratch_.chosen;
         result.rescored.mostOfFew = ivfMostOfFew(kCoding);
-        launchIvfCandidates(result.rescored, stream_);
+        if (chooses) {
+            IvfChoiceParams choice;
+            choice.rescore = result.rescored;
+            choice.chosen = scratch_.chosen;
+            choice.lowerBounds = scratch_.lowerBounds;
+            launchIvfChoice(choice, stream_);
+            launchIvfChosen(result.rescored, stream_);
+        } else {
+            select(isWhole ? plan_.choice : plan_.lastChoice,
+                   ivfChoice(p_, plan_, rows),
+                   params.isLower ? params.distances : params.foundKeys,
+                   scratch_.lowerBounds,
+                   scratch_.chosen);
+            launchIvfCandidates(result.rescored, stream_);
+        }
         launchIvfRescore<kMetric, kCoding>(
                 result.rescored,
                 p_.device.blockSharedBytes,
                 multiprocessors,
                 stream_);
+    }
+
+    /// Of what is found: the k-th of the upper bounds of near lists, or a key
+    /// that hardly more of them are up to.
+    void findLimits(const IvfParams& params, bool isWhole) const {
+        if (findsIvfLimits(plan_, p_)) {
+            IvfLimitParams limits;
+            limits.search = params;
+            limits.nearest = scratch_.keys;
+            limits.places = scratch_.places;
+            launchIvfLimits(limits, stream_);
+            return;
+        }
+        select(isWhole ? plan_.limits : plan_.lastLimits,
+               ivfLimits(p_, plan_, params.rows),
+               params.distances,
+               scratch_.keys,
+               scratch_.places);
     }
 
     void select(
@@ -148,28 +184,29 @@ class IvfRows {
     cudaStream_t stream_;
 };
 
-/// The queries that are not proved, with all distances kept.
-void searchAgain(
+/// The queries that are not proved, with all distances kept. Whether there are
+/// any.
+bool searchAgain(
         const IvfKnnProblem& p,
         const IvfAgainScratch& again,
         Workspace workspace,
         cudaStream_t stream) {
-    uint32_t count = 0;
-    BITS_CUDA_CHECK(cudaMemcpyAsync(
-            &count,
-            again.count,
-            sizeof(count),
-            cudaMemcpyDeviceToHost,
-            stream));
-    BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const uint32_t count = waitForWord(again.count, stream);
     // As many at a time as leave three quarters of the scratch to the search.
     const auto bytesOf = [&](idx_t rows) {
         WorkspaceSlices slices;
         IvfSomeRows(p, rows, slices);
         return slices.used();
     };
+    const auto isFitting = [&](idx_t rows) {
+        const size_t used = bytesOf(rows);
+        // One has room in any case, and more may take of what it needs.
+        return used <= workspace.bytes / 4 &&
+                planIvfKnn(ivfProblemOfSome(p, rows), workspace.bytes - used)
+                        .bytes <= workspace.bytes - used;
+    };
     idx_t most = count;
-    while (most > 1 && bytesOf(most) > workspace.bytes / 4) {
+    while (most > 1 && !isFitting(most)) {
         most = (most + 1) / 2;
     }
     for (idx_t first = 0; first < count; first += most) {
@@ -197,6 +234,7 @@ void searchAgain(
         runIvfKnn(planIvfKnn(some, left.bytes), some, left, stream);
         launchIvfScatter(params, stream);
     }
+    return count > 0;
 }
 
 } // namespace
@@ -205,14 +243,22 @@ void runIvfKnn(
         const IvfKnnPlan& plan,
         const IvfKnnProblem& p,
         Workspace workspace,
-        cudaStream_t stream) {
+        cudaStream_t stream,
+        const std::function<void()>& enqueued) {
     checkIvf(p);
+    const auto tell = [&] {
+        if (enqueued) {
+            enqueued();
+        }
+    };
     if (p.numQueries == 0) {
+        tell();
         return;
     }
     checkPointers(plan, p);
     if (plan.direct) {
         runIvfDirect(*plan.direct, p, workspace, stream);
+        tell();
         return;
     }
     WorkspaceSlices slices(workspace);
@@ -233,8 +279,9 @@ void runIvfKnn(
     for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
         search.run(q, std::min(plan.rowsAtATime, p.numQueries - q), again);
     }
-    if (plan.byEstimates()) {
-        searchAgain(p, again, shared, stream);
+    tell();
+    if (plan.byEstimates() && searchAgain(p, again, shared, stream)) {
+        tell();
     }
 }
 

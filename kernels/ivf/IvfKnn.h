@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -132,18 +133,27 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          list; of the index 16 bytes a list, and by estimates 40 for 32
 ///          vectors; and 4 bytes a query. Few queries: 4.2 bytes for every
 ///          vector of their lists, for 32 vectors more a list, and for every
-///          list of the index where they find lists
+///          list of the index where they find lists; of product codes that they
+///          share 512 bytes a dimension, too
 /// Errors   throws Error on a bad argument (named) or a failed launch
-/// Cost     few queries: 3 d operations of float64 a pair, three kernels. By
-///          estimates: 2 d operations of float16 matrix instructions a pair.
+/// Cost     few queries: 3 d operations of float64 a pair, three or four
+///          kernels; that share product codes, or float32, 2 d operations of
+///          float16 matrix instructions, or of float32. By estimates: 2 d
+///          operations of float16 matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,
 ///          and a pair takes 3 d operations of float64
 /// Source   Johnson et al. 2017, 5.2 (IVF); tiles as kernels/knn/all_pairs
+///
+/// enqueued  if it is not empty: called when all is enqueued that a run does
+///           which searches no query again, before it waits; and once more
+///           behind what it searched again, if it did. Until then the results
+///           of these queries are what was there
 void runIvfKnn(
         const IvfKnnPlan& plan,
         const IvfKnnProblem& problem,
         Workspace workspace,
-        cudaStream_t stream);
+        cudaStream_t stream,
+        const std::function<void()>& enqueued = nullptr);
 
 } // namespace faiss_bits

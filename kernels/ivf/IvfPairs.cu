@@ -12,6 +12,58 @@ namespace {
 
 constexpr int kThreads = 256;
 
+/// Of a list, as a multiple of columnStep.
+__device__ __forceinline__ uint32_t
+columnsOfProbe(const IvfParams& params, uint32_t row, uint32_t probe) {
+    uint32_t length = 0;
+    const uint32_t list = probedList(params, row, probe);
+    if (list < params.lists.numLists) {
+        length = vectorsOfColumns(params, listLength(params.lists, list));
+        length += params.columnStep - 1;
+        length -= length % params.columnStep;
+    }
+    return length;
+}
+
+/// A warp a row with no more near probes than lanes.
+__global__ __launch_bounds__(kThreads) void fewColumnsKernel(
+        const __grid_constant__ IvfParams params) {
+    allowNext();
+    waitForPrevious();
+    if (blockIdx.x == 0 && params.steps) {
+        writeScalarSteps(params);
+    }
+    const uint32_t row =
+            blockIdx.x * (kThreads / kWarpSize) + threadIdx.x / kWarpSize;
+    const uint32_t lane = threadIdx.x % kWarpSize;
+    if (row >= params.rows) {
+        return;
+    }
+    const uint32_t length =
+            lane < params.nearProbes ? columnsOfProbe(params, row, lane) : 0;
+    uint32_t until = length; // sum of the lanes up to this one
+#pragma unroll
+    for (uint32_t distance = 1; distance < kWarpSize; distance *= 2) {
+        const uint32_t other = __shfl_up_sync(kFullWarp, until, distance);
+        until += lane >= distance ? other : 0;
+    }
+    const uint32_t total = __shfl_sync(kFullWarp, until, kWarpSize - 1);
+    uint32_t* columns = params.columns + int64_t(row) * (params.nearProbes + 1);
+    if (lane < params.nearProbes) {
+        columns[lane] = until - length;
+    }
+    if (lane == 0) {
+        columns[params.nearProbes] = total;
+    }
+    float* distances = params.distances + int64_t(row) * params.stride;
+#pragma unroll 4
+    for (int64_t c = int64_t(total / params.boundVectors) + lane;
+         c < params.stride;
+         c += kWarpSize) {
+        distances[c] = NAN;
+    }
+}
+
 /// A block a row.
 __global__ __launch_bounds__(kThreads) void columnsKernel(
         const __grid_constant__ IvfParams params) {
@@ -27,16 +79,9 @@ __global__ __launch_bounds__(kThreads) void columnsKernel(
     uint32_t total = 0;
     for (uint32_t first = 0; first < params.nearProbes; first += kThreads) {
         const uint32_t probe = first + threadIdx.x;
-        uint32_t length = 0;
-        if (probe < params.nearProbes) {
-            const uint32_t list = probedList(params, row, probe);
-            if (list < params.lists.numLists) {
-                length = vectorsOfColumns(
-                        params, listLength(params.lists, list));
-                length += params.columnStep - 1;
-                length -= length % params.columnStep;
-            }
-        }
+        const uint32_t length = probe < params.nearProbes
+                ? columnsOfProbe(params, row, probe)
+                : 0;
         uint32_t before = 0;
         uint32_t sum = 0;
         Scan(storage).ExclusiveSum(length, before, sum);
@@ -149,8 +194,15 @@ __global__ __launch_bounds__(kThreads) void scatterPairsKernel(
 } // namespace
 
 void launchIvfColumns(const IvfParams& params, cudaStream_t stream) {
+    constexpr uint32_t kRows = kThreads / kWarpSize;
+    const bool isFew = params.nearProbes <= kWarpSize;
     launchAfterPrevious(
-            columnsKernel, dim3(params.rows), kThreads, 0, stream, params);
+            isFew ? fewColumnsKernel : columnsKernel,
+            dim3(isFew ? (params.rows + kRows - 1) / kRows : params.rows),
+            kThreads,
+            0,
+            stream,
+            params);
 }
 
 void launchIvfPairs(

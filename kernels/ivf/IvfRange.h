@@ -53,7 +53,7 @@ IvfRangePlan planIvfRange(
 ///          28 bytes for each sixteenth of these vectors, and 8 for 32
 /// Errors   as runIvfKnn, for a radius that is NaN, and what `sink` throws
 /// Cost     all distances of all lists, as runIvfKnn without estimates. Where
-///          many queries meet in a list and at most a twentieth of the pairs
+///          many queries meet in a list and at most a twelfth of the pairs
 ///          may be in range: 2 d operations of float16 matrix instructions a
 ///          pair, and the distances of what bounds leave
 void runIvfRange(

@@ -17,14 +17,16 @@ namespace {
 
 constexpr idx_t kRoomStep = 8;
 constexpr idx_t kLeastRoom = 256;
-/// The room of a query: a part of the vectors of its lists. Where one has more
-/// in range, what is found lies side by side, and is found once more.
+/// Candidates of a query: a part of the vectors of its lists. Where one has
+/// more in range, what is found is put side by side; or, where there was no
+/// room for that either, found once more.
 constexpr idx_t kRoomPart = 16;
 /// Where more than this part of the pairs may be in range, all distances take
-/// less time: 20 ps a pair (IvfTimes.cpp), where a candidate takes 166, and its
-/// result is written alone.
-constexpr idx_t kMostPart = 20;
-/// Room is doubled while it takes no more than this part of the scratch.
+/// less time: 20 ps a pair (IvfTimes.cpp), where a candidate takes 166 and its
+/// result, which is written alone, some 60.
+constexpr idx_t kMostPart = 12;
+/// Candidates are doubled while they take no more than this part of the
+/// scratch.
 constexpr size_t kSparePart = 4;
 /// A candidate's number has 32 bits.
 constexpr idx_t kMostSlots = idx_t(1) << 31;
@@ -122,6 +124,20 @@ std::optional<IvfFoundPlan> planIvfFound(
         }
         plan = more;
     }
+    // What is found takes less than half of a candidate: room for all of it, or
+    // a half or a quarter and so on, where there is some left.
+    for (idx_t room = roundUp(p.mostVectors, kRoomStep);
+         room > plan.search.room;
+         room = roundUp(room / 2, kRoomStep)) {
+        IvfFoundPlan more = plan;
+        more.search.room = room;
+        more.bytes = bytesOf(more, p);
+        if (more.bytes <= maxBytes &&
+            room <= kMostSlots / more.search.rowsAtATime) {
+            plan = more;
+            break;
+        }
+    }
     plan.seconds = ivf_times::ofRangeEstimates(plan.search, p);
     return plan;
 }
@@ -156,17 +172,18 @@ bool IvfFoundSearch::run(
     // How much of each, also where there is no room for it.
     const std::vector<uint32_t> found = toHost(search.numFound, rows, stream);
     const double total = std::accumulate(found.begin(), found.end(), 0.0);
-    if (total * kMostPart > double(rows) * double(p_.mostVectors)) {
+    if (total * kMostPart > double(rows) * double(p_.mostVectors) ||
+        total > double(plan_.search.rowsAtATime) *
+                        double(plan_.search.candidates)) {
         return false;
     }
     IvfRescoreParams taken = scratch_.rescored;
     taken.takesAll = true;
     const uint32_t most = *std::max_element(found.begin(), found.end());
-    if (most <= room) {
+    if (most <= uint32_t(plan_.search.candidates)) {
         taken.candidates = int(most);
     } else {
-        // Found again, side by side.
-        static_assert(kMostPart >= kRoomPart, "there is room for that");
+        // Side by side.
         std::vector<uint32_t> begins;
         begins.reserve(found.size());
         for (const uint32_t count : found) {
@@ -174,9 +191,18 @@ bool IvfFoundSearch::run(
             taken.numTaken += count;
         }
         toDevice(begins, firstFound_, stream);
-        search.firstFound = firstFound_;
-        search.room = most;
-        find(search, stream);
+        if (most <= room) {
+            // To where candidates are read and written, each by one thread.
+            launchIvfFoundPacked(
+                    search, firstFound_, taken.distances, taken.places, stream);
+            search.foundKeys = taken.distances;
+            search.found = taken.places;
+            search.firstFound = firstFound_;
+        } else {
+            search.firstFound = firstFound_;
+            search.room = most;
+            find(search, stream);
+        }
     }
     taken.search = search;
     handOn(taken, first, radius, sink, stream);

@@ -77,7 +77,7 @@ struct IvfSortedPairs {
             const bool isThere = i < ofThread && l < numLists;
             const uint32_t pairs = isThere ? shared.pairs[l] : 0;
             const uint32_t length = pairs > 0 ? listLength(search.lists, l) : 0;
-            tiles[i] = (pairs + kIvfSharedQueries - 1) / kIvfSharedQueries *
+            tiles[i] = (pairs + params.tileQueries - 1) / params.tileQueries *
                     ((length + params.tileVectors - 1) / params.tileVectors);
             sums[0] += pairs;
             sums[1] += tiles[i];

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"
@@ -71,6 +71,14 @@ constexpr double kSelectionTime = 15e-6;
 constexpr double kDirectTermTime = 0.5e-12;
 constexpr double kDirectSpeed = 2.2e12;
 
+// Of product codes that queries share: to look a component up for eight of
+// them, by the cycles of shared memory and a fifth more; to write and read an
+// estimate; and all that does not depend on pairs, so that 4 and 16 queries of
+// 32 and 8 lists take 75 and 82 us (H200, docs/design).
+constexpr double kLookUpTime = 0.35e-12;
+constexpr double kEstimateTime = 1.5e-12;
+constexpr double kCandidatesTime = 32e-6;
+
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
 double directDecodingOf(const IvfLists& lists) {
@@ -136,6 +144,23 @@ double ofStreams(const IvfKnnProblem& p) {
             timesOf(p.lists).distance * p.device.singleToDouble / 2;
 }
 
+namespace {
+
+/// Beside what starts a direct search that shares product codes.
+double ofProductScan(const IvfKnnProblem& p) {
+    const double pairs = double(p.numQueries) * double(p.mostVectors);
+    const double ofList =
+            double(p.numQueries) * p.nprobe / double(p.lists.numLists);
+    // Tiles of a list, whose queries are as chance has them.
+    const double probed = 1 - std::exp(-ofList);
+    const double tiles =
+            std::max(probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
+    return kCandidatesTime +
+            pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
+}
+
+} // namespace
+
 double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
@@ -155,6 +180,9 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double start = kDirectTime + (plan.shared ? sorting : 0) +
             (plan.findsLists ? 0 : kProbesTime) +
             (plan.selects ? kSelectionTime : 0);
+    if (plan.shared && p.lists.coding == ListCoding::Product) {
+        return start + ofProductScan(p);
+    }
     return start + std::max(arithmetic, share * pairs * bytes / kDirectSpeed);
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/common/Workspace.h"
 #include "kernels/metric_space/MetricGroups.h"
+#include "kernels/range/RangeSink.h"
 
 /// Exact searches of an index for metric spaces on the GPU; with
 /// GroupBounds::None of all vectors, by brute force.
@@ -38,6 +39,9 @@ struct MetricSearchProblem {
     Mapping mapping = Mapping::GroupMajor; ///< changes no answer
     int multiprocessors = 132;             ///< of the device
     GroupWay way = GroupWay::Auto;         ///< changes no answer
+    /// [groups.numIds, d] by their ids, on the device, where they lie so too:
+    /// then results of few queries need no sort (GroupWay::Warps). Or nullptr.
+    const float* vectors = nullptr;
 
     /// Which queries look at a group, where runFirstStage has found it: bit
     /// q % 32 of word q / 32 of the group. Ranges in GroupMajor alone, which
@@ -57,6 +61,7 @@ struct MetricSearchPlan {
     idx_t rows = 0;       ///< queries at a time, at most
     idx_t capacity = 0;   ///< results at a time
     bool byWarps = false; ///< GroupWay::Warps, not lists
+    bool byBits = false;  ///< of these, results by bits, not sorted
     size_t listsTemp = 0; ///< bytes that CUB takes for the lists of groups
     size_t sortTemp = 0;  ///< and for sorting
     size_t bytes = 0;     ///< of scratch
@@ -73,24 +78,35 @@ MetricSearchPlan planMetricSearch(
 /// Results of queries first to first + rows - 1, on the device, until the
 /// callback returns.
 struct MetricRangePart {
-    idx_t first = 0;                  ///< query
-    idx_t rows = 0;                   ///< queries
-    const idx_t* limits = nullptr;    ///< [rows + 1], from 0 on
+    idx_t first = 0;               ///< query
+    idx_t rows = 0;                ///< queries
+    const idx_t* limits = nullptr; ///< [rows + 1], from 0 on
+    /// The same on the host, where they have come there; or nullptr.
+    const idx_t* hostLimits = nullptr;
     const float* distances = nullptr; ///< [total]
     const idx_t* ids = nullptr;       ///< [total], ascending within a query
     idx_t total = 0;                  ///< results of all of them
+    /// Results are in the room that was asked for, or nowhere if there was
+    /// none.
+    bool isInRoom = false;
 };
+
+/// Memory of the device for the results of a part, whose limits are known.
+using MetricRoom = std::function<RangeRoom(const MetricRangePart&)>;
 
 /// Hands all vectors with distance < radius to `take`, for some queries at a
 /// time, in their order.
 ///
+/// room     asked for each part with results that can be written to it at once
+///          (plan.byBits); others, and all without it, lie in the scratch
 /// Result   canonical distances, none that is NaN; the same bits whatever the
 ///          bounds, the mapping, the scratch and the device
 /// Stream   waits for the device, for every part
 /// Errors   Error naming a bad argument, and what `take` throws
 /// Cost     distances to the references, and to the vectors of the groups that
 ///          are left (`counters`), tiles of 64 queries and 64 vectors; then
-///          results are sorted
+///          results are sorted. By bits, up to 64 MiB of them, a bit for every
+///          query and vector is read twice in place of the sort
 void runMetricRange(
         const MetricSearchPlan& plan,
         const MetricSearchProblem& problem,
@@ -98,7 +114,8 @@ void runMetricRange(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters = nullptr);
+        MetricCounters* counters = nullptr,
+        const MetricRoom& room = nullptr);
 
 /// The plan of runFirstStage: likewise, of about maxBytes, or of 28 bytes for
 /// each of 32 x numReferences where that is more.

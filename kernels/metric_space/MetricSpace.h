@@ -56,8 +56,9 @@ struct ListOfClustersOptions {
 /// Source   Brisaboa et al. 2006; Barrientos et al. 2012, II-B
 struct PivotTable {
     std::vector<idx_t> pivots; ///< ids, ascending
-    /// Ids of all vectors without NaN and infinities, by (nearest pivot, the
-    /// distance to it, id): neighbours in this order are near each other.
+    /// Ids of all vectors without NaN and infinities, by a key of their
+    /// distances to pivots (PivotOrder.h), then by id: neighbours in this order
+    /// are near each other.
     std::vector<idx_t> order;
     /// [pivots, order.size()] true distances (L2: the root), rounded to
     /// float32.

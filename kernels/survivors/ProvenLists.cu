@@ -21,8 +21,8 @@ __device__ bool isComplete(const ProvenListsParams& params, uint32_t row) {
     if (params.counts[row] > params.capacity) {
         return false;
     }
-    if (isinf(complete) && complete > 0) {
-        return true;
+    if (isinf(complete)) {
+        return complete > 0; // minus infinity: nothing is known
     }
     const size_t last =
             size_t(params.firstRow + row) * params.outStride + params.k - 1;

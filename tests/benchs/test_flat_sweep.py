@@ -118,6 +118,23 @@ def test_report(capsys, rows, good, said):
     assert said in capsys.readouterr().out
 
 
+def test_parts_of_a_run():
+    of = bench_flat_sweep.parse
+    assert of([]).part == (0, 1)
+    assert of(["--part", "3/4"]).part == (3, 4)
+    cells = sweep_cells.random_cells(10, 7)
+    parts = [cells[i::4] for i in range(4)]
+    assert sorted(map(str, sum(parts, []))) == sorted(map(str, cells))
+    for wrong in ("4/4", "1", "/4", "-1/4", "a/b", "0/0"):
+        with pytest.raises(SystemExit):
+            of([f"--part={wrong}"])
+    metas = [{"gpu": "x", "seed": 7}, {"gpu": "x", "seed": 7, "left_out": 2},
+             {"gpu": "x", "seed": 7, "left_out": 3}]
+    assert merge.merged_meta(metas)["left_out"] == 5
+    with pytest.raises(ValueError, match="seed is 7 in one part"):
+        merge.merged_meta([*metas, {"gpu": "x", "seed": 8}])
+
+
 def test_a_fresh_seed_each_run(capsys):
     seeds = {bench_flat_sweep.parse([]).seed for _ in range(5)}
     assert len(seeds) == 5

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 import pytest
@@ -195,3 +196,61 @@ def test_table_of_the_docs_is_that_of_the_results(gpu, marks, tmp_path):
     many_table.main([str(ROOT / "benchs" / "results" / gpu),
                      "--docs", str(copy), "--marks", marks])
     assert copy.read_text() == docs.read_text()
+
+
+def many_queries(make, ms, devices=1, kind="shards", **other):
+    return make(ms, devices, kind=kind, **{"q": 10240} | other)
+
+
+def test_short_table_has_shares_of_many_queries(write, tmp_path):
+    mib = 1 << 20
+    write("many.json", [
+        many_queries(flat, 4.0), many_queries(flat, 8.0, n=2 * mib),
+        many_queries(flat, 5.0, 2, n=2 * mib),
+        many_queries(flat, 20.0, k=2000),
+        many_queries(flat, 16.0, 4, n=4 * mib, k=2000),
+        many_queries(flat, 36.0, n=8 * mib),
+        many_queries(flat, 20.0, 2, n=8 * mib),
+        many_queries(flat, 4.0, kind="replicas"),
+        many_queries(flat, 4.1, 2, kind="replicas", q=20480),
+        many_queries(flat, 6.0, 2, arrays="host"),
+        many_queries(flat, 90.0, 2, arrays="host", method="faiss")])
+    page = tmp_path / "page.md"
+    page.write_text("<!-- several GPUs: begin -->\nold\n"
+                    "<!-- several GPUs: end -->\n")
+    many_table.main([str(tmp_path), "--short", str(page)])
+    lines = page.read_text().splitlines()
+    assert "old" not in lines
+    for line in (
+            "| vectors | GPUs | k = 10 | k = 2000 |",
+            "| shards of 2^20 each | 2 | 0.80 |  |",
+            "| shards of 2^20 each | 4 |  | 1.25 |",
+            "| shards of 2^23 in all | 2 | 0.90 |  |",
+            "| replicas of 2^20, as many queries each | 2 | 0.98 |  |",
+            "| times as fast as FAISS's own, 1 cells |  | 15.0 to 15.0 |  |"):
+        assert line in lines, line
+
+
+def test_short_table_of_the_docs_is_that_of_the_results(tmp_path):
+    docs = ROOT / "docs" / "using.md"
+    copy = tmp_path / "using.md"
+    copy.write_text(docs.read_text())
+    gpu, of = re.search(
+        r"`(h\d+)/many(?:_two)?(?:_ivf)?(?:_([0-9a-f]{7}))?\.json`",
+        docs.read_text().split("several GPUs: begin")[1]).groups()
+    many_table.main([str(ROOT / "benchs" / "results" / gpu), "--short",
+                     str(copy), *(["--of", of] if of else [])])
+    assert copy.read_text() == docs.read_text()
+
+
+def test_short_table_of_a_later_run(write, tmp_path):
+    write("many.json", [many_queries(flat, 36.0, n=8 << 20),
+                        many_queries(flat, 20.0, 2, n=8 << 20)])
+    write("many_0123456.json", [many_queries(flat, 36.0, n=8 << 20),
+                                many_queries(flat, 18.0, 2, n=8 << 20)])
+    assert "| shards of 2^23 in all | 2 | 0.90 |" in (
+        many_table.short_content(tmp_path))
+    later = many_table.short_content(tmp_path, "0123456")
+    assert "| shards of 2^23 in all | 2 | 1.00 |" in later
+    assert "many_0123456.json`" in later
+    assert "0.90" in many_table.short_content(tmp_path, "9999999")

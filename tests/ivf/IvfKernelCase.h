@@ -23,6 +23,7 @@ enum class ListFill {
     Small,      ///< squares are subnormal
     Huge,       ///< 1e18: squares are near the end of float32
     Mixed,      ///< vectors of every size
+    Strided,    ///< near zero every 256th, else around 8
     NotFinite   ///< some infinite or NaN
 };
 
@@ -117,6 +118,9 @@ inline std::vector<float> fillRows(
                     break;
                 case ListFill::Mixed:
                     row[c] = size * any;
+                    break;
+                case ListFill::Strided:
+                    row[c] = i % 256 == 7 ? 0.01f * any : 8 + any;
                     break;
             }
         }

@@ -197,6 +197,14 @@ class RangeCase {
 
 class IvfRangeBounds : public GpuTest {};
 
+constexpr ListCoding kCodings[] = {
+        ListCoding::Float32,
+        ListCoding::Float16,
+        ListCoding::Scalar8,
+        ListCoding::Scalar6,
+        ListCoding::Scalar4,
+        ListCoding::Product};
+
 KernelCase someCase(Metric metric, ListCoding coding, ListLayout layout) {
     KernelCase c;
     c.metric = metric;
@@ -208,16 +216,10 @@ KernelCase someCase(Metric metric, ListCoding coding, ListLayout layout) {
     return c;
 }
 
-TEST_F(IvfRangeBounds, SmallEveryCoding) {
+TEST_F(IvfRangeBounds, EveryCodingAndRadius) {
     const float inf = HUGE_VALF;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-        for (ListCoding coding :
-             {ListCoding::Float32,
-              ListCoding::Float16,
-              ListCoding::Scalar8,
-              ListCoding::Scalar6,
-              ListCoding::Scalar4,
-              ListCoding::Product}) {
+        for (ListCoding coding : kCodings) {
             for (ListLayout layout :
                  {ListLayout::Interleaved, ListLayout::Rows}) {
                 if (coding == ListCoding::Scalar6 &&
@@ -238,6 +240,39 @@ TEST_F(IvfRangeBounds, SmallEveryCoding) {
         }
     }
 }
+
+/// A few of each coding, for compute-sanitizer, whose racecheck takes minutes
+/// for all of them at once.
+class IvfRangeCodings : public GpuTest,
+                        public testing::WithParamInterface<ListCoding> {};
+
+TEST_P(IvfRangeCodings, SmallBothWays) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (ListLayout layout : {ListLayout::Interleaved, ListLayout::Rows}) {
+            if (GetParam() == ListCoding::Scalar6 &&
+                layout == ListLayout::Rows) {
+                continue; // there is none
+            }
+            KernelCase c = someCase(metric, GetParam(), layout);
+            c.lengths = unevenLengths(16, 40, 5);
+            const RangeCase some(c);
+            EXPECT_TRUE(some.runBounds(some.radius(0.01), some.leastScratch()));
+            some.run(IvfRangeWay::Distances, some.radius(0.3));
+        }
+    }
+}
+
+std::string nameOf(const testing::TestParamInfo<ListCoding>& info) {
+    static const char* const names[] = {
+            "Float32", "Float16", "Scalar8", "Scalar6", "Scalar4", "Product"};
+    return names[int(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        Each,
+        IvfRangeCodings,
+        testing::ValuesIn(kCodings),
+        nameOf);
 
 /// What has no bound, or a wide one, is looked at, and nothing is lost.
 TEST_F(IvfRangeBounds, SmallEveryFill) {
@@ -326,6 +361,17 @@ TEST_F(IvfRangeBounds, SmallFewQueriesWithMuchInRange) {
         ASSERT_TRUE(plan);
         EXPECT_GT(some.mostInRange(radius), plan->search.room);
         EXPECT_TRUE(some.runBounds(radius, least));
+        // Room for what is found, but not for as many candidates.
+        for (const size_t bytes : {2 * least, 4 * least, 8 * least}) {
+            const auto more = planIvfFound(some.problem(), bytes);
+            ASSERT_TRUE(more);
+            EXPECT_GT(some.mostInRange(radius), more->search.candidates);
+            EXPECT_GT(more->search.room, more->search.candidates);
+            EXPECT_TRUE(some.runBounds(radius, bytes));
+            EXPECT_TRUE(
+                    bytes < 8 * least ||
+                    more->search.room >= some.mostInRange(radius));
+        }
         EXPECT_TRUE(some.runBounds(radius));
         some.run(IvfRangeWay::Bounds, radius);
     }

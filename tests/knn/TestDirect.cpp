@@ -274,6 +274,10 @@ TEST_F(DirectKnn, SeveralBlocksOfVectorsThatAreAlike) {
                 of(Metric::L2, n, std::min<int64_t>(mostSpread(), 2), 2, k);
         ASSERT_TRUE(isSpread(c)) << c.describe();
         const std::vector<float> queries(c.q * c.d, 0.5f);
+        const DirectPlan plan = *planOf(c).direct;
+        const auto unitOf = [&](int64_t i) {
+            return (i >> plan.logRun) % (int64_t(plan.groups) << plan.logUnits);
+        };
         const auto expectAll = [&](auto valueOf) {
             std::vector<float> vectors(n * c.d);
             for (int64_t i = 0; i < n; ++i) {
@@ -287,15 +291,15 @@ TEST_F(DirectKnn, SeveralBlocksOfVectorsThatAreAlike) {
         expectAll([&](int64_t i) { return n - i; });
         expectAll([](int64_t i) { return i % 33; });
         // The best are all in one block's groups.
-        expectAll([](int64_t i) {
-            return i / kDirectUnit % kSpreadBlocks == 5 ? 1 : 3;
+        expectAll([&](int64_t i) {
+            return unitOf(i) % kSpreadBlocks == 5 ? 1 : 3;
         });
-        expectAll([](int64_t i) {
-            return i / kDirectUnit % kSpreadBlocks == 5 ? i % 1000 : 5000;
+        expectAll([&](int64_t i) {
+            return unitOf(i) % kSpreadBlocks == 5 ? i % 1000 : 5000;
         });
         // The best are in the groups of one value of one thread.
-        expectAll([](int64_t i) {
-            return i / kDirectUnit % 8192 == 77 ? 1 : 3 + i % 1000;
+        expectAll([&](int64_t i) {
+            return unitOf(i) % 8192 == 77 ? 1 : 3 + i % 1000;
         });
         // In fewer groups than k.
         expectAll([&](int64_t i) { return i < 1000 ? float(i) : nan; });

@@ -2,6 +2,7 @@
 /// where several programs share a GPU, kernels are suspended, and their blocks
 /// go on at different times.
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -43,7 +44,9 @@ struct ScanCase {
     int d = 4;
     uint32_t q = 2;
     int k = 6000;
-    int64_t room = 4096; // of a list, beside k
+    int64_t room = 4096;     // of a list, beside k
+    uint32_t mostSets = 0;   // of equal vectors; 0: none are made
+    uint32_t roomOfKeys = 0; // at least mostSets
 };
 
 /// Integers in -4..4: thousands of distances are equal.
@@ -71,7 +74,7 @@ void expectNearest(const ScanCase& c) {
     const DeviceBuffer<uint32_t> counts(c.q);
     const DeviceBuffer<uint64_t> limits(c.q);
 
-    ScanParams params;
+    ScanAgainParams params;
     params.search.vectors = {deviceVectors.data(), DataType::Float32, c.d, 1};
     params.search.n = c.n;
     params.search.d = c.d;
@@ -86,8 +89,26 @@ void expectNearest(const ScanCase& c) {
     params.counts = counts.data();
     params.limits = limits.data();
     params.slots = c.q;
-    params.keep = uint32_t(c.k);
+    params.keep = uint32_t(std::min<int64_t>(c.k, c.n));
     params.capacity = capacity;
+    // Memory that holds anything, as scratch does.
+    const DeviceBuffer<uint16_t> ofVectors(c.n + 256, 0xA5);
+    const DeviceBuffer<unsigned long long> table(kGroupSlots, 0xA5);
+    const DeviceBuffer<uint32_t> sizes(kGroupSlots, 0xA5);
+    const DeviceBuffer<uint16_t> places(c.mostSets + 1, 0xA5);
+    const DeviceBuffer<uint32_t> numbers(1, 0xA5);
+    const DeviceBuffer<uint32_t> keys(c.roomOfKeys + 1, 0xA5);
+    if (c.mostSets > 0) {
+        VectorGroups& groups = params.groups;
+        groups.ofVectors = ofVectors.data();
+        groups.table = table.data();
+        groups.sizes = sizes.data();
+        groups.places = places.data();
+        groups.count = numbers.data();
+        groups.keys = keys.data();
+        groups.most = c.mostSets;
+        groups.room = c.roomOfKeys;
+    }
 
     std::vector<std::vector<Ranked>> want;
     for (uint32_t row = 0; row < c.q; ++row) {
@@ -153,6 +174,58 @@ TEST_F(ScanAgainTest, SmallWithoutOverflow) {
     ScanCase c;
     c.n = 3000;
     c.k = 50;
+    expectNearest(c);
+}
+
+/// Of two components there are 81 vectors.
+ScanCase caseOfSets(uint32_t q) {
+    ScanCase c;
+    c.d = 2;
+    c.q = q;
+    c.k = 300;
+    c.mostSets = 4096;
+    c.roomOfKeys = 4096;
+    return c;
+}
+
+/// All that is within the limits is found in one step.
+TEST_F(ScanAgainTest, SetsOfEqualVectors) {
+    expectNearest(caseOfSets(3));
+    expectNearest(caseOfSets(20));
+}
+
+/// More are equal than a list has room for: 6,668 of each.
+TEST_F(ScanAgainTest, LargeSets) {
+    ScanCase c = caseOfSets(20);
+    c.n = 60011;
+    c.d = 1;
+    c.k = 50;
+    expectNearest(c);
+}
+
+/// Keys of two rows at a time.
+TEST_F(ScanAgainTest, SetsOfFewRowsAtATime) {
+    ScanCase c = caseOfSets(9);
+    c.mostSets = 100;
+    c.roomOfKeys = 200;
+    expectNearest(c);
+}
+
+/// Vectors are scanned one by one.
+TEST_F(ScanAgainTest, TooManySets) {
+    ScanCase c = caseOfSets(20);
+    c.mostSets = c.roomOfKeys = 80;
+    expectNearest(c);
+    c.mostSets = c.roomOfKeys = 1;
+    expectNearest(c);
+}
+
+TEST_F(ScanAgainTest, SmallSets) {
+    ScanCase c = caseOfSets(3);
+    c.n = 3000;
+    c.k = 50;
+    expectNearest(c);
+    c.k = 3500; // more than there are
     expectNearest(c);
 }
 

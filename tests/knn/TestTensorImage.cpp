@@ -309,7 +309,7 @@ TEST_F(TensorImageTest, SmallLists) {
             const DeviceBuffer<uint8_t> memory(
                     tensorImageBytes(n, d, false), 0x7E);
             const TensorImage to = tensorImageAt(memory.data(), n, d, false);
-            runListedImage(from.image, d, list.data(), n, to, stream);
+            runListedImage(from.image, {}, d, list.data(), n, to, stream);
             const TensorImageLayout layout(n, d);
             const TensorImageLayout whole(c.n, d);
             const auto halves = [&](const TensorImage& image, size_t bytes) {

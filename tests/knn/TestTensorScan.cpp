@@ -174,6 +174,16 @@ TEST_P(TensorScanTest, ManyItems) {
     checkTensorCase(of(Metric::L2, 700, 5000, 400));
 }
 
+/// Chunks of several units, which lie far apart.
+TEST_P(TensorScanTest, UnitsFarApart) {
+    for (auto [d, n] : std::vector<std::pair<int, int64_t>>{
+                 {16, 140001}, {32, 70001}, {64, 40001}, {300, 70001}}) {
+        checkTensorCase(of(Metric::L2, 9, n, d));
+        checkTensorCase(
+                of(Metric::InnerProduct, 9, n, d, TensorValues::Duplicates));
+    }
+}
+
 TEST_P(TensorScanTest, Nothing) {
     TensorScanProblem problem;
     problem.d = 4;

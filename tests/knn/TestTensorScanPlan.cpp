@@ -39,6 +39,12 @@ TEST(TensorScanPlan, Covers) {
                 const uint64_t chunks = params.items / params.queryTiles;
                 EXPECT_GE(chunks * params.unitsPerChunk, params.units);
                 EXPECT_LT((chunks - 1) * params.unitsPerChunk, params.units);
+                // Each has a unit, and no more than the plan counts.
+                EXPECT_EQ(params.chunks, chunks);
+                EXPECT_LE(chunks, params.units);
+                EXPECT_LE(
+                        (params.units + chunks - 1) / chunks,
+                        params.unitsPerChunk);
             }
         }
     }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <ostream>
 #include <vector>
 
 #include <faiss/Index.h>
@@ -23,6 +25,26 @@ inline int numDevices() {
     BITS_CUDA_CHECK(cudaGetDeviceCount(&count));
     return count;
 }
+
+/// 2, 3 and 4, as far as there are so many devices.
+inline std::vector<int> severalDevices() {
+    std::vector<int> counts;
+    for (int devices = 2; devices <= std::min(4, numDevices()); ++devices) {
+        counts.push_back(devices);
+    }
+    return counts;
+}
+
+/// Tests that want two devices or more; skipped by name where there is one.
+class SeveralDevicesTest : public GpuTest {
+   protected:
+    void SetUp() override {
+        GpuTest::SetUp();
+        if (!IsSkipped() && numDevices() < 2) {
+            GTEST_SKIP() << "one CUDA device";
+        }
+    }
+};
 
 /// Resources of part `part` in all tests; they stay until the process ends.
 inline faiss::gpu::StandardGpuResources* partResources(int part) {
@@ -72,6 +94,28 @@ inline const char* nameOfWay(const GpuIndexBitsManyConfig& config) {
     return config.joinSameDevice   ? "together"
             : config.usePeerAccess ? "apart"
                                    : "apart through the host";
+}
+
+/// Devices, and how copies go from one to another.
+struct WayOver {
+    int devices;
+    GpuIndexBitsManyConfig config;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const WayOver& way) {
+    return out << way.devices << " devices, "
+               << (way.config.usePeerAccess ? "straight" : "through the host");
+}
+
+inline std::vector<WayOver> waysOver() {
+    std::vector<WayOver> ways;
+    for (int devices : severalDevices()) {
+        for (bool peers : {true, false}) {
+            ways.push_back({devices, smallConfig()});
+            ways.back().config.usePeerAccess = peers;
+        }
+    }
+    return ways;
 }
 
 /// Shards (or replicas) and one index of the same vectors.

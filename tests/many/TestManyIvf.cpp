@@ -56,8 +56,8 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
     }
 }
 
-/// Of shards so few results are merged on the first device, and more on all: 2
-/// groups and 3, on one device and, where there are two, on both.
+/// Of shards so few results are merged on the first device, and more on all: 2,
+/// 3 and 4 groups, on one device and on as many, where there are so many.
 TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
     const auto vectors = makeVectors(600, kIvfD, 1, Fill::Integers);
     faiss::IndexFlat quantizer(kIvfD);
@@ -67,10 +67,10 @@ TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
     GpuMultipleClonerOptions options;
     options.shard = true;
     constexpr int64_t k = 64;
-    for (const int count : {2, 3}) {
+    for (const int count : {2, 3, 4}) {
         const int64_t most = (3 << 19) / (count - 1) / k;
         const auto queries = makeVectors(most + 1, kIvfD, 2, Fill::Integers);
-        for (const int devices : {1, std::min(2, numDevices())}) {
+        for (const int devices : {1, std::min(count, numDevices())}) {
             for (const auto& config : waysOf()) {
                 SCOPED_TRACE(
                         ::testing::Message()

@@ -221,10 +221,11 @@ TEST_F(ManyIvfAdd, SmallRefusals) {
 }
 
 /// From the first device to the others. Skipped by name where there is one.
-TEST_F(ManyIvfAdd, SmallOnTwoDevices) {
+TEST_F(ManyIvfAdd, SmallOnSeveralDevices) {
     if (numDevices() < 2) {
         GTEST_SKIP() << "one CUDA device";
     }
+    const int devices = severalDevices().back();
     for (IvfKind kind : kIvfKinds) {
         const Fill fill = fillOf(kind);
         const auto vectors = makeVectors(600, kIvfD, 1, fill);
@@ -236,8 +237,9 @@ TEST_F(ManyIvfAdd, SmallOnTwoDevices) {
             for (bool peers : {true, false}) {
                 GpuIndexBitsManyConfig config = smallConfig();
                 config.usePeerAccess = peers;
-                IvfPair pair(placesOf(3, 2), *cpu, options, config);
-                IvfPair fresh(placesOf(3, 2), *untrained, options, config);
+                const DeviceList places = placesOf(devices + 1, devices);
+                IvfPair pair(places, *cpu, options, config);
+                IvfPair fresh(places, *untrained, options, config);
                 const DeviceBuffer<float> x(vectors);
                 fresh.many->train(600, x.data());
                 fresh.one->train(600, vectors.data());

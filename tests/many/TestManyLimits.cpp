@@ -307,25 +307,29 @@ TEST_F(ManyLimits, MetricArgumentsThatChange) {
     c.expectSame(queries, 10);
 }
 
-TEST_F(ManyLimits, OverTwoDevices) {
+TEST_F(ManyLimits, OverSeveralDevices) {
     if (numDevices() < 2) {
         GTEST_SKIP() << "one CUDA device";
     }
     for (bool peers : {true, false}) {
         auto config = smallConfig();
         config.usePeerAccess = peers;
-        for (int shards : {2, 3, 8}) {
-            SCOPED_TRACE(::testing::Message() << shards << " peers " << peers);
-            const ShardsCase c(
-                    placesOf(shards, 2),
-                    kDims,
-                    faiss::METRIC_L2,
-                    inOrder(shards * kShard, 1),
-                    config);
-            const auto queries = inOrder(kLeastApart + 1, 2);
-            for (int run = 0; run < 3; ++run) {
-                c.expectSame(queries, 10);
-                c.expectSame(queries, 300);
+        for (int devices : severalDevices()) {
+            for (int shards : {devices, devices + 1, 8}) {
+                SCOPED_TRACE(
+                        ::testing::Message() << shards << " shards, " << devices
+                                             << " devices, peers " << peers);
+                const ShardsCase c(
+                        placesOf(shards, devices),
+                        kDims,
+                        faiss::METRIC_L2,
+                        inOrder(shards * kShard, 1),
+                        config);
+                const auto queries = inOrder(kLeastApart + 1, 2);
+                for (int run = 0; run < 3; ++run) {
+                    c.expectSame(queries, 10);
+                    c.expectSame(queries, 300);
+                }
             }
         }
     }

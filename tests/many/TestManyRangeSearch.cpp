@@ -142,15 +142,14 @@ TYPED_TEST(ManyRangeSearch, SmallHardVectorsAndRadii) {
 }
 
 /// So many results that they wait on their devices, of one addition and of
-/// several, whose ids come from all shards in turn. On two devices where there
-/// are two.
+/// several, whose ids come from all shards in turn. On as many devices as there
+/// are parts, where there are so many.
 TYPED_TEST(ManyRangeSearch, ManyResults) {
     const int d = 3;
-    const int devices = std::min(numDevices(), 2);
     for (const auto& config : waysOf()) {
-        for (int count : {2, 3}) {
+        for (int count : {2, 3, 4}) {
             ManyCase<TypeParam> c(
-                    placesOf(count, devices),
+                    placesOf(count, std::min(count, numDevices())),
                     d,
                     faiss::METRIC_L2,
                     makeVectors(20001, d, 1, Fill::Integers),

@@ -26,15 +26,7 @@ constexpr RangeStages kStages[] = {
 
 class GpuMetricSpaceShards : public GpuTest {};
 
-class TwoDevicesMetricSpaceShards : public GpuTest {
-   protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && numDevices() < 2) {
-            GTEST_SKIP() << "one CUDA device";
-        }
-    }
-};
+class SeveralDevicesMetricSpaceShards : public SeveralDevicesTest {};
 
 /// One of each kind, with the vectors of a case.
 std::vector<std::unique_ptr<GpuIndexBitsMetricSpace>> indexesOf(
@@ -286,21 +278,26 @@ TEST_F(GpuMetricSpaceShards, SmallStages) {
     }
 }
 
-TEST_F(TwoDevicesMetricSpaceShards, AnswersAreThoseOfBruteForce) {
+TEST_F(SeveralDevicesMetricSpaceShards, AnswersAreThoseOfBruteForce) {
     for (const auto& config : waysOf({})) {
-        for (const int parts : {2, 5}) {
-            for (const int kind : {2, 3, 8}) {
-                expectShards(
-                        withQueries(metricCases(Metric::L2, 300, 4)[kind], 70),
-                        placesOf(parts, 2),
-                        config);
+        for (const int devices : severalDevices()) {
+            for (const int parts : {devices, 5}) {
+                for (const int kind : {2, 3, 8}) {
+                    expectShards(
+                            withQueries(
+                                    metricCases(Metric::L2, 300, 4)[kind], 70),
+                            placesOf(parts, devices),
+                            config);
+                }
             }
         }
     }
 }
 
-TEST_F(TwoDevicesMetricSpaceShards, LargerShapesAreOneDevice) {
-    expectAsOneDevice(placesOf(2, 2), 100000, 3000);
+TEST_F(SeveralDevicesMetricSpaceShards, LargerShapesAreOneDevice) {
+    for (const int devices : severalDevices()) {
+        expectAsOneDevice(placesOf(devices, devices), 100000, 3000);
+    }
 }
 
 } // namespace

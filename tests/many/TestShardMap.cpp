@@ -1,10 +1,12 @@
 /// Which shard holds which vector.
 
+#include <cmath>
 #include <map>
 #include <random>
 
 #include <gtest/gtest.h>
 
+#include "faiss_bits/many/GroupSpeeds.h"
 #include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::test {
@@ -269,6 +271,88 @@ TEST(ShardMap, SlicesOfGroups) {
     EXPECT_EQ(
             groupSlices(20480, {1, 1}, 600),
             (std::vector<idx_t>{0, 10540, 20480}));
+}
+
+/// As long as the groups are fast, all rows together.
+TEST(ShardMap, SlicesOfUnlikeGroups) {
+    using gpu::detail::groupSlices;
+    EXPECT_EQ(
+            groupSlices(20000, {1, 1}, 0, {1.25, 0.75}),
+            (std::vector<idx_t>{0, 12500, 20000}));
+    EXPECT_EQ(
+            groupSlices(20000, {1, 1}, 400, {1.0, 1.0}),
+            groupSlices(20000, {1, 1}, 400));
+    for (idx_t rows : {0, 1, 2, 3, 7, 1000, 20480}) {
+        for (const std::vector<double>& speeds :
+             std::vector<std::vector<double>>{
+                     {4, 0.5, 0.25}, {0.25, 0.25, 4}, {0.9, 1.2, 0.9}}) {
+            const auto got = groupSlices(rows, {2, 2, 2}, 0, speeds);
+            ASSERT_EQ(got.size(), 4u);
+            ASSERT_EQ(got.front(), 0);
+            ASSERT_EQ(got.back(), rows);
+            double all = 0;
+            for (double speed : speeds) {
+                all += speed;
+            }
+            for (int group = 0; group < 3; ++group) {
+                const double want = double(rows) * speeds[group] / all;
+                ASSERT_GE(got[group + 1], got[group]);
+                ASSERT_NEAR(double(got[group + 1] - got[group]), want, 2);
+            }
+        }
+    }
+}
+
+/// What groups have taken makes them end at the same time.
+TEST(GroupSpeeds, LearnsFromSearches) {
+    using gpu::detail::groupSlices;
+    using gpu::detail::GroupSpeeds;
+    for (const std::vector<double>& real : std::vector<std::vector<double>>{
+                 {1, 1}, {1, 0.95}, {1, 2, 4}, {3, 1, 1, 1}}) {
+        const size_t groups = real.size();
+        GroupSpeeds speeds(groups);
+        std::vector<double> seconds(groups);
+        for (int search = 0; search < 400; ++search) {
+            const auto begins = groupSlices(
+                    1 << 20, std::vector<int>(groups, 1), 0, speeds.speeds());
+            std::vector<idx_t> rows;
+            for (size_t g = 0; g < groups; ++g) {
+                rows.push_back(begins[g + 1] - begins[g]);
+                // One in 50 is held up.
+                const bool isLate = search % 50 == 7 && g == search % groups;
+                seconds[g] =
+                        1e-9 * double(rows[g]) / real[g] * (isLate ? 100 : 1);
+            }
+            speeds.learn(rows, seconds);
+            double sum = 0;
+            for (double speed : speeds.speeds()) {
+                ASSERT_GE(speed, 0.2);
+                sum += speed;
+            }
+            ASSERT_NEAR(sum, double(groups), 1e-9);
+        }
+        for (size_t g = 1; g < groups; ++g) {
+            EXPECT_NEAR(seconds[g] / seconds[0], 1, 0.01) << "group " << g;
+        }
+    }
+}
+
+TEST(GroupSpeeds, FewQueriesAndNoTimesSayNothing) {
+    using gpu::detail::GroupSpeeds;
+    GroupSpeeds speeds(2);
+    const idx_t least = GroupSpeeds::kLeastRows;
+    const std::vector<double> even = {1, 1};
+    speeds.learn({least, least - 1}, {1, 2});
+    EXPECT_EQ(speeds.speeds(), even);
+    speeds.learn({least, 0}, {1, 0});
+    EXPECT_EQ(speeds.speeds(), even);
+    for (double none : {0.0, -1.0, std::nan("")}) {
+        speeds.learn({least, least}, {1, none});
+        EXPECT_EQ(speeds.speeds(), even);
+    }
+    speeds.learn({least, least}, {1, 2});
+    EXPECT_LT(speeds.speeds()[1], 1);
+    EXPECT_GE(speeds.speeds()[1], 0.98 - 1e-12);
 }
 
 } // namespace

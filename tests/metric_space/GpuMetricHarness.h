@@ -80,7 +80,11 @@ inline RangeAnswer rangeOf(
                 BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
                 EXPECT_EQ(part.first, idx_t(answer.limits.size()) - 1);
                 const idx_t before = answer.limits.back();
-                for (const idx_t limit : download(part.limits, part.rows + 1)) {
+                const auto limits = download(part.limits, part.rows + 1);
+                for (idx_t i = 0; part.hostLimits && i <= part.rows; ++i) {
+                    EXPECT_EQ(part.hostLimits[i], limits[i]);
+                }
+                for (const idx_t limit : limits) {
                     answer.limits.push_back(before + limit);
                 }
                 answer.limits.erase(

@@ -62,7 +62,7 @@ bool roundsQueries(const FlatKnnProblem& p) {
 
 struct Launches {
     void (*rescore)(const CertifiedParams&, cudaStream_t);
-    void (*scanAgain)(const ScanParams&, int, cudaStream_t);
+    void (*scanAgain)(const ScanAgainParams&, int, cudaStream_t);
 };
 
 Launches launchesFor(Metric metric) {
@@ -133,6 +133,31 @@ void CertifiedScratch::take(
     }
     counts = slices.take<uint32_t>(kMaxScanSlots);
     limits = slices.take<uint64_t>(kMaxScanSlots);
+}
+
+void CertifiedScratch::takeGroups(
+        const FlatKnnProblem& p,
+        idx_t tileQueries,
+        WorkspaceSlices& slices) {
+    constexpr idx_t kMostVectors = idx_t(1) << 25; // 64 MiB
+    constexpr idx_t kLeastOfGroup = 4;             // vectors, on average
+    constexpr idx_t kLongestChunk = 256;           // of the scan, or more
+    constexpr size_t kMostKeys = size_t(1) << 20;
+    if (p.numVectors > kMostVectors || p.numVectors < kLeastOfGroup) {
+        return;
+    }
+    groups.most = uint32_t(
+            std::min<idx_t>(p.numVectors / kLeastOfGroup, kMostGroups));
+    const size_t slots =
+            std::min<size_t>(std::max<idx_t>(tileQueries, 1), kMaxScanSlots);
+    groups.room = uint32_t(std::max<size_t>(
+            std::min(slots * groups.most, kMostKeys), groups.most));
+    groups.ofVectors = slices.take<uint16_t>(p.numVectors + kLongestChunk);
+    groups.table = slices.take<unsigned long long>(kGroupSlots);
+    groups.sizes = slices.take<uint32_t>(kGroupSlots);
+    groups.places = slices.take<uint16_t>(groups.most);
+    groups.count = slices.take<uint32_t>(1);
+    groups.keys = slices.take<uint32_t>(groups.room);
 }
 
 Certifier::Certifier(
@@ -224,12 +249,13 @@ CertifiedParams Certifier::paramsOf(idx_t firstQuery, idx_t count) const {
     return params;
 }
 
-ScanParams Certifier::scanOf(const CertifiedParams& params) const {
-    ScanParams scan;
+ScanAgainParams Certifier::scanOf(const CertifiedParams& params) const {
+    ScanAgainParams scan;
     scan.search = params;
     scan.lists = scratch_.lists;
     scan.counts = scratch_.counts;
     scan.limits = scratch_.limits;
+    scan.groups = scratch_.groups;
     scan.keep = uint32_t(std::min<idx_t>(p_.k, p_.numVectors));
     // The tiles of a step, of 16 vectors and more, have numbers of 32 bits.
     const size_t most =
@@ -267,8 +293,11 @@ void Certifier::scanAgain(const CertifiedParams& params) {
 
 void Certifier::finish(idx_t firstQuery, idx_t count) {
     const CertifiedParams params = enter(firstQuery, count);
-    launchesFor(p_.metric).rescore(params, stream_);
-    scanAgain(params);
+    const Launches launches = launchesFor(p_.metric);
+    launches.rescore(params, stream_);
+    ScanAgainParams scan = scanOf(params);
+    scan.mayBeAlike = params.entries != nullptr;
+    launches.scanAgain(scan, p_.device.multiprocessors, stream_);
 }
 
 } // namespace faiss_bits

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/knn/FlatKnn.h"
-#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/certified/VectorGroups.h"
 
 /// The certified search around a generator of candidates: k and some more by
 /// approximate distances, then canonical ones (kernels/canonical/Distance.h),
@@ -25,12 +25,20 @@ struct CertifiedScratch {
     /// The lists of the scan lie where the distances of the generator lay.
     uint64_t* lists = nullptr;
     size_t listEntries = 0;
+    VectorGroups groups; // where there is to be a scan
 
     /// Takes its slices; the lists are set by the caller. No candidates: those
     /// of a scan with the exact queries, whose memory is the caller's too.
     void take(
             const FlatKnnProblem& problem,
             int candidates,
+            idx_t tileQueries,
+            WorkspaceSlices& slices);
+
+    /// Takes what the scan needs to meet equal vectors once: two bytes a
+    /// vector, and up to 4 MiB.
+    void takeGroups(
+            const FlatKnnProblem& problem,
             idx_t tileQueries,
             WorkspaceSlices& slices);
 };
@@ -71,7 +79,7 @@ class Certifier {
 
    private:
     CertifiedParams paramsOf(idx_t firstQuery, idx_t count) const;
-    ScanParams scanOf(const CertifiedParams& params) const;
+    ScanAgainParams scanOf(const CertifiedParams& params) const;
 
     const FlatKnnProblem& p_;
     const int candidates_;

@@ -63,7 +63,7 @@ int blocksPerMultiprocessor(
 /// launchScanAgain() with blocks that begin as `Begin` says (BeginAtOnce).
 template <Metric kMetric, class Begin>
 void launchScan(
-        const ScanParams& params,
+        const ScanAgainParams& params,
         int multiprocessors,
         cudaStream_t stream) {
     using Scan = ScanAgain<kMetric, Begin>;
@@ -92,7 +92,7 @@ void launchScan(
     config.attrs = attributes;
     config.numAttrs = canWaitForPrevious(kernel) ? 2 : 1;
     constexpr int kChunk = Scan::kChunk;
-    ScanParams scattered = params;
+    ScanAgainParams scattered = params;
     scattered.order =
             scatteredOrder(uint32_t((params.search.n + kChunk - 1) / kChunk));
     void* arguments[] = {&scattered};
@@ -101,7 +101,7 @@ void launchScan(
 
 template <Metric kMetric>
 void launchScanAgain(
-        const ScanParams& params,
+        const ScanAgainParams& params,
         int multiprocessors,
         cudaStream_t stream) {
     launchScan<kMetric, BeginAtOnce>(params, multiprocessors, stream);

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/knn/certified/CertifiedParams.h"
+#include "kernels/knn/certified/VectorGroups.h"
 
 namespace faiss_bits {
 
@@ -14,7 +14,7 @@ void launchRescore(const CertifiedParams& params, cudaStream_t stream);
 /// Searches the flagged rows again. Ends at once where there are none.
 template <Metric kMetric>
 void launchScanAgain(
-        const ScanParams& params,
+        const ScanAgainParams& params,
         int multiprocessors,
         cudaStream_t stream);
 

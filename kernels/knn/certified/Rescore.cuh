@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
+#include "kernels/knn/certified/LongTerms.cuh"
 #include "kernels/knn/certified/RowBound.cuh"
 
 namespace faiss_bits {
@@ -10,9 +11,9 @@ namespace faiss_bits {
 constexpr int kRescoreThreads = 256;
 /// Candidates that one block ranks alone, in shared memory.
 constexpr int kMaxBlockCandidates = 4096;
-/// Neighbours that one candidate is compared with at most: rows with more of
-/// them alike are searched again, which sorts.
-constexpr int kMostAlike = 8192;
+/// Neighbours to a side that one candidate is compared with at most: rows with
+/// more of them alike are left to SortAlike.cuh.
+constexpr int kMostAlike = 256;
 
 /// Entries of the candidates first .. last - 1 of a row, eight lanes each;
 /// `entries` is that of candidate 0. All threads of the block call it.
@@ -36,12 +37,11 @@ __device__ __forceinline__ void rescoreCandidates(
         }
         double distance = 0;
         withVectors(params.vectors, [&](const auto* data) {
-            distance = pairDistance<kMetric>(
+            distance = distanceOfPair<kMetric>(
+                    params,
                     data + int64_t(max(column, 0)) * params.vectors.rowStride,
-                    params.vectors.columnStride,
                     q,
-                    column < 0 ? 0 : params.d,
-                    params.power);
+                    column < 0 ? 0 : params.d);
         });
         if (i < last && threadIdx.x % kPairLanes == 0) {
             entries[i] = column < 0
@@ -102,22 +102,26 @@ __device__ __forceinline__ void rankCandidates(
         const double above = key + error;
         const double below = bound.leastFrom(key, error);
         const bool finite = isfinite(above) && isfinite(below);
+        const int after = i + kMostAlike;
+        const int before = i - kMostAlike;
+        if ((after < count &&
+             !(finite && double(approximate(after)) > above)) ||
+            (before >= 0 && !(finite && double(approximate(before)) < below))) {
+            flags[1] = 1;
+            continue;
+        }
         int rank = i;
-        int steps = 0;
-        for (int j = i + 1; j < count && steps < kMostAlike; ++j, ++steps) {
+        for (int j = i + 1; j < count; ++j) {
             if (finite && double(approximate(j)) > above) {
                 break;
             }
             rank += entries[j] < mine;
         }
-        for (int j = i - 1; j >= 0 && steps < kMostAlike; --j, ++steps) {
+        for (int j = i - 1; j >= 0; --j) {
             if (finite && double(approximate(j)) < below) {
                 break;
             }
             rank -= entries[j] > mine;
-        }
-        if (steps == kMostAlike) {
-            flags[1] = 1;
         }
         if (rank < params.k) {
             writePlace<kMetric>(params, row, rank, mine);

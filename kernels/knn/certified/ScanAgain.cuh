@@ -10,14 +10,18 @@
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
+#include "kernels/knn/certified/VectorGroups.h"
 
 namespace faiss_bits {
 
 /// Up to so many, a vector is read by eight lanes and met with each query, some
 /// of them at a time; more make tiles.
 constexpr int kFewSlots = 8;
+/// isOfProducts() for kernels.
+template <Metric kMetric>
+constexpr bool kIsOfProducts = isOfProducts(kMetric);
 /// Entries that are sorted in shared memory.
-constexpr int kSharedSort = 2048;
+constexpr int kSharedSort = 6144;
 /// Vectors of the first step, and those for every place of the result: all of
 /// them are entries.
 constexpr int64_t kFirstVectors = 2048;
@@ -29,13 +33,14 @@ constexpr int64_t kMostGrowth = 64;
 /// then twice as many each time: vectors along a walk pass in masses or not at
 /// all, and where each step was as large again nearly all were scanned in vain.
 constexpr uint32_t kShrink = 16;
+/// Tiles of a block that are computed by canonical distances alone, after one
+/// in which many pairs were near.
+constexpr int kUnfilteredTiles = 7;
 
 /// values[i] of an array in registers.
-template <int kCount>
-__device__ __forceinline__ float elementOf(
-        const float (&values)[kCount],
-        int i) {
-    float value = values[0];
+template <class T, int kCount>
+__device__ __forceinline__ T elementOf(const T (&values)[kCount], int i) {
+    T value = values[0];
 #pragma unroll
     for (int j = 1; j < kCount; ++j) {
         value = i == j ? values[j] : value;
@@ -60,12 +65,31 @@ struct ScanAgain {
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
     static constexpr int kTilesOfChunk = kChunk / Tile::kVectors;
     static_assert(kChunk % Tile::kVectors == 0);
+    static_assert(kThreads <= kMaxScanSlots); // rows that sortAlike() lists
+    /// Tiles of pairs that are looked at before they are computed: vectors,
+    /// queries, these where few are left, and components at a time.
+    static constexpr int kFilterVectors = 64;
+    static constexpr int kFilterQueries = 32;
+    static constexpr int kFewFilterQueries = 16;
+    static constexpr int kFilterDepth = 16;
+    static_assert(kChunk % kFilterVectors == 0);
+    /// Vectors of an item: a tile of products is as wide as its chunk.
+    static constexpr int kPartVectors =
+            kIsOfProducts<kMetric> ? kChunk : kFilterVectors;
 
     struct SharedStorage {
         union {
             typename Tile::SharedStorage tile;
             typename Narrow::SharedStorage narrow;
             uint64_t sort[kSharedSort];
+            uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
+            struct {
+                // Four more: sixteen bytes of a row at a time, from banks that
+                // differ as the rows do.
+                alignas(16) float vectors[kFilterDepth][kFilterVectors + 4];
+                float queries[kFilterDepth][kFilterQueries + 1];
+                uint16_t near[kFilterVectors * kFilterQueries]; // pairs
+            } filter;
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
@@ -75,19 +99,40 @@ struct ScanAgain {
         uint32_t counts[kMaxScanSlots];
         typename Flagged::SharedStorage flagged;
         uint32_t kept;
+        uint32_t sums[2][kThreads / kWarpSize];
+        double norms[2 * kThreads / kWarpSize];
     };
 
     SharedStorage& shared;
-    const ScanParams& params;
+    const ScanAgainParams& params;
+    /// Sets of equal vectors, where these are scanned in place of vectors; else
+    /// 0.
+    uint32_t numGroups = 0;
 
     __device__ void run() {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
+        if (params.mayBeAlike) {
+            sortAlike();
+            grid.sync();
+        }
         uint32_t next = 0;
-        while (true) {
-            const uint32_t used = takeRows(next);
+        for (bool isFirst = true;; isFirst = false) {
+            uint32_t used = takeRows(next);
             if (used == 0) {
                 return;
+            }
+            if (isFirst && wantsGroups(used)) {
+                clearGroups();
+                grid.sync();
+                makeGroups();
+                grid.sync();
+                const uint32_t found = __ldcg(params.groups.count);
+                numGroups = found <= params.groups.most ? found : 0;
+            }
+            if (numGroups > 0 && used > params.groups.room / numGroups) {
+                used = params.groups.room / numGroups;
+                next = shared.rows[used];
             }
             for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                 shared.counts[s] = 0;
@@ -102,24 +147,41 @@ struct ScanAgain {
                 }
             }
             grid.sync();
+            // Whether limits are such that one step does.
+            bool isKnown = numGroups > 0;
+            if (isKnown) {
+                findGroupKeys(used);
+                grid.sync();
+                findGroupLimits(used);
+                grid.sync();
+            }
             const uint32_t chunks = params.order.chunks;
             const int64_t room = params.capacity - params.keep;
             // Chunks of which all vectors have room; more may overflow.
             const uint32_t most = uint32_t(max(room / kChunk, int64_t(1)));
             const uint32_t growth = uint32_t(
                     min(max(room / 2 / params.keep, int64_t(1)), kMostGrowth));
-            uint32_t step = uint32_t(
+            const uint32_t firstStep = uint32_t(
                     min((kFirstVectors + kFirstPerPlace * params.keep) / kChunk,
                         int64_t(most)));
+            uint32_t step = isKnown ? chunks : firstStep;
             uint32_t widest = chunks; // of a step
             for (uint32_t done = 0; done < chunks;) {
                 step = min(step, chunks - done);
                 Begin::wait();
                 readLimits(used);
-                used <= kFewSlots ? scanFew(done, step, used)
-                                  : scanTiles(done, step, used);
+                scanStep(done, step, used);
                 grid.sync();
-                if (step > most && isOverfull(used)) {
+                if (isKnown && isAmiss(used)) {
+                    grid.sync();
+                    forgetStep(used);
+                    forgetCuts(used);
+                    grid.sync();
+                    isKnown = false;
+                    step = firstStep;
+                    continue;
+                }
+                if (step > most && !isKnown && isOverfull(used)) {
                     grid.sync();
                     forgetStep(used);
                     grid.sync();
@@ -127,7 +189,7 @@ struct ScanAgain {
                     continue;
                 }
                 for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
-                    keepNearest(s);
+                    keepNearest(s, isKnown);
                 }
                 grid.sync();
                 done += step;
@@ -252,141 +314,66 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    /// Chunks `begin` to begin + count.
+    // Of more: ScanAgainTiles.cuh.
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
             uint32_t count,
-            uint32_t used) {
-        const uint32_t queryTiles =
-                (used + Tile::kQueries - 1) / Tile::kQueries;
-        const uint32_t tiles = count * kTilesOfChunk * queryTiles;
-        // Tiles of the same vectors side by side.
-        const auto placeOf = [&](uint32_t number) {
-            const uint32_t tile = min(number, tiles - 1);
-            const uint32_t slot = tile % queryTiles * Tile::kQueries;
-            const uint32_t part = tile / queryTiles;
-            const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
-                    part % kTilesOfChunk * Tile::kVectors;
-            return TilePlace{
-                    min(first, params.search.n - 1),
-                    first < params.search.n ? params.search.n
-                                            : params.search.n - 1,
-                    shared.rows + slot,
-                    used - slot};
-        };
-        Tile tile(shared.tile, params.search);
-        TilePlace place = placeOf(blockIdx.x);
-        tile.begin(place);
-        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-            const TilePlace after = placeOf(t + gridDim.x);
-            const uint32_t slot = uint32_t(place.rows - shared.rows);
-            tile.run(
-                    place,
-                    after,
-                    Concerns{shared, slot, place.first},
-                    [&](int q, int v, const auto& distances, uint32_t mask) {
-                        for (; mask != 0; mask &= mask - 1) {
-                            const int i = __ffs(mask) - 1;
-                            append(slot + q,
-                                   place.first + v + i,
-                                   elementOf(distances, i));
-                        }
-                    });
-            place = after;
-        }
-    }
+            uint32_t used);
 
-    /// Leaves the k nearest entries of a list, and the limit that they set.
-    __device__ __forceinline__ void keepNearest(uint32_t slot) {
-        __syncthreads();
-        const uint32_t k = params.keep;
-        const uint32_t count = __ldcg(params.counts + slot);
-        if (count <= k) {
-            if (threadIdx.x == 0) {
-                shared.counts[slot] = count;
-            }
-            return;
-        }
-        unsigned long long* list = reinterpret_cast<unsigned long long*>(
-                params.lists + slot * params.capacity);
-        const auto forEach = [&](auto take) {
-            // Several loads in flight.
-            constexpr int kChunk = 8;
-            for (uint32_t i = threadIdx.x; i < count; i += kChunk * kThreads) {
-                uint64_t chunk[kChunk];
-#pragma unroll
-                for (int j = 0; j < kChunk; ++j) {
-                    const uint32_t at = i + j * kThreads;
-                    chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
-                }
-#pragma unroll
-                for (int j = 0; j < kChunk; ++j) {
-                    if (chunk[j] != kNoEntry) {
-                        take(chunk[j]);
-                    }
-                }
-            }
-        };
-        const uint64_t limit = Narrow{shared.narrow}.limit(forEach, k, k);
-        if (threadIdx.x == 0) {
-            shared.kept = 0;
-        }
-        __syncthreads();
-        // Places before those that are still to be read are free.
-        constexpr int kChunk = 8;
-        for (uint32_t base = 0; base < count; base += kChunk * kThreads) {
-            uint64_t chunk[kChunk];
-#pragma unroll
-            for (int j = 0; j < kChunk; ++j) {
-                const uint32_t at = base + j * kThreads + threadIdx.x;
-                chunk[j] = at < count ? __ldcg(list + at) : kNoEntry;
-            }
-            __syncthreads();
-#pragma unroll
-            for (int j = 0; j < kChunk; ++j) {
-                if (chunk[j] <= limit && chunk[j] != kNoEntry) {
-                    list[atomicAdd(&shared.kept, 1u)] = chunk[j];
-                }
-            }
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) {
-            params.counts[slot] = shared.counts[slot] = shared.kept;
-            // k entries are below what is appended from now on.
-            params.limits[slot] = limit;
-        }
-    }
+    // What becomes of lists: ScanAgainLists.cuh.
+    __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
+    __device__ __forceinline__ void finish(uint32_t slot);
 
-    /// Sorts a list and writes the row's result.
-    __device__ __forceinline__ void finish(uint32_t slot) {
-        __syncthreads();
-        const int k = params.search.k;
-        const uint32_t row = shared.rows[slot];
-        uint64_t* list = params.lists + slot * params.capacity;
-        const uint32_t count = min(__ldcg(params.counts + slot), uint32_t(k));
-        uint64_t* entries = count <= kSharedSort ? shared.sort : list;
-        if (entries != list) {
-            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
-                entries[i] = list[i];
-            }
-        }
-        sortAscending<kThreads>(entries, count);
-        for (int i = threadIdx.x; i < k; i += kThreads) {
-            writePlace<kMetric>(
-                    params.search,
-                    row,
-                    i,
-                    uint32_t(i) < count ? entries[i] : kNoEntry);
-        }
-        __syncthreads();
-    }
+    // Of pairs that may be within limits, and what a step is done by:
+    // ScanFiltered.cuh.
+    __device__ __forceinline__ void scanStep(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    __device__ __forceinline__ bool mayFilter(uint32_t used) const;
+    __device__ __forceinline__ int usualPower() const;
+    __device__ __forceinline__ bool hasLimits(uint32_t used) const;
+    __device__ __forceinline__ bool filterTiles(
+            const TilePlace& place,
+            uint32_t slot);
+    __device__ __forceinline__ void scanFiltered(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    __device__ __forceinline__ void wholeTile(
+            int64_t first,
+            int64_t end,
+            uint32_t slot,
+            uint32_t rows);
+    template <int kQueries, int kHalves>
+    __device__ __forceinline__ uint32_t
+    filteredTile(int64_t first, uint32_t slot, uint32_t rows);
+
+    // Of rows whose candidates are to be sorted: SortAlike.cuh.
+    __device__ __forceinline__ void sortAlike();
+    __device__ __forceinline__ void sortCandidates(uint32_t row);
+
+    // Of vectors that are equal: ScanGroups.cuh.
+    __device__ __forceinline__ bool isAmiss(uint32_t used) const;
+    __device__ __forceinline__ void forgetCuts(uint32_t used);
+    __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
+    __device__ __forceinline__ void clearGroups();
+    __device__ __forceinline__ void makeGroups();
+    __device__ __forceinline__ void findGroupKeys(uint32_t used);
+    __device__ __forceinline__ void findGroupLimits(uint32_t used);
+    __device__ __forceinline__ void scanGroups(
+            uint32_t begin,
+            uint32_t count,
+            uint32_t used);
+    template <class T>
+    __device__ __forceinline__ void groupChunk(const T* data, int64_t first);
 };
 
 template <Metric kMetric, class Begin>
 __global__ void __launch_bounds__(
         ScanAgain<kMetric, Begin>::Tile::kThreads,
         ScanAgain<kMetric, Begin>::Tile::kBlocks)
-        scanAgainKernel(const __grid_constant__ ScanParams params) {
+        scanAgainKernel(const __grid_constant__ ScanAgainParams params) {
     extern __shared__ __align__(16) uint8_t memory[];
     using Scan = ScanAgain<kMetric, Begin>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
@@ -397,3 +384,8 @@ __global__ void __launch_bounds__(
 } // namespace faiss_bits
 
 #include "kernels/knn/certified/ScanAgainFew.cuh"
+#include "kernels/knn/certified/ScanAgainLists.cuh"
+#include "kernels/knn/certified/ScanAgainTiles.cuh"
+#include "kernels/knn/certified/ScanFiltered.cuh"
+#include "kernels/knn/certified/ScanGroups.cuh"
+#include "kernels/knn/certified/SortAlike.cuh"

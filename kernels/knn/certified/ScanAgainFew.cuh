@@ -2,7 +2,7 @@
 /// are read once for some of the queries. Included by ScanAgain.cuh.
 #pragma once
 
-#include "kernels/knn/certified/FewQueryDistances.cuh"
+#include "kernels/knn/certified/LongTerms.cuh"
 #include "kernels/knn/certified/ScanAgain.cuh"
 
 namespace faiss_bits {
@@ -92,14 +92,13 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanSingly(
         for (uint32_t s = 0; s < used; ++s) {
             double distance = 0;
             withVectors(search.vectors, [&](const auto* data) {
-                distance = pairDistance<kMetric>(
+                distance = distanceOfPair<kMetric>(
+                        search,
                         data +
                                 (isThere ? vector : 0) *
                                         search.vectors.rowStride,
-                        search.vectors.columnStride,
                         search.queries + int64_t(shared.rows[s]) * search.d,
-                        search.d,
-                        search.power);
+                        search.d);
             });
             if (isThere && threadIdx.x % kPairLanes == 0) {
                 append(s, vector, canonical::toFloat32(distance));

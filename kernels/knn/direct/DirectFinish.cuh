@@ -51,10 +51,10 @@ __device__ __forceinline__ void forEachNearEntry(
                 if (four[j] > entryKey(limit) || four[j] == kNanKey) {
                     continue;
                 }
-                const uint32_t place = places[i] + j;
+                const uint32_t number = directNumber(direct, places[i] + j);
                 const uint64_t entry = makeEntry(
                         four[j],
-                        direct.ids ? uint32_t(direct.ids[place]) : place);
+                        direct.ids ? uint32_t(direct.ids[number]) : number);
                 if (entry <= limit) {
                     take(entry);
                 }

@@ -108,6 +108,24 @@ bool isSpread(const FlatKnnProblem& p, uint32_t groups) {
             p.numQueries * kSpreadBlocks <= p.device.multiprocessors;
 }
 
+/// Vectors of a run (DirectKeys::logRun): as many as make a piece of memory
+/// that comes as fast as whole units. These where several queries share what
+/// comes, which takes longer by runs; where a place is looked up, of a list or
+/// a bit; and where ties of places are those of vectors (DirectFew.cu), whose
+/// threads have keys that lie far apart anyway.
+uint32_t logRunOf(const FlatKnnProblem& p, bool isFew) {
+    if (isFew || p.numQueries > 1 || p.allowedBits || p.allowedIds) {
+        return kDirectLogUnit;
+    }
+    constexpr size_t kPieceBytes = 512;
+    const size_t rowBytes = size_t(p.d) * sizeOf(p.dataType);
+    uint32_t logRun = 0;
+    while (logRun < kDirectLogUnit && rowBytes << logRun < kPieceBytes) {
+        ++logRun;
+    }
+    return logRun;
+}
+
 /// What a finish of a large k takes beside that of a small one.
 double largeKMicroseconds(const FlatKnnProblem& p) {
     if (p.k <= kMostOfOneBlock) {
@@ -138,6 +156,7 @@ struct DirectScratch {
                     slices.take<uint64_t>(rows * kSpreadBlocks * kSpreadRoom);
             spread.counts = slices.take<uint32_t>(rows * kSpreadBlocks);
             spread.limits = slices.take<uint64_t>(rows);
+            spread.cuts = slices.take<uint64_t>(rows * kSpreadBlocks);
         }
         certified.take(p, 0, p.numQueries, slices);
     }
@@ -211,6 +230,7 @@ std::optional<DirectPlan> planDirect(const FlatKnnProblem& p, size_t maxBytes) {
     plan.capacity = uint32_t(
             std::min<idx_t>(plan.stride, idx_t(mostNearGroups(p.k)) * width));
     plan.few = hasFewKeys(p, plan.stride);
+    plan.logRun = logRunOf(p, plan.few);
     plan.spread = isSpread(p, plan.groups);
     plan.shape = bySlots(p) ? DirectShape::Slots
             : p.numQueries > 1 && p.d <= kMostDimsOfSeveral
@@ -257,6 +277,7 @@ void runDirect(
     scan.out.stride = plan.stride;
     scan.out.groups = plan.groups;
     scan.out.logUnits = plan.logUnits;
+    scan.out.logRun = plan.logRun;
     launchFor(p.metric)(scan, plan.shape, p.device.multiprocessors, stream);
 
     SurvivorOutput output;

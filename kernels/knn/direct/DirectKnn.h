@@ -22,6 +22,7 @@ namespace faiss_bits {
 struct DirectPlan {
     uint32_t groups = 0;
     uint32_t logUnits = 0; // of kDirectUnit vectors each, in a group
+    uint32_t logRun = 0;   // DirectKeys::logRun
     idx_t stride = 0;      // keys of a query
     uint32_t capacity = 0; // entries of a query's list
     bool few = false;      // one block has all keys of a query in registers

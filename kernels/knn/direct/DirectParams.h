@@ -1,12 +1,14 @@
 #pragma once
 
+#include "kernels/canonical/RoundedOps.h"
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/survivors/ListParams.h"
 
 namespace faiss_bits {
 
 /// Vectors of a unit: a warp makes their keys at a time.
-constexpr uint32_t kDirectUnit = 32;
+constexpr uint32_t kDirectLogUnit = 5;
+constexpr uint32_t kDirectUnit = 1 << kDirectLogUnit;
 /// Queries of a block, where there are more than one.
 constexpr int kDirectQueries = 4;
 
@@ -25,7 +27,32 @@ struct DirectKeys {
     int64_t stride = 0;           // whole groups
     uint32_t groups = 0;
     uint32_t logUnits = 0;
+    /// Vectors side by side that a unit takes, and then as many far behind
+    /// them: directNumber(). kDirectLogUnit: whole
+    /// units.
+    uint32_t logRun = kDirectLogUnit;
 };
+
+/// The vector, or member of the list, at a place. Neighbours are often alike
+/// (vectors stored cluster by cluster); in groups of their own, the limit of a
+/// query from the least of every group lets little more than k pass. So units
+/// take runs that lie far apart, the first ones of all units before the second
+/// ones, and groups take units that lie far apart. Whole units: the number is
+/// the place.
+BITS_HOST_DEVICE uint32_t directNumber(const DirectKeys& keys, uint32_t place) {
+    if (keys.logRun == kDirectLogUnit) {
+        return place;
+    }
+    const uint32_t units = keys.groups << keys.logUnits;
+    const uint32_t ofGroup =
+            place >> kDirectLogUnit & ((1u << keys.logUnits) - 1);
+    const uint32_t group = place >> (kDirectLogUnit + keys.logUnits);
+    const uint32_t unit = ofGroup * keys.groups + group;
+    const uint32_t member = place & (kDirectUnit - 1);
+    const uint32_t run = member >> keys.logRun;
+    return ((run * units + unit) << keys.logRun) +
+            (member & ((1u << keys.logRun) - 1));
+}
 
 /// What makes them.
 struct DirectScanParams {

@@ -1,5 +1,8 @@
 #include "kernels/knn/direct/DirectSpread.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/knn/direct/DirectFinish.cuh"
@@ -54,24 +57,47 @@ struct SpreadNear {
         uint64_t* entries = params.spread.entries + block * kSpreadRoom;
         // Each has an entry at least.
         const uint32_t numNear = shared.numNear;
+        uint64_t cut = kNoEntry;
         if (numNear <= kSpreadRoom) {
-            forEachNearEntry<kThreads>(
-                    direct,
-                    row,
-                    shared.groups,
-                    numNear,
-                    limit,
-                    [&](uint64_t entry) {
-                        const uint32_t to = atomicAdd(&shared.count, 1);
-                        if (to < kSpreadRoom) {
-                            entries[to] = entry;
-                        }
-                    });
+            const auto collect = [&](uint64_t most) {
+                forEachNearEntry<kThreads>(
+                        direct,
+                        row,
+                        shared.groups,
+                        numNear,
+                        most,
+                        [&](uint64_t entry) {
+                            const uint32_t to = atomicAdd(&shared.count, 1);
+                            if (to < kSpreadRoom) {
+                                entries[to] = entry;
+                            }
+                        });
+            };
+            collect(limit);
+            __syncthreads();
+            if (shared.count > params.mostKept) {
+                // The best are in fewer groups than k, as those of a cluster
+                // whose vectors lie side by side. They are dealt to all blocks:
+                // this one has about as many as the others.
+                const auto forEach = [&](auto take) {
+                    forEachNearEntry<kThreads>(
+                            direct, row, shared.groups, numNear, limit, take);
+                };
+                cut = Narrow{shared.narrow}.limit(
+                        forEach, params.leastKept, params.mostKept);
+                __syncthreads();
+                if (threadIdx.x == 0) {
+                    shared.count = 0;
+                }
+                __syncthreads();
+                collect(cut);
+            }
         }
         __syncthreads();
         if (threadIdx.x == 0) {
             params.spread.counts[block] =
                     numNear <= kSpreadRoom ? shared.count : numNear;
+            params.spread.cuts[block] = cut;
             if (blockIdx.x == 0) {
                 params.spread.limits[row] = limit;
             }
@@ -120,7 +146,8 @@ __global__ __launch_bounds__(kThreads) void directSpreadKernel(
 }
 
 /// One block a query makes results of what those found; of all keys, where some
-/// had no room, or too few entries were not above the limit.
+/// had no room, too few entries were not above the limit, or a block left out
+/// what may belong to the results.
 template <int kRoom>
 struct SpreadFinish {
     using Whole = DirectFinish<kThreads, kRoom>;
@@ -166,8 +193,23 @@ struct SpreadFinish {
             staged[before + i] = entries[i];
         }
         __syncthreads();
-        Finish{shared}.run(
-                params.finish, row, staged, count, spread.limits[row], room);
+        // What was left out is above it.
+        const uint64_t cut =
+                leastOfWarp(spread.cuts[row * kSpreadBlocks + lane]);
+        uint64_t limit = spread.limits[row];
+        if (cut != kNoEntry) {
+            uint32_t within = 0;
+            for (uint32_t base = 0; base < kStaged; base += kThreads) {
+                const uint32_t i = base + threadIdx.x;
+                within += __syncthreads_count(i < count && staged[i] <= cut);
+            }
+            if (within < uint32_t(params.finish.k)) {
+                runWhole(params, row, memory);
+                return;
+            }
+            limit = min(limit, cut);
+        }
+        Finish{shared}.run(params.finish, row, staged, count, limit, room);
     }
 
    private:
@@ -211,7 +253,14 @@ void launchDirectSpread(
         unsigned rows,
         cudaStream_t stream) {
     DirectSpreadParams p = params;
-    p.finish.mostNear = mostNearGroups(uint32_t(p.finish.k));
+    const auto k = uint32_t(p.finish.k);
+    p.finish.mostNear = mostNearGroups(k);
+    // A block's part of k, and some deviations; all parts have to be staged.
+    p.mostKept = (k <= 1024 ? SpreadFinish<1024>::kStaged
+                            : SpreadFinish<2048>::kStaged) /
+            kSpreadBlocks;
+    const double part = double(k) / kSpreadBlocks;
+    p.leastKept = std::min(uint32_t(part + 4 * std::sqrt(part)), p.mostKept);
     launchAfterPrevious(
             directSpreadKernel,
             dim3(kSpreadBlocks, rows),

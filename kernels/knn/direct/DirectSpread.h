@@ -22,11 +22,18 @@ struct DirectSpread {
     // there was room for, and none counts
     uint32_t* counts = nullptr;
     uint64_t* limits = nullptr; // [rows], which no entry of these is above
+    // [rows, kSpreadBlocks]: what a block left out is above it; kNoEntry:
+    // nothing that is not above the limit
+    uint64_t* cuts = nullptr;
 };
 
 struct DirectSpreadParams {
     DirectFinishParams finish;
     DirectSpread spread;
+    // Of a block that finds more than mostKept: it keeps the least ones, at
+    // least so many. The launch sets both.
+    uint32_t leastKept = 0;
+    uint32_t mostKept = 0;
 };
 
 /// Makes the results that launchDirectFinish makes of the same parameters, by

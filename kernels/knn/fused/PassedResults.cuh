@@ -20,8 +20,10 @@ __device__ __forceinline__ bool isProved(
     if (!hasAll) {
         return false;
     }
-    return (isinf(complete) && complete > 0) ||
-            (kth != kNoEntry && keyValue(entryKey(kth)) <= complete);
+    if (isinf(complete)) {
+        return complete > 0; // minus infinity: nothing is known
+    }
+    return kth != kNoEntry && keyValue(entryKey(kth)) <= complete;
 }
 
 /// Writes the results of a row, and whether none is missing. All lanes of the

@@ -16,6 +16,7 @@ template <Metric kMetric, int Items>
 struct SampleLimit {
     using Narrow = BlockNarrow<kSampleLimitThreads>;
     static constexpr int kWarps = kSampleLimitThreads / kWarpSize;
+    static constexpr double kOfBFloat16 = 0x1p-6;
     /// Of members that are not there, or not allowed, or no number.
     static constexpr uint32_t kNone = ~0u;
 
@@ -24,6 +25,7 @@ struct SampleLimit {
         uint32_t least[2][kWarps];
         double norms[2 * kWarps];
         uint32_t found;
+        float reach;
     };
 
     SharedStorage& shared;
@@ -47,11 +49,13 @@ struct SampleLimit {
                 key += params.columnBias ? bound.norm * bound.norm : 0.0;
                 key = fmax(key, 0.0);
             }
+            shared.reach = reachOf(key, bound);
             if (kMetric == Metric::Cosine && areDistances()) {
                 key = 0.5 * key - 1;
             }
             write(row, key, bound);
         }
+        leaveOverfull(row, keys);
     }
 
    private:
@@ -68,11 +72,67 @@ struct SampleLimit {
         if (params.ofImages) {
             // What images lack (inner products, whose keys have their signs
             // turned).
-            constexpr double kOfBFloat16 = 0x1p-6;
             key += roundingError(bound, params.search.d, key, kOfBFloat16) -
                     bound.centerProduct.value;
         }
         writeLimit(params, row, key, bound);
+    }
+
+    /// Members of the sample with keys up to it pass the limit, as far as is
+    /// known. Nothing rests on it.
+    __device__ __forceinline__ float reachOf(
+            double key,
+            const RowBound<kMetric>& bound) const {
+        double reach = key;
+        if (kMetric != Metric::Cosine || !areDistances()) {
+            reach += params.ofImages
+                    ? roundingError(bound, params.search.d, key, kOfBFloat16)
+                    : 0.0;
+            reach += bound.at(reach);
+        } // else limits have other units
+        const bool isApart = areDistances() && params.columnBias;
+        return float(isApart ? reach - bound.norm * bound.norm : reach);
+    }
+
+    /// A query that more pass than its list has room for, as where thousands of
+    /// vectors are alike: to append them takes longer than all else.
+    __device__ __forceinline__ void leaveOverfull(
+            uint32_t row,
+            const uint32_t (&keys)[Items]) {
+        if (threadIdx.x == 0) {
+            shared.found = 0;
+        }
+        __syncthreads();
+        const float reach = shared.reach;
+        if (!(fabsf(reach) < __uint_as_float(0x7f800000u))) {
+            return; // no limit, or no query
+        }
+        const uint32_t last = orderedKey(reach);
+        uint32_t found = 0;
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            found += keys[i] <= last;
+        }
+        found = __reduce_add_sync(kFullWarp, found);
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicAdd(&shared.found, found);
+        }
+        __syncthreads();
+        // Some more than fill a list, and some deviations; where there is a
+        // second sample, of one vector in 16, more than fill its list too.
+        constexpr int kOfSecond = 16 * int(kMostSecondEntries);
+        constexpr int64_t kLeastOfSecond = 1 << 19; // vectors
+        const int room = params.search.n < kLeastOfSecond
+                ? params.search.numCandidates
+                : max(params.search.numCandidates, kOfSecond);
+        const double most =
+                room * (double(params.samples) / double(params.search.n));
+        const double overfull = 1.25 * most + 5 * sqrt(most) + 4;
+        if (threadIdx.x == 0 && shared.found >= overfull) {
+            // Nothing passes, and nothing is proved.
+            params.limits[row] = -__uint_as_float(0x7f800000u);
+            params.complete[row] = -__uint_as_float(0x7f800000u);
+        }
     }
 
     __device__ __forceinline__ static uint32_t column(int i) {

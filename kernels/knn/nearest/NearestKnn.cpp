@@ -48,6 +48,7 @@ struct NearestScratch {
         certified.take(p, 0, plan.tileQueries, slices);
         certified.listEntries = wantedListEntries(p, plan.tileQueries);
         certified.lists = slices.take<uint64_t>(certified.listEntries);
+        certified.takeGroups(p, plan.tileQueries, slices);
         scan = kTensorFusedMethod.prepare(p, plan.tileQueries, false, slices);
     }
 };
@@ -114,7 +115,10 @@ void runNearest(
         NearestStrips nearest = scratch.nearest;
         nearest.perRow = stripsOf(p, count);
         scratch.scan->runNearest(nearest, count, stream);
-        launchNearestOfStrips(p.metric, {params, nearest}, stream);
+        launchNearestOfStrips(
+                p.metric,
+                {params, nearest, spreadRowsOf(p.numVectors)},
+                stream);
         certifier.scanAgain(params);
     }
 }

@@ -82,6 +82,7 @@ class NearestOfRow {
     __device__ NearestOfRow(const NearestParams& params, uint32_t row)
             : params_(params.search),
               strips_(params.nearest),
+              rows_(params.rows),
               row_(row),
               present_(row < params.search.rows) {}
 
@@ -187,14 +188,15 @@ class NearestOfRow {
         withVectors(params_.vectors, [&](const auto* data) {
             using Vector = decltype(data);
             Vector vectors[kFour];
+            uint32_t numbers[kFour];
             bool any[kFour];
 #pragma unroll
             for (uint32_t i = 0; i < kFour; ++i) {
-                const uint32_t column = nearestColumn(four, i);
-                any[i] = four != kNone && column < params_.n;
-                vectors[i] = data +
-                        int64_t(any[i] ? column : 0) *
-                                params_.vectors.rowStride;
+                const uint32_t row = nearestColumn(four, i);
+                any[i] = four != kNone && row < params_.n;
+                numbers[i] = any[i] ? rows_.vectorOf(row) : 0;
+                vectors[i] =
+                        data + int64_t(numbers[i]) * params_.vectors.rowStride;
             }
             double distances[kFour];
             pairDistances<kMetric>(
@@ -202,10 +204,9 @@ class NearestOfRow {
 #pragma unroll
             for (uint32_t i = 0; i < kFour; ++i) {
                 if (any[i]) {
-                    best =
-                            min(best,
-                                distanceEntry<kMetric>(
-                                        distances[i], nearestColumn(four, i)));
+                    best = min(
+                            best,
+                            distanceEntry<kMetric>(distances[i], numbers[i]));
                     ++scored;
                 }
             }
@@ -230,6 +231,7 @@ class NearestOfRow {
 
     const CertifiedParams& params_;
     const NearestStrips& strips_;
+    const SpreadRows& rows_;
     const uint32_t row_;
     const bool present_;
     float valueAt_ = 0;

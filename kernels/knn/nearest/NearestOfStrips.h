@@ -4,12 +4,14 @@
 
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 
 namespace faiss_bits {
 
 struct NearestParams {
     CertifiedParams search; // k = 1, with what images lost
     NearestStrips nearest;
+    SpreadRows rows; // of the image
 };
 
 /// From strips to results: canonical distances of the vectors that may be the

@@ -1,12 +1,15 @@
 #include "kernels/metric_space/cpu/Build.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <utility>
 
 #include "kernels/canonical/TrueDistance.h"
 #include "kernels/common/Error.h"
 #include "kernels/cpu/ParallelFor.h"
 #include "kernels/metric_space/MetricChecks.h"
+#include "kernels/metric_space/PivotOrder.h"
 #include "kernels/metric_space/cpu/RowDistances.h"
 
 namespace faiss_bits::metric_space {
@@ -213,17 +216,26 @@ PivotTable buildPivotTable(
             }
         }
     }
-    std::vector<idx_t> places(n);
+    std::vector<std::pair<uint64_t, idx_t>> keys(n); // and ids
     for (idx_t i = 0; i < n; ++i) {
-        places[i] = i;
+        // Distances are not negative, so their bits are ordered as they are.
+        const uint64_t key = uint64_t(pivotOf[i]) << 32 |
+                std::bit_cast<uint32_t>(nearest[i]);
+        keys[i] = {d > kCurveDims ? key : 0, finite[i]};
     }
-    std::sort(places.begin(), places.end(), [&](idx_t a, idx_t b) {
-        return pivotOf[a] != pivotOf[b]    ? pivotOf[a] < pivotOf[b]
-                : nearest[a] != nearest[b] ? nearest[a] < nearest[b]
-                                           : a < b;
-    });
-    for (const idx_t place : places) {
-        table.order.push_back(finite[place]);
+    const int pivots = d > kCurveDims
+            ? 0
+            : std::min<int>(table.pivots.size(), kCurvePivots);
+    for (int p = 0; p < pivots; ++p) {
+        fromOne(table.pivots[p], distances);
+        for (idx_t i = 0; i < n; ++i) {
+            keys[i].first |= curveBits(
+                    vectors.metric, distances[i], table.maxDistance, p, pivots);
+        }
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const auto& [key, id] : keys) {
+        table.order.push_back(id);
     }
     fillPivotDistances(vectors, table, threads);
     return table;

@@ -7,6 +7,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/metric_space/MetricBuild.h"
 #include "kernels/metric_space/MetricChecks.h"
+#include "kernels/metric_space/PivotOrder.h"
 #include "kernels/metric_space/gpu/FiniteRows.h"
 #include "kernels/metric_space/gpu/RowDistances.cuh"
 
@@ -74,12 +75,37 @@ __global__ void __launch_bounds__(kRowThreads) takePivotKernel(
             });
 }
 
-__global__ void orderKeysKernel(Finding f, uint64_t* keys, uint32_t* places) {
+/// Keys by the nearest pivot. Distances are not negative, so their bits are
+/// ordered as they are.
+__global__ void nearestKeysKernel(Finding f, uint64_t* keys, uint32_t* places) {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < f.count) {
         keys[i] = uint64_t(f.pivotOf[i]) << 32 | __float_as_uint(f.nearest[i]);
         places[i] = i;
     }
+}
+
+/// What a pivot has of all keys along the curve.
+template <Metric kMetric>
+__global__ void __launch_bounds__(kRowThreads) curveKeysKernel(
+        Finding f,
+        uint32_t pivot,
+        double maxDistance,
+        int number,
+        int pivots,
+        uint64_t* keys,
+        uint32_t* places) {
+    forRowDistances<kMetric>(
+            f.count,
+            f.d,
+            f.vectors + int64_t(pivot) * f.d,
+            [&](uint32_t i) { return f.vectors + int64_t(f.ids[i]) * f.d; },
+            [&](uint32_t i, float distance) {
+                const uint64_t bits = curveBits(
+                        kMetric, distance, maxDistance, number, pivots);
+                keys[i] = number == 0 ? bits : keys[i] | bits;
+                places[i] = i;
+            });
 }
 
 struct Scratch {
@@ -120,14 +146,6 @@ T readOne(const T* from, cudaStream_t stream) {
             &value, from, sizeof(T), cudaMemcpyDeviceToHost, stream));
     BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
     return value;
-}
-
-int bitsFor(uint64_t count) {
-    int bits = 1;
-    while (bits < 32 && (uint64_t(1) << bits) < count) {
-        ++bits;
-    }
-    return bits;
 }
 
 } // namespace
@@ -207,12 +225,30 @@ PivotTable buildPivotsOnGpu(
                 ? count
                 : readOne(f.next, stream);
     }
-    orderKeysKernel<<<
-            (count + kRowThreads - 1) / kRowThreads,
-            kRowThreads,
-            0,
-            stream>>>(f, scratch.keys[0], scratch.places[0]);
-    BITS_CUDA_CHECK(cudaGetLastError());
+    const bool byCurve = vectors.d <= kCurveDims;
+    if (!byCurve) {
+        nearestKeysKernel<<<
+                (count + kRowThreads - 1) / kRowThreads,
+                kRowThreads,
+                0,
+                stream>>>(f, scratch.keys[0], scratch.places[0]);
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
+    const int pivots =
+            byCurve ? std::min<int>(table.pivots.size(), kCurvePivots) : 0;
+    for (int p = 0; p < pivots; ++p) {
+        withMetric(vectors.metric, [&](auto metric) {
+            curveKeysKernel<metric()><<<blocks, kRowThreads, 0, stream>>>(
+                    f,
+                    uint32_t(table.pivots[p]),
+                    table.maxDistance,
+                    p,
+                    pivots,
+                    scratch.keys[0],
+                    scratch.places[0]);
+        });
+        BITS_CUDA_CHECK(cudaGetLastError());
+    }
     cub::DoubleBuffer<uint64_t> keys(scratch.keys[0], scratch.keys[1]);
     cub::DoubleBuffer<uint32_t> places(scratch.places[0], scratch.places[1]);
     BITS_CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
@@ -222,7 +258,7 @@ PivotTable buildPivotsOnGpu(
             places,
             int(count),
             0,
-            32 + bitsFor(table.pivots.size()),
+            byCurve ? kCurveBits : 64,
             stream));
     std::vector<uint32_t> order(count);
     BITS_CUDA_CHECK(cudaMemcpyAsync(

@@ -1,4 +1,4 @@
-/// Results on their way: pairs of a query and a vector, in any order.
+/// Results on their way: pairs of a query and a vector, in any order, or bits.
 #pragma once
 
 #include "kernels/device/LaneMask.cuh"
@@ -16,6 +16,15 @@ __device__ __forceinline__ void storePair(
         found.keys[place] = uint64_t(query) << found.idBits | uint32_t(id);
         found.distances[place] = distance;
     }
+}
+
+__device__ __forceinline__ void setBit(
+        const FoundPairs& found,
+        uint32_t query,
+        int32_t id) {
+    atomicOr(
+            found.bits + size_t(query) * found.bitWords + id / 32,
+            1u << (id % 32));
 }
 
 /// Those of the lanes of which isFound. All lanes of the warp call it.

@@ -269,9 +269,22 @@ void runMetricRange(
         Workspace workspace,
         cudaStream_t stream,
         const std::function<void(const MetricRangePart&)>& take,
-        MetricCounters* counters) {
+        MetricCounters* counters,
+        const MetricRoom& room) {
     checkRange(problem, radius);
     checkProblem(problem, false);
+    if (plan.byBits) {
+        runRangeByBits(
+                plan,
+                problem,
+                greatestInside(radius),
+                workspace,
+                stream,
+                take,
+                counters,
+                room);
+        return;
+    }
     Search search(
             plan,
             problem,

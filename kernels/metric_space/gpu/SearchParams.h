@@ -8,13 +8,17 @@
 /// What the kernels of a search get, and their launches. Every launch enqueues.
 namespace faiss_bits::metric_space {
 
-/// Results in any order. `count` goes on where there is no room.
+/// Results in any order. `count` goes on where there is no room. Or bits, where
+/// there are such: then nothing is counted.
 struct FoundPairs {
     uint64_t* keys = nullptr;   // [capacity] query << idBits | id
     float* distances = nullptr; // [capacity]
     unsigned long long* count = nullptr;
     unsigned long long capacity = 0;
     int idBits = 0;
+    /// [rows, bitWords] cleared before: bit id % 32 of word id / 32.
+    uint32_t* bits = nullptr;
+    uint32_t bitWords = 0;
 };
 
 /// Of some queries: which groups each has to look at, and how far it reaches.
@@ -119,9 +123,9 @@ constexpr int kMostWarpDims = 16;
 constexpr uint32_t kMostWarpPivots = 32;
 
 /// All that is within one limit to found, group by group, without bits, lists
-/// and tiles: up to kMostWarpDims components. The end of a List of Clusters is
-/// not looked for. Of `params` it takes groups, queries, rows, words, found and
-/// numDistances.
+/// and tiles: up to kMostWarpDims components; pairs, or bits. The end of a List
+/// of Clusters is not looked for. Of `params` it takes groups, queries, rows,
+/// words, found and numDistances.
 void launchGroupWarps(
         const SearchParams& params,
         float limit,

@@ -33,6 +33,20 @@ bool canTakeWarps(const MetricSearchProblem& p, bool isKnn) {
              groups.numReferences <= kMostWarpPivots);
 }
 
+/// Bits of all queries, where there are so few that reading them takes less
+/// time than the launches of a sort.
+constexpr size_t kMostBitBytes = size_t(64) << 20;
+
+bool canTakeBits(
+        const MetricSearchProblem& p,
+        const MetricSearchPlan& plan,
+        size_t maxBytes) {
+    const double bytes = double(bitItems(p.groups.numIds)) *
+            double(p.numQueries) * kItemWords * sizeof(uint32_t);
+    return plan.byWarps && p.vectors && p.numQueries <= kMostRows &&
+            bytes <= double(std::min(kMostBitBytes, maxBytes / 2));
+}
+
 } // namespace
 
 void checkStride(const MetricSearchProblem& p, uint32_t stride) {
@@ -110,6 +124,7 @@ MetricSearchPlan planMetricSearch(
     MetricSearchPlan plan;
     plan.byWarps =
             problem.way != GroupWay::Lists && canTakeWarps(problem, k > 0);
+    plan.byBits = canTakeBits(problem, plan, maxBytes);
     const size_t numGroups = groups.numGroups;
     const size_t ofRow = usesLists(problem) && !plan.byWarps
             ? 40 + (problem.groupBits ? 0 : ofReferences(groups)) +
@@ -130,7 +145,11 @@ MetricSearchPlan planMetricSearch(
     plan.capacity = std::min(plan.capacity, std::max(kMostResults, one));
     plan.capacity =
             std::max<idx_t>(idx_t(std::min(double(plan.capacity), all)), one);
-    plan.sortTemp = foundSortTempBytes(plan.capacity);
+    if (plan.byBits) {
+        plan.rows = problem.numQueries;
+    } else {
+        plan.sortTemp = foundSortTempBytes(plan.capacity);
+    }
     plan.listsTemp = usesLists(problem) && !plan.byWarps
             ? listsTempBytes(groups.numGroups)
             : 0;

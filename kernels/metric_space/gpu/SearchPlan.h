@@ -15,4 +15,16 @@ void checkRange(const MetricSearchProblem& problem, float radius);
 /// Of groupBits.
 void checkStride(const MetricSearchProblem& problem, uint32_t stride);
 
+/// runMetricRange by the bits of a plan. limit: the greatest distance of a
+/// result.
+void runRangeByBits(
+        const MetricSearchPlan& plan,
+        const MetricSearchProblem& problem,
+        float limit,
+        Workspace workspace,
+        cudaStream_t stream,
+        const std::function<void(const MetricRangePart&)>& take,
+        MetricCounters* counters,
+        const MetricRoom& room);
+
 } // namespace faiss_bits::metric_space

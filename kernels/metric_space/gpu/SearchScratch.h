@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/metric_space/MetricSearch.h"
+#include "kernels/metric_space/gpu/FoundBits.h"
 #include "kernels/metric_space/gpu/FoundSort.h"
 
 namespace faiss_bits::metric_space {
@@ -42,7 +43,13 @@ struct SearchScratch {
     SearchParams params;
     SortArrays sort;
     idx_t* limits = nullptr; // of the sorted results
-    float* keys = nullptr;   // of groups that may be seeds
+    // Of results by bits. The counts, the limits, which the host reads with
+    // them, and the bits lie in one piece that is cleared.
+    FoundBits bits;
+    size_t clearedBytes = 0;
+    float* bitDistances = nullptr; // [capacity]
+    idx_t* bitIds = nullptr;       // [capacity]
+    float* keys = nullptr;         // of groups that may be seeds
 
     SearchScratch(
             const MetricSearchProblem& p,
@@ -56,6 +63,10 @@ struct SearchScratch {
         params.groups = groups;
         params.found.capacity = plan.capacity;
         params.found.idBits = bitsFor(groups.numIds);
+        if (plan.byBits) {
+            takeBits(groups, plan, slices);
+            return;
+        }
         params.found.count = slices.take<unsigned long long>(3);
         params.numDistances = params.found.count + 1;
         params.limits = slices.take<float>(rows);
@@ -98,6 +109,31 @@ struct SearchScratch {
     }
 
    private:
+    void takeBits(
+            const MetricGroups& groups,
+            const MetricSearchPlan& plan,
+            WorkspaceSlices& slices) {
+        const size_t rows = size_t(plan.rows);
+        bits.rows = uint32_t(rows);
+        bits.items = bitItems(groups.numIds);
+        const size_t items = rows * bits.items;
+        const size_t report = (3 + rows + 1 + 1) / 2 * 2; // then 16 bytes
+        const size_t bitBytes = items * kItemWords * sizeof(uint32_t);
+        clearedBytes = report * sizeof(unsigned long long) + bitBytes;
+        params.found.count = slices.take<unsigned long long>(
+                clearedBytes / sizeof(unsigned long long));
+        params.numDistances = params.found.count + 1;
+        limits = reinterpret_cast<idx_t*>(params.found.count + 3);
+        params.found.bits =
+                reinterpret_cast<uint32_t*>(params.found.count + report);
+        params.found.bitWords = bits.items * kItemWords;
+        bits.bits = params.found.bits;
+        bits.counts = slices.take<uint32_t>(items);
+        bits.places = slices.take<uint32_t>(items);
+        bitDistances = slices.take<float>(plan.capacity);
+        bitIds = slices.take<idx_t>(plan.capacity);
+    }
+
     static size_t mostTiles(const MetricGroups& groups, size_t rows) {
         const size_t queries = scanQueries(groups.metric);
         const size_t vectors = scanVectors(groups.metric);

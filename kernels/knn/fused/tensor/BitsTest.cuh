@@ -50,15 +50,23 @@ class PassedBits {
     __device__ __forceinline__ void flush() const {}
 
    private:
-    /// The bits of the 32 vectors from one on that may pass.
+    /// The bits of the 32 rows from one on that may pass.
     __device__ __forceinline__ uint32_t allowed(uint32_t first) const {
         if (first >= params_.numVectors) {
             return 0;
         }
         const uint32_t left = params_.numVectors - first;
         const uint32_t present = left < 32 ? (1u << left) - 1 : ~0u;
-        return params_.allowedBits ? params_.allowedBits[first / 32] & present
-                                   : present;
+        if (!params_.allowedBits) {
+            return present;
+        }
+        uint32_t allowed = 0;
+        for (uint32_t i = 0; i < min(left, 32u); ++i) {
+            const uint32_t vector = params_.rows.vectorOf(first + i);
+            allowed |= (params_.allowedBits[vector / 32] >> (vector % 32) & 1)
+                    << i;
+        }
+        return allowed;
     }
 
     const TensorScanParams& params_;

@@ -13,6 +13,7 @@ constexpr int kThreads = 256;
 
 struct ListParams {
     TensorImage from;
+    SpreadRows rows; // of that
     TensorImage to;
     const int32_t* ids;
     idx_t n;
@@ -43,7 +44,9 @@ __global__ __launch_bounds__(kThreads) void listedImageKernel(
          i += idx_t(gridDim.x) * kThreads) {
         const idx_t row = i / perRow;
         const int part = int(i % perRow);
-        const idx_t id = row < params.n ? params.ids[row] : -1;
+        const idx_t vector = row < params.n ? params.ids[row] : -1;
+        const idx_t id =
+                vector >= 0 ? idx_t(params.rows.rowOf(uint32_t(vector))) : -1;
         if (part + 1 < perRow) {
             const int slab = part / params.pieces;
             const int piece = part % params.pieces;
@@ -72,6 +75,7 @@ __global__ __launch_bounds__(kThreads) void listedImageKernel(
 
 void runListedImage(
         const TensorImage& from,
+        const SpreadRows& rows,
         int d,
         const int32_t* ids,
         idx_t n,
@@ -83,6 +87,7 @@ void runListedImage(
     }
     const ListParams params{
             from,
+            rows,
             to,
             ids,
             n,

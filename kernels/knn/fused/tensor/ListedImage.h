@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -12,10 +13,12 @@ namespace faiss_bits {
 ///
 /// from, to  images of vectors with the same d; `to` has room for n rows and
 ///           gets the scales of `from`, whose facts it shares
-/// ids       [n], on the device
+/// ids       [n] vectors, on the device
+/// rows      which vectors the rows of `from` are; row i of `to` is ids[i]
 /// Cost      one read and one write of the rows
 void runListedImage(
         const TensorImage& from,
+        const SpreadRows& rows,
         int d,
         const int32_t* ids,
         idx_t n,

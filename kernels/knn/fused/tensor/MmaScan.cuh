@@ -4,8 +4,8 @@
 #pragma once
 
 #include "kernels/device/MmaFloat16.cuh"
-#include "kernels/knn/fused/tensor/MmaShape.h"
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
+#include "kernels/knn/fused/tensor/MmaShape.h"
 
 namespace faiss_bits {
 
@@ -59,10 +59,7 @@ struct MmaScanBody {
         for (uint32_t item = blockIdx.x; item < params.items;
              item += gridDim.x) {
             const uint32_t queryTile = item % params.queryTiles;
-            const uint32_t begin =
-                    item / params.queryTiles * params.unitsPerChunk;
-            const uint32_t units =
-                    min(params.unitsPerChunk, params.units - begin);
+            const uint32_t chunk = item / params.queryTiles;
             test.start(params, queryTile * kMmaQueries + warpRow + lane / 4);
             // Of the item before, nothing is read any more.
             mma::waitForCopies<0>();
@@ -72,16 +69,16 @@ struct MmaScanBody {
                     copySlab(shared + slab * kSlabBytes, queryTile, slab, true);
                 }
             }
-            Place ahead{0, 0, 0, 0};
+            Place ahead{chunk, 0, 0, 0};
             for (int i = 0; i < kStages - 1; ++i) {
-                fetch(ahead, queryTile, begin, units);
+                fetch(ahead, queryTile);
             }
-            Place now{0, 0, 0, 0};
-            while (now.unit < units) {
+            Place now{chunk, 0, 0, 0};
+            while (now.unit < params.units) {
                 mma::waitForCopies<kStages - 2>();
                 // This step is there; the one before has been read by all.
                 __syncthreads();
-                fetch(ahead, queryTile, begin, units);
+                fetch(ahead, queryTile);
                 if (now.slab == 0) {
 #pragma unroll
                     for (int i = 0; i < kBlocks * kWidth / 2; ++i) {
@@ -104,12 +101,12 @@ struct MmaScanBody {
                     test.run(
                             values,
                             normsAt(now.slot) + warpColumn,
-                            (begin + now.unit) * kMmaVectors + warpColumn,
+                            now.unit * kMmaVectors + warpColumn,
                             buffer);
                 }
                 next(now);
             }
-            test.finish(params, item / params.queryTiles * 4 + warp % 4);
+            test.finish(params, chunk * 4 + warp % 4);
         }
         buffer.flush();
     }
@@ -127,7 +124,7 @@ struct MmaScanBody {
         place.stage = place.stage + 1 == kStages ? 0 : place.stage + 1;
         if (++place.slab == params.slabs) {
             place.slab = 0;
-            ++place.unit;
+            place.unit += params.chunks;
             place.slot = place.slot == kStages ? 0 : place.slot + 1;
         }
     }
@@ -160,26 +157,22 @@ struct MmaScanBody {
     }
 
     /// Starts the copies of a step, if there is one; a group in any case.
-    __device__ __forceinline__ void fetch(
-            Place& ahead,
-            uint32_t queryTile,
-            uint32_t begin,
-            uint32_t units) const {
-        if (ahead.unit < units) {
+    __device__ __forceinline__ void fetch(Place& ahead, uint32_t queryTile)
+            const {
+        if (ahead.unit < params.units) {
             uint8_t* stage = stageAt(ahead.stage);
             if (!layout.resident) {
                 copySlab(stage, queryTile, ahead.slab, true);
             }
             copySlab(
                     layout.resident ? stage : stage + kSlabBytes,
-                    begin + ahead.unit,
+                    ahead.unit,
                     ahead.slab,
                     false);
             if (kIsL2 && ahead.slab == 0 && threadIdx.x < kMmaVectors / 4) {
                 mma::copyPiece(
                         sharedAddressOf(normsAt(ahead.slot)) + threadIdx.x * 16,
-                        params.norms +
-                                size_t(begin + ahead.unit) * kMmaVectors +
+                        params.norms + size_t(ahead.unit) * kMmaVectors +
                                 threadIdx.x * 4);
             }
             next(ahead);

@@ -17,7 +17,7 @@ struct NearestStrip {
     uint32_t columns[2]; ///< the first of a four: nearestColumn()
 };
 
-/// Number of member i, 0 to 3, of a four; it may be beyond the last vector.
+/// Row of member i, 0 to 3, of a four; it may be beyond the last vector.
 BITS_STRIP constexpr uint32_t nearestColumn(uint32_t first, uint32_t i) {
     return first + i / 2 * 8 + i % 2;
 }

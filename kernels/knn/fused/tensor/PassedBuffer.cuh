@@ -76,10 +76,10 @@ class PassedBuffer {
     static __device__ __forceinline__ bool isAllowed(
             const TensorScanParams& params,
             uint32_t row,
-            uint32_t column) {
-        return row < params.numQueries && column < params.numVectors &&
+            uint32_t vector) {
+        return row < params.numQueries && vector < params.numVectors &&
                 (!params.allowedBits ||
-                 (params.allowedBits[column / 32] >> (column % 32) & 1));
+                 (params.allowedBits[vector / 32] >> (vector % 32) & 1));
     }
 
     // Not members, so that the buffer stays in registers.
@@ -94,12 +94,12 @@ class PassedBuffer {
             const uint32_t place = i * kWarpSize + threadIdx.x % kWarpSize;
             const uint64_t entry = place < fill ? entries[place] : 0;
             const uint32_t row = uint32_t(entry >> 32);
-            const uint32_t column = uint32_t(entry);
+            const uint32_t vector = params.rows.vectorOf(uint32_t(entry));
             const bool isStored =
-                    place < fill && isAllowed(params, row, column);
+                    place < fill && isAllowed(params, row, vector);
             const uint32_t slot = takePlace(params, row, isStored);
             if (isStored && slot < lists.capacity) {
-                lists.columns[size_t(row) * lists.capacity + slot] = column;
+                lists.columns[size_t(row) * lists.capacity + slot] = vector;
             }
         }
         __syncwarp();
@@ -141,7 +141,9 @@ class PassedBuffer {
             const uint32_t rowNow = row + rowOffset<kRowStep>(r);
             for (uint32_t left = bits; left; left &= left - 1) {
                 const int c = __ffs(left) - 1;
-                if (!isAllowed(params, rowNow, column + columnOffset(c))) {
+                const uint32_t vector =
+                        params.rows.vectorOf(column + columnOffset(c));
+                if (!isAllowed(params, rowNow, vector)) {
                     bits &= ~(1u << c);
                 }
             }
@@ -166,7 +168,8 @@ class PassedBuffer {
             for (; bits; bits &= bits - 1, ++slot) {
                 if (slot < lists.capacity) {
                     lists.columns[size_t(rowNow) * lists.capacity + slot] =
-                            column + columnOffset(__ffs(bits) - 1);
+                            params.rows.vectorOf(
+                                    column + columnOffset(__ffs(bits) - 1));
                 }
             }
         }

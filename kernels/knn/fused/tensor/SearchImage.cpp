@@ -6,6 +6,7 @@
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
 
@@ -103,11 +104,13 @@ void runSearchImage(
     image.d = p.d;
     image.center = made.center;
     image.image = made.image;
-    runTensorImage(image, stream);
+    const SpreadRows rows = spreadRowsOf(p.numVectors);
+    runVectorImage(image, {rows, p.metric == Metric::L2}, stream);
     if (made.secondSamples > 0) {
         runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(
                 made.image,
+                rows,
                 p.d,
                 made.secondIds,
                 made.secondSamples,

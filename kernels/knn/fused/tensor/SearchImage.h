@@ -12,7 +12,7 @@ namespace faiss_bits {
 /// cosine: a copy of 16 bits, a sample, and the center that was subtracted from
 /// both. Made for one search, or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
-    TensorImage image;
+    TensorImage image; // rows: spreadRowsOf(n)
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2 and cosine
     float* center = nullptr;      // [d]

@@ -61,6 +61,7 @@ class TensorFusedScan : public FusedScan {
         if (listed_) {
             runListedImage(
                     vectors_.image,
+                    spreadRowsOf(problem_.numVectors),
                     problem_.d,
                     problem_.allowedIds,
                     problem_.numAllowed,
@@ -119,6 +120,7 @@ class TensorFusedScan : public FusedScan {
         } else {
             scan.numVectors = problem_.numVectors;
             scan.vectors = vectors_.image;
+            scan.rows = spreadRowsOf(problem_.numVectors);
             scan.allowedBits = problem_.allowedBits;
         }
         runTensorScan(scan, problem_.device, stream);

@@ -7,6 +7,7 @@
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/knn/fused/tensor/FiniteSize.cuh"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -27,7 +28,9 @@ struct ImageParams {
     const float* inverseNorms;
     const float* center;
     const TensorImageFacts* vectorFacts;
+    bool dropsInfinite;
     TensorImage image;
+    SpreadRows spread; // vectors: which of the given rows its rows hold
     float* outNorms;
     __nv_bfloat16* outRounded;
     const float* productCenter;
@@ -45,6 +48,13 @@ __device__ __forceinline__ int exponentFor(
         int most) {
     const int exponent = greatest > 0.0f ? 8 - ilogbf(greatest) : 0;
     return min(max(exponent, least), most);
+}
+
+/// The given row that a row of the image holds.
+__device__ __forceinline__ idx_t
+sourceOf(const ImageParams& params, idx_t row) {
+    const SpreadRows& spread = params.spread;
+    return spread.tiles > 0 ? spread.vectorOf(uint32_t(row)) : row;
 }
 
 /// Components of a row, times a factor.
@@ -219,10 +229,12 @@ __global__ void __launch_bounds__(kImageThreads)
          i < rounded;
          i += step) {
         const bool present = i < params.n;
+        const idx_t from =
+                AreQueries || i >= params.n ? i : sourceOf(params, i);
         float factor = 1.0f;
         bool isHeld = present;
         if (present && params.inverseNorms) {
-            factor = params.inverseNorms[i];
+            factor = params.inverseNorms[from];
             // Of what always passes: a query is no number, a vector zeros.
             isHeld = AreQueries || !(factor < 0.0f);
             factor = factor < 0.0f ? __uint_as_float(0x7fc00000u) : factor;
@@ -271,7 +283,7 @@ __global__ void __launch_bounds__(kImageThreads)
                         x[c] = held[c];
                     }
                 } else {
-                    readPiece<T>(params, i, p * kImagePiece, factor, x);
+                    readPiece<T>(params, from, p * kImagePiece, factor, x);
                     if (params.center) {
                         subtractPiece(
                                 params.center, params.d, p * kImagePiece, x);
@@ -293,9 +305,12 @@ __global__ void __launch_bounds__(kImageThreads)
                 const bool isFinite = finiteSize(x[c]) ==
                         (__float_as_uint(x[c]) & 0x7fffffffu);
                 finite &= isFinite;
+                const bool isDropped = !AreQueries && params.dropsInfinite &&
+                        !isFinite && x[c] == x[c];
                 halves[c] = __float2half_rn(
                         isFinite ? fminf(fmaxf(scaled, -65504.0f), 65504.0f)
-                                 : scaled);
+                                : isDropped ? 0.0f
+                                            : scaled);
                 const float off = scaled - __half2float(halves[c]);
                 squares = fmaf(off, off, squares);
             }
@@ -348,12 +363,19 @@ __global__ void __launch_bounds__(kImageThreads)
             if (lane == 0 && i < count) {
                 const float written = !present ? __uint_as_float(kInfinityBits)
                         : params.inverseNorms
-                        ? normalizedNorm(params.inverseNorms[i], norm, false)
+                        ? normalizedNorm(params.inverseNorms[from], norm, false)
                         : params.center ? norm
-                        : params.norms  ? params.norms[i]
+                        : params.norms  ? params.norms[from]
                                         : 0.0f;
-                params.image.norms[row] = written;
-                writeNormStep(params.image, row, written, !isHeld);
+                // A norm may be infinite where no component is.
+                const bool isFar = params.dropsInfinite && !finite &&
+                        norm == __uint_as_float(kInfinityBits);
+                params.image.norms[row] = isFar ? norm : written;
+                writeNormStep(
+                        params.image,
+                        row,
+                        isFar ? norm : written,
+                        isFar || !isHeld);
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/knn/fused/tensor/TensorImageKernel.cuh"
+#include "kernels/knn/fused/tensor/VectorImage.h"
 
 namespace faiss_bits {
 
@@ -95,9 +96,31 @@ void check(const TensorImageProblem& problem) {
             "greatest = nullptr");
 }
 
-} // namespace
+void check(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options) {
+    const SpreadRows& rows = options.rows;
+    BITS_THROW_IF_NOT_FMT(
+            !problem.areQueries, "areQueries = 1, but images are of vectors");
+    BITS_THROW_IF_NOT_FMT(
+            rows.tiles == 0 || problem.first == 0,
+            "first = %lld, but rows are spread in whole images",
+            (long long)problem.first);
+    BITS_THROW_IF_NOT_FMT(
+            idx_t(rows.tiles) * SpreadRows::kTileRows <= problem.n,
+            "rows.tiles = %u are of more than n = %lld vectors",
+            rows.tiles,
+            (long long)problem.n);
+    BITS_THROW_IF_NOT_FMT(
+            !options.dropsInfinite || !problem.inverseNorms,
+            "inverseNorms = %p, but infinite vectors are dropped by L2 alone",
+            (const void*)problem.inverseNorms);
+}
 
-void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+void run(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options,
+        cudaStream_t stream) {
     check(problem);
     const TensorImageLayout layout(problem.first + problem.n, problem.d);
     const ImageParams params{
@@ -113,7 +136,9 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             problem.inverseNorms,
             problem.center,
             problem.vectorFacts,
+            options.dropsInfinite,
             problem.image,
+            options.rows,
             problem.outNorms,
             static_cast<__nv_bfloat16*>(problem.outRounded),
             problem.productCenter,
@@ -137,6 +162,20 @@ void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
             return launchFor<__nv_bfloat16>(params, problem.areQueries, stream);
     }
     throw Error(formatMessage("type = %d is unknown", int(problem.type)));
+}
+
+} // namespace
+
+void runTensorImage(const TensorImageProblem& problem, cudaStream_t stream) {
+    run(problem, {}, stream);
+}
+
+void runVectorImage(
+        const TensorImageProblem& problem,
+        const VectorImageOptions& options,
+        cudaStream_t stream) {
+    check(problem, options);
+    run(problem, options, stream);
 }
 
 } // namespace faiss_bits

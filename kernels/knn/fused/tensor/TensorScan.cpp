@@ -86,6 +86,7 @@ TensorScanParams paramsOf(
     params.norms = problem.vectors.norms;
     params.normSteps = static_cast<const uint8_t*>(problem.vectors.normSteps);
     params.facts = problem.vectors.facts;
+    params.rows = problem.rows;
     params.queries = static_cast<const uint8_t*>(problem.queries.pieces);
     params.inverses = problem.queries.inverses;
     params.queryNorms = problem.queryNorms;
@@ -186,7 +187,7 @@ uint32_t nearestStripsOf(
             blocksOf(image, byWgmma, device));
     // Four lanes have a row's columns, in each warp or group that has some.
     const uint32_t parts = byWgmma ? wgmmaShapeFor(image).vectorParts() : 4;
-    return params.items / params.queryTiles * parts * 4;
+    return params.chunks * parts * 4;
 }
 
 void runNearestScan(
@@ -252,7 +253,7 @@ StripPlan planStrips(
             scanShapeFor(image, byWgmma),
             blocksOf(image, byWgmma, device),
             std::max((leastStrips + ofChunk - 1) / ofChunk, 1u));
-    return {params.unitsPerChunk, params.items / params.queryTiles * ofChunk};
+    return {params.unitsPerChunk, params.chunks * ofChunk};
 }
 
 void runStripScan(
@@ -283,8 +284,7 @@ void runStripScan(
             params.units);
     setItems(params);
     params.chunksOfTile = chunksSideBySide(params, shape);
-    const uint32_t perRow =
-            params.items / params.queryTiles * stripsOfChunk(image, byWgmma);
+    const uint32_t perRow = params.chunks * stripsOfChunk(image, byWgmma);
     BITS_THROW_IF_NOT_FMT(
             plan.perRow == perRow,
             "plan.perRow = %u, but there are %u strips",

@@ -8,6 +8,7 @@
 #include "kernels/common/Types.h"
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/StripKeys.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
@@ -29,6 +30,7 @@ struct TensorScanProblem {
                          ///< made with the facts of the vectors (else all may
                          ///< pass)
     TensorImage vectors; ///< of at least numVectors rows, written to there
+    SpreadRows rows;     ///< which vectors the rows of that are
     /// [numQueries] TensorImageProblem::outNorms: L2 and cosine.
     const float* queryNorms = nullptr;
     /// Bit i % 32 of word i / 32: vector i may pass. nullptr: all may.

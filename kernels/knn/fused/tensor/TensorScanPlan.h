@@ -13,9 +13,10 @@ struct ScanShape {
     int rowBytes; ///< of a vector in the image
 };
 
-/// Sets units, unitsPerChunk, queryTiles and items: as few turns of `blocks`
-/// blocks as possible, counting a start of an item as two steps. Chunks that
-/// many tiles of queries read are small enough for L2 to hold those in work.
+/// Sets units, chunks, unitsPerChunk, queryTiles and items: as few turns of
+/// `blocks` blocks as possible, counting a start of an item as two steps.
+/// Chunks that many tiles of queries read are small enough for L2 to hold those
+/// in work.
 inline void planChunks(
         TensorScanParams& params,
         const ScanShape& shape,
@@ -44,6 +45,7 @@ inline void planChunks(
                 (items + blocks - 1) / blocks * (perChunk + kStart);
         if (items < 2 * kMostItems && cost < best) {
             best = cost;
+            params.chunks = uint32_t(chunks);
             params.unitsPerChunk = uint32_t(perChunk);
             params.items = uint32_t(items);
         }
@@ -57,11 +59,11 @@ inline void planChunks(
     }
 }
 
-/// Of units, unitsPerChunk and queryTiles.
+/// Of units, unitsPerChunk and queryTiles: chunks and items.
 inline void setItems(TensorScanParams& params) {
-    const uint32_t chunks =
+    params.chunks =
             (params.units + params.unitsPerChunk - 1) / params.unitsPerChunk;
-    params.items = chunks * params.queryTiles;
+    params.items = params.chunks * params.queryTiles;
 }
 
 /// Of items: TensorScanParams::chunksOfTile. Where all vectors stay in L2, a
@@ -71,7 +73,7 @@ inline uint32_t chunksSideBySide(
         const ScanShape& shape) {
     constexpr uint64_t kCachedBytes = 16 << 20;
     const uint64_t bytes = uint64_t(params.units) * shape.unit * shape.rowBytes;
-    return bytes <= kCachedBytes ? params.items / params.queryTiles : 0;
+    return bytes <= kCachedBytes ? params.chunks : 0;
 }
 
 /// The same for a scan whose results are a few numbers a query and chunk: few
@@ -95,9 +97,9 @@ inline void planNearestChunks(
         if (turns * (perChunk + kStart) < best) {
             best = turns * (perChunk + kStart);
             params.unitsPerChunk = perChunk;
-            params.items = items;
         }
     }
+    setItems(params);
 }
 
 /// The same for at least so many chunks, if there are as many units: as few

@@ -122,13 +122,6 @@ struct WgmmaScanBody {
         return params.chunksOfTile != 0 && item + 1 < items.last &&
                 chunkOf(item + 1) != 0;
     }
-    __device__ __forceinline__ uint32_t firstUnit(uint32_t item) const {
-        return chunkOf(item) * params.unitsPerChunk;
-    }
-    __device__ __forceinline__ uint32_t lastUnit(uint32_t item) const {
-        return min(firstUnit(item) + params.unitsPerChunk, params.units);
-    }
-
     __device__ __forceinline__ void produce() {
         RingPlace stage;
         RingPlace slot;
@@ -153,8 +146,8 @@ struct WgmmaScanBody {
             isThere = keepsTile(items, item);
             const uint8_t* queries =
                     params.queries + size_t(queryTile) * tileBytes;
-            const uint32_t end = lastUnit(item);
-            for (uint32_t unit = firstUnit(item); unit < end; ++unit) {
+            for (uint32_t unit = chunkOf(item); unit < params.units;
+                 unit += params.chunks) {
                 const uint8_t* vectors = params.vectors +
                         size_t(unit) * kShape.tilesOfUnit() * tileBytes;
                 for (int slab = 0; slab < params.slabs; ++slab) {
@@ -261,8 +254,8 @@ struct WgmmaScanBody {
                         shared + tile * params.slabs * kSlabBytes +
                         part * kBlocks % 2 * kBlockBytes));
             }
-            const uint32_t end = lastUnit(item);
-            for (uint32_t unit = firstUnit(item); unit < end; ++unit) {
+            for (uint32_t unit = chunkOf(item); unit < params.units;
+                 unit += params.chunks) {
                 if (active) {
                     takeUnit(
                             values,

@@ -1,4 +1,5 @@
-/// Shards and replicas on two devices. Skipped by name where there is one.
+/// Shards and replicas on two, three and four devices, as many as there are.
+/// Skipped by name where there is one.
 
 #include "faiss_bits/many/DeviceCopies.h"
 #include "tests/many/ManyHarness.h"
@@ -7,40 +8,25 @@ namespace faiss_bits::test {
 namespace {
 
 template <class Many>
-class TwoDevices : public GpuTest {
-   protected:
-    void SetUp() override {
-        GpuTest::SetUp();
-        if (!IsSkipped() && numDevices() < 2) {
-            GTEST_SKIP() << "one CUDA device";
-        }
-    }
-};
+class SeveralDevices : public SeveralDevicesTest {};
 
-TYPED_TEST_SUITE(TwoDevices, ManyKinds);
+TYPED_TEST_SUITE(SeveralDevices, ManyKinds);
 
-/// Straight from device to device, and through the host.
-std::vector<GpuIndexBitsManyConfig> waysOver() {
-    std::vector<GpuIndexBitsManyConfig> ways(2, smallConfig());
-    ways[1].usePeerAccess = false;
-    return ways;
-}
-
-TYPED_TEST(TwoDevices, SmallAreOneIndex) {
+TYPED_TEST(SeveralDevices, SmallAreOneIndex) {
     const int d = 9;
     for (const ManyMetric& metric : manyMetrics<faiss::MetricType>()) {
-        for (int count : {2, 3, 8}) {
-            for (const auto& config : waysOver()) {
+        for (const WayOver& way : waysOver()) {
+            for (int count : {way.devices, way.devices + 1, 8}) {
                 SCOPED_TRACE(
                         ::testing::Message()
                         << "metric " << int(metric.type) << " parts " << count
-                        << " peers " << config.usePeerAccess);
+                        << " on " << way);
                 const ManyCase<TypeParam> c(
-                        placesOf(count, 2),
+                        placesOf(count, way.devices),
                         d,
                         metric.type,
                         positiveVectors(203, d, 1),
-                        config,
+                        way.config,
                         metric.arg);
                 for (int64_t q : {1, 2, 40}) {
                     c.expectSame(positiveVectors(q, d, 2), 40);
@@ -51,25 +37,28 @@ TYPED_TEST(TwoDevices, SmallAreOneIndex) {
     }
 }
 
-TYPED_TEST(TwoDevices, SmallHardVectors) {
+TYPED_TEST(SeveralDevices, SmallHardVectors) {
     const int d = 12;
     for (Hard kind : kHard) {
-        for (const auto& config : waysOver()) {
+        for (const WayOver& way : waysOver()) {
+            SCOPED_TRACE(::testing::Message() << way);
             const ManyCase<TypeParam> c(
-                    placesOf(3, 2),
+                    placesOf(way.devices + 1, way.devices),
                     d,
                     faiss::METRIC_L2,
                     makeHard(kind, 500, d, 5),
-                    config);
+                    way.config);
             c.expectSame(makeHard(kind, 40, d, 6), 300);
         }
     }
 }
 
-TYPED_TEST(TwoDevices, SmallAdditionsFromTheFirstDevice) {
+TYPED_TEST(SeveralDevices, SmallAdditionsFromTheFirstDevice) {
     const int d = 7;
-    for (const auto& config : waysOver()) {
-        ManyCase<TypeParam> c(placesOf(4, 2), d, faiss::METRIC_L2, {}, config);
+    for (const WayOver& way : waysOver()) {
+        SCOPED_TRACE(::testing::Message() << way);
+        ManyCase<TypeParam> c(
+                placesOf(4, way.devices), d, faiss::METRIC_L2, {}, way.config);
         for (int i = 0; i < 3; ++i) {
             const auto vectors = makeVectors(100, d, 1 + i, Fill::Integers);
             const DeviceBuffer<float> onDevice(vectors);
@@ -85,46 +74,73 @@ TYPED_TEST(TwoDevices, SmallAdditionsFromTheFirstDevice) {
     }
 }
 
-/// Of shards so few results are merged on one device, and one more on both.
-TYPED_TEST(TwoDevices, SmallEdges) {
+/// Of shards so few results are merged on one device, and some more on all.
+TYPED_TEST(SeveralDevices, SmallEdges) {
     const int d = 5;
-    for (const auto& config : waysOver()) {
-        for (int count : {2, 4}) {
+    for (const WayOver& way : waysOver()) {
+        SCOPED_TRACE(::testing::Message() << way);
+        const int64_t most = (1 << 19) / (way.devices - 1) / 1024;
+        for (int count : {way.devices, 2 * way.devices}) {
             ManyCase<TypeParam> c(
-                    placesOf(count, 2),
+                    placesOf(count, way.devices),
                     d,
                     faiss::METRIC_L2,
                     makeVectors(700, d, 1, Fill::Integers),
-                    config);
+                    way.config);
             const auto queries = makeVectors(1024, d, 2, Fill::Integers);
-            for (int64_t k : {511, 512, 513}) {
+            for (int64_t k : {most - 1, most, most + 1}) {
                 c.expectSame(queries, k);
             }
             c.add(makeVectors(100, d, 3, Fill::Integers));
-            c.expectSame(queries, 512);
+            c.expectSame(queries, most);
         }
     }
 }
 
-TYPED_TEST(TwoDevices, LargerShapes) {
+TYPED_TEST(SeveralDevices, LargerShapes) {
     const int d = 64;
     const auto vectors = makeVectors(50000, d, 1);
-    for (const auto& config : waysOver()) {
+    for (const WayOver& way : waysOver()) {
+        SCOPED_TRACE(::testing::Message() << way);
         const ManyCase<TypeParam> c(
-                placesOf(2, 2), d, faiss::METRIC_L2, vectors, config);
+                placesOf(way.devices, way.devices),
+                d,
+                faiss::METRIC_L2,
+                vectors,
+                way.config);
         c.expectSame(makeVectors(10000, d, 2), 100);
         c.expectSame(makeVectors(3000, d, 3), 2000);
     }
 }
 
+/// The slices of replicas follow what searches took only where that changes no
+/// bit: in plain mode they stay.
+TYPED_TEST(SeveralDevices, LargerPlainSearchesRepeat) {
+    const int d = 24;
+    const auto vectors = makeVectors(20000, d, 1);
+    const auto queries = makeVectors(12000, d, 2);
+    ManyCase<TypeParam> c(
+            placesOf(severalDevices().back(), severalDevices().back()),
+            d,
+            faiss::METRIC_L2,
+            vectors);
+    c.many.search_mode = SearchMode::Plain;
+    const auto first = searchOnDevice(c.many, queries, 10);
+    for (int run = 0; run < 6; ++run) {
+        EXPECT_TRUE(sameOutput(searchOnDevice(c.many, queries, 10), first))
+                << "run " << run;
+    }
+}
+
 /// One piece of pinned memory, and a thread on each device that wants it.
-TYPED_TEST(TwoDevices, OneResourcesObjectForBoth) {
+TYPED_TEST(SeveralDevices, OneResourcesObjectForAll) {
     faiss::gpu::StandardGpuResources resources;
     resources.setPinnedMemory(size_t(128) << 20);
     resources.setTempMemory(size_t(256) << 20);
     DeviceList places;
-    places.add(&resources, 0);
-    places.add(&resources, 1);
+    for (int device = 0; device < severalDevices().back(); ++device) {
+        places.add(&resources, device);
+    }
     const int d = 8;
     const ManyCase<TypeParam> c(
             places, d, faiss::METRIC_L2, makeVectors(5000, d, 1));
@@ -134,7 +150,7 @@ TYPED_TEST(TwoDevices, OneResourcesObjectForBoth) {
     }
 }
 
-TYPED_TEST(TwoDevices, SmallArraysOnTheOtherDeviceAreRefused) {
+TYPED_TEST(SeveralDevices, SmallArraysOnTheOtherDeviceAreRefused) {
     const ManyCase<TypeParam> c(
             placesOf(2, 2), 4, faiss::METRIC_L2, makeVectors(30, 4, 1));
     BITS_CUDA_CHECK(cudaSetDevice(1));

@@ -1,0 +1,281 @@
+// The k nearest of a direct search, of estimates of the keys of all columns of
+// a row: what may be among them gets canonical keys, and these are sorted.
+//
+// Bound by: the wait for memory, some seven times one after another; with 128
+// candidates at a time, of which k = 100 has about as many.
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/common/DynamicShared.h"
+#include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfDirectFinish.cuh"
+#include "kernels/ivf/IvfFloatBound.h"
+#include "kernels/ivf/IvfProductBound.h"
+#include "kernels/knn/certified/JoinSlots.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+struct IvfBoundedFinish {
+    using Finish = DirectFinish<kThreads, kRoom>;
+    using SharedStorage = typename Finish::SharedStorage;
+    static constexpr bool kIsProduct = kCoding == ListCoding::Product;
+    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
+            kIsProduct ? ListLayout::Rows : ListLayout::Interleaved>;
+    static constexpr uint32_t kEvery = kNanKey - 1; // key
+
+    SharedStorage& shared;
+    const IvfDirectParams& params;
+    const uint32_t row;
+
+    __device__ __forceinline__ void run() {
+        Finish finish{shared, params, row};
+        const uint32_t k = uint32_t(params.search.k);
+        const uint32_t total = finish.begin();
+        uint32_t limit = finish.findGroups(
+                total, k, [&](uint32_t key) { return limitOf(key); });
+        const bool areAll = shared.numGroups > kRoom;
+        const uint32_t numGroups = areAll ? total : shared.numGroups;
+        finish.collect(areAll, numGroups, limit);
+        if (shared.count > kRoom) {
+            // The least of groups say little of few long groups.
+            const auto forEach = [&](auto take) {
+                finish.forKeys(
+                        areAll,
+                        numGroups,
+                        limit,
+                        [&](uint32_t key, uint32_t column) {
+                            take(makeEntry(key, column));
+                        });
+            };
+            const uint64_t last = typename Finish::Narrow{shared.narrow}.limit(
+                    forEach, k, k + k / 8 + 8);
+            limit = min(limit, limitOf(entryKey(last)));
+            collectAgain(finish, areAll, numGroups, limit);
+        }
+        if (shared.count > kRoom) {
+            scoreAll(shared, params, row, areAll, numGroups, limit);
+        } else {
+            score();
+        }
+        finish.write(shared.count, k);
+    }
+
+   private:
+    /// Of a key that k estimates are not above.
+    __device__ __forceinline__ uint32_t limitOf(uint32_t key) const {
+        const ivf_product::Bound bound = {
+                __uint_as_float(params.bounds[2 * row]),
+                __uint_as_float(params.bounds[2 * row + 1])};
+        const double from = double(keyValue(key));
+        const float limit = __double2float_ru(
+                kIsProduct ? ivf_product::limitOf<kMetric>(from, bound)
+                           : ivf_float::limitOf<kMetric>(
+                                     from, bound.square, params.search.d));
+        // No number: some vector has no estimate, or no bound.
+        return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
+    }
+
+    __device__ __forceinline__ static void collectAgain(
+            Finish& finish,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        __syncthreads(); // all have read the count
+        if (threadIdx.x == 0) {
+            finish.shared.count = 0;
+        }
+        __syncthreads();
+        finish.collect(areAll, numGroups, limit);
+    }
+
+    /// The canonical keys of some columns, by eight lanes, in all of them. All
+    /// lanes of the warp call it; those that are not there take part without.
+    template <int kCount>
+    __device__ __forceinline__ void keysOf(
+            const uint32_t (&columns)[kCount],
+            const bool (&isThere)[kCount],
+            uint32_t (&keys)[kCount]) const {
+        using Terms = canonical::Terms<kMetric>;
+        static_assert(Terms::kSums == 1);
+        constexpr int kAhead = 16; // components of each on their way
+        const IvfParams& search = params.search;
+        const int lane = int(threadIdx.x % kPairLanes);
+        TilePlace places[kCount] = {};
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            if (isThere[i]) {
+                const uint32_t probe =
+                        Finish{shared, params, row}.probeOf(columns[i]);
+                places[i].listNumber = shared.lists[probe];
+                places[i].list = search.lists.vectors[places[i].listNumber];
+                places[i].first = columns[i] - shared.first[probe];
+            }
+        }
+        const Vectors vectors(search);
+        const float* query = search.queries + int64_t(row) * search.d;
+        double sums[kCount][1] = {};
+        for (int begin = lane; begin < search.d; begin += kPairLanes * kAhead) {
+            float xs[kCount][kAhead];
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                const auto x = vectors.vector(places[i], 0);
+#pragma unroll
+                for (int j = 0; j < kAhead; ++j) {
+                    const int c = begin + j * kPairLanes;
+                    xs[i][j] = isThere[i] && c < search.d ? x(c) : 0.0f;
+                }
+            }
+            // Components beyond d are zeros, which no sum notices.
+#pragma unroll
+            for (int j = 0; j < kAhead; ++j) {
+                const int c = begin + j * kPairLanes;
+                const double q = c < search.d ? double(query[c]) : 0.0;
+#pragma unroll
+                for (int i = 0; i < kCount; ++i) {
+                    Terms::add(sums[i], double(xs[i][j]), q, search.power);
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            joinSlots<Terms>(sums[i]);
+            keys[i] =
+                    entryKey(distanceEntry<kMetric>(Terms::finish(sums[i]), 0));
+        }
+    }
+
+    /// Of what was collected: keys, and ids.
+    __device__ __forceinline__ void score() const {
+        constexpr int kCount = 2;
+        constexpr uint32_t kGroups = kThreads / kPairLanes;
+        const Finish finish{shared, params, row};
+        const uint32_t count = shared.count;
+        const bool isFirst = threadIdx.x % kPairLanes == 0;
+        for (uint32_t first = threadIdx.x / kPairLanes;
+             first < (count + kGroups - 1) / kGroups * kGroups;
+             first += kCount * kGroups) {
+            uint32_t columns[kCount];
+            uint32_t keys[kCount];
+            bool isThere[kCount];
+            int64_t ids[kCount] = {};
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                const uint32_t at = first + i * kGroups;
+                isThere[i] = at < count;
+                columns[i] = isThere[i] ? shared.columns[at] : 0;
+                if (isThere[i] && isFirst) {
+                    ids[i] = finish.idOf(columns[i]);
+                }
+            }
+            keysOf(columns, isThere, keys);
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) {
+                if (isThere[i] && isFirst) {
+                    shared.keys[first + i * kGroups] = keys[i];
+                    shared.ids[first + i * kGroups] = ids[i];
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    /// More than there is room for: canonical keys take the places of all
+    /// estimates up to the limit, and of these there are the lowest ids. Out of
+    /// line, so that it costs the others no registers.
+    __device__ static __noinline__ void scoreAll(
+            SharedStorage& shared,
+            const IvfDirectParams& params,
+            uint32_t row,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        const IvfBoundedFinish self{shared, params, row};
+        uint32_t* keys = params.keys + int64_t(row) * params.search.stride;
+        const uint32_t lane = threadIdx.x % kWarpSize;
+        for (uint32_t g = threadIdx.x / kWarpSize; g < numGroups;
+             g += kThreads / kWarpSize) {
+            uint32_t* group =
+                    keys + (areAll ? g : shared.groups[g]) * kListGroup;
+            const uint32_t column = uint32_t(group - keys);
+            const bool isWanted = group[lane] <= limit;
+            uint32_t rest = __ballot_sync(kFullWarp, isWanted);
+            while (rest != 0) {
+                uint32_t mine = rest; // from the bit of these eight lanes on
+                for (uint32_t i = 0; i < lane / kPairLanes; ++i) {
+                    mine &= mine - 1;
+                }
+                const bool isThere = mine != 0;
+                const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
+                uint32_t key[1];
+                self.keysOf<1>({column + at}, {isThere}, key);
+                if (isThere && lane % kPairLanes == 0) {
+                    group[at] = key[0];
+                }
+                for (int i = 0; i < kWarpSize / kPairLanes; ++i) {
+                    rest &= rest - 1;
+                }
+            }
+            if (!isWanted) {
+                group[lane] = kNanKey;
+            }
+        }
+        Finish finish{shared, params, row};
+        collectAgain(finish, areAll, numGroups, kEvery);
+        if (shared.count > kRoom) {
+            Finish::collectCrowded(
+                    shared, params, row, areAll, numGroups, kEvery);
+        } else {
+            finish.findIds();
+        }
+    }
+};
+
+/// A block a row.
+template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+__global__ __launch_bounds__(kThreads) void boundedFinishKernel(
+        const __grid_constant__ IvfDirectParams params) {
+    using Finish = IvfBoundedFinish<kMetric, kCoding, kThreads, kRoom>;
+    extern __shared__ __align__(16) uint8_t boundedFinishMemory[];
+    allowNext();
+    waitForPrevious();
+    Finish{*reinterpret_cast<typename Finish::SharedStorage*>(
+                   boundedFinishMemory),
+           params,
+           blockIdx.x}
+            .run();
+}
+
+template <Metric kMetric, ListCoding kCoding>
+void launch(const IvfDirectParams& params, cudaStream_t stream) {
+    constexpr int kThreads = 512;
+    constexpr int kRoom = 4 * kMostFinishedK;
+    using Storage = DirectFinish<kThreads, kRoom>::SharedStorage;
+    const auto kernel = boundedFinishKernel<kMetric, kCoding, kThreads, kRoom>;
+    launchAfterPrevious(
+            kernel,
+            dim3(params.search.rows),
+            kThreads,
+            allowSharedBytes(kernel, sizeof(Storage)),
+            stream,
+            params);
+}
+
+} // namespace
+
+void launchIvfBoundedFinish(
+        const IvfDirectParams& params,
+        cudaStream_t stream) {
+    constexpr ListCoding kFloat = ListCoding::Float32;
+    constexpr ListCoding kProduct = ListCoding::Product;
+    const bool isProduct = params.search.lists.coding == kProduct;
+    const auto start = params.largest
+            ? (isProduct ? launch<Metric::InnerProduct, kProduct>
+                         : launch<Metric::InnerProduct, kFloat>)
+            : (isProduct ? launch<Metric::L2, kProduct>
+                         : launch<Metric::L2, kFloat>);
+    start(params, stream);
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,183 @@
+// What may be among the k nearest of each row, by the bounds that estimates
+// have left: a limit of upper bounds, or candidates by lower bounds.
+//
+// Neither has to be sorted. The k-th least of the 256 least keys, two of each
+// thread's, is no less than the k-th of all: k halves of threads have one that
+// is no greater. What is within that is collected, about 1.3 k keys in any
+// order, and among these a key is found that k of them are no greater than, and
+// few more.
+//
+// Bound by: the read of the bounds, once, to registers.
+
+#include <type_traits>
+
+#include "kernels/common/DependentLaunch.h"
+#include "kernels/ivf/IvfColumns.cuh"
+#include "kernels/ivf/RowOfBounds.cuh"
+
+namespace faiss_bits {
+
+namespace {
+
+/// Of a multiprocessor, beside each other's registers.
+template <int kValues>
+constexpr int kBlocks = kValues <= 24 ? 8
+        : kValues <= 40               ? 6
+                                      : 4;
+
+template <int kValues>
+__global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void limitsKernel(
+        const __grid_constant__ IvfLimitParams params) {
+    __shared__ BoundStorage shared;
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const RowOfBounds<kValues> row(
+            shared,
+            search.distances + int64_t(blockIdx.x) * search.stride,
+            uint32_t(search.stride));
+    const auto k = uint32_t(search.k);
+    uint32_t limit = row.firstLimit(k);
+    limit = row.nextLimit(limit, row.collect(limit), k);
+    if (threadIdx.x == 0) {
+        const int64_t last = int64_t(blockIdx.x + 1) * search.k - 1;
+        params.nearest[last] = keyValue(limit);
+        params.places[last] = limit == kMostBoundKey ? -1 : 0;
+    }
+}
+
+template <int kValues>
+__global__ __launch_bounds__(kBoundThreads, kBlocks<kValues>) void choiceKernel(
+        const __grid_constant__ IvfChoiceParams params) {
+    __shared__ BoundStorage shared;
+    __shared__ uint32_t numTaken;
+    allowNext();
+    waitForPrevious();
+    const IvfRescoreParams& rescore = params.rescore;
+    const IvfParams& search = rescore.search;
+    const uint32_t number = blockIdx.x;
+    const auto most = uint32_t(rescore.candidates);
+    const RowOfBounds<kValues> row(
+            shared,
+            search.isLower ? search.distances + int64_t(number) * search.stride
+                           : search.foundKeys + int64_t(number) * search.room,
+            search.isLower ? uint32_t(search.stride)
+                           : min(search.numFound[number], search.room));
+    const auto k = uint32_t(search.k);
+    uint32_t first = row.firstLimit(k);
+    uint32_t count = row.collect(first);
+    const uint32_t nearest = row.nextLimit(first, count, k);
+    // The k bounds up to that belong to vectors that are no farther than this:
+    // what has a lower bound beyond it is not among the k nearest.
+    const float width = __uint_as_float(search.widths[number]);
+    const uint32_t key = orderedKey(__fadd_ru(keyValue(nearest), width));
+    uint32_t limit = min(key, kMostBoundKey); // NaN: not known
+    if (limit > first || count > kBoundRoom) {
+        count = row.collect(limit);
+    }
+    const auto numWithin = [&] {
+        uint32_t within = 0;
+        for (uint32_t i = threadIdx.x; i < min(count, uint32_t(kBoundRoom));
+             i += kBoundThreads) {
+            within += shared.keys[i] <= limit ? 1 : 0;
+        }
+        within = __reduce_add_sync(kFullWarp, within);
+        if (threadIdx.x % kWarpSize == 0) {
+            shared.sums[threadIdx.x / kWarpSize] = within;
+        }
+        __syncthreads();
+        const uint32_t sum = __reduce_add_sync(
+                kFullWarp, ofWarps<kBoundWarps>(shared.sums, 0u));
+        __syncthreads();
+        return sum;
+    };
+    uint32_t next = ~0u;
+    if (count > kBoundRoom || numWithin() > most) {
+        // Those with the least lower bounds; whether that is enough shows
+        // when their distances are known.
+        limit = row.cutAt(most, next);
+        count = row.collect(limit);
+    }
+    if (threadIdx.x == 0) {
+        numTaken = 0;
+        const int64_t last = int64_t(number + 1) * (most + 1) - 1;
+        params.chosen[last] = next == ~0u ? -1 : 0;
+        params.lowerBounds[last] = keyValue(next);
+    }
+    __syncthreads();
+    const int64_t begin = int64_t(number) * most;
+    for (uint32_t i = threadIdx.x; i < count; i += kBoundThreads) {
+        if (shared.keys[i] > limit) {
+            continue;
+        }
+        const uint32_t at = atomicAdd(&numTaken, 1u);
+        const int32_t column = shared.columns[i];
+        const uint64_t place = search.isLower
+                ? placeOfColumn(search, number, uint32_t(column))
+                : search.found[int64_t(number) * search.room + column];
+        const uint32_t group =
+                rescore.firstGroups[place >> 32] + uint32_t(place) / kIvfGroup;
+        rescore.places[begin + at] = place;
+        rescore.ranks[begin + at] = atomicAdd(&rescore.groupCounts[group], 1u);
+    }
+    __syncthreads();
+    for (uint32_t i = numTaken + threadIdx.x; i < most; i += kBoundThreads) {
+        rescore.places[begin + i] = kIvfNoPlace;
+        rescore.distances[begin + i] = NAN;
+    }
+}
+
+/// kernel(values a thread), of as few as hold a row.
+template <class Call>
+void withValues(idx_t columns, const Call& call) {
+    const auto holds = [&](int values) {
+        return columns <= values * kBoundThreads;
+    };
+    if (holds(8)) {
+        call(std::integral_constant<int, 8>());
+    } else if (holds(16)) {
+        call(std::integral_constant<int, 16>());
+    } else if (holds(24)) {
+        call(std::integral_constant<int, 24>());
+    } else if (holds(40)) {
+        call(std::integral_constant<int, 40>());
+    } else {
+        call(std::integral_constant<int, 80>());
+    }
+}
+
+} // namespace
+
+void launchIvfLimits(const IvfLimitParams& params, cudaStream_t stream) {
+    withValues(params.search.stride, [&](auto values) {
+        launchAfterPrevious(
+                limitsKernel<values()>,
+                dim3(params.search.rows),
+                kBoundThreads,
+                0,
+                stream,
+                params);
+    });
+}
+
+void launchIvfChoice(const IvfChoiceParams& params, cudaStream_t stream) {
+    const IvfRescoreParams& rescore = params.rescore;
+    const IvfParams& search = rescore.search;
+    const auto clear = [&](uint32_t* what, size_t count) {
+        BITS_CUDA_CHECK(
+                cudaMemsetAsync(what, 0, count * sizeof(uint32_t), stream));
+    };
+    clear(rescore.groupCounts, rescore.mostGroups);
+    clear(rescore.numPlaced, kIvfPlaced);
+    withValues(search.isLower ? search.stride : search.room, [&](auto values) {
+        launchAfterPrevious(
+                choiceKernel<values()>,
+                dim3(search.rows),
+                kBoundThreads,
+                0,
+                stream,
+                params);
+    });
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,373 @@
+/// The k nearest of a direct search: of the keys of all columns of a row those
+/// that are not above a limit, by their ids.
+///
+/// Bound by: the wait for memory, some five times one after another.
+#pragma once
+
+#include <cfloat>
+
+#include "kernels/device/Narrow.cuh"
+#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfLowestIds.cuh"
+#include "kernels/ivf/ListVectors.cuh"
+
+namespace faiss_bits {
+
+/// kRoom: for what is sorted, more than k; a power of two.
+template <int kThreads, int kRoom>
+struct DirectFinish {
+    using Narrow = BlockNarrow<kThreads>;
+    using Lowest = IvfLowestIds<kThreads>;
+    /// Up to so many are compared with each other.
+    static constexpr uint32_t kMostCompared = 256;
+
+    struct SharedStorage {
+        union {
+            Narrow::SharedStorage narrow;
+            Lowest::SharedStorage lowest;
+        };
+        // Of the row's probes: the first column, and the list.
+        uint32_t first[kMostDirectProbes];
+        uint32_t lists[kMostDirectProbes];
+        uint32_t groups[kRoom]; // 32 columns each
+        uint32_t keys[kRoom];
+        uint32_t columns[kRoom];
+        int64_t ids[kRoom];
+        uint32_t numGroups;
+        uint32_t count;
+    };
+
+    SharedStorage& shared;
+    const IvfDirectParams& params;
+    const uint32_t row;
+
+    __device__ __forceinline__ void run() {
+        const uint32_t k = uint32_t(params.search.k);
+        const uint32_t total = begin();
+        const uint32_t limit =
+                findGroups(total, k, [](uint32_t key) { return key; });
+        const bool areAll = shared.numGroups > kRoom;
+        const uint32_t numGroups = areAll ? total : shared.numGroups;
+        collect(areAll, numGroups, limit);
+        if (shared.count > kRoom) {
+            collectCrowded(shared, params, row, areAll, numGroups, limit);
+        } else {
+            findIds();
+        }
+        write(shared.count, k);
+    }
+
+    // The parts of it.
+
+    /// The row's lists; returns how many groups of 32 columns it has. The block
+    /// is in step after findGroups().
+    __device__ __forceinline__ uint32_t begin() {
+        const IvfParams& search = params.search;
+        const uint32_t* columns =
+                search.columns + int64_t(row) * (search.nprobe + 1);
+        for (uint32_t p = threadIdx.x; p < search.nprobe; p += kThreads) {
+            shared.first[p] = columns[p];
+            shared.lists[p] = probedList(search, row, p);
+        }
+        return columns[search.nprobe] / kListGroup;
+    }
+
+    /// Groups that have all keys up to a limit, which is limitOf(key) for a key
+    /// that k of all are not above, if there are so many. More than there is
+    /// room for: all.
+    template <class LimitOf>
+    __device__ __forceinline__ uint32_t
+    findGroups(uint32_t total, uint32_t k, LimitOf limitOf) {
+        constexpr int kOfThread = 8;
+        const uint32_t* least = params.least +
+                int64_t(row) * (params.search.stride / kListGroup);
+        // Those of a thread stay in registers, unless there are more.
+        uint32_t some[kOfThread];
+        const auto load = [&](uint32_t at) {
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t from = at + i * kThreads;
+                some[i] = from < total ? least[from] : kNanKey;
+            }
+        };
+        constexpr uint32_t kAtOnce = kThreads * kOfThread;
+        const bool areFew = total <= kAtOnce;
+        load(threadIdx.x);
+        const auto forEach = [&](auto take) {
+            for (uint32_t at = threadIdx.x; at < total; at += kAtOnce) {
+                if (!areFew) {
+                    load(at);
+                }
+#pragma unroll
+                for (int i = 0; i < kOfThread; ++i) {
+                    if (some[i] != kNanKey) {
+                        take(makeEntry(some[i], at + i * kThreads));
+                    }
+                }
+            }
+        };
+        if (threadIdx.x == 0) {
+            shared.numGroups = 0;
+            shared.count = 0;
+        }
+        __syncthreads();
+        uint32_t limit = kNanKey - 1;
+        if (total > k) {
+            limit = limitOf(entryKey(
+                    Narrow{shared.narrow}.limit(forEach, k, k + k / 8 + 8)));
+        }
+        forEach([&](uint64_t entry) {
+            if (entryKey(entry) <= limit) {
+                const uint32_t to = atomicAdd(&shared.numGroups, 1u);
+                if (to < kRoom) {
+                    shared.groups[to] = entryColumn(entry);
+                }
+            }
+        });
+        __syncthreads();
+        // Fewer than k have a key at all, and are not above the greatest.
+        return shared.numGroups < k ? kNanKey - 1 : limit;
+    }
+
+    /// Calls take(key, column) for the keys of some groups, or of all, up to a
+    /// limit.
+    template <class Take>
+    __device__ __forceinline__ void forKeys(
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit,
+            Take take) const {
+        constexpr int kFours = kListGroup / 4; // of a group
+        constexpr int kOfThread = 2;
+        const auto* keys = reinterpret_cast<const uint4*>(
+                params.keys + int64_t(row) * params.search.stride);
+        const uint32_t fours = numGroups * kFours;
+        for (uint32_t at = threadIdx.x; at < fours;
+             at += kThreads * kOfThread) {
+            uint4 some[kOfThread];
+            uint32_t places[kOfThread];
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t from = at + i * kThreads;
+                some[i] = make_uint4(kNanKey, kNanKey, kNanKey, kNanKey);
+                if (from < fours) {
+                    const uint32_t group = areAll
+                            ? from / kFours
+                            : shared.groups[from / kFours];
+                    places[i] = group * kFours + from % kFours;
+                    some[i] = keys[places[i]];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < kOfThread; ++i) {
+                const uint32_t four[] = {
+                        some[i].x, some[i].y, some[i].z, some[i].w};
+#pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    if (four[j] <= limit) { // NaN is not
+                        take(four[j], places[i] * 4 + j);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keys up to a limit, and how many there are; of more than there is room
+    /// for some.
+    __device__ __forceinline__ void collect(
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        forKeys(areAll, numGroups, limit, [&](uint32_t key, uint32_t column) {
+            const uint32_t to = atomicAdd(&shared.count, 1u);
+            if (to < kRoom) {
+                shared.keys[to] = key;
+                shared.columns[to] = column;
+            }
+        });
+        __syncthreads();
+    }
+
+    /// The probe that has a column: the last one that begins no later; empty
+    /// ones before it begin there too.
+    __device__ __forceinline__ uint32_t probeOf(uint32_t column) const {
+        uint32_t low = 0;
+        uint32_t high = params.search.nprobe;
+        while (high - low > 1) {
+            const uint32_t middle = (low + high) / 2;
+            (shared.first[middle] <= column ? low : high) = middle;
+        }
+        return low;
+    }
+
+    __device__ __forceinline__ int64_t idOf(uint32_t column) const {
+        const uint32_t probe = probeOf(column);
+        return listId(
+                params.search.lists,
+                shared.lists[probe],
+                column - shared.first[probe]);
+    }
+
+    __device__ __forceinline__ void findIds() {
+        for (uint32_t i = threadIdx.x; i < shared.count; i += kThreads) {
+            shared.ids[i] = idOf(shared.columns[i]);
+        }
+        __syncthreads();
+    }
+
+    /// More than there is room for: a closer limit, and of what is tied with it
+    /// the lowest ids. Out of line, so that it costs the others no registers.
+    __device__ static __noinline__ void collectCrowded(
+            SharedStorage& shared,
+            const IvfDirectParams& params,
+            uint32_t row,
+            bool areAll,
+            uint32_t numGroups,
+            uint32_t limit) {
+        DirectFinish finish{shared, params, row};
+        const uint32_t k = uint32_t(params.search.k);
+        __syncthreads(); // all have read the count
+        const auto forEach = [&](auto take) {
+            finish.forKeys(
+                    areAll,
+                    numGroups,
+                    limit,
+                    [&](uint32_t key, uint32_t column) {
+                        take(makeEntry(key, column));
+                    });
+        };
+        const uint32_t last =
+                entryKey(Narrow{shared.narrow}.limit(forEach, k, kRoom));
+        if (threadIdx.x == 0) {
+            shared.count = 0;
+        }
+        __syncthreads();
+        // These have room, and are k or more, or those tied with `last` fill
+        // them up.
+        if (last > 0) {
+            finish.collect(areAll, numGroups, last - 1);
+        }
+        finish.findIds();
+        const uint32_t before = shared.count;
+        if (before >= k) {
+            return;
+        }
+        const auto forTies = [&](auto take) {
+            finish.forKeys(
+                    areAll,
+                    numGroups,
+                    last,
+                    [&](uint32_t key, uint32_t column) {
+                        if (key == last) {
+                            take(orderedId(finish.idOf(column)));
+                        }
+                    });
+        };
+        __syncthreads(); // all have read the count
+        Lowest{shared.lowest}.find(
+                forTies, k - before, [&](uint32_t i, int64_t id) {
+                    shared.keys[before + i] = last;
+                    shared.ids[before + i] = id;
+                });
+        if (threadIdx.x == 0) {
+            shared.count = k;
+        }
+        __syncthreads();
+    }
+
+    /// The results, of what was collected; what is no number is none.
+    __device__ __forceinline__ void write(uint32_t count, uint32_t k) {
+        if (count <= kMostCompared) {
+            // A place is the number of those before; where a list was probed
+            // twice, the same id is there twice.
+            for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+                const uint32_t key = shared.keys[i];
+                const int64_t id = shared.ids[i];
+                uint32_t place = 0;
+                for (uint32_t j = 0; j < count; ++j) {
+                    const uint32_t other = shared.keys[j];
+                    place += other < key ||
+                            (other == key &&
+                             (shared.ids[j] < id ||
+                              (shared.ids[j] == id && j < i)));
+                }
+                put(place, k, key, id);
+            }
+        } else {
+            sort(count);
+            for (uint32_t i = threadIdx.x; i < min(count, k); i += kThreads) {
+                put(i, k, shared.keys[i], shared.ids[i]);
+            }
+        }
+        for (uint32_t i = count + threadIdx.x; i < k; i += kThreads) {
+            put(i, k, kNanKey, -1);
+        }
+    }
+
+   private:
+    /// Whether one comes before another, by (key, id).
+    __device__ __forceinline__ static bool isBefore(
+            uint32_t key,
+            int64_t id,
+            uint32_t otherKey,
+            int64_t otherId) {
+        return key < otherKey || (key == otherKey && id < otherId);
+    }
+
+    __device__ __forceinline__ void put(
+            uint32_t place,
+            uint32_t k,
+            uint32_t key,
+            int64_t id) const {
+        if (place >= k) {
+            return;
+        }
+        const float value = key == kNanKey ? FLT_MAX : keyValue(key);
+        const int64_t at = int64_t(row) * k + place;
+        params.outDistances[at] = params.largest
+                ? (key == kNanKey ? -value : 0.0f - value)
+                : value;
+        params.outIds[at] = key == kNanKey ? -1 : id;
+    }
+
+    /// A bitonic network whose steps begin with a mirrored one, so that places
+    /// behind the last count as the greatest.
+    __device__ __forceinline__ void sort(uint32_t count) {
+        const auto compareAndSwap = [&](uint32_t a, uint32_t b) {
+            if (b < count &&
+                isBefore(
+                        shared.keys[b],
+                        shared.ids[b],
+                        shared.keys[a],
+                        shared.ids[a])) {
+                const uint32_t key = shared.keys[a];
+                shared.keys[a] = shared.keys[b];
+                shared.keys[b] = key;
+                const int64_t id = shared.ids[a];
+                shared.ids[a] = shared.ids[b];
+                shared.ids[b] = id;
+            }
+        };
+        for (uint32_t size = 2; size < 2 * count; size *= 2) {
+            const uint32_t half = size / 2;
+            for (uint32_t i = threadIdx.x; i / half * size < count;
+                 i += kThreads) {
+                const uint32_t block = i / half * size;
+                compareAndSwap(block + i % half, block + size - 1 - i % half);
+            }
+            __syncthreads();
+            for (uint32_t distance = half / 2; distance >= 1; distance /= 2) {
+                for (uint32_t i = threadIdx.x;
+                     i / distance * 2 * distance < count;
+                     i += kThreads) {
+                    const uint32_t a =
+                            i / distance * 2 * distance + i % distance;
+                    compareAndSwap(a, a + distance);
+                }
+                __syncthreads();
+            }
+        }
+    }
+};
+
+} // namespace faiss_bits

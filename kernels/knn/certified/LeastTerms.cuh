@@ -1,0 +1,157 @@
+/// What a distance is no less than, by a few operations of float32 a component,
+/// whatever is near: differences of components are taken first, so that what is
+/// lost is a small part of the distance. (Norms and products, or logarithms
+/// less each other, lose a small part of far greater numbers.)
+#pragma once
+
+#include "kernels/knn/certified/CanonicalPair.cuh"
+
+namespace faiss_bits {
+
+/// Metrics that have it.
+template <Metric kMetric>
+constexpr bool kHasLeastTerms = kMetric == Metric::L2 ||
+        kMetric == Metric::L1 || kMetric == Metric::Linf ||
+        kMetric == Metric::Lp || kMetric == Metric::Canberra ||
+        kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon;
+
+/// add() takes the components x and q of a pair to its sums; least() is what
+/// the canonical distance, rounded to float32, is not below. The distance is a
+/// number: of NaN nothing is said. Zeros add nothing.
+///
+/// Errors: a difference, a sum and a product are rounded by 2^-24 of
+/// themselves, an approximate reciprocal or root by twice that. A term is off
+/// by seven of these at most, and a sum of d terms, none below 0, by d more; a
+/// quotient of two such sums by twice as many. least() takes off 2 (d + 16) of
+/// them, which also covers that the canonical distance is rounded.
+template <Metric kMetric>
+struct LeastTerms {
+    static constexpr int kSums =
+            kMetric == Metric::BrayCurtis || kMetric == Metric::JensenShannon
+            ? 2
+            : 1;
+    /// 2 p of Lp: 3 to 8. Others: 0.
+    static constexpr bool kWantsHalves = kMetric == Metric::Lp;
+
+    /// Whether there is a bound for this power of Lp, 2 p. Not for p = 1/2: the
+    /// root of a difference beyond float32 is a number of float32, for which
+    /// infinity is no lower bound.
+    __device__ __forceinline__ static bool takes(int halves) {
+        return !kWantsHalves || halves == 3 || halves == 4 || halves == 5 ||
+                halves == 6 || halves == 8;
+    }
+
+    template <int kHalves>
+    __device__ __forceinline__ static void add(
+            float (&s)[kSums],
+            float x,
+            float q) {
+        const float off = fabsf(__fadd_rn(x, -q));
+        if constexpr (kMetric == Metric::L2) {
+            s[0] = __fmaf_rn(off, off, s[0]);
+        } else if constexpr (kMetric == Metric::L1) {
+            s[0] = __fadd_rn(s[0], off);
+        } else if constexpr (kMetric == Metric::Linf) {
+            s[0] = fmaxf(s[0], off);
+        } else if constexpr (kMetric == Metric::Lp) {
+            s[0] = __fadd_rn(s[0], powerOf<kHalves>(off));
+        } else if constexpr (kMetric == Metric::Canberra) {
+            const float size = __fadd_rn(fabsf(x), fabsf(q));
+            s[0] = __fmaf_rn(off, reciprocal(size), s[0]);
+        } else if constexpr (kMetric == Metric::BrayCurtis) {
+            s[0] = __fadd_rn(s[0], off);
+            s[1] = __fadd_rn(s[1], fabsf(__fadd_rn(x, q)));
+        } else {
+            // With m = (x + q) / 2 and t = (x - q) / (x + q) the term is
+            // m ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, whose series
+            // is m (t^2 / 2 + t^4 / 12 + ...): it is not below
+            // (x - q)^2 / (4 (x + q)). Of two negative components it is below
+            // 0.
+            const float both = __fadd_rn(x, q);
+            const float ratio = __fmul_rn(off, reciprocal(both));
+            s[0] = both < 0 ? -infinity() : __fmaf_rn(ratio, off, s[0]);
+            s[1] = __fadd_rn(s[1], both);
+        }
+    }
+
+    __device__ __forceinline__ static float least(
+            const float (&s)[kSums],
+            int d) {
+        constexpr float kMost = 0x1p126f;
+        const float rest = 1 - float(d + 16) * 0x1p-23f;
+        float sum = s[0];
+        if constexpr (kMetric == Metric::BrayCurtis) {
+            // Of sums beyond float32, and of 0 / 0, nothing is known.
+            sum = s[0] < kMost && s[1] < kMost && s[1] > 0 ? s[0] / s[1] : 0.0f;
+        } else if constexpr (kMetric == Metric::Canberra) {
+            sum = s[0] < kMost ? s[0] : 0.0f;
+        } else if constexpr (kMetric == Metric::JensenShannon) {
+            // Logarithms in float64 leave some 2^-51 of the components, and
+            // sums d / 8 + 4 roundings of 2^-53 of these.
+            const float lost = s[1] * (float(d + 64) * 0x1p-50f);
+            return __fadd_rd(0.25f * sum * rest, -lost) - 0x1p-140f;
+        } else {
+            // The true sum is no less, if it was too large for float32.
+            sum = fminf(sum, kMost);
+        }
+        return rest > 0 ? sum * rest - 0x1p-140f : 0.0f;
+    }
+
+   private:
+    __device__ __forceinline__ static float infinity() {
+        return __uint_as_float(0x7f800000u);
+    }
+
+    /// Of what is smaller the reciprocal of 2^-120: no more than its own.
+    __device__ __forceinline__ static float reciprocal(float a) {
+        float result;
+        asm("rcp.approx.ftz.f32 %0, %1;"
+            : "=f"(result)
+            : "f"(fmaxf(a, 0x1p-120f)));
+        return result;
+    }
+
+    template <int kHalves>
+    __device__ __forceinline__ static float powerOf(float a) {
+        if constexpr (kHalves == 4) {
+            return __fmul_rn(a, a);
+        } else if constexpr (kHalves == 6) {
+            return __fmul_rn(__fmul_rn(a, a), a);
+        } else if constexpr (kHalves == 8) {
+            const float square = __fmul_rn(a, a);
+            return __fmul_rn(square, square);
+        } else {
+            static_assert(kHalves == 3 || kHalves == 5);
+            float root;
+            asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
+            for (int i = 1; i < kHalves; i += 2) {
+                root = __fmul_rn(root, a);
+            }
+            return root;
+        }
+    }
+};
+
+/// Calls body(std::integral_constant) with 2 p, of one that there is a bound
+/// for.
+template <Metric kMetric, class Body>
+__device__ __forceinline__ void withHalves(int halves, const Body& body) {
+    if constexpr (kMetric == Metric::Lp) {
+        switch (halves) {
+            case 3:
+                return body(std::integral_constant<int, 3>());
+            case 4:
+                return body(std::integral_constant<int, 4>());
+            case 5:
+                return body(std::integral_constant<int, 5>());
+            case 6:
+                return body(std::integral_constant<int, 6>());
+            default:
+                return body(std::integral_constant<int, 8>());
+        }
+    } else {
+        body(std::integral_constant<int, 0>());
+    }
+}
+
+} // namespace faiss_bits

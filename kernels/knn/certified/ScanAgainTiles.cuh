@@ -1,0 +1,66 @@
+/// What ScanAgain does for more than a few slots: tiles of canonical distances.
+/// Included by ScanAgain.cuh.
+#pragma once
+
+#include "kernels/knn/certified/ScanAgain.cuh"
+
+namespace faiss_bits {
+
+/// Chunks `begin` to begin + count.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
+        uint32_t begin,
+        uint32_t count,
+        uint32_t used) {
+    const uint32_t queryTiles = (used + Tile::kQueries - 1) / Tile::kQueries;
+    const uint32_t tiles = count * kTilesOfChunk * queryTiles;
+    // Tiles of the same vectors side by side.
+    const auto placeOf = [&](uint32_t number) {
+        const uint32_t tile = min(number, tiles - 1);
+        const uint32_t slot = tile % queryTiles * Tile::kQueries;
+        const uint32_t part = tile / queryTiles;
+        const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
+                part % kTilesOfChunk * Tile::kVectors;
+        return TilePlace{
+                min(first, params.search.n - 1),
+                first < params.search.n ? params.search.n : params.search.n - 1,
+                shared.rows + slot,
+                used - slot};
+    };
+    Tile tile(shared.tile, params.search);
+    const bool areLimited = kMetric == Metric::L2 && hasLimits(used);
+    int crowded = 0; // tiles to come that filterTiles() is not for
+    TilePlace place = placeOf(blockIdx.x);
+    tile.begin(place);
+    for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const TilePlace after = placeOf(t + gridDim.x);
+        const uint32_t slot = uint32_t(place.rows - shared.rows);
+        if constexpr (kMetric == Metric::L2) {
+            // What is left to ScanTile are mostly copies that differ in
+            // their last bits, which differences in float32 tell apart.
+            if (tile.numExact > 0 && areLimited && crowded == 0) {
+                tile.numExact -= tile.numExact < INT_MAX;
+                crowded = filterTiles(place, slot) ? kUnfilteredTiles : 0;
+                tile.begin(after);
+                place = after;
+                continue;
+            }
+            crowded -= crowded > 0;
+        }
+        tile.run(
+                place,
+                after,
+                Concerns{shared, slot, place.first},
+                [&](int q, int v, const auto& distances, uint32_t mask) {
+                    for (; mask != 0; mask &= mask - 1) {
+                        const int i = __ffs(mask) - 1;
+                        append(slot + q,
+                               place.first + v + i,
+                               elementOf(distances, i));
+                    }
+                });
+        place = after;
+    }
+}
+
+} // namespace faiss_bits

@@ -1,0 +1,290 @@
+/// What ScanAgain does for metrics that have LeastTerms: a tile of pairs meets
+/// by these, and those that may be within the limits by canonical distances,
+/// eight lanes each, dealt out to the block. Included by ScanAgain.cuh.
+///
+/// Bound by: float32, some operations a component and pair, where few are near;
+/// else by what canonical distances are bound by.
+#pragma once
+
+#include "kernels/knn/certified/LeastTerms.cuh"
+#include "kernels/knn/certified/LongTerms.cuh"
+#include "kernels/knn/certified/ScanAgain.cuh"
+
+namespace faiss_bits {
+
+/// Chunks `begin` to begin + count.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanStep(
+        uint32_t begin,
+        uint32_t count,
+        uint32_t used) {
+    if (numGroups > 0) {
+        return scanGroups(begin, count, used);
+    }
+    if constexpr (kHasLeastTerms<kMetric>) {
+        if (mayFilter(used)) {
+            return scanFiltered(begin, count, used);
+        }
+    }
+    used <= kFewSlots ? scanFew(begin, count, used)
+                      : scanTiles(begin, count, used);
+}
+
+/// Whether pairs are looked at before they are computed. Few rows of short
+/// terms are bound by the read of the vectors.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::mayFilter(
+        uint32_t used) const {
+    constexpr uint32_t kFewRows = 4;
+    if (kIsOfProducts<kMetric>) {
+        // Tiles of products have 64 queries.
+        return used > kFewSlots && used <= kFewFilterQueries;
+    }
+    return (kHasLongTerms<kMetric> || used > kFewRows) &&
+            LeastTerms<kMetric>::takes(usualPower());
+}
+
+/// 2 p of Lp, if it is a whole number.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ int ScanAgain<kMetric, Begin>::usualPower() const {
+    const float twice = 2 * params.search.metricArg;
+    return twice >= 1 && twice <= 8 && twice == float(int(twice)) ? int(twice)
+                                                                  : 0;
+}
+
+/// Chunks `begin` to begin + count.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
+        uint32_t begin,
+        uint32_t count,
+        uint32_t used) {
+    constexpr uint32_t kParts = kChunk / kPartVectors;
+    const uint32_t queries =
+            used <= kFewFilterQueries ? kFewFilterQueries : kFilterQueries;
+    const uint32_t queryTiles = (used + queries - 1) / queries;
+    const uint32_t tiles = count * kParts * queryTiles;
+    // Without a limit all pairs are near.
+    int unfiltered = kHasLongTerms<kMetric> || hasLimits(used) ? 0 : INT_MAX;
+    // Tiles of the same vectors side by side.
+    for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+        const uint32_t part = t / queryTiles;
+        const int64_t first =
+                chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
+        const int64_t last = min(first + kPartVectors, params.search.n);
+        if (first >= last) {
+            continue;
+        }
+        const uint32_t slot = t % queryTiles * queries;
+        const uint32_t rows = min(used - slot, queries);
+        if (unfiltered > 0) {
+            unfiltered -= unfiltered < INT_MAX;
+            wholeTile(first, last, slot, rows);
+            continue;
+        }
+        uint32_t near = 0;
+        withHalves<kMetric>(usualPower(), [&](auto halves) {
+            constexpr int kHalves = decltype(halves)::value;
+            for (int64_t v = first; v < last; v += kFilterVectors) {
+                near += queries == kFewFilterQueries
+                        ? filteredTile<kFewFilterQueries, kHalves>(
+                                  v, slot, rows)
+                        : filteredTile<kFilterQueries, kHalves>(v, slot, rows);
+            }
+        });
+        // By eight lanes a pair takes some times as long as in a tile.
+        if (!kHasLongTerms<kMetric> && near > rows * kPartVectors / 8) {
+            unfiltered = kUnfilteredTiles;
+        }
+    }
+}
+
+/// Whether all slots have one. All threads of the block call it.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::hasLimits(
+        uint32_t used) const {
+    bool isMissing = false;
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        isMissing |= shared.limits[s] == kNoEntry;
+    }
+    return !__syncthreads_or(isMissing);
+}
+
+/// The place of a Tile by filteredTile(). Returns whether many pairs were near.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::filterTiles(
+        const TilePlace& place,
+        uint32_t slot) {
+    const uint32_t rows = min(place.numRows, uint32_t(Tile::kQueries));
+    uint32_t near = 0;
+    for (uint32_t q = 0; q < rows; q += kFilterQueries) {
+        for (int v = 0; v < Tile::kVectors && place.first + v < place.last;
+             v += kFilterVectors) {
+            near += filteredTile<kFilterQueries, 0>(
+                    place.first + v,
+                    slot + q,
+                    min(rows - q, uint32_t(kFilterQueries)));
+        }
+    }
+    __syncthreads();
+    return near > rows * Tile::kVectors / 8;
+}
+
+/// Canonical distances of `rows` slots from `slot` on and the vectors from
+/// `first` to `end`.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::wholeTile(
+        int64_t first,
+        int64_t end,
+        uint32_t slot,
+        uint32_t rows) {
+    Tile tile(shared.tile, params.search);
+    for (uint32_t q = 0; q < rows; q += Tile::kQueries) {
+        for (int64_t v = first; v < end; v += Tile::kVectors) {
+            __syncthreads();
+            const TilePlace place{v, end, shared.rows + slot + q, rows - q};
+            tile.begin(place);
+            tile.run(
+                    place,
+                    place,
+                    Concerns{shared, slot + q, v},
+                    [&](int a, int b, const auto& distances, uint32_t mask) {
+                        for (; mask != 0; mask &= mask - 1) {
+                            const int i = __ffs(mask) - 1;
+                            append(slot + q + a,
+                                   v + b + i,
+                                   elementOf(distances, i));
+                        }
+                    });
+        }
+    }
+    __syncthreads();
+}
+
+/// The same of kFilterVectors vectors, and of those pairs alone that may be
+/// within the limits. Returns how many they were.
+template <Metric kMetric, class Begin>
+template <int kQueries, int kHalves>
+__device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
+        int64_t first,
+        uint32_t slot,
+        uint32_t rows) {
+    using Least = LeastTerms<kMetric>;
+    constexpr int kDepth = kFilterDepth;
+    constexpr int kRowStep = kThreads / kDepth; // rows that are read at a time
+    constexpr int kVectorsOfLane = 4;
+    constexpr int kQueriesOfLane = kQueries / 16;
+    static_assert(kFilterVectors == 16 * kVectorsOfLane && kThreads == 256);
+    const CertifiedParams& search = params.search;
+    auto& tile = shared.filter;
+    const int column = threadIdx.x % kDepth;
+    const int row = threadIdx.x / kDepth;
+    const int firstVector = threadIdx.x % 16 * kVectorsOfLane;
+    const int firstQuery = threadIdx.x / 16 * kQueriesOfLane;
+    float sums[kQueriesOfLane][kVectorsOfLane][Least::kSums] = {};
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        shared.kept = 0;
+    }
+    // Components are on their way for the time of a step.
+    constexpr int kVectorLoads = kFilterVectors / kRowStep;
+    constexpr int kQueryLoads = kQueries / kRowStep;
+    float nextVectors[kVectorLoads];
+    float nextQueries[kQueryLoads];
+    const auto fetch = [&](int depth) {
+        const int c = depth + column;
+        const bool isThere = c < search.d;
+        withVectors(search.vectors, [&](const auto* data) {
+#pragma unroll
+            for (int i = 0; i < kVectorLoads; ++i) {
+                const int64_t vector =
+                        min(first + row + i * kRowStep, search.n - 1);
+                nextVectors[i] = isThere
+                        ? toFloat(
+                                  data[vector * search.vectors.rowStride +
+                                       c * search.vectors.columnStride])
+                        : 0.0f;
+            }
+        });
+#pragma unroll
+        for (int i = 0; i < kQueryLoads; ++i) {
+            const uint32_t q = min(uint32_t(row + i * kRowStep), rows - 1);
+            nextQueries[i] = isThere
+                    ? search.queries
+                              [int64_t(shared.rows[slot + q]) * search.d + c]
+                    : 0.0f;
+        }
+    };
+    fetch(0);
+    for (int depth = 0; depth < search.d; depth += kDepth) {
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < kVectorLoads; ++i) {
+            tile.vectors[column][row + i * kRowStep] = nextVectors[i];
+        }
+#pragma unroll
+        for (int i = 0; i < kQueryLoads; ++i) {
+            tile.queries[column][row + i * kRowStep] = nextQueries[i];
+        }
+        __syncthreads();
+        if (depth + kDepth < search.d) {
+            fetch(depth + kDepth);
+        }
+        const int most = min(kDepth, search.d - depth);
+#pragma unroll 4
+        for (int i = 0; i < most; ++i) {
+            const float4 four = *reinterpret_cast<const float4*>(
+                    &tile.vectors[i][firstVector]);
+            const float x[] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (int a = 0; a < kQueriesOfLane; ++a) {
+                const float q = tile.queries[i][firstQuery + a];
+#pragma unroll
+                for (int b = 0; b < kVectorsOfLane; ++b) {
+                    Least::template add<kHalves>(sums[a][b], x[b], q);
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int a = 0; a < kQueriesOfLane; ++a) {
+        const int q = firstQuery + a;
+        // NaN: there is no limit.
+        const float limit = q < int(rows)
+                ? keyValue(entryKey(shared.limits[slot + q]))
+                : 0.0f;
+#pragma unroll
+        for (int b = 0; b < kVectorsOfLane; ++b) {
+            const int v = firstVector + b;
+            const bool isNear = q < int(rows) && first + v < search.n &&
+                    !(Least::least(sums[a][b], search.d) > limit);
+            if (isNear) {
+                tile.near[atomicAdd(&shared.kept, 1u)] =
+                        uint16_t(q * kFilterVectors + v);
+            }
+        }
+    }
+    __syncthreads();
+    const uint32_t count = shared.kept;
+    constexpr uint32_t kGroups = kThreads / kPairLanes;
+    for (uint32_t base = 0; base < count; base += kGroups) {
+        const uint32_t i = base + threadIdx.x / kPairLanes;
+        // A group without a pair has that of another.
+        const uint32_t pair = tile.near[min(i, count - 1)];
+        const uint32_t s = slot + pair / kFilterVectors;
+        const int64_t vector = first + pair % kFilterVectors;
+        double distance = 0;
+        withVectors(search.vectors, [&](const auto* data) {
+            distance = distanceOfPair<kMetric>(
+                    search,
+                    data + vector * search.vectors.rowStride,
+                    search.queries + int64_t(shared.rows[s]) * search.d,
+                    search.d);
+        });
+        if (i < count && threadIdx.x % kPairLanes == 0) {
+            append(s, vector, canonical::toFloat32(distance));
+        }
+    }
+    return count;
+}
+
+} // namespace faiss_bits
