@@ -1,4 +1,5 @@
-/// A few of the best of many short rows (short_rows/FewOfRows.cuh): both sides of every edge, and keys that meet in few lanes.
+/// A few of the best of many short rows (short_rows/FewOfRows.cuh): both sides
+/// of every edge, and keys that meet in few lanes.
 
 #include <random>
 

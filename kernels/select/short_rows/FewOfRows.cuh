@@ -9,9 +9,9 @@
 /// keys are read again, from shared memory, and what is within the limit is
 /// ranked by counting.
 ///
-/// Bound by: the read of the keys. A key costs a lane about 10 instructions,
-/// where a multiprocessor of an H200 has time for 26 while 32 floats come; a row
-/// 200 to 250 of its warp.
+/// Bound by: instructions, and what they wait for. A key costs a lane about 11,
+/// and a row its warp some 300; an H200 has time for 26 a key while 32 floats
+/// come. Half of that time is lost as few warps have room (docs/design/selection.md).
 #pragma once
 
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"
