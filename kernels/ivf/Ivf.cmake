@@ -26,6 +26,7 @@ foreach(metric L2 InnerProduct)
 endforeach()
 
 add_library(bits_ivf OBJECT
+  common/HostWord.cu
   ivf/IvfAgain.cu
   ivf/IvfBoundedFinish.cu
   ivf/IvfCandidates.cu
