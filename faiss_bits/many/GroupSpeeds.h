@@ -26,7 +26,7 @@ class GroupSpeeds {
             const std::vector<idx_t>& rows,
             const std::vector<double>& seconds);
 
-    /// Of each group, 1 on average, from 1/4 to 4.
+    /// Of each group, 1 on average, about 1/4 to 4.
     const std::vector<double>& speeds() const {
         return speeds_;
     }

@@ -48,7 +48,9 @@
 ///
 /// A query has one bound, the greatest of its pairs'. Norms are sums in
 /// float32, off by far less than 2^-10 of themselves, which all are enlarged
-/// by; |y'| is at most Y + E. Norms whose squares are beyond
+/// by; squares of small numbers are lost to them, which is less than
+/// sqrt(d) 2^-74 of a root, and Y has that more: the query's may be much larger
+/// and are scaled. |y'| is at most Y + E. Norms whose squares are beyond
 /// ivf_estimate::kGreatest, or are no numbers, have no estimate.
 namespace faiss_bits::ivf_product {
 
@@ -81,19 +83,20 @@ BITS_HOST_DEVICE Bound
 boundOf(const CodebookNorms& codes, const PairNorms& pair, int d) {
     constexpr float kUnit = float(ivf_estimate::kUnit);
     const float sums = float(d + 32) * kUnit;
-    const float y = codes.longest + codes.lost;
+    const float longest = codes.longest + 0x1p-70f; // d is 256 at most
+    const float y = longest + codes.lost;
     Bound bound;
     if constexpr (kMetric == Metric::L2) {
         const float both = pair.rounded + y;
         bound.root = kUp *
                 (pair.lost + codes.lost +
-                 0.5f * kUnit * (pair.query + pair.centroid + codes.longest));
+                 0.5f * kUnit * (pair.query + pair.centroid + longest));
         bound.square = kUp * sums * both * both + ivf_estimate::kLeast;
     } else {
         bound.square = kUp *
-                        (pair.lost * codes.longest + pair.rounded * codes.lost +
+                        (pair.lost * longest + pair.rounded * codes.lost +
                          sums * (pair.rounded * y + pair.products) +
-                         kUnit * pair.query * (pair.centroid + codes.longest)) +
+                         kUnit * pair.query * (pair.centroid + longest)) +
                 ivf_estimate::kLeast;
     }
     return bound;

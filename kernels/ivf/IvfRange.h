@@ -50,7 +50,8 @@ IvfRangePlan planIvfRange(
 /// Stream   waits for the device, for every part
 /// Memory   plan.bytes: 4 bytes and more for each vector of the lists of some
 ///          queries; a part has no more results than these vectors. With bounds
-///          28 bytes for each sixteenth of these vectors, and 8 for 32
+///          28 bytes for each sixteenth of these vectors, 8 for 32, and 12 for
+///          each as far as there is room
 /// Errors   as runIvfKnn, for a radius that is NaN, and what `sink` throws
 /// Cost     all distances of all lists, as runIvfKnn without estimates. Where
 ///          many queries meet in a list and at most a twelfth of the pairs

@@ -148,6 +148,7 @@ class RangeRun {
         passed.limits = scratch_.limits;
         passed.bits = scratch_.bits;
         passed.words = items_.words;
+        passed.bitsOfVectors = true; // results are in the order of ids
         scratch_.scan->run(tile_, passed, stream_);
         items_.rows = uint32_t(rows);
         launchRangeCounts(

@@ -158,6 +158,27 @@ testing::AssertionResult holds(
     return testing::AssertionSuccess();
 }
 
+/// Squares of the codebook's numbers are below float32's least; a query rounds
+/// to float16 by more than they are apart.
+TEST(IvfProductBound, HoldsForRowsWhoseSquaresAreNothing) {
+    for (int exponent : {-76, -75, -74, -70}) {
+        const float z = std::ldexp(1.0f, exponent);
+        for (float size : {1.0f, 0x1p20f}) {
+            Search search{Metric::InnerProduct, {}, {}, Rows(2)};
+            for (int i = 0; i < 16; ++i) {
+                const float part = i >= 8 ? 0.4f : i % 2 ? 0.1f : 0.6f;
+                search.q.push_back(size * (1 + part * 0x1p-10f));
+                search.c.push_back(0);
+                search.y[0].push_back(i < 8 ? -z : z);
+                search.y[1].push_back(i < 8 ? z : -z);
+            }
+            for (Sums order : kSums) {
+                EXPECT_TRUE(holds(search, order)) << exponent << " " << size;
+            }
+        }
+    }
+}
+
 TEST(IvfProductBound, HoldsForRandomVectors) {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;

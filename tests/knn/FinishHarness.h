@@ -157,15 +157,15 @@ class FinishPassed : public GpuTest {
                     break;
                 case Complete::Nothing:
                     complete.push_back(-kMost);
-                    flags.push_back(overflows || !full || last != -kMost);
+                    flags.push_back(true);
                     break;
                 case Complete::NoNumber:
                     complete.push_back(std::nanf(""));
                     flags.push_back(false);
                     break;
             }
-            if (last == -kMost && full && !overflows) {
-                flags.back() = 0; // nothing is below it
+            if (complete.back() == -kMost) {
+                flags.back() = 1; // nothing is known, of minus infinity too
             }
         }
 

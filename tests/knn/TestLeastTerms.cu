@@ -1,6 +1,7 @@
 /// LeastTerms: what a distance is no less than, against the canonical distance
 /// of the same pairs.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -45,6 +46,7 @@ enum class Pairs {
     Signs,  ///< of both signs
     Sparse, ///< mostly zeros
     Odd,    ///< with infinities, NaN, the smallest and the greatest numbers
+    Small,  ///< terms that float32 rounds up to its least number
 };
 constexpr Pairs kPairs[] = {
         Pairs::Uniform,
@@ -52,7 +54,8 @@ constexpr Pairs kPairs[] = {
         Pairs::Sizes,
         Pairs::Signs,
         Pairs::Sparse,
-        Pairs::Odd};
+        Pairs::Odd,
+        Pairs::Small};
 
 void drawComponent(Pairs kind, std::mt19937& random, float& x, float& q) {
     std::uniform_real_distribution<float> uniform(0, 1);
@@ -60,6 +63,7 @@ void drawComponent(Pairs kind, std::mt19937& random, float& x, float& q) {
     q = uniform(random);
     switch (kind) {
         case Pairs::Uniform:
+        case Pairs::Small:
             break;
         case Pairs::Near:
             q = x * (1 + (uniform(random) - 0.5f) * 0x1p-20f);
@@ -101,7 +105,10 @@ void expectBelow(double closeness) {
     constexpr int kCount = 20000;
     std::mt19937 random(3);
     for (Pairs kind : kPairs) {
-        for (int d : {1, 2, 7, 33, 250}) {
+        for (int d : {1, 2, 7, 33, 250, 1100, 2048}) {
+            if (d > 250 && kind != Pairs::Small) {
+                continue; // the more components, the less close
+            }
             SCOPED_TRACE(
                     "halves " + std::to_string(kHalves) + " kind " +
                     std::to_string(int(kind)) + " d " + std::to_string(d));
@@ -110,6 +117,14 @@ void expectBelow(double closeness) {
             std::vector<float> q(x.size());
             for (size_t i = 0; i < x.size(); ++i) {
                 drawComponent(kind, random, x[i], q[i]);
+            }
+            if (kind == Pairs::Small) {
+                const double power = kMetric == Metric::Lp ? kHalves / 2.0
+                        : kMetric == Metric::L2            ? 2
+                                                           : 1;
+                const auto term = float(std::exp2(-150 / power) * 1.0001);
+                std::fill(x.begin(), x.end(), term);
+                std::fill(q.begin(), q.end(), 0.0f);
             }
             const DeviceBuffer<float> deviceX(x);
             const DeviceBuffer<float> deviceQ(q);

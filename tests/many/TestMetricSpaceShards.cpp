@@ -136,12 +136,14 @@ TEST_F(GpuMetricSpaceShards, LargerShapesAreOneDevice) {
 }
 
 /// One stage ends its lists later; one and a half computes the distances to the
-/// centers on every device.
+/// centers on every device. In more dimensions than GroupWay::Warps takes,
+/// which ends no list on one device.
 TEST_F(GpuMetricSpaceShards, StagesComputeWhatThePaperSays) {
+    const int d = 17;
     const MetricCase c =
-            withQueries(metricCases(Metric::L2, 3000, 3)[3], 100); // clusters
+            withQueries(metricCases(Metric::L2, 3000, d)[3], 100); // clusters
     GpuIndexBitsListOfClusters index(
-            sharedResources(), 3, faiss::METRIC_L2, 32);
+            sharedResources(), d, faiss::METRIC_L2, 32);
     index.add(c.n(), c.vectors.data());
     index.build();
     index.resetDistances();

@@ -193,20 +193,40 @@ TEST(ThresholdPlans, CapacitiesAreWithinTheSortsLimit) {
 }
 
 /// What a fused block keeps fits the device that it is planned for, with the 13
-/// KiB that it wants besides.
+/// KiB that it wants besides; of k > 2048 with what sorting takes.
 TEST(ThresholdPlans, FitTheDevicesSharedMemory) {
-    forEachShape([](const SelectProblem& p) {
+    size_t large = 0;
+    const auto expectFits = [&](const SelectProblem& p) {
         const ThresholdPlan plan = planThreshold(p);
-        if (!plan.fused || p.cols <= 2048 || p.cols <= 2 * idx_t(p.k)) {
+        const bool isLarge = p.k > kMaxSelectK;
+        if (!plan.fused ||
+            (!isLarge && (p.cols <= 2048 || p.cols <= 2 * idx_t(p.k)))) {
             return; // every column is kept: at most 4096
         }
+        large += isLarge;
+        const size_t room = size_t(plan.policy.room);
         const size_t tiles =
                 plan.stages * plan.policy.threads * 16 * sizeOf(p.keyType);
+        const size_t besides = isLarge
+                ? 5 * 1024 + 4 * room + std::max(tiles, 16 * room)
+                : 13 * 1024 + tiles;
         EXPECT_LE(
-                13 * 1024 + tiles + 8 * size_t(plan.capacity),
-                p.device.blockSharedBytes)
+                besides + 8 * size_t(plan.capacity), p.device.blockSharedBytes)
                 << plan.toString();
+    };
+    forEachShape(expectFits);
+    forEachShape([&](SelectProblem p) {
+        for (const int k : {2289, 2500, 4096}) {
+            for (const idx_t cols : {idx_t(k), idx_t(4000), idx_t(8192)}) {
+                p.k = k;
+                p.cols = cols;
+                if (k <= cols) {
+                    expectFits(p);
+                }
+            }
+        }
     });
+    EXPECT_GT(large, 100u);
 }
 
 /// Rows more alike get no lower a limit; and a block whose buffer is full can

@@ -141,7 +141,6 @@ void CertifiedScratch::takeGroups(
         WorkspaceSlices& slices) {
     constexpr idx_t kMostVectors = idx_t(1) << 25; // 64 MiB
     constexpr idx_t kLeastOfGroup = 4;             // vectors, on average
-    constexpr idx_t kLongestChunk = 256;           // of the scan, or more
     constexpr size_t kMostKeys = size_t(1) << 20;
     if (p.numVectors > kMostVectors || p.numVectors < kLeastOfGroup) {
         return;

@@ -78,23 +78,27 @@ struct LeastTerms {
             const float (&s)[kSums],
             int d) {
         constexpr float kMost = 0x1p126f;
+        // A term below the normal numbers is rounded up by 2^-150 at most.
+        const float tiny = fmaxf(0x1p-140f, float(d) * 0x1p-149f);
         const float rest = 1 - float(d + 16) * 0x1p-23f;
         float sum = s[0];
         if constexpr (kMetric == Metric::BrayCurtis) {
             // Of sums beyond float32, and of 0 / 0, nothing is known.
-            sum = s[0] < kMost && s[1] < kMost && s[1] > 0 ? s[0] / s[1] : 0.0f;
+            sum = s[0] < kMost && s[1] < kMost && s[1] > 0
+                    ? fminf(s[0] / s[1], kMost)
+                    : 0.0f;
         } else if constexpr (kMetric == Metric::Canberra) {
             sum = s[0] < kMost ? s[0] : 0.0f;
         } else if constexpr (kMetric == Metric::JensenShannon) {
             // Logarithms in float64 leave some 2^-51 of the components, and
             // sums d / 8 + 4 roundings of 2^-53 of these.
             const float lost = s[1] * (float(d + 64) * 0x1p-50f);
-            return __fadd_rd(0.25f * sum * rest, -lost) - 0x1p-140f;
+            return __fadd_rd(0.25f * sum * rest, -lost) - tiny;
         } else {
             // The true sum is no less, if it was too large for float32.
             sum = fminf(sum, kMost);
         }
-        return rest > 0 ? sum * rest - 0x1p-140f : 0.0f;
+        return rest > 0 ? sum * rest - tiny : 0.0f;
     }
 
    private:

@@ -327,7 +327,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanGroups(
         uint32_t used) {
     constexpr int kTogether = 8; // vectors of a thread, 16 bytes
     constexpr uint32_t kUnits = kChunk / kTogether;
-    static_assert(kChunk % kTogether == 0);
+    static_assert(kChunk % kTogether == 0 && kChunk <= kLongestChunk);
     const VectorGroups& groups = params.groups;
     const uint32_t parts = min(max(gridDim.x / used, 1u), count);
     const uint32_t units = count * kUnits;

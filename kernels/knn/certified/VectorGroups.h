@@ -9,6 +9,8 @@ namespace faiss_bits {
 constexpr uint32_t kGroupSlots = 8192;
 /// Sets of equal vectors, at most: the table stays half empty.
 constexpr uint32_t kMostGroups = kGroupSlots / 2;
+/// Vectors of a chunk of the scan that makes the sets, at most.
+constexpr int kLongestChunk = 256;
 /// Of a vector that is in none.
 constexpr uint16_t kNoGroup = 0xFFFF;
 

@@ -3,15 +3,16 @@
 /// looked at.
 ///
 /// Each lane finds the least of its columns. What k of the lanes' least keys
-/// are not above, k keys are not above, and in random order hardly more are: the
-/// limit comes from the row itself, by one sort of a number or two a lane, and
-/// no order misleads it by more than the room for survivors can take. Then the
-/// keys are read again, from shared memory, and what is within the limit is
+/// are not above, k keys are not above, and in random order hardly more are:
+/// the limit comes from the row itself, by one sort of a number or two a lane,
+/// and no order misleads it by more than the room for survivors can take. Then
+/// the keys are read again, from shared memory, and what is within the limit is
 /// ranked by counting.
 ///
 /// Bound by: instructions, and what they wait for. A key costs a lane about 11,
 /// and a row its warp some 300; an H200 has time for 26 a key while 32 floats
-/// come. Half of that time is lost as few warps have room (docs/design/selection.md).
+/// come. Half of that time is lost as few warps have room
+/// (docs/design/selection.md).
 #pragma once
 
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"
@@ -53,9 +54,13 @@ struct FewOfRows {
                 asm volatile("cp.async.wait_group 1;" ::: "memory");
             }
             T* keys = stageOf(stage) + skewOf(keysOf(taken)) / sizeof(T);
-            if (sizeof(T) < 4 && Group::lane() == 0) {
-                // The last word may have had no second key.
-                keys[colsOf(taken)] = Tile::nan();
+            if constexpr (sizeof(T) < 4) {
+                // The last word may have had no second key: its copy, another
+                // lane's, has put a zero there.
+                __syncwarp();
+                if (Group::lane() == 0) {
+                    keys[colsOf(taken)] = Tile::nan();
+                }
             }
             __syncwarp();
             // Each tile lets fewer through than the one before: twice as many
@@ -102,8 +107,9 @@ struct FewOfRows {
     }
 
     __device__ __forceinline__ uint32_t colsOf(const Place& place) const {
-        return min(params.tileCols,
-                   params.select.cols - place.tile * params.tileCols);
+        return min(
+                params.tileCols,
+                params.select.cols - place.tile * params.tileCols);
     }
 
     /// Bytes behind a multiple of 16.

@@ -36,7 +36,7 @@ void launchWholeRowsKernel(
     const size_t wanted = Body::words(p.stages, p.capacity) * 8;
     const size_t bytes = allowSharedBytes(kernel, wanted);
     // A device with less shared memory than its traits say.
-    p.capacity -= uint32_t((wanted - bytes + 7) / 8);
+    p.capacity -= std::min(p.capacity, uint32_t((wanted - bytes + 7) / 8));
     BITS_THROW_IF_NOT_FMT(
             p.capacity >= std::min(p.cols, uint32_t(p.k) + kLeastFusedRoom),
             "device.blockSharedBytes promises more shared memory than the "

@@ -14,9 +14,9 @@ namespace {
 
 /// Survivors that a fused block has room for, beside its tiles.
 constexpr idx_t kMostFusedSurvivors = 12 * 1024;
-/// The largest k that one block finds and sorts, and for k > kMaxSelectK the most
-/// rows of a multiprocessor: that saves the launches of a sort in memory, but
-/// rows of equal keys take it longer (measured, H200).
+/// The largest k that one block finds and sorts, and for k > kMaxSelectK the
+/// most rows of a multiprocessor: that saves the launches of a sort in memory,
+/// but rows of equal keys take it longer (measured, H200).
 constexpr int kMostFusedK = 4096;
 constexpr idx_t kMostLargeRows = 32;
 /// Of keys of 16 bits, among which many are equal, where a multiprocessor has
@@ -97,8 +97,9 @@ int fusedThreads(const SelectProblem& p) {
     return p.cols >= idx_t(1) << 17 || p.k > 128 ? 256 : 128;
 }
 
-/// Rows of many rounds of blocks are not split if the device is busy for so much
-/// of their time: a sample and a finish that nothing is read beside take more.
+/// Rows of many rounds of blocks are not split if the device is busy for so
+/// much of their time: a sample and a finish that nothing is read beside take
+/// more.
 constexpr double kLeastBusy = 0.8;
 
 /// Whether one block a row keeps the device busy.
@@ -228,7 +229,8 @@ bool planWholeRows(const SelectProblem& p, ThresholdPlan& plan) {
     }
     if (p.cols <= kNoSampleCols || p.cols <= 2 * p.k) {
         plan.capacity = uint32_t(std::max<idx_t>(p.cols, 1));
-        return true;
+        // Beyond that the sort takes room too, which some devices have not.
+        return p.k <= kMaxSelectK || plan.capacity <= fusedCapacity(p, plan, 1);
     }
     // Short rows leave little time for more than two tiles a block.
     plan.stages = threads == 256 && p.cols >= idx_t(1) << 17 ? 3 : 2;
@@ -334,8 +336,8 @@ void planSplit(const SelectProblem& p, ThresholdPlan& plan) {
     const idx_t segment = segmentOf(p, plan.batchRows);
     plan.segment = uint32_t(segment);
     // A block that is full has gathered in vain.
-    const double ofBlock =
-            double(usual) * std::min(segment, p.cols) / std::max<idx_t>(p.cols, 1);
+    const double ofBlock = double(usual) * std::min(segment, p.cols) /
+            std::max<idx_t>(p.cols, 1);
     plan.stage = ofBlock > 0.8 * kMaxStage ? 0 : kMaxStage;
     plan.splits = uint32_t(std::max<idx_t>(1, divUp(p.cols, segment)));
 }

@@ -13,8 +13,8 @@ class PassedBits {
     __device__ PassedBits(uint64_t*, const TensorScanParams& params)
             : params_(params) {}
 
-    /// The bits of 32 vectors each, side by side, of a row. No other warp
-    /// writes these words.
+    /// The bits of 32 rows of the image each, side by side, of a query. No
+    /// other warp writes these words, but where they are those of vectors.
     ///
     /// column   of the first: a multiple of 32
     template <int kWords>
@@ -27,6 +27,13 @@ class PassedBits {
             return;
         }
         const PassedLists& passed = params_.passed;
+        if (passed.bitsOfVectors && params_.rows.tiles > 0) {
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                addOfVectors(row, column + 32 * w, words[w]);
+            }
+            return;
+        }
         uint32_t* const to = passed.bits + row * passed.words + column / 32;
         const bool isWhole = column + 32 * kWords <= params_.numVectors;
         if (isWhole && !params_.allowedBits) {
@@ -50,6 +57,25 @@ class PassedBits {
     __device__ __forceinline__ void flush() const {}
 
    private:
+    /// Adds the bits of the 32 rows from one on where their vectors' are.
+    __device__ __forceinline__ void addOfVectors(
+            uint32_t row,
+            uint32_t first,
+            uint32_t bits) const {
+        if (bits == 0) {
+            return;
+        }
+        const PassedLists& passed = params_.passed;
+#pragma unroll 1
+        for (bits &= allowed(first); bits != 0; bits &= bits - 1) {
+            const uint32_t vector =
+                    params_.rows.vectorOf(first + __ffs(bits) - 1);
+            atomicOr(
+                    passed.bits + row * passed.words + vector / 32,
+                    1u << vector % 32);
+        }
+    }
+
     /// The bits of the 32 rows from one on that may pass.
     __device__ __forceinline__ uint32_t allowed(uint32_t first) const {
         if (first >= params_.numVectors) {

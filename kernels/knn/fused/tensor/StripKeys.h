@@ -14,8 +14,8 @@ namespace faiss_bits {
 struct StripKeys {
     /// [rows, perRow]. Infinity: no vector of the strip has a number. Minus
     /// infinity: one has to pass always, as those with NaN do by cosine
-    /// (runTensorImage), or has an infinite component. launchStripLimits passes
-    /// over both.
+    /// (runTensorImage), or has an infinite component, but by L2, where those
+    /// are infinitely far. launchStripLimits passes over both.
     float* keys = nullptr;
     uint32_t perRow = 0; ///< a multiple of 16
 };
