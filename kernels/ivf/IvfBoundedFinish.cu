@@ -8,7 +8,6 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfBoundedScans.h"
 #include "kernels/ivf/IvfDirectFinish.cuh"
-#include "kernels/ivf/IvfFloatBound.h"
 #include "kernels/ivf/IvfProductBound.h"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -16,13 +15,12 @@ namespace faiss_bits {
 
 namespace {
 
-template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+template <Metric kMetric, int kThreads, int kRoom>
 struct IvfBoundedFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using SharedStorage = typename Finish::SharedStorage;
-    static constexpr bool kIsProduct = kCoding == ListCoding::Product;
-    using Vectors = typename VectorsOfLists<kCoding>::template ListOf<
-            kIsProduct ? ListLayout::Rows : ListLayout::Interleaved>;
+    using Vectors = typename VectorsOfLists<
+            ListCoding::Product>::template ListOf<ListLayout::Rows>;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
 
     SharedStorage& shared;
@@ -69,10 +67,8 @@ struct IvfBoundedFinish {
                 __uint_as_float(params.bounds[2 * row]),
                 __uint_as_float(params.bounds[2 * row + 1])};
         const double from = double(keyValue(key));
-        const float limit = __double2float_ru(
-                kIsProduct ? ivf_product::limitOf<kMetric>(from, bound)
-                           : ivf_float::limitOf<kMetric>(
-                                     from, bound.square, params.search.d));
+        const float limit =
+                __double2float_ru(ivf_product::limitOf<kMetric>(from, bound));
         // No number: some vector has no estimate, or no bound.
         return limit == limit ? min(orderedKey(limit), kEvery) : kEvery;
     }
@@ -233,10 +229,10 @@ struct IvfBoundedFinish {
 };
 
 /// A block a row.
-template <Metric kMetric, ListCoding kCoding, int kThreads, int kRoom>
+template <Metric kMetric, int kThreads, int kRoom>
 __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Finish = IvfBoundedFinish<kMetric, kCoding, kThreads, kRoom>;
+    using Finish = IvfBoundedFinish<kMetric, kThreads, kRoom>;
     extern __shared__ __align__(16) uint8_t boundedFinishMemory[];
     allowNext();
     waitForPrevious();
@@ -247,12 +243,12 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
             .run();
 }
 
-template <Metric kMetric, ListCoding kCoding>
+template <Metric kMetric>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
     constexpr int kThreads = 512;
     constexpr int kRoom = 4 * kMostFinishedK;
     using Storage = DirectFinish<kThreads, kRoom>::SharedStorage;
-    const auto kernel = boundedFinishKernel<kMetric, kCoding, kThreads, kRoom>;
+    const auto kernel = boundedFinishKernel<kMetric, kThreads, kRoom>;
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),
@@ -267,14 +263,8 @@ void launch(const IvfDirectParams& params, cudaStream_t stream) {
 void launchIvfBoundedFinish(
         const IvfDirectParams& params,
         cudaStream_t stream) {
-    constexpr ListCoding kFloat = ListCoding::Float32;
-    constexpr ListCoding kProduct = ListCoding::Product;
-    const bool isProduct = params.search.lists.coding == kProduct;
-    const auto start = params.largest
-            ? (isProduct ? launch<Metric::InnerProduct, kProduct>
-                         : launch<Metric::InnerProduct, kFloat>)
-            : (isProduct ? launch<Metric::L2, kProduct>
-                         : launch<Metric::L2, kFloat>);
+    const auto start =
+            params.largest ? launch<Metric::InnerProduct> : launch<Metric::L2>;
     start(params, stream);
 }
 

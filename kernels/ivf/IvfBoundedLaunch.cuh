@@ -4,7 +4,6 @@
 
 #include "kernels/common/DynamicShared.h"
 #include "kernels/common/Error.h"
-#include "kernels/ivf/IvfFloatScan.cuh"
 #include "kernels/ivf/IvfProductScan.cuh"
 
 namespace faiss_bits {

@@ -8,28 +8,6 @@
 /// that share what is read of a list.
 namespace faiss_bits {
 
-// Of a tile of interleaved float32, which a warp has (IvfFloatScan.cuh).
-constexpr int kIvfFloatQueries = 4;
-constexpr int kIvfFloatVectors = 128;
-constexpr int kIvfFloatThreads = 256;
-constexpr int kIvfFloatBlocks = 3; // of a multiprocessor
-constexpr int kIvfFloatAhead = 16;
-constexpr int kIvfFloatMostDims = 256;
-
-/// Components of a query in shared memory: whole steps.
-BITS_HOST_DEVICE constexpr int ivfFloatPadded(int d) {
-    return (d + kIvfFloatAhead - 1) / kIvfFloatAhead * kIvfFloatAhead;
-}
-constexpr size_t ivfFloatSharedBytes(int d) {
-    return sizeof(float) * (kIvfFloatThreads / 32) * kIvfFloatQueries *
-            size_t(ivfFloatPadded(d));
-}
-constexpr bool hasIvfFloatScan(const IvfLists& lists) {
-    return lists.coding == ListCoding::Float32 &&
-            lists.layout == ListLayout::Interleaved &&
-            lists.d <= kIvfFloatMostDims;
-}
-
 // Of a tile of product codes, which a warp has (IvfProductScan.cuh).
 constexpr int kIvfProductQueries = 8;
 constexpr int kIvfProductVectors = 256;
@@ -91,25 +69,17 @@ inline bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
-/// Estimates of keys, of tiles of kIvfFloatQueries and kIvfFloatVectors; after
-/// launchIvfDirectLists and, where there is no counter, launchIvfPairs. Of
-/// lists that hasIvfFloatScan().
-template <Metric kMetric>
-void launchIvfFloatScan(
-        const IvfDirectParams& params,
-        int multiprocessors,
-        cudaStream_t stream);
-
-/// The same of tiles of kIvfProductQueries and kIvfProductVectors, and lists
-/// that hasIvfProductScan().
+/// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
+/// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
+/// Of lists that hasIvfProductScan().
 template <Metric kMetric>
 void launchIvfProductScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream);
 
-/// The k <= kMostFinishedK nearest of each query, of estimates of keys, whose
-/// places the canonical ones take.
+/// The k <= kMostFinishedK nearest of each query, of estimates of keys, which
+/// may be overwritten.
 void launchIvfBoundedFinish(const IvfDirectParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

@@ -26,21 +26,11 @@ bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
 }
 
-/// Of float32 lists that meet more queries, on average, the keys take less time
-/// than estimates: each tile of queries reads them from the second-level cache.
-constexpr idx_t kMostFloatPairs = 4;
-
 /// Whether a search writes estimates of keys, of which the finish makes keys.
 bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     // The finish makes keys of them, a selection would not.
-    if (!plan.shared || p.k > kMostFinishedK) {
-        return false;
-    }
-    return p.lists.coding == ListCoding::Product
-            ? hasIvfProductScan(p.lists, p.device)
-            : hasIvfFloatScan(p.lists) &&
-                    p.numQueries * p.nprobe <=
-                            kMostFloatPairs * p.lists.numLists;
+    return plan.shared && p.k <= kMostFinishedK &&
+            hasIvfProductScan(p.lists, p.device);
 }
 
 struct DirectScratch {
@@ -73,12 +63,10 @@ struct DirectScratch {
         }
         if (hasEstimates(plan, p)) {
             params.bounds = slices.take<uint32_t>(2 * rows);
-            if (p.lists.coding == ListCoding::Product) {
-                params.codebook = slices.take<uint16_t>(
-                        ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
-                params.codebookNorms = slices.take<float>(
-                        size_t(p.lists.decoding.numParts) + 1);
-            }
+            params.codebook = slices.take<uint16_t>(
+                    ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
+            params.codebookNorms =
+                    slices.take<float>(size_t(p.lists.decoding.numParts) + 1);
         }
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
@@ -156,10 +144,8 @@ void launchScan(
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
         launch(params, device, stream);
-    } else if (params.bounds && kCoding == ListCoding::Product) {
-        launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);
     } else if (params.bounds) {
-        launchIvfFloatScan<kMetric>(params, device.multiprocessors, stream);
+        launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);
     } else if (plan.shared) {
         launchIvfSharedScan<kMetric, kCoding>(
                 params, device.multiprocessors, stream);
@@ -177,12 +163,9 @@ void setTiles(
     if (!hasEstimates(plan, p)) {
         params.tileQueries = kIvfSharedQueries;
         params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
-    } else if (p.lists.coding == ListCoding::Product) {
+    } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;
-    } else {
-        params.tileQueries = kIvfFloatQueries;
-        params.tileVectors = kIvfFloatVectors;
     }
 }
 
