@@ -144,6 +144,8 @@ TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
     p.longestList = 1300;
     for (int k : {1, 10, 100, 1000}) {
         p.k = k;
+        p.nprobe = k == 1000 ? 128 : 32; // of fewer lists all bounds are kept
+        p.mostVectors = 1250 * p.nprobe;
         const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
         ASSERT_GT(plan.room, 0) << k;
         EXPECT_EQ(plan.boundVectors, 4) << k;
@@ -152,6 +154,8 @@ TEST(IvfPlan, FourVectorsShareABoundWhereNearListsHaveEnough) {
         EXPECT_GE(4 * plan.stride, plan.nearProbes * ((columns + 3) / 4 * 4));
         EXPECT_LE(4 * plan.stride, plan.nearProbes * (columns + 3) + 64);
     }
+    p.nprobe = 32;
+    p.mostVectors = 1250 * p.nprobe;
     // Twelve vectors in 16 lists for each that is wanted, and some fewer; the
     // matrix would be longer than all that is found.
     p.k = 10;

@@ -91,8 +91,8 @@ TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
           Cell{1024, 128, 10240, 1000, Near},
           Cell{4096, 8, 1024, 1000, Other},
           Cell{4096, 8, 10240, 100, All},
-          Cell{4096, 32, 1024, 1000, All},
-          Cell{4096, 128, 10240, 1000, Near}}) {
+          // Not 4096, 128, 10240, 1000: its selections take less time since.
+          Cell{4096, 32, 1024, 1000, All}}) {
         IvfKnnProblem p = someProblem();
         p.lists.numLists = cell.numLists;
         p.nprobe = cell.nprobe;

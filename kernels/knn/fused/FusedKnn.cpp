@@ -187,7 +187,7 @@ class FusedRun {
         return {scratch_.bits,
                 scratch_.bits ? wordsOf(p_) : 0,
                 scratch_.counts,
-                spreadRowsOf(p_.numVectors)};
+                scratch_.scan->rows()};
     }
 
     void scorePassed(const PassedParams& passed) {

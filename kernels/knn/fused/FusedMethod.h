@@ -10,6 +10,7 @@
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/knn/fused/PassedLists.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/StripKeys.h"
 
 namespace faiss_bits {
@@ -25,6 +26,15 @@ class FusedScan {
         const void* vectors = nullptr;
         const float* norms = nullptr;
     };
+
+    /// Before begin(): an image that is made has the vectors in their order, so
+    /// that bits are those of vectors.
+    virtual void keepOrder() {}
+
+    /// Which vectors bits are (PassedLists).
+    virtual SpreadRows rows() const {
+        return {};
+    }
 
     /// Enqueues what all scans of the search need, once before the first, and
     /// the sample, if there is to be one (samples > 0), to `room` or elsewhere.

@@ -116,9 +116,7 @@ void runNearest(
         nearest.perRow = stripsOf(p, count);
         scratch.scan->runNearest(nearest, count, stream);
         launchNearestOfStrips(
-                p.metric,
-                {params, nearest, spreadRowsOf(p.numVectors)},
-                stream);
+                p.metric, {params, nearest, scratch.scan->rows()}, stream);
         certifier.scanAgain(params);
     }
 }

@@ -14,7 +14,7 @@ class PassedBits {
             : params_(params) {}
 
     /// The bits of 32 rows of the image each, side by side, of a query. No
-    /// other warp writes these words, but where they are those of vectors.
+    /// other warp writes these words.
     ///
     /// column   of the first: a multiple of 32
     template <int kWords>
@@ -27,13 +27,6 @@ class PassedBits {
             return;
         }
         const PassedLists& passed = params_.passed;
-        if (passed.bitsOfVectors && params_.rows.tiles > 0) {
-#pragma unroll
-            for (int w = 0; w < kWords; ++w) {
-                addOfVectors(row, column + 32 * w, words[w]);
-            }
-            return;
-        }
         uint32_t* const to = passed.bits + row * passed.words + column / 32;
         const bool isWhole = column + 32 * kWords <= params_.numVectors;
         if (isWhole && !params_.allowedBits) {
@@ -57,25 +50,6 @@ class PassedBits {
     __device__ __forceinline__ void flush() const {}
 
    private:
-    /// Adds the bits of the 32 rows from one on where their vectors' are.
-    __device__ __forceinline__ void addOfVectors(
-            uint32_t row,
-            uint32_t first,
-            uint32_t bits) const {
-        if (bits == 0) {
-            return;
-        }
-        const PassedLists& passed = params_.passed;
-#pragma unroll 1
-        for (bits &= allowed(first); bits != 0; bits &= bits - 1) {
-            const uint32_t vector =
-                    params_.rows.vectorOf(first + __ffs(bits) - 1);
-            atomicOr(
-                    passed.bits + row * passed.words + vector / 32,
-                    1u << vector % 32);
-        }
-    }
-
     /// The bits of the 32 rows from one on that may pass.
     __device__ __forceinline__ uint32_t allowed(uint32_t first) const {
         if (first >= params_.numVectors) {
@@ -85,6 +59,9 @@ class PassedBits {
         const uint32_t present = left < 32 ? (1u << left) - 1 : ~0u;
         if (!params_.allowedBits) {
             return present;
+        }
+        if (params_.rows.tiles == 0) {
+            return params_.allowedBits[first / 32] & present;
         }
         uint32_t allowed = 0;
         for (uint32_t i = 0; i < min(left, 32u); ++i) {

@@ -104,13 +104,12 @@ void runSearchImage(
     image.d = p.d;
     image.center = made.center;
     image.image = made.image;
-    const SpreadRows rows = spreadRowsOf(p.numVectors);
-    runVectorImage(image, {rows, p.metric == Metric::L2}, stream);
+    runVectorImage(image, {made.rows, p.metric == Metric::L2}, stream);
     if (made.secondSamples > 0) {
         runSampleIds(p.numVectors, made.secondSamples, made.secondIds, stream);
         runListedImage(
                 made.image,
-                rows,
+                made.rows,
                 p.d,
                 made.secondIds,
                 made.secondSamples,

@@ -4,6 +4,7 @@
 
 #include "kernels/common/Workspace.h"
 #include "kernels/knn/FlatKnn.h"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/TensorImage.h"
 
 namespace faiss_bits {
@@ -12,7 +13,10 @@ namespace faiss_bits {
 /// cosine: a copy of 16 bits, a sample, and the center that was subtracted from
 /// both. Made for one search, or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
-    TensorImage image; // rows: spreadRowsOf(n)
+    TensorImage image;
+    /// Which vectors the image's rows are. One that is kept has them in their
+    /// order, as range searches read bits of rows as those of vectors.
+    SpreadRows rows;
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2 and cosine
     float* center = nullptr;      // [d]

@@ -47,7 +47,8 @@ struct SpreadRows {
     }
 };
 
-/// Of images that searches keep or make of n vectors, fewer than 2^32.
+/// Of images that k-NN searches make for themselves of n vectors, fewer than
+/// 2^32.
 inline SpreadRows spreadRowsOf(idx_t n) {
     return {uint32_t(n / SpreadRows::kTileRows)};
 }

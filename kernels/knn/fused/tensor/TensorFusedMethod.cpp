@@ -16,7 +16,9 @@ namespace {
 
 SearchImage takeImage(const FlatKnnProblem& p, WorkspaceSlices& slices) {
     if (!p.searchImage) {
-        return SearchImage(p, slices);
+        SearchImage image(p, slices);
+        image.rows = spreadRowsOf(p.numVectors);
+        return image;
     }
     WorkspaceSlices kept(
             Workspace{const_cast<void*>(p.searchImage), searchImageBytes(p)});
@@ -54,6 +56,14 @@ class TensorFusedScan : public FusedScan {
         }
     }
 
+    void keepOrder() override {
+        vectors_.rows = {};
+    }
+
+    SpreadRows rows() const override {
+        return vectors_.rows;
+    }
+
     Sample begin(float*, idx_t, cudaStream_t stream) override {
         if (!problem_.searchImage) {
             makeImage(stream);
@@ -61,7 +71,7 @@ class TensorFusedScan : public FusedScan {
         if (listed_) {
             runListedImage(
                     vectors_.image,
-                    spreadRowsOf(problem_.numVectors),
+                    vectors_.rows,
                     problem_.d,
                     problem_.allowedIds,
                     problem_.numAllowed,
@@ -120,7 +130,7 @@ class TensorFusedScan : public FusedScan {
         } else {
             scan.numVectors = problem_.numVectors;
             scan.vectors = vectors_.image;
-            scan.rows = spreadRowsOf(problem_.numVectors);
+            scan.rows = vectors_.rows;
             scan.allowedBits = problem_.allowedBits;
         }
         runTensorScan(scan, problem_.device, stream);
@@ -204,7 +214,7 @@ class TensorFusedScan : public FusedScan {
 
     const FlatKnnProblem& problem_;
     const idx_t tileQueries_;
-    const SearchImage vectors_;
+    SearchImage vectors_;
     void* queryImage_ = nullptr;
     float* queryNorms_ = nullptr;
     float* queryInverses_ = nullptr;          // [tileQueries]: cosine
