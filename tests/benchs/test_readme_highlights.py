@@ -207,7 +207,7 @@ def test_random_selections():
     ahead = [ratio for _, ratio in found if ratio >= 1]
     mean = math.exp(statistics.fmean(math.log(ratio) for _, ratio in found))
     expect(f"`select_sweep.json` (H200) has {len(found)} random cells")
-    expect(f"faster than every rival that can run in {len(ahead)}, {mean:.1f} times as "
+    expect(f"faster than every rival that can run in {len(ahead)}, {mean:.2f} times as "
            "fast as the best of them in the geometric mean")
     meta = json.loads((RESULTS / "h200/select_sweep.json").read_text())["meta"]
     expect(f"That was commit {meta['commit'][:10]}.")
