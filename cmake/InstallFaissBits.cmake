@@ -38,7 +38,7 @@ endforeach()
 # What nobody includes: inner parts; the drop-in library, which is linked or
 # loaded; and, without the GPU part, what needs CUDA.
 set(faiss_bits_excluded "")
-foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h RandomRows.h
+foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h EventPool.h RandomRows.h WhenEnqueued.h
     SearchTimer.h TrainingVectors.h GpuStaging.h PagedCall.h PagePlan.h PinnedMemory.h RangeArguments.h Waiting.h
     Centroids.h FlatChecks.h FlatStorage.h GpuSearchCounters.h SearchFilter.h SearchWithin.h SelectorBits.h
     SelectorTree.h VectorFacts.h VectorKernels.h
@@ -47,8 +47,8 @@ foreach(pattern python dropin CallStream.h ClusteringRun.h EmptyClusters.h Rando
     ListRemoval.h ListsBefore.h OurIvf.h EmptyIvf.h RangeCall.h RangeMoves.h RangePieces.h RangeResults.h AllowedPlaces.h DistanceArguments.h
     GpuMetricRun.h GpuMetricState.h FoundRanges.h MetricContents.h MetricOptions.h
     MetricParts.h MetricShardSet.h StagedRange.h WordsOnGpu.h
-    HostParts.h HostShards.h DeviceCopies.h ManyCalls.h ManyDevices.h Worker.h
-    ManyMemory.h ManyRange.h PartFilters.h PartSet.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
+    HostParts.h HostShards.h DeviceCopies.h GroupSpeeds.h ManyCalls.h ManyDevices.h Worker.h
+    ManyMemory.h ManyRange.h PartFilters.h PartSet.h PeerAccess.h SampleSize.h ShardBatch.h ShardMap.h ShardSample.h
     ShardSet.h SlicedSearch.h)
   list(APPEND faiss_bits_excluded PATTERN ${pattern} EXCLUDE)
 endforeach()

@@ -103,15 +103,17 @@ def test_every_python_name_has_an_entry(site):
 INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
+    kernels/common/HostWord.h
+    kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h
     kernels/ivf/IvfFind.h kernels/ivf/IvfFoundParams.h kernels/ivf/IvfParams.h
     kernels/ivf/IvfRangeFound.h kernels/ivf/IvfRangeParams.h kernels/ivf/IvfStagedParams.h
-    kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
+    kernels/ivf/IvfProductBound.h kernels/ivf/IvfRemoval.h kernels/ivf/IvfScratch.h kernels/ivf/IvfSelectedCopy.h
     kernels/ivf/IvfEstimateShape.h kernels/ivf/IvfTimes.h kernels/ivf/ListCodes.h
     kernels/ivf/WithCoding.h
     kernels/range/FlatRangePlan.h kernels/range/RangeParams.h kernels/range/RangeScratch.h
-    kernels/metric_space/MetricChecks.h
+    kernels/metric_space/MetricChecks.h kernels/metric_space/PivotOrder.h
     kernels/survivors/* kernels/common/CudaCheck.h kernels/common/DependentLaunch.h
     kernels/common/DynamicShared.h kernels/common/Layout.h kernels/knn/ByMetric.h
     kernels/knn/DistanceMethod.h kernels/knn/ErrorBound.h kernels/knn/FlatKnnPlan.h
