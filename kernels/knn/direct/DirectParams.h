@@ -27,9 +27,8 @@ struct DirectKeys {
     int64_t stride = 0;           // whole groups
     uint32_t groups = 0;
     uint32_t logUnits = 0;
-    /// Vectors side by side that a unit takes, and then as many far behind
-    /// them: directNumber(). kDirectLogUnit: whole
-    /// units.
+    /// 2^logRun vectors side by side are in a unit, and then as many far behind
+    /// them: directNumber(). kDirectLogUnit: whole units.
     uint32_t logRun = kDirectLogUnit;
 };
 

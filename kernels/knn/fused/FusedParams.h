@@ -52,6 +52,9 @@ constexpr uint32_t kMostStrips = 2048;
 constexpr uint32_t kMostSamples = 16384;
 /// Entries of a list of a second sample that a limit is made of, at most.
 constexpr uint32_t kMostSecondEntries = 512;
+/// The second sample: one vector in so many, of no fewer than these.
+constexpr int kSecondShare = 16;
+constexpr idx_t kLeastOfSecond = 1 << 19;
 /// Queries whose distances to the sample are canonical ones, by one kernel.
 constexpr idx_t kFewQueries = 16;
 

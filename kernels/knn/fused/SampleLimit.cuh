@@ -119,9 +119,8 @@ struct SampleLimit {
         }
         __syncthreads();
         // Some more than fill a list, and some deviations; where there is a
-        // second sample, of one vector in 16, more than fill its list too.
-        constexpr int kOfSecond = 16 * int(kMostSecondEntries);
-        constexpr int64_t kLeastOfSecond = 1 << 19; // vectors
+        // second sample, more than fill its list too.
+        constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
         const int room = params.search.n < kLeastOfSecond
                 ? params.search.numCandidates
                 : max(params.search.numCandidates, kOfSecond);

@@ -38,8 +38,7 @@ SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
 }
 
 idx_t secondSamplesOf(idx_t n) {
-    constexpr idx_t kLeastVectors = 1 << 19;
-    return n >= kLeastVectors ? n / 16 : 0;
+    return n >= kLeastOfSecond ? n / kSecondShare : 0;
 }
 
 size_t searchImageBytes(const FlatKnnProblem& problem) {
