@@ -10,6 +10,8 @@ struct IvfFoundParams {
     IvfRescoreParams rescored; // of all that is found (takesAll)
     float radius = 0;
     bool largest = false; // greater ones are wanted
+    /// By the row that has most, or more: launches alone read it.
+    uint32_t mostFound = 0;
 
     uint32_t tableSlots = 0;       // a power of two, twice the probes or more
     uint32_t rowWords = 0;         // of 32 columns

@@ -1,6 +1,8 @@
 // Of the candidates of a range search those that are near enough, in the order
 // of their columns: a bit for each of the columns says how many come before.
 
+#include <algorithm>
+
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/device/BlockScan.cuh"
@@ -136,44 +138,62 @@ __device__ uint32_t takeColumn(
     }
 }
 
-/// A block a row.
-__global__ __launch_bounds__(kThreads) void foundCountsKernel(
+/// Some of what a row has found, of threads of gridDim.y blocks: few rows may
+/// have most of it.
+struct PartOfRow {
+    uint32_t row = blockIdx.x;
+    uint32_t begin = blockIdx.y * kThreads;
+    uint32_t step = gridDim.y * kThreads;
+};
+
+/// Columns of what is inside, and their bits.
+__global__ __launch_bounds__(kThreads) void foundColumnsKernel(
         const __grid_constant__ IvfFoundParams params) {
     extern __shared__ uint32_t ivfProbeTable[];
-    __shared__ uint32_t sums[kThreads / kWarpSize];
-    __shared__ uint32_t counted;
     allowNext();
     waitForPrevious();
     const IvfRescoreParams& rescored = params.rescored;
     const IvfParams& search = rescored.search;
-    const uint32_t row = blockIdx.x;
-    const uint32_t numFound = search.numFound[row];
-    const int64_t first = params.firstOf(row);
-    uint32_t* bits = params.bits + int64_t(row) * params.rowWords;
-    uint32_t* before = params.before + int64_t(row) * params.rowWords;
-    if (numFound == 0) {
-        if (threadIdx.x == 0) {
-            params.counts[row] = 0;
-        }
+    const PartOfRow part;
+    const uint32_t numFound = search.numFound[part.row];
+    if (part.begin >= numFound) {
         return;
     }
+    const int64_t first = params.firstOf(part.row);
+    uint32_t* bits = params.bits + int64_t(part.row) * params.rowWords;
     ProbeTable table(ivfProbeTable, params.tableSlots);
-    table.make(search, row);
-    for (uint32_t i = threadIdx.x; i < numFound; i += kThreads) {
+    table.make(search, part.row);
+    for (uint32_t i = part.begin + threadIdx.x; i < numFound; i += part.step) {
         const float distance = rescored.distances[first + i];
         const bool isInside = params.largest ? distance > params.radius
                                              : distance < params.radius;
         params.columns()[first + i] = isInside
                 ? takeColumn(
-                          search, table, row, rescored.places[first + i], bits)
+                          search,
+                          table,
+                          part.row,
+                          rescored.places[first + i],
+                          bits)
                 : kIvfNoColumn;
     }
-    __syncthreads();
+}
+
+/// A block a row: the bits of the words before each, and of all.
+__global__ __launch_bounds__(kThreads) void foundSumsKernel(
+        const __grid_constant__ IvfFoundParams params) {
+    __shared__ uint32_t sums[kThreads / kWarpSize];
+    __shared__ uint32_t counted;
+    allowNext();
+    waitForPrevious();
+    const uint32_t row = blockIdx.x;
+    const uint32_t* bits = params.bits + int64_t(row) * params.rowWords;
+    uint32_t* before = params.before + int64_t(row) * params.rowWords;
     uint32_t count = 0;
-    for (uint32_t begin = 0; begin < params.rowWords; begin += kThreads) {
+    const bool hasAny = params.rescored.search.numFound[row] > 0;
+    for (uint32_t begin = 0; hasAny && begin < params.rowWords;
+         begin += kThreads) {
         const uint32_t w = begin + threadIdx.x;
-        // Atomic operations are in no first-level cache.
-        const uint32_t own = w < params.rowWords ? __popc(__ldcg(&bits[w])) : 0;
+        const uint32_t own = w < params.rowWords ? __popc(bits[w]) : 0;
         const uint32_t until = sumOfThreadsBefore<kThreads>(own, sums);
         if (w < params.rowWords) {
             before[w] = count + until;
@@ -190,18 +210,20 @@ __global__ __launch_bounds__(kThreads) void foundCountsKernel(
     }
 }
 
-/// A block a row.
 __global__ __launch_bounds__(kThreads) void foundResultsKernel(
         const __grid_constant__ IvfFoundParams params) {
     allowNext();
     waitForPrevious();
     const IvfRescoreParams& rescored = params.rescored;
-    const uint32_t row = blockIdx.x;
-    const uint32_t numFound = rescored.search.numFound[row];
-    const int64_t first = params.firstOf(row);
-    const int64_t words = int64_t(row) * params.rowWords;
-    const idx_t out = params.firsts[row];
-    for (uint32_t i = threadIdx.x; i < numFound; i += kThreads) {
+    const PartOfRow part;
+    const uint32_t numFound = rescored.search.numFound[part.row];
+    if (part.begin >= numFound) {
+        return;
+    }
+    const int64_t first = params.firstOf(part.row);
+    const int64_t words = int64_t(part.row) * params.rowWords;
+    const idx_t out = params.firsts[part.row];
+    for (uint32_t i = part.begin + threadIdx.x; i < numFound; i += part.step) {
         const uint32_t column = params.columns()[first + i];
         if (column == kIvfNoColumn) {
             continue;
@@ -214,6 +236,20 @@ __global__ __launch_bounds__(kThreads) void foundResultsKernel(
         params.outIds[to] = listId(
                 rescored.search.lists, uint32_t(place >> 32), uint32_t(place));
     }
+}
+
+/// Blocks of a row: so that one has no more than this of the row that found
+/// most, unless there are rows enough to keep the device busy.
+constexpr uint32_t kMostOfBlock = 8 * kThreads;
+constexpr uint32_t kBusyBlocks = 8192;
+constexpr uint32_t kMostParts = 32;
+
+uint32_t partsOfRow(const IvfFoundParams& params) {
+    const uint32_t wanted =
+            (params.mostFound + kMostOfBlock - 1) / kMostOfBlock;
+    const uint32_t most =
+            std::min(kBusyBlocks / params.rescored.search.rows, kMostParts);
+    return std::max<uint32_t>(std::min(wanted, most), 1);
 }
 
 } // namespace
@@ -249,21 +285,24 @@ void launchIvfFoundPacked(
 }
 
 void launchIvfFoundCounts(const IvfFoundParams& params, cudaStream_t stream) {
+    const uint32_t rows = params.rescored.search.rows;
     launchAfterPrevious(
-            foundCountsKernel,
-            dim3(params.rescored.search.rows),
+            foundColumnsKernel,
+            dim3(rows, partsOfRow(params)),
             kThreads,
             allowSharedBytes(
-                    foundCountsKernel,
+                    foundColumnsKernel,
                     2 * sizeof(uint32_t) * params.tableSlots),
             stream,
             params);
+    launchAfterPrevious(
+            foundSumsKernel, dim3(rows), kThreads, 0, stream, params);
 }
 
 void launchIvfFoundResults(const IvfFoundParams& params, cudaStream_t stream) {
     launchAfterPrevious(
             foundResultsKernel,
-            dim3(params.rescored.search.rows),
+            dim3(params.rescored.search.rows, partsOfRow(params)),
             kThreads,
             0,
             stream,

@@ -205,7 +205,7 @@ bool IvfFoundSearch::run(
         }
     }
     taken.search = search;
-    handOn(taken, first, radius, sink, stream);
+    handOn(taken, most, first, radius, sink, stream);
     return true;
 }
 
@@ -244,6 +244,7 @@ void IvfFoundSearch::find(IvfParams& search, cudaStream_t stream) const {
 /// The results among what was found.
 void IvfFoundSearch::handOn(
         IvfRescoreParams taken,
+        uint32_t mostFound,
         idx_t first,
         float radius,
         RangeSink& sink,
@@ -253,9 +254,10 @@ void IvfFoundSearch::handOn(
     RangePart part;
     part.first = first;
     part.counts.assign(rows, 0);
-    if (taken.search.firstFound ? taken.numTaken > 0 : taken.candidates > 0) {
+    if (mostFound > 0) {
         params.rescored = taken;
         params.radius = radius;
+        params.mostFound = mostFound;
         scoreAll(params.rescored, stream);
         BITS_CUDA_CHECK(cudaMemsetAsync(
                 params.bits,

@@ -47,6 +47,7 @@ class IvfFoundSearch {
     void find(IvfParams& search, cudaStream_t stream) const;
     void handOn(
             IvfRescoreParams taken,
+            uint32_t mostFound,
             idx_t first,
             float radius,
             RangeSink& sink,

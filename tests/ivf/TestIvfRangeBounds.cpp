@@ -1,199 +1,10 @@
 /// Range searches of lists by bounds (kernels/ivf/IvfRangeFound.h) and with all
 /// distances, of every coding, against the canonical distances.
 
-#include <algorithm>
-#include <list>
-#include <optional>
-
-#include "kernels/ivf/IvfRangeFound.h"
-#include "tests/ivf/IvfKernelHarness.h"
+#include "tests/ivf/RangeKernelHarness.h"
 
 namespace faiss_bits::test {
 namespace {
-
-/// Keeps all that comes, and looks whether the parts fit together.
-class Kept : public RangeSink {
-   public:
-    explicit Kept(idx_t queries) : queries_(queries) {}
-
-    RangeRoom room(const RangePart& part) override {
-        distances_.emplace_back(part.total, 0xA5);
-        ids_.emplace_back(part.total, 0xA5);
-        return {distances_.back().data(), ids_.back().data()};
-    }
-
-    void take(const RangePart& part, const RangeRoom& room) override {
-        ASSERT_EQ(part.first, idx_t(counts.size()));
-        counts.insert(counts.end(), part.counts.begin(), part.counts.end());
-        ASSERT_LE(idx_t(counts.size()), queries_);
-        if (room.distances) {
-            BITS_CUDA_CHECK(cudaDeviceSynchronize());
-            const auto some = distances_.back().download();
-            const auto theirs = ids_.back().download();
-            distances.insert(distances.end(), some.begin(), some.end());
-            ids.insert(ids.end(), theirs.begin(), theirs.end());
-        }
-        ++parts;
-    }
-
-    std::vector<idx_t> counts;
-    std::vector<float> distances;
-    std::vector<int64_t> ids;
-    int parts = 0;
-
-   private:
-    const idx_t queries_;
-    std::list<DeviceBuffer<float>> distances_;
-    std::list<DeviceBuffer<int64_t>> ids_;
-};
-
-constexpr size_t kMaxBytes = size_t(256) << 20;
-
-class RangeCase {
-   public:
-    explicit RangeCase(const KernelCase& c) : lists_(c) {
-        setQueries(lists_.queries());
-    }
-
-    void setQueries(const std::vector<float>& queries) {
-        queries_ = queries;
-        device_ = DeviceBuffer<float>(queries_);
-        all_.clear();
-        for (idx_t i = 0; i < lists_.c.q; ++i) {
-            all_.push_back(
-                    lists_.reachable(i, queries_.data() + i * lists_.c.d));
-        }
-    }
-
-    IvfKnnProblem problem() const {
-        IvfKnnProblem p = lists_.plainProblem();
-        p.queries = device_.data();
-        p.k = 1;
-        return p;
-    }
-
-    /// One that leaves about this part of the pairs inside.
-    float radius(double part) const {
-        std::vector<float> keys;
-        for (const auto& row : all_) {
-            for (const Ranked& one : row) {
-                keys.push_back(float(one.key));
-            }
-        }
-        std::sort(keys.begin(), keys.end());
-        if (isIP()) {
-            std::reverse(keys.begin(), keys.end());
-        }
-        return keys[size_t(part * double(keys.size() - 1))];
-    }
-
-    void expectExact(const Kept& found, float radius) const {
-        ASSERT_EQ(idx_t(found.counts.size()), lists_.c.q);
-        size_t at = 0;
-        for (idx_t i = 0; i < lists_.c.q; ++i) {
-            const size_t first = at;
-            for (const Ranked& one : all_[size_t(i)]) {
-                const auto distance = float(one.key);
-                if (isIP() ? distance > radius : distance < radius) {
-                    ASSERT_LT(at, found.ids.size());
-                    ASSERT_EQ(found.ids[at], one.id)
-                            << "query " << i << " of " << lists_.c;
-                    ASSERT_EQ(found.distances[at], distance)
-                            << "query " << i << " of " << lists_.c;
-                    ++at;
-                }
-            }
-            ASSERT_EQ(found.counts[size_t(i)], idx_t(at - first))
-                    << "query " << i << " of " << lists_.c;
-        }
-        EXPECT_EQ(at, found.ids.size());
-    }
-
-    /// Of the query that has most.
-    idx_t mostInRange(float radius) const {
-        idx_t most = 0;
-        for (const auto& row : all_) {
-            most = std::max<idx_t>(
-                    most,
-                    std::count_if(
-                            row.begin(), row.end(), [&](const Ranked& one) {
-                                return isIP() ? one.key > radius
-                                              : one.key < radius;
-                            }));
-        }
-        return most;
-    }
-
-    /// For all queries at a time, with no more room for each than need be.
-    size_t leastScratch() const {
-        size_t bytes = size_t(1) << 16;
-        for (;; bytes += bytes / 16) {
-            const auto plan = planIvfFound(problem(), bytes);
-            if (plan && plan->search.rowsAtATime == lists_.c.q) {
-                return bytes;
-            }
-        }
-    }
-
-    /// By bounds alone; false: it left the search to all distances.
-    bool runBounds(float radius, size_t maxBytes = kMaxBytes) const {
-        const IvfKnnProblem p = problem();
-        const std::optional<IvfFoundPlan> plan = planIvfFound(p, maxBytes);
-        EXPECT_TRUE(plan.has_value());
-        EXPECT_LE(plan->bytes, maxBytes);
-        const DeviceBuffer<uint8_t> scratch(plan->bytes, 0xFF);
-        const TestStream stream;
-        WorkspaceSlices slices(Workspace{scratch.data(), scratch.size()});
-        const IvfFoundSearch search(*plan, p, slices);
-        Kept found(lists_.c.q);
-        for (idx_t q = 0; q < p.numQueries; q += plan->search.rowsAtATime) {
-            const idx_t rows =
-                    std::min(plan->search.rowsAtATime, p.numQueries - q);
-            if (!search.run(q, rows, radius, found, stream)) {
-                EXPECT_EQ(idx_t(found.counts.size()), q);
-                return false;
-            }
-        }
-        expectExact(found, radius);
-        parts_ = found.parts;
-        return true;
-    }
-
-    /// Parts of the last search by bounds alone.
-    int parts() const {
-        return parts_;
-    }
-
-    void run(IvfRangeWay way, float radius) const {
-        SCOPED_TRACE(int(way));
-        const IvfKnnProblem p = problem();
-        const IvfRangePlan plan = planIvfRange(p, kMaxBytes, way);
-        EXPECT_EQ(plan.found.has_value(), way == IvfRangeWay::Bounds);
-        const DeviceBuffer<uint8_t> scratch(plan.bytes, 0xFF);
-        const TestStream stream;
-        Kept found(lists_.c.q);
-        runIvfRange(
-                plan,
-                p,
-                radius,
-                Workspace{scratch.data(), scratch.size()},
-                stream,
-                found);
-        BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-        expectExact(found, radius);
-    }
-
-    bool isIP() const {
-        return lists_.c.metric == Metric::InnerProduct;
-    }
-
-   private:
-    KernelLists lists_;
-    std::vector<float> queries_;
-    DeviceBuffer<float> device_;
-    std::vector<std::vector<Ranked>> all_; // of each query
-    mutable int parts_ = 0;
-};
 
 class IvfRangeBounds : public GpuTest {};
 
@@ -205,17 +16,6 @@ constexpr ListCoding kCodings[] = {
         ListCoding::Scalar4,
         ListCoding::Product};
 
-KernelCase someCase(Metric metric, ListCoding coding, ListLayout layout) {
-    KernelCase c;
-    c.metric = metric;
-    c.coding = coding;
-    c.layout = layout;
-    c.numParts = 11;
-    c.lengths = unevenLengths(16, 60, 5);
-    c.idKind = layout == ListLayout::Rows ? ListIds::Places : ListIds::Given32;
-    return c;
-}
-
 TEST_F(IvfRangeBounds, EveryCodingAndRadius) {
     const float inf = HUGE_VALF;
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
@@ -226,7 +26,7 @@ TEST_F(IvfRangeBounds, EveryCodingAndRadius) {
                     layout == ListLayout::Rows) {
                     continue; // there is none
                 }
-                const RangeCase some(someCase(metric, coding, layout));
+                const RangeCase some(someRangeCase(metric, coding, layout));
                 for (double part : {0.0, 0.01, 0.04}) {
                     EXPECT_TRUE(some.runBounds(some.radius(part)));
                 }
@@ -241,8 +41,8 @@ TEST_F(IvfRangeBounds, EveryCodingAndRadius) {
     }
 }
 
-/// A few of each coding, for compute-sanitizer, whose racecheck takes minutes
-/// for all of them at once.
+/// Two lists of each coding by few blocks, for compute-sanitizer, whose
+/// racecheck took minutes for more.
 class IvfRangeCodings : public GpuTest,
                         public testing::WithParamInterface<ListCoding> {};
 
@@ -253,10 +53,15 @@ TEST_P(IvfRangeCodings, SmallBothWays) {
                 layout == ListLayout::Rows) {
                 continue; // there is none
             }
-            KernelCase c = someCase(metric, GetParam(), layout);
-            c.lengths = unevenLengths(16, 40, 5);
+            KernelCase c = someRangeCase(metric, GetParam(), layout);
+            c.lengths = {37, 0, 70};
+            c.nprobe = 3;
+            c.d = 12;
+            c.numParts = 3;
+            c.q = 6;
+            c.multiprocessors = 2;
             const RangeCase some(c);
-            EXPECT_TRUE(some.runBounds(some.radius(0.01), some.leastScratch()));
+            EXPECT_TRUE(some.runBounds(some.radius(0.02), some.leastScratch()));
             some.run(IvfRangeWay::Distances, some.radius(0.3));
         }
     }
@@ -278,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(IvfRangeBounds, SmallEveryFill) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (int fill = 0; fill <= int(ListFill::NotFinite); ++fill) {
-            KernelCase c = someCase(
+            KernelCase c = someRangeCase(
                     metric, ListCoding::Float32, ListLayout::Interleaved);
             c.fill = ListFill(fill);
             const RangeCase some(c);
@@ -292,7 +97,7 @@ TEST_F(IvfRangeBounds, SmallEveryFill) {
 
 TEST_F(IvfRangeBounds, SmallFiltered) {
     for (double selected : {0.02, 0.5, 0.97}) {
-        KernelCase c = someCase(
+        KernelCase c = someRangeCase(
                 Metric::L2, ListCoding::Float32, ListLayout::Interleaved);
         c.selected = selected;
         c.evenWords = selected == 0.5;
@@ -307,7 +112,7 @@ TEST_F(IvfRangeBounds, SmallFiltered) {
 TEST_F(IvfRangeBounds, Dims) {
     for (int d : {1, 2, 16, 17, 127, 128, 129, 300}) {
         for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-            KernelCase c = someCase(
+            KernelCase c = someRangeCase(
                     metric, ListCoding::Float32, ListLayout::Interleaved);
             c.d = d;
             c.q = 130;
@@ -324,7 +129,7 @@ TEST_F(IvfRangeBounds, Dims) {
 /// order of the probes.
 TEST_F(IvfRangeBounds, SmallListsThatAreNamedTwice) {
     KernelCase c =
-            someCase(Metric::L2, ListCoding::Float32, ListLayout::Interleaved);
+            someRangeCase(Metric::L2, ListCoding::Float32, ListLayout::Interleaved);
     for (int lists : {1, 2, 3}) {
         c.lengths.assign(size_t(lists), 40);
         const RangeCase some(c); // sixteen probes of these
@@ -333,28 +138,32 @@ TEST_F(IvfRangeBounds, SmallListsThatAreNamedTwice) {
     }
 }
 
+/// Few of them have most of what is in range: they are near the middle, or long.
+std::vector<float> unevenQueries(const KernelCase& c) {
+    std::mt19937 random(3);
+    std::uniform_real_distribution<float> unit(-1, 1);
+    const bool isNear = c.metric == Metric::L2;
+    std::vector<float> queries(size_t(c.q) * c.d);
+    for (idx_t i = 0; i < c.q; ++i) {
+        const float scale = (i % 23 == 5) == isNear ? 0.1f : 3.0f;
+        for (int j = 0; j < c.d; ++j) {
+            queries[i * c.d + j] = scale * unit(random);
+        }
+    }
+    return queries;
+}
+
 /// Some queries have more in range than there is room for: what is found lies
 /// side by side then.
 TEST_F(IvfRangeBounds, SmallFewQueriesWithMuchInRange) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         KernelCase c =
-                someCase(metric, ListCoding::Float32, ListLayout::Interleaved);
+                someRangeCase(metric, ListCoding::Float32, ListLayout::Interleaved);
         c.lengths.assign(16, 300);
         c.d = 16;
         c.q = 70;
         RangeCase some(c);
-        std::mt19937 random(3);
-        std::uniform_real_distribution<float> unit(-1, 1);
-        std::vector<float> queries(size_t(c.q) * c.d);
-        for (idx_t i = 0; i < c.q; ++i) {
-            // Near the middle, or long: these have most of what is in range.
-            const bool isNear = metric == Metric::L2;
-            const float scale = (i % 23 == 5) == isNear ? 0.1f : 3.0f;
-            for (int j = 0; j < c.d; ++j) {
-                queries[i * c.d + j] = scale * unit(random);
-            }
-        }
-        some.setQueries(queries);
+        some.setQueries(unevenQueries(c));
         const float radius = some.radius(0.02);
         const size_t least = some.leastScratch();
         const auto plan = planIvfFound(some.problem(), least);
@@ -377,16 +186,41 @@ TEST_F(IvfRangeBounds, SmallFewQueriesWithMuchInRange) {
     }
 }
 
+/// So much of one query that several blocks share it, and of others nothing; a
+/// list that is named twice is met by two of these.
+TEST_F(IvfRangeBounds, BlocksShareARow) {
+    constexpr idx_t kMostOfBlock = 2048; // IvfFoundResults.cu
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int lists : {16, 15}) {
+            KernelCase c = someRangeCase(
+                    metric, ListCoding::Float32, ListLayout::Interleaved);
+            c.lengths.assign(size_t(lists), 1500); // sixteen probes of these
+            c.d = 16;
+            c.q = 70;
+            RangeCase some(c);
+            some.setQueries(unevenQueries(c));
+            for (double part : {0.002, 0.02}) {
+                const float radius = some.radius(part);
+                EXPECT_GT(
+                        some.mostInRange(radius),
+                        (part > 0.01 ? 3 : 0) * kMostOfBlock);
+                EXPECT_TRUE(some.runBounds(radius));
+                EXPECT_TRUE(some.runBounds(radius, some.leastScratch()));
+            }
+        }
+    }
+}
+
 /// Scratch for some queries at a time; what is behind the last part's rows is
 /// as it was.
 TEST_F(IvfRangeBounds, Parts) {
-    KernelCase c = someCase(
+    KernelCase c = someRangeCase(
             Metric::InnerProduct, ListCoding::Scalar8, ListLayout::Interleaved);
     c.lengths.assign(40, 70);
     c.q = 1001;
     const RangeCase some(c);
     const float radius = some.radius(0.01);
-    const auto whole = planIvfFound(some.problem(), kMaxBytes);
+    const auto whole = planIvfFound(some.problem(), kRangeBytes);
     ASSERT_TRUE(whole);
     EXPECT_EQ(whole->search.rowsAtATime, c.q);
     const size_t least = some.leastScratch();
