@@ -128,8 +128,8 @@ TEST_F(IvfRangeBounds, Dims) {
 /// One list that a query names again and again: each vector as often, in the
 /// order of the probes.
 TEST_F(IvfRangeBounds, SmallListsThatAreNamedTwice) {
-    KernelCase c =
-            someRangeCase(Metric::L2, ListCoding::Float32, ListLayout::Interleaved);
+    KernelCase c = someRangeCase(
+            Metric::L2, ListCoding::Float32, ListLayout::Interleaved);
     for (int lists : {1, 2, 3}) {
         c.lengths.assign(size_t(lists), 40);
         const RangeCase some(c); // sixteen probes of these
@@ -138,7 +138,8 @@ TEST_F(IvfRangeBounds, SmallListsThatAreNamedTwice) {
     }
 }
 
-/// Few of them have most of what is in range: they are near the middle, or long.
+/// Few of them have most of what is in range: they are near the middle, or
+/// long.
 std::vector<float> unevenQueries(const KernelCase& c) {
     std::mt19937 random(3);
     std::uniform_real_distribution<float> unit(-1, 1);
@@ -157,8 +158,8 @@ std::vector<float> unevenQueries(const KernelCase& c) {
 /// side by side then.
 TEST_F(IvfRangeBounds, SmallFewQueriesWithMuchInRange) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
-        KernelCase c =
-                someRangeCase(metric, ListCoding::Float32, ListLayout::Interleaved);
+        KernelCase c = someRangeCase(
+                metric, ListCoding::Float32, ListLayout::Interleaved);
         c.lengths.assign(16, 300);
         c.d = 16;
         c.q = 70;
