@@ -56,6 +56,18 @@ def test_labels_are_those_of_the_plain_one(d, eps, block, dtype):
         assert 0 < min_samples == 1 or (labels == -1).any()
 
 
+@pytest.mark.parametrize("d, eps", ((1, 0.05), (2, 0.3), (3, 0.6), (8, 1.7)))
+def test_labels_are_those_of_scikit_learn(d, eps):
+    cluster = pytest.importorskip(
+        "sklearn.cluster", reason="scikit-learn is not installed")
+    for min_samples in (1, 2, 5, 12):
+        x = blobs(400, d, min_samples, np.float64)
+        core, labels = dbscan(x, eps, min_samples)
+        wanted_core, wanted = cluster.dbscan(x, eps=eps, min_samples=min_samples)
+        assert np.array_equal(core, wanted_core)
+        assert np.array_equal(labels, wanted)
+
+
 def test_points_at_the_radius_are_neighbours():
     x = np.arange(5, dtype=np.float32)[:, None]
     core, labels = dbscan(x, eps=1, min_samples=3)
