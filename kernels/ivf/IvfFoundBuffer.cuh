@@ -64,19 +64,24 @@ class IvfFoundBuffer {
 #pragma unroll
         for (int i = 0; i < kRounds; ++i) {
             const int at = i * kWarpSize + lane;
-            if (at < asked_ && places_[i] < params_.room) {
+            const uint32_t place =
+                    __shfl_sync(
+                            kFullWarp, places_[i], int(ranks_[i] / kWarpSize)) +
+                    ranks_[i] % kWarpSize;
+            if (at < asked_ && place < params_.room) {
                 const Entry found = entries_[now_ ^ 1][at];
                 const bool isPacked = params_.firstFound != nullptr;
-                const int64_t to = places_[i] +
+                const int64_t to = place +
                         (isPacked ? int64_t(params_.firstFound[found.row])
                                   : int64_t(found.row) * params_.room);
                 params_.foundKeys[to] =
                         isPacked ? __uint_as_float(found.row) : found.key;
                 params_.found[to] = uint64_t(found.list) << 32 | found.vector;
             }
-            if (at < fill_) {
-                places_[i] = atomicAdd(
-                        &params_.numFound[entries_[now_][at].row], 1u);
+            const bool isThere = at < fill_;
+            const uint32_t lanes = __ballot_sync(kFullWarp, isThere);
+            if (isThere) {
+                askFor(i, lanes, entries_[now_][at].row);
             }
         }
         asked_ = fill_;
@@ -85,9 +90,26 @@ class IvfFoundBuffer {
         __syncwarp();
     }
 
+    /// One operation for all of the lanes that have the same row: of an inner
+    /// product some rows have most of what is found.
+    __device__ __forceinline__ void askFor(
+            int i,
+            uint32_t lanes,
+            uint32_t row) {
+        const uint32_t same = __match_any_sync(lanes, row);
+        const int first = __ffs(same) - 1;
+        ranks_[i] = first * kWarpSize + __popc(same & lanesBefore());
+        if (int(threadIdx.x % kWarpSize) == first) {
+            places_[i] =
+                    atomicAdd(&params_.numFound[row], uint32_t(__popc(same)));
+        }
+    }
+
     Storage& entries_;
     const IvfParams& params_;
-    uint32_t places_[kRounds];
+    uint32_t places_[kRounds]; // of lanes that asked
+    /// The lane that asked * 32, and how far behind its place.
+    uint32_t ranks_[kRounds] = {};
     // The same in all lanes.
     int fill_ = 0;
     int asked_ = 0;

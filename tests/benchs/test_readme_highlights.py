@@ -48,8 +48,9 @@ def races(path):
 def test_range_search():
     def cell(selectivity):
         (row,) = [r for r in rows("h200/range.json")
-                  if (r["method"], r["metric"], r["d"], r["q"], r["selectivity"])
-                  == (OURS, "l2", 128, 10240, selectivity)]
+                  if (r["method"], r["index"], r["metric"], r["d"], r["q"],
+                      r["selectivity"])
+                  == (OURS, "flat", "l2", 128, 10240, selectivity)]
         assert row["n"] == 2**20
         return row
 
