@@ -79,10 +79,7 @@ class IvfFoundBuffer {
                 params_.found[to] = uint64_t(found.list) << 32 | found.vector;
             }
             const bool isThere = at < fill_;
-            const uint32_t lanes = __ballot_sync(kFullWarp, isThere);
-            if (isThere) {
-                askFor(i, lanes, entries_[now_][at].row);
-            }
+            askFor(i, isThere, isThere ? entries_[now_][at].row : 0);
         }
         asked_ = fill_;
         fill_ = 0;
@@ -90,18 +87,24 @@ class IvfFoundBuffer {
         __syncwarp();
     }
 
-    /// One operation for all of the lanes that have the same row: of an inner
-    /// product some rows have most of what is found.
-    __device__ __forceinline__ void askFor(
-            int i,
-            uint32_t lanes,
-            uint32_t row) {
-        const uint32_t same = __match_any_sync(lanes, row);
-        const int first = __ffs(same) - 1;
-        ranks_[i] = first * kWarpSize + __popc(same & lanesBefore());
-        if (int(threadIdx.x % kWarpSize) == first) {
+    /// One operation for lanes side by side that have the same row: of an inner
+    /// product some rows have most of what is found. All lanes call it.
+    __device__ __forceinline__ void askFor(int i, bool isThere, uint32_t row) {
+        const int lane = threadIdx.x % kWarpSize;
+        const uint32_t before = __shfl_up_sync(kFullWarp, row, 1);
+        const uint32_t lanes = __ballot_sync(kFullWarp, isThere);
+        const uint32_t firsts = __ballot_sync(
+                kFullWarp, isThere && (lane == 0 || row != before));
+        if (!isThere) {
+            return;
+        }
+        const uint32_t behind = firsts & ~(lanesBefore() | 1u << lane);
+        const int first = 31 - __clz(int(firsts & ~behind));
+        ranks_[i] = first * kWarpSize + (lane - first);
+        if (lane == first) {
+            const int next = behind ? __ffs(int(behind)) - 1 : __popc(lanes);
             places_[i] =
-                    atomicAdd(&params_.numFound[row], uint32_t(__popc(same)));
+                    atomicAdd(&params_.numFound[row], uint32_t(next - first));
         }
     }
 

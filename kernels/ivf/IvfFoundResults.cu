@@ -210,31 +210,74 @@ __global__ __launch_bounds__(kThreads) void foundSumsKernel(
     }
 }
 
+/// Results of candidates, kAtOnce of a thread, whose loads wait together.
+struct FoundBatch {
+    static constexpr int kAtOnce = 4;
+
+    const IvfFoundParams& params;
+    const PartOfRow& part;
+    const int64_t first;
+    const uint32_t numFound;
+
+    __device__ __forceinline__ void write(uint32_t begin, idx_t out) const {
+        const IvfRescoreParams& rescored = params.rescored;
+        const int64_t words = int64_t(part.row) * params.rowWords;
+        uint32_t columns[kAtOnce];
+        idx_t to[kAtOnce];
+        uint64_t places[kAtOnce];
+        float distances[kAtOnce];
+        idx_t ids[kAtOnce];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            const uint32_t i = begin + j * part.step;
+            columns[j] =
+                    i < numFound ? params.columns()[first + i] : kIvfNoColumn;
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (columns[j] != kIvfNoColumn) {
+                const int64_t i = first + begin + j * part.step;
+                const int64_t word = words + columns[j] / 32;
+                const uint32_t below =
+                        params.bits[word] & ((1u << columns[j] % 32) - 1);
+                to[j] = out + params.before[word] + __popc(below);
+                places[j] = rescored.places[i];
+                distances[j] = rescored.distances[i];
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (columns[j] != kIvfNoColumn) {
+                ids[j] =
+                        listId(rescored.search.lists,
+                               uint32_t(places[j] >> 32),
+                               uint32_t(places[j]));
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+            if (columns[j] != kIvfNoColumn) {
+                params.outDistances[to[j]] = distances[j];
+                params.outIds[to[j]] = ids[j];
+            }
+        }
+    }
+};
+
 __global__ __launch_bounds__(kThreads) void foundResultsKernel(
         const __grid_constant__ IvfFoundParams params) {
     allowNext();
     waitForPrevious();
-    const IvfRescoreParams& rescored = params.rescored;
     const PartOfRow part;
-    const uint32_t numFound = rescored.search.numFound[part.row];
+    const uint32_t numFound = params.rescored.search.numFound[part.row];
     if (part.begin >= numFound) {
         return;
     }
-    const int64_t first = params.firstOf(part.row);
-    const int64_t words = int64_t(part.row) * params.rowWords;
+    const FoundBatch batch{params, part, params.firstOf(part.row), numFound};
     const idx_t out = params.firsts[part.row];
-    for (uint32_t i = part.begin + threadIdx.x; i < numFound; i += part.step) {
-        const uint32_t column = params.columns()[first + i];
-        if (column == kIvfNoColumn) {
-            continue;
-        }
-        const int64_t word = words + column / 32;
-        const uint32_t below = params.bits[word] & ((1u << column % 32) - 1);
-        const idx_t to = out + params.before[word] + __popc(below);
-        const uint64_t place = rescored.places[first + i];
-        params.outDistances[to] = rescored.distances[first + i];
-        params.outIds[to] = listId(
-                rescored.search.lists, uint32_t(place >> 32), uint32_t(place));
+    for (uint32_t i = part.begin + threadIdx.x; i < numFound;
+         i += FoundBatch::kAtOnce * part.step) {
+        batch.write(i, out);
     }
 }
 
