@@ -64,22 +64,20 @@ class IvfFoundBuffer {
 #pragma unroll
         for (int i = 0; i < kRounds; ++i) {
             const int at = i * kWarpSize + lane;
-            const uint32_t place =
-                    __shfl_sync(
-                            kFullWarp, places_[i], int(ranks_[i] / kWarpSize)) +
-                    ranks_[i] % kWarpSize;
-            if (at < asked_ && place < params_.room) {
+            if (at < asked_ && places_[i] < params_.room) {
                 const Entry found = entries_[now_ ^ 1][at];
                 const bool isPacked = params_.firstFound != nullptr;
-                const int64_t to = place +
+                const int64_t to = places_[i] +
                         (isPacked ? int64_t(params_.firstFound[found.row])
                                   : int64_t(found.row) * params_.room);
                 params_.foundKeys[to] =
                         isPacked ? __uint_as_float(found.row) : found.key;
                 params_.found[to] = uint64_t(found.list) << 32 | found.vector;
             }
-            const bool isThere = at < fill_;
-            askFor(i, isThere, isThere ? entries_[now_][at].row : 0);
+            if (at < fill_) {
+                places_[i] = atomicAdd(
+                        &params_.numFound[entries_[now_][at].row], 1u);
+            }
         }
         asked_ = fill_;
         fill_ = 0;
@@ -87,32 +85,9 @@ class IvfFoundBuffer {
         __syncwarp();
     }
 
-    /// One operation for lanes side by side that have the same row: of an inner
-    /// product some rows have most of what is found. All lanes call it.
-    __device__ __forceinline__ void askFor(int i, bool isThere, uint32_t row) {
-        const int lane = threadIdx.x % kWarpSize;
-        const uint32_t before = __shfl_up_sync(kFullWarp, row, 1);
-        const uint32_t lanes = __ballot_sync(kFullWarp, isThere);
-        const uint32_t firsts = __ballot_sync(
-                kFullWarp, isThere && (lane == 0 || row != before));
-        if (!isThere) {
-            return;
-        }
-        const uint32_t behind = firsts & ~(lanesBefore() | 1u << lane);
-        const int first = 31 - __clz(int(firsts & ~behind));
-        ranks_[i] = first * kWarpSize + (lane - first);
-        if (lane == first) {
-            const int next = behind ? __ffs(int(behind)) - 1 : __popc(lanes);
-            places_[i] =
-                    atomicAdd(&params_.numFound[row], uint32_t(next - first));
-        }
-    }
-
     Storage& entries_;
     const IvfParams& params_;
-    uint32_t places_[kRounds]; // of lanes that asked
-    /// The lane that asked * 32, and how far behind its place.
-    uint32_t ranks_[kRounds] = {};
+    uint32_t places_[kRounds];
     // The same in all lanes.
     int fill_ = 0;
     int asked_ = 0;
