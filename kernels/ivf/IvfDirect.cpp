@@ -4,6 +4,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -33,8 +34,17 @@ bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             hasIvfProductScan(p.lists, p.device);
 }
 
+/// Of queries that share lists the bits of a test are made before the scan.
+bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    return plan.shared && p.lists.idTest.isThere();
+}
+
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
+    // Of a test of ids: its bits.
+    uint32_t* bits = nullptr;
+    uint32_t* firstWords = nullptr;
+    uint32_t wordsOfList = 0;
     // Of the selection of distances.
     float* keys = nullptr;
     int32_t* places = nullptr;
@@ -71,6 +81,15 @@ struct DirectScratch {
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
             params.foundProbes = slices.take<idx_t>(pairs);
+        }
+        if (makesBits(plan, p)) {
+            IvfLists lists = p.lists;
+            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
+            if (wordsOfList == 0) {
+                firstWords = slices.take<uint32_t>(numLists + 1);
+            }
+            lists.wordsOfList = wordsOfList;
+            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
         }
         if (plan.shared) {
             if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
@@ -118,10 +137,12 @@ void select(
     launchIvfResults(result, stream);
 }
 
+/// bits: to be made of a test of ids, unless it is null
 template <Metric kMetric, ListCoding kCoding>
 void launchScan(
         const IvfDirectPlan& plan,
         const IvfDirectParams& params,
+        uint32_t* bits,
         const DeviceTraits& device,
         cudaStream_t stream) {
     const bool staged = areStaged(params.search.lists);
@@ -137,6 +158,10 @@ void launchScan(
                     int(params.tileQueries),
                     int(params.tileVectors),
                     stream);
+        }
+        if (bits) {
+            runIvfTestedBits(
+                    params.search.lists, params.search.counts, bits, stream);
         }
     }
     if (staged) {
@@ -248,6 +273,14 @@ void runIvfDirect(
     IvfDirectParams params = scratch.params;
     IvfParams& search = params.search;
     search.lists = p.lists;
+    if (scratch.bits) {
+        search.lists.firstWords = scratch.firstWords;
+        search.lists.wordsOfList = scratch.wordsOfList;
+        search.lists.selectedBits = scratch.bits;
+        if (scratch.firstWords) {
+            runIvfFirstWords(p.lists, scratch.firstWords, stream);
+        }
+    }
     search.d = p.lists.d;
     search.queries = p.queries;
     search.probes = plan.findsLists ? params.foundProbes : p.probes;
@@ -268,7 +301,7 @@ void runIvfDirect(
         const auto launch = p.metric == Metric::L2
                 ? launchScan<Metric::L2, coding()>
                 : launchScan<Metric::InnerProduct, coding()>;
-        launch(plan, params, p.device, stream);
+        launch(plan, params, scratch.bits, p.device, stream);
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);

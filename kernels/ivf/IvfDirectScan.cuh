@@ -15,6 +15,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfGroupWords.cuh"
 
 namespace faiss_bits {
 
@@ -29,7 +30,10 @@ struct IvfDirectScan {
 
     union SharedStorage {
         Lists::SharedStorage lists; // until these are found
-        double sums[2][kWarps][kWarpSize];
+        struct {
+            double sums[2][kWarps][kWarpSize];
+            IvfGroupWords::Words words;
+        };
     };
 
     static constexpr size_t kBytes = (sizeof(SharedStorage) + 15) / 16 * 16;
@@ -62,7 +66,7 @@ struct IvfDirectScan {
    private:
     struct Group {
         TilePlace place; // of this lane's vector
-        uint32_t selected;
+        uint32_t number; // of the list
         bool isThere; // this lane's vector
     };
 
@@ -77,13 +81,12 @@ struct IvfDirectScan {
         const uint32_t length = lists.lengths[probe];
         const uint32_t list = lists.numbers[probe];
         Group out = {};
+        out.number = group;
         out.place.first = min(vector, length - 1);
         out.place.last = length;
         out.place.list = lists.vectors[probe];
         out.place.listNumber = list;
-        out.selected = selectedWord(params.search.lists, list, group);
-        out.isThere = vector < length &&
-                (out.selected >> (threadIdx.x % kListGroup) & 1);
+        out.isThere = vector < length;
         return out;
     }
 
@@ -95,12 +98,16 @@ struct IvfDirectScan {
             uint32_t end) {
         const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
+        const IvfGroupWords words{
+                shared.words, lists, params.search, begin, end};
         uint32_t probe = 0;
         for (uint32_t at = begin; at < end; ++at) {
+            words.prepare(at);
+            const uint32_t selected = words.of(at);
             const Group group = groupOf(at, probe);
             double sum[1] = {};
             // Where none is selected, nothing is read.
-            if (group.selected != 0) {
+            if (selected != 0) {
                 Sums::template addSlot<1>(
                         vectors.vector(group.place, 0),
                         int(warp),
@@ -119,7 +126,7 @@ struct IvfDirectScan {
                         row,
                         at,
                         Sums::keyOf(sums, lane),
-                        group.isThere);
+                        group.isThere && (selected >> lane & 1));
             }
         }
     }
@@ -134,12 +141,23 @@ struct IvfDirectScan {
         for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
              at += kWarps) {
             const Group group = groupOf(at, probe);
+            const uint32_t selected = IvfGroupWords::ofWarp(
+                    params.search.lists,
+                    group.place.listNumber,
+                    group.number,
+                    uint32_t(group.place.last));
             uint32_t key = kNanKey;
-            if (group.selected != 0) {
+            if (selected != 0) {
                 key = Sums::keyAlone(
                         vectors.vector(group.place, 0), query, params.search);
             }
-            keepIvfKey<kMetric>(params, row, at, key, group.isThere);
+            keepIvfKey<kMetric>(
+                    params,
+                    row,
+                    at,
+                    key,
+                    group.isThere &&
+                            (selected >> (threadIdx.x % kListGroup) & 1));
         }
     }
 };

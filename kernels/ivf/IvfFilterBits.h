@@ -72,6 +72,16 @@ void runIvfByteBits(
         uint32_t* bits,
         cudaStream_t stream);
 
+/// Exactly those that pass lists.idTest, of the lists that have counts, which
+/// the kernel before in the stream may write; of others anything.
+///
+/// counts  [numLists], on the device: pairs of a query and the list
+void runIvfTestedBits(
+        const IvfLists& lists,
+        const uint32_t* counts,
+        uint32_t* bits,
+        cudaStream_t stream);
+
 /// Exactly those that were not selected.
 void runIvfInvertBits(
         const IvfSlots& slots,
