@@ -186,7 +186,8 @@ void setTiles(
         const IvfKnnProblem& p,
         IvfDirectParams& params) {
     if (!hasEstimates(plan, p)) {
-        params.tileQueries = kIvfSharedQueries;
+        params.tileQueries = areVectorsAlone(p.lists) ? kIvfAloneQueries
+                                                      : kIvfSharedQueries;
         params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;

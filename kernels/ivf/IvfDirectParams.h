@@ -40,6 +40,15 @@ constexpr int kIvfDirectDims = kIvfDirectAhead * canonical::kSlots;
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
 
+/// Of float32 vectors of few dimensions a lane has a vector alone, and more
+/// queries share what is read: a step that a block takes together would take
+/// more time than its sums.
+constexpr int kMostDimsAlone = 32;
+constexpr int kIvfAloneQueries = 16;
+BITS_HOST_DEVICE constexpr bool areVectorsAlone(const IvfLists& lists) {
+    return lists.coding == ListCoding::Float32 && lists.d <= kMostDimsAlone;
+}
+
 /// Components of a query in shared memory, with zeros behind: whole steps.
 BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
     return (d + kIvfDirectDims - 1) / kIvfDirectDims * kIvfDirectDims;
@@ -105,8 +114,9 @@ void launchIvfDirectScan(
         int multiprocessors,
         cudaStream_t stream);
 
-/// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
-/// launchIvfDirectLists and launchIvfPairs. Of rows and float32, but not
+/// Keys alone, of tiles of kIvfSharedQueries (kIvfAloneQueries, where
+/// areVectorsAlone()) and kIvfSharedVectors; after launchIvfDirectLists and
+/// launchIvfPairs. Of rows and float32, but not
 /// product codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(

@@ -3,7 +3,8 @@
 ///
 /// A lane has a vector, and a warp one slot of its sum: of 128 dimensions all
 /// loads are on their way together, and 32 vectors keep eight warps busy. Lanes
-/// have product codes alone, as neighbouring components are of one look-up.
+/// have product codes alone, as neighbouring components are of one look-up, and
+/// vectors of few dimensions.
 ///
 /// Bound by: the reading of the lists, or where these are few, the wait for
 /// centroids, tables and vectors, one after the other.
@@ -59,6 +60,12 @@ struct IvfDirectScan {
         if constexpr (kAlone) {
             runAlone(vectors, begin, end);
         } else {
+            if constexpr (kCoding == ListCoding::Float32) {
+                if (areVectorsAlone(params.search.lists)) {
+                    runAlone(vectors, begin, end);
+                    return;
+                }
+            }
             runTogether(vectors, begin, end);
         }
     }
@@ -224,9 +231,10 @@ void launchIvfDirectScan(
         const uint32_t rows = params.search.rows;
         const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
         // Warps that are alone have a group each.
-        constexpr int64_t kGroups =
-                IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
-        const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
+        const bool areAlone = IvfDirectScan<kMetric, kCoding>::kAlone ||
+                areVectorsAlone(params.search.lists);
+        const int64_t groups = areAlone ? canonical::kSlots : 1;
+        const int64_t ofAll = params.search.stride / (kIvfGroup * groups);
         const uint32_t ofRow = std::clamp<uint32_t>(
                 most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
         const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;
