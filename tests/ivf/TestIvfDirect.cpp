@@ -263,6 +263,51 @@ TEST_F(IvfDirectSearch, ManyQueriesInEveryGrid) {
     }
 }
 
+TEST_F(IvfDirectSearch, FewDimensions) {
+    // A lane has a vector, up to 32 dimensions; at both sides of the queries of
+    // a tile, and with more of a list than that.
+    for (int d : {1, 7, 8, 9, 16, 31, 32, 33}) {
+        for (int q : {3, 16, 17, 100}) {
+            KernelCase c = someCase(uint32_t(d * 1000 + q));
+            c.metric = d % 2 ? Metric::L2 : Metric::InnerProduct;
+            c.layout = q % 2 ? ListLayout::Interleaved : ListLayout::Rows;
+            c.lengths = unevenLengths(4, 600, c.seed);
+            c.fill = d == 8 ? ListFill::NotFinite : ListFill::Uniform;
+            c.nprobe = 3;
+            c.d = d;
+            c.q = q;
+            c.selected = q == 17 ? 0.05 : 1;
+            expectDirect(KernelLists(c));
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, SmallTiesOfManyColumns) {
+    // More that are equal to the last than a block keeps, and fewer; of ids
+    // that differ in some digits.
+    for (ListIds kind : {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
+        for (int length : {300, 1100, 3000}) {
+            for (int q : {1, 70}) {
+                KernelCase c = someCase(uint32_t(length + q));
+                c.fill = q == 1 ? ListFill::Equal : ListFill::Duplicates;
+                c.idKind = kind;
+                c.lengths = {length, 0, length / 2};
+                c.nprobe = 3;
+                c.q = q;
+                c.d = 3;
+                c.k = 200;
+                expectDirect(KernelLists(c));
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(IvfDirectSearch, MoreThanItTakesGoesAnotherWay) {
     KernelCase c = someCase(1);
     c.lengths = unevenLengths(64, 90, 1);
