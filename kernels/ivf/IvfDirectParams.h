@@ -40,13 +40,16 @@ constexpr int kIvfDirectDims = kIvfDirectAhead * canonical::kSlots;
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
 
-/// Of float32 vectors of few dimensions a lane has a vector alone, and more
-/// queries share what is read: a step that a block takes together would take
-/// more time than its sums.
+/// Of vectors of few dimensions a lane has a vector alone, and more queries
+/// share what is read: a step that a block takes together would take more time
+/// than its sums. Of a query by itself float32 vectors alone.
 constexpr int kMostDimsAlone = 32;
 constexpr int kIvfAloneQueries = 16;
 BITS_HOST_DEVICE constexpr bool areVectorsAlone(const IvfLists& lists) {
     return lists.coding == ListCoding::Float32 && lists.d <= kMostDimsAlone;
+}
+constexpr bool areSharedAlone(const IvfLists& lists) {
+    return lists.coding != ListCoding::Product && lists.d <= kMostDimsAlone;
 }
 
 /// Components of a query in shared memory, with zeros behind: whole steps.
@@ -115,7 +118,7 @@ void launchIvfDirectScan(
         cudaStream_t stream);
 
 /// Keys alone, of tiles of kIvfSharedQueries (kIvfAloneQueries, where
-/// areVectorsAlone()) and kIvfSharedVectors; after launchIvfDirectLists and
+/// areSharedAlone()) and kIvfSharedVectors; after launchIvfDirectLists and
 /// launchIvfPairs. Of rows and float32, but not
 /// product codes.
 template <Metric kMetric, ListCoding kCoding>
