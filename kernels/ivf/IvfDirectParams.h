@@ -119,8 +119,8 @@ void launchIvfDirectScan(
 
 /// Keys alone, of tiles of kIvfSharedQueries (kIvfAloneQueries, where
 /// areSharedAlone()) and kIvfSharedVectors; after launchIvfDirectLists and
-/// launchIvfPairs. Of rows and float32, but not
-/// product codes.
+/// launchIvfPairs. Of rows and float32, and of few dimensions, but not product
+/// codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(
         const IvfDirectParams& params,

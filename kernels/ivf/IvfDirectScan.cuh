@@ -106,7 +106,15 @@ struct IvfDirectScan {
         const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
         const IvfGroupWords words{
-                shared.words, lists, params.search, begin, end};
+                shared.words,
+                lists,
+                params.search,
+                begin,
+                end,
+                kCoding == ListCoding::Float32
+                        ? uint32_t(params.search.d) * kListGroup *
+                                uint32_t(sizeof(float))
+                        : 0};
         uint32_t probe = 0;
         for (uint32_t at = begin; at < end; ++at) {
             words.prepare(at);

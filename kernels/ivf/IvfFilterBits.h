@@ -72,10 +72,10 @@ void runIvfByteBits(
         uint32_t* bits,
         cudaStream_t stream);
 
-/// Exactly those that pass lists.idTest, of the lists that have counts, which
-/// the kernel before in the stream may write; of others anything.
+/// Exactly those that pass lists.idTest.
 ///
-/// counts  [numLists], on the device: pairs of a query and the list
+/// counts  [numLists], on the device: pairs of a query and the list; of lists
+///         that have none the bits may be anything. nullptr: all lists
 void runIvfTestedBits(
         const IvfLists& lists,
         const uint32_t* counts,

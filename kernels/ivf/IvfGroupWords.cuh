@@ -25,6 +25,9 @@ struct IvfGroupWords {
     const IvfParams& search;
     const uint32_t begin; // groups of the row: the block's part
     const uint32_t end;
+    /// Bytes of 32 vectors, side by side: those of few groups are asked for
+    /// while ids are looked up, as the block has nothing else to do.
+    const uint32_t groupBytes;
 
     __device__ __forceinline__ bool isFiltered() const {
         return search.lists.selectedBits || byIds();
@@ -80,6 +83,7 @@ struct IvfGroupWords {
             length = tables.lengths[probe];
         }
         if (byIds()) {
+            prefetch(at);
             word = wordByIds(list, group, length, lane);
         } else if (isThere) {
             word = selectedWord(lists, list, group);
@@ -88,6 +92,26 @@ struct IvfGroupWords {
             words[(first + lane - begin) % (2 * kAtOnce)] = word;
         }
         __syncthreads();
+    }
+
+    /// Into the second-level cache, all threads of the block.
+    __device__ __forceinline__ void prefetch(uint32_t at) const {
+        constexpr uint32_t kFew = 4;
+        constexpr uint32_t kLine = 128;
+        if (end - begin > kFew) {
+            return;
+        }
+        const uint32_t lines = (groupBytes + kLine - 1) / kLine;
+        for (uint32_t i = threadIdx.x; i < (end - at) * lines;
+             i += kIvfDirectThreads) {
+            const uint32_t which = at + i / lines;
+            const uint32_t probe = probeOf(which);
+            const uint32_t group = which - tables.first[probe];
+            const auto* from =
+                    static_cast<const uint8_t*>(tables.vectors[probe]) +
+                    uint64_t(group) * groupBytes + i % lines * kLine;
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+        }
     }
 
     /// Of this lane's group; length 0: of none.

@@ -122,9 +122,9 @@ struct IvfSharedScan {
 /// queries of the tile.
 ///
 /// Bound by: float64, and by the waits at the begin of a tile.
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 struct IvfSharedAloneScan {
-    using Sums = IvfDirectSums<kMetric, ListCoding::Float32>;
+    using Sums = IvfDirectSums<kMetric, kCoding>;
     using Order = IvfTileOrder<kIvfAloneQueries, kIvfSharedVectors>;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kDims = kMostDimsAlone;
@@ -159,11 +159,7 @@ struct IvfSharedAloneScan {
             if (selected != 0) {
                 TilePlace place = work.place;
                 place.first = min(first + lane, length - 1);
-                const auto x = vectors.vector(place, 0);
-#pragma unroll
-                for (int c = 0; c < kDims; ++c) {
-                    xs[c] = c < search.d ? x(c) : 0.0f;
-                }
+                load(vectors.vector(place, 0), search.d, xs);
             }
             const uint32_t count =
                     min(work.place.numRows, uint32_t(kIvfAloneQueries));
@@ -197,22 +193,47 @@ struct IvfSharedAloneScan {
             }
         }
     }
+
+   private:
+    /// A branch for each code, which takes more than one load, would have one
+    /// wait for the other.
+    template <class Vector>
+    __device__ __forceinline__ static void load(
+            const Vector& x,
+            int d,
+            float (&xs)[kDims]) {
+        constexpr int kSome = 8;
+#pragma unroll
+        for (int c = 0; c < kDims; c += kSome) {
+            if (c + kSome <= d) {
+#pragma unroll
+                for (int i = 0; i < kSome; ++i) {
+                    xs[c + i] = x(c + i);
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < kSome; ++i) {
+                    xs[c + i] = c + i < d ? x(c + i) : 0.0f;
+                }
+            }
+        }
+    }
 };
 
-template <Metric kMetric>
+template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
         kIvfDirectBlocks - 1) void ivfSharedAloneScanKernel(const __grid_constant__
                                                                     IvfDirectParams
                                                                             params) {
-    using Scan = IvfSharedAloneScan<kMetric>;
+    using Scan = IvfSharedAloneScan<kMetric, kCoding>;
     __shared__ typename Scan::Queries queries;
     allowNext();
     waitForPrevious();
-    VectorsOfLists<ListCoding::Float32>::with(
-            params.search, [&](const auto& vectors) {
-                Scan{queries, params}.run(vectors);
-            });
+    // Starts and steps are those of launchIvfDirectLists.
+    VectorsOfLists<kCoding>::with(params.search, [&](const auto& vectors) {
+        Scan{queries, params}.run(vectors);
+    });
 }
 
 template <Metric kMetric, ListCoding kCoding>
@@ -244,22 +265,21 @@ void launchIvfSharedScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream) {
+    if constexpr (kCoding != ListCoding::Product) {
+        if (areSharedAlone(params.search.lists)) {
+            launchAfterPrevious(
+                    ivfSharedAloneScanKernel<kMetric, kCoding>,
+                    dim3(unsigned(multiprocessors * (kIvfDirectBlocks - 1))),
+                    kIvfDirectThreads,
+                    0,
+                    stream,
+                    params);
+            return;
+        }
+    }
     // Those of six bits are never rows.
     if constexpr (
             kCoding != ListCoding::Product && kCoding != ListCoding::Scalar6) {
-        if constexpr (kCoding == ListCoding::Float32) {
-            if (areVectorsAlone(params.search.lists)) {
-                launchAfterPrevious(
-                        ivfSharedAloneScanKernel<kMetric>,
-                        dim3(unsigned(
-                                multiprocessors * (kIvfDirectBlocks - 1))),
-                        kIvfDirectThreads,
-                        0,
-                        stream,
-                        params);
-                return;
-            }
-        }
         const auto kernel = ivfSharedScanKernel<kMetric, kCoding>;
         const size_t bytes = IvfSharedScan<kMetric, kCoding>::kBytes +
                 sizeof(double) * kIvfSharedQueries *

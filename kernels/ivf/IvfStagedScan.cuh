@@ -20,6 +20,9 @@ struct IvfStagedScan {
     using Staged = IvfStagedTables<kCoding>;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
+    /// Of a component of 32 vectors.
+    static constexpr uint32_t kRowBytes = kListGroup *
+            codeBitsOf(kCoding, ListLayout::Interleaved) / 8;
 
     struct Kept {
         uint32_t keys[2][kListGroup]; // of a group, and of the one before
@@ -47,7 +50,12 @@ struct IvfStagedScan {
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
         const IvfGroupWords words{
-                kept.words, lists, params.search, begin, end};
+                kept.words,
+                lists,
+                params.search,
+                begin,
+                end,
+                uint32_t(d) * kRowBytes};
         static_assert(IvfGroupWords::kAtOnce >= IvfStagedPlan::kMostStages);
         Place copied = {begin, 0, 0};
         const auto copyNext = [&] {

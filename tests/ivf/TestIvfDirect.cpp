@@ -103,6 +103,25 @@ TEST_P(IvfDirectKinds, SmallDims) {
     search({3, 33, 130});
 }
 
+TEST_P(IvfDirectKinds, FewDimensionsOfManyQueries) {
+    // At both sides of the queries of a tile.
+    for (int d : {4, 15, 24, 31, 32}) {
+        for (int q : {16, 17, 90}) {
+            KernelCase c = someCase(uint32_t(d * 100 + q));
+            setKind(c, d);
+            c.lengths = unevenLengths(4, 300, c.seed);
+            c.isResidual = c.coding != ListCoding::Float32 && q == 17;
+            c.selected = q == 90 ? 0.04 : 1;
+            c.nprobe = 3;
+            c.q = q;
+            expectDirect(KernelLists(c));
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 TEST_P(IvfDirectKinds, SmallListsBeginAnywhere) {
     // As their components may; direct ways alone, as others want more.
     for (int d : {7, 128, 132}) {
@@ -280,6 +299,26 @@ TEST_F(IvfDirectSearch, FewDimensions) {
             expectDirect(KernelLists(c));
             if (HasFatalFailure()) {
                 return;
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, MoreQueriesOfFewDimensions) {
+    // Where they share lists; those of more dimensions go another way.
+    for (int q : {257, 1024, 1025}) {
+        for (int d : {5, 33}) {
+            KernelCase c = someCase(uint32_t(q + d));
+            c.q = q;
+            c.d = d;
+            c.fill = ListFill::Integers;
+            const KernelLists lists(c);
+            const IvfKnnProblem p = lists.plainProblem();
+            EXPECT_FALSE(planOf(p, false, false).direct);
+            const IvfKnnPlan plan = planOf(p, false, true);
+            ASSERT_EQ(bool(plan.direct), d == 5 && q <= 1024) << c;
+            if (plan.direct) {
+                lists.expectExact(lists.run(plan, p));
             }
         }
     }

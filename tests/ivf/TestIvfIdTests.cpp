@@ -168,6 +168,30 @@ TEST_F(IvfIdTests, UnevenAndManyLists) {
     }
 }
 
+TEST_F(IvfIdTests, BitsOfTheListsThatAreProbed) {
+    // Lists of more vectors, of which few are probed: bits of those alone.
+    for (int longest : {40, 9000}) {
+        KernelCase c = someCase(uint32_t(longest));
+        c.lengths = unevenLengths(400, 40, c.seed);
+        c.lengths[123] = longest;
+        c.q = 20;
+        c.nprobe = 3;
+        c.d = 7;
+        c.selected = 0.25;
+        for (KernelFilter filter :
+             {KernelFilter::IdBits, KernelFilter::IdRange}) {
+            c.filter = filter;
+            const KernelLists lists(c);
+            IvfKnnProblem p = lists.plainProblem();
+            p.lists.numVectors = idx_t(1) << 21; // or more
+            const IvfKnnPlan plan = planOf(p, false, true);
+            ASSERT_TRUE(plan.direct);
+            lists.expectExact(lists.run(plan, p));
+            lists.expectExact(lists.run(plan, p, 0));
+        }
+    }
+}
+
 TEST_F(IvfIdTests, ManyNeighbours) {
     for (int k : {128, 129, 1000}) {
         KernelCase c = someCase(uint32_t(k));
