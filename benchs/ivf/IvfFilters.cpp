@@ -61,7 +61,8 @@ class IvfFilters {
                     for (int64_t q : settings_.qs) {
                         const auto probed = searches_->probed(int(nprobe), q);
                         for (int64_t k : settings_.ks) {
-                            runCell({int(nprobe),
+                            runCell(
+                                    {int(nprobe),
                                      q,
                                      int(k),
                                      probed.pairs,

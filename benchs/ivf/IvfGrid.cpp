@@ -73,7 +73,8 @@ class IvfGrid {
                 const auto probed = searches_->probed(int(nprobe), q);
                 for (int64_t k : settings_.ks) {
                     if (!budget_.isSpent()) {
-                        runCell({int(nprobe),
+                        runCell(
+                                {int(nprobe),
                                  q,
                                  int(k),
                                  probed.pairs,

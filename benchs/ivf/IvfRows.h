@@ -16,7 +16,7 @@ struct IvfCell {
     int nprobe = 0;
     int64_t q = 0;
     int k = 0;
-    int64_t pairs = 0; ///< of a query and a vector of a list that it probes
+    int64_t pairs = 0;   ///< of a query and a vector of a list that it probes
     int64_t vectors = 0; ///< of the lists that any query probes
 };
 

@@ -11,9 +11,9 @@ namespace faiss_bits::gpu::detail {
 
 /// The lists that a whole call searches: those of an index, with bits of what a
 /// selector selects, or a copy of that alone where it pays
-/// (kernels/ivf/IvfSelectedCopy.h has the rule) and fits half of the scratch. Or
-/// with a test of ids, of few queries: then a search that is not direct makes
-/// bits for itself.
+/// (kernels/ivf/IvfSelectedCopy.h has the rule) and fits half of the scratch.
+/// Or with a test of ids, of few queries: then a search that is not direct
+/// makes bits for itself.
 ///
 /// Stream  waits for the device where it counts what is selected; see
 ///         ListFilter for the rest

@@ -201,9 +201,8 @@ void setTiles(
     if (!hasEstimates(plan, p)) {
         const bool areAlone = areSharedAlone(p.lists);
         params.tileQueries = areAlone ? kIvfAloneQueries : kIvfSharedQueries;
-        params.tileVectors = areStaged(p.lists) && !areAlone
-                ? kIvfGroup
-                : kIvfSharedVectors;
+        params.tileVectors =
+                areStaged(p.lists) && !areAlone ? kIvfGroup : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;

@@ -74,7 +74,7 @@ struct IvfDirectScan {
     struct Group {
         TilePlace place; // of this lane's vector
         uint32_t number; // of the list
-        bool isThere; // this lane's vector
+        bool isThere;    // this lane's vector
     };
 
     /// 32 columns, of the probe that has them or one before.
@@ -111,10 +111,9 @@ struct IvfDirectScan {
                 params.search,
                 begin,
                 end,
-                kCoding == ListCoding::Float32
-                        ? uint32_t(params.search.d) * kListGroup *
-                                uint32_t(sizeof(float))
-                        : 0};
+                kCoding == ListCoding::Float32 ? uint32_t(params.search.d) *
+                                kListGroup * uint32_t(sizeof(float))
+                                               : 0};
         uint32_t probe = 0;
         for (uint32_t at = begin; at < end; ++at) {
             words.prepare(at);

@@ -2,8 +2,8 @@
 /// them: words of 32 vectors, of bits that are there, or of ids that are looked
 /// up here.
 ///
-/// Bound by: the wait for ids, and then for what is known of them; some words at
-/// a time have both waits together.
+/// Bound by: the wait for ids, and then for what is known of them; some words
+/// at a time have both waits together.
 #pragma once
 
 #include "kernels/ivf/IvfDirectLists.cuh"
@@ -46,13 +46,15 @@ struct IvfGroupWords {
     }
 
     /// The word of one group, by a warp alone.
-    __device__ __forceinline__ static uint32_t
-    ofWarp(const IvfLists& lists, uint32_t list, uint32_t group, uint32_t length) {
+    __device__ __forceinline__ static uint32_t ofWarp(
+            const IvfLists& lists,
+            uint32_t list,
+            uint32_t group,
+            uint32_t length) {
         if (lists.idTest.kind == ListIdTest::Kind::None) {
             return selectedWord(lists, list, group);
         }
-        const uint32_t vector =
-                group * kListGroup + threadIdx.x % kListGroup;
+        const uint32_t vector = group * kListGroup + threadIdx.x % kListGroup;
         return __ballot_sync(
                 kFullWarp,
                 vector < length &&

@@ -70,7 +70,7 @@ struct ListIdTest {
         Range ///< the ids first .. end - 1
     };
     Kind kind = Kind::None;
-    bool isInverted = false; ///< all ids but those
+    bool isInverted = false;        ///< all ids but those
     const uint8_t* bytes = nullptr; ///< on the device
     idx_t numBytes = 0;
     idx_t first = 0;
@@ -109,9 +109,9 @@ struct IvfLists {
     const uint32_t* firstWords = nullptr;
     uint32_t wordsOfList = 0; ///< words of a list, where all have as many
 
-    /// In place of selectedBits, for direct searches (IvfKnnPlan::direct) alone,
-    /// which look up the ids of the lists that they read: what a search may
-    /// find, by the ids that idKind says.
+    /// In place of selectedBits, for direct searches (IvfKnnPlan::direct)
+    /// alone, which look up the ids of the lists that they read: what a search
+    /// may find, by the ids that idKind says.
     ListIdTest idTest;
 };
 

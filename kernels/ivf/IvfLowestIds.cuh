@@ -46,8 +46,7 @@ struct IvfLowestIds {
         const int digits = findBounds(forEach);
         if (threadIdx.x == 0) {
             shared.prefix = digits * kDigitBits < kIdBits
-                    ? shared.least >> digits * kDigitBits
-                            << digits * kDigitBits
+                    ? shared.least >> digits * kDigitBits << digits * kDigitBits
                     : 0;
             shared.wanted = count;
             shared.numKept = 0;
@@ -110,8 +109,7 @@ struct IvfLowestIds {
         });
 #pragma unroll
         for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-            least = min(
-                    least, __shfl_xor_sync(kFullWarp, least, distance));
+            least = min(least, __shfl_xor_sync(kFullWarp, least, distance));
             most = max(most, __shfl_xor_sync(kFullWarp, most, distance));
         }
         __syncthreads();
@@ -121,9 +119,10 @@ struct IvfLowestIds {
         }
         __syncthreads();
         const uint64_t other = shared.least ^ shared.most;
-        return other == 0 ? 0
-                          : (kIdBits - __clzll(int64_t(other)) + kDigitBits -
-                             1) / kDigitBits;
+        return other == 0
+                ? 0
+                : (kIdBits - __clzll(int64_t(other)) + kDigitBits - 1) /
+                        kDigitBits;
     }
 };
 

@@ -223,9 +223,10 @@ struct IvfSharedAloneScan {
 template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
-        kIvfDirectBlocks - 1) void ivfSharedAloneScanKernel(const __grid_constant__
-                                                                    IvfDirectParams
-                                                                            params) {
+        kIvfDirectBlocks -
+                1) void ivfSharedAloneScanKernel(const __grid_constant__
+                                                         IvfDirectParams
+                                                                 params) {
     using Scan = IvfSharedAloneScan<kMetric, kCoding>;
     __shared__ typename Scan::Queries queries;
     allowNext();

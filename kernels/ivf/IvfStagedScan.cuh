@@ -21,8 +21,8 @@ struct IvfStagedScan {
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
     /// Of a component of 32 vectors.
-    static constexpr uint32_t kRowBytes = kListGroup *
-            codeBitsOf(kCoding, ListLayout::Interleaved) / 8;
+    static constexpr uint32_t kRowBytes =
+            kListGroup * codeBitsOf(kCoding, ListLayout::Interleaved) / 8;
 
     struct Kept {
         uint32_t keys[2][kListGroup]; // of a group, and of the one before

@@ -71,7 +71,8 @@ constexpr double kSelectionTime = 15e-6;
 constexpr double kDirectTermTime = 0.5e-12;
 constexpr double kDirectSpeed = 2.2e12;
 /// A pair takes no less, however few dimensions it has: of queries that share
-/// lists and a lane with a vector, of others, and by streams (H100, d = 8 and 9).
+/// lists and a lane with a vector, of others, and by streams (H100, d = 8 and
+/// 9).
 constexpr double kAlonePairTime = 13e-12;
 constexpr double kTogetherPairTime = 42e-12;
 constexpr double kStreamsPairTime = 21e-12;
@@ -181,8 +182,9 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             areVectorsAlone(p.lists) ||
             (plan.shared && areSharedAlone(p.lists));
     const double arithmetic = pairs *
-            std::max(p.lists.d * (kDirectTermTime +
-                                  turns * directDecodingOf(p.lists)),
+            std::max(p.lists.d *
+                             (kDirectTermTime +
+                              turns * directDecodingOf(p.lists)),
                      areAlone ? kAlonePairTime : kTogetherPairTime);
     const double sorting =
             sortsPairsInOneBlock(p.numQueries * p.nprobe, p.lists.numLists)

@@ -36,8 +36,10 @@ struct SomeWords {
 
     /// By all lanes of a warp: of word first + i the list and this lane's
     /// vector; whether it is there.
-    __device__ __forceinline__ bool
-    at(int i, uint32_t& ofWord, uint32_t& vector) const {
+    __device__ __forceinline__ bool at(
+            int i,
+            uint32_t& ofWord,
+            uint32_t& vector) const {
         ofWord = __shfl_sync(kFullWarp, list, i);
         vector = (uint32_t(first + i) - __shfl_sync(kFullWarp, before, i)) *
                         kListGroup +

@@ -76,8 +76,8 @@ class ListsOfCase {
                 const int64_t id = *next++;
                 ids_[l].push_back(
                         c.idKind == ListIds::Places ? int64_t(l) << 32 | i
-                                : c.idKind == ListIds::Given32
-                                        || c.filter == KernelFilter::IdBits
+                                : c.idKind == ListIds::Given32 ||
+                                        c.filter == KernelFilter::IdBits
                                 ? id
                                 : id * ((int64_t(1) << 33) + 1));
             }

@@ -22,8 +22,8 @@ class IvfPairs : public GpuTest {
 };
 
 TEST_F(IvfPairs, AtBothSidesOfManyPairs) {
-    // 2^17 of them; and as many for a list as blocks count, which lists of 4,096
-    // have that are there, or not.
+    // 2^17 of them; and as many for a list as blocks count, which lists of
+    // 4,096 have that are there, or not.
     for (const auto& [q, nprobe, lists] :
          {std::tuple(6553, 20, 40),
           std::tuple(6554, 20, 40),
