@@ -324,21 +324,30 @@ TEST_F(IvfDirectSearch, MoreQueriesOfFewDimensions) {
     }
 }
 
+/// k columns and more that are equal to the last one; of ids that differ in
+/// some digits.
+void expectTies(ListIds kind, int length, int q) {
+    KernelCase c = someCase(uint32_t(length + q));
+    c.fill = q == 2 ? ListFill::Equal : ListFill::Duplicates;
+    c.idKind = kind;
+    c.lengths = {length, 0, length / 2};
+    c.nprobe = 3;
+    c.q = q;
+    c.d = 3;
+    c.k = 200;
+    expectDirect(KernelLists(c));
+}
+
 TEST_F(IvfDirectSearch, SmallTiesOfManyColumns) {
-    // More that are equal to the last than a block keeps, and fewer; of ids
-    // that differ in some digits.
+    expectTies(ListIds::Given64, 300, 2);
+}
+
+TEST_F(IvfDirectSearch, TiesOfManyColumns) {
+    // More than a block keeps, and fewer.
     for (ListIds kind : {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
         for (int length : {300, 1100, 3000}) {
             for (int q : {2, 70}) {
-                KernelCase c = someCase(uint32_t(length + q));
-                c.fill = q == 2 ? ListFill::Equal : ListFill::Duplicates;
-                c.idKind = kind;
-                c.lengths = {length, 0, length / 2};
-                c.nprobe = 3;
-                c.q = q;
-                c.d = 3;
-                c.k = 200;
-                expectDirect(KernelLists(c));
+                expectTies(kind, length, q);
                 if (HasFatalFailure()) {
                     return;
                 }
