@@ -59,9 +59,14 @@ class IvfFilters {
                         resources_, shape, vectors, queries, false);
                 for (int64_t nprobe : settings_.nprobes) {
                     for (int64_t q : settings_.qs) {
-                        const int64_t pairs = searches_->pairs(int(nprobe), q);
+                        const auto probed = searches_->probed(int(nprobe), q);
                         for (int64_t k : settings_.ks) {
-                            runCell({int(nprobe), q, int(k), pairs});
+                            runCell(
+                                    {int(nprobe),
+                                     q,
+                                     int(k),
+                                     probed.pairs,
+                                     probed.vectors});
                         }
                     }
                 }

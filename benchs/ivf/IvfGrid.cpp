@@ -70,10 +70,15 @@ class IvfGrid {
     void runIndex() {
         for (int64_t nprobe : settings_.nprobes) {
             for (int64_t q : settings_.qs) {
-                const int64_t pairs = searches_->pairs(int(nprobe), q);
+                const auto probed = searches_->probed(int(nprobe), q);
                 for (int64_t k : settings_.ks) {
                     if (!budget_.isSpent()) {
-                        runCell({int(nprobe), q, int(k), pairs});
+                        runCell(
+                                {int(nprobe),
+                                 q,
+                                 int(k),
+                                 probed.pairs,
+                                 probed.vectors});
                     }
                 }
             }

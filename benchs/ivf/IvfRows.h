@@ -16,7 +16,8 @@ struct IvfCell {
     int nprobe = 0;
     int64_t q = 0;
     int k = 0;
-    int64_t pairs = 0; ///< of a query and a vector of a list that it probes
+    int64_t pairs = 0;   ///< of a query and a vector of a list that it probes
+    int64_t vectors = 0; ///< of the lists that any query probes
 };
 
 /// What rows of all benches of bench_ivf begin with.
@@ -48,6 +49,7 @@ inline Row& addIvfTimes(
             .integer("q", cell.q)
             .integer("k", cell.k)
             .integer("pairs", cell.pairs)
+            .integer("vectors", cell.vectors)
             .number("ms", ms)
             .number("frac_peak", flops / (ms * 1e-3 * kIvfPeakFlops));
 }

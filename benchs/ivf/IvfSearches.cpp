@@ -39,7 +39,7 @@ IvfSearches::IvfSearches(
     BITS_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-int64_t IvfSearches::pairs(int nprobe, int64_t q) {
+IvfSearches::Probed IvfSearches::probed(int nprobe, int64_t q) {
     DeviceArray<float> toLists(q * nprobe);
     DeviceArray<int64_t> lists(q * nprobe);
     auto& index = indexes_.ours();
@@ -49,11 +49,16 @@ int64_t IvfSearches::pairs(int nprobe, int64_t q) {
     for (size_t l = 0; l < lengths.size(); ++l) {
         lengths[l] = index.getListLength(int(l));
     }
-    int64_t pairs = 0;
+    Probed probed;
+    std::vector<bool> isProbed(lengths.size());
     for (int64_t list : downloadLabels(lists, q * nprobe)) {
-        pairs += list < 0 ? 0 : lengths[list];
+        if (list >= 0) {
+            probed.pairs += lengths[list];
+            probed.vectors += isProbed[list] ? 0 : lengths[list];
+            isProbed[list] = true;
+        }
     }
-    return pairs;
+    return probed;
 }
 
 Measured IvfSearches::time(

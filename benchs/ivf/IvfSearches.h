@@ -28,8 +28,13 @@ class IvfSearches {
         return indexes_;
     }
 
-    /// Vectors in the lists of all of the first q queries.
-    int64_t pairs(int nprobe, int64_t q);
+    /// Vectors in the lists of the first q queries: of each query its own, and
+    /// of a list that several probe once.
+    struct Probed {
+        int64_t pairs = 0;
+        int64_t vectors = 0;
+    };
+    Probed probed(int nprobe, int64_t q);
 
     /// Median time of a search, wall clock.
     Measured time(

@@ -121,11 +121,13 @@ class IvfSweep {
             const IvfSweepIndex& index,
             const IvfSweepIndex::Search& search,
             IvfSearches& searches) {
+        const auto probed = searches.probed(search.nprobe, search.q);
         const IvfCell cell{
                 search.nprobe,
                 search.q,
                 search.k,
-                searches.pairs(search.nprobe, search.q)};
+                probed.pairs,
+                probed.vectors};
         const bool isL2 = index.shape.metric == faiss::METRIC_L2;
         const auto rowOf = [&](const char* method) {
             Row row = ivfRow(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "faiss_bits/flat/DeviceSelector.h"
+#include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -47,20 +48,36 @@ FilteredLists::FilteredLists(
         const IvfKnnProblem& problem,
         ListIds idsOfResults,
         bool anyLists,
+        bool mayTest,
         size_t maxBytes)
         : found_(problem) {
     if (!selector) {
         found_.lists.idKind = idsOfResults;
         return;
     }
+    const bool counts = countingSelectedPays(
+            problem, expectedOf(*selector, problem.lists.numVectors));
+    const auto bytesOf = [](const IvfLists& lists) {
+        return size_t(ivfFilterWords(lists) + lists.numLists) *
+                sizeof(uint32_t);
+    };
+    if (mayTest && !counts && idsOfResults == problem.lists.idKind &&
+        !hostIdsOf(index)) {
+        if (const auto test = listIdTestOf(context, *selector)) {
+            found_.lists.idTest = *test;
+            IvfLists withBits = problem.lists;
+            withBits.wordsOfList =
+                    ivfWordsOfList(withBits, problem.longestList);
+            bytes_ = bytesOf(withBits);
+            return;
+        }
+    }
     filter_ = std::make_unique<ListFilter>(
             context, *selector, problem.lists, index);
     found_.lists = filter_->lists();
-    bytes_ = size_t(ivfFilterWords(found_.lists) + problem.lists.numLists) *
-            sizeof(uint32_t);
+    bytes_ = bytesOf(found_.lists);
     found_.lists.idKind = idsOfResults;
-    if (countingSelectedPays(
-                found_, expectedOf(*selector, problem.lists.numVectors))) {
+    if (counts) {
         count_(context, maxBytes, anyLists);
     }
 }

@@ -12,6 +12,8 @@ namespace faiss_bits::gpu::detail {
 /// The lists that a whole call searches: those of an index, with bits of what a
 /// selector selects, or a copy of that alone where it pays
 /// (kernels/ivf/IvfSelectedCopy.h has the rule) and fits half of the scratch.
+/// Or with a test of ids, of few queries: then a search that is not direct
+/// makes bits for itself.
 ///
 /// Stream  waits for the device where it counts what is selected; see
 ///         ListFilter for the rest
@@ -25,6 +27,7 @@ class FilteredLists {
     /// problem   a search of all queries: its shape, and its lists
     /// withIds   of the results: Places where the search returns those
     /// anyLists  a query may name a list more than once
+    /// mayTest   a search that takes a test of ids (IvfLists::idTest), too
     FilteredLists(
             const GpuContext& context,
             const faiss::IDSelector* selector,
@@ -32,6 +35,7 @@ class FilteredLists {
             const IvfKnnProblem& problem,
             ListIds idsOfResults,
             bool anyLists,
+            bool mayTest,
             size_t maxBytes);
 
     FilteredLists(const FilteredLists&) = delete;
@@ -40,7 +44,7 @@ class FilteredLists {
     /// Sets lists and what is known of them.
     void apply(IvfKnnProblem& problem) const;
 
-    /// Temporary memory that it holds.
+    /// Temporary memory that it holds, or bits take in place of a test.
     size_t bytes() const {
         return bytes_;
     }

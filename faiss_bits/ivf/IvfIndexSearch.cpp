@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -21,6 +22,7 @@
 #include "faiss_bits/ivf/IvfIndexSearch.h"
 #include "faiss_bits/ivf/IvfLimits.h"
 #include "faiss_bits/ivf/IvfSearch.h"
+#include "faiss_bits/ivf/ListFilter.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfKnn.h"
@@ -65,6 +67,17 @@ void replaceLabels(
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
 }
 
+/// What takes a test of ids (kernels/ivf/IvfDirect.h) has no more queries.
+constexpr idx_t kMostTestedQueries = 256;
+
+FilteredLists filteredListsOfSearch(
+        const IvfIndex& index,
+        const GpuContext& context,
+        const IvfSearch& search) {
+    return filteredListsOf(
+            index, context, search, search.n <= kMostTestedQueries);
+}
+
 /// All but the lists of a problem without probes is set.
 void searchLists(
         const IvfIndex& index,
@@ -89,6 +102,13 @@ void searchLists(
             scratchBudget(context), kMostScratch - search.lists->bytes());
     const IvfKnnPlan plan =
             planIvfKnn(problem, budget > probeBytes ? budget - probeBytes : 0);
+    std::unique_ptr<ListFilter> filter; // in place of a test
+    if (problem.lists.idTest.isThere() && !plan.direct) {
+        problem.lists.idTest = {};
+        filter = std::make_unique<ListFilter>(
+                context, *search.selector, problem.lists, *index.base);
+        problem.lists = filter->lists();
+    }
     faiss::gpu::GpuMemoryReservation lists;
     if (plan.findsLists()) {
         // The distances to all are exact.
@@ -162,7 +182,8 @@ void searchPaged(
         enqueued = nullptr; // the host does, when all is found
     }
     withFaissErrors([&] {
-        const FilteredLists lists = filteredListsOf(index, context, search);
+        const FilteredLists lists =
+                filteredListsOfSearch(index, context, search);
         search.lists = &lists;
         PagedCall call(context);
         const int queries = call.input("x", x, sizeof(float) * index.d);
@@ -304,7 +325,7 @@ void searchIvfOnDevice(
         const faiss::SearchParameters* params) {
     IvfSearch search = ivfSearchOf(index, n, k, params);
     withFaissErrors([&] {
-        const FilteredLists lists = filteredListsOf(
+        const FilteredLists lists = filteredListsOfSearch(
                 index, contextOf(*index.resources, index.device), search);
         search.lists = &lists;
         searchPage(index, search, n, x, nullptr, distances, labels, nullptr);

@@ -150,7 +150,8 @@ IvfKnnProblem ivfProblemOf(
 FilteredLists filteredListsOf(
         const IvfIndex& index,
         const GpuContext& context,
-        const IvfSearch& search) {
+        const IvfSearch& search,
+        bool mayTest) {
     const IvfKnnProblem problem = ivfProblemOf(index, context, search);
     return FilteredLists(
             context,
@@ -159,6 +160,7 @@ FilteredLists filteredListsOf(
             problem,
             search.storePairs ? ListIds::Places : problem.lists.idKind,
             search.anyLists,
+            mayTest,
             kMostScratch);
 }
 

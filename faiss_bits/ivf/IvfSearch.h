@@ -52,10 +52,11 @@ IvfKnnProblem ivfProblemOf(
         const GpuContext& context,
         const IvfSearch& search);
 
-/// What it searches.
+/// What it searches; mayTest as of FilteredLists.
 FilteredLists filteredListsOf(
         const IvfIndex& index,
         const GpuContext& context,
-        const IvfSearch& search);
+        const IvfSearch& search,
+        bool mayTest = false);
 
 } // namespace faiss_bits::gpu::detail

@@ -17,6 +17,27 @@ namespace {
 constexpr idx_t kIdsAtOnce = idx_t(1) << 22;
 constexpr idx_t kBytesAtOnce = idx_t(1) << 25;
 
+template <class Selector>
+const Selector* as(const faiss::IDSelector* selector) {
+    return dynamic_cast<const Selector*>(selector);
+}
+
+void requireDevice(const GpuContext& context, const DeviceSelector& prepared) {
+    FAISS_THROW_IF_NOT_FMT(
+            prepared.device() == context.device,
+            "a DeviceSelector lies on device = %d, but the index on %d",
+            prepared.device(),
+            context.device);
+}
+
+const uint8_t* bytesOf(const DeviceSelector& prepared) {
+    return reinterpret_cast<const uint8_t*>(prepared.bits());
+}
+
+idx_t numBytesOf(const DeviceSelector& prepared) {
+    return (prepared.numVectors() + 7) / 8;
+}
+
 class ListEvaluation {
    public:
     ListEvaluation(const GpuContext& context, IdsOfLists& ids)
@@ -80,11 +101,6 @@ class ListEvaluation {
     }
 
    private:
-    template <class Selector>
-    static const Selector* as(const faiss::IDSelector* selector) {
-        return dynamic_cast<const Selector*>(selector);
-    }
-
     void requireNoCapture(const char* what) const {
         FAISS_THROW_IF_NOT_FMT(
                 !isCaptured_,
@@ -109,17 +125,13 @@ class ListEvaluation {
     }
 
     void writePrepared(const DeviceSelector& prepared, uint32_t* bits) {
-        FAISS_THROW_IF_NOT_FMT(
-                prepared.device() == context_.device,
-                "a DeviceSelector lies on device = %d, but the index on %d",
-                prepared.device(),
-                context_.device);
+        requireDevice(context_, prepared);
         forIds([&](const IvfSlots& slots) {
             runIvfByteBits(
                     slots,
-                    reinterpret_cast<const uint8_t*>(prepared.bits()),
+                    bytesOf(prepared),
                     0,
-                    (prepared.numVectors() + 7) / 8,
+                    numBytesOf(prepared),
                     false,
                     bits,
                     context_.stream);
@@ -231,6 +243,39 @@ class ListEvaluation {
 };
 
 } // namespace
+
+std::optional<ListIdTest> listIdTestOf(
+        const GpuContext& context,
+        const faiss::IDSelector& selector) {
+    ListIdTest test;
+    if (auto* one = as<DeviceSelector>(&selector)) {
+        requireDevice(context, *one);
+        test.kind = ListIdTest::Kind::Bits;
+        test.bytes = bytesOf(*one);
+        test.numBytes = numBytesOf(*one);
+        return test;
+    }
+    if (auto* one = as<faiss::IDSelectorRange>(&selector)) {
+        test.kind = ListIdTest::Kind::Range;
+        test.first = one->imin;
+        test.end = one->imax;
+        return test;
+    }
+    if (as<faiss::IDSelectorAll>(&selector)) {
+        test.kind = ListIdTest::Kind::Range; // all but none
+        test.isInverted = true;
+        return test;
+    }
+    if (auto* one = as<faiss::IDSelectorNot>(&selector)) {
+        requireNotNull(one->sel, "sel of an IDSelectorNot");
+        auto of = listIdTestOf(context, *one->sel);
+        if (of) {
+            of->isInverted = !of->isInverted;
+        }
+        return of;
+    }
+    return {};
+}
 
 ListFilter::ListFilter(
         const GpuContext& context,

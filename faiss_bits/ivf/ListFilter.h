@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <faiss/impl/IDSelector.h>
 
 #include "faiss_bits/common/GpuStaging.h"
@@ -7,6 +9,15 @@
 
 /// Selectors of vectors of inverted lists. Not part of the API.
 namespace faiss_bits::gpu::detail {
+
+/// That of a selector which kernels can look ids up in themselves, without
+/// anything that is made for it: a DeviceSelector, a range, all, and not of
+/// those.
+///
+/// Errors  as ListFilter
+std::optional<ListIdTest> listIdTestOf(
+        const GpuContext& context,
+        const faiss::IDSelector& selector);
 
 /// What one selector selects of an index's lists, as bits on the device: a
 /// vector whose id the selector has as a member. Where the index keeps no ids,

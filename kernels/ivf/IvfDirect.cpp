@@ -4,6 +4,7 @@
 
 #include "kernels/common/CudaCheck.h"
 #include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfFilterBits.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
@@ -15,6 +16,8 @@ namespace {
 
 /// One block finishes a query.
 constexpr idx_t kMostQueries = 256;
+/// Of few dimensions, where other ways take longer.
+constexpr idx_t kMostAloneQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
 constexpr size_t kMostEstimateBytes = size_t(256) << 20;
@@ -33,8 +36,28 @@ bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             hasIvfProductScan(p.lists, p.device);
 }
 
+/// Of queries that share lists the bits of a test are made before the scan.
+bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    return plan.shared && p.lists.idTest.isThere();
+}
+
+/// Whether these are the bits of all lists, made first, as the host enqueues
+/// what comes after: where lists are few, or most of them are probed; else
+/// those of the lists that any query probes.
+bool makesAllBits(const IvfKnnProblem& p) {
+    constexpr idx_t kFewVectors = idx_t(3) << 19;
+    constexpr double kMuch = 0.25;
+    const double probes = double(p.numQueries) * p.nprobe;
+    return p.lists.numVectors <= kFewVectors ||
+            1 - std::exp(-probes / double(p.lists.numLists)) >= kMuch;
+}
+
 struct DirectScratch {
     IvfDirectParams params; // what lies in scratch, and its sizes
+    // Of a test of ids: its bits.
+    uint32_t* bits = nullptr;
+    uint32_t* firstWords = nullptr;
+    uint32_t wordsOfList = 0;
     // Of the selection of distances.
     float* keys = nullptr;
     int32_t* places = nullptr;
@@ -71,6 +94,15 @@ struct DirectScratch {
         if (plan.findsLists) {
             params.centroidKeys = slices.take<uint32_t>(rows * numLists);
             params.foundProbes = slices.take<idx_t>(pairs);
+        }
+        if (makesBits(plan, p)) {
+            IvfLists lists = p.lists;
+            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
+            if (wordsOfList == 0) {
+                firstWords = slices.take<uint32_t>(numLists + 1);
+            }
+            lists.wordsOfList = wordsOfList;
+            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
         }
         if (plan.shared) {
             if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
@@ -118,10 +150,12 @@ void select(
     launchIvfResults(result, stream);
 }
 
+/// bits: to be made of a test of ids when pairs are known, unless it is null
 template <Metric kMetric, ListCoding kCoding>
 void launchScan(
         const IvfDirectPlan& plan,
         const IvfDirectParams& params,
+        uint32_t* bits,
         const DeviceTraits& device,
         cudaStream_t stream) {
     const bool staged = areStaged(params.search.lists);
@@ -138,8 +172,12 @@ void launchScan(
                     int(params.tileVectors),
                     stream);
         }
+        if (bits) { // of some lists
+            runIvfTestedBits(
+                    params.search.lists, params.search.counts, bits, stream);
+        }
     }
-    if (staged) {
+    if (staged && !(plan.shared && areSharedAlone(params.search.lists))) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
@@ -161,8 +199,10 @@ void setTiles(
         const IvfKnnProblem& p,
         IvfDirectParams& params) {
     if (!hasEstimates(plan, p)) {
-        params.tileQueries = kIvfSharedQueries;
-        params.tileVectors = areStaged(p.lists) ? kIvfGroup : kIvfSharedVectors;
+        const bool areAlone = areSharedAlone(p.lists);
+        params.tileQueries = areAlone ? kIvfAloneQueries : kIvfSharedQueries;
+        params.tileVectors =
+                areStaged(p.lists) && !areAlone ? kIvfGroup : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;
@@ -184,6 +224,12 @@ bool canShare(const IvfKnnProblem& p) {
             : p.lists.d <= kMostSharedDims;
 }
 
+idx_t mostQueriesOf(const IvfKnnProblem& p, bool shared) {
+    return shared && areSharedAlone(p.lists) && p.k <= kMostFinishedK
+            ? kMostAloneQueries
+            : kMostQueries;
+}
+
 } // namespace
 
 std::optional<IvfDirectPlan> planIvfDirectWay(
@@ -192,7 +238,7 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool findsLists,
         bool shared) {
     if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
-        p.numQueries < 1 || p.numQueries > kMostQueries ||
+        p.numQueries < 1 || p.numQueries > mostQueriesOf(p, shared) ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};
@@ -204,7 +250,9 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
     if (keys * sizeof(uint32_t) >
-        (hasEstimates(plan, p) ? kMostEstimateBytes : kMostKeyBytes)) {
+        (hasEstimates(plan, p) || p.numQueries > kMostQueries
+                 ? kMostEstimateBytes
+                 : kMostKeyBytes)) {
         return {};
     }
     plan.selects = p.k > kMostFinishedK;
@@ -248,6 +296,17 @@ void runIvfDirect(
     IvfDirectParams params = scratch.params;
     IvfParams& search = params.search;
     search.lists = p.lists;
+    if (scratch.bits) {
+        search.lists.firstWords = scratch.firstWords;
+        search.lists.wordsOfList = scratch.wordsOfList;
+        search.lists.selectedBits = scratch.bits;
+        if (scratch.firstWords) {
+            runIvfFirstWords(p.lists, scratch.firstWords, stream);
+        }
+        if (makesAllBits(p)) {
+            runIvfTestedBits(search.lists, nullptr, scratch.bits, stream);
+        }
+    }
     search.d = p.lists.d;
     search.queries = p.queries;
     search.probes = plan.findsLists ? params.foundProbes : p.probes;
@@ -268,7 +327,11 @@ void runIvfDirect(
         const auto launch = p.metric == Metric::L2
                 ? launchScan<Metric::L2, coding()>
                 : launchScan<Metric::InnerProduct, coding()>;
-        launch(plan, params, p.device, stream);
+        launch(plan,
+               params,
+               makesAllBits(p) ? nullptr : scratch.bits,
+               p.device,
+               stream);
     });
     if (plan.selects) {
         select(plan, p, scratch, params, stream);

@@ -40,6 +40,18 @@ constexpr int kIvfDirectDims = kIvfDirectAhead * canonical::kSlots;
 constexpr int kIvfSharedQueries = 4;
 constexpr int kIvfSharedVectors = 256;
 
+/// Of vectors of few dimensions a lane has a vector alone, and more queries
+/// share what is read: a step that a block takes together would take more time
+/// than its sums. Of a query by itself float32 vectors alone.
+constexpr int kMostDimsAlone = 32;
+constexpr int kIvfAloneQueries = 16;
+BITS_HOST_DEVICE constexpr bool areVectorsAlone(const IvfLists& lists) {
+    return lists.coding == ListCoding::Float32 && lists.d <= kMostDimsAlone;
+}
+constexpr bool areSharedAlone(const IvfLists& lists) {
+    return lists.coding != ListCoding::Product && lists.d <= kMostDimsAlone;
+}
+
 /// Components of a query in shared memory, with zeros behind: whole steps.
 BITS_HOST_DEVICE constexpr int ivfDirectPadded(int d) {
     return (d + kIvfDirectDims - 1) / kIvfDirectDims * kIvfDirectDims;
@@ -105,9 +117,10 @@ void launchIvfDirectScan(
         int multiprocessors,
         cudaStream_t stream);
 
-/// Keys alone, of tiles of kIvfSharedQueries and kIvfSharedVectors; after
-/// launchIvfDirectLists and launchIvfPairs. Of rows and float32, but not
-/// product codes.
+/// Keys alone, of tiles of kIvfSharedQueries (kIvfAloneQueries, where
+/// areSharedAlone()) and kIvfSharedVectors; after launchIvfDirectLists and
+/// launchIvfPairs. Of rows and float32, and of few dimensions, but not product
+/// codes.
 template <Metric kMetric, ListCoding kCoding>
 void launchIvfSharedScan(
         const IvfDirectParams& params,

@@ -3,7 +3,8 @@
 ///
 /// A lane has a vector, and a warp one slot of its sum: of 128 dimensions all
 /// loads are on their way together, and 32 vectors keep eight warps busy. Lanes
-/// have product codes alone, as neighbouring components are of one look-up.
+/// have product codes alone, as neighbouring components are of one look-up, and
+/// vectors of few dimensions.
 ///
 /// Bound by: the reading of the lists, or where these are few, the wait for
 /// centroids, tables and vectors, one after the other.
@@ -15,6 +16,7 @@
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
+#include "kernels/ivf/IvfGroupWords.cuh"
 
 namespace faiss_bits {
 
@@ -29,7 +31,10 @@ struct IvfDirectScan {
 
     union SharedStorage {
         Lists::SharedStorage lists; // until these are found
-        double sums[2][kWarps][kWarpSize];
+        struct {
+            double sums[2][kWarps][kWarpSize];
+            IvfGroupWords::Words words;
+        };
     };
 
     static constexpr size_t kBytes = (sizeof(SharedStorage) + 15) / 16 * 16;
@@ -55,6 +60,12 @@ struct IvfDirectScan {
         if constexpr (kAlone) {
             runAlone(vectors, begin, end);
         } else {
+            if constexpr (kCoding == ListCoding::Float32) {
+                if (areVectorsAlone(params.search.lists)) {
+                    runAlone(vectors, begin, end);
+                    return;
+                }
+            }
             runTogether(vectors, begin, end);
         }
     }
@@ -62,8 +73,8 @@ struct IvfDirectScan {
    private:
     struct Group {
         TilePlace place; // of this lane's vector
-        uint32_t selected;
-        bool isThere; // this lane's vector
+        uint32_t number; // of the list
+        bool isThere;    // this lane's vector
     };
 
     /// 32 columns, of the probe that has them or one before.
@@ -77,13 +88,12 @@ struct IvfDirectScan {
         const uint32_t length = lists.lengths[probe];
         const uint32_t list = lists.numbers[probe];
         Group out = {};
+        out.number = group;
         out.place.first = min(vector, length - 1);
         out.place.last = length;
         out.place.list = lists.vectors[probe];
         out.place.listNumber = list;
-        out.selected = selectedWord(params.search.lists, list, group);
-        out.isThere = vector < length &&
-                (out.selected >> (threadIdx.x % kListGroup) & 1);
+        out.isThere = vector < length;
         return out;
     }
 
@@ -95,12 +105,23 @@ struct IvfDirectScan {
             uint32_t end) {
         const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
+        const IvfGroupWords words{
+                shared.words,
+                lists,
+                params.search,
+                begin,
+                end,
+                kCoding == ListCoding::Float32 ? uint32_t(params.search.d) *
+                                kListGroup * uint32_t(sizeof(float))
+                                               : 0};
         uint32_t probe = 0;
         for (uint32_t at = begin; at < end; ++at) {
+            words.prepare(at);
+            const uint32_t selected = words.of(at);
             const Group group = groupOf(at, probe);
             double sum[1] = {};
             // Where none is selected, nothing is read.
-            if (group.selected != 0) {
+            if (selected != 0) {
                 Sums::template addSlot<1>(
                         vectors.vector(group.place, 0),
                         int(warp),
@@ -119,7 +140,7 @@ struct IvfDirectScan {
                         row,
                         at,
                         Sums::keyOf(sums, lane),
-                        group.isThere);
+                        group.isThere && (selected >> lane & 1));
             }
         }
     }
@@ -134,12 +155,23 @@ struct IvfDirectScan {
         for (uint32_t at = begin + threadIdx.x / kWarpSize; at < end;
              at += kWarps) {
             const Group group = groupOf(at, probe);
+            const uint32_t selected = IvfGroupWords::ofWarp(
+                    params.search.lists,
+                    group.place.listNumber,
+                    group.number,
+                    uint32_t(group.place.last));
             uint32_t key = kNanKey;
-            if (group.selected != 0) {
+            if (selected != 0) {
                 key = Sums::keyAlone(
                         vectors.vector(group.place, 0), query, params.search);
             }
-            keepIvfKey<kMetric>(params, row, at, key, group.isThere);
+            keepIvfKey<kMetric>(
+                    params,
+                    row,
+                    at,
+                    key,
+                    group.isThere &&
+                            (selected >> (threadIdx.x % kListGroup) & 1));
         }
     }
 };
@@ -206,9 +238,10 @@ void launchIvfDirectScan(
         const uint32_t rows = params.search.rows;
         const uint32_t most = uint32_t(multiprocessors) * kIvfDirectBlocks;
         // Warps that are alone have a group each.
-        constexpr int64_t kGroups =
-                IvfDirectScan<kMetric, kCoding>::kAlone ? canonical::kSlots : 1;
-        const int64_t ofAll = params.search.stride / (kIvfGroup * kGroups);
+        const bool areAlone = IvfDirectScan<kMetric, kCoding>::kAlone ||
+                areVectorsAlone(params.search.lists);
+        const int64_t groups = areAlone ? canonical::kSlots : 1;
+        const int64_t ofAll = params.search.stride / (kIvfGroup * groups);
         const uint32_t ofRow = std::clamp<uint32_t>(
                 most / rows, 1, uint32_t(std::max<int64_t>(ofAll, 1)));
         const auto kernel = ivfDirectScanKernel<kMetric, kCoding>;

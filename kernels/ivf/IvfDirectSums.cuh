@@ -113,6 +113,27 @@ struct IvfDirectSums {
         return keyOf(sums);
     }
 
+    /// Likewise, of no more than kMost components, which it has already; zeros
+    /// behind the last, and of the query up to whole slots.
+    template <int kMost>
+    __device__ __forceinline__ static uint32_t keyOfFew(
+            const float (&xs)[kMost],
+            const double* query,
+            const IvfParams& search) {
+        static_assert(kMost % kSlots == 0);
+        double sums[1][kSlots] = {};
+#pragma unroll
+        for (int c = 0; c < kMost; c += kSlots) {
+            if (c < search.d) {
+#pragma unroll
+                for (int s = 0; s < kSlots; ++s) {
+                    addTerm(xs[c + s], query[c + s], search, sums[0][s]);
+                }
+            }
+        }
+        return keyOf(sums);
+    }
+
    private:
     __device__ __forceinline__ static uint32_t keyOf(
             const double (&slots)[1][kSlots]) {

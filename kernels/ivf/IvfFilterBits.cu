@@ -5,6 +5,7 @@
 #include "kernels/common/CudaCheck.h"
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/ivf/IvfIdTable.cuh"
+#include "kernels/ivf/IvfIdTest.cuh"
 #include "kernels/ivf/ListWords.cuh"
 
 namespace faiss_bits {
@@ -55,6 +56,15 @@ struct InBytes {
     }
 };
 
+struct ByIdTest {
+    static constexpr bool kReadsIds = true;
+    ListIdTest test;
+
+    __device__ bool operator()(idx_t id) const {
+        return passesIdTest(test, id);
+    }
+};
+
 enum class Write : uint8_t { Set, Add, Without };
 
 template <class Test>
@@ -62,6 +72,8 @@ struct SlotBitsParams {
     IvfSlots slots;
     Test test;
     uint32_t* bits = nullptr;
+    /// [numLists]: lists of which this is 0 need no bits. nullptr: all do
+    const uint32_t* counts = nullptr;
 };
 
 /// Set: what the test says; Add: that too; Without: that, but not what was
@@ -73,27 +85,26 @@ __global__ __launch_bounds__(kThreads) void slotBitsKernel(
     waitForPrevious();
     const IvfSlots& slots = params.slots;
     uint32_t* bits = params.bits;
-    forWords(
+    const auto isWanted = [&](uint32_t list) {
+        return !params.counts || params.counts[list] > 0;
+    };
+    const auto idOf = [&](uint64_t word, uint32_t list, uint32_t vector) {
+        return Test::kReadsIds ? idOfSlot(slots, word, list, vector) : 0;
+    };
+    forWordsOfIds(
             slots.lists,
             slots.firstWord,
             slots.firstWord + slots.numWords,
-            [&](uint64_t word, uint32_t list, uint32_t vector, bool isThere) {
-                bool passes = isThere;
-                if (isThere) {
-                    passes = params.test(
-                            Test::kReadsIds
-                                    ? idOfSlot(slots, word, list, vector)
-                                    : 0);
-                }
-                const uint32_t found = __ballot_sync(kFullWarp, passes);
-                if (threadIdx.x % kWarpSize == 0) {
-                    if constexpr (kWrite == Write::Set) {
-                        bits[word] = found;
-                    } else if constexpr (kWrite == Write::Add) {
-                        bits[word] |= found;
-                    } else {
-                        bits[word] = found & ~bits[word];
-                    }
+            isWanted,
+            idOf,
+            params.test,
+            [&](uint64_t word, uint32_t found) {
+                if constexpr (kWrite == Write::Set) {
+                    bits[word] = found;
+                } else if constexpr (kWrite == Write::Add) {
+                    bits[word] |= found;
+                } else {
+                    bits[word] = found & ~bits[word];
                 }
             });
 }
@@ -103,7 +114,8 @@ void launch(
         const IvfSlots& slots,
         const Test& test,
         uint32_t* bits,
-        cudaStream_t stream) {
+        cudaStream_t stream,
+        const uint32_t* counts = nullptr) {
     if (slots.numWords == 0) {
         return;
     }
@@ -113,7 +125,7 @@ void launch(
             kThreads,
             0,
             stream,
-            SlotBitsParams<Test>{slots, test, bits});
+            SlotBitsParams<Test>{slots, test, bits, counts});
 }
 
 template <class Test>
@@ -252,6 +264,17 @@ void runIvfByteBits(
         cudaStream_t stream) {
     launchSetOrAdd(
             add, slots, InBytes{bytes, firstByte, numBytes}, bits, stream);
+}
+
+void runIvfTestedBits(
+        const IvfLists& lists,
+        const uint32_t* counts,
+        uint32_t* bits,
+        cudaStream_t stream) {
+    IvfSlots slots;
+    slots.lists = lists;
+    slots.numWords = ivfFilterWords(lists);
+    launch<Write::Set>(slots, ByIdTest{lists.idTest}, bits, stream, counts);
 }
 
 void runIvfInvertBits(

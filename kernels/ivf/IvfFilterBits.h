@@ -72,6 +72,16 @@ void runIvfByteBits(
         uint32_t* bits,
         cudaStream_t stream);
 
+/// Exactly those that pass lists.idTest.
+///
+/// counts  [numLists], on the device: pairs of a query and the list; of lists
+///         that have none the bits may be anything. nullptr: all lists
+void runIvfTestedBits(
+        const IvfLists& lists,
+        const uint32_t* counts,
+        uint32_t* bits,
+        cudaStream_t stream);
+
 /// Exactly those that were not selected.
 void runIvfInvertBits(
         const IvfSlots& slots,

@@ -38,6 +38,14 @@ void checkPointers(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             plan.findsLists() ? "centroids" : "probes");
     require(p.outDistances, "outDistances");
     require(p.outIds, "outIds");
+    const ListIdTest& test = p.lists.idTest;
+    BITS_THROW_IF_NOT_FMT(
+            plan.direct || !test.isThere(),
+            "lists.idTest.kind = %d: a direct search alone takes a test",
+            int(test.kind));
+    require(test.bytes || test.kind != ListIdTest::Kind::Bits ||
+                    test.numBytes == 0,
+            "lists.idTest.bytes");
 }
 
 /// Some queries of a search.

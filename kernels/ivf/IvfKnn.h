@@ -134,7 +134,9 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          vectors; and 4 bytes a query. Few queries: 4.2 bytes for every
 ///          vector of their lists, for 32 vectors more a list, and for every
 ///          list of the index where they find lists; of product codes that they
-///          share 512 bytes a dimension, too
+///          share 512 bytes a dimension, too; where they share lists and ids
+///          are looked up (IvfLists::idTest), 4 bytes for 32 vectors of the
+///          index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
 ///          kernels; that share product codes, or float32, 2 d operations of

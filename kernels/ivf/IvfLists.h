@@ -62,6 +62,25 @@ struct ListDecoding {
     const float* centroids = nullptr;
 };
 
+/// A set of ids in which kernels look ids up as they read lists.
+struct ListIdTest {
+    enum class Kind : uint8_t {
+        None,
+        Bits, ///< bit id % 8 of byte id / 8, of numBytes; no other id
+        Range ///< the ids first .. end - 1
+    };
+    Kind kind = Kind::None;
+    bool isInverted = false;        ///< all ids but those
+    const uint8_t* bytes = nullptr; ///< on the device
+    idx_t numBytes = 0;
+    idx_t first = 0;
+    idx_t end = 0;
+
+    bool isThere() const {
+        return kind != Kind::None;
+    }
+};
+
 /// Inverted lists as they lie on the device. Arrays have numLists elements.
 struct IvfLists {
     idx_t numLists = 0; ///< 1 or more, below 2^31
@@ -89,6 +108,11 @@ struct IvfLists {
     /// list l begins at word l * wordsOfList.
     const uint32_t* firstWords = nullptr;
     uint32_t wordsOfList = 0; ///< words of a list, where all have as many
+
+    /// In place of selectedBits, for direct searches (IvfKnnPlan::direct)
+    /// alone, which look up the ids of the lists that they read: what a search
+    /// may find, by the ids that idKind says.
+    ListIdTest idTest;
 };
 
 } // namespace faiss_bits

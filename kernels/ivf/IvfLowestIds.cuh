@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/common/Types.h"
+#include "kernels/device/WarpReduce.cuh"
 
 namespace faiss_bits {
 
@@ -23,6 +24,8 @@ struct IvfLowestIds {
 
     struct SharedStorage {
         uint32_t histogram[kDigits];
+        unsigned long long least; // of all ids
+        unsigned long long most;
         uint64_t prefix;
         uint32_t wanted;
         uint32_t numKept;
@@ -39,12 +42,17 @@ struct IvfLowestIds {
             ForEach forEach,
             uint32_t count,
             Put put) {
+        // Digits that all have in common need no look.
+        const int digits = findBounds(forEach);
         if (threadIdx.x == 0) {
-            shared.prefix = 0;
+            shared.prefix = digits * kDigitBits < kIdBits
+                    ? shared.least >> digits * kDigitBits << digits * kDigitBits
+                    : 0;
             shared.wanted = count;
             shared.numKept = 0;
         }
-        for (int shift = kIdBits - kDigitBits; shift >= 0;
+        __syncthreads();
+        for (int shift = (digits - 1) * kDigitBits; shift >= 0;
              shift -= kDigitBits) {
             for (int i = threadIdx.x; i < kDigits; i += kThreads) {
                 shared.histogram[i] = 0;
@@ -82,6 +90,39 @@ struct IvfLowestIds {
             put(count - 1 - i, idOfOrder(last));
         }
         __syncthreads();
+    }
+
+   private:
+    /// The least and the greatest id; returns in how many of the low digits
+    /// they differ.
+    template <class ForEach>
+    __device__ __forceinline__ int findBounds(ForEach forEach) {
+        if (threadIdx.x == 0) {
+            shared.least = ~0ull;
+            shared.most = 0;
+        }
+        uint64_t least = ~uint64_t(0);
+        uint64_t most = 0;
+        forEach([&](uint64_t id) {
+            least = min(least, id);
+            most = max(most, id);
+        });
+#pragma unroll
+        for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+            least = min(least, __shfl_xor_sync(kFullWarp, least, distance));
+            most = max(most, __shfl_xor_sync(kFullWarp, most, distance));
+        }
+        __syncthreads();
+        if (threadIdx.x % kWarpSize == 0) {
+            atomicMin(&shared.least, least);
+            atomicMax(&shared.most, most);
+        }
+        __syncthreads();
+        const uint64_t other = shared.least ^ shared.most;
+        return other == 0
+                ? 0
+                : (kIdBits - __clzll(int64_t(other)) + kDigitBits - 1) /
+                        kDigitBits;
     }
 };
 

@@ -140,6 +140,62 @@ __global__ __launch_bounds__(kThreads) void countPairsKernel(
     }
 }
 
+/// The same where many pairs meet in few lists: a block counts those of its own
+/// pairs in shared memory, and asks once for the ranks of each list, so that
+/// fewer atomic operations go to the same addresses.
+constexpr uint32_t kManyPairsThreads = 512;
+constexpr uint32_t kPairsOfThread = 16;
+constexpr uint32_t kPairsOfBlock = kManyPairsThreads * kPairsOfThread;
+constexpr uint32_t kMostCountedLists = 4096;
+
+bool countsInBlocks(const IvfParams& search) {
+    constexpr uint32_t kFewPairs = 1 << 17;
+    constexpr uint32_t kPairsOfList = 128;
+    const uint64_t pairs = uint64_t(search.rows) * search.lastProbe;
+    const uint64_t lists = uint64_t(search.lists.numLists);
+    return pairs >= kFewPairs && lists <= kMostCountedLists &&
+            pairs >= kPairsOfList * lists;
+}
+
+__global__ __launch_bounds__(kManyPairsThreads) void countManyPairsKernel(
+        const __grid_constant__ PairsParams params) {
+    __shared__ uint32_t counts[kMostCountedLists]; // then the first ranks
+    allowNext();
+    waitForPrevious();
+    const IvfParams& search = params.search;
+    const uint32_t numLists = uint32_t(search.lists.numLists);
+    for (uint32_t l = threadIdx.x; l < numLists; l += kManyPairsThreads) {
+        counts[l] = 0;
+    }
+    const uint32_t first = blockIdx.x * kPairsOfBlock + threadIdx.x;
+    uint32_t lists[kPairsOfThread];
+#pragma unroll
+    for (uint32_t i = 0; i < kPairsOfThread; ++i) {
+        lists[i] = Pair(search, first + i * kManyPairsThreads).list;
+    }
+    __syncthreads();
+    uint32_t ranks[kPairsOfThread];
+#pragma unroll
+    for (uint32_t i = 0; i < kPairsOfThread; ++i) {
+        ranks[i] = lists[i] < numLists ? atomicAdd(&counts[lists[i]], 1u) : 0;
+    }
+    __syncthreads();
+    for (uint32_t l = threadIdx.x; l < numLists; l += kManyPairsThreads) {
+        const uint32_t count = counts[l];
+        if (count > 0) {
+            counts[l] = atomicAdd(&search.counts[l], count);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < kPairsOfThread; ++i) {
+        if (lists[i] < numLists) {
+            search.pairRanks[first + i * kManyPairsThreads] =
+                    counts[lists[i]] + ranks[i];
+        }
+    }
+}
+
 /// Sums of the lists before: pairs, and tiles. One block.
 __global__ __launch_bounds__(ListScan<2>::kThreads) void firstPairsKernel(
         const __grid_constant__ PairsParams params) {
@@ -221,7 +277,18 @@ void launchIvfPairs(
             0,
             size_t(search.lists.numLists) * sizeof(uint32_t),
             stream));
-    launchAfterPrevious(countPairsKernel, blocks, kThreads, 0, stream, params);
+    if (countsInBlocks(search)) {
+        launchAfterPrevious(
+                countManyPairsKernel,
+                dim3((pairs + kPairsOfBlock - 1) / kPairsOfBlock),
+                kManyPairsThreads,
+                0,
+                stream,
+                params);
+    } else {
+        launchAfterPrevious(
+                countPairsKernel, blocks, kThreads, 0, stream, params);
+    }
     launchAfterPrevious(
             firstPairsKernel,
             dim3(1),

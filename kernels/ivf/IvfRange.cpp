@@ -226,6 +226,10 @@ void runIvfRange(
     if (p.numQueries == 0) {
         return;
     }
+    BITS_THROW_IF_NOT_FMT(
+            !p.lists.idTest.isThere(),
+            "lists.idTest.kind = %d: ranges take bits alone",
+            int(p.lists.idTest.kind));
     BITS_THROW_IF_NOT_FMT(p.queries, "%s = nullptr", "queries");
     BITS_THROW_IF_NOT_FMT(p.probes, "%s = nullptr", "probes");
     try {

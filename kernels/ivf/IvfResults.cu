@@ -10,7 +10,9 @@ namespace faiss_bits {
 
 namespace {
 
-constexpr int kThreads = 256;
+/// Of a block: of few rows, which may have many columns, and of many.
+constexpr int kFewRowsThreads = 1024;
+constexpr int kManyRowsThreads = 256;
 
 struct RowResult {
     const IvfResultParams& params;
@@ -79,30 +81,77 @@ struct RowResult {
 };
 
 /// Puts the `count` lowest ids of the columns with distance `key` at places
-/// first and on, in any order.
+/// first and on, in any order. Columns are read once where their ids have room
+/// in shared memory, which takes one wait for several columns of a thread.
+template <int kThreads>
 __device__ void keepLowestIds(
         const RowResult& result,
         float key,
         int first,
         uint32_t count) {
     using Lowest = IvfLowestIds<kThreads>;
-    __shared__ Lowest::SharedStorage shared;
+    constexpr uint32_t kRoom = 4 * kThreads;
+    constexpr uint32_t kAhead = 8;
+    __shared__ typename Lowest::SharedStorage shared;
+    __shared__ uint64_t some[kRoom];
+    __shared__ uint32_t numTied;
     const float* row = result.distancesOfRow();
     const uint32_t numColumns = result.numColumns();
-    const auto forTies = [&](const auto& body) {
-        for (uint32_t c = threadIdx.x; c < numColumns; c += kThreads) {
-            if (row[c] == key) {
-                body(orderedId(result.idOf(c)));
+    const auto forColumns = [&](const auto& body) {
+        for (uint32_t begin = threadIdx.x; begin < numColumns;
+             begin += kAhead * kThreads) {
+            float keys[kAhead];
+#pragma unroll
+            for (uint32_t i = 0; i < kAhead; ++i) {
+                const uint32_t c = begin + i * kThreads;
+                keys[i] = c < numColumns ? row[c] : NAN;
+            }
+#pragma unroll
+            for (uint32_t i = 0; i < kAhead; ++i) {
+                if (keys[i] == key) {
+                    body(begin + i * kThreads);
+                }
             }
         }
     };
-    Lowest{shared}.find(forTies, count, [&](uint32_t i, int64_t id) {
-        result.ids[first + i] = id;
+    if (threadIdx.x == 0) {
+        numTied = 0;
+    }
+    __syncthreads();
+    forColumns([&](uint32_t column) {
+        const uint32_t to = atomicAdd(&numTied, 1u);
+        if (to < kRoom) {
+            some[to] = orderedId(result.idOf(column));
+        }
     });
+    __syncthreads();
+    const auto put = [&](uint32_t i, int64_t id) {
+        result.ids[first + i] = id;
+    };
+    if (numTied > kRoom) {
+        Lowest{shared}.find(
+                [&](const auto& body) {
+                    forColumns([&](uint32_t column) {
+                        body(orderedId(result.idOf(column)));
+                    });
+                },
+                count,
+                put);
+    } else {
+        Lowest{shared}.find(
+                [&](const auto& body) {
+                    for (uint32_t i = threadIdx.x; i < numTied; i += kThreads) {
+                        body(some[i]);
+                    }
+                },
+                count,
+                put);
+    }
 }
 
 /// Sorts the first n places, ascending: a bitonic network whose steps begin
 /// with a mirrored one, so that places behind the last count as the greatest.
+template <int kThreads>
 __device__ void sortPlaces(const RowResult& result, int n) {
     const auto compareAndSwap = [&](int a, int b) {
         if (b >= n) {
@@ -144,6 +193,7 @@ __device__ void sortPlaces(const RowResult& result, int n) {
 
 /// Puts the ids of places with the same distance, of the first n, in order;
 /// false if some are too many for a thread. All threads call it.
+template <int kThreads>
 __device__ bool sortShortRuns(const RowResult& result, int n) {
     constexpr int kMost = 16;
     bool isDone = true;
@@ -173,6 +223,7 @@ __device__ bool sortShortRuns(const RowResult& result, int n) {
 }
 
 /// A block a row.
+template <int kThreads>
 __global__ __launch_bounds__(kThreads) void resultsKernel(
         const __grid_constant__ IvfResultParams params) {
     __shared__ int firstOfLast; // place with the distance of the last
@@ -220,20 +271,24 @@ __global__ __launch_bounds__(kThreads) void resultsKernel(
             }
         }
         __syncthreads();
-        keepLowestIds(result, key, firstOfLast, uint32_t(k - firstOfLast));
+        keepLowestIds<kThreads>(
+                result, key, firstOfLast, uint32_t(k - firstOfLast));
     }
-    if (!sortShortRuns(result, found)) {
-        sortPlaces(result, found);
+    if (!sortShortRuns<kThreads>(result, found)) {
+        sortPlaces<kThreads>(result, found);
     }
 }
 
 } // namespace
 
 void launchIvfResults(const IvfResultParams& params, cudaStream_t stream) {
+    constexpr uint32_t kFewRows = 64;
+    const bool areFew = params.search.rows <= kFewRows;
     launchAfterPrevious(
-            resultsKernel,
+            areFew ? resultsKernel<kFewRowsThreads>
+                   : resultsKernel<kManyRowsThreads>,
             dim3(params.search.rows),
-            kThreads,
+            areFew ? kFewRowsThreads : kManyRowsThreads,
             0,
             stream,
             params);

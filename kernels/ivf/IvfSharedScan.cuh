@@ -118,6 +118,125 @@ struct IvfSharedScan {
     }
 };
 
+/// Of few dimensions: a warp has the 32 vectors, a lane one of them, for all
+/// queries of the tile.
+///
+/// Bound by: float64, and by the waits at the begin of a tile.
+template <Metric kMetric, ListCoding kCoding>
+struct IvfSharedAloneScan {
+    using Sums = IvfDirectSums<kMetric, kCoding>;
+    using Order = IvfTileOrder<kIvfAloneQueries, kIvfSharedVectors>;
+    static constexpr int kThreads = kIvfDirectThreads;
+    static constexpr int kDims = kMostDimsAlone;
+    static_assert(kIvfSharedVectors == kThreads);
+
+    /// Components of a query, with zeros behind the last.
+    using Queries = double[kIvfAloneQueries][kDims];
+
+    Queries& queries; // in shared memory
+    const IvfDirectParams& params;
+
+    template <class Vectors>
+    __device__ __forceinline__ void run(const Vectors& vectors) {
+        const IvfParams& search = params.search;
+        const Order order{search};
+        const uint32_t tiles = order.numTiles();
+        for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
+            const IvfWork work = order.workOf(t, tiles);
+            const uint32_t first = uint32_t(work.place.first) +
+                    threadIdx.x / kWarpSize * kListGroup;
+            const uint32_t lane = threadIdx.x % kWarpSize;
+            const uint32_t length = uint32_t(work.place.last);
+            float xs[kDims] = {};
+            uint32_t selected = 0;
+            if (first < length) {
+                selected = selectedWord(
+                        search.lists,
+                        work.place.listNumber,
+                        first / kListGroup);
+            }
+            // Where none is selected, nothing is read.
+            if (selected != 0) {
+                TilePlace place = work.place;
+                place.first = min(first + lane, length - 1);
+                load(vectors.vector(place, 0), search.d, xs);
+            }
+            const uint32_t count =
+                    min(work.place.numRows, uint32_t(kIvfAloneQueries));
+            __syncthreads(); // all have left the tile before
+            for (uint32_t i = threadIdx.x; i < count * kDims; i += kThreads) {
+                const uint32_t q = i / kDims;
+                const int c = int(i % kDims);
+                queries[q][c] = c < search.d
+                        ? double(search.queries
+                                         [int64_t(work.place.rows[q]) *
+                                                  search.d +
+                                          c])
+                        : 0.0;
+            }
+            __syncthreads();
+            if (first >= length) {
+                continue;
+            }
+            const bool isThere =
+                    first + lane < length && (selected >> lane & 1);
+            for (uint32_t q = 0; q < count; ++q) {
+                const uint32_t key = selected == 0
+                        ? kNanKey
+                        : Sums::keyOfFew(xs, queries[q], search);
+                keepIvfKey<kMetric>(
+                        params,
+                        work.place.rows[q],
+                        (work.columns[q] + first) / kListGroup,
+                        key,
+                        isThere);
+            }
+        }
+    }
+
+   private:
+    /// A branch for each code, which takes more than one load, would have one
+    /// wait for the other.
+    template <class Vector>
+    __device__ __forceinline__ static void load(
+            const Vector& x,
+            int d,
+            float (&xs)[kDims]) {
+        constexpr int kSome = 8;
+#pragma unroll
+        for (int c = 0; c < kDims; c += kSome) {
+            if (c + kSome <= d) {
+#pragma unroll
+                for (int i = 0; i < kSome; ++i) {
+                    xs[c + i] = x(c + i);
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < kSome; ++i) {
+                    xs[c + i] = c + i < d ? x(c + i) : 0.0f;
+                }
+            }
+        }
+    }
+};
+
+template <Metric kMetric, ListCoding kCoding>
+__global__ __launch_bounds__(
+        kIvfDirectThreads,
+        kIvfDirectBlocks -
+                1) void ivfSharedAloneScanKernel(const __grid_constant__
+                                                         IvfDirectParams
+                                                                 params) {
+    using Scan = IvfSharedAloneScan<kMetric, kCoding>;
+    __shared__ typename Scan::Queries queries;
+    allowNext();
+    waitForPrevious();
+    // Starts and steps are those of launchIvfDirectLists.
+    VectorsOfLists<kCoding>::with(params.search, [&](const auto& vectors) {
+        Scan{queries, params}.run(vectors);
+    });
+}
+
 template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
@@ -147,6 +266,18 @@ void launchIvfSharedScan(
         const IvfDirectParams& params,
         int multiprocessors,
         cudaStream_t stream) {
+    if constexpr (kCoding != ListCoding::Product) {
+        if (areSharedAlone(params.search.lists)) {
+            launchAfterPrevious(
+                    ivfSharedAloneScanKernel<kMetric, kCoding>,
+                    dim3(unsigned(multiprocessors * (kIvfDirectBlocks - 1))),
+                    kIvfDirectThreads,
+                    0,
+                    stream,
+                    params);
+            return;
+        }
+    }
     // Those of six bits are never rows.
     if constexpr (
             kCoding != ListCoding::Product && kCoding != ListCoding::Scalar6) {

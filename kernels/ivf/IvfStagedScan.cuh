@@ -8,6 +8,7 @@
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfDirectLists.cuh"
+#include "kernels/ivf/IvfGroupWords.cuh"
 #include "kernels/ivf/IvfStagedTables.cuh"
 
 namespace faiss_bits {
@@ -19,21 +20,26 @@ struct IvfStagedScan {
     using Staged = IvfStagedTables<kCoding>;
     static constexpr int kThreads = kIvfDirectThreads;
     static constexpr int kWarps = kThreads / kWarpSize;
+    /// Of a component of 32 vectors.
+    static constexpr uint32_t kRowBytes =
+            kListGroup * codeBitsOf(kCoding, ListLayout::Interleaved) / 8;
 
-    /// Keys of a group, and of the one before.
-    using Keys = uint32_t[2][kListGroup];
+    struct Kept {
+        uint32_t keys[2][kListGroup]; // of a group, and of the one before
+        IvfGroupWords::Words words;
+    };
 
     /// Beside the stages.
     BITS_HOST_DEVICE static constexpr size_t tableBytes(
             int d,
             uint32_t nprobe) {
-        return Staged::bytes(d, 1) + sizeof(Keys) +
+        return Staged::bytes(d, 1) + sizeof(Kept) +
                 Lists::Tables::bytes(nprobe);
     }
 
     const Lists::Tables& lists;
     const IvfDirectParams& params;
-    Keys& keys;
+    Kept& kept;
     const double* query; // in shared memory
     uint32_t row;
 
@@ -43,13 +49,24 @@ struct IvfStagedScan {
         const uint64_t total = lists.first[params.search.nprobe];
         const uint32_t begin = uint32_t(total * blockIdx.x / gridDim.x);
         const uint32_t end = uint32_t(total * (blockIdx.x + 1) / gridDim.x);
+        const IvfGroupWords words{
+                kept.words,
+                lists,
+                params.search,
+                begin,
+                end,
+                uint32_t(d) * kRowBytes};
+        static_assert(IvfGroupWords::kAtOnce >= IvfStagedPlan::kMostStages);
         Place copied = {begin, 0, 0};
         const auto copyNext = [&] {
             if (copied.at < end) {
                 find(copied);
             }
+            if (copied.component == 0) {
+                words.prepare(copied.at);
+            }
             // Where none is selected, nothing is read.
-            if (copied.at < end && selected(copied) != 0) {
+            if (copied.at < end && words.of(copied.at) != 0) {
                 stages.copy(
                         lists.vectors[copied.probe],
                         lists.numbers[copied.probe],
@@ -79,7 +96,7 @@ struct IvfStagedScan {
             }
             copyNext();
             find(added);
-            const uint32_t word = selected(added);
+            const uint32_t word = words.of(added.at);
             if (word != 0) {
                 stages.template add<kMetric, 1>(added.component, query, 0, sum);
             }
@@ -89,7 +106,7 @@ struct IvfStagedScan {
             done.isWhole = added.at != done.at;
             if (done.isWhole) {
                 const uint32_t key = Stages::template keyOf<kMetric>(sum[0]);
-                Stages::put(key, keys[done.at % 2]);
+                Stages::put(key, kept.keys[done.at % 2]);
                 sum[0] = 0;
             }
         }
@@ -136,7 +153,7 @@ struct IvfStagedScan {
                     params,
                     row,
                     done.at,
-                    keys[done.at % 2][threadIdx.x % kWarpSize],
+                    kept.keys[done.at % 2][threadIdx.x % kWarpSize],
                     done.isThere);
         }
     }
@@ -145,13 +162,6 @@ struct IvfStagedScan {
         while (place.at >= lists.first[place.probe + 1]) {
             ++place.probe;
         }
-    }
-
-    __device__ __forceinline__ uint32_t selected(const Place& place) const {
-        return selectedWord(
-                params.search.lists,
-                lists.numbers[place.probe],
-                place.at - lists.first[place.probe]);
     }
 };
 
@@ -169,8 +179,8 @@ __global__ __launch_bounds__(
     const uint32_t row = blockIdx.y;
     const typename Scan::Staged tables(
             ivfStagedMemory + staged.allStages, search.d, 1);
-    auto& keys = *static_cast<typename Scan::Keys*>(tables.behind);
-    const IvfDirectLists::Tables lists(&keys + 1, search.nprobe);
+    auto& kept = *static_cast<typename Scan::Kept*>(tables.behind);
+    const IvfDirectLists::Tables lists(&kept + 1, search.nprobe);
     // What was there before the kernel of the centroids can be read while that
     // runs.
     if (!params.centroids) {
@@ -193,7 +203,7 @@ __global__ __launch_bounds__(
             params,
             row}
             .find();
-    Scan{lists, params, keys, tables.queries, row}.run(typename Scan::Stages(
+    Scan{lists, params, kept, tables.queries, row}.run(typename Scan::Stages(
             ivfStagedMemory, staged, tables.steps, tables.starts));
 }
 

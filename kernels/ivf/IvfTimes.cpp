@@ -70,6 +70,12 @@ constexpr double kProbesTime = 12e-6;
 constexpr double kSelectionTime = 15e-6;
 constexpr double kDirectTermTime = 0.5e-12;
 constexpr double kDirectSpeed = 2.2e12;
+/// A pair takes no less, however few dimensions it has: of queries that share
+/// lists and a lane with a vector, of others, and by streams (H100, d = 8 and
+/// 9).
+constexpr double kAlonePairTime = 13e-12;
+constexpr double kTogetherPairTime = 42e-12;
+constexpr double kStreamsPairTime = 21e-12;
 
 // Of product codes that queries share: to look a component up for eight of
 // them, by the cycles of shared memory and a fifth more; to write and read an
@@ -140,8 +146,9 @@ double selectionsTime(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
 } // namespace
 
 double ofStreams(const IvfKnnProblem& p) {
-    return double(p.numQueries) * double(p.mostVectors) * p.lists.d *
-            timesOf(p.lists).distance * p.device.singleToDouble / 2;
+    return double(p.numQueries) * double(p.mostVectors) *
+            std::max(p.lists.d * timesOf(p.lists).distance, kStreamsPairTime) *
+            p.device.singleToDouble / 2;
 }
 
 namespace {
@@ -171,8 +178,14 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             plan.shared ? lists * (1 - std::exp(-probes / lists)) / probes : 1;
     const double turns =
             plan.shared ? std::max(share, 1.0 / kIvfSharedQueries) : 1;
-    const double arithmetic = pairs * p.lists.d *
-            (kDirectTermTime + turns * directDecodingOf(p.lists));
+    const bool areAlone = p.lists.coding == ListCoding::Product ||
+            areVectorsAlone(p.lists) ||
+            (plan.shared && areSharedAlone(p.lists));
+    const double arithmetic = pairs *
+            std::max(p.lists.d *
+                             (kDirectTermTime +
+                              turns * directDecodingOf(p.lists)),
+                     areAlone ? kAlonePairTime : kTogetherPairTime);
     const double sorting =
             sortsPairsInOneBlock(p.numQueries * p.nprobe, p.lists.numLists)
             ? kFewPairsTime

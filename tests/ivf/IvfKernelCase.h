@@ -27,6 +27,13 @@ enum class ListFill {
     NotFinite   ///< some infinite or NaN
 };
 
+/// How a filter says what it lets pass.
+enum class KernelFilter {
+    Words,  ///< IvfLists::selectedBits
+    IdBits, ///< IvfLists::idTest, of direct searches; ids below 2^31
+    IdRange ///< the same; a part of 1 selects from a third of the ids on
+};
+
 struct KernelCase {
     Metric metric = Metric::L2;
     int d = 33;
@@ -42,7 +49,9 @@ struct KernelCase {
     int partBits = 8; ///< Product
     ListIds idKind = ListIds::Given64;
     bool lengths64 = true;
-    double selected = 1;     ///< the part that a filter lets pass; 1: no filter
+    double selected = 1; ///< the part that a filter lets pass; 1: no filter
+    KernelFilter filter = KernelFilter::Words;
+    bool inverted = false;   ///< the set of a test of ids: what does not pass
     int listShift = 0;       ///< bytes behind 256 where lists begin
     bool evenWords = false;  ///< words of the filter at list * wordsOfList
     int multiprocessors = 0; ///< that grids are made for; 0: the device's

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -12,16 +11,15 @@
 #include "tests/common/CanonicalOracle.h"
 #include "tests/common/DeviceBuffer.h"
 #include "tests/common/GpuTest.h"
-#include "tests/ivf/IvfKernelCase.h"
-#include "tests/ivf/ListCodes.h"
+#include "tests/ivf/ListsOfCase.h"
 
 /// runIvfKnn on lists of a test's own, without FAISS, against the canonical
 /// distances of the decoded vectors.
 namespace faiss_bits::test {
 
-class KernelLists {
+class KernelLists : public ListsOfCase {
    public:
-    explicit KernelLists(const KernelCase& which) : c(which) {
+    explicit KernelLists(const KernelCase& which) : ListsOfCase(which) {
         std::mt19937 random(c.seed);
         code();
         queries_ = fillRows(c.fill, c.q, c.d, c.seed + 3);
@@ -43,10 +41,9 @@ class KernelLists {
         number(random);
         filter(random);
         upload();
+        deviceQueries_ = DeviceBuffer<float>(queries_);
+        deviceProbes_ = DeviceBuffer<int64_t>(probes_);
     }
-
-    KernelLists(const KernelLists&) = delete;
-    KernelLists& operator=(const KernelLists&) = delete;
 
     /// Whose plan is by estimates, in this mode: forced by what only plans
     /// read. Outputs are not set.
@@ -197,7 +194,6 @@ class KernelLists {
         return candidates;
     }
 
-    const KernelCase c;
     static constexpr size_t kMaxBytes = size_t(448) << 20;
 
    private:
@@ -233,173 +229,11 @@ class KernelLists {
                 c.metric == Metric::InnerProduct);
     }
 
-    void code() {
-        for (size_t l = 0; l < c.lengths.size(); ++l) {
-            vectors_.push_back(fillRows(
-                    c.fill, c.lengths[l], c.d, c.seed * 1000 + uint32_t(l)));
-        }
-        std::vector<float> centroids;
-        if (c.isResidual) {
-            centroids =
-                    fillRows(c.fill, idx_t(c.lengths.size()), c.d, c.seed + 1);
-            centroids_ = DeviceBuffer<float>(centroids);
-            lists_.decoding.centroids = centroids_.data();
-        }
-        // Ranges and codebooks are of the values, too.
-        const ListCoder coder(
-                c.coding, c.d, c.numParts, c.partBits, [&](idx_t n) {
-                    return fillRows(c.fill, n, 1, c.seed + 2);
-                });
-        trained_ = DeviceBuffer<float>(coder.trained());
-        if (c.coding == ListCoding::Product) {
-            lists_.decoding.codebook = trained_.data();
-            lists_.decoding.numParts = c.numParts;
-            lists_.decoding.partBits = c.partBits;
-        } else if (isScalar(c.coding)) {
-            lists_.decoding.trained = trained_.data();
-            lists_.decoding.ranges = c.d;
-            lists_.decoding.byInverse = coder.byInverse();
-        }
-        for (size_t l = 0; l < c.lengths.size(); ++l) {
-            codes_.emplace_back(coder.code(
-                    vectors_[l],
-                    c.lengths[l],
-                    c.layout,
-                    c.seed * 100 + uint32_t(l)));
-            for (size_t i = 0; c.isResidual && i < vectors_[l].size(); ++i) {
-                vectors_[l][i] += centroids[l * c.d + i % c.d];
-            }
-        }
-    }
-
-    /// Ids in no order.
-    void number(std::mt19937& random) {
-        const int64_t n =
-                std::accumulate(c.lengths.begin(), c.lengths.end(), int64_t(0));
-        std::vector<int64_t> all(n);
-        std::iota(all.begin(), all.end(), int64_t(0));
-        std::shuffle(all.begin(), all.end(), random);
-        auto next = all.begin();
-        for (size_t l = 0; l < c.lengths.size(); ++l) {
-            ids_.emplace_back();
-            for (int i = 0; i < c.lengths[l]; ++i) {
-                const int64_t id = *next++;
-                ids_[l].push_back(
-                        c.idKind == ListIds::Places ? int64_t(l) << 32 | i
-                                : c.idKind == ListIds::Given32
-                                ? id
-                                : id * ((int64_t(1) << 33) + 1));
-            }
-        }
-    }
-
-    void filter(std::mt19937& random) {
-        std::uniform_real_distribution<double> unit(0, 1);
-        const int longest =
-                *std::max_element(c.lengths.begin(), c.lengths.end());
-        const int evenWords = std::max(1, (longest + 31) / 32);
-        std::vector<uint32_t> words, firstWords;
-        for (int length : c.lengths) {
-            firstWords.push_back(uint32_t(words.size()));
-            std::vector<bool> selected(length);
-            words.resize(
-                    words.size() +
-                    (c.evenWords ? evenWords : (length + 31) / 32));
-            for (int i = 0; i < length; ++i) {
-                selected[i] = c.selected == 1 || unit(random) < c.selected;
-                words[firstWords.back() + i / 32] |= uint32_t(selected[i])
-                        << i % 32;
-            }
-            isSelected_.push_back(std::move(selected));
-        }
-        firstWords.push_back(uint32_t(words.size()));
-        if (c.selected == 1) {
-            return;
-        }
-        words_ = DeviceBuffer<uint32_t>(words);
-        firstWords_ = DeviceBuffer<uint32_t>(firstWords);
-        lists_.selectedBits = words_.data();
-        lists_.firstWords = c.evenWords ? nullptr : firstWords_.data();
-        lists_.wordsOfList = c.evenWords ? uint32_t(evenWords) : 0;
-    }
-
-    /// Behind the bytes so far, as by FAISS on 256 bytes, or `shift` behind
-    /// them; returns where.
-    template <class T>
-    static size_t append(
-            std::vector<uint8_t>& bytes,
-            const std::vector<T>& values,
-            int shift = 0) {
-        constexpr size_t kAlignment = 256;
-        const size_t at =
-                (bytes.size() + kAlignment) / kAlignment * kAlignment + shift;
-        bytes.resize(at, 0xFF);
-        const auto* from = reinterpret_cast<const uint8_t*>(values.data());
-        bytes.insert(bytes.end(), from, from + values.size() * sizeof(T));
-        return at;
-    }
-
-    void upload() {
-        deviceQueries_ = DeviceBuffer<float>(queries_);
-        deviceProbes_ = DeviceBuffer<int64_t>(probes_);
-        // Lists side by side, with NaN and -1 between them.
-        std::vector<uint8_t> codes, ids;
-        std::vector<size_t> codesAt, idsAt;
-        for (size_t l = 0; l < c.lengths.size(); ++l) {
-            codesAt.push_back(append(codes, codes_[l], c.listShift));
-            if (c.idKind == ListIds::Given32) {
-                idsAt.push_back(append(
-                        ids,
-                        std::vector<int32_t>(ids_[l].begin(), ids_[l].end())));
-            } else {
-                idsAt.push_back(append(ids, ids_[l]));
-            }
-        }
-        deviceCodes_ = DeviceBuffer<uint8_t>(codes);
-        deviceIds_ = DeviceBuffer<uint8_t>(ids);
-        std::vector<const void*> codePointers, idPointers;
-        for (size_t l = 0; l < c.lengths.size(); ++l) {
-            const bool isThere = c.lengths[l] > 0;
-            codePointers.push_back(
-                    isThere ? deviceCodes_.data() + codesAt[l] : nullptr);
-            idPointers.push_back(
-                    isThere ? deviceIds_.data() + idsAt[l] : nullptr);
-        }
-        codePointers_ = DeviceBuffer<const void*>(codePointers);
-        idPointers_ = DeviceBuffer<const void*>(idPointers);
-        lengths64_ = DeviceBuffer<int64_t>(
-                std::vector<int64_t>(c.lengths.begin(), c.lengths.end()));
-        lengths32_ = DeviceBuffer<int32_t>(
-                std::vector<int32_t>(c.lengths.begin(), c.lengths.end()));
-        lists_.numLists = idx_t(c.lengths.size());
-        lists_.d = c.d;
-        lists_.numVectors =
-                std::accumulate(c.lengths.begin(), c.lengths.end(), idx_t(0));
-        lists_.layout = c.layout;
-        lists_.coding = c.coding;
-        lists_.vectors = codePointers_.data();
-        lists_.lengths = c.lengths64
-                ? static_cast<const void*>(lengths64_.data())
-                : lengths32_.data();
-        lists_.lengths64 = c.lengths64;
-        lists_.idKind = c.idKind;
-        lists_.ids = c.idKind == ListIds::Places ? nullptr : idPointers_.data();
-    }
-
-    std::vector<std::vector<float>> vectors_; // decoded
-    std::vector<std::vector<uint8_t>> codes_;
-    std::vector<std::vector<int64_t>> ids_;
-    std::vector<std::vector<bool>> isSelected_;
     std::vector<float> queries_;
     std::vector<int64_t> probes_;
     mutable std::vector<std::vector<Ranked>> best_;
-    IvfLists lists_;
-    DeviceBuffer<float> centroids_, trained_, deviceQueries_;
-    DeviceBuffer<int64_t> deviceProbes_, lengths64_;
-    DeviceBuffer<int32_t> lengths32_;
-    DeviceBuffer<uint32_t> words_, firstWords_;
-    DeviceBuffer<uint8_t> deviceCodes_, deviceIds_;
-    DeviceBuffer<const void*> codePointers_, idPointers_;
+    DeviceBuffer<float> deviceQueries_;
+    DeviceBuffer<int64_t> deviceProbes_;
 };
 
 } // namespace faiss_bits::test

@@ -103,6 +103,25 @@ TEST_P(IvfDirectKinds, SmallDims) {
     search({3, 33, 130});
 }
 
+TEST_P(IvfDirectKinds, FewDimensionsOfManyQueries) {
+    // At both sides of the queries of a tile.
+    for (int d : {4, 15, 24, 31, 32}) {
+        for (int q : {16, 17, 90}) {
+            KernelCase c = someCase(uint32_t(d * 100 + q));
+            setKind(c, d);
+            c.lengths = unevenLengths(4, 300, c.seed);
+            c.isResidual = c.coding != ListCoding::Float32 && q == 17;
+            c.selected = q == 90 ? 0.04 : 1;
+            c.nprobe = 3;
+            c.q = q;
+            expectDirect(KernelLists(c));
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
 TEST_P(IvfDirectKinds, SmallListsBeginAnywhere) {
     // As their components may; direct ways alone, as others want more.
     for (int d : {7, 128, 132}) {
@@ -257,6 +276,80 @@ TEST_F(IvfDirectSearch, ManyQueriesInEveryGrid) {
                 ASSERT_EQ(bool(plan.direct), q > 1 || !shared);
                 if (plan.direct) {
                     lists.expectExact(lists.run(plan, p));
+                }
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, FewDimensions) {
+    // A lane has a vector, up to 32 dimensions; at both sides of the queries of
+    // a tile, and with more of a list than that.
+    for (int d : {1, 7, 8, 9, 16, 31, 32, 33}) {
+        for (int q : {3, 16, 17, 100}) {
+            KernelCase c = someCase(uint32_t(d * 1000 + q));
+            c.metric = d % 2 ? Metric::L2 : Metric::InnerProduct;
+            c.layout = q % 2 ? ListLayout::Interleaved : ListLayout::Rows;
+            c.lengths = unevenLengths(4, 600, c.seed);
+            c.fill = d == 8 ? ListFill::NotFinite : ListFill::Uniform;
+            c.nprobe = 3;
+            c.d = d;
+            c.q = q;
+            c.selected = q == 17 ? 0.05 : 1;
+            expectDirect(KernelLists(c));
+            if (HasFatalFailure()) {
+                return;
+            }
+        }
+    }
+}
+
+TEST_F(IvfDirectSearch, MoreQueriesOfFewDimensions) {
+    // Where they share lists; those of more dimensions go another way.
+    for (int q : {257, 1024, 1025}) {
+        for (int d : {5, 33}) {
+            KernelCase c = someCase(uint32_t(q + d));
+            c.q = q;
+            c.d = d;
+            c.fill = ListFill::Integers;
+            const KernelLists lists(c);
+            const IvfKnnProblem p = lists.plainProblem();
+            EXPECT_FALSE(planOf(p, false, false).direct);
+            const IvfKnnPlan plan = planOf(p, false, true);
+            ASSERT_EQ(bool(plan.direct), d == 5 && q <= 1024) << c;
+            if (plan.direct) {
+                lists.expectExact(lists.run(plan, p));
+            }
+        }
+    }
+}
+
+/// k columns and more that are equal to the last one; of ids that differ in
+/// some digits.
+void expectTies(ListIds kind, int length, int q) {
+    KernelCase c = someCase(uint32_t(length + q));
+    c.fill = q == 2 ? ListFill::Equal : ListFill::Duplicates;
+    c.idKind = kind;
+    c.lengths = {length, 0, length / 2};
+    c.nprobe = 3;
+    c.q = q;
+    c.d = 3;
+    c.k = 200;
+    expectDirect(KernelLists(c));
+}
+
+TEST_F(IvfDirectSearch, SmallTiesOfManyColumns) {
+    expectTies(ListIds::Given64, 300, 2);
+}
+
+TEST_F(IvfDirectSearch, TiesOfManyColumns) {
+    // More than a block keeps, and fewer.
+    for (ListIds kind : {ListIds::Given64, ListIds::Given32, ListIds::Places}) {
+        for (int length : {300, 1100, 3000}) {
+            for (int q : {2, 70}) {
+                expectTies(kind, length, q);
+                if (HasFatalFailure()) {
+                    return;
                 }
             }
         }
