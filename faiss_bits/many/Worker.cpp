@@ -9,10 +9,10 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 /// Longer than what a caller does between two searches of a few queries.
-constexpr std::chrono::microseconds kSpin(500);
+constexpr std::chrono::microseconds kSpin(1000);
 
-/// Whether this thread may run on several cores; who wants a job done can then go
-/// on while it asks.
+/// Whether this thread may run on several cores; who wants a job done can then
+/// go on while it asks.
 bool hasSeveralCores() {
     cpu_set_t cores;
     // Fails with more cores than the set has places.
