@@ -9,7 +9,7 @@ namespace faiss_bits::gpu::detail {
 namespace {
 
 /// Longer than what a caller does between two searches of a few queries.
-constexpr std::chrono::microseconds kSpin(1000);
+constexpr std::chrono::microseconds kSpin(500);
 
 /// Whether this thread may run on several cores; who wants a job done can then
 /// go on while it asks.

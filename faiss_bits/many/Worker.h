@@ -16,7 +16,7 @@ namespace faiss_bits::gpu::detail {
 /// is woken and wakes the other; H200, FAISS's IndexReplicas of one IVF index).
 /// It yields while it asks, so that threads with work on the same core come
 /// first. The time that it asks for counts all the same where a quota limits
-/// the processor's time (cgroups): up to 1 ms a job and thread. Where the
+/// the processor's time (cgroups): up to 0.5 ms a job and thread. Where the
 /// process may use one core alone it sleeps at once.
 ///
 /// Threads  start(), isDone() and waitFor() from one thread at a time

@@ -275,6 +275,25 @@ TEST(ShardMap, SlicesOfGroups) {
             (std::vector<idx_t>{0, 10540, 20480}));
 }
 
+/// What begins late gives to all others, the first and those that are less
+/// late.
+TEST(ShardMap, SlicesOfGroupsThatBeginLate) {
+    using gpu::detail::groupSlices;
+    EXPECT_EQ(
+            groupSlices(30000, {1, 1, 1}, {0, 300, 600}),
+            (std::vector<idx_t>{0, 10300, 20300, 30000}));
+    EXPECT_EQ(
+            groupSlices(40000, {1, 1, 1, 1}, {0, 0, 0, 400}),
+            (std::vector<idx_t>{0, 10100, 20200, 30300, 40000}));
+    // An eighth at most, either way.
+    const auto got =
+            groupSlices(40000, {1, 1, 1, 1}, {0, 0, 0, idx_t(1) << 40});
+    EXPECT_EQ(got.back() - got[3], 8750);
+    for (int group = 0; group < 3; ++group) {
+        EXPECT_GT(got[group + 1] - got[group], 9000);
+    }
+}
+
 /// As long as the groups are fast, all rows together.
 TEST(ShardMap, SlicesOfUnlikeGroups) {
     using gpu::detail::groupSlices;
