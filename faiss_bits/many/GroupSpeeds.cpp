@@ -1,6 +1,7 @@
 #include "faiss_bits/many/GroupSpeeds.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace faiss_bits::gpu::detail {
 
@@ -8,7 +9,9 @@ void GroupSpeeds::learn(
         const std::vector<idx_t>& rows,
         const std::vector<double>& seconds) {
     constexpr double kPart = 0.25;
-    constexpr double kMostStep = 0.02;
+    // A search that was held up is far off: it moves little.
+    constexpr double kNear = 0.06;
+    constexpr double kFarStep = 0.01;
     constexpr double kMost = 4;
     const size_t groups = speeds_.size();
     double sum = 0;
@@ -21,11 +24,11 @@ void GroupSpeeds::learn(
     double moved = 0;
     for (size_t g = 0; g < groups; ++g) {
         const double seen = double(rows[g]) / seconds[g] * double(groups) / sum;
-        const double step = kPart * (seen - speeds_[g]);
-        speeds_[g] = std::clamp(
-                speeds_[g] + std::clamp(step, -kMostStep, kMostStep),
-                1 / kMost,
-                kMost);
+        const double off = seen - speeds_[g];
+        const double step = std::abs(off) <= kNear
+                ? kPart * off
+                : std::copysign(kFarStep, off);
+        speeds_[g] = std::clamp(speeds_[g] + step, 1 / kMost, kMost);
         moved += speeds_[g];
     }
     for (double& speed : speeds_) {

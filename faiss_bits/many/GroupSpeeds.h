@@ -21,8 +21,8 @@ class GroupSpeeds {
 
     /// Queries of each group in one search and the seconds that it took.
     /// Few queries or no time of one: nothing is learned. A search moves what
-    /// is known by a quarter of the way, and by 0.02 at most: one that was held
-    /// up says little.
+    /// is known by a quarter of the way where it is off by 0.06 at most, else by
+    /// 0.01: one that was held up says little.
     void learn(
             const std::vector<idx_t>& rows,
             const std::vector<double>& seconds);

@@ -98,7 +98,9 @@ TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
     for (const int count : {2, 3, 4}) {
         std::vector<int64_t> rows;
         for (const ListsHome how : {ListsHome::Sent, ListsHome::Written}) {
-            const size_t memory = partResources(0)->getTempMemoryAvailable(0);
+            const auto resources = partResources(0)->getResources();
+            resources->initializeForDevice(0);
+            const size_t memory = resources->getTempMemoryAvailable(0);
             const int64_t most = mostMergedAtHome(how, count, memory) / k;
             rows.insert(rows.end(), {most - 1, most, most + 1});
         }
