@@ -1,50 +1,70 @@
 #include "faiss_bits/common/EventPool.h"
 
 #include <map>
-#include <mutex>
-#include <utility>
+#include <set>
 #include <vector>
 
+#include "kernels/common/ContextId.h"
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/PerDevice.h"
 
 namespace faiss_bits::gpu::detail {
 
 namespace {
 
-struct EventPool {
-    std::mutex mutex;
-    std::map<int, std::vector<std::unique_ptr<CudaEvent>>> events; // by device
+/// Events of a device, of one context: those of an earlier one are gone with
+/// it, where a program has reset the device.
+struct DeviceEvents {
+    uint64_t context = 0;
+    std::vector<std::unique_ptr<CudaEvent>> free;
+    std::set<const CudaEvent*> made; // in this context
+
+    /// Nothing may be done with them any more, not even destroy them.
+    void forget() {
+        for (auto& event : free) {
+            (void)event.release();
+        }
+        free.clear();
+        made.clear();
+    }
 };
 
-EventPool& eventPool() {
+PerDevice<std::map<int, DeviceEvents>>& eventPool() {
     // Never destroyed: the CUDA driver may be gone by then.
-    static auto& pool = *new EventPool;
+    static auto& pool = *new PerDevice<std::map<int, DeviceEvents>>;
     return pool;
 }
 
 } // namespace
 
 void GiveEventBack::operator()(CudaEvent* event) const {
-    std::unique_ptr<CudaEvent> given(event);
-    EventPool& pool = eventPool();
-    const std::lock_guard<std::mutex> lock(pool.mutex);
-    pool.events[device].push_back(std::move(given));
+    eventPool().with(device, [&](auto& pool) {
+        DeviceEvents& events = pool[device];
+        if (events.made.count(event) > 0) {
+            events.free.emplace_back(event);
+        }
+    });
 }
 
 PooledEvent takeEvent() {
     GiveEventBack back;
     BITS_CUDA_CHECK(cudaGetDevice(&back.device));
-    EventPool& pool = eventPool();
-    {
-        const std::lock_guard<std::mutex> lock(pool.mutex);
-        auto& events = pool.events[back.device];
-        if (!events.empty()) {
-            PooledEvent event(events.back().release(), back);
-            events.pop_back();
-            return event;
+    const uint64_t context = contextId();
+    CudaEvent* const event = eventPool().with(back.device, [&](auto& pool) {
+        DeviceEvents& events = pool[back.device];
+        if (events.context != context) {
+            events.forget();
+            events.context = context;
         }
-    }
-    return PooledEvent(std::make_unique<CudaEvent>().release(), back);
+        if (events.free.empty()) {
+            events.free.push_back(std::make_unique<CudaEvent>());
+            events.made.insert(events.free.back().get());
+        }
+        CudaEvent* const taken = events.free.back().release();
+        events.free.pop_back();
+        return taken;
+    });
+    return PooledEvent(event, back);
 }
 
 } // namespace faiss_bits::gpu::detail

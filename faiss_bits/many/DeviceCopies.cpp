@@ -94,7 +94,7 @@ void DeviceCopies::fetch(
         size_t bytes) {
     Path& path = path_(to, from);
     if (path.direct) {
-        ready.holdUp(targetStream);
+        ready.holdUpUnlessDone(targetStream);
         copyStraight_(path, target, targetStream, source, bytes);
         return;
     }

@@ -85,7 +85,7 @@ void GpuIndexBitsReplicas::searchParts_(
         idx_t* labels,
         const PartParameters_& parameters,
         bool isFiltered) const {
-    const detail::SlicedSearch::Arrays arrays = {
+    const detail::CallArrays arrays = {
             CallArray(home, "x", x, sizeof(float) * d),
             CallArray(home, "distances", distances, sizeof(float) * k),
             CallArray(home, "labels", labels, sizeof(idx_t) * k)};

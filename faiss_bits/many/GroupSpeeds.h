@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -20,8 +21,8 @@ class GroupSpeeds {
 
     /// Queries of each group in one search and the seconds that it took.
     /// Few queries or no time of one: nothing is learned. A search moves what
-    /// is known by a quarter of the way, and by 0.02 at most: one that was held
-    /// up says little.
+    /// is known by a quarter of the way where it is off by 0.06 at most, else by
+    /// 0.01: one that was held up says little.
     void learn(
             const std::vector<idx_t>& rows,
             const std::vector<double>& seconds);
@@ -38,8 +39,11 @@ class GroupSpeeds {
     std::vector<double> speeds_;
 };
 
-/// Takes the times of the groups' searches, on their streams. What a search
-/// took is known when the next one begins.
+/// Takes the times of the groups' searches. Where those of the last call had
+/// waited for their results it is the host's, from the beginning of the call
+/// until they are there: all that makes one group end later than another is in
+/// it, as the time until its thread has its queries. Else it is their streams',
+/// by events. What a search took is learned when the next one begins.
 ///
 /// Threads  begin() and end() of a group in its thread, the others in the
 ///          calling one while no group works
@@ -48,33 +52,48 @@ class GroupTimes {
     explicit GroupTimes(size_t groups);
     ~GroupTimes();
 
+    /// A call begins. Speeds with what the last one took, if all of it is done.
+    const std::vector<double>& newCall();
+
     /// Before and after a group's search of so many queries; the current device
     /// is the stream's. Where CUDA fails no time is taken.
-    void begin(int group, cudaStream_t stream, idx_t rows);
+    ///
+    /// late  seconds until its end that depend on no speed
+    void begin(int group, cudaStream_t stream, idx_t rows, double late);
     void end(int group, cudaStream_t stream);
-
-    /// Speeds with what the last search took, if all of it is done.
-    const std::vector<double>& speeds();
 
    private:
     struct Timer {
         cudaEvent_t begin = nullptr;
         cudaEvent_t end = nullptr;
-        idx_t rows = 0; ///< 0: no search since speeds()
+        idx_t rows = 0; ///< 0: no search in this call
+        double late = 0;
         bool hasEnded = false;
+        bool hasWaited = false;
+        std::chrono::steady_clock::time_point endOnHost;
     };
+    /// Of a search that has ended; 0: not known.
+    double secondsOf_(const Timer& timer) const;
+
     std::vector<Timer> timers_;
+    std::chrono::steady_clock::time_point call_;
+    bool isByHost_ = false; // the times of this call
     GroupSpeeds speeds_;
 };
 
 /// Takes the time of a group's search from its beginning to its end.
 class TimedSearch {
    public:
-    /// times  null: nobody takes it
-    TimedSearch(GroupTimes* times, int group, cudaStream_t stream, idx_t rows)
+    /// times  null: nobody takes it. The others as of GroupTimes::begin
+    TimedSearch(
+            GroupTimes* times,
+            int group,
+            cudaStream_t stream,
+            idx_t rows,
+            double late)
             : times_(times), group_(group), stream_(stream) {
         if (times_) {
-            times_->begin(group, stream, rows);
+            times_->begin(group, stream, rows, late);
         }
     }
     ~TimedSearch() {

@@ -46,6 +46,13 @@ struct StreamMark {
             event->holdUp(other);
         }
     }
+    /// The same, and nothing where it is done by now: to ask takes less than to
+    /// make one device wait for another.
+    void holdUpUnlessDone(cudaStream_t other) const {
+        if (event && other != stream && !event->isDone()) {
+            event->holdUp(other);
+        }
+    }
     /// Whatever comes of it: for who has an error of its own to report.
     void wait() const {
         try {

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "faiss_bits/many/ManyDevices.h"
+#include "kernels/common/ContextId.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
@@ -44,23 +45,30 @@ GetAttribute findGetAttribute() {
 bool enablePeerAccess(int device, int other) {
     // To ask again is an error of CUDA's, if a harmless one.
     static std::mutex mutex;
-    static std::map<std::pair<int, int>, bool> known;
+    // Of contexts: it is gone with one where a program resets the device.
+    static std::map<std::pair<uint64_t, uint64_t>, bool> known;
     const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find({device, other});
-    if (found != known.end()) {
+    const auto contextOf = [](int of) {
+        const CurrentDevice scope(of);
+        return contextId();
+    };
+    const std::pair<uint64_t, uint64_t> pair = {
+            contextOf(device), contextOf(other)};
+    const auto found = known.find(pair);
+    if (found != known.end() && pair.first != 0) {
         return found->second;
     }
     int can = 0;
     BITS_CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
     if (!can) {
-        return known[{device, other}] = false;
+        return known[pair] = false;
     }
     const CurrentDevice scope(device);
     const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
     if (status != cudaSuccess) {
         (void)cudaGetLastError(); // there are limits on the number of peers
     }
-    return known[{device, other}] = status == cudaSuccess ||
+    return known[pair] = status == cudaSuccess ||
             status == cudaErrorPeerAccessAlreadyEnabled;
 }
 

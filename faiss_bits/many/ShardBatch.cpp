@@ -4,11 +4,28 @@
 
 #include "faiss_bits/common/WhenEnqueued.h"
 #include "faiss_bits/flat/SearchWithin.h"
+#include "faiss_bits/ivf/OurIvf.h"
 #include "kernels/common/CudaCheck.h"
 
 namespace faiss_bits::gpu::detail {
 
 static_assert(ManyDevices::kMostParts == kMaxMergeLists);
+
+idx_t mostMergedAtHome(ListsHome how, int groups, size_t tempMemory) {
+    // To send slices there and back takes longer than to merge a few results in
+    // one place. Inverted lists wait for their devices before anyone can
+    // enqueue that: three times as many.
+    idx_t most = how == ListsHome::SentFlat ? 1 << 19 : 3 << 19;
+    if (how == ListsHome::Written) {
+        // Nothing is left but the merge, 26 us for two lists of 10,240 x 100
+        // (H200), where slices are 24 copies between four devices. Memory for
+        // the lists sets the limit.
+        constexpr idx_t kMost = 1 << 23;
+        const auto room = idx_t(tempMemory / 4 / kResultBytes);
+        most = std::max(most, std::min(kMost, room));
+    }
+    return most / std::max(groups - 1, 1);
+}
 
 ShardBatch::ShardBatch(
         const ShardSet& set,
@@ -25,6 +42,7 @@ ShardBatch::ShardBatch(
           queries_(queries),
           widths_(widths),
           sample_(sample),
+          isMergedAtHome_(isMergedByFirst_()),
           x_(set.devices.groups().size()),
           limits_(set.devices.groups().size()),
           flags_(set.devices.groups().size()),
@@ -54,7 +72,7 @@ void ShardBatch::run() {
 
 void ShardBatch::prepareHome_() {
     const auto groups = int(set_.devices.groups().size());
-    if (groups == 1 || sliceBegin_(1) < queries_.n) {
+    if (groups == 1 || !isMergedAtHome_) {
         return;
     }
     helper_ = home_.resources->getAlternateStreams(home_.device).at(0);
@@ -104,16 +122,32 @@ bool ShardBatch::isCut_(int shard) const {
     return widths_[shard] < std::min(queries_.k, set_.sizeOf(shard));
 }
 
+bool ShardBatch::isMergedByFirst_() const {
+    const int groups = int(set_.devices.groups().size());
+    ListsHome how = ListsHome::SentFlat;
+    if (!set_.isFlat()) {
+        how = ListsHome::Written;
+        for (int group = 1; group < groups; ++group) {
+            for (int shard : set_.devices.groups()[group].parts) {
+                if (!set_.copies->isDirect(group, 0) ||
+                    !isOurIvf(*set_.parts[shard])) {
+                    how = ListsHome::Sent;
+                }
+            }
+        }
+    }
+    return queries_.k * queries_.n <=
+            mostMergedAtHome(
+                    how,
+                    groups,
+                    home_.resources->getTempMemoryAvailable(home_.device));
+}
+
 idx_t ShardBatch::sliceBegin_(int group) const {
-    // A few results are merged on the first device, where the lists of others
-    // come in one copy each: to send slices there and back takes longer.
-    // Inverted lists wait for their devices before anyone can enqueue that.
-    const idx_t most = set_.isFlat() ? 1 << 19 : 3 << 19;
-    const auto groups = idx_t(set_.devices.groups().size());
-    if (queries_.k * queries_.n <= most / std::max<idx_t>(groups - 1, 1)) {
+    if (isMergedAtHome_) {
         return group == 0 ? 0 : queries_.n;
     }
-    return sliceBegin(queries_.n, int(groups), group);
+    return sliceBegin(queries_.n, int(set_.devices.groups().size()), group);
 }
 
 idx_t ShardBatch::limitsBegin_(int group) const {

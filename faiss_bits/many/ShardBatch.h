@@ -27,6 +27,18 @@ struct Results {
     idx_t width = 0;
 };
 
+/// How lists of other devices come to the first one: in one copy each, which
+/// can be enqueued while the devices still search (flat) or when they have
+/// (lists), or written there by the kernels that find them.
+enum class ListsHome { SentFlat, Sent, Written };
+
+/// Results of all queries of a batch, n k, up to which the first device merges
+/// all that was found; of more, each device merges a slice of the queries.
+/// Plain arithmetic.
+///
+/// tempMemory  bytes that the first device has for lists of others and more
+idx_t mostMergedAtHome(ListsHome how, int groups, size_t tempMemory);
+
 /// One batch of queries: searched by all shards, then merged. With a sample the
 /// shards look for what is within its limits: each group makes those of its
 /// slice, and gets the others'.
@@ -57,6 +69,7 @@ class ShardBatch {
     void prepareHome_();
     void search_();
 
+    bool isMergedByFirst_() const;
     /// Of the queries that a group merges.
     idx_t sliceBegin_(int group) const;
     /// Of those that it makes limits for.
@@ -110,6 +123,7 @@ class ShardBatch {
     const ShardQueries& queries_;
     const std::vector<idx_t>& widths_;
     const ShardSample* const sample_; // or null
+    const bool isMergedAtHome_;       // by the first device alone
     StreamMark start_;                // the queries are there
     std::vector<const float*> x_;     // of each group, or null
     std::vector<float*> limits_;      // of each group: [n], or null

@@ -98,7 +98,7 @@ bool ShardMap::isInOrder() const {
 std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
-        idx_t remoteRows,
+        const std::vector<idx_t>& lateRows,
         const std::vector<double>& speeds) {
     const idx_t groups = idx_t(partsOfGroups.size());
     const int parts =
@@ -126,8 +126,14 @@ std::vector<idx_t> groupSlices(
         }
         sizes[0] = left;
     }
-    for (idx_t group = 1; group < groups; ++group) {
-        const idx_t given = std::min(remoteRows / groups, sizes[group] / 8);
+    const idx_t late =
+            std::accumulate(lateRows.begin(), lateRows.end(), idx_t(0));
+    for (idx_t group = 1; group < groups && !lateRows.empty(); ++group) {
+        const idx_t most = sizes[group] / 8;
+        const idx_t given = std::clamp(
+                (groups * lateRows[group] - late) / groups,
+                -std::min(most, sizes[0] / 8 / groups),
+                most);
         sizes[group] -= given;
         sizes[0] += given;
     }

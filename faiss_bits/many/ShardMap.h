@@ -95,16 +95,17 @@ inline idx_t sliceBegin(idx_t rows, int slices, int slice) {
             (rows % slices * slice + slices - 1) / slices;
 }
 
-/// Where the slices of `rows` rows of each group begin, and their end. Even
-/// ones for each of its parts; but a row takes the first group, which has the
-/// arrays, no copies: each of the others gives away what they cost,
-/// `remoteRows` rows over the number of groups, an eighth of its slice at most.
+/// Where the slices of `rows` rows of each group begin, and their end: as long
+/// as the groups have parts and are fast, and so much shorter for those that
+/// begin late that all end together; by an eighth at most.
 ///
-/// speeds  of groups: slices are as long as these are great; empty: all alike
+/// lateRows  of groups: what each would search in the time that it begins later
+///           than the first, by which it has to get the queries; empty: none
+/// speeds    of groups: slices are as long as these are great; empty: all alike
 std::vector<idx_t> groupSlices(
         idx_t rows,
         const std::vector<int>& partsOfGroups,
-        idx_t remoteRows,
+        const std::vector<idx_t>& lateRows = {},
         const std::vector<double>& speeds = {});
 
 /// Results that a shard of n of `total` vectors is asked for at first: as many

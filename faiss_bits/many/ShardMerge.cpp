@@ -18,7 +18,7 @@ void ShardBatch::mergeAll_() {
 void ShardBatch::mergeBehind_() {
     // Where several merge they take memory, which is their threads' now.
     const auto groups = int(set_.devices.groups().size());
-    if (groups > 1 && sliceBegin_(1) < queries_.n) {
+    if (groups > 1 && !isMergedAtHome_) {
         return;
     }
     for (int group = 1; group < groups; ++group) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "faiss_bits/common/PagePlan.h"
-#include "faiss_bits/ivf/OurIvf.h"
 #include "faiss_bits/many/ShardMap.h"
 
 namespace faiss_bits::gpu::detail {
@@ -18,98 +17,7 @@ idx_t mostOfPiece(double workPerRow) {
     return std::max(kLeastPiece, idx_t(kPieceWork / workPerRow));
 }
 
-/// Slices below are not cut: fewer rows may be searched in another way, which
-/// is no faster.
-constexpr idx_t kLeastRows = 2048;
-
-/// Pieces of another device's slice, so that results of one go home while the
-/// next one is searched: those that take 64 MB, 0.26 ms of the link between two
-/// H100s, go alone.
-int piecesHome(idx_t rows, const SlicedSearch::Arrays& arrays) {
-    constexpr double kPieceBytes = 64e6;
-    size_t rowBytes = 0;
-    for (const CallArray* array : {&arrays.distances, &arrays.labels}) {
-        rowBytes += array->onHost ? 0 : array->rowBytes;
-    }
-    const double pieces = double(rows) * double(rowBytes) / kPieceBytes;
-    return int(
-            std::max(1.0, std::min(pieces, double(rows) / double(kLeastRows))));
-}
-
-/// Rows whose search takes as long as a group without the arrays needs longer
-/// for `rows`: until its thread has them, and for copies. 0 where slices are
-/// short. Measured on two H100s: 10 us for the least copy, 14 to wake a thread,
-/// 24 for 5.2 MB.
-idx_t rowsOfCopies(
-        idx_t rows,
-        double secondsPerRow,
-        const SlicedSearch::Arrays& arrays) {
-    constexpr double kTime = 40e-6;
-    constexpr double kSpeed = 2.5e11;
-    if (rows < kLeastRows || secondsPerRow <= 0) {
-        return 0;
-    }
-    size_t rowBytes = 0;
-    for (const CallArray* array :
-         {&arrays.x, &arrays.distances, &arrays.labels}) {
-        rowBytes += array->onHost ? 0 : array->rowBytes;
-    }
-    const double time = kTime + double(rows) * double(rowBytes) / kSpeed;
-    return idx_t(std::min(time / secondsPerRow, double(rows)));
-}
-
-bool isHost(const CallArray& array) {
-    return array.data && array.onHost;
-}
-
-/// Whether a query has the same results in every slice.
-bool areCanonical(const PartSet& set) {
-    return set.isFlat() ? set.flat[0]->search_mode == SearchMode::Certified
-                        : isOurIvf(*set.parts[0]);
-}
-
-std::vector<idx_t> slicesOf(
-        const PartSet& set,
-        idx_t n,
-        double secondsPerRow,
-        const SlicedSearch::Arrays& arrays,
-        bool mayCut,
-        bool isOnDevice) {
-    std::vector<int> parts;
-    for (const PartGroup& group : set.devices.groups()) {
-        parts.push_back(int(group.parts.size()));
-    }
-    const idx_t rows = n / idx_t(parts.size());
-    // In pieces only the last copy is waited for. That is less than a tile of
-    // queries costs the first device.
-    const bool areEven = mayCut && piecesHome(rows, arrays) > 1;
-    // Those of several parts have the share that the caller gave them.
-    const bool areAlike =
-            std::all_of(parts.begin(), parts.end(), [&](int count) {
-                return count == parts[0];
-            });
-    std::vector<double> speeds;
-    if (isOnDevice && areAlike && rows >= GroupSpeeds::kLeastRows &&
-        areCanonical(set)) {
-        speeds = set.times->speeds();
-    }
-    return groupSlices(
-            n,
-            parts,
-            areEven ? 0 : rowsOfCopies(rows, secondsPerRow, arrays),
-            speeds);
-}
-
 } // namespace
-
-CallArray::CallArray(
-        const GpuContext& home,
-        const char* name,
-        const void* given,
-        size_t rowBytes)
-        : data(static_cast<char*>(const_cast<void*>(given))),
-          rowBytes(rowBytes),
-          onHost(!data || placeOf(home, name, data).onHost) {}
 
 SlicedSearch::SlicedSearch(
         const PartSet& set,
@@ -118,7 +26,7 @@ SlicedSearch::SlicedSearch(
         idx_t k,
         double workPerRow,
         double secondsPerRow,
-        const Arrays& arrays,
+        const CallArrays& arrays,
         const Parameters& parameters,
         bool isFiltered)
         : set_(set),
@@ -128,21 +36,16 @@ SlicedSearch::SlicedSearch(
           arrays_(arrays),
           parameters_(parameters),
           isFiltered_(isFiltered),
-          isOnHost_(
-                  arrays.x.onHost && arrays.distances.onHost &&
-                  arrays.labels.onHost),
+          isOnHost_(arrays.areOnHost()),
           mayCut_(!isOnHost_ && set.isFlat() && !isFiltered),
           most_(isOnHost_ ? mostOfPiece(workPerRow) : n),
-          isOnDevice_(
-                  !isHost(arrays.x) && !isHost(arrays.distances) &&
-                  !isHost(arrays.labels)),
-          begins_(slicesOf(
+          isOnDevice_(arrays.areOnDevice()),
+          begins_(replicaSlices(
                   set,
                   n,
                   isOnHost_ ? 0 : secondsPerRow,
                   arrays,
-                  mayCut_,
-                  isOnDevice_)),
+                  mayCut_)),
           memory_(set.devices.groups().size()),
           sending_(set.devices.groups().size()),
           done_(set.devices.groups().size()) {}
@@ -177,7 +80,7 @@ void SlicedSearch::run() {
         // Everyone has enqueued: nobody's search on the stream of home comes
         // after one of another device.
         for (const StreamMark& done : done_) {
-            done.holdUp(home_.stream);
+            done.holdUpUnlessDone(home_.stream);
         }
     } catch (...) {
         set_.devices.waitForAll();
@@ -243,7 +146,8 @@ void SlicedSearch::searchLane_(int group, int lane, int lanes) {
                     isOnDevice_ ? set_.times.get() : nullptr,
                     group,
                     stream,
-                    next - at);
+                    next - at,
+                    0);
             searchPiece_(
                     part,
                     next - at,
@@ -316,7 +220,8 @@ void SlicedSearch::searchAway_(int group, int part, idx_t first, idx_t rows) {
             isOnDevice_ ? set_.times.get() : nullptr,
             group,
             context.stream,
-            rows);
+            rows,
+            secondsOfCopies(set_, rows, arrays_));
     if (writesHome) {
         set_.searchAfar(part, [&] {
             searchPiece_(

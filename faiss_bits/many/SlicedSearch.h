@@ -7,22 +7,10 @@
 
 #include "faiss_bits/many/ManyMemory.h"
 #include "faiss_bits/many/PartSet.h"
+#include "faiss_bits/many/ReplicaSlices.h"
 
 /// Not part of the API.
 namespace faiss_bits::gpu::detail {
-
-/// An array of the caller's, in rows.
-struct CallArray {
-    CallArray(
-            const GpuContext& home,
-            const char* name,
-            const void* given,
-            size_t rowBytes);
-
-    char* data;
-    size_t rowBytes;
-    bool onHost; ///< or a null pointer
-};
 
 /// One search of replicas. Each device has a slice of the queries, the larger
 /// the more replicas it has; one replica searches them, or where arrays lie on
@@ -32,12 +20,6 @@ struct CallArray {
 class SlicedSearch {
    public:
     using Parameters = std::function<const faiss::SearchParameters*(int part)>;
-
-    struct Arrays {
-        CallArray x;
-        CallArray distances;
-        CallArray labels;
-    };
 
     /// workPerRow  PagePlan.h
     /// secondsPerRow  of a query, about, where arrays lie on the device: those
@@ -51,7 +33,7 @@ class SlicedSearch {
             idx_t k,
             double workPerRow,
             double secondsPerRow,
-            const Arrays& arrays,
+            const CallArrays& arrays,
             const Parameters& parameters,
             bool isFiltered);
 
@@ -89,7 +71,7 @@ class SlicedSearch {
     const GpuContext home_;
     const idx_t n_;
     const idx_t k_;
-    const Arrays arrays_;
+    const CallArrays arrays_;
     const Parameters& parameters_;
     const bool isFiltered_;
     const bool isOnHost_;

@@ -11,8 +11,8 @@ namespace {
 /// Longer than what a caller does between two searches of a few queries.
 constexpr std::chrono::microseconds kSpin(500);
 
-/// Whether this thread may run on several cores; who wants a job done can then go
-/// on while it asks.
+/// Whether this thread may run on several cores; who wants a job done can then
+/// go on while it asks.
 bool hasSeveralCores() {
     cpu_set_t cores;
     // Fails with more cores than the set has places.

@@ -15,9 +15,9 @@ namespace faiss_bits::gpu::detail {
 /// takes long to wake (of 120 us for one query on two devices some 25, where it
 /// is woken and wakes the other; H200, FAISS's IndexReplicas of one IVF index).
 /// It yields while it asks, so that threads with work on the same core come
-/// first. The time that it asks for counts all the same where a quota limits the
-/// processor's time (cgroups): up to 0.5 ms a job and thread. Where the process
-/// may use one core alone it sleeps at once.
+/// first. The time that it asks for counts all the same where a quota limits
+/// the processor's time (cgroups): up to 0.5 ms a job and thread. Where the
+/// process may use one core alone it sleeps at once.
 ///
 /// Threads  start(), isDone() and waitFor() from one thread at a time
 class Worker {

@@ -1,8 +1,9 @@
 #include "kernels/common/DependentLaunch.h"
 
 #include <map>
-#include <mutex>
 #include <utility>
+
+#include "kernels/common/PerDevice.h"
 
 namespace faiss_bits {
 
@@ -10,17 +11,16 @@ bool canWaitForPrevious(const void* kernel) {
     int device = 0;
     BITS_CUDA_CHECK(cudaGetDevice(&device));
     // Never destroyed: kernels may be launched while a program ends.
-    static auto& mutex = *new std::mutex;
-    static auto& known = *new std::map<std::pair<const void*, int>, bool>;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find({kernel, device});
-    if (found != known.end()) {
-        return found->second;
-    }
-    cudaFuncAttributes attributes = {};
-    BITS_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
-    // The virtual architecture is what __CUDA_ARCH__ was.
-    return known[{kernel, device}] = attributes.ptxVersion >= 90;
+    static auto& known =
+            *new PerDevice<std::map<std::pair<const void*, int>, bool>>;
+    return known.with(device, [&](auto& map) {
+        return findOrMake(map, {kernel, device}, [&] {
+            cudaFuncAttributes attributes = {};
+            BITS_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+            // The virtual architecture is what __CUDA_ARCH__ was.
+            return attributes.ptxVersion >= 90;
+        });
+    });
 }
 
 } // namespace faiss_bits

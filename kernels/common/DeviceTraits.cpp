@@ -1,9 +1,9 @@
 #include "kernels/common/DeviceTraits.h"
 
 #include <map>
-#include <mutex>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/PerDevice.h"
 
 namespace faiss_bits {
 
@@ -26,8 +26,8 @@ DeviceTraits askFor(int device) {
             attributeOf(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
     traits.blockSharedBytes = size_t(
             attributeOf(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    traits.singleToDouble = attributeOf(
-            cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
+    traits.singleToDouble =
+            attributeOf(cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
     return traits;
 }
 
@@ -37,14 +37,10 @@ DeviceTraits deviceTraits(int device) {
     if (device == -1) {
         BITS_CUDA_CHECK(cudaGetDevice(&device));
     }
-    static std::mutex mutex;
-    static std::map<int, DeviceTraits> known;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find(device);
-    if (found != known.end()) {
-        return found->second;
-    }
-    return known[device] = askFor(device);
+    static auto& known = *new PerDevice<std::map<int, DeviceTraits>>;
+    return known.with(device, [&](auto& map) {
+        return findOrMake(map, device, [&] { return askFor(device); });
+    });
 }
 
 } // namespace faiss_bits

@@ -7,9 +7,15 @@
 #include <faiss/VectorTransform.h>
 
 #include "faiss_bits/ivf/SearchParametersBitsIVF.h"
+#include "faiss_bits/many/ShardBatch.h"
 #include "tests/many/ManyIvfHarness.h"
 
 namespace faiss_bits::test {
+
+using gpu::detail::kResultBytes;
+using gpu::detail::ListsHome;
+using gpu::detail::mostMergedAtHome;
+
 namespace {
 
 class ManyIvf : public GpuTest {};
@@ -56,6 +62,28 @@ TEST_F(ManyIvf, SmallEveryKindIsOneIndex) {
     }
 }
 
+/// What the first device merges alone: its memory allows more of lists that
+/// are written there.
+TEST(ListsHome, MostThatTheFirstDeviceMerges) {
+    constexpr size_t kMuch = size_t(1) << 30;
+    EXPECT_EQ(mostMergedAtHome(ListsHome::SentFlat, 2, kMuch), 1 << 19);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Sent, 1, kMuch), 3 << 19);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Sent, 4, kMuch), 1 << 19);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Written, 2, kMuch), 1 << 23);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Written, 5, kMuch), 1 << 21);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Written, 2, 48 << 20), 3 << 19);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Written, 2, 96 << 20), 1 << 21);
+    EXPECT_EQ(mostMergedAtHome(ListsHome::Written, 4, 0), 1 << 19);
+    for (const int groups : {2, 3, 8}) {
+        // All other lists are a quarter of the memory at most.
+        const int64_t rows =
+                mostMergedAtHome(ListsHome::Written, groups, size_t(1) << 26);
+        EXPECT_LE(
+                rows * (groups - 1) * int64_t(kResultBytes),
+                std::max<int64_t>((1 << 26) / 4, (3 << 19) * kResultBytes));
+    }
+}
+
 /// Of shards so few results are merged on the first device, and more on all: 2,
 /// 3 and 4 groups, on one device and on as many, where there are so many.
 TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
@@ -68,8 +96,15 @@ TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
     options.shard = true;
     constexpr int64_t k = 64;
     for (const int count : {2, 3, 4}) {
-        const int64_t most = (3 << 19) / (count - 1) / k;
-        const auto queries = makeVectors(most + 1, kIvfD, 2, Fill::Integers);
+        std::vector<int64_t> rows;
+        for (const ListsHome how : {ListsHome::Sent, ListsHome::Written}) {
+            const auto resources = partResources(0)->getResources();
+            resources->initializeForDevice(0);
+            const size_t memory = resources->getTempMemoryAvailable(0);
+            const int64_t most = mostMergedAtHome(how, count, memory) / k;
+            rows.insert(rows.end(), {most - 1, most, most + 1});
+        }
+        const auto queries = makeVectors(rows.back(), kIvfD, 2, Fill::Integers);
         for (const int devices : {1, std::min(count, numDevices())}) {
             for (const auto& config : waysOf()) {
                 SCOPED_TRACE(
@@ -78,7 +113,7 @@ TEST_F(ManyIvf, SmallEdgesOfTheMergeOnTheFirstDevice) {
                         << nameOfWay(config));
                 const IvfPair pair(
                         placesOf(count, devices), *cpu, options, config);
-                for (const int64_t q : {most - 1, most, most + 1}) {
+                for (const int64_t q : rows) {
                     const std::vector<float> some(
                             queries.begin(), queries.begin() + q * kIvfD);
                     EXPECT_TRUE(sameOutput(

@@ -247,7 +247,7 @@ TEST(ShardMap, SlicesOfGroups) {
             all += count;
         }
         for (idx_t rows : {0, 1, 2, 9, 100, 1001, 20480}) {
-            const auto even = groupSlices(rows, parts, 0);
+            const auto even = groupSlices(rows, parts);
             ASSERT_EQ(int(even.size()), groups + 1);
             int before = 0;
             for (int group = 0; group < groups; ++group) {
@@ -256,7 +256,9 @@ TEST(ShardMap, SlicesOfGroups) {
             }
             ASSERT_EQ(even.back(), rows);
             for (idx_t remote : {1, 7, 300, 1 << 30}) {
-                const auto got = groupSlices(rows, parts, remote);
+                std::vector<idx_t> late(groups, remote);
+                late[0] = 0;
+                const auto got = groupSlices(rows, parts, late);
                 ASSERT_EQ(got.front(), 0);
                 ASSERT_EQ(got.back(), rows);
                 for (int group = 1; group < groups; ++group) {
@@ -269,24 +271,43 @@ TEST(ShardMap, SlicesOfGroups) {
     }
     // Of two: half of what one of them costs goes over.
     EXPECT_EQ(
-            groupSlices(20480, {1, 1}, 600),
+            groupSlices(20480, {1, 1}, {0, 600}),
             (std::vector<idx_t>{0, 10540, 20480}));
+}
+
+/// What begins late gives to all others, the first and those that are less
+/// late.
+TEST(ShardMap, SlicesOfGroupsThatBeginLate) {
+    using gpu::detail::groupSlices;
+    EXPECT_EQ(
+            groupSlices(30000, {1, 1, 1}, {0, 300, 600}),
+            (std::vector<idx_t>{0, 10300, 20300, 30000}));
+    EXPECT_EQ(
+            groupSlices(40000, {1, 1, 1, 1}, {0, 0, 0, 400}),
+            (std::vector<idx_t>{0, 10100, 20200, 30300, 40000}));
+    // An eighth at most, either way.
+    const auto got =
+            groupSlices(40000, {1, 1, 1, 1}, {0, 0, 0, idx_t(1) << 40});
+    EXPECT_EQ(got.back() - got[3], 8750);
+    for (int group = 0; group < 3; ++group) {
+        EXPECT_GT(got[group + 1] - got[group], 9000);
+    }
 }
 
 /// As long as the groups are fast, all rows together.
 TEST(ShardMap, SlicesOfUnlikeGroups) {
     using gpu::detail::groupSlices;
     EXPECT_EQ(
-            groupSlices(20000, {1, 1}, 0, {1.25, 0.75}),
+            groupSlices(20000, {1, 1}, {}, {1.25, 0.75}),
             (std::vector<idx_t>{0, 12500, 20000}));
     EXPECT_EQ(
-            groupSlices(20000, {1, 1}, 400, {1.0, 1.0}),
-            groupSlices(20000, {1, 1}, 400));
+            groupSlices(20000, {1, 1}, {0, 400}, {1.0, 1.0}),
+            groupSlices(20000, {1, 1}, {0, 400}));
     for (idx_t rows : {0, 1, 2, 3, 7, 1000, 20480}) {
         for (const std::vector<double>& speeds :
              std::vector<std::vector<double>>{
                      {4, 0.5, 0.25}, {0.25, 0.25, 4}, {0.9, 1.2, 0.9}}) {
-            const auto got = groupSlices(rows, {2, 2, 2}, 0, speeds);
+            const auto got = groupSlices(rows, {2, 2, 2}, {}, speeds);
             ASSERT_EQ(got.size(), 4u);
             ASSERT_EQ(got.front(), 0);
             ASSERT_EQ(got.back(), rows);
@@ -314,7 +335,7 @@ TEST(GroupSpeeds, LearnsFromSearches) {
         std::vector<double> seconds(groups);
         for (int search = 0; search < 400; ++search) {
             const auto begins = groupSlices(
-                    1 << 20, std::vector<int>(groups, 1), 0, speeds.speeds());
+                    1 << 20, std::vector<int>(groups, 1), {}, speeds.speeds());
             std::vector<idx_t> rows;
             for (size_t g = 0; g < groups; ++g) {
                 rows.push_back(begins[g + 1] - begins[g]);

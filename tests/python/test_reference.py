@@ -103,7 +103,7 @@ def test_every_python_name_has_an_entry(site):
 INNER = """
     faiss_bits/common/* faiss_bits/flat/SearchCounters.h faiss_bits/flat/SelectedIds.h
     kernels/*/*/* kernels/canonical/* kernels/cluster/* kernels/device/*
-    kernels/common/HostWord.h
+    kernels/common/ContextId.h kernels/common/HostWord.h kernels/common/PerDevice.h
     kernels/ivf/IvfBoundedScans.h kernels/ivf/IvfChoice.h
     kernels/ivf/IvfDirect.h kernels/ivf/IvfDirectParams.h
     kernels/ivf/IvfDistances.h kernels/ivf/IvfEstimateBound.h kernels/ivf/IvfFilterBits.h

@@ -1,9 +1,10 @@
 #include "kernels/knn/certified/CertifiedLaunch.cuh"
 
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <utility>
+
+#include "kernels/common/PerDevice.h"
 
 namespace faiss_bits {
 
@@ -22,17 +23,16 @@ int blocksPerMultiprocessor(
     int device = 0;
     BITS_CUDA_CHECK(cudaGetDevice(&device));
     // Never destroyed: kernels may be launched while a program ends.
-    static auto& mutex = *new std::mutex;
-    static auto& known = *new std::map<std::pair<const void*, int>, int>;
-    const std::lock_guard<std::mutex> lock(mutex);
-    const auto found = known.find({kernel, device});
-    if (found != known.end()) {
-        return found->second;
-    }
-    int blocks = 0;
-    BITS_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &blocks, kernel, threads, sharedBytes));
-    return known[{kernel, device}] = blocks;
+    static auto& known =
+            *new PerDevice<std::map<std::pair<const void*, int>, int>>;
+    return known.with(device, [&](auto& map) {
+        return findOrMake(map, {kernel, device}, [&] {
+            int blocks = 0;
+            BITS_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                    &blocks, kernel, threads, sharedBytes));
+            return blocks;
+        });
+    });
 }
 
 } // namespace faiss_bits

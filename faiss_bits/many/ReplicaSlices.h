@@ -1,0 +1,61 @@
+#pragma once
+
+#include <vector>
+
+#include "faiss_bits/common/GpuStaging.h"
+#include "faiss_bits/many/PartSet.h"
+
+/// Which queries each device searches. Not part of the API.
+namespace faiss_bits::gpu::detail {
+
+/// An array of the caller's, in rows.
+struct CallArray {
+    CallArray(
+            const GpuContext& home,
+            const char* name,
+            const void* given,
+            size_t rowBytes);
+
+    char* data;
+    size_t rowBytes;
+    bool onHost; ///< or a null pointer
+};
+
+/// Queries and results of a search; the last may be null pointers.
+struct CallArrays {
+    CallArray x;
+    CallArray distances;
+    CallArray labels;
+
+    /// None lies on the host.
+    bool areOnDevice() const;
+    /// All do, or are null.
+    bool areOnHost() const;
+};
+
+/// Seconds that a search of so many queries on another device ends later than
+/// on the first, by what depends on no device's speed: until its thread has
+/// them, and for copies.
+double secondsOfCopies(
+        const PartSet& set,
+        idx_t rows,
+        const CallArrays& arrays);
+
+/// Pieces of another device's slice, so that results of one go home while the
+/// next one is searched.
+int piecesHome(idx_t rows, const CallArrays& arrays);
+
+/// Where the slices of groups begin, and the end. A call begins for the times
+/// of the set, if all arrays lie on the device.
+///
+/// secondsPerRow  of a query, about: groups that need copies get fewer. 0: not
+///                known
+/// mayCut         results go home in pieces
+std::vector<idx_t> replicaSlices(
+        const PartSet& set,
+        idx_t n,
+        double secondsPerRow,
+        const CallArrays& arrays,
+        bool mayCut);
+
+} // namespace faiss_bits::gpu::detail
