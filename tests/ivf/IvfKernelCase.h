@@ -24,6 +24,7 @@ enum class ListFill {
     Huge,       ///< 1e18: squares are near the end of float32
     Mixed,      ///< vectors of every size
     Strided,    ///< near zero every 256th, else around 8
+    FarList,    ///< as Uniform, but of a seed in eight 1e6 times as long
     NotFinite   ///< some infinite or NaN
 };
 
@@ -127,6 +128,9 @@ inline std::vector<float> fillRows(
                     break;
                 case ListFill::Mixed:
                     row[c] = size * any;
+                    break;
+                case ListFill::FarList:
+                    row[c] = seed % 8 == 7 ? 1e6f * any : any;
                     break;
                 case ListFill::Strided:
                     row[c] = i % 256 == 7 ? 0.01f * any : 8 + any;

@@ -164,6 +164,86 @@ TEST_F(IvfChoice, SmallEqualBoundsAndThoseThatAreNone) {
     }
 }
 
+/// How many queries are searched again where bounds are all equal: those that
+/// reach more vectors than there is room for.
+TEST_F(IvfChoice, SmallEqualBoundsBeyondTheRoomAreLost) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int k : {1, 10, 128}) {
+            for (double selected : {1.0, 0.03, 0.01, 0.002}) {
+                KernelCase c = caseOf(280, k);
+                c.fill = ListFill::Equal;
+                c.metric = metric;
+                c.selected = selected;
+                c.q = 40;
+                const KernelLists lists(c);
+                const IvfKnnPlan plan = planOf(lists);
+                ASSERT_TRUE(chooses(lists)) << c;
+                const KernelResult found = lists.run(plan, ofAll(lists));
+                lists.expectExact(found);
+                idx_t most = 0;
+                for (idx_t row = 0; row < c.q; ++row) {
+                    const float* query = lists.queries().data() + row * c.d;
+                    most += int(lists.reachable(row, query).size()) >
+                            plan.candidates;
+                }
+                EXPECT_EQ(found.lost, most) << c;
+                if (selected == 1) {
+                    EXPECT_EQ(most, c.q) << c;
+                } else if (selected < 0.01) {
+                    EXPECT_EQ(most, 0) << c;
+                }
+                if (HasFatalFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Candidates that have room are never cut, and nothing is searched again.
+TEST_F(IvfChoice, SmallNothingIsLostWhereBoundsAreTight) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (int k : {1, 10, 60}) {
+            KernelCase c = caseOf(500, k);
+            c.d = 64;
+            c.metric = metric;
+            const KernelLists lists(c);
+            ASSERT_TRUE(chooses(lists)) << c;
+            const KernelResult found = lists.run(planOf(lists), ofAll(lists));
+            lists.expectExact(found);
+            EXPECT_EQ(found.lost, 0) << c;
+            EXPECT_GE(found.scored, c.q * k) << c;
+        }
+    }
+}
+
+/// The vectors of one list have wide bounds, so that a row's width lets all
+/// others pass: these are cut, and what is cut is known to be farther.
+TEST_F(IvfChoice, SmallWhatIsCutIsProvedToBeFarther) {
+    for (int k : {1, 10, 50}) {
+        KernelCase c = caseOf(300, k);
+        c.fill = ListFill::FarList;
+        c.q = 40;
+        const KernelLists lists(c);
+        const IvfKnnPlan plan = planOf(lists);
+        ASSERT_TRUE(chooses(lists)) << c;
+        const KernelResult found = lists.run(plan, ofAll(lists));
+        lists.expectExact(found);
+        EXPECT_EQ(found.lost, 0) << c;
+        idx_t cut = 0; // rows
+        for (idx_t row = 0; row < c.q; ++row) {
+            const float* query = lists.queries().data() + row * c.d;
+            const auto all = lists.reachable(row, query);
+            const auto isFar = [](const Ranked& r) { return r.key > 1e9; };
+            const idx_t far = std::count_if(all.begin(), all.end(), isFar);
+            cut += far > 0 && idx_t(all.size()) - far > plan.candidates;
+        }
+        EXPECT_GT(cut, c.q / 4) << c;
+        // As many as there is room for, but where the bounds there are equal.
+        EXPECT_GE(found.scored, cut * (plan.candidates - 2)) << c;
+    }
+}
+
 /// The least keys of threads then say little of the others.
 TEST_F(IvfChoice, SmallNearVectorsAreAllOfOneThread) {
     for (int length : {256, 512, 1024}) {
