@@ -186,8 +186,7 @@ class FusedRun {
     PassedWords words() const {
         return {scratch_.bits,
                 scratch_.bits ? wordsOf(p_) : 0,
-                scratch_.counts,
-                scratch_.scan->rows()};
+                scratch_.counts};
     }
 
     void scorePassed(const PassedParams& passed) {

@@ -27,11 +27,7 @@ class FusedScan {
         const float* norms = nullptr;
     };
 
-    /// Before begin(): an image that is made has the vectors in their order, so
-    /// that bits are those of vectors.
-    virtual void keepOrder() {}
-
-    /// Which vectors bits are (PassedLists).
+    /// Which vectors the rows of the image are that it scans, if it has one.
     virtual SpreadRows rows() const {
         return {};
     }

@@ -213,9 +213,8 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
                     append(lanes,
                            isMine,
                            place << kColumnBits |
-                                   params.words.rows.vectorOf(
-                                           (first + lane) * kWarpSize +
-                                           __ffs(int(left)) - 1));
+                                   ((first + lane) * kWarpSize +
+                                    __ffs(int(left)) - 1));
                     left &= left - 1;
                     ++place;
                 }
