@@ -79,6 +79,7 @@ class RangeRun {
 
     void run() {
         certifier_.begin();
+        scratch_.scan->keepOrder(); // bits are read in the order of ids
         scratch_.scan->begin(nullptr, 0, stream_);
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             first_ = q;

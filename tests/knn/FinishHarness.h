@@ -100,6 +100,7 @@ class FinishPassed : public GpuTest {
         std::vector<int32_t> columns(size_t(rows) * c.capacity, -1);
         const uint32_t words = uint32_t((c.n + 31) / 32) + 1;
         std::vector<uint32_t> bits(c.byBits ? size_t(rows) * words : 1);
+        const SpreadRows spread = spreadRowsOf(c.n);
         std::vector<std::vector<Ranked>> want;
         std::vector<float> complete;
         std::vector<int> flags;
@@ -109,9 +110,14 @@ class FinishPassed : public GpuTest {
             std::shuffle(members.begin(), members.end(), random);
             if (c.byBits) {
                 // In the order of the bits.
-                std::sort(members.begin(), members.begin() + counts[row]);
+                std::sort(
+                        members.begin(),
+                        members.begin() + counts[row],
+                        [&](int32_t a, int32_t b) {
+                            return spread.rowOf(a) < spread.rowOf(b);
+                        });
                 for (uint32_t i = 0; i < counts[row]; ++i) {
-                    const auto bit = uint32_t(members[i]);
+                    const uint32_t bit = spread.rowOf(members[i]);
                     bits[size_t(row) * words + bit / 32] |= 1u << bit % 32;
                 }
             }
@@ -207,7 +213,7 @@ class FinishPassed : public GpuTest {
             params.slotRows = slotRows.data();
             if (c.byBits) {
                 params.words = {
-                        deviceBits.data(), words, deviceCounts.data()};
+                        deviceBits.data(), words, deviceCounts.data(), spread};
             }
         }
         launchFinishPassed(c.metric, params, deviceTraits(), stream);

@@ -160,50 +160,6 @@ TEST_P(StripScanTest, Values) {
     }
 }
 
-/// Neighbours are often alike: on Hopper each of 16 is in a strip of its own.
-TEST_P(StripScanTest, NeighboursAreInTheirOwnStrips) {
-    const uint32_t group = SpreadRows::kGroup;
-    for (int d : {16, 64, 130, 300}) {
-        for (uint32_t first : {0u, 16u, 112u, 240u}) {
-            TensorCase c;
-            c.metric = Metric::InnerProduct;
-            c.numQueries = 1;
-            c.n = 256;
-            c.d = d;
-            c.kernel = GetParam();
-            std::vector<float> values(c.n * d, 0.0f);
-            for (uint32_t i = 0; i < group; ++i) {
-                values[(first + i) * d] = float(100 + i);
-            }
-            std::vector<float> one(d, 0.0f);
-            one[0] = 1;
-            const TensorRows vectors(values, d);
-            const TensorRows queries(one, d);
-            const TestStream stream;
-            const DeviceScanImages images(c, vectors, queries, stream);
-            TensorScanProblem problem;
-            problem.metric = c.metric;
-            problem.numQueries = 1;
-            problem.numVectors = c.n;
-            problem.d = d;
-            problem.queries = images.queries.image;
-            problem.vectors = images.vectors.image;
-            problem.kernel = GetParam();
-            const StripPlan plan =
-                    planStrips(1, c.n, d, 1, GetParam(), deviceTraits());
-            const DeviceBuffer<float> keys(plan.perRow, 0xA5);
-            runStripScan(problem, plan, keys.data(), deviceTraits(), stream);
-            BITS_CUDA_CHECK(cudaStreamSynchronize(stream));
-            uint32_t strips = 0;
-            for (const float key : keys.download()) {
-                strips += key <= -100;
-            }
-            const bool onHopper = GetParam() == TensorScanKernel::Wgmma;
-            EXPECT_EQ(strips, onHopper ? group : 4) << d << ", " << first;
-        }
-    }
-}
-
 TEST_P(StripScanTest, PlansHaveAsManyStripsAsAsked) {
     for (int64_t n : {256, 1000, 4096, 100000, 1 << 20}) {
         for (int d : {16, 33, 128, 300}) {

@@ -186,7 +186,8 @@ class FusedRun {
     PassedWords words() const {
         return {scratch_.bits,
                 scratch_.bits ? wordsOf(p_) : 0,
-                scratch_.counts};
+                scratch_.counts,
+                scratch_.scan->rows()};
     }
 
     void scorePassed(const PassedParams& passed) {

@@ -27,7 +27,11 @@ class FusedScan {
         const float* norms = nullptr;
     };
 
-    /// Which vectors the rows of the image are that it scans, if it has one.
+    /// Before begin(): an image that is made has the vectors in their order, so
+    /// that bits are those of vectors.
+    virtual void keepOrder() {}
+
+    /// Which vectors bits are (PassedLists).
     virtual SpreadRows rows() const {
         return {};
     }

@@ -16,8 +16,9 @@ struct PassedLists {
     uint32_t* columns = nullptr;
     uint32_t capacity = 0;
     /// In place of lists, which have no room for all: bit i % 32 of word i / 32
-    /// of a row is set where vector i passed, [rows, words], zero before.
-    /// Counts and columns are not touched then. nullptr: lists.
+    /// of a row is set where row i of the image passed (FusedScan::rows() says
+    /// which vector that is), [rows, words], zero before. Counts and columns
+    /// are not touched then. nullptr: lists.
     uint32_t* bits = nullptr;
     uint64_t words = 0;
 };

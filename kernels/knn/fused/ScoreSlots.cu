@@ -213,8 +213,9 @@ __global__ __launch_bounds__(kThreads, kBlocks<kMetric>) void scoreSlotsKernel(
                     append(lanes,
                            isMine,
                            place << kColumnBits |
-                                   ((first + lane) * kWarpSize +
-                                    __ffs(int(left)) - 1));
+                                   params.words.rows.vectorOf(
+                                           (first + lane) * kWarpSize +
+                                           __ffs(int(left)) - 1));
                     left &= left - 1;
                     ++place;
                 }

@@ -13,9 +13,8 @@ class PassedBits {
     __device__ PassedBits(uint64_t*, const TensorScanParams& params)
             : params_(params) {}
 
-    /// The bits of 32 rows of the image each, side by side, of a query: half
-    /// words, as vectors stay together (SpreadRows). No other warp writes
-    /// these.
+    /// The bits of 32 rows of the image each, side by side, of a query. No
+    /// other warp writes these words.
     ///
     /// column   of the first: a multiple of 32
     template <int kWords>
@@ -28,28 +27,22 @@ class PassedBits {
             return;
         }
         const PassedLists& passed = params_.passed;
-        auto* to = reinterpret_cast<uint16_t*>(passed.bits) +
-                2 * (row * passed.words);
-        const uint32_t tile = column / SpreadRows::kTileRows;
-        const uint32_t first = column / kBits % SpreadRows::kGroups;
-        const bool isPlain = column + 32 * kWords <= params_.numVectors &&
-                !params_.allowedBits;
+        uint32_t* const to = passed.bits + row * passed.words + column / 32;
+        const bool isWhole = column + 32 * kWords <= params_.numVectors;
+        if (isWhole && !params_.allowedBits) {
+#pragma unroll
+            for (int w = 0; w < kWords; ++w) {
+                if (words[w]) {
+                    to[w] = words[w];
+                }
+            }
+            return;
+        }
 #pragma unroll
         for (int w = 0; w < kWords; ++w) {
-            if (words[w] == 0) {
-                continue;
-            }
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const uint32_t group =
-                        params_.rows.groupOf(tile, first + 2 * w + half);
-                uint32_t bits = words[w] >> (half * kBits) & kAll;
-                if (!isPlain) {
-                    bits &= allowed(group);
-                }
-                if (bits) {
-                    to[group] = uint16_t(bits);
-                }
+            const uint32_t bits = words[w] & allowed(column + 32 * w);
+            if (bits) {
+                to[w] = bits;
             }
         }
     }
@@ -57,30 +50,34 @@ class PassedBits {
     __device__ __forceinline__ void flush() const {}
 
    private:
-    static constexpr uint32_t kBits = 16; // of a half word
-    static constexpr uint32_t kAll = (1u << kBits) - 1;
-    static_assert(SpreadRows::kGroup == kBits);
-
-    /// The bits of a group of vectors that may pass.
-    __device__ __forceinline__ uint32_t allowed(uint32_t group) const {
-        const uint32_t first = group * kBits;
+    /// The bits of the 32 rows from one on that may pass.
+    __device__ __forceinline__ uint32_t allowed(uint32_t first) const {
         if (first >= params_.numVectors) {
             return 0;
         }
         const uint32_t left = params_.numVectors - first;
-        const uint32_t present = left < kBits ? (1u << left) - 1 : kAll;
-        return params_.allowedBits
-                ? params_.allowedBits[first / 32] >> (first % 32) & present
-                : present;
+        const uint32_t present = left < 32 ? (1u << left) - 1 : ~0u;
+        if (!params_.allowedBits) {
+            return present;
+        }
+        if (params_.rows.tiles == 0) {
+            return params_.allowedBits[first / 32] & present;
+        }
+        uint32_t allowed = 0;
+        for (uint32_t i = 0; i < min(left, 32u); ++i) {
+            const uint32_t vector = params_.rows.vectorOf(first + i);
+            allowed |= (params_.allowedBits[vector / 32] >> (vector % 32) & 1)
+                    << i;
+        }
+        return allowed;
     }
 
     const TensorScanParams& params_;
 };
 
-/// LimitTest whose passing pairs become bits. A fragment has all columns of a
-/// half word, so the four lanes that share a row put words together, and halves
-/// are stored, not added to: what passes often costs a scan no atomic
-/// operations.
+/// LimitTest whose passing pairs become bits. A fragment has all 32 columns of
+/// a word, so the four lanes that share a row put the word together, and it is
+/// stored, not added to: what passes often costs a scan no atomic operations.
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
 class BitsTest : public LimitTest<kNorms, kBlocks, kWidth, kRowStep> {
     using Base = LimitTest<kNorms, kBlocks, kWidth, kRowStep>;

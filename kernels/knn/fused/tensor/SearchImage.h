@@ -14,7 +14,9 @@ namespace faiss_bits {
 /// both. Made for one search, or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
     TensorImage image;
-    SpreadRows rows;              // which vectors the image's rows are
+    /// Which vectors the image's rows are. One that is kept has them in their
+    /// order, as range searches read bits of rows as those of vectors.
+    SpreadRows rows;
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2 and cosine
     float* center = nullptr;      // [d]

@@ -7,8 +7,7 @@ namespace faiss_bits {
 
 /// Has the interface of LimitTest, and its fragments. A strip is one of some
 /// groups of the columns that a lane meets of a row in an item of work: one
-/// operation a value. 16 columns side by side, which are often alike
-/// (SpreadRows), are in as many strips, where a lane has four groups.
+/// operation a value.
 template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>
 class StripTest : public ScanRows<kNorms, kBlocks, kRowStep> {
     using Rows = ScanRows<kNorms, kBlocks, kRowStep>;
@@ -21,7 +20,8 @@ class StripTest : public ScanRows<kNorms, kBlocks, kRowStep> {
     /// Of a lane's columns; one where a lane has many rows.
     static constexpr int kGroups = kStripGroups<kBlocks>;
     static_assert(kGroups == 1 || kGroups == 4);
-    static_assert(kWidth % 16 == 0);
+    static constexpr int kGroupPairs = kWidth / 8 / kGroups;
+    static_assert(kGroupPairs * kGroups * 8 == kWidth);
 
     __device__ __forceinline__ void start(
             const TensorScanParams& params,
@@ -97,7 +97,7 @@ class StripTest : public ScanRows<kNorms, kBlocks, kRowStep> {
                     if (kCut && column + at >= vectors_) {
                         v = -kInfinite;
                     }
-                    float& most = most_[r][kGroups == 1 ? 0 : 2 * (j % 2) + i];
+                    float& most = most_[r][j / kGroupPairs];
                     most = fmaxf(most, v);
                 }
             }

@@ -16,7 +16,9 @@ namespace {
 
 SearchImage takeImage(const FlatKnnProblem& p, WorkspaceSlices& slices) {
     if (!p.searchImage) {
-        return SearchImage(p, slices);
+        SearchImage image(p, slices);
+        image.rows = spreadRowsOf(p.numVectors);
+        return image;
     }
     WorkspaceSlices kept(
             Workspace{const_cast<void*>(p.searchImage), searchImageBytes(p)});
@@ -52,6 +54,10 @@ class TensorFusedScan : public FusedScan {
             listed_ = slices.take<uint8_t>(
                     tensorImageBytes(problem.numAllowed, problem.d, false));
         }
+    }
+
+    void keepOrder() override {
+        vectors_.rows = {};
     }
 
     SpreadRows rows() const override {
