@@ -47,8 +47,8 @@ struct SpreadRows {
     }
 };
 
-/// Of images of n vectors, fewer than 2^32, that are not in the vectors'
-/// order.
+/// Of images that k-NN searches make for themselves of n vectors, fewer than
+/// 2^32.
 inline SpreadRows spreadRowsOf(idx_t n) {
     return {uint32_t(n / SpreadRows::kTileRows)};
 }
