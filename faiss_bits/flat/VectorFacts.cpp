@@ -110,16 +110,17 @@ bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
             p.mode == SearchMode::Certified;
 }
 
-/// The image that the problem takes of those that are kept, or nullptr.
-auto VectorFacts::imageFor_(const FlatKnnProblem& p) const -> const Kept* {
+/// Whether the image that the problem takes of those that are kept is the one
+/// in the vectors' order; nothing: there is none for it.
+std::optional<bool> VectorFacts::imageFor_(const FlatKnnProblem& p) const {
     if (imageMetric_ == p.metric) {
-        for (bool inOrder : {p.imageInOrder, true}) {
+        for (const bool inOrder : {p.imageInOrder, true}) {
             if (images_[inOrder].memory) {
-                return &images_[inOrder];
+                return inOrder;
             }
         }
     }
-    return nullptr;
+    return std::nullopt;
 }
 
 ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
@@ -188,9 +189,9 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
     if (use == ImageUse::None) {
         return use;
     }
-    const Kept* image = imageFor_(p);
-    if (image) {
-        image->isMade.holdUp(context.stream);
+    if (const std::optional<bool> inOrder = imageFor_(p)) {
+        p.imageInOrder = *inOrder;
+        images_[p.imageInOrder].isMade.holdUp(context.stream);
     } else {
         smallSearches_ += batchOf(p) <= kFewQueries;
         if (use == ImageUse::NotYet) {
@@ -213,10 +214,8 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
         made.isMade.set(context.stream);
         made.memory = memory;
         imageMetric_ = p.metric;
-        image = &made;
     }
-    p.searchImage = image->memory.get();
-    p.imageInOrder = image == &images_[true];
+    p.searchImage = images_[p.imageInOrder].memory.get();
     return use;
 }
 

@@ -109,7 +109,7 @@ class VectorFacts {
     void giveFacts_(FlatKnnProblem& problem, const GpuContext& context);
     ImageUse giveImage_(FlatKnnProblem& problem, const GpuContext& context);
     bool mayUseImage_(const FlatKnnProblem& problem) const;
-    const Kept* imageFor_(const FlatKnnProblem& problem) const;
+    std::optional<bool> imageFor_(const FlatKnnProblem& problem) const;
     bool hasImage_() const {
         return images_[0].memory || images_[1].memory;
     }
