@@ -126,7 +126,7 @@ TEST_F(SearchImages, SmallNeighboursAndRanges) {
         const size_t total = result.lims[q];
         return std::tuple(
                 std::vector<size_t>(result.lims, result.lims + q + 1),
-                std::vector<faiss::idx_t>(
+                std::vector<idx_t>(
                         result.labels, result.labels + total),
                 std::vector<float>(
                         result.distances, result.distances + total));
