@@ -58,10 +58,10 @@ class VectorFacts {
     /// whichever is there.
     ///
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
-    ///          image of either order n (2.1 d + 38), or none where that is more
-    ///          than there is: the search then makes one for itself, or goes
-    ///          without. From the index's resources, or CUDA itself for a search
-    ///          on others
+    ///          image of either order n (2.1 d + 38), or none where that is
+    ///          more than there is: the search then makes one for itself, or
+    ///          goes without. From the index's resources, or CUDA itself for a
+    ///          search on others
     /// Result   what was done about an image
     /// Errors   FaissException when memory is short for the facts
     ImageUse giveTo(FlatKnnProblem& problem, const GpuContext& context);
