@@ -44,6 +44,7 @@ struct GpuIndexBitsFlat::RangeSearch_ {
                 [&](idx_t first, idx_t count, const void* page) {
                     FlatKnnProblem problem = index.problemOf_(n, count, 1);
                     problem.mode = SearchMode::Certified;
+                    problem.imageInOrder = true;
                     filter.apply(problem);
                     sink.setFirst(first);
                     if (const auto boxes = boxesFor(problem)) {

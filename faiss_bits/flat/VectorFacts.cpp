@@ -72,7 +72,7 @@ void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
         give(facts_.memory.get());
         return;
     }
-    const bool isEmpty = !facts_.memory && !image_.memory;
+    const bool isEmpty = !facts_.memory && !hasImage_();
     if (isCaptured(context.stream) || !(isEmpty || isOwn(context))) {
         return;
     }
@@ -105,9 +105,22 @@ void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
 
 bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
-    return keepsImages_ && !imageIsShort_ && !needsParts(p) &&
+    return keepsImages_ && !imageIsShort_[p.imageInOrder] && !needsParts(p) &&
             p.metric != Metric::Cosine && canUseSearchImage(p) &&
             p.mode == SearchMode::Certified;
+}
+
+/// Whether the image that the problem takes of those that are kept is the one
+/// in the vectors' order; nothing: there is none for it.
+std::optional<bool> VectorFacts::imageFor_(const FlatKnnProblem& p) const {
+    if (imageMetric_ == p.metric) {
+        for (const bool inOrder : {p.imageInOrder, true}) {
+            if (images_[inOrder].memory) {
+                return inOrder;
+            }
+        }
+    }
+    return std::nullopt;
 }
 
 ImageUse VectorFacts::imageUse(const FlatKnnProblem& p, bool isOwn) const {
@@ -130,10 +143,10 @@ ImageUse VectorFacts::imageUse_(const FlatKnnProblem& p, bool isOwn) const {
     if (allPairsPays(p) && !goesByStrips()) {
         return ImageUse::None;
     }
-    if (hasImage_ && imageMetric_ == p.metric) {
+    if (imageFor_(p)) {
         return ImageUse::Kept;
     }
-    if (hasImage_ && !isOwn) {
+    if (hasImage_() && imageMetric_ != p.metric && !isOwn) {
         return ImageUse::None;
     }
     const bool isSmall = batchOf(p) <= kFewQueries;
@@ -156,7 +169,7 @@ ImageUse VectorFacts::expectFor(FlatKnnProblem& p, bool isOwn) const {
         p.searchImage = nowhere();
     }
     const RowFacts kind = rowFactsOf(p.metric);
-    const bool isEmpty = !facts_.memory && !image_.memory;
+    const bool isEmpty = !facts_.memory && !hasImage_();
     if (kind != RowFacts::None && p.numVectors > 0 &&
         (isOwn || isEmpty || kind == kind_)) {
         p.vectorFacts = nowhere();
@@ -166,17 +179,19 @@ ImageUse VectorFacts::expectFor(FlatKnnProblem& p, bool isOwn) const {
 }
 
 ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
-    if (mayUseImage_(p) && hasImage_ && imageMetric_ != p.metric &&
+    if (mayUseImage_(p) && hasImage_() && imageMetric_ != p.metric &&
         isOwn(context)) {
-        hasImage_ = false;
-        image_.memory.reset();
+        for (Kept& image : images_) {
+            image.memory.reset();
+        }
     }
     const ImageUse use = imageUse_(p, isOwn(context));
     if (use == ImageUse::None) {
         return use;
     }
-    if (hasImage_) {
-        image_.isMade.holdUp(context.stream);
+    if (const std::optional<bool> inOrder = imageFor_(p)) {
+        p.imageInOrder = *inOrder;
+        images_[p.imageInOrder].isMade.holdUp(context.stream);
     } else {
         smallSearches_ += batchOf(p) <= kFewQueries;
         if (use == ImageUse::NotYet) {
@@ -190,17 +205,17 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
         try {
             memory = allocate_(context, bytes);
         } catch (const faiss::FaissException&) {
-            imageIsShort_ = true;
+            imageIsShort_[p.imageInOrder] = true;
             return ImageUse::None;
         }
         WorkspaceSlices slices(Workspace{memory.get(), bytes});
         runSearchImage(p, SearchImage(p, slices), context.stream);
-        image_.isMade.set(context.stream);
-        image_.memory = memory;
-        hasImage_ = true;
+        Kept& made = images_[p.imageInOrder];
+        made.isMade.set(context.stream);
+        made.memory = memory;
         imageMetric_ = p.metric;
     }
-    p.searchImage = image_.memory.get();
+    p.searchImage = images_[p.imageInOrder].memory.get();
     return use;
 }
 
@@ -266,9 +281,11 @@ void VectorFacts::forget() {
 void VectorFacts::forget_() {
     kind_ = RowFacts::None;
     facts_.memory.reset();
-    hasImage_ = imageIsShort_ = false;
+    imageIsShort_[0] = imageIsShort_[1] = false;
     smallSearches_ = 0;
-    image_.memory.reset();
+    for (Kept& image : images_) {
+        image.memory.reset();
+    }
 }
 
 void VectorFacts::awaitChanges(const GpuContext& context, bool areKnown) {

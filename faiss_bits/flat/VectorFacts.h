@@ -53,10 +53,15 @@ class VectorFacts {
     /// of another metric is there, as that may be released on the index's
     /// alone.
     ///
+    /// A search that needs an image in the vectors' order (imageInOrder) gets
+    /// one beside that of the others, as these may be reading it. Others take
+    /// whichever is there.
+    ///
     /// Memory   4 n bytes of the device, if the metric has RowFacts; for an
-    ///          image n (2.1 d + 38), or none where that is more than there is:
-    ///          the search then makes one for itself, or goes without. From the
-    ///          index's resources, or CUDA itself for a search on others
+    ///          image of either order n (2.1 d + 38), or none where that is
+    ///          more than there is: the search then makes one for itself, or
+    ///          goes without. From the index's resources, or CUDA itself for a
+    ///          search on others
     /// Result   what was done about an image
     /// Errors   FaissException when memory is short for the facts
     ImageUse giveTo(FlatKnnProblem& problem, const GpuContext& context);
@@ -104,6 +109,10 @@ class VectorFacts {
     void giveFacts_(FlatKnnProblem& problem, const GpuContext& context);
     ImageUse giveImage_(FlatKnnProblem& problem, const GpuContext& context);
     bool mayUseImage_(const FlatKnnProblem& problem) const;
+    std::optional<bool> imageFor_(const FlatKnnProblem& problem) const;
+    bool hasImage_() const {
+        return images_[0].memory || images_[1].memory;
+    }
     ImageUse imageUse_(const FlatKnnProblem& problem, bool isOwn) const;
     void makeBoxes_(
             const RangeBoxesShape& shape,
@@ -118,15 +127,14 @@ class VectorFacts {
     mutable std::mutex mutex_; // of all below
     RowFacts kind_ = RowFacts::None;
     Kept facts_; // [n], then RowMaxima
-    bool hasImage_ = false;
     Metric imageMetric_ = Metric::L2;
-    bool imageIsShort_ = false; // of memory: not asked for again
+    bool imageIsShort_[2] = {}; // of memory: not asked for again
     /// Of few queries, since the vectors changed. To make an image takes what
     /// it saves in 4 searches of 16 queries, or in 9 to 20 of one (H200, n =
     /// 2^20, d = 768 and 128: 3.3 and 0.8 ms).
     int smallSearches_ = 0;
     static constexpr int kWorthAnImage = 5;
-    Kept image_;
+    Kept images_[2]; // spread, and in the vectors' order
     std::optional<RangeBoxes> boxes_;
     Kept boxMemory_;
     bool boxesAreShort_ = false; // of memory: not asked for again

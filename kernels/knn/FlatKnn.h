@@ -83,6 +83,10 @@ struct FlatKnnProblem {
     /// (kernels/knn/fused/tensor/SearchImage.h); on the device, aligned to 16
     /// bytes. nullptr: they make it in their scratch.
     const void* searchImage = nullptr;
+    /// The image, kept or made for the search, has the vectors in their order,
+    /// as range searches need it. false: spread (SpreadRows.h), so that vectors
+    /// stored cluster by cluster take no longer than shuffled ones.
+    bool imageInOrder = false;
     /// Certified: the number of queries that were repeated (SearchStats) is
     /// added to it, on the device. nullptr: not counted.
     unsigned long long* numRepeated = nullptr;

@@ -79,7 +79,6 @@ class RangeRun {
 
     void run() {
         certifier_.begin();
-        scratch_.scan->keepOrder(); // bits are read in the order of ids
         scratch_.scan->begin(nullptr, 0, stream_);
         for (idx_t q = 0; q < p_.numQueries; q += plan_.tileQueries) {
             first_ = q;
@@ -370,6 +369,10 @@ void runFlatRange(
     FlatKnnProblem p = rangeProblemOf(problem);
     checkFlatKnnShape(p);
     BITS_THROW_IF_NOT_FMT(!std::isnan(radius), "radius is NaN");
+    BITS_THROW_IF_NOT_FMT(
+            p.imageInOrder,
+            "imageInOrder = 0, but bits of the searchImage are read as those "
+            "of vectors");
     if (p.numQueries == 0) {
         return;
     }

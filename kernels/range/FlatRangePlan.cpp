@@ -134,6 +134,8 @@ FlatKnnProblem rangeProblemOf(const FlatKnnProblem& problem) {
     p.outIds = nullptr;
     p.numRepeated = nullptr;
     p.numRescored = nullptr;
+    // One that it makes itself.
+    p.imageInOrder |= !p.searchImage;
     return p;
 }
 

@@ -2,8 +2,10 @@
 /// follows the vectors, whatever changes them.
 
 #include <random>
+#include <tuple>
 
 #include <faiss/IndexFlat.h>
+#include <faiss/impl/AuxIndexStructures.h>
 
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 #include "tests/flat/IndexHarness.h"
@@ -103,6 +105,54 @@ TEST_F(SearchImages, SmallBatches) {
                             searchOnHost(index, queries, 20), expected))
                             << "metric " << int(metric) << " q " << q
                             << " search " << again;
+                }
+            }
+        }
+    }
+}
+
+/// A range search reads an image in the vectors' order, and k-NN searches one
+/// of another order if they came first: each finds what an index without
+/// images finds, whichever was asked for first.
+TEST_F(SearchImages, SmallNeighboursAndRanges) {
+    const int d = 20;
+    const int64_t n = 9001;
+    const int64_t q = 60;
+    const auto vectors = components(n * d, 1);
+    const auto queries = components(q * d, 2);
+    const auto rangesOf = [&](const GpuIndexBitsFlat& index, float radius) {
+        faiss::RangeSearchResult result(q);
+        index.range_search(q, queries.data(), radius, &result);
+        const size_t total = result.lims[q];
+        return std::tuple(
+                std::vector<size_t>(result.lims, result.lims + q + 1),
+                std::vector<idx_t>(
+                        result.labels, result.labels + total),
+                std::vector<float>(
+                        result.distances, result.distances + total));
+    };
+    for (faiss::MetricType metric :
+         {faiss::METRIC_L2, faiss::METRIC_INNER_PRODUCT}) {
+        const float radius = metric == faiss::METRIC_L2 ? 2.0f : 6.5f;
+        GpuIndexBitsFlatConfig config;
+        config.keepSearchImage = false;
+        GpuIndexBitsFlat fresh(sharedResources(), d, metric, config);
+        fresh.add(n, vectors.data());
+        const auto ranges = rangesOf(fresh, radius);
+        ASSERT_GT(std::get<0>(ranges).back(), size_t(q));
+        const auto nearest = searchOnHost(fresh, queries, 20);
+        config.keepSearchImage = true;
+        for (bool rangesFirst : {false, true}) {
+            GpuIndexBitsFlat index(sharedResources(), d, metric, config);
+            index.add(n, vectors.data());
+            for (int call = 0; call < 4; ++call) {
+                if (call % 2 == int(!rangesFirst)) {
+                    EXPECT_TRUE(rangesOf(index, radius) == ranges)
+                            << "metric " << int(metric) << " call " << call;
+                } else {
+                    EXPECT_TRUE(sameOutput(
+                            searchOnHost(index, queries, 20), nearest))
+                            << "metric " << int(metric) << " call " << call;
                 }
             }
         }

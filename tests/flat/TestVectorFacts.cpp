@@ -217,6 +217,38 @@ TEST_P(SharedFacts, AnotherMetric) {
     expectReads(3 + 4 + 1);
 }
 
+/// A range search gets an image in the vectors' order beside the other one,
+/// which threads may be reading; k-NN searches make none where one is there.
+TEST_P(SharedFacts, AnotherOrder) {
+    const FlatKnnProblem knn = problemOf();
+    FlatKnnProblem range = knn;
+    range.imageInOrder = true;
+    const auto give = [&](OneThread& thread, FlatKnnProblem p) {
+        facts->giveTo(p, thread.context());
+        EXPECT_TRUE(p.searchImage);
+        return p;
+    };
+    EXPECT_EQ(search(*all[0], knn), ImageUse::Make);
+    const void* spread = give(*all[0], knn).searchImage;
+    EXPECT_FALSE(give(*all[0], knn).imageInOrder);
+    EXPECT_EQ(search(*all[1], range), ImageUse::Make);
+    EXPECT_EQ(all[0]->given, 0);
+    EXPECT_EQ(imagesMade, 2);
+    EXPECT_EQ(search(*all[0], range), ImageUse::Kept);
+    EXPECT_TRUE(give(*all[2], range).imageInOrder);
+    EXPECT_NE(give(*all[2], range).searchImage, spread);
+    EXPECT_EQ(give(*all[2], knn).searchImage, spread);
+    EXPECT_FALSE(give(*all[2], knn).imageInOrder);
+    fake::finishAll();
+    facts->forget();
+    // The other way round there is one.
+    EXPECT_EQ(search(*all[0], range), ImageUse::Make);
+    EXPECT_EQ(search(*all[1], knn), ImageUse::Kept);
+    EXPECT_TRUE(give(*all[1], knn).imageInOrder);
+    EXPECT_EQ(imagesMade, 3);
+    expectReads(5);
+}
+
 TEST_P(SharedFacts, Threads) {
     isThreaded = true;
     constexpr int kThreads = 8;

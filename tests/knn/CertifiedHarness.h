@@ -21,6 +21,7 @@ struct CertifiedCase {
     int holes = -1; ///< allowed: a list too, with so many -1 behind; -1: none
     bool exactQueries = false; ///< float32 queries for 16-bit vectors
     bool keptImage = false;    ///< as an index gives it to every search
+    bool imageInOrder = false; ///< that one, as range searches leave it
     /// Whether it computes the canonical distances of all pairs. Never, so
     /// that other methods are tested on small problems.
     enum class Direct {
@@ -41,7 +42,8 @@ struct CertifiedCase {
              << " q=" << q << " d=" << d << " k=" << k << " p=" << p
              << " allowedOf=" << allowedOf << " holes=" << holes
              << (exactQueries ? " exact queries" : "")
-             << (keptImage ? " kept image" : "") << " direct=" << int(direct)
+             << (keptImage ? " kept image" : "")
+             << (imageInOrder ? " in order" : "") << " direct=" << int(direct)
              << " maxScratch=" << maxScratch << " parts of " << partVectors;
         return text.str();
     }
@@ -184,6 +186,7 @@ class FlatKnnCertified : public FlatKnnTest {
         if (c.keptImage && p.metric != Metric::Cosine && canUseSearchImage(p)) {
             image = DeviceBuffer<uint8_t>(searchImageBytes(p), 0x7E);
             WorkspaceSlices slices({image.data(), image.size()});
+            p.imageInOrder = c.imageInOrder;
             runSearchImage(p, SearchImage(p, slices), nullptr);
             p.searchImage = image.data();
         }

@@ -68,6 +68,7 @@ TEST_F(FusedClusters, BySamples) {
                                    d,
                                    50);
                     c.keptImage = true;
+                    c.imageInOrder = d == 70;
                     ASSERT_TRUE(planOf(c).fused) << c.describe();
                     expectClusters(c, clusters);
                     if (HasFailure()) {
@@ -131,6 +132,7 @@ TEST_F(FusedClusters, FiltersAndLists) {
             CertifiedCase c = caseOf(
                     CertifiedCase::Direct::Never, Metric::L2, 40000, q, 64, 20);
             c.keptImage = true;
+            c.imageInOrder = q == 1;
             c.allowedOf = 4;
             c.holes = holes;
             SCOPED_TRACE(c.describe());

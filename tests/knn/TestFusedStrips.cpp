@@ -22,6 +22,7 @@ class FusedStrips : public FlatKnnCertified {
         CertifiedCase c =
                 FlatKnnCertified::caseOf(Direct::Strips, metric, n, q, d, k);
         c.keptImage = q % 2;
+        c.imageInOrder = d % 2;
         return c;
     }
 

@@ -205,6 +205,7 @@ TEST_F(NearestKnn, HardData) {
             for (int d : {20, 64, 300}) {
                 CertifiedCase c = of(metric, 2005, d);
                 c.keptImage = d == 64;
+                c.imageInOrder = metric == Metric::L2;
                 EXPECT_TRUE(planOf(c).nearest) << c.describe();
                 expectCanonical(c, kind);
                 if (HasFatalFailure()) {

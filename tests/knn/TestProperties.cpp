@@ -84,6 +84,7 @@ class FlatKnnProperties : public FlatKnnCertified {
                     (int64_t(1) << 26) / (c.n * c.d) + upTo(500), 17, 20000);
         }
         c.keptImage = random_() % 2;
+        c.imageInOrder = random_() % 2;
         c.direct = random_() % 2 ? CertifiedCase::Direct::WhereItPays
                                  : CertifiedCase::Direct::Never;
         c.idType = random_() % 2 ? IdType::Int64 : IdType::Int32;

@@ -131,6 +131,7 @@ class RangeData {
         p.exactQueries = c.exactQueries ? exact_.data() : nullptr;
         p.allowedBits = c.oneIn > 0 ? bits_.data() : nullptr;
         p.searchImage = c.withImage ? image_.data() : nullptr;
+        p.imageInOrder = c.withImage;
         p.device = deviceTraits();
         return p;
     }

@@ -300,6 +300,13 @@ TEST_F(FlatRangeTiles, BadArgumentsAreNamed) {
                 runFlatRange(plan, p, 1, {nullptr, 0}, 0, sink);
             },
             "workspace"));
+    // Bits of its rows would be taken for those of vectors.
+    p = data.problem();
+    p.searchImage = scratch.data();
+    EXPECT_TRUE(throwsNaming(
+            [&] { runFlatRange(plan, p, 1, workspace, 0, sink); },
+            "imageInOrder",
+            "0"));
     EXPECT_EQ(sink.found.parts, 0u);
 }
 

@@ -27,10 +27,6 @@ class FusedScan {
         const float* norms = nullptr;
     };
 
-    /// Before begin(): an image that is made has the vectors in their order, so
-    /// that bits are those of vectors.
-    virtual void keepOrder() {}
-
     /// Which vectors bits are (PassedLists).
     virtual SpreadRows rows() const {
         return {};

@@ -11,7 +11,8 @@
 namespace faiss_bits {
 
 SearchImage::SearchImage(const FlatKnnProblem& p, WorkspaceSlices& slices)
-        : samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))),
+        : rows(p.imageInOrder ? SpreadRows{} : spreadRowsOf(p.numVectors)),
+          samples(uint32_t(std::min<idx_t>(kMostSamples, p.numVectors / 8))),
           secondSamples(secondSamplesOf(p.numVectors)) {
     void* memory =
             slices.take<uint8_t>(tensorImageBytes(p.numVectors, p.d, false));

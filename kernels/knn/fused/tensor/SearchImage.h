@@ -14,8 +14,7 @@ namespace faiss_bits {
 /// both. Made for one search, or kept for many (FlatKnnProblem::searchImage).
 struct SearchImage {
     TensorImage image;
-    /// Which vectors the image's rows are. One that is kept has them in their
-    /// order, as range searches read bits of rows as those of vectors.
+    /// Which vectors the image's rows are (FlatKnnProblem::imageInOrder).
     SpreadRows rows;
     void* sample = nullptr;       // [samples, d], bfloat16
     float* sampleNorms = nullptr; // [samples] squared: L2 and cosine
@@ -26,7 +25,8 @@ struct SearchImage {
     int32_t* secondIds = nullptr; // [secondSamples]
     idx_t secondSamples = 0;
 
-    /// Takes its memory, for a problem's metric, n and d.
+    /// Takes its memory, for a problem's metric, n and d, and the order of its
+    /// image.
     SearchImage(const FlatKnnProblem& problem, WorkspaceSlices& slices);
 
    private:

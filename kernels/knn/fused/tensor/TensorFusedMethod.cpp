@@ -16,9 +16,7 @@ namespace {
 
 SearchImage takeImage(const FlatKnnProblem& p, WorkspaceSlices& slices) {
     if (!p.searchImage) {
-        SearchImage image(p, slices);
-        image.rows = spreadRowsOf(p.numVectors);
-        return image;
+        return SearchImage(p, slices);
     }
     WorkspaceSlices kept(
             Workspace{const_cast<void*>(p.searchImage), searchImageBytes(p)});
@@ -54,10 +52,6 @@ class TensorFusedScan : public FusedScan {
             listed_ = slices.take<uint8_t>(
                     tensorImageBytes(problem.numAllowed, problem.d, false));
         }
-    }
-
-    void keepOrder() override {
-        vectors_.rows = {};
     }
 
     SpreadRows rows() const override {
