@@ -23,10 +23,9 @@ struct ShortRowsPolicy {
 /// at the same time.
 constexpr idx_t kFewShortRows = 16;
 
-/// k = 1 has kernels of its own (LeastOfRows.cuh), but for floats of few columns,
-/// which took 5 to 15% longer by them (measured, H200).
+/// k = 1 has kernels of its own (LeastOfRows.cuh).
 inline bool hasLeastKernel(const SelectProblem& p) {
-    return p.k == 1 && (p.cols > 128 || sizeOf(p.keyType) == 2);
+    return p.k == 1;
 }
 
 /// The first line that takes the problem, or nullptr.
