@@ -58,7 +58,8 @@ bool isOfToday(const ResultRow& row) {
         return rowSortPolicy(p).threads == 0;
     }
     if (algorithm == SelectAlgorithm::ShortRows) {
-        return !hasLeastKernel(p) && planFewOfRows(p).lanes == 0;
+        return !hasLeastKernel(p) && !hasLaneLists(p) &&
+                planFewOfRows(p).lanes == 0;
     }
     const ThresholdPlan plan = planThreshold(p);
     return algorithm != SelectAlgorithm::SampleThreshold ||
@@ -122,7 +123,7 @@ void addChangedRows(Fit& fit) {
                 p.k > kMaxSelectK && !planThreshold(p).fused;
         if (isSplit ||
             (plan.algorithm() == SelectAlgorithm::ShortRows &&
-             planFewOfRows(p).lanes > 0)) {
+             !hasLaneLists(p) && planFewOfRows(p).lanes > 0)) {
             fit.add(expectedMs(p), row.number("random_ms"), row.line());
         }
     }
