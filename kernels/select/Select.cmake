@@ -102,7 +102,7 @@ endforeach()
 set(few_arguments "const FewOfRowsParams&, unsigned, size_t, cudaStream_t")
 foreach(type float __half __nv_bfloat16)
   set(signatures "")
-  foreach(shape "8, 1" "16, 1" "32, 1" "32, 2")
+  foreach(shape "32, 1" "32, 2")
     list(APPEND signatures
       "launchFewOfRows<${type}, ${shape}>(${few_arguments})")
   endforeach()

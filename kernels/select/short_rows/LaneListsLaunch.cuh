@@ -34,14 +34,18 @@ void launchLaneLists(
         bool isFew,
         cudaStream_t stream) {
     const uint32_t cols = params.select.cols;
-    if (cols > 256) {
+    if (cols > 384) {
         launchLists<T, 32, 16>(params, stream);
+    } else if (cols > 256) {
+        launchLists<T, 32, 12>(params, stream);
     } else if (isFew && cols > 128) {
         launchLists<T, 32, 8>(params, stream);
     } else if (isFew && cols > 32) {
         launchLists<T, 32, 4>(params, stream);
-    } else if (cols > 128) {
+    } else if (cols > 192) {
         launchLists<T, 16, 16>(params, stream);
+    } else if (cols > 128) {
+        launchLists<T, 16, 12>(params, stream);
     } else if (cols > 96) {
         launchLists<T, 8, 16>(params, stream);
     } else if (cols > 64) {

@@ -27,10 +27,14 @@ void launchLeastOfRows(
         launchLeast<T, kHasBias, kShortRowsThreads, 16>(params, stream);
     } else if (isFew && cols > 32) {
         launchLeast<T, kHasBias, 32, 8>(params, stream);
-    } else if (cols > 256) {
+    } else if (cols > 384) {
         launchLeast<T, kHasBias, 32, 16>(params, stream);
-    } else if (cols > 128) {
+    } else if (cols > 256) {
+        launchLeast<T, kHasBias, 32, 12>(params, stream);
+    } else if (cols > 192) {
         launchLeast<T, kHasBias, 16, 16>(params, stream);
+    } else if (cols > 128) {
+        launchLeast<T, kHasBias, 16, 12>(params, stream);
     } else if (cols > 64) {
         launchLeast<T, kHasBias, 8, 16>(params, stream);
     } else if (cols > 32) {

@@ -113,15 +113,8 @@ using FewLaunch =
 
 template <class T>
 FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
-    switch (plan.lanes) {
-        case 8:
-            return launchFewOfRows<T, 8, 1>;
-        case 16:
-            return launchFewOfRows<T, 16, 1>;
-        default:
-            return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
-                                    : launchFewOfRows<T, 32, 2>;
-    }
+    return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
+                            : launchFewOfRows<T, 32, 2>;
 }
 
 FewLaunch fewLaunchOf(const SelectProblem& p, const FewOfRowsPlan& plan) {
@@ -225,9 +218,7 @@ struct ShortRowsFamily {
         plan.policy = *shortRowsPolicy(p);
         plan.isLeast = hasLeastKernel(p);
         plan.hasLists = hasLaneLists(p);
-        if (!plan.hasLists) {
-            plan.few = planFewOfRows(p);
-        }
+        plan.few = planFewOfRows(p);
         return plan;
     }
     static size_t workspaceBytes(const SelectProblem&, const Plan&) {
