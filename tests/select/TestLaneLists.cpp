@@ -46,9 +46,9 @@ class LaneLists : public GpuTest {
 };
 
 const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
-const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,
-                         65,  95,  96,  97,  127, 128, 129, 250, 255, 256,
-                         257, 300, 500, 511, 512};
+const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,  65,
+                         95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
+                         256, 257, 300, 383, 384, 385, 500, 511, 512};
 
 TEST_F(LaneLists, EveryValueAndLength) {
     for (Values values : kAllValues) {
@@ -71,7 +71,7 @@ TEST_F(LaneLists, EveryValueAndLength) {
 TEST_F(LaneLists, EveryTypeAtEveryAddress) {
     for (DataType type :
          {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
-        for (int64_t cols : {17, 50, 87, 110, 200, 299, 512}) {
+        for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
             for (size_t shift : {0, 1, 3, 5}) {
                 SelectCase c = of(shift == 3 ? kFewRows : kManyRows, cols);
                 c.keyType = type;
@@ -183,7 +183,7 @@ TEST_F(LaneLists, Periods) {
 TEST_F(LaneLists, SmallOfEveryKernel) {
     for (DataType type :
          {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
-        for (int64_t cols : {20, 60, 90, 120, 200, 400}) {
+        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400}) {
             for (int64_t rows : {kManyRows, kFewRows}) {
                 SelectCase c = of(rows, cols);
                 c.keyType = type;

@@ -52,8 +52,8 @@ class KeyRow {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             // No bias is there behind the row's end.
-            keys[i] = !HasBias || isThere(i) ? keyOf(loaded[i], columnOf(i))
-                                             : 0;
+            keys[i] =
+                    !HasBias || isThere(i) ? keyOf(loaded[i], columnOf(i)) : 0;
         }
     }
 

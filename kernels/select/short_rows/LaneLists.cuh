@@ -20,9 +20,8 @@ class LaneLists {
     static_assert(kBest <= kLanes);
 
    public:
-    __device__ __forceinline__ LaneLists(
-            const SelectParams& params,
-            uint32_t row)
+    __device__ __forceinline__
+    LaneLists(const SelectParams& params, uint32_t row)
             : params_(params), row_(row) {}
 
     /// room: [kBest], of the row. All lanes of the warp call it; `writes`: else

@@ -173,8 +173,8 @@ void runChunks(
         const ShortRowsPolicy& policy,
         cudaStream_t stream) {
     const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p)
-            : hasLaneLists(p)                    ? listsLaunchOf(p)
-                                                 : nullptr;
+            : hasLaneLists(p)                   ? listsLaunchOf(p)
+                                                : nullptr;
     const Launch launch = least ? nullptr : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
