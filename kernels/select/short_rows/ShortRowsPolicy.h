@@ -33,7 +33,8 @@ inline bool hasLeastKernel(const SelectProblem& p) {
 /// (LaneLists.cuh).
 inline bool hasLaneLists(const SelectProblem& p) {
     return p.k > 1 && p.k <= kMostLaneListsK && p.k <= p.cols &&
-            p.cols <= kMostLaneListsCols && !p.hasColBias();
+            p.cols <= kMostLaneListsCols &&
+            (p.k == 2 || p.cols > kMostWholeCols) && !p.hasColBias();
 }
 
 /// The first line that takes the problem, or nullptr.
