@@ -23,6 +23,7 @@ struct SweepOptions {
     std::vector<int64_t> only; ///< numbers of cells; empty: all
     std::string sift;
     double totalMs = 10; ///< repeats of one row
+    SelectAlgorithm algorithm = SelectAlgorithm::Auto;
 
     bool wants(size_t cell) const {
         return only.empty() ||
@@ -54,7 +55,7 @@ class SelectSweep {
             : options_(options),
               budget_(options.common.maxSeconds),
               cells_(cells),
-              ours_(makeOurSelect(SelectAlgorithm::Auto)),
+              ours_(makeOurSelect(options.algorithm)),
               rivals_(sweepRivals(options.common)),
               bandwidth_(measureReadBandwidth()),
               report_(options.common.out, meta(), kSaveSeconds),
@@ -360,6 +361,12 @@ int runMain(int argc, char** argv) {
             {"--only",
              "numbers of cells, with commas",
              [&](const std::string& v) { options.only = parseNumbers(v); }},
+            {"--algorithm",
+             "of kernels/select, for every cell; a cell that it cannot take "
+             "fails (default: auto)",
+             [&](const std::string& v) {
+                 options.algorithm = selectAlgorithmOf(v);
+             }},
             {"--sift",
              "vectors (.fvecs or .bvecs) for the orders sift and "
              "sift_clustered",

@@ -279,16 +279,26 @@ struct KeyTile {
         }
     }
 
+    /// All loads in flight before the first use: where a load is conditional
+    /// and what it feeds is too, the compiler lets some wait for others.
     __device__ void loadPart(uint32_t end) {
+        T loaded[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
             const uint32_t c = column(i);
+            loaded[i] = T(__uint_as_float(0x7FC00000u));
             if (c < end) {
-                values[i] = adjust(__ldg(row + c), c);
+                loaded[i] = __ldg(row + c);
             } else {
-                values[i] = __uint_as_float(0x7FFFFFFFu);
                 valid &= ~(1u << i);
             }
+        }
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            // No bias is there behind the row's end.
+            values[i] = !HasBias || (valid >> i & 1) != 0
+                    ? adjust(loaded[i], column(i))
+                    : toFloat(loaded[i]);
         }
     }
 };

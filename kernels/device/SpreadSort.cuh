@@ -159,7 +159,8 @@ struct BlockSpreadSort {
                 to = to - first < width ? to : first + width;
             }
             __syncthreads();
-            if (crowded == kSize && below == 0) {
+            if ((crowded == kSize && below == 0) ||
+                isSlow(round + 1, placed, k)) {
                 return false;
             }
         }
@@ -171,6 +172,15 @@ struct BlockSpreadSort {
         return n == 1 ? 0 : 1 + log2(n / 2);
     }
     static constexpr int kLogSize = log2(kSize);
+
+    /// Whether as many more rounds as a bitonic sort takes the time of would
+    /// not do: each of them places the entries of about one value where there
+    /// are few.
+    __device__ __forceinline__ static bool
+    isSlow(int rounds, uint32_t placed, uint32_t k) {
+        constexpr uint32_t kRoundsOfSort = 4;
+        return rounds > 1 && (k - placed) * rounds > kRoundsOfSort * placed;
+    }
 
     /// The greatest entry, and one that few are below: bins from the very
     /// least would be of no use where that one is far from all others, as the

@@ -92,11 +92,17 @@ foreach(keys "float, true" "float, false" "__half, false" "__nv_bfloat16, false"
     "launchLeastOfRows<${keys}>(const ShortRowsParams&, bool, cudaStream_t)")
 endforeach()
 
+foreach(type float __half __nv_bfloat16)
+  add_instance("kernels/select/short_rows/LaneListsLaunch.cuh"
+    "lane_lists_${type}"
+    "launchLaneLists<${type}>(const ShortRowsParams&, bool, cudaStream_t)")
+endforeach()
+
 # A few of the best of many rows: lanes of a row, numbers of a lane.
 set(few_arguments "const FewOfRowsParams&, unsigned, size_t, cudaStream_t")
 foreach(type float __half __nv_bfloat16)
   set(signatures "")
-  foreach(shape "8, 1" "16, 1" "32, 1" "32, 2")
+  foreach(shape "32, 1" "32, 2")
     list(APPEND signatures
       "launchFewOfRows<${type}, ${shape}>(${few_arguments})")
   endforeach()

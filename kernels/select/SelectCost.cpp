@@ -113,6 +113,21 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
     return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
+/// A few of the best of rows of some hundred columns, by lists of lanes. Counted
+/// instructions, as many as an H200 issues in a microsecond.
+double laneLists(const SelectProblem& p, const Shape& s) {
+    const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
+    const double lanes = p.cols > 256 || (areFew && p.cols > 32) ? 32
+            : p.cols > 128                                       ? 16
+                                                                 : 8;
+    const double items = std::ceil(s.cols / lanes);
+    const double best = p.k <= 2 ? 2 : p.k <= 4 ? 4 : kMostLaneListsK;
+    const double instructions = 250 + items * (14 + 2 * best) +
+            std::log2(lanes) * (4 + 5 * best);
+    const double row = instructions * lanes / 32 / 925e3 * 1.2;
+    return 8.3 + std::max(s.read, s.rows * row / s.arithmetic);
+}
+
 /// A few of the best of many rows.
 double fewOfRows(const FewOfRowsPlan& plan, const Shape& s) {
     const double tiles = double(plan.tiles);
@@ -124,6 +139,9 @@ double fewOfRows(const FewOfRowsPlan& plan, const Shape& s) {
 
 /// Keys in registers: loads, a bisection, a sort of what is left.
 double shortRows(const SelectProblem& p, const Shape& s) {
+    if (hasLaneLists(p)) {
+        return laneLists(p, s);
+    }
     const FewOfRowsPlan few = planFewOfRows(p);
     if (few.lanes > 0) {
         return fewOfRows(few, s);

@@ -195,17 +195,29 @@ class RowSort {
         const int numUsed = used();
         const uint32_t first = narrow(keys.entryAt(0));
         uint32_t differ = 0;
+        constexpr int kTogether = Items < 16 ? Items : 16;
+        static_assert(Items % kTogether == 0);
 #pragma unroll
-        for (int i = 0; i < Items; ++i) {
-            if (i < numUsed) {
-                const uint32_t column = place(i);
-                // Equal to the last NaN, and behind it: the sort is stable.
-                uint32_t key = Held::kLastKey;
-                if (column < count_) {
-                    key = narrow(keys.entryAt(column));
-                    differ |= key ^ first;
+        for (int base = 0; base < Items; base += kTogether) {
+            uint32_t ordered[kTogether];
+            keys.keysAt(
+                    ordered,
+                    [&](int i) { return place(base + i); },
+                    [&](int i) {
+                        return base + i < numUsed && place(base + i) < count_;
+                    });
+#pragma unroll
+            for (int i = base; i < base + kTogether; ++i) {
+                if (i < numUsed) {
+                    // Equal to the last NaN, and behind it: the sort is stable.
+                    uint32_t key = Held::kLastKey;
+                    const uint32_t column = place(i);
+                    if (column < count_) {
+                        key = narrowKey(kType, ordered[i - base]);
+                        differ |= key ^ first;
+                    }
+                    held_.set(i, key, column);
                 }
-                held_.set(i, key, column);
             }
         }
         return differ;

@@ -33,6 +33,30 @@ class KeyRow {
         return makeEntry(keyOf(__ldg(row_ + column), column), column);
     }
 
+    /// The ordered keys of N columns into keys[], all loads in flight before
+    /// the first use: where a load is conditional and what it feeds is too, the
+    /// compiler lets some wait for others. `isThere(i)` says which are read.
+    template <int N, class ColumnOf, class IsThere>
+    __device__ __forceinline__ void keysAt(
+            uint32_t (&keys)[N],
+            const ColumnOf& columnOf,
+            const IsThere& isThere) const {
+        T loaded[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            loaded[i] = T(0.0f);
+            if (isThere(i)) {
+                loaded[i] = __ldg(row_ + columnOf(i));
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            // No bias is there behind the row's end.
+            keys[i] =
+                    !HasBias || isThere(i) ? keyOf(loaded[i], columnOf(i)) : 0;
+        }
+    }
+
     class Tile {
        public:
         static constexpr int kPack = 16 / sizeof(T);

@@ -55,12 +55,7 @@ struct FewOfRows {
             }
             T* keys = stageOf(stage) + skewOf(keysOf(taken)) / sizeof(T);
             if constexpr (sizeof(T) < 4) {
-                // The last word may have had no second key: its copy, another
-                // lane's, has put a zero there.
-                __syncwarp();
-                if (Group::lane() == 0) {
-                    keys[colsOf(taken)] = Tile::nan();
-                }
+                endHalfWord(stageOf(stage), taken);
             }
             __syncwarp();
             // Each tile lets fewer through than the one before: twice as many
@@ -150,6 +145,37 @@ struct FewOfRows {
         }
     }
 
+    /// The word of 4 bytes that this lane copies of a tile from byte `begin` to
+    /// `end`, behind a multiple of 16: of what is before the first 16 whole
+    /// bytes, or behind the last.
+    struct EdgeWord {
+        uint32_t at;
+        bool isThere;
+
+        __device__ __forceinline__ EdgeWord(uint32_t begin, uint32_t end) {
+            const uint32_t lane = Group::lane();
+            const uint32_t endPack = end / kPackBytes;
+            const bool isTail = (lane & 4) != 0;
+            at = (isTail ? endPack * kPackBytes : 0) + lane % 4 * 4;
+            const bool isEdge = isTail
+                    ? endPack >= (begin > 0 ? 1 : 0) && at < end
+                    : begin > 0 && at + 4 > begin && at < end;
+            isThere = lane < 8 && isEdge;
+        }
+    };
+
+    /// The last word of a tile may have no second key: its copy has put a zero
+    /// there. The lane that copied it waited for it, and no other writes to it.
+    __device__ __forceinline__ void endHalfWord(T* stage, const Place& place)
+            const {
+        const uint32_t begin = skewOf(keysOf(place));
+        const uint32_t end = begin + colsOf(place) * uint32_t(sizeof(T));
+        const EdgeWord edge(begin, end);
+        if (edge.isThere && end - edge.at == sizeof(T)) {
+            stage[end / sizeof(T)] = Tile::nan();
+        }
+    }
+
     /// Enqueues the copy of a tile, if there is one, as it lies in memory by
     /// 16 bytes, and goes on to the next. What is before the first 16 and
     /// behind the last comes by words of 4: of the first one, a key of the row
@@ -173,16 +199,12 @@ struct FewOfRows {
             for (uint32_t p = firstPack + lane; p < endPack; p += kLanes) {
                 copy<16>(to + p * kPackBytes, from + p * kPackBytes);
             }
-            const bool isTail = (lane & 4) != 0;
-            const uint32_t at =
-                    (isTail ? endPack * kPackBytes : 0) + lane % 4 * 4;
-            const bool isEdge = isTail
-                    ? endPack >= firstPack && at < end
-                    : begin > 0 && at + 4 > begin && at < end;
-            if (lane < 8 && isEdge) {
-                copy<4>(to + at, from + at, min(end - at, 4u));
+            const EdgeWord edge(begin, end);
+            if (edge.isThere) {
+                copy<4>(to + edge.at, from + edge.at, min(end - edge.at, 4u));
             }
-            Tile::pad(stageOf(stage) + begin / sizeof(T), cols);
+            const uint32_t halves = end % 4 / sizeof(T); // in a word of copies
+            Tile::pad(stageOf(stage) + begin / sizeof(T), cols, halves);
             advance(place, warps);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");

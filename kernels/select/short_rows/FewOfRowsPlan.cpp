@@ -22,12 +22,9 @@ struct Kernel {
     idx_t mostTileCols;
 };
 /// Where they were faster than the kernels that halve (measured, H200;
-/// docs/design/selection.md). A row costs its lanes a time that hardly depends
-/// on its columns: few lanes for short rows, so that a warp has several. The
-/// first that takes a row counts.
+/// docs/design/selection.md). The first that takes a row counts; LaneLists.cuh
+/// has shorter ones.
 constexpr Kernel kKernels[] = {
-        {8, 1, false, 4, 80, 256, 256},
-        {16, 1, false, 6, 257, 512, 512},
         {32, 1, false, 10, 513, 1280, 1280},
         {32, 1, false, 8, 1281, 2560, 1280},
         {32, 2, true, 32, 600, 1280, 1280}};

@@ -40,11 +40,14 @@ class FewOfTile {
         return T(__uint_as_float(kNan));
     }
 
-    /// Behind the columns: never the least, and within no limit. A tile has
-    /// room for one more.
-    __device__ __forceinline__ static void pad(T* keys, uint32_t cols) {
+    /// Behind the columns, but for the first `left` places: never the least, and
+    /// within no limit. A tile has room for one more.
+    __device__ __forceinline__ static void pad(
+            T* keys,
+            uint32_t cols,
+            uint32_t left) {
         const uint32_t end = (cols + kStep - 1) / kStep * kStep;
-        for (uint32_t c = cols + Group::lane(); c < end; c += kLanes) {
+        for (uint32_t c = cols + left + Group::lane(); c < end; c += kLanes) {
             keys[c] = nan();
         }
     }

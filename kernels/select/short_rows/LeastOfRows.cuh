@@ -48,23 +48,33 @@ struct LeastOfRow {
     }
 
    private:
-    /// All loads in flight before the first use.
+    /// All loads in flight before the first use: where a load is conditional
+    /// and what it feeds is too, the compiler lets some wait for others.
     __device__ __forceinline__ void load(uint32_t first) {
         const T* from = static_cast<const T*>(params.keys) +
                 params.rowStride * row + first;
         const int left = int(params.cols) - int(first);
+        T loaded[kItems];
         if (left > (kItems - 1) * kLanes) {
 #pragma unroll
             for (int i = 0; i < kItems; ++i) {
-                values[i] = valueOf(from[i * kLanes], first + i * kLanes);
+                loaded[i] = from[i * kLanes];
             }
         } else {
 #pragma unroll
             for (int i = 0; i < kItems; ++i) {
-                values[i] = i * kLanes < left
-                        ? valueOf(from[i * kLanes], first + i * kLanes)
-                        : __uint_as_float(0x7FFFFFFFu);
+                loaded[i] = T(__uint_as_float(0x7FC00000u));
+                if (i * kLanes < left) {
+                    loaded[i] = from[i * kLanes];
+                }
             }
+        }
+#pragma unroll
+        for (int i = 0; i < kItems; ++i) {
+            // No bias is there behind the row's end.
+            values[i] = !kHasBias || i * kLanes < left
+                    ? valueOf(loaded[i], first + i * kLanes)
+                    : toFloat(loaded[i]);
         }
     }
 

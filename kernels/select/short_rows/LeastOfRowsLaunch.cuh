@@ -25,18 +25,22 @@ void launchLeastOfRows(
     const uint32_t cols = params.select.cols;
     if (isFew && cols > 256) {
         launchLeast<T, kHasBias, kShortRowsThreads, 16>(params, stream);
-    } else if (cols > 256) {
-        launchLeast<T, kHasBias, 32, 16>(params, stream);
-    } else if (cols > 128 || sizeof(T) > 2 || (isFew && cols > 32)) {
+    } else if (isFew && cols > 32) {
         launchLeast<T, kHasBias, 32, 8>(params, stream);
-    } else if constexpr (sizeof(T) == 2) {
-        if (cols > 64) {
-            launchLeast<T, kHasBias, 8, 16>(params, stream);
-        } else if (cols > 32) {
-            launchLeast<T, kHasBias, 8, 8>(params, stream);
-        } else {
-            launchLeast<T, kHasBias, 8, 4>(params, stream);
-        }
+    } else if (cols > 384) {
+        launchLeast<T, kHasBias, 32, 16>(params, stream);
+    } else if (cols > 256) {
+        launchLeast<T, kHasBias, 32, 12>(params, stream);
+    } else if (cols > 192) {
+        launchLeast<T, kHasBias, 16, 16>(params, stream);
+    } else if (cols > 128) {
+        launchLeast<T, kHasBias, 16, 12>(params, stream);
+    } else if (cols > 64) {
+        launchLeast<T, kHasBias, 8, 16>(params, stream);
+    } else if (cols > 32) {
+        launchLeast<T, kHasBias, 8, 8>(params, stream);
+    } else {
+        launchLeast<T, kHasBias, 8, 4>(params, stream);
     }
 }
 

@@ -4,9 +4,8 @@
 
 namespace faiss_bits {
 
-/// Enqueues one launch for k = 1 and rows of at least one column; of floats,
-/// for rows of more than 128. isFew: rows are so few that each may have a
-/// block.
+/// Enqueues one launch for k = 1 and rows of at least one column. isFew: rows
+/// are so few that each may have a block.
 template <class T, bool kHasBias>
 void launchLeastOfRows(
         const ShortRowsParams& params,

@@ -42,12 +42,15 @@ struct RowChunk {
             uint32_t row,
             const T* from) {
         const int left = int(cols - base) - Group::lane();
-        float values[kItems];
+        // All loads in flight before the first use: where a load is conditional
+        // and what it feeds is too, the compiler lets some wait for others.
+        T loaded[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            values[i] = !kCut || i * kLanes < left
-                    ? toFloat(from[i * kLanes])
-                    : __uint_as_float(0x7FC00000u);
+            loaded[i] = T(__uint_as_float(0x7FC00000u));
+            if (!kCut || i * kLanes < left) {
+                loaded[i] = from[i * kLanes];
+            }
         }
         const float rowBias =
                 kHasBias && params.rowBias ? params.rowBias[row] : 0.0f;
@@ -55,7 +58,7 @@ struct RowChunk {
         const uint32_t signMask = params.signMask;
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {
-            float value = values[i];
+            float value = toFloat(loaded[i]);
             if (kHasBias) {
                 const float bias = !kCut || i * kLanes < left
                         ? params.colBias[columnOf(i)]

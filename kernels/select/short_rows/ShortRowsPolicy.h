@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/select/Select.h"
+#include "kernels/select/short_rows/LaneListsLaunch.h"
 
 namespace faiss_bits {
 
@@ -23,10 +24,17 @@ struct ShortRowsPolicy {
 /// at the same time.
 constexpr idx_t kFewShortRows = 16;
 
-/// k = 1 has kernels of its own (LeastOfRows.cuh), but for floats of few columns,
-/// which took 5 to 15% longer by them (measured, H200).
+/// k = 1 has kernels of its own (LeastOfRows.cuh).
 inline bool hasLeastKernel(const SelectProblem& p) {
-    return p.k == 1 && (p.cols > 128 || sizeOf(p.keyType) == 2);
+    return p.k == 1;
+}
+
+/// A few of the best of rows of some hundred columns have kernels of their own
+/// (LaneLists.cuh).
+inline bool hasLaneLists(const SelectProblem& p) {
+    return p.k > 1 && p.k <= kMostLaneListsK && p.k <= p.cols &&
+            p.cols <= kMostLaneListsCols &&
+            (p.k == 2 || p.cols > kMostWholeCols) && !p.hasColBias();
 }
 
 /// The first line that takes the problem, or nullptr.

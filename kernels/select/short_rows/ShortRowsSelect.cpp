@@ -11,6 +11,7 @@
 #include "kernels/select/SelectImplementation.h"
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
+#include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "kernels/select/short_rows/LeastOfRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsLaunch.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -96,20 +97,24 @@ LeastLaunch leastLaunchOf(const SelectProblem& p) {
     }
 }
 
+LeastLaunch listsLaunchOf(const SelectProblem& p) {
+    switch (p.keyType) {
+        case DataType::Float16:
+            return launchLaneLists<__half>;
+        case DataType::BFloat16:
+            return launchLaneLists<__nv_bfloat16>;
+        default:
+            return launchLaneLists<float>;
+    }
+}
+
 using FewLaunch =
         void (*)(const FewOfRowsParams&, unsigned, size_t, cudaStream_t);
 
 template <class T>
 FewLaunch fewLaunchOf(const FewOfRowsPlan& plan) {
-    switch (plan.lanes) {
-        case 8:
-            return launchFewOfRows<T, 8, 1>;
-        case 16:
-            return launchFewOfRows<T, 16, 1>;
-        default:
-            return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
-                                    : launchFewOfRows<T, 32, 2>;
-    }
+    return plan.minima == 1 ? launchFewOfRows<T, 32, 1>
+                            : launchFewOfRows<T, 32, 2>;
 }
 
 FewLaunch fewLaunchOf(const SelectProblem& p, const FewOfRowsPlan& plan) {
@@ -167,9 +172,10 @@ void runChunks(
         const SelectProblem& p,
         const ShortRowsPolicy& policy,
         cudaStream_t stream) {
-    const bool isLeast = hasLeastKernel(p);
-    const LeastLaunch least = isLeast ? leastLaunchOf(p) : nullptr;
-    const Launch launch = isLeast ? nullptr : launchOf(p, policy);
+    const LeastLaunch least = hasLeastKernel(p) ? leastLaunchOf(p)
+            : hasLaneLists(p)                   ? listsLaunchOf(p)
+                                                : nullptr;
+    const Launch launch = least ? nullptr : launchOf(p, policy);
     ShortRowsParams params;
     params.select = makeSelectParams(p);
     const idx_t rowsOfBlock = kShortRowsThreads / policy.lanes;
@@ -177,7 +183,7 @@ void runChunks(
     forRows(p.rows, most, [&](uint32_t first, uint32_t rows) {
         params.select.firstRow = first;
         params.rows = rows;
-        if (isLeast) {
+        if (least) {
             least(params, areFew(p), stream);
         } else {
             launch(params, stream);
@@ -190,8 +196,12 @@ struct ShortRowsFamily {
         FewOfRowsPlan few;
         ShortRowsPolicy policy;
         bool isLeast = false;
+        bool hasLists = false;
 
         std::string toString() const {
+            if (hasLists) {
+                return "lists of lanes";
+            }
             if (few.lanes > 0) {
                 return few.toString();
             }
@@ -204,7 +214,12 @@ struct ShortRowsFamily {
     };
 
     static Plan plan(const SelectProblem& p) {
-        return {planFewOfRows(p), *shortRowsPolicy(p), hasLeastKernel(p)};
+        Plan plan;
+        plan.policy = *shortRowsPolicy(p);
+        plan.isLeast = hasLeastKernel(p);
+        plan.hasLists = hasLaneLists(p);
+        plan.few = planFewOfRows(p);
+        return plan;
     }
     static size_t workspaceBytes(const SelectProblem&, const Plan&) {
         return 0;

@@ -107,17 +107,25 @@ struct HeldRowsBody {
         return begin + i * Threads + threadIdx.x;
     }
 
-    /// All loads in flight before the first use.
+    /// All loads in flight before the first use: where a load is conditional
+    /// and what it feeds is too, the compiler lets some wait for others.
     __device__ __forceinline__ void load(uint32_t row) {
-        const T* keys =
-                static_cast<const T*>(params.keys) + params.rowStride * row;
+        const T* keys = static_cast<const T*>(params.keys) +
+                params.rowStride * row + column(0);
+        // Else it is computed for each load.
+        asm("" : "+l"(keys));
+        const int left = int(end) - int(column(0));
+        T loaded[Items];
 #pragma unroll
         for (int i = 0; i < Items; ++i) {
-            const uint32_t c = column(i);
-            values[i] = __uint_as_float(0x7FFFFFFFu);
-            if (c < end) {
-                values[i] = valueOf(params, __ldg(keys + c));
+            loaded[i] = T(__uint_as_float(0x7FC00000u));
+            if (i * Threads < left) {
+                loaded[i] = __ldg(keys + i * Threads);
             }
+        }
+#pragma unroll
+        for (int i = 0; i < Items; ++i) {
+            values[i] = valueOf(params, loaded[i]);
         }
     }
 

@@ -38,6 +38,9 @@ constexpr idx_t kMostSurvivors = idx_t(1) << 27;
 /// launch more. One block takes 0.06 ms for a row of so many columns (H200).
 constexpr idx_t kLeastAgain = idx_t(1) << 22;
 constexpr idx_t kLeastAgainCols = idx_t(1) << 17;
+/// The same of rows whose survivors are sorted in memory, which takes so many
+/// launches that one more tells little.
+constexpr idx_t kLeastSortedAgainCols = idx_t(1) << 15;
 /// What each block draws of a row that is read again: places of a thread, and
 /// at most this part of the columns that it reads otherwise. With fewer places
 /// keys laid out against the first sample mislead one row in ten of this one.
@@ -288,8 +291,9 @@ void setSplitSamples(
     const bool mayGrow = fits(first.alike);
     setSample(plan, first, p, mayGrow);
     double capacity = mayGrow ? first.alike : first.usual;
-    const bool isLong =
-            p.rows * p.cols >= kLeastAgain || p.cols >= kLeastAgainCols;
+    const idx_t least =
+            p.k > kMaxSelectK ? kLeastSortedAgainCols : kLeastAgainCols;
+    const bool isLong = p.rows * p.cols >= kLeastAgain || p.cols >= least;
     const SampleChoice second = isLong ? secondSample(p) : SampleChoice();
     if (second.places > 0 && (fits(second.usual) || second.usual <= capacity)) {
         const bool mayGrowToo =

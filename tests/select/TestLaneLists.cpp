@@ -1,0 +1,217 @@
+/// The k <= 8 best of rows of some hundred columns (short_rows/LaneLists.cuh):
+/// both sides of every edge, ties at the limit and below it, few rows and many.
+
+#include <random>
+
+#include "kernels/select/short_rows/ShortRowsPolicy.h"
+#include "tests/select/SelectHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// More rows than are few on one multiprocessor, and a warp that is not full;
+/// and fewer.
+constexpr int64_t kManyRows = 37;
+constexpr int64_t kFewRows = 5;
+
+class LaneLists : public GpuTest {
+   protected:
+    static SelectCase of(int64_t rows, int64_t cols) {
+        SelectCase c;
+        c.rows = rows;
+        c.cols = cols;
+        c.multiprocessors = 1;
+        c.algorithm = SelectAlgorithm::ShortRows;
+        return c;
+    }
+
+    static bool takes(int64_t rows, int64_t cols, int k) {
+        SelectProblem p;
+        p.rows = rows;
+        p.cols = cols;
+        p.k = k;
+        return hasLaneLists(p);
+    }
+
+    static void expectLists(const SelectCase& c, const std::vector<int>& ks) {
+        std::vector<int> taken;
+        for (int k : ks) {
+            if (takes(c.rows, c.cols, k)) {
+                taken.push_back(k);
+            }
+        }
+        ASSERT_FALSE(taken.empty()) << c.describe();
+        expectSelects(c, taken);
+    }
+};
+
+const std::vector<int> kKs = {2, 3, 4, 5, 7, 8};
+const int64_t kCols[] = {2,   3,   5,   8,   9,   31,  32,  33,  63,  64,  65,
+                         95,  96,  97,  127, 128, 129, 191, 192, 193, 250, 255,
+                         256, 257, 300, 383, 384, 385, 500, 511, 512};
+
+TEST_F(LaneLists, EveryValueAndLength) {
+    for (Values values : kAllValues) {
+        for (int64_t cols : kCols) {
+            for (int64_t rows : {kManyRows, kFewRows}) {
+                SelectCase c = of(rows, cols);
+                c.values = values;
+                expectLists(c, kKs);
+                c.largest = true;
+                c.shift = 1;
+                expectLists(c, kKs);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, EveryTypeAtEveryAddress) {
+    for (DataType type :
+         {DataType::Float16, DataType::BFloat16, DataType::Float32}) {
+        for (int64_t cols : {17, 50, 87, 110, 161, 200, 299, 512}) {
+            for (size_t shift : {0, 1, 3, 5}) {
+                SelectCase c = of(shift == 3 ? kFewRows : kManyRows, cols);
+                c.keyType = type;
+                c.shift = shift;
+                c.padding = int64_t(shift % 3);
+                c.largest = shift % 2 == 1;
+                for (Values values :
+                     {Values::FewDistinct, Values::SomeNan, Values::Random}) {
+                    c.values = values;
+                    expectLists(c, kKs);
+                }
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, EveryNumberOfRows) {
+    for (int64_t rows : {1, 2, 15, 16, 17, 31, 33, 64, 127, 1000, 5003}) {
+        for (int64_t cols : {20, 60, 90, 120, 200, 400}) {
+            SelectCase c = of(rows, cols);
+            expectLists(c, {2, 3, 8});
+            c.keyType = DataType::Float16;
+            expectLists(c, {2, 3, 8});
+        }
+    }
+}
+
+TEST_F(LaneLists, Layouts) {
+    for (int64_t cols : {30, 81, 201, 301}) {
+        for (DataType type : {DataType::Float32, DataType::BFloat16}) {
+            SelectCase c = of(50, cols);
+            c.keyType = type;
+            c.padding = 3;
+            c.shift = 1;
+            c.outPadding = 5;
+            c.idType = IdType::Int32;
+            expectLists(c, kKs);
+            c.givenIds = true;
+            c.idPadding = 2;
+            expectLists(c, kKs);
+            c.sharedIds = true;
+            c.idPadding = 0;
+            expectLists(c, kKs);
+            c = of(50, cols);
+            c.keyType = type;
+            c.sorted = false;
+            c.idOffset = 77;
+            expectLists(c, kKs);
+            c.dropNan = true;
+            c.values = Values::SomeNan;
+            expectLists(c, kKs);
+        }
+    }
+}
+
+/// The best of a row at even distances, or equal: a lane may have all of them,
+/// and ties at the limit may begin in any lane.
+TEST_F(LaneLists, Periods) {
+    for (int64_t cols : {32, 60, 90, 128, 200, 500}) {
+        for (int period : {1, 2, 3, 7, 8, 16, 31, 32, 33, 64, 200}) {
+            std::mt19937 random(unsigned(period * 1000 + cols));
+            const int64_t rows = kManyRows;
+            std::vector<float> keys(rows * cols);
+            for (int64_t i = 0; i < rows * cols; ++i) {
+                const int64_t row = i / cols;
+                const float level = float((i % cols + 3 * row) % period);
+                keys[i] = level + (row % 2 ? 0 : float(random() % 4) / 4.0f);
+            }
+            const DeviceBuffer<float> deviceKeys(keys);
+            for (int k : kKs) {
+                const SelectCase c = of(rows, cols);
+                DeviceBuffer<float> outKeys(rows * k, 0xCD);
+                DeviceBuffer<int64_t> outIds(rows * k, 0xCD);
+                SelectProblem p;
+                p.rows = rows;
+                p.cols = cols;
+                p.k = k;
+                p.algorithm = c.algorithm;
+                p.device = deviceOf(c);
+                p.keys = deviceKeys.data();
+                p.outKeys = outKeys.data();
+                p.outIds = outIds.data();
+                ASSERT_TRUE(hasLaneLists(p));
+                ASSERT_EQ(selectWorkspaceBytes(p), 0u);
+                runSelect(p, {}, nullptr);
+                BITS_CUDA_CHECK(cudaDeviceSynchronize());
+                const std::vector<float> found = outKeys.download();
+                const std::vector<int64_t> ids = outIds.download();
+                for (int64_t r = 0; r < rows; ++r) {
+                    const RowOfKeys row{keys.data() + r * cols, cols};
+                    ASSERT_TRUE(isTopKOfRow(
+                            row,
+                            topKOfRow(row.keys, cols, nullptr, 0, k, false),
+                            found.data() + r * k,
+                            ids.data() + r * k,
+                            k,
+                            0))
+                            << "row " << r << " of " << cols << ", k = " << k
+                            << ", period " << period;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, SmallOfEveryKernel) {
+    for (DataType type :
+         {DataType::Float32, DataType::Float16, DataType::BFloat16}) {
+        for (int64_t cols : {20, 60, 90, 120, 161, 200, 300, 400}) {
+            for (int64_t rows : {kManyRows, kFewRows}) {
+                SelectCase c = of(rows, cols);
+                c.keyType = type;
+                c.values = Values::FewDistinct;
+                expectLists(c, {2, 4, 8});
+            }
+        }
+    }
+}
+
+TEST_F(LaneLists, TakesFewOfShortRowsWithoutBias) {
+    EXPECT_TRUE(takes(10, 512, 8));
+    EXPECT_FALSE(takes(10, 513, 8));
+    EXPECT_FALSE(takes(10, 512, 9));
+    EXPECT_FALSE(takes(10, 512, 1));
+    EXPECT_TRUE(takes(10, 2, 2));
+    EXPECT_TRUE(takes(10, 16, 2));
+    EXPECT_FALSE(takes(10, 16, 3));
+    EXPECT_TRUE(takes(10, 17, 8));
+    EXPECT_FALSE(takes(10, 1, 2));
+    SelectProblem p;
+    p.rows = 10;
+    p.cols = 100;
+    p.k = 4;
+    EXPECT_TRUE(hasLaneLists(p));
+    p.colBiasGiven = true;
+    EXPECT_FALSE(hasLaneLists(p));
+}
+
+} // namespace
+} // namespace faiss_bits::test
