@@ -1,6 +1,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/ByMetric.h"
@@ -38,6 +39,19 @@ Launches launchesFor(Metric metric) {
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
+}
+
+/// SampleLimitParams::overfull: some more than fill a list, and some
+/// deviations; where there is a second sample, more than fill its list too.
+uint32_t overfullFrom(const SampleLimitParams& limits) {
+    constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
+    const int list = limits.search.numCandidates;
+    const int room = limits.search.n < kLeastOfSecond
+            ? list
+            : std::max(list, kOfSecond);
+    const double most =
+            room * (double(limits.samples) / double(limits.search.n));
+    return uint32_t(std::ceil(1.25 * most + 5 * std::sqrt(most) + 4));
 }
 
 class FusedRun {
@@ -224,6 +238,7 @@ class FusedRun {
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
+        limits.overfull = overfullFrom(limits);
         limits.limits = scratch_.limits + row;
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;
