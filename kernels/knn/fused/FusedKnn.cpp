@@ -13,6 +13,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/SampleKernels.h"
+#include "kernels/knn/fused/NearLists.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
@@ -177,10 +178,16 @@ class FusedRun {
         lists.capacity = plan_.capacity;
         lists.bits = scratch_.bits;
         lists.words = words().perRow;
+        if (keepsProducts(plan_, p_)) {
+            lists.products = params.entries; // until there are distances
+        }
         if (plan_.secondSamples > 0) {
             findCloserLimits(params, lists);
         }
         scratch_.scan->run(params, lists, stream_);
+        if (lists.products) {
+            launchNearLists(p_.metric, nearLists(params, p_.k), stream_);
+        }
 
         const PassedParams passed{params, scratch_.counts};
         if (finishesByWarps(plan_, p_)) {
@@ -270,6 +277,10 @@ class FusedRun {
     void findCloserLimits(CertifiedParams params, const PassedLists& lists) {
         params.listedIds = scratch_.scan->runSecond(
                 lists, params.rows, scratch_.secondBits, stream_);
+        if (lists.products) {
+            return launchNearLimits(
+                    p_.metric, nearLists(params, plan_.secondRank), stream_);
+        }
         params.numRescored = nullptr; // no candidates of the result
         scorePassed({params, scratch_.counts});
         launches_.closerLimits(
@@ -279,6 +290,20 @@ class FusedRun {
                  scratch_.limits,
                  scratch_.complete},
                 stream_);
+    }
+
+    NearListsParams nearLists(const CertifiedParams& params, uint32_t rank)
+            const {
+        NearListsParams lists;
+        lists.search = params;
+        lists.inverses = scratch_.scan->inverses();
+        lists.products = params.entries;
+        lists.columns = scratch_.certified.columns;
+        lists.rank = rank;
+        lists.counts = scratch_.counts;
+        lists.limits = scratch_.limits;
+        lists.complete = scratch_.complete;
+        return lists;
     }
 
     /// To the sample.

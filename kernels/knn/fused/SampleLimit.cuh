@@ -92,7 +92,9 @@ struct SampleLimit {
             return fabsf(limit) < kInfinite ? keyValue(ranked) : limit;
         }
         const bool isApart = areDistances() && params.columnBias;
-        return isApart ? float(limit - bound.norm * bound.norm) : limit;
+        return float(
+                limit - (isApart ? bound.norm * bound.norm : 0.0) -
+                (params.ofImages ? 0.0 : bound.centerProduct.value));
     }
 
     /// A query that more pass than its list has room for, as where thousands of
