@@ -265,8 +265,7 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     const auto bit = bits.download();
     const auto product = products.download();
     const auto productCount = productCounts.download();
-    const auto inverse =
-            downloadFrom(queryImage.image.inverses, c.numQueries);
+    const auto inverse = downloadFrom(queryImage.image.inverses, c.numQueries);
     TensorChecked checked;
     std::vector<uint8_t> in(c.n);
     int64_t failures = 0;
@@ -310,8 +309,8 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
                         ? images.norms[q] - 2 * unit * value
                         : -unit * value;
                 const double error = errors[q * c.n + v];
-                const bool isCut = double(vectors.norms[v]) * facts.normScale >
-                        65504;
+                const bool isCut =
+                        double(vectors.norms[v]) * facts.normScale > 65504;
                 // Where scales do not suit each other all passes.
                 const double factor = 0.5 * facts.normInverse / unit;
                 const bool isFit = c.metric != Metric::L2 ||

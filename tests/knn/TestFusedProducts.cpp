@@ -20,8 +20,7 @@ class FusedProducts : public FlatKnnCertified {
         const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
         ASSERT_TRUE(plan.fused);
         EXPECT_EQ(
-                keepsProducts(*plan.fused, p),
-                p.device.computeCapability == 90)
+                keepsProducts(*plan.fused, p), p.device.computeCapability == 90)
                 << "nothing else is tested here";
     }
 

@@ -150,10 +150,9 @@ class NearLists : public GpuTest {
                 const bool belongs = key <= after.complete[q];
                 belonging += belongs;
                 if (belongs && !in[v]) {
-                    ADD_FAILURE()
-                            << "query " << q << " vector " << v << ": key "
-                            << key << " is complete up to "
-                            << after.complete[q];
+                    ADD_FAILURE() << "query " << q << " vector " << v
+                                  << ": key " << key << " is complete up to "
+                                  << after.complete[q];
                     return most;
                 }
             }
@@ -253,14 +252,20 @@ TEST_F(NearLists, Limits) {
                     EXPECT_GE(counts[q], rank);
                     uint32_t belonging = 0;
                     for (int64_t v = 0; v < n; ++v) {
-                        belonging +=
-                                float(scan.key(q, v)) <= after.complete[q];
+                        belonging += float(scan.key(q, v)) <= after.complete[q];
                     }
                     EXPECT_LE(belonging, counts[q]);
                     EXPECT_GE(belonging + 8, rank);
                 }
             }
         }
+    }
+}
+
+/// Few pairs, for tools that watch each access.
+TEST_F(NearLists, SmallScan) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        expectLists(of(metric, 20, 300, 260), 10);
     }
 }
 

@@ -12,8 +12,8 @@
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
-#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/NearLists.h"
+#include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
 #include "kernels/knn/fused/StripLimits.h"
@@ -47,9 +47,8 @@ Launches launchesFor(Metric metric) {
 uint32_t overfullFrom(const SampleLimitParams& limits) {
     constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
     const int list = limits.search.numCandidates;
-    const int room = limits.search.n < kLeastOfSecond
-            ? list
-            : std::max(list, kOfSecond);
+    const int room =
+            limits.search.n < kLeastOfSecond ? list : std::max(list, kOfSecond);
     const double most =
             room * (double(limits.samples) / double(limits.search.n));
     return uint32_t(std::ceil(1.25 * most + 5 * std::sqrt(most) + 4));

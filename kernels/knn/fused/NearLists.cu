@@ -19,16 +19,15 @@ constexpr uint32_t kNone = ~0u;
 template <Metric kMetric>
 class NearList {
    public:
-    __device__ __forceinline__ NearList(
-            const NearListsParams& params,
-            uint32_t row)
+    __device__ __forceinline__
+    NearList(const NearListsParams& params, uint32_t row)
             : params_(params),
               row_(row),
               products_(
                       params.products +
                       int64_t(row) * params.search.numCandidates),
-              factor_(params.search.imageFacts->inverse * params.inverses[row]) {
-    }
+              factor_(params.search.imageFacts->inverse *
+                      params.inverses[row]) {}
 
     /// The rank'th product of the first `count`, ordered nearest first.
     template <int kItems>
@@ -146,11 +145,11 @@ struct Cut {
 
 /// One lane calls it.
 template <Metric kMetric>
-__device__ __forceinline__ Cut cutAt(
-        const NearListsParams& params,
-        const NearList<kMetric>& list,
-        uint32_t row,
-        uint32_t ranked) {
+__device__ __forceinline__ Cut
+cutAt(const NearListsParams& params,
+      const NearList<kMetric>& list,
+      uint32_t row,
+      uint32_t ranked) {
     const float complete = params.complete[row];
     const Cut all{nanf(""), complete};
     if (ranked == kNone || !list.isFit() || !(complete == complete)) {

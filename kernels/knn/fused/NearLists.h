@@ -9,8 +9,8 @@ namespace faiss_bits {
 /// Lists of a scan that kept its products (PassedLists::products), of images
 /// by L2 or inner product.
 struct NearListsParams {
-    CertifiedParams search; // numCandidates is the room of a list
-    const float* inverses = nullptr; // [rows] of the queries' images
+    CertifiedParams search;             // numCandidates is the room of a list
+    const float* inverses = nullptr;    // [rows] of the queries' images
     const uint64_t* products = nullptr; // [rows, numCandidates]
     int32_t* columns = nullptr;         // the same: written
     uint32_t rank = 0;

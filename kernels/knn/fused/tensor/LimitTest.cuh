@@ -117,14 +117,14 @@ class LimitTest {
                         ? ~(kOfRow << r * 2 * kPairs)
                         : ~0u;
             }
-            const uint32_t full = buffer.template append<
-                    kRows,
-                    2 * kPairs,
-                    kRowStep>(
-                    mask,
-                    row_,
-                    column + 8 * g * kPairs + 2 * lane,
-                    [&](uint32_t bit) { return valueOf(values, g, bit); });
+            const uint32_t full =
+                    buffer.template append<kRows, 2 * kPairs, kRowStep>(
+                            mask,
+                            row_,
+                            column + 8 * g * kPairs + 2 * lane,
+                            [&](uint32_t bit) {
+                                return valueOf(values, g, bit);
+                            });
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];

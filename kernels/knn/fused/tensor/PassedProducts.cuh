@@ -42,8 +42,8 @@ class PassedProducts : private PassedBuffer {
                 const uint32_t i = __ffs(mask) - 1;
                 mask &= mask - 1;
                 const uint32_t place = fill_ + __popc(lanes & lanesBefore());
-                words_[place] = wordOf(
-                        valueOf(i), column + columnOffset(i % kColumns));
+                words_[place] =
+                        wordOf(valueOf(i), column + columnOffset(i % kColumns));
                 words_[kPairs + place] =
                         row + rowOffset<kRowStep>(i / kColumns);
             }

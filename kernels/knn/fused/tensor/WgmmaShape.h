@@ -93,7 +93,8 @@ struct WgmmaSharedLayout {
         norms = stages + numStages * shape.stageBytes();
         passed = norms + slots * shape.normBytes();
         // PassedBuffer, or PassedProducts, which have streamed shapes alone.
-        barriers = passed + shape.groups() * 4 * (shape.streamed ? 128 : 64) * 8;
+        barriers =
+                passed + shape.groups() * 4 * (shape.streamed ? 128 : 64) * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
 };
