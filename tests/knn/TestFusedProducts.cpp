@@ -34,12 +34,22 @@ class FusedProducts : public FlatKnnCertified {
         c.keptImage = k % 2;
         return c;
     }
+
+    /// Of some queries: the oracle reads half a gigabyte for each.
+    Result expectSome(const CertifiedCase& c, Hard kind) {
+        SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
+        const auto vectors = makeHard(kind, c.n, c.d, 1);
+        const auto queries = makeHard(kind, c.q, c.d, 2);
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, 4);
+        return result;
+    }
 };
 
 TEST_F(FusedProducts, Integers) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         const CertifiedCase c = of(metric, 101, 257);
-        EXPECT_EQ(expectCanonical(c, Hard::Bytes).repeated, 0u) << c.describe();
+        EXPECT_EQ(expectSome(c, Hard::Bytes).repeated, 0u) << c.describe();
         if (HasFatalFailure()) {
             return;
         }
@@ -53,7 +63,7 @@ TEST_F(FusedProducts, HardData) {
         CertifiedCase c =
                 of(i % 2 ? Metric::InnerProduct : Metric::L2, 10 + i, 257 + i);
         c.allowedOf = i == 2 ? 3 : 0;
-        expectCanonical(c, kind);
+        expectSome(c, kind);
         if (HasFatalFailure()) {
             return;
         }

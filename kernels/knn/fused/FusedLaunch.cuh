@@ -15,22 +15,12 @@ namespace faiss_bits {
 
 template <Metric kMetric>
 void launchSampleLimits(const SampleLimitParams& params, cudaStream_t stream) {
-    constexpr int kThreads = kSampleLimitThreads;
-    constexpr int kMany = kManyLimitThreads;
-    constexpr uint32_t kManyRows = 512; // more than are at work at a time
-    static_assert(kMostSamples == 32 * kThreads && 8 * kThreads == 32 * kMany);
-    const bool areFew = params.samples <= 8 * kThreads;
-    const bool areMany = areFew && params.search.rows >= kManyRows;
-    const auto kernel = areMany ? sampleLimitKernel<kMetric, 32, kMany>
-            : areFew            ? sampleLimitKernel<kMetric, 8, kThreads>
-                                : sampleLimitKernel<kMetric, 32, kThreads>;
+    const auto kernel = params.samples <= 8 * kSampleLimitThreads
+            ? sampleLimitKernel<kMetric, 8>
+            : sampleLimitKernel<kMetric, 32>;
+    static_assert(kMostSamples == 32 * kSampleLimitThreads);
     launchAfterPrevious(
-            kernel,
-            params.search.rows,
-            areMany ? kMany : kThreads,
-            0,
-            stream,
-            params);
+            kernel, params.search.rows, kSampleLimitThreads, 0, stream, params);
 }
 
 template <Metric kMetric>

@@ -10,15 +10,12 @@
 namespace faiss_bits {
 
 constexpr int kSampleLimitThreads = 512;
-/// Of many queries: a block is mostly a wait for one thread's arithmetic, so
-/// that the more of them a multiprocessor has the better.
-constexpr int kManyLimitThreads = 128;
 
 /// One block a query. The keys of its sample stay in registers.
-template <Metric kMetric, int Items, int Threads>
+template <Metric kMetric, int Items>
 struct SampleLimit {
-    using Narrow = BlockNarrow<Threads>;
-    static constexpr int kWarps = Threads / kWarpSize;
+    using Narrow = BlockNarrow<kSampleLimitThreads>;
+    static constexpr int kWarps = kSampleLimitThreads / kWarpSize;
     static constexpr double kOfBFloat16 = 0x1p-6;
     /// Of members that are not there, or not allowed, or no number.
     static constexpr uint32_t kNone = ~0u;
@@ -42,7 +39,7 @@ struct SampleLimit {
         RowBound<kMetric> bound;
         // That of images is thread 0's alone, as is what follows from it.
         if (!params.search.imageFacts || threadIdx.x == 0) {
-            bound = rowBound<kMetric, Threads>(
+            bound = rowBound<kMetric, kSampleLimitThreads>(
                     params.search, row, shared.norms);
         }
         const uint32_t ranked = rankedKey(keys);
@@ -129,7 +126,7 @@ struct SampleLimit {
     }
 
     __device__ __forceinline__ static uint32_t column(int i) {
-        return i * Threads + threadIdx.x;
+        return i * kSampleLimitThreads + threadIdx.x;
     }
 
     /// With a bias the query's norm is not in them yet.
@@ -239,19 +236,18 @@ struct SampleLimit {
     }
 };
 
-/// Blocks of a multiprocessor, so many that keys still have registers.
-constexpr int limitBlocks(int items, int threads) {
-    return threads == kManyLimitThreads ? 5 : items <= 8 ? 2 : 1;
+/// Blocks of a multiprocessor: a block is mostly a wait, and with registers for
+/// one alone a limit takes twice as long.
+constexpr int limitBlocks(int items) {
+    return items <= 8 ? 2 : 1;
 }
 
-template <Metric kMetric, int Items, int Threads>
+template <Metric kMetric, int Items>
 __global__ __launch_bounds__(
-        Threads,
+        kSampleLimitThreads,
         limitBlocks(
-                Items,
-                Threads)) void sampleLimitKernel(const SampleLimitParams
-                                                         params) {
-    using Limit = SampleLimit<kMetric, Items, Threads>;
+                Items)) void sampleLimitKernel(const SampleLimitParams params) {
+    using Limit = SampleLimit<kMetric, Items>;
     __shared__ typename Limit::SharedStorage shared;
     allowNext();
     waitForPrevious();
