@@ -238,6 +238,18 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
             deviceLimits.data(), counts.data(), columns.data(), capacity};
     problem.kernel = c.kernel;
     runTensorScan(problem, deviceTraits(), stream);
+    // Products of the same: of each, as far as images tell, its key.
+    const bool withProducts = c.metric != Metric::Cosine &&
+            c.kernel != TensorScanKernel::MmaSync &&
+            canKeepProducts(c.d, deviceTraits());
+    const DeviceBuffer<uint64_t> products(c.numQueries * capacity);
+    const DeviceBuffer<uint32_t> productCounts(c.numQueries, 0);
+    if (withProducts) {
+        problem.passed.columns = nullptr;
+        problem.passed.counts = productCounts.data();
+        problem.passed.products = products.data();
+        runTensorScan(problem, deviceTraits(), stream);
+    }
     // Bits of the same, with a word more a row that nothing is written to.
     const uint64_t words = uint64_t(c.n + 31) / 32 + 1;
     const DeviceBuffer<uint32_t> bits(c.numQueries * words, 0);
@@ -251,6 +263,9 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     const auto count = counts.download();
     const auto column = columns.download();
     const auto bit = bits.download();
+    const auto product = products.download();
+    const auto productCount = productCounts.download();
+    const auto inverse = downloadFrom(queryImage.image.inverses, c.numQueries);
     TensorChecked checked;
     std::vector<uint8_t> in(c.n);
     int64_t failures = 0;
@@ -274,6 +289,40 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
                 ADD_FAILURE() << "query " << q << ": written behind its end";
                 ++failures;
                 break;
+            }
+        }
+        if (withProducts && count[q] <= capacity) {
+            EXPECT_EQ(productCount[q], count[q]) << "query " << q;
+            const double unit = double(facts.inverse) * inverse[q];
+            for (uint32_t i = 0; i < productCount[q] && i < capacity; ++i) {
+                const uint64_t word = product[q * capacity + i];
+                const uint32_t v = uint32_t(word);
+                const uint32_t bitsOfValue = uint32_t(word >> 32);
+                float value;
+                std::memcpy(&value, &bitsOfValue, sizeof(value));
+                if (v >= c.n || !in[v]) {
+                    ADD_FAILURE() << "query " << q << ": the product of " << v;
+                    ++failures;
+                    break;
+                }
+                const double key = c.metric == Metric::L2
+                        ? images.norms[q] - 2 * unit * value
+                        : -unit * value;
+                const double error = errors[q * c.n + v];
+                const bool isCut =
+                        double(vectors.norms[v]) * facts.normScale > 65504;
+                // Where scales do not suit each other all passes.
+                const double factor = 0.5 * facts.normInverse / unit;
+                const bool isFit = c.metric != Metric::L2 ||
+                        (!isCut && factor >= 0x1p-24 && factor <= 0x1p15);
+                if (isFit && std::isfinite(error) && std::isfinite(key) &&
+                    !(std::fabs(key - keys[q * c.n + v]) <= error)) {
+                    ADD_FAILURE() << "query " << q << " vector " << v
+                                  << ": key " << key << " for "
+                                  << keys[q * c.n + v] << ", error " << error;
+                    ++failures;
+                    break;
+                }
             }
         }
         // A list that has room for all has what the bits are set of.

@@ -79,6 +79,15 @@ struct FlaggedRows {
         return used;
     }
 
+    /// Whether there are any. All threads call it.
+    __device__ __forceinline__ bool areThere() const {
+        uint32_t mask = 0;
+        for (uint32_t row = 8 * threadIdx.x; row < rows; row += 8 * Threads) {
+            mask |= ofEight(row);
+        }
+        return __syncthreads_or(mask != 0);
+    }
+
    private:
     /// Bit i: row + i has a flag; row is a multiple of 8.
     __device__ __forceinline__ uint32_t ofEight(uint32_t row) const {

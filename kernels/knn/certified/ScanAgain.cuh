@@ -109,7 +109,8 @@ struct ScanAgain {
     /// 0.
     uint32_t numGroups = 0;
 
-    __device__ void run() {
+    /// Inlined: a call would have all that is shared in memory behind pointers.
+    __device__ __forceinline__ void run() {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
         if (params.mayBeAlike) {
@@ -378,7 +379,12 @@ __global__ void __launch_bounds__(
     using Scan = ScanAgain<kMetric, Begin>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
     waitForPrevious();
-    Scan{shared, params}.run();
+    // Most often there are none: little of the code is read then.
+    const typename Scan::Flagged flagged{
+            shared.flagged, params.search.flags, params.search.rows};
+    if (flagged.areThere()) {
+        Scan{shared, params}.run();
+    }
 }
 
 } // namespace faiss_bits

@@ -1,6 +1,7 @@
 #include "kernels/knn/fused/FusedKnn.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/ByMetric.h"
@@ -11,6 +12,7 @@
 #include "kernels/knn/fused/FusedLaunch.h"
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/NearLists.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
@@ -38,6 +40,18 @@ Launches launchesFor(Metric metric) {
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
+}
+
+/// SampleLimitParams::overfull: some more than fill a list, and some
+/// deviations; where there is a second sample, more than fill its list too.
+uint32_t overfullFrom(const SampleLimitParams& limits) {
+    constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
+    const int list = limits.search.numCandidates;
+    const int room =
+            limits.search.n < kLeastOfSecond ? list : std::max(list, kOfSecond);
+    const double most =
+            room * (double(limits.samples) / double(limits.search.n));
+    return uint32_t(std::ceil(1.25 * most + 5 * std::sqrt(most) + 4));
 }
 
 class FusedRun {
@@ -163,10 +177,16 @@ class FusedRun {
         lists.capacity = plan_.capacity;
         lists.bits = scratch_.bits;
         lists.words = words().perRow;
+        if (keepsProducts(plan_, p_)) {
+            lists.products = params.entries; // until there are distances
+        }
         if (plan_.secondSamples > 0) {
             findCloserLimits(params, lists);
         }
         scratch_.scan->run(params, lists, stream_);
+        if (lists.products) {
+            launchNearLists(p_.metric, nearLists(params, p_.k), stream_);
+        }
 
         const PassedParams passed{params, scratch_.counts};
         if (finishesByWarps(plan_, p_)) {
@@ -224,6 +244,7 @@ class FusedRun {
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
+        limits.overfull = overfullFrom(limits);
         limits.limits = scratch_.limits + row;
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;
@@ -255,6 +276,10 @@ class FusedRun {
     void findCloserLimits(CertifiedParams params, const PassedLists& lists) {
         params.listedIds = scratch_.scan->runSecond(
                 lists, params.rows, scratch_.secondBits, stream_);
+        if (lists.products) {
+            return launchNearLimits(
+                    p_.metric, nearLists(params, plan_.secondRank), stream_);
+        }
         params.numRescored = nullptr; // no candidates of the result
         scorePassed({params, scratch_.counts});
         launches_.closerLimits(
@@ -264,6 +289,20 @@ class FusedRun {
                  scratch_.limits,
                  scratch_.complete},
                 stream_);
+    }
+
+    NearListsParams nearLists(const CertifiedParams& params, uint32_t rank)
+            const {
+        NearListsParams lists;
+        lists.search = params;
+        lists.inverses = scratch_.scan->inverses();
+        lists.products = params.entries;
+        lists.columns = scratch_.certified.columns;
+        lists.rank = rank;
+        lists.counts = scratch_.counts;
+        lists.limits = scratch_.limits;
+        lists.complete = scratch_.complete;
+        return lists;
     }
 
     /// To the sample.

@@ -2,7 +2,9 @@
 
 #include "kernels/knn/fused/FinishPassed.h"
 #include "kernels/knn/fused/FusedCost.h"
+#include "kernels/knn/fused/NearLists.h"
 #include "kernels/knn/fused/SlotRows.h"
+#include "kernels/knn/fused/tensor/TensorScan.h"
 
 namespace faiss_bits {
 
@@ -25,6 +27,15 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
             plan.tileQueries >= kLeastWarpLists &&
             double(p.numVectors) * p.d * double(sizeOf(p.dataType)) <=
             kMostCachedBytes;
+}
+
+bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
+    constexpr double kMostListed = 0.75 * kMostNearEntries;
+    return plan.secondSamples > 0 && plan.method == &kTensorFusedMethod &&
+            (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+            canKeepProducts(p.d, p.device) &&
+            plan.secondRank * (double(p.numVectors) / plan.secondSamples) <=
+            kMostListed;
 }
 
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

@@ -51,7 +51,14 @@ class FusedScan {
             const PassedLists& lists,
             cudaStream_t stream) = 0;
 
-    /// The same over the second sample; allowedBits: of its members. Returns
+    /// [rows] of the queries that enter() had: what products
+    /// (PassedLists::products) are multiplied by, beside that of the vectors.
+    /// Of tensor cores alone.
+    virtual const float* inverses() const {
+        return nullptr;
+    }
+
+    /// As run() over the second sample; allowedBits: of its members. Returns
     /// its vectors' ids.
     virtual const int32_t* runSecond(
             const PassedLists&,

@@ -21,6 +21,8 @@ struct SampleLimitParams {
     uint32_t samples = 0; // kMostSamples at most
     uint32_t rank = 0; // the limit is that of the rank'th of the sample, or of
     uint32_t room = 0; // a later one, up to this
+    /// A query within whose limit so many of the sample are has no list.
+    uint32_t overfull = 0;
     float* limits = nullptr;    // [rows]
     float* complete = nullptr;  // [rows], SurvivorOutput::complete
     uint32_t* counts = nullptr; // [rows], set to zero

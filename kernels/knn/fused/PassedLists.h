@@ -15,6 +15,10 @@ struct PassedLists {
     // [rows, capacity]: numbers of vectors, in any order
     uint32_t* columns = nullptr;
     uint32_t capacity = 0;
+    /// In place of columns: the scan's product of each (float32 bits) above the
+    /// vector's number, [rows, capacity]. Of scans that canKeepProducts().
+    /// nullptr: columns.
+    uint64_t* products = nullptr;
     /// In place of lists, which have no room for all: bit i % 32 of word i / 32
     /// of a row is set where row i of the image passed (FusedScan::rows() says
     /// which vector that is), [rows, words], zero before. Counts and columns

@@ -24,9 +24,10 @@ __device__ __forceinline__ double roundingError(
 }
 
 /// Writes the limit, what is complete with it, and a count of zero; infinity:
-/// there is none. params: of SampleLimit or of strips. One thread calls it.
+/// there is none. Returns the limit. params: of SampleLimit or of strips. One
+/// thread calls it.
 template <Metric kMetric, class Params>
-__device__ __forceinline__ void writeLimit(
+__device__ __forceinline__ float writeLimit(
         const Params& params,
         uint32_t row,
         double key,
@@ -45,6 +46,7 @@ __device__ __forceinline__ void writeLimit(
     params.limits[row] = limit;
     params.complete[row] = complete;
     params.counts[row] = 0;
+    return limit;
 }
 
 } // namespace faiss_bits

@@ -19,12 +19,14 @@ struct SampleLimit {
     static constexpr double kOfBFloat16 = 0x1p-6;
     /// Of members that are not there, or not allowed, or no number.
     static constexpr uint32_t kNone = ~0u;
+    static constexpr float kInfinite = __builtin_huge_valf();
 
     struct SharedStorage {
         typename Narrow::SharedStorage narrow;
         uint32_t least[2][kWarps];
         double norms[2 * kWarps];
         uint32_t found;
+        uint32_t passing;
         float reach;
     };
 
@@ -49,11 +51,12 @@ struct SampleLimit {
                 key += params.columnBias ? bound.norm * bound.norm : 0.0;
                 key = fmax(key, 0.0);
             }
-            shared.reach = reachOf(key, bound);
             if (kMetric == Metric::Cosine && areDistances()) {
                 key = 0.5 * key - 1;
             }
-            write(row, key, bound);
+            const float limit = write(row, key, bound);
+            shared.passing = 0;
+            shared.reach = reachOf(limit, ranked, bound);
         }
         leaveOverfull(row, keys);
     }
@@ -65,7 +68,7 @@ struct SampleLimit {
                 (kMetric == Metric::Cosine && params.ofImages);
     }
 
-    __device__ __forceinline__ void write(
+    __device__ __forceinline__ float write(
             uint32_t row,
             double key,
             const RowBound<kMetric>& bound) const {
@@ -75,23 +78,23 @@ struct SampleLimit {
             key += roundingError(bound, params.search.d, key, kOfBFloat16) -
                     bound.centerProduct.value;
         }
-        writeLimit(params, row, key, bound);
+        return writeLimit(params, row, key, bound);
     }
 
     /// Members of the sample with keys up to it pass the limit, as far as is
-    /// known. Nothing rests on it.
+    /// known; no number: there is no limit, or no query. Nothing rests on it.
     __device__ __forceinline__ float reachOf(
-            double key,
+            float limit,
+            uint32_t ranked,
             const RowBound<kMetric>& bound) const {
-        double reach = key;
-        if (kMetric != Metric::Cosine || !areDistances()) {
-            reach += params.ofImages
-                    ? roundingError(bound, params.search.d, key, kOfBFloat16)
-                    : 0.0;
-            reach += bound.at(reach);
-        } // else limits have other units
+        if (kMetric == Metric::Cosine && areDistances()) {
+            // Limits have other units.
+            return fabsf(limit) < kInfinite ? keyValue(ranked) : limit;
+        }
         const bool isApart = areDistances() && params.columnBias;
-        return float(isApart ? reach - bound.norm * bound.norm : reach);
+        return float(
+                limit - (isApart ? bound.norm * bound.norm : 0.0) -
+                (params.ofImages ? 0.0 : bound.centerProduct.value));
     }
 
     /// A query that more pass than its list has room for, as where thousands of
@@ -99,13 +102,10 @@ struct SampleLimit {
     __device__ __forceinline__ void leaveOverfull(
             uint32_t row,
             const uint32_t (&keys)[Items]) {
-        if (threadIdx.x == 0) {
-            shared.found = 0;
-        }
         __syncthreads();
         const float reach = shared.reach;
-        if (!(fabsf(reach) < __uint_as_float(0x7f800000u))) {
-            return; // no limit, or no query
+        if (!(fabsf(reach) < kInfinite)) {
+            return;
         }
         const uint32_t last = orderedKey(reach);
         uint32_t found = 0;
@@ -114,23 +114,14 @@ struct SampleLimit {
             found += keys[i] <= last;
         }
         found = __reduce_add_sync(kFullWarp, found);
-        if (threadIdx.x % kWarpSize == 0) {
-            atomicAdd(&shared.found, found);
-        }
-        __syncthreads();
-        // Some more than fill a list, and some deviations; where there is a
-        // second sample, more than fill its list too.
-        constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
-        const int room = params.search.n < kLeastOfSecond
-                ? params.search.numCandidates
-                : max(params.search.numCandidates, kOfSecond);
-        const double most =
-                room * (double(params.samples) / double(params.search.n));
-        const double overfull = 1.25 * most + 5 * sqrt(most) + 4;
-        if (threadIdx.x == 0 && shared.found >= overfull) {
-            // Nothing passes, and nothing is proved.
-            params.limits[row] = -__uint_as_float(0x7f800000u);
-            params.complete[row] = -__uint_as_float(0x7f800000u);
+        if (threadIdx.x % kWarpSize == 0 && found > 0) {
+            // One warp meets the number: nobody waits for all of them.
+            const uint32_t others = atomicAdd(&shared.passing, found);
+            if (others < params.overfull && others + found >= params.overfull) {
+                // Nothing passes, and nothing is proved.
+                params.limits[row] = -kInfinite;
+                params.complete[row] = -kInfinite;
+            }
         }
     }
 
@@ -245,9 +236,17 @@ struct SampleLimit {
     }
 };
 
+/// Blocks of a multiprocessor: a block is mostly a wait, and with registers for
+/// one alone a limit takes twice as long.
+constexpr int limitBlocks(int items) {
+    return items <= 8 ? 2 : 1;
+}
+
 template <Metric kMetric, int Items>
-__global__ __launch_bounds__(kSampleLimitThreads) void sampleLimitKernel(
-        const SampleLimitParams params) {
+__global__ __launch_bounds__(
+        kSampleLimitThreads,
+        limitBlocks(
+                Items)) void sampleLimitKernel(const SampleLimitParams params) {
     using Limit = SampleLimit<kMetric, Items>;
     __shared__ typename Limit::SharedStorage shared;
     allowNext();

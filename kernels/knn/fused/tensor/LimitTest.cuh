@@ -63,11 +63,12 @@ class LimitTest {
     ///
     /// norms    of the fragment's columns, shared: to be added
     /// column   of the fragment's first value in lane 0
+    template <class Buffer>
     __device__ __forceinline__ void run(
             const float (&values)[kBlocks][kWidth / 2],
             const float* norms,
             uint32_t column,
-            PassedBuffer& buffer) {
+            Buffer& buffer) {
         const int lane = threadIdx.x % 4;
         bool hit[kGroups];
         bool any = false;
@@ -116,8 +117,14 @@ class LimitTest {
                         ? ~(kOfRow << r * 2 * kPairs)
                         : ~0u;
             }
-            const uint32_t full = buffer.append<kRows, 2 * kPairs, kRowStep>(
-                    mask, row_, column + 8 * g * kPairs + 2 * lane);
+            const uint32_t full =
+                    buffer.template append<kRows, 2 * kPairs, kRowStep>(
+                            mask,
+                            row_,
+                            column + 8 * g * kPairs + 2 * lane,
+                            [&](uint32_t bit) {
+                                return valueOf(values, g, bit);
+                            });
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 limits_[r] = full >> r & 1 ? kTakesNothing : limits_[r];
@@ -134,6 +141,27 @@ class LimitTest {
     static constexpr int kGroups = 4; // parts, each with a predicate
     static constexpr int kPairs = kWidth / 8 / kGroups; // of columns
     static_assert(kRows * 2 * kPairs <= 32);
+
+    /// The value that a bit of a part's mask stands for, of kCount from kFirst
+    /// on: selected, as registers have no numbers.
+    template <int kFirst = 0, int kCount = kRows * 2 * kPairs>
+    static __device__ __forceinline__ float valueOf(
+            const float (&values)[kBlocks][kWidth / 2],
+            int part,
+            uint32_t bit) {
+        if constexpr (kCount == 1) {
+            constexpr int kRow = kFirst / (2 * kPairs);
+            const int j = part * kPairs + kFirst / 2 % kPairs;
+            return values[kRow / 2][4 * j + 2 * (kRow % 2) + kFirst % 2];
+        } else {
+            constexpr int kHalf = kCount / 2;
+            static_assert(kHalf * 2 == kCount);
+            const float low = valueOf<kFirst, kHalf>(values, part, bit);
+            const float high =
+                    valueOf<kFirst + kHalf, kHalf>(values, part, bit);
+            return bit & kHalf ? high : low;
+        }
+    }
 
     /// Exact, as image and norm scales suit each other; where they do not,
     /// nothing is decided: the limit becomes NaN, and all passes.

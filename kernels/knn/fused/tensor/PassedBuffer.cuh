@@ -21,13 +21,14 @@ class PassedBuffer {
     /// Appends one pair a bit of the lanes' masks; all lanes of the warp call
     /// it. Bit i stands for row i / kColumns and column i mod kColumns of those
     /// that a lane has in a part of a fragment (LimitTest). Returns bits of
-    /// rows whose lists turned out to be full, perhaps not of all that are.
+    /// rows whose lists turned out to be full, perhaps not of all that are. The
+    /// last argument says what value a bit stands for (PassedProducts).
     ///
     /// row, column   those of bit 0; kRowStep between rows 2 i and 2 i + 2,
     ///               8 between 2 i and 2 i + 1
-    template <int kRows, int kColumns, int kRowStep>
+    template <int kRows, int kColumns, int kRowStep, class ValueOf>
     __device__ __forceinline__ uint32_t
-    append(uint32_t mask, uint32_t row, uint32_t column) {
+    append(uint32_t mask, uint32_t row, uint32_t column, const ValueOf&) {
         constexpr int kMany = 24;
         constexpr uint32_t kManyOfFew = 8; // pairs of few lanes
         uint32_t lanes = __ballot_sync(kFullWarp, mask != 0);
@@ -62,7 +63,7 @@ class PassedBuffer {
         fill_ = 0;
     }
 
-   private:
+   protected:
     template <int kRowStep>
     static __device__ __forceinline__ uint32_t rowOffset(uint32_t r) {
         return r / 2 * kRowStep + r % 2 * 8;
@@ -82,6 +83,60 @@ class PassedBuffer {
                  (params.allowedBits[vector / 32] >> (vector % 32) & 1));
     }
 
+    /// append() of many: one atomic operation a row and four lanes.
+    /// put(place, vector, bit) stores one.
+    template <int kRows, int kColumns, int kRowStep, class Put>
+    static __device__ __forceinline__ uint32_t appendRows(
+            const TensorScanParams& params,
+            uint32_t mask,
+            uint32_t row,
+            uint32_t column,
+            const Put& put) {
+        const PassedLists& lists = params.passed;
+        uint32_t full = 0;
+        for (int r = 0; r < kRows; ++r) {
+            uint32_t bits = mask >> (r * kColumns);
+            bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
+            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
+            for (uint32_t left = bits; left; left &= left - 1) {
+                const int c = __ffs(left) - 1;
+                const uint32_t vector =
+                        params.rows.vectorOf(column + columnOffset(c));
+                if (!isAllowed(params, rowNow, vector)) {
+                    bits &= ~(1u << c);
+                }
+            }
+            // The four lanes that share a row are neighbours.
+            const uint32_t mine = __popc(bits);
+            uint32_t sum = mine;
+            const int lane = threadIdx.x % 4;
+#pragma unroll
+            for (int distance = 1; distance < 4; distance *= 2) {
+                const uint32_t other =
+                        __shfl_up_sync(kFullWarp, sum, distance, 4);
+                sum += lane >= distance ? other : 0;
+            }
+            uint32_t slot = 0;
+            if (lane == 3 && sum > 0) {
+                slot = atomicAdd(&lists.counts[rowNow], sum);
+            }
+            slot = __shfl_sync(kFullWarp, slot, 3, 4);
+            // Nothing was appended where it is 0.
+            full |= slot > lists.capacity ? 1u << r : 0;
+            slot += sum - mine;
+            for (; bits; bits &= bits - 1, ++slot) {
+                if (slot < lists.capacity) {
+                    const int c = __ffs(bits) - 1;
+                    put(size_t(rowNow) * lists.capacity + slot,
+                        params.rows.vectorOf(column + columnOffset(c)),
+                        r * kColumns + c);
+                }
+            }
+        }
+        return full;
+    }
+
+   private:
     // Not members, so that the buffer stays in registers.
     static __device__ __noinline__ void store(
             const TensorScanParams& params,
@@ -125,55 +180,21 @@ class PassedBuffer {
                 __popc(lanes & lanesBefore());
     }
 
-    /// Many pass: one atomic operation a row and four lanes. Returns what
-    /// append() does.
+    /// Many pass. Returns what append() does.
     template <int kRows, int kColumns, int kRowStep>
     static __device__ __noinline__ uint32_t appendAtOnce(
             const TensorScanParams& params,
             uint32_t mask,
             uint32_t row,
             uint32_t column) {
-        const PassedLists& lists = params.passed;
-        uint32_t full = 0;
-        for (int r = 0; r < kRows; ++r) {
-            uint32_t bits = mask >> (r * kColumns);
-            bits &= kColumns == 32 ? ~0u : (1u << (kColumns % 32)) - 1;
-            const uint32_t rowNow = row + rowOffset<kRowStep>(r);
-            for (uint32_t left = bits; left; left &= left - 1) {
-                const int c = __ffs(left) - 1;
-                const uint32_t vector =
-                        params.rows.vectorOf(column + columnOffset(c));
-                if (!isAllowed(params, rowNow, vector)) {
-                    bits &= ~(1u << c);
-                }
-            }
-            // The four lanes that share a row are neighbours.
-            const uint32_t mine = __popc(bits);
-            uint32_t sum = mine;
-            const int lane = threadIdx.x % 4;
-#pragma unroll
-            for (int distance = 1; distance < 4; distance *= 2) {
-                const uint32_t other =
-                        __shfl_up_sync(kFullWarp, sum, distance, 4);
-                sum += lane >= distance ? other : 0;
-            }
-            uint32_t slot = 0;
-            if (lane == 3 && sum > 0) {
-                slot = atomicAdd(&lists.counts[rowNow], sum);
-            }
-            slot = __shfl_sync(kFullWarp, slot, 3, 4);
-            // Nothing was appended where it is 0.
-            full |= slot > lists.capacity ? 1u << r : 0;
-            slot += sum - mine;
-            for (; bits; bits &= bits - 1, ++slot) {
-                if (slot < lists.capacity) {
-                    lists.columns[size_t(rowNow) * lists.capacity + slot] =
-                            params.rows.vectorOf(
-                                    column + columnOffset(__ffs(bits) - 1));
-                }
-            }
-        }
-        return full;
+        return appendRows<kRows, kColumns, kRowStep>(
+                params,
+                mask,
+                row,
+                column,
+                [&](size_t place, uint32_t vector, int) {
+                    params.passed.columns[place] = vector;
+                });
     }
 
     static constexpr uint32_t kFewLists = 16;

@@ -58,6 +58,10 @@ class TensorFusedScan : public FusedScan {
         return vectors_.rows;
     }
 
+    const float* inverses() const override {
+        return queryImage().inverses;
+    }
+
     Sample begin(float*, idx_t, cudaStream_t stream) override {
         if (!problem_.searchImage) {
             makeImage(stream);

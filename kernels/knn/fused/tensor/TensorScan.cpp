@@ -57,7 +57,8 @@ void checkPassed(const PassedLists& passed) {
     BITS_THROW_IF_NOT_FMT(
             passed.counts || passed.bits, "passed.counts = nullptr");
     BITS_THROW_IF_NOT_FMT(
-            passed.columns || passed.capacity == 0 || passed.bits,
+            passed.columns || passed.capacity == 0 || passed.bits ||
+                    passed.products,
             "passed.columns = nullptr");
 }
 
@@ -106,6 +107,10 @@ ScanShape scanShapeFor(const TensorImageLayout& image, bool byWgmma) {
     return {shape.queries(), shape.unit(), rowBytes};
 }
 
+bool isStreamed(const TensorImageLayout& image) {
+    return wgmmaShapeFor(image).streamed;
+}
+
 /// At work at a time.
 uint32_t blocksOf(
         const TensorImageLayout& image,
@@ -138,6 +143,11 @@ bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device) {
     }
 }
 
+bool canKeepProducts(int d, const DeviceTraits& device) {
+    return hasTensorScan(TensorScanKernel::Wgmma, device) &&
+            isStreamed(TensorImageLayout(0, d));
+}
+
 void runTensorScan(
         const TensorScanProblem& problem,
         const DeviceTraits& device,
@@ -158,7 +168,14 @@ void runTensorScan(
             scanShapeFor(image, byWgmma),
             blocksOf(image, byWgmma, device));
     const bool isL2 = isByL2(problem);
+    BITS_THROW_IF_NOT_FMT(
+            !params.passed.products || (byWgmma && isStreamed(image)),
+            "d = %d: this scan keeps no products",
+            problem.d);
 #ifdef FAISS_BITS_WGMMA
+    if (params.passed.products) {
+        return launchWgmmaProducts(params, image, isL2, device, stream);
+    }
     if (byWgmma) {
         return params.passed.bits
                 ? launchWgmmaBits(params, image, isL2, device, stream)

@@ -92,7 +92,9 @@ struct WgmmaSharedLayout {
         stages = queryBytes;
         norms = stages + numStages * shape.stageBytes();
         passed = norms + slots * shape.normBytes();
-        barriers = passed + shape.groups() * 4 * 64 * 8;
+        // PassedBuffer, or PassedProducts, which have streamed shapes alone.
+        barriers =
+                passed + shape.groups() * 4 * (shape.streamed ? 128 : 64) * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
 };
@@ -113,6 +115,13 @@ void launchWgmmaScan(
         cudaStream_t stream);
 /// The same that sets params.passed.bits.
 void launchWgmmaBits(
+        const TensorScanParams& params,
+        const TensorImageLayout& image,
+        bool isL2,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+/// The same to params.passed.products; the shape is streamed.
+void launchWgmmaProducts(
         const TensorScanParams& params,
         const TensorImageLayout& image,
         bool isL2,

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/knn/fused/FusedParams.h"
+
+namespace faiss_bits {
+
+/// Lists of a scan that kept its products (PassedLists::products), of images
+/// by L2 or inner product.
+struct NearListsParams {
+    CertifiedParams search;             // numCandidates is the room of a list
+    const float* inverses = nullptr;    // [rows] of the queries' images
+    const uint64_t* products = nullptr; // [rows, numCandidates]
+    int32_t* columns = nullptr;         // the same: written
+    uint32_t rank = 0;
+    uint32_t* counts = nullptr; // [rows]
+    float* limits = nullptr;    // [rows], never raised
+    float* complete = nullptr;  // [rows], never raised
+};
+
+/// Entries of a list that is looked at.
+constexpr uint32_t kMostNearEntries = 1024;
+
+/// The key of the rank'th of a second sample becomes the limit, as that of its
+/// canonical distance would (CloserLimit.cuh); counts become zero. Lists that
+/// are too short or beyond kMostSecondEntries leave their limits.
+///
+/// Cost  a read of the lists
+void launchNearLimits(
+        Metric metric,
+        const NearListsParams& params,
+        cudaStream_t stream);
+
+/// Leaves in each list, as columns, what may be among the `rank` nearest:
+/// vectors whose canonical distances are up to the rank'th key and its bound
+/// are all in it still, and `complete` says so. Where the list is longer than
+/// kMostNearEntries, or nothing follows, all stays.
+///
+/// Cost  two reads of the lists
+void launchNearLists(
+        Metric metric,
+        const NearListsParams& params,
+        cudaStream_t stream);
+
+} // namespace faiss_bits

@@ -1,0 +1,75 @@
+/// Certified searches whose lists have the products of the scan: every place is
+/// the canonical one, and few of what passed are scored.
+
+#include "kernels/knn/FlatKnnPlan.h"
+#include "kernels/knn/fused/FusedLists.h"
+#include "tests/knn/CertifiedHarness.h"
+
+namespace faiss_bits::test {
+namespace {
+
+class FusedProducts : public FlatKnnCertified {
+   protected:
+    static void SetUpTestSuite() {
+        FlatKnnProblem p;
+        p.numVectors = 530001;
+        p.numQueries = 20;
+        p.d = 257;
+        p.k = 10;
+        p.device = deviceTraits();
+        const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
+        ASSERT_TRUE(plan.fused);
+        EXPECT_EQ(
+                keepsProducts(*plan.fused, p), p.device.computeCapability == 90)
+                << "nothing else is tested here";
+    }
+
+    static CertifiedCase of(Metric metric, int k, int d) {
+        CertifiedCase c;
+        c.metric = metric;
+        c.n = 524288 + 77;
+        c.q = 18;
+        c.d = d;
+        c.k = k;
+        c.keptImage = k % 2;
+        return c;
+    }
+
+    /// Of some queries: the oracle reads half a gigabyte for each.
+    Result expectSome(const CertifiedCase& c, Hard kind) {
+        SCOPED_TRACE(c.describe() + " data " + std::to_string(int(kind)));
+        const auto vectors = makeHard(kind, c.n, c.d, 1);
+        const auto queries = makeHard(kind, c.q, c.d, 2);
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, 4);
+        return result;
+    }
+};
+
+TEST_F(FusedProducts, Integers) {
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        const CertifiedCase c = of(metric, 101, 257);
+        EXPECT_EQ(expectSome(c, Hard::Bytes).repeated, 0u) << c.describe();
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
+TEST_F(FusedProducts, HardData) {
+    int i = 0;
+    for (Hard kind :
+         {Hard::Offset, Hard::Clusters, Hard::Duplicates, Hard::Infinite}) {
+        CertifiedCase c =
+                of(i % 2 ? Metric::InnerProduct : Metric::L2, 10 + i, 257 + i);
+        c.allowedOf = i == 2 ? 3 : 0;
+        expectSome(c, kind);
+        if (HasFatalFailure()) {
+            return;
+        }
+        ++i;
+    }
+}
+
+} // namespace
+} // namespace faiss_bits::test
