@@ -9,6 +9,7 @@
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
+#include "kernels/knn/certified/PieceSort.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 #include "kernels/knn/certified/VectorGroups.h"
 
@@ -60,6 +61,7 @@ struct ScanAgain {
     static constexpr int kThreads = Tile::kThreads;
     using Narrow = BlockNarrow<kThreads>;
     using Flagged = FlaggedRows<kThreads>;
+    using Pieces = PieceSort<kThreads>;
     /// Vectors side by side that a step takes. Chunks are taken in a scattered
     /// order: where neighbours are alike, the first ones say little of others.
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
@@ -81,7 +83,10 @@ struct ScanAgain {
         union {
             typename Tile::SharedStorage tile;
             typename Narrow::SharedStorage narrow;
-            uint64_t sort[kSharedSort];
+            struct {
+                uint64_t sort[kSharedSort];
+                typename Pieces::SharedStorage pieces;
+            } lists;
             uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
             struct {
                 // Four more: sixteen bytes of a row at a time, from banks that
@@ -198,8 +203,12 @@ struct ScanAgain {
                         min(max(int64_t(most), int64_t(done) * growth),
                             int64_t(widest)));
             }
-            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
-                finish(s);
+            if (params.keep > kSharedSort) {
+                finishTogether(used);
+            } else {
+                for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                    finish(s);
+                }
             }
             grid.sync(); // the lists are free again
         }
@@ -323,6 +332,12 @@ struct ScanAgain {
     // What becomes of lists: ScanAgainLists.cuh.
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
     __device__ __forceinline__ void finish(uint32_t slot);
+    __device__ __forceinline__ void finishTogether(uint32_t used);
+    __device__ __forceinline__ void writeEntry(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t i);
 
     // Of pairs that may be within limits, and what a step is done by:
     // ScanFiltered.cuh.
@@ -351,7 +366,19 @@ struct ScanAgain {
 
     // Of rows whose candidates are to be sorted: SortAlike.cuh.
     __device__ __forceinline__ void sortAlike();
+    __device__ __forceinline__ void sortAlikeRows();
+    __device__ __forceinline__ void sortAlikeTogether();
     __device__ __forceinline__ void sortCandidates(uint32_t row);
+    __device__ __forceinline__ uint64_t placeCandidate(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t i);
+    __device__ __forceinline__ bool proveCandidates(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint64_t last);
 
     // Of vectors that are equal: ScanGroups.cuh.
     __device__ __forceinline__ bool isAmiss(uint32_t used) const;

@@ -72,30 +72,90 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
     }
 }
 
-/// Sorts a list and writes the row's result.
+/// Sorts a list that fits shared memory and writes the row's result.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
         uint32_t slot) {
+    constexpr uint32_t kFew = 512; // less than a piece is worth
     __syncthreads();
-    const int k = params.search.k;
+    const uint32_t k = uint32_t(params.search.k);
     const uint32_t row = shared.rows[slot];
-    uint64_t* list = params.lists + slot * params.capacity;
+    const uint64_t* list = params.lists + slot * params.capacity;
     const uint32_t count = __ldcg(params.counts + slot);
-    uint64_t* entries = count <= kSharedSort ? shared.sort : list;
-    if (entries != list) {
+    uint64_t* const entries = shared.lists.sort;
+    if (count <= kFew) {
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
             entries[i] = list[i];
         }
+        sortAscending<kThreads>(entries, count);
+        for (uint32_t i = threadIdx.x; i < k; i += kThreads) {
+            writePlace<kMetric>(
+                    params.search,
+                    row,
+                    int(i),
+                    i < count ? entries[i] : kNoEntry);
+        }
+    } else {
+        const Pieces pieces{shared.lists.pieces};
+        for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
+            pieces.sort(list, entries, first, count);
+        }
+        for (uint32_t i = threadIdx.x; i < max(count, k); i += kThreads) {
+            writeEntry(row, entries, count, i);
+        }
     }
-    sortAscending<kThreads>(entries, count);
-    for (int i = threadIdx.x; i < k; i += kThreads) {
+    __syncthreads();
+}
+
+/// The same of all lists by all blocks, with the grid in step between pieces
+/// and places: they may be longer, and few.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::finishTogether(
+        uint32_t used) {
+    const auto forItems = [&](uint32_t ofList, auto visit) {
+        for (uint64_t i = blockIdx.x; i < uint64_t(used) * ofList;
+             i += gridDim.x) {
+            const uint32_t s = uint32_t(i / ofList);
+            visit(s, uint32_t(i % ofList), __ldcg(params.counts + s));
+        }
+    };
+    forItems(
+            (params.keep + Pieces::kPiece - 1) / Pieces::kPiece,
+            [&](uint32_t s, uint32_t i, uint32_t count) {
+                __syncthreads();
+                uint64_t* list = params.lists + s * params.capacity;
+                Pieces{shared.lists.pieces}.sort(
+                        list, list, i * Pieces::kPiece, count);
+            });
+    cooperative_groups::this_grid().sync();
+    forItems(
+            (uint32_t(params.search.k) + kThreads - 1) / kThreads,
+            [&](uint32_t s, uint32_t i, uint32_t count) {
+                writeEntry(
+                        shared.rows[s],
+                        params.lists + s * params.capacity,
+                        count,
+                        i * kThreads + threadIdx.x);
+            });
+}
+
+/// Entry i of a list whose pieces are sorted to where it belongs, if that is in
+/// the result; behind the last an empty place.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::writeEntry(
+        uint32_t row,
+        const uint64_t* entries,
+        uint32_t count,
+        uint32_t i) {
+    const uint32_t place =
+            i < count ? Pieces::placeOf(entries, count, i) : i;
+    if (place < uint32_t(params.search.k)) {
         writePlace<kMetric>(
                 params.search,
                 row,
-                i,
-                uint32_t(i) < count ? entries[i] : kNoEntry);
+                int(place),
+                i < count ? entries[i] : kNoEntry);
     }
-    __syncthreads();
 }
 
 } // namespace faiss_bits

@@ -39,7 +39,9 @@ __device__ __forceinline__ uint32_t bitsOfComponent(__nv_bfloat16 x) {
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ bool ScanAgain<kMetric, Begin>::wantsGroups(
         uint32_t used) const {
-    return params.groups.ofVectors && used >= kLeastGroupRows<kMetric>;
+    // A large k takes many steps without them.
+    return params.groups.ofVectors &&
+            (used >= kLeastGroupRows<kMetric> || params.keep > kSharedSort);
 }
 
 /// Before makeGroups(), with the grid in step between them.
