@@ -98,7 +98,10 @@ struct ScanAgain {
         };
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
-        double beyond[kMaxScanSlots]; // of keys that are: see Concerns
+        // Of keys that are beyond the limit, and of those that are if the
+        // number of the vector is: see Concerns.
+        double beyond[kMaxScanSlots];
+        double beyondTies[kMaxScanSlots];
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -246,7 +249,8 @@ struct ScanAgain {
                             params.limits + s));
             shared.limits[s] = limit;
             // Of no entry the key is a NaN: nothing is beyond.
-            shared.beyond[s] = keyValue(entryKey(limit) + 1);
+            shared.beyond[s] = roundedTo(entryKey(limit) + 1);
+            shared.beyondTies[s] = roundedTo(entryKey(limit));
         }
         __syncthreads();
     }
@@ -286,12 +290,28 @@ struct ScanAgain {
                     shared.limits[slot + q];
         }
 
-        /// A distance that is as large, before it is rounded, is beyond the
-        /// limit: it is the least float32 that is. NaN: none is known to be.
+        /// A key that is as large, before it is rounded, is beyond the limit.
+        /// NaN: none is known to be. Where thousands are as far as the limit,
+        /// nearly all tiles are behind the number in it.
         __device__ __forceinline__ double beyond(int q) const {
-            return shared.beyond[slot + q];
+            return uint32_t(shared.limits[slot + q]) < uint32_t(vector)
+                    ? shared.beyondTies[slot + q]
+                    : shared.beyond[slot + q];
         }
     };
+
+    /// What is as large rounds to this key or a greater one. NaN: not known.
+    __device__ __forceinline__ static double roundedTo(uint32_t key) {
+        const float value = keyValue(key);
+        if (value == -INFINITY || (kMetric == Metric::L2 && value == 0)) {
+            return -INFINITY; // no number has a key below it
+        }
+        if (value == INFINITY) {
+            return 0x1p128;
+        }
+        // Less than half of the way to the float32 before it.
+        return value - 0.49 * (double(value) - double(keyValue(key - 1)));
+    }
 
     __device__ __forceinline__ void append(
             uint32_t slot,
