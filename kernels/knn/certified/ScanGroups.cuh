@@ -129,19 +129,76 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
             }
         }
     }
-    // One after the other: mostly each has its place at once.
-#pragma unroll 1
+    // Mostly its set is known, and found at once: lane v looks for vector v.
+    static_assert(kVectors <= kPairLanes);
+    uint64_t found = 0; // entry of the table
+#pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-        if (__any_sync(kFullWarp, __ldcg(groups.count) > groups.most)) {
-            return;
-        }
-        uint32_t hash = mixBits(elementOf(hashes, v) + lane);
+        uint32_t hash = mixBits(hashes[v] + lane);
 #pragma unroll
         for (int distance = kPairLanes / 2; distance >= 1; distance /= 2) {
             hash += __shfl_xor_sync(kFullWarp, hash, distance);
         }
+        hashes[v] = hash;
+    }
+    const int64_t mine = own + lane * kGroups;
+    const bool isMine =
+            lane < kVectors && mine < search.n && isAllowed(mine);
+    const uint32_t myHash = elementOf(hashes, min(lane, kVectors - 1));
+    const uint32_t myPlace = mixBits(myHash) % kGroupSlots;
+    if (isMine) {
+        found = __ldcg(groups.table + myPlace);
+    }
+    bool differs[kVectors];
+    const T* others[kVectors];
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+        const uint64_t entry = __shfl_sync(kFullWarp, found, v, kPairLanes);
+        differs[v] = entry == 0 || uint32_t(entry >> 32) != hashes[v];
+        others[v] = data +
+                (differs[v] ? 0 : int64_t(uint32_t(entry)) - 1) *
+                        search.vectors.rowStride;
+    }
+    for (int c = lane; c < search.d; c += kPairLanes) {
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+            differs[v] |= bitsOfComponent(vectors[v][c * columnStride]) !=
+                    bitsOfComponent(others[v][c * columnStride]);
+        }
+    }
+    uint32_t known = 0; // a bit for each of the vectors of the group
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+        const uint32_t ofGroup = __ballot_sync(kFullWarp, differs[v]) >>
+                        (threadIdx.x % kWarpSize / kPairLanes * kPairLanes) &
+                ((1u << kPairLanes) - 1);
+        known |= ofGroup == 0 ? 1u << v : 0;
+    }
+    const bool isKnown = isMine && (known >> lane & 1) != 0;
+    if (isKnown) {
+        atomicAdd(shared.ofGroups + myPlace, 1u);
+    }
+    if (isKnown || (lane < kVectors && !isMine)) {
+        groups.ofVectors[mine] = isKnown ? uint16_t(myPlace) : kNoGroup;
+    }
+    // The others one after the other: of those that are there.
+    const uint32_t left = __ballot_sync(kFullWarp, isMine && !isKnown);
+    if (left == 0) {
+        return;
+    }
+#pragma unroll 1
+    for (int v = 0; v < kVectors; ++v) {
+        if ((left >> v & 0x01010101u) == 0) {
+            continue;
+        }
+        if (__any_sync(kFullWarp, __ldcg(groups.count) > groups.most)) {
+            return;
+        }
+        const uint32_t hash = elementOf(hashes, v);
         const int64_t vector = own + v * kGroups;
-        const bool isThere = vector < search.n && isAllowed(vector);
+        const bool isThere = vector < search.n && isAllowed(vector) &&
+                (left >> (threadIdx.x % kWarpSize / kPairLanes * kPairLanes + v) &
+                 1) != 0;
         const T* x =
                 data + min(vector, search.n - 1) * search.vectors.rowStride;
         uint32_t place = mixBits(hash) % kGroupSlots;
@@ -193,8 +250,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::groupChunk(
                 }
             }
         }
-        if (lane == 0) {
-            groups.ofVectors[vector] = isThere ? uint16_t(place) : kNoGroup;
+        if (lane == 0 && isThere) {
+            groups.ofVectors[vector] = uint16_t(place);
         }
     }
 }
