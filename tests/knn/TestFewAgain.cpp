@@ -29,9 +29,10 @@ std::vector<float> makeCopies(int64_t rows, int d, uint32_t seed) {
     for (int64_t i = 0; i < rows; ++i) {
         float* row = values.data() + i * d;
         std::copy_n(few.begin() + random() % kValues * d, d, row);
-        // The first queries are copies.
+        // The first queries are copies. The others are short, so that none has
+        // a larger product than these.
         if (random() % kOtherOf == 0 && i >= 64) {
-            std::generate_n(row, d, [&] { return positive(random); });
+            std::generate_n(row, d, [&] { return positive(random) / 8; });
         }
     }
     return values;

@@ -5,10 +5,10 @@
 
 namespace faiss_bits {
 
-/// Tiles of the slots 0 to used - 1. L2 subtracts the first query of a tile from
-/// all, and tells vectors apart that are near it: so queries that are alike
-/// stand together, by a sum of some components, and where those sums have a gap
-/// a tile ends. Every block finds the same order.
+/// Tiles of the slots 0 to used - 1. L2 subtracts the first query of a tile
+/// from all, and tells vectors apart that are near it: so queries that are
+/// alike stand together, by a sum of some components, and where those sums have
+/// a gap a tile ends. Every block finds the same order.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::orderSlots(
         uint32_t used) {

@@ -52,10 +52,12 @@ struct PieceSort {
         __syncthreads();
     }
 
-    /// The place of entries[at] among `count` distinct ones, the pieces of which
-    /// are sorted.
-    __device__ __forceinline__ static uint32_t
-    placeOf(const uint64_t* entries, uint32_t count, uint32_t at) {
+    /// The place of entries[at] among `count` distinct ones, the pieces of
+    /// which are sorted.
+    __device__ __forceinline__ static uint32_t placeOf(
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t at) {
         constexpr int kTogether = 4; // pieces, whose loads do not wait
         const uint64_t mine = entries[at];
         const uint32_t own = at / kPiece;
@@ -85,8 +87,9 @@ struct PieceSort {
     }
 
     /// The greatest entry, if there is one.
-    __device__ __forceinline__ static uint64_t
-    greatest(const uint64_t* entries, uint32_t count) {
+    __device__ __forceinline__ static uint64_t greatest(
+            const uint64_t* entries,
+            uint32_t count) {
         uint64_t most = entries[count - 1];
         for (uint32_t end = kPiece; end < count; end += kPiece) {
             const uint64_t last = entries[end - 1];

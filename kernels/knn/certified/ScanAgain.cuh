@@ -106,10 +106,7 @@ struct ScanAgain {
         uint32_t numTiles;
         uint32_t ends[kMaxScanSlots / kWarpSize];
         uint64_t limits[kMaxScanSlots];
-        // Of keys that are beyond the limit, and of those that are if the
-        // number of the vector is: see Concerns.
-        double beyond[kMaxScanSlots];
-        double beyondTies[kMaxScanSlots];
+        double beyond[kMaxScanSlots]; // of keys that are: see Concerns
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -250,39 +247,6 @@ struct ScanAgain {
         return chunk * kChunk;
     }
 
-    /// Limits as they are before a step, and until it ends. Counts are not read
-    /// here: a block that comes late would find what others have appended.
-    __device__ __forceinline__ void readLimits(uint32_t used) {
-        __syncthreads();
-        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            const uint64_t limit =
-                    __ldcg(reinterpret_cast<const unsigned long long*>(
-                            params.limits + s));
-            shared.limits[s] = limit;
-            // Of no entry the key is a NaN: nothing is beyond.
-            shared.beyond[s] = roundedTo(entryKey(limit) + 1);
-            shared.beyondTies[s] = roundedTo(entryKey(limit));
-        }
-        __syncthreads();
-    }
-
-    /// Counts as they were before a step, from the blocks that set them.
-    __device__ __forceinline__ void forgetStep(uint32_t used) {
-        const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
-        for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
-            params.counts[s] = shared.counts[s];
-        }
-    }
-
-    /// Whether entries of a list were dropped.
-    __device__ __forceinline__ bool isOverfull(uint32_t used) const {
-        bool found = false;
-        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            found |= __ldcg(params.counts + s) > params.capacity;
-        }
-        return __syncthreads_or(found);
-    }
-
     __device__ __forceinline__ bool isAllowed(int64_t vector) const {
         const uint32_t* bits = params.search.allowedBits;
         return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
@@ -301,43 +265,12 @@ struct ScanAgain {
                     shared.limits[slot + q];
         }
 
-        /// A key that is as large, before it is rounded, is beyond the limit.
-        /// NaN: none is known to be. Where thousands are as far as the limit,
-        /// nearly all tiles are behind the number in it.
+        /// A distance that is as large, before it is rounded, is beyond the
+        /// limit: it is the least float32 that is. NaN: none is known to be.
         __device__ __forceinline__ double beyond(int q) const {
-            return uint32_t(shared.limits[slot + q]) < uint32_t(vector)
-                    ? shared.beyondTies[slot + q]
-                    : shared.beyond[slot + q];
+            return shared.beyond[slot + q];
         }
     };
-
-    /// What is as large rounds to this key or a greater one. NaN: not known.
-    __device__ __forceinline__ static double roundedTo(uint32_t key) {
-        const float value = keyValue(key);
-        if (value == -INFINITY || (kMetric == Metric::L2 && value == 0)) {
-            return -INFINITY; // no number has a key below it
-        }
-        if (value == INFINITY) {
-            return 0x1p128;
-        }
-        // Less than half of the way to the float32 before it.
-        return value - 0.49 * (double(value) - double(keyValue(key - 1)));
-    }
-
-    __device__ __forceinline__ void append(
-            uint32_t slot,
-            int64_t vector,
-            float distance) {
-        const uint64_t entry =
-                distanceEntry<kMetric>(distance, uint32_t(vector));
-        // kNoEntry is not below the first limit, which is kNoEntry.
-        if (entry < shared.limits[slot] && isAllowed(vector)) {
-            const uint32_t place = atomicAdd(params.counts + slot, 1u);
-            if (place < params.capacity) {
-                params.lists[slot * params.capacity + place] = entry;
-            }
-        }
-    }
 
     // Of few slots: ScanAgainFew.cuh.
     __device__ __forceinline__ void scanFew(
@@ -364,7 +297,14 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    // What becomes of lists: ScanAgainLists.cuh.
+    // Lists and their limits: ScanAgainLists.cuh.
+    __device__ __forceinline__ void readLimits(uint32_t used);
+    __device__ __forceinline__ void append(
+            uint32_t slot,
+            int64_t vector,
+            float distance);
+    __device__ __forceinline__ bool isOverfull(uint32_t used) const;
+    __device__ __forceinline__ void forgetStep(uint32_t used);
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
     __device__ __forceinline__ void finish(uint32_t slot);
     __device__ __forceinline__ void finishTogether(uint32_t used);
@@ -415,7 +355,7 @@ struct ScanAgain {
             uint32_t count,
             uint64_t last);
 
-    // Of vectors that are equal: ScanGroups.cuh.
+    // Of vectors that are equal: ScanGroups.cuh, MakeGroups.cuh.
     __device__ __forceinline__ bool isAmiss(uint32_t used) const;
     __device__ __forceinline__ void forgetCuts(uint32_t used);
     __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
@@ -445,6 +385,7 @@ __global__ void __launch_bounds__(
 
 } // namespace faiss_bits
 
+#include "kernels/knn/certified/MakeGroups.cuh"
 #include "kernels/knn/certified/OrderSlots.cuh"
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"

@@ -5,6 +5,58 @@
 
 namespace faiss_bits {
 
+/// Limits as they are before a step, and until it ends. Counts are not read
+/// here: a block that comes late would find what others have appended.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
+        uint32_t used) {
+    __syncthreads();
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        const uint64_t limit = __ldcg(
+                reinterpret_cast<const unsigned long long*>(params.limits + s));
+        shared.limits[s] = limit;
+        // Of no entry the key is a NaN: nothing is beyond.
+        shared.beyond[s] = keyValue(entryKey(limit) + 1);
+    }
+    __syncthreads();
+}
+
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::append(
+        uint32_t slot,
+        int64_t vector,
+        float distance) {
+    const uint64_t entry = distanceEntry<kMetric>(distance, uint32_t(vector));
+    // kNoEntry is not below the first limit, which is kNoEntry.
+    if (entry < shared.limits[slot] && isAllowed(vector)) {
+        const uint32_t place = atomicAdd(params.counts + slot, 1u);
+        if (place < params.capacity) {
+            params.lists[slot * params.capacity + place] = entry;
+        }
+    }
+}
+
+/// Whether entries of a list were dropped.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::isOverfull(
+        uint32_t used) const {
+    bool found = false;
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        found |= __ldcg(params.counts + s) > params.capacity;
+    }
+    return __syncthreads_or(found);
+}
+
+/// Counts as they were before a step, from the blocks that set them.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
+        uint32_t used) {
+    const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
+    for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
+        params.counts[s] = shared.counts[s];
+    }
+}
+
 /// Leaves the k nearest entries of a list, and the limit that they set.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
@@ -147,8 +199,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::writeEntry(
         const uint64_t* entries,
         uint32_t count,
         uint32_t i) {
-    const uint32_t place =
-            i < count ? Pieces::placeOf(entries, count, i) : i;
+    const uint32_t place = i < count ? Pieces::placeOf(entries, count, i) : i;
     if (place < uint32_t(params.search.k)) {
         writePlace<kMetric>(
                 params.search,

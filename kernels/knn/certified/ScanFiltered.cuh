@@ -249,16 +249,14 @@ __device__ __forceinline__ uint32_t ScanAgain<kMetric, Begin>::filteredTile(
     for (int a = 0; a < kQueriesOfLane; ++a) {
         const int q = firstQuery + a;
         // NaN: there is no limit.
-        const uint64_t entry = q < int(rows) ? shared.limits[slot + q] : 0;
-        const float limit = keyValue(entryKey(entry));
-        // Vectors with greater numbers are beyond it at the same distance.
-        const bool isBehind = entryColumn(entry) < uint32_t(first);
+        const float limit = q < int(rows)
+                ? keyValue(entryKey(shared.limits[slot + q]))
+                : 0.0f;
 #pragma unroll
         for (int b = 0; b < kVectorsOfLane; ++b) {
             const int v = firstVector + b;
-            const float least = Least::least(sums[a][b], search.d);
             const bool isNear = q < int(rows) && first + v < search.n &&
-                    !(least > limit || (isBehind && least >= limit));
+                    !(Least::least(sums[a][b], search.d) > limit);
             if (isNear) {
                 tile.near[atomicAdd(&shared.kept, 1u)] =
                         uint16_t(q * kFilterVectors + v);

@@ -51,8 +51,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortCandidates(
     const CertifiedParams& search = params.search;
     __syncthreads();
     const uint32_t count = uint32_t(countCandidates(search, row));
-    const uint64_t* list =
-            search.entries + int64_t(row) * search.numCandidates;
+    const uint64_t* list = search.entries + int64_t(row) * search.numCandidates;
     uint64_t* const entries = shared.lists.sort;
     const Pieces pieces{shared.lists.pieces};
     for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
@@ -72,8 +71,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortCandidates(
 /// Three steps, with the grid in step between them: pieces, places, and flags,
 /// which others look at until then.
 template <Metric kMetric, class Begin>
-__device__ __forceinline__ void
-ScanAgain<kMetric, Begin>::sortAlikeTogether() {
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortAlikeTogether() {
     constexpr uint8_t kProved = 2; // in place of 1, "too many are alike"
     const auto grid = cooperative_groups::this_grid();
     const CertifiedParams& search = params.search;
@@ -105,7 +103,10 @@ ScanAgain<kMetric, Begin>::sortAlikeTogether() {
         forItems(
                 used,
                 (max(most, uint32_t(search.k)) + kThreads - 1) / kThreads,
-                [&](uint32_t row, uint32_t i, uint64_t* entries, uint32_t count) {
+                [&](uint32_t row,
+                    uint32_t i,
+                    uint64_t* entries,
+                    uint32_t count) {
                     const uint64_t last = placeCandidate(
                             row, entries, count, i * kThreads + threadIdx.x);
                     if (proveCandidates(row, entries, count, last)) {
