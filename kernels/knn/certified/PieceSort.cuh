@@ -12,6 +12,8 @@
 
 namespace faiss_bits {
 
+/// Functions are calls: kernels that have these at their end keep the registers
+/// of what they do before.
 template <int Threads>
 struct PieceSort {
     static constexpr uint32_t kPiece = 2048;
@@ -19,17 +21,16 @@ struct PieceSort {
     using Bitonic = BlockBitonic<Threads, kItems>;
     using SharedStorage = typename Bitonic::SharedStorage;
 
-    SharedStorage& shared;
-
     /// A piece of a list of `count` entries, the one from `first` on, sorted
     /// from one array to another, or in its place. Nothing, if the list has
     /// none there. All threads of the block call it, and it begins and ends
     /// with the block in step.
-    __device__ __forceinline__ void sort(
+    __device__ __noinline__ static void sort(
+            SharedStorage& shared,
             const uint64_t* from,
             uint64_t* to,
             uint32_t first,
-            uint32_t count) const {
+            uint32_t count) {
         if (first >= count) {
             return;
         }
@@ -54,7 +55,7 @@ struct PieceSort {
 
     /// The place of entries[at] among `count` distinct ones, the pieces of
     /// which are sorted.
-    __device__ __forceinline__ static uint32_t placeOf(
+    __device__ __noinline__ static uint32_t placeOf(
             const uint64_t* entries,
             uint32_t count,
             uint32_t at) {

@@ -74,9 +74,6 @@ struct ScanAgain {
     static constexpr int kFilterQueries = 32;
     static constexpr int kFewFilterQueries = 16;
     static constexpr int kFilterDepth = 16;
-    /// A gap between queries where a tile ends is larger than this part of all:
-    /// there are fewer.
-    static constexpr int kMostGaps = 16;
     static_assert(kChunk % kFilterVectors == 0);
     /// Vectors of an item: a tile of products is as wide as its chunk.
     static constexpr int kPartVectors =
@@ -100,11 +97,6 @@ struct ScanAgain {
             } filter;
         };
         uint32_t rows[kMaxScanSlots];
-        // First slots of the tiles, and the end; at most kMostGaps tiles are
-        // more than slots make (OrderSlots.cuh).
-        uint32_t tileSlots[kMaxScanSlots / Tile::kQueries + kMostGaps + 2];
-        uint32_t numTiles;
-        uint32_t ends[kMaxScanSlots / kWarpSize];
         uint64_t limits[kMaxScanSlots];
         double beyond[kMaxScanSlots]; // of keys that are: see Concerns
         // Entries that keepNearest() left in the lists of this block: slots
@@ -146,9 +138,6 @@ struct ScanAgain {
             if (numGroups > 0 && used > params.groups.room / numGroups) {
                 used = params.groups.room / numGroups;
                 next = shared.rows[used];
-            }
-            if (numGroups == 0) {
-                orderSlots(used);
             }
             for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
                 shared.counts[s] = 0;
@@ -287,10 +276,6 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    // Of tiles: OrderSlots.cuh.
-    __device__ __forceinline__ void orderSlots(uint32_t used);
-    __device__ __forceinline__ float placeOnLine(uint32_t row) const;
-
     // Of more: ScanAgainTiles.cuh.
     __device__ __forceinline__ void scanTiles(
             uint32_t begin,
@@ -386,7 +371,6 @@ __global__ void __launch_bounds__(
 } // namespace faiss_bits
 
 #include "kernels/knn/certified/MakeGroups.cuh"
-#include "kernels/knn/certified/OrderSlots.cuh"
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
 #include "kernels/knn/certified/ScanAgainTiles.cuh"

@@ -148,9 +148,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
                     i < count ? entries[i] : kNoEntry);
         }
     } else {
-        const Pieces pieces{shared.lists.pieces};
         for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
-            pieces.sort(list, entries, first, count);
+            Pieces::sort(shared.lists.pieces, list, entries, first, count);
         }
         for (uint32_t i = threadIdx.x; i < max(count, k); i += kThreads) {
             writeEntry(row, entries, count, i);
@@ -176,8 +175,12 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::finishTogether(
             [&](uint32_t s, uint32_t i, uint32_t count) {
                 __syncthreads();
                 uint64_t* list = params.lists + s * params.capacity;
-                Pieces{shared.lists.pieces}.sort(
-                        list, list, i * Pieces::kPiece, count);
+                Pieces::sort(
+                        shared.lists.pieces,
+                        list,
+                        list,
+                        i * Pieces::kPiece,
+                        count);
             });
     cooperative_groups::this_grid().sync();
     forItems(

@@ -12,20 +12,20 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
         uint32_t begin,
         uint32_t count,
         uint32_t used) {
-    const uint32_t queryTiles = shared.numTiles;
+    const uint32_t queryTiles = (used + Tile::kQueries - 1) / Tile::kQueries;
     const uint32_t tiles = count * kTilesOfChunk * queryTiles;
     // Tiles of the same vectors side by side.
     const auto placeOf = [&](uint32_t number) {
         const uint32_t tile = min(number, tiles - 1);
-        const uint32_t* slots = shared.tileSlots + tile % queryTiles;
+        const uint32_t slot = tile % queryTiles * Tile::kQueries;
         const uint32_t part = tile / queryTiles;
         const int64_t first = chunkAt(begin + part / kTilesOfChunk) +
                 part % kTilesOfChunk * Tile::kVectors;
         return TilePlace{
                 min(first, params.search.n - 1),
                 first < params.search.n ? params.search.n : params.search.n - 1,
-                shared.rows + slots[0],
-                slots[1] - slots[0]};
+                shared.rows + slot,
+                used - slot};
     };
     Tile tile(shared.tile, params.search);
     const bool areLimited = kMetric == Metric::L2 && hasLimits(used);

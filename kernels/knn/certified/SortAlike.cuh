@@ -53,9 +53,8 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortCandidates(
     const uint32_t count = uint32_t(countCandidates(search, row));
     const uint64_t* list = search.entries + int64_t(row) * search.numCandidates;
     uint64_t* const entries = shared.lists.sort;
-    const Pieces pieces{shared.lists.pieces};
     for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
-        pieces.sort(list, entries, first, count);
+        Pieces::sort(shared.lists.pieces, list, entries, first, count);
     }
     const uint32_t k = uint32_t(search.k);
     uint64_t last = kNoEntry; // of the results, if this thread has it
@@ -96,8 +95,12 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::sortAlikeTogether() {
                 (most + Pieces::kPiece - 1) / Pieces::kPiece,
                 [&](uint32_t, uint32_t i, uint64_t* entries, uint32_t count) {
                     __syncthreads();
-                    Pieces{shared.lists.pieces}.sort(
-                            entries, entries, i * Pieces::kPiece, count);
+                    Pieces::sort(
+                            shared.lists.pieces,
+                            entries,
+                            entries,
+                            i * Pieces::kPiece,
+                            count);
                 });
         grid.sync();
         forItems(
