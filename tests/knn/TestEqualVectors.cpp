@@ -2,7 +2,9 @@
 /// meet the sets of equal ones (VectorGroups). And of vectors that are
 /// infinitely far, of which images say so.
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "tests/knn/CertifiedHarness.h"
 
@@ -20,7 +22,8 @@ class EqualVectors : public FlatKnnCertified {
    protected:
     int distinct_ = 12;
     Values values_ = Values::Positive;
-    uint64_t repeated_ = 0; // of all searches
+    bool isTogether_ = false; // equal vectors lie side by side
+    uint64_t repeated_ = 0;   // of all searches
 
     float draw(std::mt19937& random) const {
         if (values_ == Values::Positive) {
@@ -44,10 +47,9 @@ class EqualVectors : public FlatKnnCertified {
         }
         std::vector<float> all(rows * d);
         for (int64_t i = 0; i < rows; ++i) {
-            std::copy_n(
-                    few.begin() + random() % distinct_ * d,
-                    d,
-                    all.begin() + i * d);
+            const int64_t one = isTogether_ ? i * distinct_ / rows
+                                            : int64_t(random() % distinct_);
+            std::copy_n(few.begin() + one * d, d, all.begin() + i * d);
         }
         return all;
     }
@@ -135,6 +137,43 @@ TEST_F(EqualVectors, EveryK) {
     }
 }
 
+/// So few rows that only a k of many steps makes sets for them, and lists of
+/// more than shared memory holds.
+TEST_F(EqualVectors, LargeKOfFewRows) {
+    for (int k : {6143, 6144, 6145, 8192, 17943}) {
+        for (int64_t q : {1, 2, 5}) {
+            for (int distinct : {1, 7, 20000}) {
+                distinct_ = distinct;
+                CertifiedCase c =
+                        caseOf(Direct::Never, Metric::L2, 30001, q, 5, k);
+                expectRight(c);
+                c.metric = Metric::InnerProduct;
+                c.dataType = DataType::Float16;
+                expectRight(c);
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The lowest numbers of a set are not where the order of the vectors lets
+/// expect them, so that a scan up to there finds too few.
+TEST_F(EqualVectors, StoredTogether) {
+    isTogether_ = true;
+    for (Metric metric : {Metric::L2, Metric::L1, Metric::JensenShannon}) {
+        for (int64_t q : {3, 20, 150}) {
+            for (int k : {10, 3000, 7000}) {
+                expectRight(caseOf(Direct::Never, metric, 40007, q, 5, k));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(EqualVectors, NotFinite) {
     values_ = Values::NotFinite;
     for (Metric metric : kAllMetrics) {
@@ -178,6 +217,8 @@ TEST_F(EqualVectors, Small) {
     }
     distinct_ = 1500; // too many
     expectRight(caseOf(Direct::Never, Metric::L2, 2001, 20, 5, 10));
+    distinct_ = 12;
+    expectRight(caseOf(Direct::Never, Metric::L2, 13001, 1, 3, 6200));
 }
 
 /// Rows of candidates that are alike, more of them than blocks: each is sorted
@@ -199,7 +240,61 @@ class AlikeCandidates : public FlatKnnCertified {
         check(c, vectors, queries, result, 40);
         EXPECT_EQ(result.repeated, 0u);
     }
+
+    /// `near` of 20,000 vectors at few distances, all others far away.
+    Result expectOfSome(Metric metric, int64_t near, int64_t q, int k) {
+        const CertifiedCase c = caseOf(Direct::Never, metric, 20000, q, 4, k);
+        SCOPED_TRACE(c.describe() + " near " + std::to_string(near));
+        std::mt19937 random(3);
+        std::vector<float> vectors(c.n * c.d);
+        std::vector<float> queries(q * c.d);
+        for (auto* values : {&vectors, &queries}) {
+            for (float& value : *values) {
+                value = float(random() % 2 + 1);
+            }
+        }
+        std::vector<int64_t> order(c.n);
+        std::iota(order.begin(), order.end(), int64_t(0));
+        std::shuffle(order.begin(), order.end(), random);
+        for (int64_t i = near; i < c.n; ++i) {
+            vectors[order[i] * c.d] += 1000.f + float(i);
+        }
+        const Result result = search(c, vectors, queries);
+        check(c, vectors, queries, result, 40);
+        return result;
+    }
 };
+
+/// Candidates that are not all vectors: what comes behind the last result says
+/// whether they are enough.
+TEST_F(AlikeCandidates, SomeOfAll) {
+    for (Metric metric : {Metric::L1, Metric::Lp}) {
+        for (int k : {2500, 6000, 6100, 7000}) {
+            for (int64_t q : {1, 2, 300}) {
+                EXPECT_EQ(expectOfSome(metric, k, q, k).repeated, 0u);
+                // As far as the last result are more than are candidates.
+                EXPECT_EQ(
+                        expectOfSome(metric, 2 * k, q, k).repeated,
+                        uint64_t(q));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Of fewer rows than blocks, around the pieces that are sorted.
+TEST_F(AlikeCandidates, FewRows) {
+    for (int64_t n : {2047, 2048, 2049, 4097, 6144, 6145, 8192, 8193, 30000}) {
+        for (int64_t q : {1, 3}) {
+            expectSorted(Metric::L1, n, q);
+            if (HasFailure()) {
+                return;
+            }
+        }
+    }
+}
 
 /// In shared memory, and in the lists, where two blocks must not meet.
 TEST_F(AlikeCandidates, ManyRows) {
@@ -215,6 +310,7 @@ TEST_F(AlikeCandidates, ManyRows) {
 
 TEST_F(AlikeCandidates, SmallRows) {
     expectSorted(Metric::L1, 1100, 300);
+    expectSorted(Metric::L1, 6200, 2); // by all blocks
 }
 
 class InfinitelyFar : public FlatKnnCertified {

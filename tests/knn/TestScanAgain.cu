@@ -177,6 +177,18 @@ TEST_F(ScanAgainTest, SmallWithoutOverflow) {
     expectNearest(c);
 }
 
+/// Sorted by all blocks, for one row too.
+TEST_F(ScanAgainTest, LongLists) {
+    ScanCase c;
+    for (int k : {6144, 6145, 12289, 20000, 40000}) {
+        c.k = k;
+        for (uint32_t q : {1u, 3u, 12u}) {
+            c.q = q;
+            expectNearest(c);
+        }
+    }
+}
+
 /// Of two components there are 81 vectors.
 ScanCase caseOfSets(uint32_t q) {
     ScanCase c;

@@ -9,6 +9,7 @@
 #include "kernels/device/Narrow.cuh"
 #include "kernels/knn/certified/DistanceTile.cuh"
 #include "kernels/knn/certified/FlaggedRows.cuh"
+#include "kernels/knn/certified/PieceSort.cuh"
 #include "kernels/knn/certified/SortAscending.cuh"
 #include "kernels/knn/certified/VectorGroups.h"
 
@@ -60,6 +61,7 @@ struct ScanAgain {
     static constexpr int kThreads = Tile::kThreads;
     using Narrow = BlockNarrow<kThreads>;
     using Flagged = FlaggedRows<kThreads>;
+    using Pieces = PieceSort<kThreads>;
     /// Vectors side by side that a step takes. Chunks are taken in a scattered
     /// order: where neighbours are alike, the first ones say little of others.
     static constexpr int kChunk = Tile::kVectors >= 128 ? Tile::kVectors : 128;
@@ -81,7 +83,10 @@ struct ScanAgain {
         union {
             typename Tile::SharedStorage tile;
             typename Narrow::SharedStorage narrow;
-            uint64_t sort[kSharedSort];
+            struct {
+                uint64_t sort[kSharedSort];
+                typename Pieces::SharedStorage pieces;
+            } lists;
             uint32_t ofGroups[kGroupSlots]; // sizes, or keys of a query
             struct {
                 // Four more: sixteen bytes of a row at a time, from banks that
@@ -199,8 +204,12 @@ struct ScanAgain {
                         min(max(int64_t(most), int64_t(done) * growth),
                             int64_t(widest)));
             }
-            for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
-                finish(s);
+            if (params.keep > kSharedSort) {
+                finishTogether(used);
+            } else {
+                for (uint32_t s = blockIdx.x; s < used; s += gridDim.x) {
+                    finish(s);
+                }
             }
             grid.sync(); // the lists are free again
         }
@@ -228,38 +237,6 @@ struct ScanAgain {
         return chunk * kChunk;
     }
 
-    /// Limits as they are before a step, and until it ends. Counts are not read
-    /// here: a block that comes late would find what others have appended.
-    __device__ __forceinline__ void readLimits(uint32_t used) {
-        __syncthreads();
-        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            const uint64_t limit =
-                    __ldcg(reinterpret_cast<const unsigned long long*>(
-                            params.limits + s));
-            shared.limits[s] = limit;
-            // Of no entry the key is a NaN: nothing is beyond.
-            shared.beyond[s] = keyValue(entryKey(limit) + 1);
-        }
-        __syncthreads();
-    }
-
-    /// Counts as they were before a step, from the blocks that set them.
-    __device__ __forceinline__ void forgetStep(uint32_t used) {
-        const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
-        for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
-            params.counts[s] = shared.counts[s];
-        }
-    }
-
-    /// Whether entries of a list were dropped.
-    __device__ __forceinline__ bool isOverfull(uint32_t used) const {
-        bool found = false;
-        for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
-            found |= __ldcg(params.counts + s) > params.capacity;
-        }
-        return __syncthreads_or(found);
-    }
-
     __device__ __forceinline__ bool isAllowed(int64_t vector) const {
         const uint32_t* bits = params.search.allowedBits;
         return !bits || (bits[vector / 32] >> (vector % 32) & 1) != 0;
@@ -285,21 +262,6 @@ struct ScanAgain {
         }
     };
 
-    __device__ __forceinline__ void append(
-            uint32_t slot,
-            int64_t vector,
-            float distance) {
-        const uint64_t entry =
-                distanceEntry<kMetric>(distance, uint32_t(vector));
-        // kNoEntry is not below the first limit, which is kNoEntry.
-        if (entry < shared.limits[slot] && isAllowed(vector)) {
-            const uint32_t place = atomicAdd(params.counts + slot, 1u);
-            if (place < params.capacity) {
-                params.lists[slot * params.capacity + place] = entry;
-            }
-        }
-    }
-
     // Of few slots: ScanAgainFew.cuh.
     __device__ __forceinline__ void scanFew(
             uint32_t begin,
@@ -321,9 +283,22 @@ struct ScanAgain {
             uint32_t count,
             uint32_t used);
 
-    // What becomes of lists: ScanAgainLists.cuh.
+    // Lists and their limits: ScanAgainLists.cuh.
+    __device__ __forceinline__ void readLimits(uint32_t used);
+    __device__ __forceinline__ void append(
+            uint32_t slot,
+            int64_t vector,
+            float distance);
+    __device__ __forceinline__ bool isOverfull(uint32_t used) const;
+    __device__ __forceinline__ void forgetStep(uint32_t used);
     __device__ __forceinline__ void keepNearest(uint32_t slot, bool isLast);
     __device__ __forceinline__ void finish(uint32_t slot);
+    __device__ __forceinline__ void finishTogether(uint32_t used);
+    __device__ __forceinline__ void writeEntry(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t i);
 
     // Of pairs that may be within limits, and what a step is done by:
     // ScanFiltered.cuh.
@@ -352,9 +327,21 @@ struct ScanAgain {
 
     // Of rows whose candidates are to be sorted: SortAlike.cuh.
     __device__ __forceinline__ void sortAlike();
+    __device__ __forceinline__ void sortAlikeRows();
+    __device__ __forceinline__ void sortAlikeTogether();
     __device__ __forceinline__ void sortCandidates(uint32_t row);
+    __device__ __forceinline__ uint64_t placeCandidate(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint32_t i);
+    __device__ __forceinline__ bool proveCandidates(
+            uint32_t row,
+            const uint64_t* entries,
+            uint32_t count,
+            uint64_t last);
 
-    // Of vectors that are equal: ScanGroups.cuh.
+    // Of vectors that are equal: ScanGroups.cuh, MakeGroups.cuh.
     __device__ __forceinline__ bool isAmiss(uint32_t used) const;
     __device__ __forceinline__ void forgetCuts(uint32_t used);
     __device__ __forceinline__ bool wantsGroups(uint32_t used) const;
@@ -389,6 +376,7 @@ __global__ void __launch_bounds__(
 
 } // namespace faiss_bits
 
+#include "kernels/knn/certified/MakeGroups.cuh"
 #include "kernels/knn/certified/ScanAgainFew.cuh"
 #include "kernels/knn/certified/ScanAgainLists.cuh"
 #include "kernels/knn/certified/ScanAgainTiles.cuh"

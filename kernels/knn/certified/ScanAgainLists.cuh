@@ -5,6 +5,58 @@
 
 namespace faiss_bits {
 
+/// Limits as they are before a step, and until it ends. Counts are not read
+/// here: a block that comes late would find what others have appended.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
+        uint32_t used) {
+    __syncthreads();
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        const uint64_t limit = __ldcg(
+                reinterpret_cast<const unsigned long long*>(params.limits + s));
+        shared.limits[s] = limit;
+        // Of no entry the key is a NaN: nothing is beyond.
+        shared.beyond[s] = keyValue(entryKey(limit) + 1);
+    }
+    __syncthreads();
+}
+
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::append(
+        uint32_t slot,
+        int64_t vector,
+        float distance) {
+    const uint64_t entry = distanceEntry<kMetric>(distance, uint32_t(vector));
+    // kNoEntry is not below the first limit, which is kNoEntry.
+    if (entry < shared.limits[slot] && isAllowed(vector)) {
+        const uint32_t place = atomicAdd(params.counts + slot, 1u);
+        if (place < params.capacity) {
+            params.lists[slot * params.capacity + place] = entry;
+        }
+    }
+}
+
+/// Whether entries of a list were dropped.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ bool ScanAgain<kMetric, Begin>::isOverfull(
+        uint32_t used) const {
+    bool found = false;
+    for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
+        found |= __ldcg(params.counts + s) > params.capacity;
+    }
+    return __syncthreads_or(found);
+}
+
+/// Counts as they were before a step, from the blocks that set them.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::forgetStep(
+        uint32_t used) {
+    const uint32_t first = blockIdx.x + threadIdx.x * gridDim.x;
+    for (uint32_t s = first; s < used; s += kThreads * gridDim.x) {
+        params.counts[s] = shared.counts[s];
+    }
+}
+
 /// Leaves the k nearest entries of a list, and the limit that they set.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
@@ -72,30 +124,92 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::keepNearest(
     }
 }
 
-/// Sorts a list and writes the row's result.
+/// Sorts a list that fits shared memory and writes the row's result.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::finish(
         uint32_t slot) {
+    constexpr uint32_t kFew = 512; // less than a piece is worth
     __syncthreads();
-    const int k = params.search.k;
+    const uint32_t k = uint32_t(params.search.k);
     const uint32_t row = shared.rows[slot];
-    uint64_t* list = params.lists + slot * params.capacity;
+    const uint64_t* list = params.lists + slot * params.capacity;
     const uint32_t count = __ldcg(params.counts + slot);
-    uint64_t* entries = count <= kSharedSort ? shared.sort : list;
-    if (entries != list) {
+    uint64_t* const entries = shared.lists.sort;
+    if (count <= kFew) {
         for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
             entries[i] = list[i];
         }
+        sortAscending<kThreads>(entries, count);
+        for (uint32_t i = threadIdx.x; i < k; i += kThreads) {
+            writePlace<kMetric>(
+                    params.search,
+                    row,
+                    int(i),
+                    i < count ? entries[i] : kNoEntry);
+        }
+    } else {
+        for (uint32_t first = 0; first < count; first += Pieces::kPiece) {
+            Pieces::sort(shared.lists.pieces, list, entries, first, count);
+        }
+        for (uint32_t i = threadIdx.x; i < max(count, k); i += kThreads) {
+            writeEntry(row, entries, count, i);
+        }
     }
-    sortAscending<kThreads>(entries, count);
-    for (int i = threadIdx.x; i < k; i += kThreads) {
+    __syncthreads();
+}
+
+/// The same of all lists by all blocks, with the grid in step between pieces
+/// and places: they may be longer, and few.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::finishTogether(
+        uint32_t used) {
+    const auto forItems = [&](uint32_t ofList, auto visit) {
+        for (uint64_t i = blockIdx.x; i < uint64_t(used) * ofList;
+             i += gridDim.x) {
+            const uint32_t s = uint32_t(i / ofList);
+            visit(s, uint32_t(i % ofList), __ldcg(params.counts + s));
+        }
+    };
+    forItems(
+            (params.keep + Pieces::kPiece - 1) / Pieces::kPiece,
+            [&](uint32_t s, uint32_t i, uint32_t count) {
+                __syncthreads();
+                uint64_t* list = params.lists + s * params.capacity;
+                Pieces::sort(
+                        shared.lists.pieces,
+                        list,
+                        list,
+                        i * Pieces::kPiece,
+                        count);
+            });
+    cooperative_groups::this_grid().sync();
+    forItems(
+            (uint32_t(params.search.k) + kThreads - 1) / kThreads,
+            [&](uint32_t s, uint32_t i, uint32_t count) {
+                writeEntry(
+                        shared.rows[s],
+                        params.lists + s * params.capacity,
+                        count,
+                        i * kThreads + threadIdx.x);
+            });
+}
+
+/// Entry i of a list whose pieces are sorted to where it belongs, if that is in
+/// the result; behind the last an empty place.
+template <Metric kMetric, class Begin>
+__device__ __forceinline__ void ScanAgain<kMetric, Begin>::writeEntry(
+        uint32_t row,
+        const uint64_t* entries,
+        uint32_t count,
+        uint32_t i) {
+    const uint32_t place = i < count ? Pieces::placeOf(entries, count, i) : i;
+    if (place < uint32_t(params.search.k)) {
         writePlace<kMetric>(
                 params.search,
                 row,
-                i,
-                uint32_t(i) < count ? entries[i] : kNoEntry);
+                int(place),
+                i < count ? entries[i] : kNoEntry);
     }
-    __syncthreads();
 }
 
 } // namespace faiss_bits

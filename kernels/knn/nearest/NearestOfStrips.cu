@@ -102,9 +102,12 @@ class NearestOfRow {
                 : 0.0;
         const double least = norm - limit - (norm + fabs(limit)) * 0x1p-40;
         const bool known = best != kNoEntry && isfinite(limit);
+        // Else it is searched again, whatever the others are: where thousands
+        // are as near, these would be thousands too.
+        const bool isEnough = known && mostOf(rest_) < least;
         for (uint32_t i = 0; i < strips_.perRow; i += kPairLanes) {
             for (int j = 0; j < 2; ++j) {
-                uint32_t four = known ? fourAt(i + lane(), j) : kNone;
+                uint32_t four = isEnough ? fourAt(i + lane(), j) : kNone;
                 if (four == first || mostOf(valueAt_) < least) {
                     four = kNone;
                 }
@@ -116,7 +119,7 @@ class NearestOfRow {
         }
         uint8_t* flags = params_.flags + 2 * int64_t(row_);
         const bool isNan = bound.norm != bound.norm;
-        flags[0] = !(isNan || (known && mostOf(rest_) < least));
+        flags[0] = !(isNan || isEnough);
         flags[1] = 0;
         writePlace<kMetric>(params_, row_, 0, isNan ? kNoEntry : best);
         return scored;
