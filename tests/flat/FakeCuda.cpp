@@ -1,5 +1,7 @@
 #include "tests/flat/FakeCuda.h"
 
+#include "kernels/common/ContextId.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -358,3 +360,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 } // extern "C"
+
+namespace faiss_bits {
+
+/// The one context of a device that no test resets.
+uint64_t contextId() {
+    return 1;
+}
+
+} // namespace faiss_bits
