@@ -105,9 +105,10 @@ void VectorFacts::giveFacts_(FlatKnnProblem& p, const GpuContext& context) {
 
 bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // Cosine is no metric of FAISS's indexes.
-    return keepsImages_ && !imageIsShort_[p.imageInOrder] && !needsParts(p) &&
-            p.metric != Metric::Cosine && canUseSearchImage(p) &&
-            p.mode == SearchMode::Certified;
+    // One that is there serves, whatever memory there was for another.
+    return keepsImages_ && (!imageIsShort_[p.imageInOrder] || imageFor_(p)) &&
+            !needsParts(p) && p.metric != Metric::Cosine &&
+            canUseSearchImage(p) && p.mode == SearchMode::Certified;
 }
 
 /// Whether the image that the problem takes of those that are kept is the one
@@ -184,6 +185,7 @@ ImageUse VectorFacts::giveImage_(FlatKnnProblem& p, const GpuContext& context) {
         for (Kept& image : images_) {
             image.memory.reset();
         }
+        imageIsShort_[0] = imageIsShort_[1] = false;
     }
     const ImageUse use = imageUse_(p, isOwn(context));
     if (use == ImageUse::None) {

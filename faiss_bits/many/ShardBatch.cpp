@@ -11,7 +11,7 @@ namespace faiss_bits::gpu::detail {
 
 static_assert(ManyDevices::kMostParts == kMaxMergeLists);
 
-idx_t mostMergedAtHome(ListsHome how, int groups, size_t tempMemory) {
+idx_t mostMergedAtHome(ListsHome how, int lists, size_t tempMemory) {
     // To send slices there and back takes longer than to merge a few results in
     // one place. Inverted lists wait for their devices before anyone can
     // enqueue that: three times as many.
@@ -24,7 +24,7 @@ idx_t mostMergedAtHome(ListsHome how, int groups, size_t tempMemory) {
         const auto room = idx_t(tempMemory / 4 / kResultBytes);
         most = std::max(most, std::min(kMost, room));
     }
-    return most / std::max(groups - 1, 1);
+    return most / std::max(lists - 1, 1);
 }
 
 ShardBatch::ShardBatch(
@@ -136,10 +136,14 @@ bool ShardBatch::isMergedByFirst_() const {
             }
         }
     }
+    int lists = 1; // of the first group, and of each shard of the others
+    for (int shard = 0; shard < set_.devices.size(); ++shard) {
+        lists += set_.devices.groupOf(shard) != 0;
+    }
     return queries_.k * queries_.n <=
             mostMergedAtHome(
                     how,
-                    groups,
+                    lists,
                     home_.resources->getTempMemoryAvailable(home_.device));
 }
 

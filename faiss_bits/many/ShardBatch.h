@@ -36,8 +36,9 @@ enum class ListsHome { SentFlat, Sent, Written };
 /// all that was found; of more, each device merges a slice of the queries.
 /// Plain arithmetic.
 ///
+/// lists       of results: the first device's, and one of each shard on others
 /// tempMemory  bytes that the first device has for lists of others and more
-idx_t mostMergedAtHome(ListsHome how, int groups, size_t tempMemory);
+idx_t mostMergedAtHome(ListsHome how, int lists, size_t tempMemory);
 
 /// One batch of queries: searched by all shards, then merged. With a sample the
 /// shards look for what is within its limits: each group makes those of its

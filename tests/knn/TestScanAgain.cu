@@ -3,6 +3,7 @@
 /// go on at different times.
 
 #include <algorithm>
+#include <bit>
 #include <random>
 #include <string>
 #include <vector>
@@ -239,6 +240,102 @@ TEST_F(ScanAgainTest, SmallSets) {
     expectNearest(c);
     c.k = 3500; // more than there are
     expectNearest(c);
+}
+
+/// Rows of candidates that are too many alike to be ranked, which a block sorts
+/// and proves; its flags are gone before late blocks begin.
+TEST_F(ScanAgainTest, SmallAlikeRows) {
+    constexpr int kN = 500;
+    constexpr int kD = 4;
+    for (const uint32_t q : {1u, 3u}) {
+        const auto vectors = makeIntegers(kN * kD, 3);
+        const auto queries = makeIntegers(q * kD, 4);
+        std::vector<std::vector<Ranked>> want;
+        std::vector<uint64_t> candidates; // farthest first
+        std::vector<int32_t> columns;
+        for (uint32_t row = 0; row < q; ++row) {
+            want.push_back(canonicalTopK(
+                    Metric::L2,
+                    2,
+                    queries.data() + row * kD,
+                    vectors.data(),
+                    kN,
+                    kD,
+                    kN));
+            for (int i = kN - 1; i >= 0; --i) {
+                const Ranked& one = want.back()[i];
+                const uint32_t bits = std::bit_cast<uint32_t>(float(one.key));
+                candidates.push_back(
+                        uint64_t(bits | 0x80000000u) << 32 | uint32_t(one.id));
+                columns.push_back(int32_t(one.id));
+            }
+        }
+        const DeviceBuffer<float> deviceVectors(vectors);
+        const DeviceBuffer<float> deviceQueries(queries);
+        DeviceBuffer<uint64_t> entries(candidates);
+        const DeviceBuffer<int32_t> deviceColumns(columns);
+        const DeviceBuffer<float> keys(columns.size(), 0);
+        const DeviceBuffer<float> greatestNorm(std::vector<float>{64});
+        DeviceBuffer<uint8_t> flags(2 * q);
+        DeviceBuffer<float> distances(q * kN);
+        DeviceBuffer<int64_t> ids(q * kN);
+        constexpr int64_t kCapacity = kN + 4096;
+        const DeviceBuffer<uint64_t> lists(q * kCapacity);
+        const DeviceBuffer<uint32_t> counts(q);
+        const DeviceBuffer<uint64_t> limits(q);
+
+        ScanAgainParams params;
+        params.search.vectors = {
+                deviceVectors.data(), DataType::Float32, kD, 1};
+        params.search.n = kN;
+        params.search.d = kD;
+        params.search.numAllowed = kN;
+        params.search.queries = deviceQueries.data();
+        params.search.rows = q;
+        params.search.k = kN;
+        params.search.numCandidates = kN;
+        params.search.keys = keys.data();
+        params.search.columns = deviceColumns.data();
+        params.search.entries = entries.data();
+        params.search.greatestNorm = greatestNorm.data();
+        params.search.flags = flags.data();
+        params.search.outDistances = distances.data();
+        params.search.outIds = ids.data();
+        params.lists = lists.data();
+        params.counts = counts.data();
+        params.limits = limits.data();
+        params.slots = q;
+        params.keep = kN;
+        params.capacity = kCapacity;
+        params.mayBeAlike = true;
+        const TestStream stream;
+        const uint32_t last = uint32_t(multiprocessorCount()) - 1;
+        for (const Late late : {Late{1, 1}, Late{last + 1, last}, Late{3, 1}}) {
+            SCOPED_TRACE(
+                    "late: " + std::to_string(late.which) + " modulo " +
+                    std::to_string(late.every));
+            BITS_CUDA_CHECK(
+                    cudaMemcpyToSymbol(lateBlocks, &late, sizeof(late)));
+            flags.upload(std::vector<uint8_t>(2 * q, 1));
+            distances.fillBytes(0xFF);
+            ids.fillBytes(0xFF); // waits
+            launchScan<Metric::L2, SomeBeginLate>(
+                    params, multiprocessorCount(), stream);
+            const auto outDistances = distances.download();
+            const auto outIds = ids.download();
+            EXPECT_EQ(flags.download(), std::vector<uint8_t>(2 * q, 0))
+                    << "a row was not proved";
+            for (uint32_t row = 0; row < q; ++row) {
+                EXPECT_TRUE(isCanonical(
+                        want[row],
+                        false,
+                        outDistances.data() + int64_t(row) * kN,
+                        outIds.data() + int64_t(row) * kN,
+                        kN))
+                        << "row " << row;
+            }
+        }
+    }
 }
 
 } // namespace

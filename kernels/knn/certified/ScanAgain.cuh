@@ -119,6 +119,9 @@ struct ScanAgain {
         const auto grid = cooperative_groups::this_grid();
         const CertifiedParams& search = params.search;
         if (params.mayBeAlike) {
+            // All have asked whether there are flags: these change now, and a
+            // block that finds none leaves the others waiting for it.
+            grid.sync();
             sortAlike();
             grid.sync();
         }
@@ -366,6 +369,7 @@ __global__ void __launch_bounds__(
     using Scan = ScanAgain<kMetric, Begin>;
     auto& shared = *reinterpret_cast<typename Scan::SharedStorage*>(memory);
     waitForPrevious();
+    Begin::wait();
     // Most often there are none: little of the code is read then.
     const typename Scan::Flagged flagged{
             shared.flagged, params.search.flags, params.search.rows};
