@@ -67,7 +67,8 @@ void replaceLabels(
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
 }
 
-/// What takes a test of ids (kernels/ivf/IvfDirect.h) has no more queries.
+/// What takes a test of ids (kernels/ivf/IvfDirect.h) has no more queries. Of
+/// more queries bits are made in any case.
 constexpr idx_t kMostTestedQueries = 256;
 
 FilteredLists filteredListsOfSearch(

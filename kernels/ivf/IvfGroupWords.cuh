@@ -109,9 +109,16 @@ struct IvfGroupWords {
             const uint32_t which = at + i / lines;
             const uint32_t probe = probeOf(which);
             const uint32_t group = which - tables.first[probe];
+            const uint32_t offset = i % lines * kLine;
+            const uint32_t there = tables.lengths[probe] - group * kListGroup;
+            // Behind the last row is nothing of the list.
+            if (search.lists.layout == ListLayout::Rows && there < kListGroup &&
+                offset >= groupBytes / kListGroup * there) {
+                continue;
+            }
             const auto* from =
                     static_cast<const uint8_t*>(tables.vectors[probe]) +
-                    uint64_t(group) * groupBytes + i % lines * kLine;
+                    uint64_t(group) * groupBytes + offset;
             asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
         }
     }

@@ -1,6 +1,7 @@
 /// The keys of all vectors of the lists of some queries, list by list: what is
-/// read of a list serves up to four of the queries that probe it. Of rows and
-/// of float32; IvfStagedSharedScan.cuh has interleaved codes.
+/// read of a list serves up to four of the queries that probe it; of up to 32
+/// dimensions of all but product codes, sixteen queries. Of rows and of
+/// float32; IvfStagedSharedScan.cuh has interleaved codes of more dimensions.
 ///
 /// Bound by: the reading of the lists that any query probes; with four queries
 /// a list by float64, too, which takes two thirds as long.

@@ -175,12 +175,14 @@ TEST_F(IvfDirectSearch, HardValues) {
           ListFill::NotFinite}) {
         for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
             for (int k : {1, 10, 100}) {
-                KernelCase c = someCase(uint32_t(fill) + 10);
-                c.fill = fill;
-                c.metric = metric;
-                c.k = k;
-                c.d = 5;
-                expectExact(c);
+                for (int d : {5, 40}) {
+                    KernelCase c = someCase(uint32_t(fill) + 10);
+                    c.fill = fill;
+                    c.metric = metric;
+                    c.k = k;
+                    c.d = d;
+                    expectExact(c);
+                }
             }
         }
     }
@@ -189,23 +191,27 @@ TEST_F(IvfDirectSearch, HardValues) {
 TEST_F(IvfDirectSearch, SmallLists) {
     // At both sides of groups of 32, and of the tiles of shared lists.
     for (int length : {0, 1, 31, 32, 33, 255, 256, 257}) {
-        KernelCase c = someCase(uint32_t(length) + 3);
-        c.lengths = {0, length, length, 0, 1};
-        c.nprobe = 5;
-        c.k = 40;
-        c.d = 9;
-        expectExact(c);
+        for (int d : {9, 40}) {
+            KernelCase c = someCase(uint32_t(length) + 3);
+            c.lengths = {0, length, length, 0, 1};
+            c.nprobe = 5;
+            c.k = 40;
+            c.d = d;
+            expectExact(c);
+        }
     }
 }
 
 TEST_F(IvfDirectSearch, SmallFilters) {
     for (double selected : {0.0, 0.002, 0.1, 0.9}) {
         for (bool evenWords : {false, true}) {
-            KernelCase c = someCase(uint32_t(selected * 1000) + evenWords);
-            c.selected = selected;
-            c.evenWords = evenWords;
-            c.d = 12;
-            expectExact(c);
+            for (int d : {12, 40}) {
+                KernelCase c = someCase(uint32_t(selected * 1000) + evenWords);
+                c.selected = selected;
+                c.evenWords = evenWords;
+                c.d = d;
+                expectExact(c);
+            }
         }
     }
 }
@@ -216,15 +222,17 @@ TEST_F(IvfDirectSearch, ManyNeighbours) {
          {ListFill::Uniform, ListFill::Integers, ListFill::Equal}) {
         for (int k : {90, 127, 128, 129, 512, 1000, 3000}) {
             for (int length : {40, 300, 2500}) {
-                KernelCase c = someCase(uint32_t(k + length));
-                c.fill = fill;
-                c.d = 6;
-                c.q = 2;
-                c.k = k;
-                c.lengths = unevenLengths(8, length, c.seed);
-                expectExact(c);
-                if (HasFatalFailure()) {
-                    return;
+                for (int d : {6, 40}) {
+                    KernelCase c = someCase(uint32_t(k + length));
+                    c.fill = fill;
+                    c.d = d;
+                    c.q = 2;
+                    c.k = k;
+                    c.lengths = unevenLengths(8, length, c.seed);
+                    expectExact(c);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
                 }
             }
         }
@@ -233,11 +241,13 @@ TEST_F(IvfDirectSearch, ManyNeighbours) {
 
 TEST_F(IvfDirectSearch, ManyProbes) {
     for (int nprobe : {255, 256, 257, 1023, 1024}) {
-        KernelCase c = someCase(uint32_t(nprobe));
-        c.lengths = unevenLengths(300, 40, c.seed);
-        c.nprobe = nprobe;
-        c.d = 10;
-        expectExact(c);
+        for (int d : {10, 40}) {
+            KernelCase c = someCase(uint32_t(nprobe));
+            c.lengths = unevenLengths(300, 40, c.seed);
+            c.nprobe = nprobe;
+            c.d = d;
+            expectExact(c);
+        }
     }
 }
 
@@ -251,13 +261,15 @@ TEST_F(IvfDirectSearch, PairsThatOneBlockSorts) {
           std::tuple(6, 40, 4096),
           std::tuple(6, 40, 4097)}) {
         for (ListCoding coding : {ListCoding::Float32, ListCoding::Scalar8}) {
-            KernelCase c = someCase(uint32_t(q + lists));
-            c.lengths = unevenLengths(lists, 70, c.seed);
-            c.q = q;
-            c.nprobe = nprobe;
-            c.d = 24;
-            c.coding = coding;
-            expectDirect(KernelLists(c));
+            for (int d : {24, 40}) {
+                KernelCase c = someCase(uint32_t(q + lists));
+                c.lengths = unevenLengths(lists, 70, c.seed);
+                c.q = q;
+                c.nprobe = nprobe;
+                c.d = d;
+                c.coding = coding;
+                expectDirect(KernelLists(c));
+            }
         }
     }
 }
@@ -265,17 +277,19 @@ TEST_F(IvfDirectSearch, PairsThatOneBlockSorts) {
 TEST_F(IvfDirectSearch, ManyQueriesInEveryGrid) {
     for (int q : {1, 2, 4, 5, 64, 256}) {
         for (int multiprocessors : {1, 3, 132}) {
-            KernelCase c = someCase(uint32_t(q + multiprocessors));
-            c.q = q;
-            c.d = 20;
-            c.multiprocessors = multiprocessors;
-            const KernelLists lists(c);
-            const IvfKnnProblem p = lists.plainProblem();
-            for (bool shared : {false, true}) {
-                const IvfKnnPlan plan = planOf(p, false, shared);
-                ASSERT_EQ(bool(plan.direct), q > 1 || !shared);
-                if (plan.direct) {
-                    lists.expectExact(lists.run(plan, p));
+            for (int d : {20, 40}) {
+                KernelCase c = someCase(uint32_t(q + multiprocessors));
+                c.q = q;
+                c.d = d;
+                c.multiprocessors = multiprocessors;
+                const KernelLists lists(c);
+                const IvfKnnProblem p = lists.plainProblem();
+                for (bool shared : {false, true}) {
+                    const IvfKnnPlan plan = planOf(p, false, shared);
+                    ASSERT_EQ(bool(plan.direct), q > 1 || !shared);
+                    if (plan.direct) {
+                        lists.expectExact(lists.run(plan, p));
+                    }
                 }
             }
         }

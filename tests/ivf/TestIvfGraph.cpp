@@ -10,8 +10,9 @@ namespace {
 
 class IvfGraph : public GpuTest {
    protected:
-    /// Captures a search of this plan, launches it `launches` times into outputs
-    /// that hold something else each time, and expects exact results of all.
+    /// Captures a search of this plan, launches it `launches` times into
+    /// outputs that hold something else each time, and expects exact results of
+    /// all.
     static void expectExact(
             const KernelLists& lists,
             const IvfKnnPlan& plan,
@@ -46,6 +47,15 @@ class IvfGraph : public GpuTest {
         }
         BITS_CUDA_CHECK(cudaGraphExecDestroy(executable));
         BITS_CUDA_CHECK(cudaGraphDestroy(graph));
+    }
+
+    /// By a direct way.
+    static void expectExact(const KernelCase& c, bool shared) {
+        const KernelLists lists(c);
+        const IvfKnnProblem p = lists.plainProblem();
+        const IvfKnnPlan plan = planOf(p, false, shared);
+        ASSERT_TRUE(plan.direct) << c;
+        expectExact(lists, plan, p);
     }
 
     static KernelCase productCase(int q) {
@@ -110,19 +120,34 @@ TEST_F(IvfGraph, SmallOtherDirectSearches) {
           Kind{ListCoding::Scalar4, ListLayout::Rows}}) {
         for (bool shared : {false, true}) {
             for (int k : {10, 140}) { // 140: distances are selected from
-                KernelCase c = someCase(uint32_t(k));
-                c.coding = kind.coding;
-                c.layout = kind.layout;
-                c.isResidual = isScalar(kind.coding);
-                c.k = k;
-                const KernelLists lists(c);
-                const IvfKnnProblem p = lists.plainProblem();
-                const IvfKnnPlan plan = planOf(p, false, shared);
-                ASSERT_TRUE(plan.direct) << c;
-                expectExact(lists, plan, p);
-                if (HasFatalFailure()) {
-                    return;
+                // With few dimensions a lane has a vector.
+                for (int d : {20, 33}) {
+                    KernelCase c = someCase(uint32_t(k));
+                    c.coding = kind.coding;
+                    c.layout = kind.layout;
+                    c.isResidual = isScalar(kind.coding);
+                    c.k = k;
+                    c.d = d;
+                    expectExact(c, shared);
+                    if (HasFatalFailure()) {
+                        return;
+                    }
                 }
+            }
+        }
+    }
+}
+
+TEST_F(IvfGraph, SmallTestsOfIds) {
+    for (bool shared : {false, true}) {
+        for (int d : {20, 33}) {
+            KernelCase c = someCase(uint32_t(d));
+            c.filter = KernelFilter::IdRange;
+            c.selected = 0.4;
+            c.d = d;
+            expectExact(c, shared);
+            if (HasFatalFailure()) {
+                return;
             }
         }
     }

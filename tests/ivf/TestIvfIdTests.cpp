@@ -1,6 +1,7 @@
 /// Direct searches of lists with a test of ids in place of bits
 /// (IvfLists::idTest), each way of them forced.
 
+#include <algorithm>
 #include <string>
 
 #include "tests/common/ExpectError.h"
@@ -124,7 +125,7 @@ TEST_F(IvfIdTests, PartsOfABlock) {
                 c.q = 4; // a block each, of one multiprocessor
                 c.lengths = {groups * 32 - 7, 40, groups * 16};
                 c.nprobe = 2;
-                c.d = groups % 2 ? 8 : 130;
+                c.d = groups % 2 ? 40 : 130;
                 c.selected = 0.3;
                 c.multiprocessors = multiprocessors;
                 expectTests(c);
@@ -143,7 +144,7 @@ TEST_F(IvfIdTests, BitsInPartsOfABlock) {
                 c.q = 4;
                 c.lengths = {groups * 32 - 7, 40, groups * 16};
                 c.nprobe = 2;
-                c.d = 24;
+                c.d = 40;
                 c.selected = selected;
                 c.multiprocessors = 1;
                 expectDirect(c);
@@ -170,7 +171,9 @@ TEST_F(IvfIdTests, UnevenAndManyLists) {
 
 TEST_F(IvfIdTests, BitsOfTheListsThatAreProbed) {
     // Lists of more vectors, of which few are probed: bits of those alone.
-    for (int longest : {40, 9000}) {
+    // The longest of them is so long that words of lists lie where sums say:
+    // 400 times its words are more than 4 x 65,936.
+    for (int longest : {40, 30000}) {
         KernelCase c = someCase(uint32_t(longest));
         c.lengths = unevenLengths(400, 40, c.seed);
         c.lengths[123] = longest;
@@ -184,6 +187,7 @@ TEST_F(IvfIdTests, BitsOfTheListsThatAreProbed) {
             const KernelLists lists(c);
             IvfKnnProblem p = lists.plainProblem();
             p.lists.numVectors = idx_t(1) << 21; // or more
+            p.mostVectors = std::max<idx_t>(p.mostVectors, longest);
             const IvfKnnPlan plan = planOf(p, false, true);
             ASSERT_TRUE(plan.direct);
             lists.expectExact(lists.run(plan, p));

@@ -16,6 +16,7 @@ class IvfPairs : public GpuTest {
         const IvfKnnProblem p = lists.plainProblem();
         const IvfKnnPlan plan = planOfAll(p);
         ASSERT_TRUE(plan.listMajor) << plan.toString();
+        ASSERT_EQ(plan.rowsAtATime, c.q); // all pairs at once
         lists.expectExact(lists.run(plan, p));
         lists.expectExact(lists.run(plan, p, 0));
     }
