@@ -22,6 +22,10 @@ class FusedProducts : public FlatKnnCertified {
         EXPECT_EQ(
                 keepsProducts(*plan.fused, p), p.device.computeCapability == 90)
                 << "nothing else is tested here";
+        p.k = 9;
+        const FlatKnnPlan few = planFlatKnn(p, kRoomyScratch);
+        ASSERT_TRUE(few.fused);
+        EXPECT_FALSE(keepsProducts(*few.fused, p));
     }
 
     static CertifiedCase of(Metric metric, int k, int d) {
