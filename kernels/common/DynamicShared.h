@@ -12,13 +12,15 @@ namespace faiss_bits {
 void raiseSharedLimit(const void* kernel, int device, size_t bytes);
 
 /// Raises the kernel's limit of dynamic shared memory to `wanted`, or to the
-/// device's most, and returns which. Cheap, and its effect is lost where a
+/// device's most, and returns which. The kernel's static memory, at most 8 KiB
+/// of it, comes on top. Cheap, and its effect is lost where a
 /// program resets a device, so the call is never left out.
 ///
 /// Threads  any number, also for one kernel on one device
 template <class Kernel>
 size_t allowSharedBytes(Kernel kernel, size_t wanted) {
-    constexpr size_t kAlways = 48 * 1024;
+    // Every kernel may have 48 KiB, of which 8 are left to its static memory.
+    constexpr size_t kAlways = (48 - 8) * 1024;
     if (wanted <= kAlways) {
         return wanted;
     }

@@ -109,6 +109,39 @@ class GpuWordsTest : public GpuTest {
         EXPECT_EQ(expected.ids, found.ids);
         EXPECT_EQ(expected.distances, found.distances);
     }
+
+    void checkLongRows(int numWords) {
+        WordCase one{"long rows", {}, {}};
+        WordMaker make(13);
+        for (int i = 0; i < numWords; ++i) {
+            one.words.push_back(make.word(make.below(12), kTwoLetters));
+        }
+        for (int i = 0; i < 40; ++i) {
+            one.queries.push_back(make.word(make.below(14), kTwoLetters));
+        }
+        const PackedWords list(one.words, "words");
+        const PackedWords queries(one.queries, "queries");
+        const WordIndex index(list.view());
+        GpuWords gpu(index.dictionary());
+        const words::LetterWords letters =
+                index.dictionary().encode(queries.view());
+        for (const int most : {0, 2, 20}) {
+            const WordRange expected = index.range(queries.view(), most, {});
+            const auto uploaded =
+                    gpu.upload(letters, 0, letters.count(), nullptr);
+            const WordRange found = download(
+                    gpu.range(
+                            uploaded,
+                            uint32_t(most),
+                            Method::Auto,
+                            kNoLimit,
+                            nullptr),
+                    letters.count());
+            EXPECT_TRUE(expected.limits == found.limits) << most;
+            EXPECT_TRUE(expected.ids == found.ids) << most;
+            EXPECT_TRUE(expected.distances == found.distances) << most;
+        }
+    }
 };
 
 TEST_F(GpuWordsTest, EveryMethodFindsTheRange) {
@@ -219,36 +252,12 @@ TEST_F(GpuWordsTest, LargeAlphabets) {
 }
 
 /// Rows that are longer than a block has threads, ids that are beyond a window
-/// of bits, and more results than there is room for at first.
+/// of bits, and more results than there is room for at first. Between the
+/// numbers of words a block's bits, and what else it shares, pass 48 KiB.
 TEST_F(GpuWordsTest, LongRows) {
-    WordCase one{"long rows", {}, {}};
-    WordMaker make(13);
-    for (int i = 0; i < 600000; ++i) {
-        one.words.push_back(make.word(make.below(12), kTwoLetters));
-    }
-    for (int i = 0; i < 40; ++i) {
-        one.queries.push_back(make.word(make.below(14), kTwoLetters));
-    }
-    const PackedWords list(one.words, "words");
-    const PackedWords queries(one.queries, "queries");
-    const WordIndex index(list.view());
-    GpuWords gpu(index.dictionary());
-    const words::LetterWords letters =
-            index.dictionary().encode(queries.view());
-    for (const int most : {0, 2, 20}) {
-        const WordRange expected = index.range(queries.view(), most, {});
-        const auto uploaded = gpu.upload(letters, 0, letters.count(), nullptr);
-        const WordRange found = download(
-                gpu.range(
-                        uploaded,
-                        uint32_t(most),
-                        Method::Auto,
-                        kNoLimit,
-                        nullptr),
-                letters.count());
-        EXPECT_TRUE(expected.limits == found.limits) << most;
-        EXPECT_TRUE(expected.ids == found.ids) << most;
-        EXPECT_TRUE(expected.distances == found.distances) << most;
+    for (const int numWords : {334000, 335000, 349000, 350000, 600000}) {
+        SCOPED_TRACE(numWords);
+        checkLongRows(numWords);
     }
 }
 
