@@ -64,18 +64,20 @@ struct ListDecoding {
 
 /// A set of ids in which kernels look ids up as they read lists.
 struct ListIdTest {
+    /// How the set is told.
     enum class Kind : uint8_t {
-        None,
+        None, ///< every id is in it: nothing is looked up
         Bits, ///< bit id % 8 of byte id / 8, of numBytes; no other id
         Range ///< the ids first .. end - 1
     };
-    Kind kind = Kind::None;
+    Kind kind = Kind::None;         ///< of the set
     bool isInverted = false;        ///< all ids but those
-    const uint8_t* bytes = nullptr; ///< on the device
-    idx_t numBytes = 0;
-    idx_t first = 0;
-    idx_t end = 0;
+    const uint8_t* bytes = nullptr; ///< Bits: on the device
+    idx_t numBytes = 0;             ///< Bits: length of bytes
+    idx_t first = 0;                ///< Range: the first id
+    idx_t end = 0;                  ///< Range: one behind the last
 
+    /// Whether ids are looked up.
     bool isThere() const {
         return kind != Kind::None;
     }
