@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "faiss_bits/common/Waiting.h"
@@ -7,10 +8,12 @@
 /// Not part of the API.
 namespace faiss_bits::gpu::detail {
 
-/// Gives an event back to those of its device.
+/// Gives an event back to those of its device's context, which are gone with it
+/// where a program resets the device.
 struct GiveEventBack {
     void operator()(CudaEvent* event) const;
     int device = 0;
+    uint64_t context = 0; ///< contextId()
 };
 
 using PooledEvent = std::unique_ptr<CudaEvent, GiveEventBack>;

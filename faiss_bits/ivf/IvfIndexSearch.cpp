@@ -67,8 +67,8 @@ void replaceLabels(
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
 }
 
-/// What takes a test of ids (kernels/ivf/IvfDirect.h) has no more queries. Of
-/// more queries bits are made in any case.
+/// Of more queries bits are made in any case. Direct searches, which take a
+/// test of ids (kernels/ivf/IvfDirect.h), have as many but in few dimensions.
 constexpr idx_t kMostTestedQueries = 256;
 
 FilteredLists filteredListsOfSearch(

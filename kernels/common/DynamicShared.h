@@ -13,8 +13,8 @@ void raiseSharedLimit(const void* kernel, int device, size_t bytes);
 
 /// Raises the kernel's limit of dynamic shared memory to `wanted`, or to the
 /// device's most, and returns which. The kernel's static memory, at most 8 KiB
-/// of it, comes on top. Cheap, and its effect is lost where a
-/// program resets a device, so the call is never left out.
+/// of it, comes on top. Cheap, and its effect is lost where a program resets a
+/// device, so the call is never left out.
 ///
 /// Threads  any number, also for one kernel on one device
 template <class Kernel>

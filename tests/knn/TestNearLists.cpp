@@ -5,6 +5,7 @@
 #include "kernels/knn/fused/NearLists.h"
 #include "tests/common/ExpectError.h"
 #include "tests/knn/TensorHarness.h"
+#include "tests/knn/TensorKernelTest.h"
 
 namespace faiss_bits::test {
 namespace {
@@ -13,9 +14,16 @@ class NearLists : public GpuTest {
    protected:
     void SetUp() override {
         GpuTest::SetUp();
-        if (!IsSkipped() && !canKeepProducts(300, deviceTraits())) {
-            GTEST_SKIP() << "no scan of this device keeps products";
+        if (IsSkipped()) {
+            return;
         }
+        const std::string lack = lackFor(
+                TensorScanKernel::Wgmma, deviceTraits().computeCapability);
+        if (!lack.empty()) {
+            GTEST_SKIP() << lack;
+        }
+        ASSERT_TRUE(canKeepProducts(300, deviceTraits()))
+                << "the kernel is missing";
     }
 
     struct Rows {

@@ -129,7 +129,8 @@ __global__ __launch_bounds__(kThreads) void nearLimitsKernel(
     }
     const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
     const double key = list.keyOf(ranked, bound);
-    // As SampleLimit has it.
+    // Without what a key is off by (roundingError), which SampleLimit adds: of
+    // fewer results than keepsProducts() has the proof would fail for some.
     const float limit = __double2float_ru(bound.limitOf(key));
     if (limit < params.limits[row]) {
         params.limits[row] = limit;
