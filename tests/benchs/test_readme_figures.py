@@ -35,18 +35,17 @@ def cells(path, *key, n=None):
 def test_few_queries_against_the_memory():
     meta, found = cells("h200/flat.json", "metric", "dtype", "d", "q", "k", n=2**20)
 
-    def share(d, q):
+    def share(q, d):
         row = found["L2", "float32", d, q, 10]["faiss_bits"]
         assert row["n"] == 2**20
         read_ms = 4 * row["n"] * d / meta["read_bw_gbps"] / 1e6
         return f"{read_ms / row['ms']:.2f}"
 
-    one, many = ([share(d, q) for d in (16, 128, 768)] for q in (1, 16))
-    assert (
-        f"one query reaches {one[0]} (d = 16), {one[1]} (d = 128) and {one[2]} "
-        f"(d = 768) of the memory's speed, and 16 queries {many[0]}, {many[1]} "
-        f"and {many[2]} (float32, L2, k = 10, n = 2^20;"
-    ) in LIMITS
+    assert "memory's speed (float32, L2, k = 10, n = 2^20; computed from" in LIMITS
+    for q in (1, 16):
+        assert (
+            f"| {q} | {share(q, 16)} | {share(q, 128)} | {share(q, 768)} |"
+        ) in LIMITS
     row = found["L2", "float32", 16, 1, 10]["faiss_bits"]
     over = row["ms"] / (4 * row["n"] * 16 / meta["read_bw_gbps"] / 1e6)
     assert (

@@ -125,26 +125,21 @@ def test_two_gpus():
     def two(n, q):
         return shards_over_one("h200/many.json", 2, 2, n, q)
 
-    expect("two H200s with half of the vectors each take "
-           f"{span(two(2**21, 10240))} of one's time (2^21 x 128, 10,240 queries, "
-           f"k = 10 to 2000; `many.json`), {span(two(2**21, 1024))} with 1,024 "
-           "queries; a single query gains little by them "
-           f"({span(two(2**21, 1))}; of 2^23 vectors {span(two(2**23, 1))})")
+    expect("Two H200s with half of the vectors each, as shares of one's time (k = 10 "
+           "to 2000; `many.json`):")
+    for power, q in (21, 10240), (21, 1024), (21, 1), (23, 1):
+        expect(f"| 2^{power} x 128 | {q:,} | {span(two(2**power, q))} |")
     expect(f"two H200s take {span(two(2**21, 1))} of one's time for a single query in "
            "2^21 vectors", "README.md")
 
 
 def test_shards_on_one_gpu():
-    def eight(q, form):
-        times = [f"{r:{form}}" for r in
-                 shards_over_one("h200/many_limits.json", 8, 1, 2**20, q)]
-        return f"{times[0]}, {times[1]} and {times[2]}"
-
-    one = shards_over_one("h200/many_limits.json", 8, 1, 2**20, 1)
-    expect(f"Eight shards on one GPU take {eight(10240, '.2f')} times as long as one "
-           "index (10,240 queries, k = 10, 100, 2000; `many_limits.json`), with fewer "
-           f"queries longer: {eight(1024, '.2f')} for 1,024, {eight(512, '.1f')} for "
-           f"512, {span(one, '.1f')} for one")
+    expect("Several shards on one GPU cost time with few queries. Eight, over the time "
+           "of one index (2^20 x 128; `many_limits.json`):")
+    for q in (10240, 1024, 512, 1):
+        times = shards_over_one("h200/many_limits.json", 8, 1, 2**20, q)
+        ten, hundred, thousands = (f"{ratio:.2f}" for ratio in times)
+        expect(f"| {q:,} | {ten} | {hundred} | {thousands} |")
 
 
 def test_words():
