@@ -49,7 +49,8 @@ def test_few_queries_against_the_memory():
     row = found["L2", "float32", 16, 1, 10]["faiss_bits"]
     over = row["ms"] / (4 * row["n"] * 16 / meta["read_bw_gbps"] / 1e6)
     assert (
-        f"one query of d = 16 takes {over:.1f} times as long as reading the vectors once"
+        f"one query of d = 16 takes {over:.1f} times as long as reading the "
+        "vectors once"
     ) in README
 
 

@@ -240,7 +240,7 @@ def test_hard_searches():
     def beyond(ratios):
         return sum(ratio > 5 for ratio in ratios)
 
-    expect(f"Of {len(every)} random cells of such data {beyond(every)} took more than 5 "
-           f"times as long as a plain search, {max(every):.1f} at most; by L2 and inner "
-           f"product {beyond(products)} of {len(products)}, {max(products):.1f} at most "
-           "(H100)", "README.md")
+    expect(f"Of {len(every)} random cells of such data {beyond(every)} took more "
+           f"than 5 times as long as a plain search, {max(every):.1f} at most; by L2 "
+           f"and inner product {beyond(products)} of {len(products)}, "
+           f"{max(products):.1f} at most (H100)", "README.md")
