@@ -11,8 +11,8 @@ namespace {
 
 TEST(IvfWays, WhatDecodingCostsDecides) {
     // As the ways were measured, each forced:
-    // docs/design/ivf_many_queries.md, "Expected times". Of codes, 10,240 queries and 8 lists: by arithmetic, since parts of lists
-    // set limits.
+    // docs/design/ivf_many_queries.md, "Expected times". Of codes, 10,240
+    // queries and 8 lists: by arithmetic, since parts of lists set limits.
     enum Way { Streams, All, Near };
     struct Cell {
         ListCoding coding;
