@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfEstimateShape.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"
@@ -44,6 +45,13 @@ struct CodingTimes {
     double distance;
 };
 
+/// Whether neighbouring components of product codes are looked up together.
+bool isTakenTogether(const IvfLists& lists) {
+    const int dims = lists.d / lists.decoding.numParts;
+    return lists.decoding.partBits == 8 && lists.d % 4 == 0 &&
+            (dims % 4 == 0 || dims == 2);
+}
+
 CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding == ListCoding::Float32) {
         return {0, 0, 0, 0, 0.65e-12};
@@ -51,9 +59,12 @@ CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding != ListCoding::Product) {
         return {0.9e-12, 2.6e-12, 0.9e-12, 1e-12, 0.95e-12};
     }
-    // It is the look-ups that take time.
+    // It is the look-ups that take time. One component after another: of 90 to
+    // 108 ps a pair for 400 of them, less half for the other scan (H100,
+    // h100/ivf_sweep.json at 7fa3511a37, parts of 25).
     const double lookUps = double(lists.decoding.numParts) / lists.d;
-    return {1.5e-12 + 1.5e-12 * lookUps,
+    const bool areTogether = isTakenTogether(lists);
+    return {areTogether ? 1.5e-12 + 1.5e-12 * lookUps : 8e-12,
             3e-12,
             0.9e-12 + 4e-12 * lookUps,
             1e-12 + 4e-12 * lookUps,
@@ -87,6 +98,16 @@ constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;
 
+// Of product codes by tables, by the cycles of 132 multiprocessors of 1.7 GHz
+// and a quarter more (IvfTableScan.cuh): an entry for one of eight queries;
+// what else a pair takes; a number of a table for eight; and a guess, what a
+// query's block takes at the end. None was measured.
+constexpr double kTableLookUpTime = 0.24e-12;
+constexpr double kTableKeepTime = 0.6e-12;
+constexpr double kTableEntryTime = 0.47e-12;
+constexpr double kTableFinishTime = 20e-9;
+constexpr int kH100Multiprocessors = 132;
+
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
 double directDecodingOf(const IvfLists& lists) {
@@ -112,6 +133,16 @@ double partsOf(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
 double readTime(const IvfKnnProblem& p, double time) {
     const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
     return double(p.lists.numVectors) * (bytes / kReadSpeed + p.lists.d * time);
+}
+
+/// Queries for which estimates read and decode a list once. Of other codings
+/// that is one number, to which times are fitted.
+int queriesOfDecoding(const IvfLists& lists) {
+    using Parts = IvfEstimateShape<false>;
+    return lists.coding == ListCoding::Product &&
+                    lists.d > IvfEstimateShape<true>::kDepth
+            ? Parts::kQueries
+            : kIvfItemQueries;
 }
 
 /// Times that a list is met by its queries, so many at a time.
@@ -153,17 +184,50 @@ double ofStreams(const IvfKnnProblem& p) {
             p.device.singleToDouble / 2;
 }
 
+bool areDecodedInBlocks(const IvfLists& lists) {
+    return lists.coding == ListCoding::Product && isTakenTogether(lists) &&
+            lists.d <= IvfEstimateShape<true>::kDepth;
+}
+
 namespace {
+
+/// Tiles of so many queries that probe a list, whose queries are as chance has
+/// them.
+double tilesOfList(const IvfKnnProblem& p, int queries) {
+    const double ofList =
+            double(p.numQueries) * p.nprobe / double(p.lists.numLists);
+    const double probed = 1 - std::exp(-ofList);
+    return std::max(
+            probed,
+            ofList / queries + double(queries - 1) / (2 * queries) * probed);
+}
+
+/// Beside what starts a direct search by tables.
+double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    const double queries = double(p.numQueries);
+    const double pairs = queries * double(p.mostVectors);
+    const double parts = std::ceil(queries / double(plan.rowsAtATime));
+    const double tiles = tilesOfList(p, kIvfTableQueries);
+    const double inTiles =
+            tiles * kIvfTableQueries * p.lists.numLists / (queries * p.nprobe);
+    const double rows = double(1 << p.lists.decoding.partBits);
+    const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
+    const double blocks = double(kH100Multiprocessors) /
+            std::max(p.device.multiprocessors, 1);
+    return parts * kCandidatesTime +
+            blocks *
+            (pairs * inTiles * (lookUps + kTableKeepTime) +
+             tiles * double(p.lists.numLists) * rows * p.lists.d *
+                     kTableEntryTime) +
+            pairs * kEstimateTime + queries * kTableFinishTime;
+}
 
 /// Beside what starts a direct search that shares product codes.
 double ofProductScan(const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const double ofList =
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
-    // Tiles of a list, whose queries are as chance has them.
-    const double probed = 1 - std::exp(-ofList);
-    const double tiles =
-            std::max(probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
+    const double tiles = tilesOfList(p, kIvfProductQueries);
     return kCandidatesTime +
             pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
 }
@@ -195,6 +259,9 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double start = kDirectTime + (plan.shared ? sorting : 0) +
             (plan.findsLists ? 0 : kProbesTime) +
             (plan.selects ? kSelectionTime : 0);
+    if (plan.byTables) {
+        return start + ofTableScan(plan, p);
+    }
     if (plan.shared && p.lists.coding == ListCoding::Product) {
         return start + ofProductScan(p);
     }
@@ -226,7 +293,9 @@ double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const CodingTimes times = timesOf(p.lists);
     const double scan = probedShare(plan, p) *
-            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+            readTime(p,
+                     turnsOfList(plan, p, queriesOfDecoding(p.lists)) *
+                             times.estimate);
     return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
@@ -238,7 +307,9 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const CodingTimes times = timesOf(p.lists);
     const double share = probedShare(plan, p);
     const double scan = share *
-            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+            readTime(p,
+                     turnsOfList(plan, p, queriesOfDecoding(p.lists)) *
+                             times.estimate);
     // Of the last part, too, as if it were as large as the others.
     double time = kStartTime +
             partsOf(plan, p) *
