@@ -243,9 +243,8 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
             .run();
 }
 
-template <Metric kMetric, ListLayout kLayout, int kMostK>
+template <Metric kMetric, ListLayout kLayout, int kMostK, int kThreads>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
-    constexpr int kThreads = 512;
     constexpr int kRoom = 4 * kMostK;
     using Storage = typename DirectFinish<kThreads, kRoom>::SharedStorage;
     const auto kernel = boundedFinishKernel<kMetric, kLayout, kThreads, kRoom>;
@@ -263,21 +262,29 @@ void launch(const IvfDirectParams& params, cudaStream_t stream) {
 void launchIvfBoundedFinish(
         const IvfDirectParams& params,
         cudaStream_t stream) {
-    const auto ofMetric = [&]<ListLayout kLayout, int kMostK>() {
+    // Of registers a multiprocessor has room for one block of 512 threads.
+    constexpr uint32_t kManyRows = 1024;
+    const auto ofMetric = [&]<ListLayout kLayout, int kMostK, int kThreads>() {
         const auto start = params.largest
-                ? launch<Metric::InnerProduct, kLayout, kMostK>
-                : launch<Metric::L2, kLayout, kMostK>;
+                ? launch<Metric::InnerProduct, kLayout, kMostK, kThreads>
+                : launch<Metric::L2, kLayout, kMostK, kThreads>;
         start(params, stream);
     };
-    const auto ofLayout = [&]<int kMostK>() {
+    const auto ofLayout = [&]<int kMostK, int kThreads>() {
         params.search.lists.layout == ListLayout::Rows
-                ? ofMetric.template operator()<ListLayout::Rows, kMostK>()
+                ? ofMetric.template
+                  operator()<ListLayout::Rows, kMostK, kThreads>()
                 : ofMetric.template
-                  operator()<ListLayout::Interleaved, kMostK>();
+                  operator()<ListLayout::Interleaved, kMostK, kThreads>();
     };
-    params.search.k <= kMostFinishedK
-            ? ofLayout.template operator()<kMostFinishedK>()
-            : ofLayout.template operator()<kMostTableK>();
+    const bool areMany = params.search.rows >= kManyRows;
+    if (params.search.k <= kMostFinishedK) {
+        areMany ? ofLayout.template operator()<kMostFinishedK, 128>()
+                : ofLayout.template operator()<kMostFinishedK, 512>();
+    } else {
+        areMany ? ofLayout.template operator()<kMostTableK, 256>()
+                : ofLayout.template operator()<kMostTableK, 512>();
+    }
 }
 
 } // namespace faiss_bits

@@ -209,7 +209,7 @@ struct IvfTables {
         }
     }
 
-    /// All entries, a thread those of two rows at a time.
+    /// All entries, a thread those of two rows side by side at a time.
     __device__ __forceinline__ void fill() const {
         const int dims = partDims();
         const int half = 1 << (bits() - 1);
@@ -218,17 +218,17 @@ struct IvfTables {
         for (int i = int(threadIdx.x); i < items; i += kThreads) {
             const int part = i >> (bits() - 1);
             const int row = i & (half - 1);
-            const float* from =
-                    params.turnedCodebook + int64_t(part) * dims * 2 * half;
+            const auto* from =
+                    reinterpret_cast<const float2*>(params.turnedCodebook) +
+                    int64_t(part) * dims * half + row;
             const auto* s = reinterpret_cast<const float4*>(residuals) +
                     part * dims * 2;
             float products[2][kQueries] = {};
             float squares[2] = {};
 #pragma unroll 4
             for (int c = 0; c < dims; ++c) {
-                const float y[2] = {
-                        from[c * 2 * half + row],
-                        from[c * 2 * half + half + row]};
+                const float2 both = from[c * half];
+                const float y[2] = {both.x, both.y};
                 const float4 low = s[2 * c];
                 const float4 high = s[2 * c + 1];
                 const float of[kQueries] = {
@@ -272,7 +272,7 @@ struct IvfTables {
                 const float4 h = lowest[1];
                 const float4 a = inverses[0];
                 const float4 b = inverses[1];
-                entries[2 * part * half + r * half + row] = make_uint4(
+                entries[2 * i + r] = make_uint4(
                         two(0, l.x, l.y, a.x, a.y),
                         two(2, l.z, l.w, a.z, a.w),
                         two(4, h.x, h.y, b.x, b.y),

@@ -100,12 +100,13 @@ constexpr double kCandidatesTime = 32e-6;
 
 // Of product codes by tables, by the cycles of 132 multiprocessors of 1.7 GHz
 // and a quarter more (IvfTableScan.cuh): an entry for one of eight queries;
-// what else a pair takes; a number of a table for eight; and a guess, what a
-// query's block takes at the end. None was measured.
+// what else a pair takes; a number of a table for eight; and guesses, what a
+// query takes at the end, with few neighbours and with more. None was measured.
 constexpr double kTableLookUpTime = 0.24e-12;
 constexpr double kTableKeepTime = 0.6e-12;
 constexpr double kTableEntryTime = 0.47e-12;
 constexpr double kTableFinishTime = 20e-9;
+constexpr double kTableLongFinishTime = 60e-9;
 constexpr int kH100Multiprocessors = 132;
 
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
@@ -219,7 +220,9 @@ double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
             (pairs * inTiles * (lookUps + kTableKeepTime) +
              tiles * double(p.lists.numLists) * rows * p.lists.d *
                      kTableEntryTime) +
-            pairs * kEstimateTime + queries * kTableFinishTime;
+            pairs * kEstimateTime +
+            queries *
+            (p.k <= kMostFinishedK ? kTableFinishTime : kTableLongFinishTime);
 }
 
 /// Beside what starts a direct search that shares product codes.
