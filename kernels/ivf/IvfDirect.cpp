@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/ivf/IvfBoundedScans.h"
-#include "kernels/ivf/IvfFilterBits.h"
-#include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfDirectScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
@@ -22,8 +20,10 @@ constexpr idx_t kMostAloneQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
 constexpr size_t kMostEstimateBytes = size_t(256) << 20;
-/// By tables, of one part of the queries: blocks of a grid's second dimension,
-/// with those of the codebook; and of more than one part at least.
+/// The same of tables, and the queries of a part, which are blocks of a grid's
+/// second dimension, with those of the codebook; at least so many of more than
+/// one part.
+constexpr size_t kMostTableBytes = size_t(384) << 20;
 constexpr idx_t kMostTableRows = 16384;
 constexpr idx_t kLeastTableRows = 256;
 /// Of queries and centroids: more are searched in less time by the quantizer.
@@ -32,19 +32,6 @@ constexpr idx_t kMostFoundPairs = 65536;
 /// Whether vectors come through shared memory.
 bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
-}
-
-/// Whether a search writes estimates of keys, of which the finish makes keys.
-bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    // The finish makes keys of them, a selection would not.
-    return plan.byTables ||
-            (plan.shared && p.k <= kMostFinishedK &&
-             hasIvfProductScan(p.lists, p.device));
-}
-
-/// Of queries that share lists the bits of a test are made before the scan.
-bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return plan.shared && p.lists.idTest.isThere();
 }
 
 /// Whether these are the bits of all lists, made first, as the host enqueues
@@ -57,82 +44,6 @@ bool makesAllBits(const IvfKnnProblem& p) {
     return p.lists.numVectors <= kFewVectors ||
             1 - std::exp(-probes / double(p.lists.numLists)) >= kMuch;
 }
-
-struct DirectScratch {
-    IvfDirectParams params; // what lies in scratch, and its sizes
-    // Of a test of ids: its bits.
-    uint32_t* bits = nullptr;
-    uint32_t* firstWords = nullptr;
-    uint32_t wordsOfList = 0;
-    // Of the selection of distances.
-    float* keys = nullptr;
-    int32_t* places = nullptr;
-    Workspace select;
-
-    DirectScratch(
-            const IvfKnnProblem& p,
-            const IvfDirectPlan& plan,
-            WorkspaceSlices& slices) {
-        IvfParams& search = params.search;
-        const size_t rows = size_t(p.numQueries);
-        const size_t numLists = size_t(p.lists.numLists);
-        const size_t pairs = rows * size_t(p.nprobe);
-        search.stride = plan.stride;
-        search.columns = slices.take<uint32_t>(pairs + rows);
-        const size_t columns = rows * size_t(plan.stride);
-        if (plan.selects) {
-            search.distances = slices.take<float>(columns);
-            keys = slices.take<float>(rows * (size_t(p.k) + 1));
-            places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
-            select.bytes = plan.selection.workspaceBytes();
-            select.data = slices.take<uint8_t>(select.bytes);
-        } else {
-            params.keys = slices.take<uint32_t>(columns);
-            params.least = slices.take<uint32_t>(columns / kIvfGroup);
-        }
-        if (plan.byTables) {
-            params.bounds = slices.take<uint32_t>(2 * rows);
-            params.turnedCodebook = slices.take<float>(
-                    size_t(p.lists.d) << p.lists.decoding.partBits);
-            params.turnedSquares =
-                    slices.take<float>(size_t(p.lists.decoding.numParts));
-        } else if (hasEstimates(plan, p)) {
-            params.bounds = slices.take<uint32_t>(2 * rows);
-            params.codebook = slices.take<uint16_t>(
-                    ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
-            params.codebookNorms =
-                    slices.take<float>(size_t(p.lists.decoding.numParts) + 1);
-        }
-        if (plan.findsLists) {
-            params.centroidKeys = slices.take<uint32_t>(rows * numLists);
-            params.foundProbes = slices.take<idx_t>(pairs);
-        }
-        if (makesBits(plan, p)) {
-            IvfLists lists = p.lists;
-            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
-            if (wordsOfList == 0) {
-                firstWords = slices.take<uint32_t>(numLists + 1);
-            }
-            lists.wordsOfList = wordsOfList;
-            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
-        }
-        if (plan.shared) {
-            if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
-                params.arrived = slices.take<uint32_t>(1);
-            }
-            search.counts = slices.take<uint32_t>(numLists);
-            search.firstPairs = slices.take<uint32_t>(numLists);
-            search.firstTiles = slices.take<uint32_t>(numLists + 1);
-            search.pairRanks = slices.take<uint32_t>(pairs);
-            search.pairRows = slices.take<uint32_t>(pairs);
-            search.pairColumns = slices.take<uint32_t>(pairs);
-            if (isScalar(p.lists.coding)) {
-                search.starts = slices.take<float>(size_t(p.lists.d));
-                search.steps = slices.take<float>(size_t(p.lists.d));
-            }
-        }
-    }
-};
 
 SelectProblem selectionOf(const IvfKnnProblem& p, const IvfDirectPlan& plan) {
     IvfKnnPlan distances;
@@ -268,23 +179,22 @@ std::optional<IvfDirectPlan> planTables(
         const IvfKnnProblem& p,
         size_t maxBytes) {
     const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
-    idx_t rows = partOf(
-            p.numQueries,
-            std::clamp<idx_t>(
-                    idx_t(kMostEstimateBytes / ofRow), 1, kMostTableRows));
-    for (;; rows = partOf(p.numQueries, (rows + 1) / 2)) {
-        if (rows < p.numQueries && rows < kLeastTableRows) {
-            return {};
-        }
+    idx_t rows =
+            partOf(p.numQueries,
+                   std::clamp<idx_t>(
+                           idx_t(kMostTableBytes / ofRow), 1, kMostTableRows));
+    for (; rows == p.numQueries || rows >= kLeastTableRows;
+         rows = partOf(p.numQueries, rows - 1)) { // in one part more
         plan.rowsAtATime = rows;
         plan.bytes = bytesOf(plan, p);
         if (plan.bytes <= maxBytes) {
             return plan;
         }
         if (rows == 1) {
-            return {};
+            break;
         }
     }
+    return {};
 }
 
 idx_t mostQueriesOf(const IvfKnnProblem& p, bool shared) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfDirect.h"
 #include "tests/ivf/IvfPlanProblem.h"
 
 namespace faiss_bits::test {
@@ -176,7 +176,7 @@ TEST(IvfWays, ProductCodesGoByTables) {
     for (const Cell& cell :
          {Cell{24, 288, 131072, 490, 6, 256, 2, true},
           Cell{24, 288, 131072, 490, 58, 30, 19, true},
-          Cell{24, 288, 131072, 490, 4, 2793, 249, true},
+          Cell{24, 288, 524288, 490, 4, 2793, 249, true},
           Cell{16, 400, 39950, 25, 5, 10533, 2, true},
           Cell{16, 400, 39950, 25, 9, 4096, 10, true},
           Cell{16, 400, 39950, 25, 11, 119, 484, true},
