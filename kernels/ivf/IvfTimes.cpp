@@ -59,9 +59,9 @@ CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding != ListCoding::Product) {
         return {0.9e-12, 2.6e-12, 0.9e-12, 1e-12, 0.95e-12};
     }
-    // It is the look-ups that take time. One component after another: of 90 to
-    // 108 ps a pair for 400 of them, less half for the other scan (H100,
-    // h100/ivf_sweep.json at 7fa3511a37, parts of 25).
+    // It is the look-ups that take time. One component after another: by 90 to
+    // 108 ps a pair for 400 of them and 64 queries at a time, in two scans
+    // (H100, h100/ivf_sweep.json at 7fa3511a37, parts of 25).
     const double lookUps = double(lists.decoding.numParts) / lists.d;
     const bool areTogether = isTakenTogether(lists);
     return {areTogether ? 1.5e-12 + 1.5e-12 * lookUps : 8e-12,
@@ -136,20 +136,20 @@ double readTime(const IvfKnnProblem& p, double time) {
     return double(p.lists.numVectors) * (bytes / kReadSpeed + p.lists.d * time);
 }
 
-/// Queries for which estimates read and decode a list once. Of other codings
-/// that is one number, to which times are fitted.
-int queriesOfDecoding(const IvfLists& lists) {
-    using Parts = IvfEstimateShape<false>;
-    return lists.coding == ListCoding::Product &&
-                    lists.d > IvfEstimateShape<true>::kDepth
-            ? Parts::kQueries
-            : kIvfItemQueries;
-}
-
 /// Times that a list is met by its queries, so many at a time.
 double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
     const double pairs = double(plan.rowsAtATime) * p.nprobe;
     return std::ceil(pairs / double(p.lists.numLists) / most);
+}
+
+/// Times that estimates decode a list: once for 512 queries; product codes of
+/// long vectors for their squares, and again for every 64 (IvfEstimateShape.h).
+/// Times of other codings are fitted as if they were decoded so at any length.
+double decodingsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return p.lists.coding == ListCoding::Product &&
+                    p.lists.d > IvfEstimateShape<true>::kDepth
+            ? 1 + turnsOfList(plan, p, IvfEstimateShape<false>::kQueries)
+            : turnsOfList(plan, p, kIvfItemQueries);
 }
 
 /// To decode the candidates of one part of the queries; to read them is part of
@@ -296,9 +296,7 @@ double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const CodingTimes times = timesOf(p.lists);
     const double scan = probedShare(plan, p) *
-            readTime(p,
-                     turnsOfList(plan, p, queriesOfDecoding(p.lists)) *
-                             times.estimate);
+            readTime(p, decodingsOfList(plan, p) * times.estimate);
     return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
@@ -309,10 +307,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double kept = queries * double(plan.stride);
     const CodingTimes times = timesOf(p.lists);
     const double share = probedShare(plan, p);
-    const double scan = share *
-            readTime(p,
-                     turnsOfList(plan, p, queriesOfDecoding(p.lists)) *
-                             times.estimate);
+    const double scan =
+            share * readTime(p, decodingsOfList(plan, p) * times.estimate);
     // Of the last part, too, as if it were as large as the others.
     double time = kStartTime +
             partsOf(plan, p) *
