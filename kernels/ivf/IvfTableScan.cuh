@@ -45,22 +45,19 @@ struct IvfTableScan {
             const uint32_t last = min(run.end, end);
             tables.build(run);
             scan(run,
-                 run.first * kIvfTableVectors,
-                 min(run.length, (run.first + last - tile) * kIvfTableVectors));
+                 min(run.length, run.first + (last - tile) * kIvfTableVectors));
             tile = last;
         }
     }
 
    private:
-    /// Of vectors `first` to `end` - 1 of the list, whole 32s.
-    __device__ __forceinline__ void scan(
-            const IvfRun& run,
-            uint32_t first,
-            uint32_t end) const {
+    /// Of vectors run.first to `end` - 1 of the list, whole 32s.
+    __device__ __forceinline__ void scan(const IvfRun& run, uint32_t end)
+            const {
         const IvfParams& search = params.search;
         const uint32_t lane = threadIdx.x % kWarpSize;
         const uint32_t warp = threadIdx.x / kWarpSize;
-        for (uint32_t begin = first + warp * kListGroup; begin < end;
+        for (uint32_t begin = run.first + warp * kListGroup; begin < end;
              begin += kStep) {
             const uint32_t vector = begin + lane;
             uint32_t selected =
