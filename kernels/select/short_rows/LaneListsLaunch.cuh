@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
 
 namespace faiss_bits {
@@ -28,32 +29,37 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
     }
 }
 
+/// Of the kernels for so many lanes that of so many items.
+template <class T, int kLanes, int... kItems>
+void launchListsOf(
+        const ShortRowsParams& params,
+        int items,
+        cudaStream_t stream) {
+    const bool isThere =
+            ((items == kItems &&
+              (launchLists<T, kLanes, kItems>(params, stream), true)) ||
+             ...);
+    if (!isThere) {
+        throw Error(formatMessage(
+                "%d lanes with %d keys each have no kernel", kLanes, items));
+    }
+}
+
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,
         bool isFew,
         cudaStream_t stream) {
-    const uint32_t cols = params.select.cols;
-    if (cols > 384) {
-        launchLists<T, 32, 16>(params, stream);
-    } else if (cols > 256) {
-        launchLists<T, 32, 12>(params, stream);
-    } else if (isFew && cols > 128) {
-        launchLists<T, 32, 8>(params, stream);
-    } else if (isFew && cols > 32) {
-        launchLists<T, 32, 4>(params, stream);
-    } else if (cols > 192) {
-        launchLists<T, 16, 16>(params, stream);
-    } else if (cols > 128) {
-        launchLists<T, 16, 12>(params, stream);
-    } else if (cols > 96) {
-        launchLists<T, 8, 16>(params, stream);
-    } else if (cols > 64) {
-        launchLists<T, 8, 12>(params, stream);
-    } else if (cols > 32) {
-        launchLists<T, 8, 8>(params, stream);
-    } else {
-        launchLists<T, 8, 4>(params, stream);
+    const LaneListsShape shape = laneListsShape(params.select.cols, isFew);
+    switch (shape.lanes) {
+        case 32:
+            return launchListsOf<T, 32, 4, 8, 12, 16>(
+                    params, shape.items, stream);
+        case 16:
+            return launchListsOf<T, 16, 12, 16>(params, shape.items, stream);
+        default:
+            return launchListsOf<T, 8, 4, 8, 12, 16>(
+                    params, shape.items, stream);
     }
 }
 
