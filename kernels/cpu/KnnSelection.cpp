@@ -203,11 +203,17 @@ void KnnSelection<T>::appendRow(
 }
 
 template <class T>
-idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
+idx_t KnnSelection<T>::collectRow(
+        idx_t row,
+        Scratch& mine,
+        bool& idsAscend,
+        OrderRange<T>& range) {
     const Sink<T>& first = sinks_[0];
     if (first.kind != SinkKind::Buffer && !isWholeRow()) {
         idsAscend = false;
-        return collectHeaps(row, mine);
+        const idx_t count = collectHeaps(row, mine);
+        range = orderRange(mine.entries.get(), count);
+        return count;
     }
     idsAscend = true;
     NarrowJob<T> job;
@@ -229,10 +235,8 @@ idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
         keys = job.outKeys;
         ids = job.outIds;
     }
-    for (idx_t i = 0; i < count; ++i) {
-        mine.entries.get()[i] =
-                OrderedEntry<T>(keys[i], ids ? ids[i] : CandidateId<T>(i));
-    }
+    range = setup_.common.makeEntries(
+            keys, ids, found.firstId, count, mine.entries.get());
     return count;
 }
 
@@ -270,9 +274,10 @@ void KnnSelection<T>::finishRow(
         idx_t* ids,
         idx_t outK) {
     bool idsAscend;
-    const idx_t count = collectRow(row, mine, idsAscend);
+    OrderRange<T> range;
+    const idx_t count = collectRow(row, mine, idsAscend, range);
     const OrderedEntry<T>* sorted = sortEntries<T>(
-            mine.entries.get(), mine.sorted.get(), count, idsAscend);
+            mine.entries.get(), mine.sorted.get(), count, idsAscend, range);
     writeRow(sorted, std::min(count, k_), distances, ids, outK);
 }
 
@@ -288,11 +293,13 @@ void KnnSelection<T>::writeRow(
     while (found > 0 && std::isnan(sorted[found - 1].key())) {
         --found;
     }
-    for (idx_t i = 0; i < found; ++i) {
-        const T key = sorted[i].key();
-        distances[i] = setup_.similarity ? T(0) - key : key;
-        ids[i] = setup_.idOf(sorted[i].id());
-    }
+    setup_.common.writeEntries(
+            sorted,
+            found,
+            setup_.similarity,
+            setup_.vectors.ids,
+            distances,
+            ids);
     std::fill(
             distances + found,
             distances + outK,

@@ -178,8 +178,13 @@ class KnnSelection {
     bool isWholeRow() const;
     /// Candidates of one part behind those of the parts before it.
     void appendRow(const Sink<T>& sink, idx_t row, Scratch& mine, idx_t& count);
-    /// Candidates of a row as entries: how many, and whether ids ascend.
-    idx_t collectRow(idx_t row, Scratch& mine, bool& idsAscend);
+    /// Candidates of a row as entries: how many, whether ids ascend, and the
+    /// range of the keys.
+    idx_t collectRow(
+            idx_t row,
+            Scratch& mine,
+            bool& idsAscend,
+            OrderRange<T>& range);
     idx_t collectHeaps(idx_t row, Scratch& mine);
     Candidates candidatesOf(idx_t row, Scratch& mine);
     Candidates bufferedCandidates(idx_t row, Scratch& mine);

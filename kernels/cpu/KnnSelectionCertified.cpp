@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/KnnSelection.h"
 #include "kernels/cpu/SortEntries.h"
@@ -22,24 +23,19 @@ struct Rescored {
     idx_t count;
 };
 
-/// Entries of both, by ascending ids if those of each are.
+/// Puts a few entries where they belong among the `count` of `sorted`, which
+/// has room for all.
 template <class T>
 void mergeEntries(
-        const Rescored<T>& many,
-        const Rescored<T>& few,
-        OrderedEntry<T>* to) {
-    idx_t i = 0;
-    const auto take = [&](idx_t end) {
-        for (; i < end; ++i) {
-            *to++ = {many.keys[i], many.ids[i]};
-        }
-    };
-    for (idx_t j = 0; j < few.count; ++j) {
-        take(std::lower_bound(many.ids + i, many.ids + many.count, few.ids[j]) -
-             many.ids);
-        *to++ = {few.keys[j], few.ids[j]};
+        OrderedEntry<T>* sorted,
+        idx_t count,
+        OrderedEntry<T>* few,
+        idx_t fewCount) {
+    std::sort(few, few + fewCount);
+    for (idx_t left = fewCount, to = count + fewCount; left > 0;) {
+        const bool isOfFew = count == 0 || sorted[count - 1] < few[left - 1];
+        sorted[--to] = isOfFew ? few[--left] : sorted[--count];
     }
-    take(many.count);
 }
 
 /// Are all of them one number, or is a NaN among them?
@@ -286,14 +282,35 @@ Outcome KnnSelection<T>::certifyRow(
         chosen = extra;
         extra.count = 0;
     };
+    OrderedEntry<T>* entries = mine.entries.get();
+    OrderedEntry<T>* other = mine.sorted.get();
+    const auto sortAll = [&](idx_t count, bool idsAscend, OrderRange<T> range) {
+        OrderedEntry<T>* const to = sortEntries<T>(
+                entries, other, count, idsAscend, range);
+        if (to != entries) {
+            std::swap(entries, other);
+        }
+        sorted = {entries, count};
+    };
     const auto sort = [&] {
-        mergeEntries(chosen, extra, mine.entries.get());
-        sorted.count = chosen.count + extra.count;
-        sorted.entries = sortEntries<T>(
-                mine.entries.get(),
-                mine.sorted.get(),
-                sorted.count,
-                all.idsAscend);
+        const OrderRange<T> range = setup_.common.makeEntries(
+                chosen.keys, chosen.ids, 0, chosen.count, entries);
+        sortAll(chosen.count, all.idsAscend, range);
+    };
+    const auto sortMore = [&] {
+        constexpr idx_t kFew = 64;
+        const bool areFew = extra.count <= kFew;
+        OrderedEntry<T>* const more = areFew ? other : entries + chosen.count;
+        OrderRange<T> range = setup_.common.makeEntries(
+                extra.keys, extra.ids, 0, extra.count, more);
+        if (areFew) {
+            mergeEntries(entries, chosen.count, more, extra.count);
+            sorted.count += extra.count;
+            return;
+        }
+        range.include(entries[0].order());
+        range.include(entries[chosen.count - 1].order());
+        sortAll(chosen.count + extra.count, false, range);
     };
     NarrowJob<T> job = all.narrowJob();
     if (attempt.isLate && std::isnan(attempt.pivot)) {
@@ -330,7 +347,7 @@ Outcome KnnSelection<T>::certifyRow(
         extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
         if (extra.count > 0) {
             rescoreExtra();
-            sort();
+            sortMore();
         }
     }
     return Outcome::Done;

@@ -178,7 +178,11 @@ void expectSorted() {
                     return keys[a] < keys[b];
                 });
                 const cpu::OrderedEntry<T>* sorted = cpu::sortEntries<T>(
-                        entries.data(), other.data(), count, ascend);
+                        entries.data(),
+                        other.data(),
+                        count,
+                        ascend,
+                        cpu::orderRange(entries.data(), count));
                 for (idx_t i = 0; i < count; ++i) {
                     ASSERT_EQ(ids[order[i]], int(sorted[i].id()))
                             << "kind " << kind << ", " << count
