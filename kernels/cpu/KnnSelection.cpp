@@ -121,7 +121,13 @@ void KnnSelection<T>::allocateStore() {
     const idx_t columns = plan_.variant == Variant::Var6
             ? setup_.numVectors
             : std::min<idx_t>(plan_.vectorBlock, setup_.numVectors);
+    // Rows whose places in the cache differ: a tile is written to some at once.
+    constexpr idx_t kPage = 4096;
     sink.distanceStride = roundUp(columns, plan_.tileVectors);
+    if (sink.distanceStride * idx_t(sizeof(T)) % kPage == 0) {
+        sink.distanceStride += roundUp(
+                kLinePair / idx_t(sizeof(T)), plan_.tileVectors);
+    }
     distances_.allocate(rows_ * sink.distanceStride);
     sink.distances = distances_.get();
 }

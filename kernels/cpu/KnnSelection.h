@@ -19,10 +19,10 @@ constexpr idx_t kRowsPerJob = 8;
 /// any.
 constexpr idx_t kGroup = 8;
 
-/// Variant 6 with more than a quarter of a row to keep sorts what a bisection
+/// Variant 6 with a fifth of a row to keep, or more, sorts what a bisection
 /// leaves: a heap of that size would be a slow sort.
 inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
-    return 4 * k > numVectors;
+    return 5 * k >= numVectors;
 }
 
 /// Where the results of a search go.
@@ -175,6 +175,8 @@ class KnnSelection {
     idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
     bool candidatesStay() const;
+    /// True if all vectors stay in the cache of a core.
+    bool vectorsStay() const;
     bool isWholeRow() const;
     /// Candidates of one part behind those of the parts before it.
     void appendRow(const Sink<T>& sink, idx_t row, Scratch& mine, idx_t& count);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr idx_t kSlack = 16;
 
+/// Vectors of so many bytes stay in the cache of a core.
+constexpr idx_t kPieceBytes = 1 << 19;
+
 /// Candidates with canonical keys.
 template <class T>
 struct Rescored {
@@ -59,12 +62,19 @@ bool KnnSelection<T>::candidatesStay() const {
 }
 
 template <class T>
+bool KnnSelection<T>::vectorsStay() const {
+    return setup_.numVectors * setup_.depth * idx_t(sizeof(T)) <= kPieceBytes;
+}
+
+template <class T>
 idx_t KnnSelection<T>::allocateCertified(
         idx_t rows,
         const Certifier<T>& certifier) {
     // Rows that are compared with a piece of the vectors while that is in the
     // cache; what they need meanwhile has to fit there, too, more or less.
-    constexpr idx_t kBytes = 4 << 20;
+    // Where the vectors stay in the cache of a core as they are, a row does
+    // not need the others, and its candidates are better near.
+    constexpr idx_t kBytes = 4 << 20, kBytesBesideVectors = 1 << 18;
     const idx_t threads = idx_t(scratch_.size());
     const idx_t stride = roundUp(setup_.depth, kCanonicalSlots);
     const idx_t room = roundUp(certifier.mostChosen + kSlack, 16);
@@ -75,7 +85,7 @@ idx_t KnnSelection<T>::allocateCertified(
         together = std::clamp<idx_t>(
                 threads > 1 ? rows / (2 * threads) : rows,
                 1,
-                kBytes / bytes + 1);
+                (vectorsStay() ? kBytesBesideVectors : kBytes) / bytes + 1);
     }
     for (Scratch& mine : scratch_) {
         if (idx_t(mine.attempts.size()) >= together) {
@@ -228,16 +238,16 @@ template <class T>
 idx_t KnnSelection<T>::chunkOf(idx_t total, idx_t rows) const {
     // A piece that stays in the cache of a core, with what the rows need; a
     // larger one where it is more work to begin a row again than to read on.
-    constexpr idx_t kLeastBytes = 1 << 19, kMostBytes = 1 << 22;
+    constexpr idx_t kMostBytes = 1 << 22;
     constexpr idx_t kPerRow = 32;
     const idx_t n = setup_.numVectors;
     const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
-    if (n * rowBytes <= kLeastBytes || rows < 2 || 2 * total < n) {
+    if (vectorsStay() || rows < 2 || 2 * total < n) {
         return n; // in the cache as they are, or most are met by one row alone
     }
     const idx_t bytes = kPerRow * n * rows / total * rowBytes;
     return std::max<idx_t>(
-            16, std::clamp(bytes, kLeastBytes, kMostBytes) / rowBytes);
+            16, std::clamp(bytes, kPieceBytes, kMostBytes) / rowBytes);
 }
 
 template <class T>

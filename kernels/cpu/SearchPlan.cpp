@@ -177,7 +177,11 @@ void planBlocks(
     // Selections of a batch stay in the shared cache; a batch has enough rows
     // that packing the vectors again for the next one is little work.
     const double inCache = machine.sharedBytes / 4 / perQuery;
-    const double enough = std::max(256.0 * plan.threads, inCache);
+    // Rows that are selected from as a whole are read several times.
+    const bool wholeRows =
+            plan.variant == Variant::Var6 && selectsWholeRow(k, n);
+    const double enough =
+            std::max((wholeRows ? 96.0 : 256.0) * plan.threads, inCache);
     double batch = std::min(enough, kSelectionBytes / perQuery);
     if (plan.acrossVectors && plan.variant != Variant::Direct) {
         // All queries of the batch meet every packed tile.
