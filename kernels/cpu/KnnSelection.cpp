@@ -135,7 +135,7 @@ void KnnSelection<T>::allocateStore() {
 template <class T>
 bool KnnSelection<T>::isWholeRow() const {
     return plan_.variant == Variant::Var6 &&
-            selectsWholeRow(k_, setup_.numVectors);
+            selectsWholeRow(plan_, k_, setup_.numVectors);
 }
 
 template <class T>

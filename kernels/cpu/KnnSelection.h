@@ -20,9 +20,12 @@ constexpr idx_t kRowsPerJob = 8;
 constexpr idx_t kGroup = 8;
 
 /// Variant 6 with a fifth of a row to keep, or more, sorts what a bisection
-/// leaves: a heap of that size would be a slow sort.
-inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
-    return 5 * k >= numVectors;
+/// leaves: a heap of that size would be a slow sort. More than a quarter where
+/// the vectors are packed anew for every batch: up to there, buffers that are
+/// filled from all vectors are less work.
+inline bool selectsWholeRow(const Plan& plan, idx_t k, idx_t numVectors) {
+    return plan.vectorBlock >= numVectors ? 5 * k >= numVectors
+                                          : 4 * k > numVectors;
 }
 
 /// Where the results of a search go.
