@@ -63,7 +63,7 @@ struct ShardSet;
 ///          first; after a search it asks for the next one for half a
 ///          millisecond before it sleeps
 /// Graphs   a stream that is being captured is refused
-/// Source   Johnson et al. 2017, 5.4 (sharding); docs/design.md
+/// Source   Johnson et al. 2017, 5.4 (sharding); docs/design/many.md
 class GpuIndexBitsShards : public GpuIndexBitsMany {
    public:
     /// An empty index for vectors of dims >= 1 dimensions: one shard for each
