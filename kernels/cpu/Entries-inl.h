@@ -27,12 +27,11 @@ HWY_INLINE hn::Vec<hn::RebindToUnsigned<D>> orderedBitsOf(D d, V key) {
     using Bits = hn::TFromD<decltype(du)>;
     const auto ones = hn::Set(du, Bits(~Bits(0)));
     const auto bits = hn::BitCast(di, hn::Add(key, hn::Set(d, T(0))));
-    const auto flipped = hn::Xor(
-            hn::BitCast(du, bits),
-            hn::Or(hn::BitCast(du, hn::BroadcastSignBit(bits)),
-                   hn::Set(du, Bits(Bits(1) << (8 * sizeof(T) - 1)))));
-    return hn::IfThenElse(
-            hn::RebindMask(du, hn::Eq(key, key)), flipped, ones);
+    const auto flipped =
+            hn::Xor(hn::BitCast(du, bits),
+                    hn::Or(hn::BitCast(du, hn::BroadcastSignBit(bits)),
+                           hn::Set(du, Bits(Bits(1) << (8 * sizeof(T) - 1)))));
+    return hn::IfThenElse(hn::RebindMask(du, hn::Eq(key, key)), flipped, ones);
 }
 
 /// keyOfBits of those of numbers.
@@ -72,8 +71,7 @@ OrderRange<T> makeEntries(
     const auto step = hn::Set(di, Id(lanes));
     for (; i + lanes <= count; i += lanes) {
         const auto order = orderedBitsOf(d, hn::LoadU(d, keys + i));
-        const auto id =
-                hn::BitCast(du, ids ? hn::LoadU(di, ids + i) : place);
+        const auto id = hn::BitCast(du, ids ? hn::LoadU(di, ids + i) : place);
         place = hn::Add(place, step);
         least = hn::Min(least, order);
         most = hn::Max(most, order);

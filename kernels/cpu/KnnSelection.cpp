@@ -125,8 +125,8 @@ void KnnSelection<T>::allocateStore() {
     constexpr idx_t kPage = 4096;
     sink.distanceStride = roundUp(columns, plan_.tileVectors);
     if (sink.distanceStride * idx_t(sizeof(T)) % kPage == 0) {
-        sink.distanceStride += roundUp(
-                kLinePair / idx_t(sizeof(T)), plan_.tileVectors);
+        sink.distanceStride +=
+                roundUp(kLinePair / idx_t(sizeof(T)), plan_.tileVectors);
     }
     distances_.allocate(rows_ * sink.distanceStride);
     sink.distances = distances_.get();

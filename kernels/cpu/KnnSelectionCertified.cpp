@@ -295,8 +295,8 @@ Outcome KnnSelection<T>::certifyRow(
     OrderedEntry<T>* entries = mine.entries.get();
     OrderedEntry<T>* other = mine.sorted.get();
     const auto sortAll = [&](idx_t count, bool idsAscend, OrderRange<T> range) {
-        OrderedEntry<T>* const to = sortEntries<T>(
-                entries, other, count, idsAscend, range);
+        OrderedEntry<T>* const to =
+                sortEntries<T>(entries, other, count, idsAscend, range);
         if (to != entries) {
             std::swap(entries, other);
         }
