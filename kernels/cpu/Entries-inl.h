@@ -1,6 +1,8 @@
 // Entries of a list of candidates, and rows of a result of sorted entries: what
 // is before and behind the sort, a vector at a time.
 
+#include <bit>
+
 #include <hwy/highway.h>
 
 #include "kernels/cpu/KernelTypes.h"
@@ -48,6 +50,9 @@ HWY_INLINE hn::Vec<D> keysOfBits(D d, V bits) {
     return hn::BitCast(d, hn::Xor(bits, hn::Or(below, sign)));
 }
 
+// A float entry is stored as its id and its key's bits.
+static_assert(std::endian::native == std::endian::little);
+
 /// Entries of `count` candidates; ids: nullptr: firstId and on. Their range.
 template <class T>
 OrderRange<T> makeEntries(
@@ -59,7 +64,9 @@ OrderRange<T> makeEntries(
     using Id = CandidateId<T>;
     OrderRange<T> range;
     idx_t i = 0;
-#if HWY_TARGET != HWY_SCALAR // which reads entries as what they are not
+    // Targets without vectors read memory as plain C++ does, to which an entry
+    // is no pair of numbers.
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
     const hn::ScalableTag<T> d;
     const hn::RebindToSigned<decltype(d)> di;
     const hn::RebindToUnsigned<decltype(d)> du;
@@ -107,7 +114,7 @@ void writeEntries(
         T* keys,
         idx_t* ids) {
     idx_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
     const hn::ScalableTag<T> d;
     const hn::RebindToUnsigned<decltype(d)> du;
     const hn::ScalableTag<idx_t> dw;

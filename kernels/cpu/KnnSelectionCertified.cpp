@@ -26,21 +26,6 @@ struct Rescored {
     idx_t count;
 };
 
-/// Puts a few entries where they belong among the `count` of `sorted`, which
-/// has room for all.
-template <class T>
-void mergeEntries(
-        OrderedEntry<T>* sorted,
-        idx_t count,
-        OrderedEntry<T>* few,
-        idx_t fewCount) {
-    std::sort(few, few + fewCount);
-    for (idx_t left = fewCount, to = count + fewCount; left > 0;) {
-        const bool isOfFew = count == 0 || sorted[count - 1] < few[left - 1];
-        sorted[--to] = isOfFew ? few[--left] : sorted[--count];
-    }
-}
-
 /// Are all of them one number, or is a NaN among them?
 template <class T>
 bool areAlike(const T* keys, idx_t count) {

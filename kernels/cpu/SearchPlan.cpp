@@ -180,9 +180,10 @@ void planBlocks(
     double least = 256;
     if (plan.variant == Variant::Var6 && selectsWholeRow(plan, k, n)) {
         // Rows that are selected from as a whole are read several times: as
-        // few as can be, if their vectors are packed once for all batches.
-        const double stay =
-                machine.sharedBytes / 2 / double(n * shape.scalarBytes);
+        // few as can be, if their vectors are packed once for all batches,
+        // else as many for each thread as stay in the shared cache.
+        const double stay = machine.sharedBytes / 2 /
+                double(n * shape.scalarBytes) / plan.threads;
         least = plan.vectorBlock >= n ? 96 : std::clamp(stay, 96.0, 256.0);
     }
     const double enough = std::max(least * plan.threads, inCache);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <utility>
-#include <vector>
 
 #include "kernels/cpu/OrderedEntry.h"
 
@@ -67,7 +66,8 @@ OrderRange<T> orderRange(const OrderedEntry<T>* entries, idx_t count) {
 /// The same where they are many: by where a key is between the least and the
 /// largest, to so many bits that few entries share a place, a stable pass for
 /// each half of these; then by insertion. Returns false, with entries of equal
-/// keys in the order that they came, where insertion is more work than that.
+/// keys in the order that they came if their ids ascend, where insertion is
+/// more work than that.
 template <class T>
 bool sortByDigits(
         OrderedEntry<T>* entries,
@@ -182,6 +182,21 @@ OrderedEntry<T>* sortEntries(
         std::swap(entries, other);
     }
     return entries;
+}
+
+/// Puts a few entries where they belong among the `count` of `sorted`, which
+/// has room for all. Sorts the few.
+template <class T>
+void mergeEntries(
+        OrderedEntry<T>* sorted,
+        idx_t count,
+        OrderedEntry<T>* few,
+        idx_t fewCount) {
+    std::sort(few, few + fewCount);
+    for (idx_t left = fewCount, to = count + fewCount; left > 0;) {
+        const bool isOfFew = count == 0 || sorted[count - 1] < few[left - 1];
+        sorted[--to] = isOfFew ? few[--left] : sorted[--count];
+    }
 }
 
 } // namespace faiss_bits::cpu

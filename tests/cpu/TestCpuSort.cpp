@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -106,6 +107,67 @@ TEST(CpuSort, OrdersByKeyThenId) {
     expectSorted<double>();
 }
 
+/// More than are sorted by digits.
+TEST(CpuSort, HundredsOfThousands) {
+    constexpr idx_t kCount = (idx_t(1) << 19) + 1;
+    std::mt19937 random(6);
+    for (const int kind : {0, 3}) {
+        const std::vector<float> keys = keysOf<float>(kind, kCount, random);
+        std::vector<cpu::OrderedEntry<float>> entries, other(kCount);
+        std::vector<std::pair<float, int>> want;
+        for (idx_t i = 0; i < kCount; ++i) {
+            entries.push_back({keys[i], int(i)});
+            want.push_back({keys[i], int(i)});
+        }
+        std::sort(want.begin(), want.end());
+        const cpu::OrderedEntry<float>* sorted = cpu::sortEntries<float>(
+                entries.data(),
+                other.data(),
+                kCount,
+                true,
+                cpu::orderRange(entries.data(), kCount));
+        for (idx_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(want[i].second, int(sorted[i].id())) << i;
+        }
+    }
+}
+
+template <class T>
+void expectMerged() {
+    std::mt19937 random(9);
+    for (const int count : {0, 1, 2, 50}) {
+        for (const int fewCount : {0, 1, 3, 64}) {
+            // Some equal keys; the few before all others, between, behind.
+            for (const T offset : {T(-100), T(0), T(100)}) {
+                std::vector<std::pair<T, int>> want;
+                std::vector<cpu::OrderedEntry<T>> sorted, few;
+                for (int i = 0; i < count + fewCount; ++i) {
+                    const bool isFew = i >= count;
+                    const T key = T(random() % 20) + (isFew ? offset : T(0));
+                    // Ids of both lists, in any order.
+                    const int id = (i * 37) % 997;
+                    want.push_back({key, id});
+                    (isFew ? few : sorted).push_back({key, id});
+                }
+                std::sort(sorted.begin(), sorted.end());
+                std::sort(want.begin(), want.end());
+                sorted.resize(count + fewCount);
+                cpu::mergeEntries(sorted.data(), count, few.data(), fewCount);
+                for (size_t i = 0; i < want.size(); ++i) {
+                    ASSERT_EQ(want[i].first, sorted[i].key())
+                            << count << " and " << fewCount << ", place " << i;
+                    ASSERT_EQ(want[i].second, int(sorted[i].id())) << i;
+                }
+            }
+        }
+    }
+}
+
+TEST(CpuSort, FewAreMerged) {
+    expectMerged<float>();
+    expectMerged<double>();
+}
+
 /// Keys that an order by bits may get wrong, among others.
 template <class T>
 std::vector<T> oddKeys(idx_t count, std::mt19937& random) {
@@ -140,7 +202,9 @@ void expectEntries(const std::string& target) {
         const std::vector<T> keys = oddKeys<T>(count, random);
         std::vector<cpu::CandidateId<T>> given(count);
         for (auto& id : given) {
-            id = cpu::CandidateId<T>(random() >> 1);
+            id = cpu::CandidateId<T>(
+                    (sizeof(T) == 8 ? idx_t(random()) << 29 : 0) |
+                    random() >> 3);
         }
         for (const bool hasIds : {true, false}) {
             SCOPED_TRACE(
@@ -161,6 +225,11 @@ void expectEntries(const std::string& target) {
                 ASSERT_EQ(
                         hasIds ? idx_t(given[i]) : 1000 + i,
                         idx_t(entries[i].id()))
+                        << i;
+                // Zeros of either sign have one order.
+                ASSERT_EQ(
+                        cpu::OrderedEntry<T>(keys[i], 0).order(),
+                        entries[i].order())
                         << i;
                 const T key = entries[i].key();
                 if (std::isnan(keys[i])) {

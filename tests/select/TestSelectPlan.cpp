@@ -321,7 +321,7 @@ TEST_F(SelectPlans, PromisedPointersMustBeSet) {
     }
 }
 
-/// Written down by hand: one column less is of the line before.
+/// Written down by hand: one column more is of the next line.
 TEST(LaneListsShapes, AreThoseOfTheKernels) {
     struct Line {
         uint32_t mostCols;

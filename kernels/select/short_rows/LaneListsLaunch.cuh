@@ -1,8 +1,10 @@
 /// The launch of lists of lanes; included by the generated sources only.
 #pragma once
 
+#include <iterator>
+#include <utility>
+
 #include "kernels/common/CudaCheck.h"
-#include "kernels/common/Error.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
 
 namespace faiss_bits {
@@ -29,20 +31,48 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
     }
 }
 
-/// Of the kernels for so many lanes that of so many items.
-template <class T, int kLanes, int... kItems>
-void launchListsOf(
-        const ShortRowsParams& params,
-        int items,
-        cudaStream_t stream) {
-    const bool isThere =
-            ((items == kItems &&
-              (launchLists<T, kLanes, kItems>(params, stream), true)) ||
-             ...);
-    if (!isThere) {
-        throw Error(formatMessage(
-                "%d lanes with %d keys each have no kernel", kLanes, items));
+/// Those that have kernels.
+constexpr LaneListsShape kLaneListsShapes[] = {
+        {8, 4},
+        {8, 8},
+        {8, 12},
+        {8, 16},
+        {16, 12},
+        {16, 16},
+        {32, 4},
+        {32, 8},
+        {32, 12},
+        {32, 16}};
+
+constexpr bool haveAllShapesKernels() {
+    for (uint32_t cols = 2; cols <= kMostLaneListsCols; ++cols) {
+        for (const bool isFew : {false, true}) {
+            bool isThere = false;
+            for (const LaneListsShape& shape : kLaneListsShapes) {
+                isThere = isThere || shape == laneListsShape(cols, isFew);
+            }
+            if (!isThere) {
+                return false;
+            }
+        }
     }
+    return true;
+}
+static_assert(haveAllShapesKernels());
+
+template <class T, size_t... kPlaces>
+void launchShape(
+        const ShortRowsParams& params,
+        LaneListsShape shape,
+        cudaStream_t stream,
+        std::index_sequence<kPlaces...>) {
+    ((shape == kLaneListsShapes[kPlaces]
+              ? launchLists<
+                        T,
+                        kLaneListsShapes[kPlaces].lanes,
+                        kLaneListsShapes[kPlaces].items>(params, stream)
+              : void()),
+     ...);
 }
 
 template <class T>
@@ -50,17 +80,11 @@ void launchLaneLists(
         const ShortRowsParams& params,
         bool isFew,
         cudaStream_t stream) {
-    const LaneListsShape shape = laneListsShape(params.select.cols, isFew);
-    switch (shape.lanes) {
-        case 32:
-            return launchListsOf<T, 32, 4, 8, 12, 16>(
-                    params, shape.items, stream);
-        case 16:
-            return launchListsOf<T, 16, 12, 16>(params, shape.items, stream);
-        default:
-            return launchListsOf<T, 8, 4, 8, 12, 16>(
-                    params, shape.items, stream);
-    }
+    launchShape<T>(
+            params,
+            laneListsShape(params.select.cols, isFew),
+            stream,
+            std::make_index_sequence<std::size(kLaneListsShapes)>());
 }
 
 } // namespace faiss_bits
