@@ -68,7 +68,8 @@ void replaceLabels(
 }
 
 /// Of more queries bits are made in any case. Direct searches, which take a
-/// test of ids (kernels/ivf/IvfDirect.h), have as many but in few dimensions.
+/// test of ids (kernels/ivf/IvfDirect.h), have as many but in few dimensions and
+/// by tables.
 constexpr idx_t kMostTestedQueries = 256;
 
 FilteredLists filteredListsOfSearch(

@@ -7,6 +7,8 @@ set(instances "")
 foreach(metric L2 InnerProduct)
   add_instance("kernels/ivf/IvfBoundedLaunch.cuh" "ivf_bounded_${metric}"
     "launchIvfProductScan<Metric::${metric}>(const IvfDirectParams&, int, cudaStream_t)")
+  add_instance("kernels/ivf/IvfTableLaunch.cuh" "ivf_table_${metric}"
+    "launchIvfTableScan<Metric::${metric}>(const IvfDirectParams&, const DeviceTraits&, cudaStream_t)")
   foreach(coding Float32 Float16 Scalar8 Scalar6 Scalar4 Product)
     set(kernel "Metric::${metric}, ListCoding::${coding}")
     add_instance("kernels/ivf/IvfLaunch.cuh" "ivf_${metric}_${coding}"

@@ -15,12 +15,12 @@ namespace faiss_bits {
 
 namespace {
 
-template <Metric kMetric, int kThreads, int kRoom>
+template <Metric kMetric, ListLayout kLayout, int kThreads, int kRoom>
 struct IvfBoundedFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using SharedStorage = typename Finish::SharedStorage;
     using Vectors = typename VectorsOfLists<
-            ListCoding::Product>::template ListOf<ListLayout::Rows>;
+            ListCoding::Product>::template ListOf<kLayout>;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
 
     SharedStorage& shared;
@@ -229,10 +229,10 @@ struct IvfBoundedFinish {
 };
 
 /// A block a row.
-template <Metric kMetric, int kThreads, int kRoom>
+template <Metric kMetric, ListLayout kLayout, int kThreads, int kRoom>
 __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
         const __grid_constant__ IvfDirectParams params) {
-    using Finish = IvfBoundedFinish<kMetric, kThreads, kRoom>;
+    using Finish = IvfBoundedFinish<kMetric, kLayout, kThreads, kRoom>;
     extern __shared__ __align__(16) uint8_t boundedFinishMemory[];
     allowNext();
     waitForPrevious();
@@ -243,12 +243,11 @@ __global__ __launch_bounds__(kThreads) void boundedFinishKernel(
             .run();
 }
 
-template <Metric kMetric>
+template <Metric kMetric, ListLayout kLayout, int kMostK, int kThreads>
 void launch(const IvfDirectParams& params, cudaStream_t stream) {
-    constexpr int kThreads = 512;
-    constexpr int kRoom = 4 * kMostFinishedK;
-    using Storage = DirectFinish<kThreads, kRoom>::SharedStorage;
-    const auto kernel = boundedFinishKernel<kMetric, kThreads, kRoom>;
+    constexpr int kRoom = 4 * kMostK;
+    using Storage = typename DirectFinish<kThreads, kRoom>::SharedStorage;
+    const auto kernel = boundedFinishKernel<kMetric, kLayout, kThreads, kRoom>;
     launchAfterPrevious(
             kernel,
             dim3(params.search.rows),
@@ -263,9 +262,29 @@ void launch(const IvfDirectParams& params, cudaStream_t stream) {
 void launchIvfBoundedFinish(
         const IvfDirectParams& params,
         cudaStream_t stream) {
-    const auto start =
-            params.largest ? launch<Metric::InnerProduct> : launch<Metric::L2>;
-    start(params, stream);
+    // Of registers a multiprocessor has room for one block of 512 threads.
+    constexpr uint32_t kManyRows = 1024;
+    const auto ofMetric = [&]<ListLayout kLayout, int kMostK, int kThreads>() {
+        const auto start = params.largest
+                ? launch<Metric::InnerProduct, kLayout, kMostK, kThreads>
+                : launch<Metric::L2, kLayout, kMostK, kThreads>;
+        start(params, stream);
+    };
+    const auto ofLayout = [&]<int kMostK, int kThreads>() {
+        params.search.lists.layout == ListLayout::Rows
+                ? ofMetric.template
+                  operator()<ListLayout::Rows, kMostK, kThreads>()
+                : ofMetric.template
+                  operator()<ListLayout::Interleaved, kMostK, kThreads>();
+    };
+    const bool areMany = params.search.rows >= kManyRows;
+    if (params.search.k <= kMostFinishedK) {
+        areMany ? ofLayout.template operator()<kMostFinishedK, 128>()
+                : ofLayout.template operator()<kMostFinishedK, 512>();
+    } else {
+        areMany ? ofLayout.template operator()<kMostTableK, 256>()
+                : ofLayout.template operator()<kMostTableK, 512>();
+    }
 }
 
 } // namespace faiss_bits

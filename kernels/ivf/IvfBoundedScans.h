@@ -2,10 +2,12 @@
 
 #include "kernels/ivf/IvfDirectParams.h"
 #include "kernels/ivf/IvfEstimateBound.h"
+#include "kernels/ivf/IvfTableBound.h"
 
 /// Direct searches whose scan writes estimates of keys in place of the keys;
 /// the finish makes keys of those that may be among the nearest. For queries
-/// that share what is read of a list.
+/// that share what is read of a list: by products of decoded vectors, or by
+/// look-ups in tables of each query.
 namespace faiss_bits {
 
 // Of a tile of product codes, which a warp has (IvfProductScan.cuh).
@@ -69,6 +71,33 @@ inline bool hasIvfProductScan(
     return dims == 2 || dims == 4 || dims == 8 || dims == 16;
 }
 
+// Of tiles of product codes by tables (IvfTableScan.cuh), which a block has.
+constexpr int kIvfTableQueries = 8;
+constexpr int kIvfTableVectors = 512;
+constexpr int kIvfTableThreads = 512;
+/// Blocks of a multiprocessor, where their tables leave room.
+constexpr int kIvfTableBlocks = 2;
+/// Neighbours that the finish finds of the estimates of these.
+constexpr int kMostTableK = 512;
+
+/// Of a block: the tables, of two bytes a query, and what they are made of.
+constexpr size_t ivfTableSharedBytes(const IvfLists& lists) {
+    const size_t parts = size_t(lists.decoding.numParts);
+    const size_t rows = size_t(1) << lists.decoding.partBits;
+    const size_t components = size_t(lists.d) * sizeof(float);
+    return parts * rows * kIvfTableQueries * sizeof(uint16_t) +
+            (components + parts * sizeof(float)) * kIvfTableQueries;
+}
+
+/// Whether the scan by tables takes such lists: product codes of any layout and
+/// number of bits, with parts of any length.
+inline bool hasIvfTableScan(const IvfLists& lists, const DeviceTraits& device) {
+    constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
+    return lists.coding == ListCoding::Product && lists.d <= kMostSharedDims &&
+            lists.decoding.numParts <= ivf_table::kMostParts &&
+            ivfTableSharedBytes(lists) + kReserved <= device.blockSharedBytes;
+}
+
 /// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;
 /// after launchIvfDirectLists and, where there is no counter, launchIvfPairs.
 /// Of lists that hasIvfProductScan().
@@ -78,8 +107,16 @@ void launchIvfProductScan(
         int multiprocessors,
         cudaStream_t stream);
 
-/// The k <= kMostFinishedK nearest of each query, of estimates of keys, which
-/// may be overwritten.
+/// The same by tables, of tiles of kIvfTableQueries and kIvfTableVectors. Of
+/// lists that hasIvfTableScan().
+template <Metric kMetric>
+void launchIvfTableScan(
+        const IvfDirectParams& params,
+        const DeviceTraits& device,
+        cudaStream_t stream);
+
+/// The k nearest of each query, k <= kMostFinishedK, or kMostTableK, of
+/// estimates of keys, which may be overwritten.
 void launchIvfBoundedFinish(const IvfDirectParams& params, cudaStream_t stream);
 
 } // namespace faiss_bits

@@ -1,11 +1,10 @@
 #include "kernels/ivf/IvfDirect.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/common/CudaCheck.h"
-#include "kernels/ivf/IvfBoundedScans.h"
-#include "kernels/ivf/IvfFilterBits.h"
-#include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfDirectScratch.h"
 #include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/IvfTimes.h"
 #include "kernels/ivf/WithCoding.h"
@@ -21,24 +20,18 @@ constexpr idx_t kMostAloneQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
 constexpr size_t kMostEstimateBytes = size_t(256) << 20;
+/// The same of tables, and the queries of a part, which are blocks of a grid's
+/// second dimension, with those of the codebook; at least so many of more than
+/// one part.
+constexpr size_t kMostTableBytes = size_t(384) << 20;
+constexpr idx_t kMostTableRows = 16384;
+constexpr idx_t kLeastTableRows = 256;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
 
 /// Whether vectors come through shared memory.
 bool areStaged(const IvfLists& lists) {
     return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
-}
-
-/// Whether a search writes estimates of keys, of which the finish makes keys.
-bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    // The finish makes keys of them, a selection would not.
-    return plan.shared && p.k <= kMostFinishedK &&
-            hasIvfProductScan(p.lists, p.device);
-}
-
-/// Of queries that share lists the bits of a test are made before the scan.
-bool makesBits(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
-    return plan.shared && p.lists.idTest.isThere();
 }
 
 /// Whether these are the bits of all lists, made first, as the host enqueues
@@ -51,76 +44,6 @@ bool makesAllBits(const IvfKnnProblem& p) {
     return p.lists.numVectors <= kFewVectors ||
             1 - std::exp(-probes / double(p.lists.numLists)) >= kMuch;
 }
-
-struct DirectScratch {
-    IvfDirectParams params; // what lies in scratch, and its sizes
-    // Of a test of ids: its bits.
-    uint32_t* bits = nullptr;
-    uint32_t* firstWords = nullptr;
-    uint32_t wordsOfList = 0;
-    // Of the selection of distances.
-    float* keys = nullptr;
-    int32_t* places = nullptr;
-    Workspace select;
-
-    DirectScratch(
-            const IvfKnnProblem& p,
-            const IvfDirectPlan& plan,
-            WorkspaceSlices& slices) {
-        IvfParams& search = params.search;
-        const size_t rows = size_t(p.numQueries);
-        const size_t numLists = size_t(p.lists.numLists);
-        const size_t pairs = rows * size_t(p.nprobe);
-        search.stride = plan.stride;
-        search.columns = slices.take<uint32_t>(pairs + rows);
-        const size_t columns = rows * size_t(plan.stride);
-        if (plan.selects) {
-            search.distances = slices.take<float>(columns);
-            keys = slices.take<float>(rows * (size_t(p.k) + 1));
-            places = slices.take<int32_t>(rows * (size_t(p.k) + 1));
-            select.bytes = plan.selection.workspaceBytes();
-            select.data = slices.take<uint8_t>(select.bytes);
-        } else {
-            params.keys = slices.take<uint32_t>(columns);
-            params.least = slices.take<uint32_t>(columns / kIvfGroup);
-        }
-        if (hasEstimates(plan, p)) {
-            params.bounds = slices.take<uint32_t>(2 * rows);
-            params.codebook = slices.take<uint16_t>(
-                    ivfProductCodebookBytes(p.lists.d) / sizeof(uint16_t));
-            params.codebookNorms =
-                    slices.take<float>(size_t(p.lists.decoding.numParts) + 1);
-        }
-        if (plan.findsLists) {
-            params.centroidKeys = slices.take<uint32_t>(rows * numLists);
-            params.foundProbes = slices.take<idx_t>(pairs);
-        }
-        if (makesBits(plan, p)) {
-            IvfLists lists = p.lists;
-            wordsOfList = ivfWordsOfList(lists, ivfLongestList(p));
-            if (wordsOfList == 0) {
-                firstWords = slices.take<uint32_t>(numLists + 1);
-            }
-            lists.wordsOfList = wordsOfList;
-            bits = slices.take<uint32_t>(size_t(ivfFilterWords(lists)));
-        }
-        if (plan.shared) {
-            if (sortsPairsInOneBlock(idx_t(pairs), p.lists.numLists)) {
-                params.arrived = slices.take<uint32_t>(1);
-            }
-            search.counts = slices.take<uint32_t>(numLists);
-            search.firstPairs = slices.take<uint32_t>(numLists);
-            search.firstTiles = slices.take<uint32_t>(numLists + 1);
-            search.pairRanks = slices.take<uint32_t>(pairs);
-            search.pairRows = slices.take<uint32_t>(pairs);
-            search.pairColumns = slices.take<uint32_t>(pairs);
-            if (isScalar(p.lists.coding)) {
-                search.starts = slices.take<float>(size_t(p.lists.d));
-                search.steps = slices.take<float>(size_t(p.lists.d));
-            }
-        }
-    }
-};
 
 SelectProblem selectionOf(const IvfKnnProblem& p, const IvfDirectPlan& plan) {
     IvfKnnPlan distances;
@@ -182,6 +105,8 @@ void launchScan(
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
         launch(params, device, stream);
+    } else if (params.turnedCodebook) {
+        launchIvfTableScan<kMetric>(params, device, stream);
     } else if (params.bounds) {
         launchIvfProductScan<kMetric>(params, device.multiprocessors, stream);
     } else if (plan.shared) {
@@ -198,7 +123,10 @@ void setTiles(
         const IvfDirectPlan& plan,
         const IvfKnnProblem& p,
         IvfDirectParams& params) {
-    if (!hasEstimates(plan, p)) {
+    if (plan.byTables) {
+        params.tileQueries = kIvfTableQueries;
+        params.tileVectors = kIvfTableVectors;
+    } else if (!hasEstimates(plan, p)) {
         const bool areAlone = areSharedAlone(p.lists);
         params.tileQueries = areAlone ? kIvfAloneQueries : kIvfSharedQueries;
         params.tileVectors =
@@ -224,6 +152,51 @@ bool canShare(const IvfKnnProblem& p) {
             : p.lists.d <= kMostSharedDims;
 }
 
+/// In parts.
+idx_t partOf(idx_t numQueries, idx_t most) {
+    const idx_t parts = (numQueries + most - 1) / most;
+    return (numQueries + parts - 1) / parts;
+}
+
+/// The scratch of a plan's parts, of which the last may be smaller, and take
+/// another way to sort pairs.
+size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    size_t most = 0;
+    const idx_t last = (p.numQueries - 1) % plan.rowsAtATime + 1;
+    for (const idx_t rows : {plan.rowsAtATime, last}) {
+        IvfKnnProblem part = p;
+        part.numQueries = rows;
+        WorkspaceSlices slices;
+        DirectScratch(part, plan, slices);
+        most = std::max(most, slices.used());
+    }
+    return most;
+}
+
+/// As planIvfDirectWay, of a way by tables.
+std::optional<IvfDirectPlan> planTables(
+        IvfDirectPlan plan,
+        const IvfKnnProblem& p,
+        size_t maxBytes) {
+    const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
+    idx_t rows =
+            partOf(p.numQueries,
+                   std::clamp<idx_t>(
+                           idx_t(kMostTableBytes / ofRow), 1, kMostTableRows));
+    for (; rows == p.numQueries || rows >= kLeastTableRows;
+         rows = partOf(p.numQueries, rows - 1)) { // in one part more
+        plan.rowsAtATime = rows;
+        plan.bytes = bytesOf(plan, p);
+        if (plan.bytes <= maxBytes) {
+            return plan;
+        }
+        if (rows == 1) {
+            break;
+        }
+    }
+    return {};
+}
+
 idx_t mostQueriesOf(const IvfKnnProblem& p, bool shared) {
     return shared && areSharedAlone(p.lists) && p.k <= kMostFinishedK
             ? kMostAloneQueries
@@ -236,9 +209,14 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& p,
         size_t maxBytes,
         bool findsLists,
-        bool shared) {
-    if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
-        p.numQueries < 1 || p.numQueries > mostQueriesOf(p, shared) ||
+        bool shared,
+        bool byTables) {
+    const bool canGo = byTables
+            ? shared && p.numQueries > 1 && p.k <= kMostTableK &&
+                    hasIvfTableScan(p.lists, p.device)
+            : (!shared || canShare(p)) && p.numQueries > 0 &&
+                    p.numQueries <= mostQueriesOf(p, shared);
+    if (!canGo || (findsLists && !canFindLists(p)) ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};
@@ -246,8 +224,13 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     IvfDirectPlan plan;
     plan.findsLists = findsLists;
     plan.shared = shared;
+    plan.byTables = byTables;
+    plan.rowsAtATime = p.numQueries;
     const idx_t padded = p.mostVectors + idx_t(p.nprobe) * (kIvfGroup - 1);
     plan.stride = (padded / kIvfGroup + 1) * kIvfGroup;
+    if (byTables) {
+        return planTables(plan, p, maxBytes);
+    }
     const size_t keys = size_t(plan.stride) * size_t(p.numQueries);
     if (keys * sizeof(uint32_t) >
         (hasEstimates(plan, p) || p.numQueries > kMostQueries
@@ -259,13 +242,18 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
     if (plan.selects) {
         plan.selection = planSelection(selectionOf(p, plan));
     }
-    WorkspaceSlices slices;
-    DirectScratch(p, plan, slices);
-    plan.bytes = slices.used();
+    plan.bytes = bytesOf(plan, p);
     if (plan.bytes > maxBytes) {
         return {};
     }
     return plan;
+}
+
+bool mayGoByTables(const IvfKnnProblem& p) {
+    return hasIvfTableScan(p.lists, p.device) &&
+            !ivf_times::areDecodedInBlocks(p.lists) &&
+            !(p.k <= kMostFinishedK && p.numQueries <= kMostQueries &&
+              hasIvfProductScan(p.lists, p.device));
 }
 
 std::optional<IvfDirectPlan> planIvfDirect(
@@ -273,20 +261,26 @@ std::optional<IvfDirectPlan> planIvfDirect(
         size_t maxBytes) {
     std::optional<IvfDirectPlan> best;
     double least = INFINITY;
-    const auto consider = [&](bool findsLists, bool shared) {
-        const auto plan = planIvfDirectWay(p, maxBytes, findsLists, shared);
+    const auto consider = [&](bool findsLists, bool shared, bool byTables) {
+        const auto plan =
+                planIvfDirectWay(p, maxBytes, findsLists, shared, byTables);
         const double time = plan ? ivf_times::ofDirect(*plan, p) : INFINITY;
         if (time < least) {
             least = time;
             best = plan;
         }
     };
-    consider(canFindLists(p), false);
-    consider(canFindLists(p), true);
+    consider(canFindLists(p), false, false);
+    consider(canFindLists(p), true, false);
+    if (mayGoByTables(p)) {
+        consider(canFindLists(p), true, true);
+    }
     return best;
 }
 
-void runIvfDirect(
+namespace {
+
+void runPart(
         const IvfDirectPlan& plan,
         const IvfKnnProblem& p,
         Workspace workspace,
@@ -339,6 +333,26 @@ void runIvfDirect(
         launchIvfBoundedFinish(params, stream);
     } else {
         launchIvfDirectFinish(params, stream);
+    }
+}
+
+} // namespace
+
+void runIvfDirect(
+        const IvfDirectPlan& plan,
+        const IvfKnnProblem& p,
+        Workspace workspace,
+        cudaStream_t stream) {
+    for (idx_t q = 0; q < p.numQueries; q += plan.rowsAtATime) {
+        IvfKnnProblem part = p;
+        part.numQueries = std::min(plan.rowsAtATime, p.numQueries - q);
+        part.queries += q * p.lists.d;
+        if (!plan.findsLists) {
+            part.probes += q * p.nprobe;
+        }
+        part.outDistances += q * p.k;
+        part.outIds += q * p.k;
+        runPart(plan, part, workspace, stream);
     }
 }
 

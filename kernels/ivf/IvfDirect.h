@@ -19,6 +19,8 @@
 /// of which a selection takes the nearest. Product codes that queries share are
 /// scanned for estimates of keys, whose bound is proved (IvfProductBound.h):
 /// the block of a query finds the keys of all that may be among the nearest.
+/// Those that these scans do not take, or of long vectors, are scanned by
+/// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {
 
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it
@@ -27,12 +29,18 @@ std::optional<IvfDirectPlan> planIvfDirect(
         const IvfKnnProblem& problem,
         size_t maxBytes);
 
-/// The same of one way: that finds lists, or not, and shares them, or not.
+/// The same of one way: that finds lists, or not, and shares them, or not; and
+/// if it shares them, by tables, or not.
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& problem,
         size_t maxBytes,
         bool findsLists,
-        bool shared);
+        bool shared,
+        bool byTables = false);
+
+/// Whether the plan looks at tables: where product codes have no other way by
+/// look-ups in shared memory.
+bool mayGoByTables(const IvfKnnProblem& problem);
 
 void runIvfDirect(
         const IvfDirectPlan& plan,

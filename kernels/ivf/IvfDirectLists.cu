@@ -11,6 +11,7 @@
 #include "kernels/ivf/IvfDirectLists.cuh"
 #include "kernels/ivf/IvfDirectSums.cuh"
 #include "kernels/ivf/IvfSortedPairs.cuh"
+#include "kernels/ivf/IvfTurnedCodebook.cuh"
 #include "kernels/knn/certified/CanonicalPair.cuh"
 #include "kernels/knn/certified/JoinSlots.cuh"
 
@@ -88,6 +89,7 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         IvfDirectLists::SharedStorage lists;
         IvfSortedPairs::SharedStorage pairs;
         IvfCodebook::SharedStorage codebook;
+        IvfTurnedCodebook::SharedStorage turned;
     };
     __shared__ SharedStorage shared;
     __shared__ __align__(16)
@@ -100,10 +102,14 @@ __global__ __launch_bounds__(IvfDirectLists::kThreads) void directListsKernel(
         if (!params.centroids) {
             waitForPrevious();
         }
+        const int block = int(blockIdx.y - params.search.rows);
+        if (params.turnedCodebook) {
+            IvfTurnedCodebook{shared.turned, params}.run(block);
+            return;
+        }
         const int dims =
                 params.search.d / params.search.lists.decoding.numParts;
-        IvfCodebook{shared.codebook, params, dims}.run(
-                int(blockIdx.y - params.search.rows));
+        IvfCodebook{shared.codebook, params, dims}.run(block);
         return;
     }
     waitForPrevious();
@@ -156,11 +162,11 @@ void launchIvfCentroids(
 }
 
 void launchIvfDirectLists(const IvfDirectParams& params, cudaStream_t stream) {
-    const uint32_t parts = params.codebook
-            ? uint32_t(params.search.lists.decoding.numParts)
+    const auto parts = uint32_t(params.search.lists.decoding.numParts);
+    const uint32_t ofCodebook = params.turnedCodebook ? parts
+            : params.codebook
+            ? (parts + kIvfCodebookParts - 1) / kIvfCodebookParts
             : 0;
-    const uint32_t ofCodebook =
-            (parts + kIvfCodebookParts - 1) / kIvfCodebookParts;
     launchAfterPrevious(
             directListsKernel,
             dim3(1, params.search.rows + ofCodebook),

@@ -83,6 +83,12 @@ struct IvfDirectParams {
     /// loses, times the scale's; launchIvfDirectLists makes them
     uint16_t* codebook = nullptr;   ///< as IvfLists has it
     float* codebookNorms = nullptr; ///< [1 + parts]
+    /// Of product codes whose bounds are those of tables (IvfTableBound.h): the
+    /// codebook with its rows side by side, [parts, d / parts, 2^partBits], and
+    /// of each part the greatest square of a row; launchIvfDirectLists makes
+    /// them
+    float* turnedCodebook = nullptr;
+    float* turnedSquares = nullptr; ///< [parts]
 
     /// Of queries that share lists: what a tile has of both, and where few
     /// pairs are sorted by launchIvfDirectLists, a counter that

@@ -57,15 +57,20 @@ struct IvfKnnProblem {
 struct IvfDirectPlan {
     bool findsLists = false; ///< by IvfKnnProblem::centroids
     bool shared = false;     ///< queries share what is read of a list
-    bool selects = false;    ///< of distances, as k is large
-    SelectPlan selection;    ///< then
-    idx_t stride = 0;        ///< keys of a query
-    size_t bytes = 0;        ///< of scratch
+    /// Of product codes that queries share: estimates by tables of entries
+    /// (IvfTableScan.cuh)
+    bool byTables = false;
+    idx_t rowsAtATime = 0; ///< queries
+    bool selects = false;  ///< of distances, as k is large
+    SelectPlan selection;  ///< then
+    idx_t stride = 0;      ///< keys of a query
+    size_t bytes = 0;      ///< of scratch
 };
 
 /// How a search goes: made once from its shape.
 struct IvfKnnPlan {
-    /// Few queries; the rest of the plan is for others.
+    /// Few queries, or product codes by tables; the rest of the plan is for
+    /// others.
     std::optional<IvfDirectPlan> direct;
     /// Queries and vectors of a list meet in tiles; else every query reads its
     /// lists by itself.
@@ -134,13 +139,16 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          vectors; and 4 bytes a query. Few queries: 4.2 bytes for every
 ///          vector of their lists, for 32 vectors more a list, and for every
 ///          list of the index where they find lists; of product codes that they
-///          share 512 bytes a dimension, too; where they share lists and ids
+///          share 512 bytes a dimension, too, or by tables 4 bytes a number of
+///          the codebook; where they share lists and ids
 ///          are looked up (IvfLists::idTest), 4 bytes for 32 vectors of the
 ///          index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
 ///          kernels; that share product codes, 2 d operations of float16
-///          matrix instructions. By estimates: 2 d operations of float16
+///          matrix instructions; by tables a look-up a code for eight queries,
+///          and for as many and a list 8 d operations of float32 for each row of
+///          a part of the codebook. By estimates: 2 d operations of float16
 ///          matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfEstimateShape.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
 #include "kernels/ivf/ListCodes.h"
@@ -44,6 +45,13 @@ struct CodingTimes {
     double distance;
 };
 
+/// Whether neighbouring components of product codes are looked up together.
+bool isTakenTogether(const IvfLists& lists) {
+    const int dims = lists.d / lists.decoding.numParts;
+    return lists.decoding.partBits == 8 && lists.d % 4 == 0 &&
+            (dims % 4 == 0 || dims == 2);
+}
+
 CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding == ListCoding::Float32) {
         return {0, 0, 0, 0, 0.65e-12};
@@ -51,9 +59,12 @@ CodingTimes timesOf(const IvfLists& lists) {
     if (lists.coding != ListCoding::Product) {
         return {0.9e-12, 2.6e-12, 0.9e-12, 1e-12, 0.95e-12};
     }
-    // It is the look-ups that take time.
+    // It is the look-ups that take time. One component after another: by 90 to
+    // 108 ps a pair for 400 of them and 64 queries at a time, in two scans
+    // (H100, h100/ivf_sweep.json at 7fa3511a37, parts of 25).
     const double lookUps = double(lists.decoding.numParts) / lists.d;
-    return {1.5e-12 + 1.5e-12 * lookUps,
+    const bool areTogether = isTakenTogether(lists);
+    return {areTogether ? 1.5e-12 + 1.5e-12 * lookUps : 8e-12,
             3e-12,
             0.9e-12 + 4e-12 * lookUps,
             1e-12 + 4e-12 * lookUps,
@@ -87,6 +98,17 @@ constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;
 
+// Of product codes by tables, by the cycles of 132 multiprocessors of 1.7 GHz
+// and a quarter more (IvfTableScan.cuh): an entry for one of eight queries;
+// what else a pair takes; a number of a table for eight; and guesses, what a
+// query takes at the end, with few neighbours and with more. None was measured.
+constexpr double kTableLookUpTime = 0.24e-12;
+constexpr double kTableKeepTime = 0.6e-12;
+constexpr double kTableEntryTime = 0.47e-12;
+constexpr double kTableFinishTime = 20e-9;
+constexpr double kTableLongFinishTime = 60e-9;
+constexpr int kH100Multiprocessors = 132;
+
 /// Seconds for a component that a direct search reads. Of codes: fitted to six
 /// times of eight bits (H200), within 15%.
 double directDecodingOf(const IvfLists& lists) {
@@ -118,6 +140,16 @@ double readTime(const IvfKnnProblem& p, double time) {
 double turnsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p, int most) {
     const double pairs = double(plan.rowsAtATime) * p.nprobe;
     return std::ceil(pairs / double(p.lists.numLists) / most);
+}
+
+/// Times that estimates decode a list: once for 512 queries; product codes of
+/// long vectors for their squares, and again for every 64 (IvfEstimateShape.h).
+/// Times of other codings are fitted as if they were decoded so at any length.
+double decodingsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
+    return p.lists.coding == ListCoding::Product &&
+                    p.lists.d > IvfEstimateShape<true>::kDepth
+            ? 1 + turnsOfList(plan, p, IvfEstimateShape<false>::kQueries)
+            : turnsOfList(plan, p, kIvfItemQueries);
 }
 
 /// To decode the candidates of one part of the queries; to read them is part of
@@ -153,17 +185,52 @@ double ofStreams(const IvfKnnProblem& p) {
             p.device.singleToDouble / 2;
 }
 
+bool areDecodedInBlocks(const IvfLists& lists) {
+    return lists.coding == ListCoding::Product && isTakenTogether(lists) &&
+            lists.d <= IvfEstimateShape<true>::kDepth;
+}
+
 namespace {
+
+/// Tiles of so many queries that probe a list, whose queries are as chance has
+/// them.
+double tilesOfList(const IvfKnnProblem& p, int queries) {
+    const double ofList =
+            double(p.numQueries) * p.nprobe / double(p.lists.numLists);
+    const double probed = 1 - std::exp(-ofList);
+    return std::max(
+            probed,
+            ofList / queries + double(queries - 1) / (2 * queries) * probed);
+}
+
+/// Beside what starts a direct search by tables.
+double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    const double queries = double(p.numQueries);
+    const double pairs = queries * double(p.mostVectors);
+    const double parts = std::ceil(queries / double(plan.rowsAtATime));
+    const double tiles = tilesOfList(p, kIvfTableQueries);
+    const double inTiles =
+            tiles * kIvfTableQueries * p.lists.numLists / (queries * p.nprobe);
+    const double rows = double(1 << p.lists.decoding.partBits);
+    const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
+    const double blocks = double(kH100Multiprocessors) /
+            std::max(p.device.multiprocessors, 1);
+    return parts * kCandidatesTime +
+            blocks *
+            (pairs * inTiles * (lookUps + kTableKeepTime) +
+             tiles * double(p.lists.numLists) * rows * p.lists.d *
+                     kTableEntryTime) +
+            pairs * kEstimateTime +
+            queries *
+            (p.k <= kMostFinishedK ? kTableFinishTime : kTableLongFinishTime);
+}
 
 /// Beside what starts a direct search that shares product codes.
 double ofProductScan(const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const double ofList =
             double(p.numQueries) * p.nprobe / double(p.lists.numLists);
-    // Tiles of a list, whose queries are as chance has them.
-    const double probed = 1 - std::exp(-ofList);
-    const double tiles =
-            std::max(probed, ofList / kIvfProductQueries + 7.0 / 16 * probed);
+    const double tiles = tilesOfList(p, kIvfProductQueries);
     return kCandidatesTime +
             pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
 }
@@ -195,6 +262,9 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double start = kDirectTime + (plan.shared ? sorting : 0) +
             (plan.findsLists ? 0 : kProbesTime) +
             (plan.selects ? kSelectionTime : 0);
+    if (plan.byTables) {
+        return start + ofTableScan(plan, p);
+    }
     if (plan.shared && p.lists.coding == ListCoding::Product) {
         return start + ofProductScan(p);
     }
@@ -226,7 +296,7 @@ double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double pairs = double(p.numQueries) * double(p.mostVectors);
     const CodingTimes times = timesOf(p.lists);
     const double scan = probedShare(plan, p) *
-            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+            readTime(p, decodingsOfList(plan, p) * times.estimate);
     return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
@@ -237,8 +307,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double kept = queries * double(plan.stride);
     const CodingTimes times = timesOf(p.lists);
     const double share = probedShare(plan, p);
-    const double scan = share *
-            readTime(p, turnsOfList(plan, p, kIvfItemQueries) * times.estimate);
+    const double scan =
+            share * readTime(p, decodingsOfList(plan, p) * times.estimate);
     // Of the last part, too, as if it were as large as the others.
     double time = kStartTime +
             partsOf(plan, p) *

@@ -6,6 +6,11 @@
 /// what tells them apart (H200).
 namespace faiss_bits::ivf_times {
 
+/// Whether estimates look up the vectors of product codes once for 512 queries,
+/// some components together, in shared memory; else they do it again for every
+/// 64 (IvfEstimateShape.h), or component after component (ProductBlocks.cuh).
+bool areDecodedInBlocks(const IvfLists& lists);
+
 /// Every query reads its lists by itself: all distances.
 double ofStreams(const IvfKnnProblem& problem);
 

@@ -13,9 +13,10 @@ inline IvfKnnPlan planOf(
         const IvfKnnProblem& p,
         bool findsLists,
         bool shared,
-        size_t maxBytes = kMostBytes) {
+        size_t maxBytes = kMostBytes,
+        bool byTables = false) {
     IvfKnnPlan plan;
-    plan.direct = planIvfDirectWay(p, maxBytes, findsLists, shared);
+    plan.direct = planIvfDirectWay(p, maxBytes, findsLists, shared, byTables);
     if (plan.direct) {
         plan.rowsAtATime = p.numQueries;
         plan.bytes = plan.direct->bytes;

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/ivf/IvfKnn.h"
+#include "kernels/ivf/IvfDirect.h"
 #include "tests/ivf/IvfPlanProblem.h"
 
 namespace faiss_bits::test {
@@ -160,6 +160,88 @@ TEST(IvfWays, RangesKeepAllDistances) {
     p.numQueries = 1;
     EXPECT_TRUE(planIvfKnn(p, size_t(448) << 20).direct);
     EXPECT_FALSE(planIvfDistances(p, size_t(448) << 20).direct);
+}
+
+TEST(IvfWays, ProductCodesGoByTables) {
+    struct Cell {
+        int parts;
+        int d;
+        idx_t vectors;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+        int k;
+        bool byTables;
+    };
+    for (const Cell& cell :
+         {Cell{24, 288, 131072, 490, 6, 256, 2, true},
+          Cell{24, 288, 131072, 490, 58, 30, 19, true},
+          Cell{24, 288, 524288, 490, 4, 2793, 249, true},
+          Cell{16, 400, 39950, 25, 5, 10533, 2, true},
+          Cell{16, 400, 39950, 25, 9, 4096, 10, true},
+          Cell{16, 400, 39950, 25, 11, 119, 484, true},
+          Cell{8, 256, 934064, 16, 2, 212, 256, true},
+          // More neighbours than the finish has room for.
+          Cell{8, 256, 934064, 16, 2, 212, 513, false},
+          // What estimates decode in blocks, and a scan in float16.
+          Cell{32, 128, 1 << 20, 1024, 32, 10240, 10, false},
+          Cell{16, 128, 1 << 20, 1024, 32, 10240, 10, false},
+          Cell{64, 128, 1 << 20, 1024, 32, 64, 10, false},
+          Cell{16, 256, 1 << 20, 1024, 32, 64, 10, false},
+          // One query shares no list.
+          Cell{24, 288, 131072, 490, 6, 1, 2, false}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = cell.parts;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.lists.numVectors = cell.vectors;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.k = cell.k;
+        p.longestList = cell.vectors / cell.numLists * 5 / 4;
+        p.mostVectors = p.longestList * cell.nprobe;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        EXPECT_EQ(plan.direct && plan.direct->byTables, cell.byTables)
+                << cell.parts << " of " << cell.d << ", " << cell.numQueries
+                << " queries, k=" << cell.k << ": " << plan.toString();
+        EXPECT_LE(plan.bytes, size_t(448) << 20);
+    }
+}
+
+/// A part of the queries at a time, of which the last may sort its pairs
+/// another way, and needs no more scratch than is planned.
+TEST(IvfWays, QueriesByTablesComeInParts) {
+    IvfKnnProblem p = someProblem();
+    p.lists.coding = ListCoding::Product;
+    p.lists.layout = ListLayout::Rows;
+    p.lists.d = 400;
+    p.lists.decoding.numParts = 16;
+    p.lists.numLists = 25;
+    p.lists.numVectors = 39950;
+    p.nprobe = 5;
+    p.k = 2;
+    p.longestList = 9000;
+    p.mostVectors = 30000;
+    for (idx_t queries : {2, 256, 257, 2047, 10533, 100000}) {
+        p.numQueries = queries;
+        size_t before = 0;
+        for (size_t mostBytes : {64 << 20, 200 << 20, 448 << 20}) {
+            const auto plan = planIvfDirectWay(p, mostBytes, false, true, true);
+            ASSERT_TRUE(plan) << queries;
+            EXPECT_LE(plan->bytes, mostBytes);
+            EXPECT_LE(plan->rowsAtATime, queries);
+            EXPECT_GE(plan->bytes, before);
+            EXPECT_GE(
+                    plan->bytes,
+                    size_t(plan->stride) * 4 * size_t(plan->rowsAtATime));
+            before = plan->bytes;
+        }
+    }
+    // Parts of fewer would read the codebook too often.
+    p.numQueries = 10533;
+    EXPECT_FALSE(planIvfDirectWay(p, 16 << 20, false, true, true));
 }
 
 } // namespace
