@@ -24,11 +24,6 @@ constexpr size_t kMostEstimateBytes = size_t(256) << 20;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
 
-/// Whether vectors come through shared memory.
-bool areStaged(const IvfLists& lists) {
-    return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
-}
-
 /// Whether a search writes estimates of keys, of which the finish makes keys.
 bool hasEstimates(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     // The finish makes keys of them, a selection would not.
@@ -158,7 +153,7 @@ void launchScan(
         uint32_t* bits,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    const bool staged = areStaged(params.search.lists);
+    const IvfLists& lists = params.search.lists;
     if (plan.shared) {
         if (params.arrived && !params.centroids) {
             BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -177,7 +172,7 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
-    if (staged && !(plan.shared && areSharedAlone(params.search.lists))) {
+    if (plan.shared ? areSharedWide(lists) : areStaged(lists)) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
@@ -199,10 +194,10 @@ void setTiles(
         const IvfKnnProblem& p,
         IvfDirectParams& params) {
     if (!hasEstimates(plan, p)) {
-        const bool areAlone = areSharedAlone(p.lists);
-        params.tileQueries = areAlone ? kIvfAloneQueries : kIvfSharedQueries;
+        params.tileQueries =
+                areSharedAlone(p.lists) ? kIvfAloneQueries : kIvfSharedQueries;
         params.tileVectors =
-                areStaged(p.lists) && !areAlone ? kIvfGroup : kIvfSharedVectors;
+                areSharedWide(p.lists) ? kIvfWideVectors : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;
