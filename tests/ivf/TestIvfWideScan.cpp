@@ -141,7 +141,7 @@ TEST_P(IvfWideScan, HardValues) {
           ListFill::Huge,
           ListFill::Mixed,
           ListFill::NotFinite}) {
-        for (uint32_t seed : {20u, 21u, 24u, 27u}) {
+        for (uint32_t seed : {20u, 21u, 24u, 25u}) {
             for (int k : {1, 10, 100}) {
                 KernelCase c = wideCase(76, seed);
                 c.fill = fill;
