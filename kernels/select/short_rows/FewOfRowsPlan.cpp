@@ -22,8 +22,8 @@ struct Kernel {
     idx_t mostTileCols;
 };
 /// Where they were faster than the kernels that halve (measured, H200;
-/// docs/design/selection.md). The first that takes a row counts; LaneLists.cuh
-/// has shorter ones.
+/// docs/design/selection_short_rows.md). The first that takes a row counts;
+/// LaneLists.cuh has shorter ones.
 constexpr Kernel kKernels[] = {
         {32, 1, false, 10, 513, 1280, 1280},
         {32, 1, false, 8, 1281, 2560, 1280},
