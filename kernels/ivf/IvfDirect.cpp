@@ -29,11 +29,6 @@ constexpr idx_t kLeastTableRows = 256;
 /// Of queries and centroids: more are searched in less time by the quantizer.
 constexpr idx_t kMostFoundPairs = 65536;
 
-/// Whether vectors come through shared memory.
-bool areStaged(const IvfLists& lists) {
-    return isStaged(lists.coding) && lists.layout == ListLayout::Interleaved;
-}
-
 /// Whether these are the bits of all lists, made first, as the host enqueues
 /// what comes after: where lists are few, or most of them are probed; else
 /// those of the lists that any query probes.
@@ -81,7 +76,7 @@ void launchScan(
         uint32_t* bits,
         const DeviceTraits& device,
         cudaStream_t stream) {
-    const bool staged = areStaged(params.search.lists);
+    const IvfLists& lists = params.search.lists;
     if (plan.shared) {
         if (params.arrived && !params.centroids) {
             BITS_CUDA_CHECK(cudaMemsetAsync(
@@ -100,7 +95,7 @@ void launchScan(
                     params.search.lists, params.search.counts, bits, stream);
         }
     }
-    if (staged && !(plan.shared && areSharedAlone(params.search.lists))) {
+    if (plan.shared ? areSharedWide(lists) : areStaged(lists)) {
         const auto launch = plan.shared
                 ? launchIvfStagedSharedScan<kMetric, kCoding>
                 : launchIvfStagedScan<kMetric, kCoding>;
@@ -127,10 +122,10 @@ void setTiles(
         params.tileQueries = kIvfTableQueries;
         params.tileVectors = kIvfTableVectors;
     } else if (!hasEstimates(plan, p)) {
-        const bool areAlone = areSharedAlone(p.lists);
-        params.tileQueries = areAlone ? kIvfAloneQueries : kIvfSharedQueries;
+        params.tileQueries =
+                areSharedAlone(p.lists) ? kIvfAloneQueries : kIvfSharedQueries;
         params.tileVectors =
-                areStaged(p.lists) && !areAlone ? kIvfGroup : kIvfSharedVectors;
+                areSharedWide(p.lists) ? kIvfWideVectors : kIvfSharedVectors;
     } else {
         params.tileQueries = kIvfProductQueries;
         params.tileVectors = kIvfProductVectors;

@@ -222,10 +222,18 @@ __device__ bool sortShortRuns(const RowResult& result, int n) {
     return __syncthreads_and(isDone);
 }
 
+/// Blocks of a multiprocessor: of many rows as many as it has threads for, as
+/// the ties at the last place, which few rows have, want most registers.
+template <int kThreads>
+constexpr int kResultBlocks = kThreads == kManyRowsThreads ? 8 : 1;
+
 /// A block a row.
 template <int kThreads>
-__global__ __launch_bounds__(kThreads) void resultsKernel(
-        const __grid_constant__ IvfResultParams params) {
+__global__ __launch_bounds__(
+        kThreads,
+        kResultBlocks<kThreads>) void resultsKernel(const __grid_constant__
+                                                            IvfResultParams
+                                                                    params) {
     __shared__ int firstOfLast; // place with the distance of the last
     allowNext();
     waitForPrevious();

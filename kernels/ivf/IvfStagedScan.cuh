@@ -218,8 +218,10 @@ void launchIvfStagedScan(
         const IvfStagedPlan plan(
                 params,
                 device,
+                IvfStagedPlan::groupStage(search.lists),
                 Scan::tableBytes(search.d, search.nprobe),
-                sizeof(IvfDirectLists::SharedStorage));
+                sizeof(IvfDirectLists::SharedStorage),
+                kIvfDirectBlocks);
         const uint32_t most = uint32_t(device.multiprocessors * plan.blocks);
         const int64_t groups = std::max<int64_t>(search.stride / kIvfGroup, 1);
         const uint32_t ofRow =

@@ -2,37 +2,42 @@
 /// has them, of interleaved float16 and scalar codes, which come through shared
 /// memory.
 ///
-/// Bound by: shared memory and conversions; with four queries a list by
-/// float64, too.
+/// Bound by: conversions to float64; with several queries a list by float64.
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
 #include "kernels/ivf/IvfStagedTables.cuh"
 #include "kernels/ivf/IvfTileOrder.cuh"
+#include "kernels/ivf/IvfWideStages.cuh"
 
 namespace faiss_bits {
 
 /// Every block has an even part of the tiles, of kIvfSharedQueries queries and
-/// kListGroup vectors each.
+/// kIvfWideVectors vectors each: two warps a group of 32.
 template <Metric kMetric, ListCoding kCoding>
 struct IvfStagedSharedScan {
-    using Stages = IvfGroupStages<kCoding>;
+    using Stages = IvfWideStages<kCoding>;
     using Staged = IvfStagedTables<kCoding>;
     static constexpr int kQueries = kIvfSharedQueries;
     static constexpr int kWarps = kIvfDirectThreads / kWarpSize;
-    using Order = IvfTileOrder<kQueries, kListGroup>;
+    static constexpr int kGroups = Stages::kGroups;
+    using Order = IvfTileOrder<kQueries, kIvfWideVectors>;
+    using Sums = double[kQueries][Stages::kFour];
 
-    /// Keys of a tile, and of the one before.
-    using Keys = uint32_t[2][kQueries][kListGroup];
+    /// Of a tile, and of the one before.
+    struct Kept {
+        uint32_t keys[2][kQueries][kIvfWideVectors];
+        uint32_t words[2][kGroups]; // of what may be found
+    };
 
     /// Beside the stages.
     BITS_HOST_DEVICE static constexpr size_t tableBytes(int d) {
-        return Staged::bytes(d, kQueries) + sizeof(Keys);
+        return Staged::bytes(d, kQueries) + sizeof(Kept);
     }
 
     const IvfDirectParams& params;
-    Keys& keys;
+    Kept& kept;
     const Staged& tables;
 
     __device__ __forceinline__ void run(Stages stages) const {
@@ -50,30 +55,33 @@ struct IvfStagedSharedScan {
             if (copied.tile < end && copied.tile == copied.run.end) {
                 copied = Place(order, copied.tile);
             }
-            // Where none is selected, nothing is read.
-            if (copied.tile < end && selected(copied) != 0) {
+            if (copied.tile < end) {
+                // Of a group where none is selected nothing is read.
                 stages.copy(
                         copied.run.vectors,
                         copied.run.list,
-                        copied.first / kListGroup,
-                        copied.component);
+                        copied.group(),
+                        copied.component,
+                        copied.word != 0);
             } else {
                 stages.copyNothing();
             }
-            copied.nextPart(d);
+            copied.component += Stages::kDims;
+            if (copied.component >= d) {
+                copied.nextTile(params.search.lists);
+            }
         };
         for (int i = 1; i < stages.count(); ++i) {
             copyNext();
         }
-        double sums[kQueries] = {};
+        Sums sums = {};
         bool isBegun = false; // the run
         bool isWhole = false; // the tile before
         while (true) {
             stages.wait();
             if (isWhole) {
                 keep(added);
-                ++added.tile;
-                added.first += kListGroup;
+                added.nextTile(params.search.lists);
             }
             if (added.tile == end) {
                 break;
@@ -87,14 +95,13 @@ struct IvfStagedSharedScan {
                 writeQueries(added.run);
                 isBegun = true;
             }
-            if (selected(added) != 0) {
+            if (added.word != 0) {
                 add(stages, added, sums);
             }
             stages.next();
-            added.component += kIvfDirectDims;
+            added.component += Stages::kDims;
             isWhole = added.component >= d;
             if (isWhole) {
-                added.component = 0;
                 putKeys(added, sums);
             }
         }
@@ -107,24 +114,37 @@ struct IvfStagedSharedScan {
         uint32_t tile;
         uint32_t first; // vector of the list
         int component = 0;
+        uint32_t word; // what may be found of the group of this warp
 
         __device__ __forceinline__ Place(const Order& order, uint32_t which)
-                : run(order.runOf(which)), tile(which), first(run.first) {}
+                : run(order.runOf(which)), tile(which), first(run.first) {
+            findWord(order.params.lists);
+        }
 
-        __device__ __forceinline__ void nextPart(int d) {
-            component += kIvfDirectDims;
-            if (component >= d) {
-                component = 0;
-                ++tile;
-                first += kListGroup;
+        /// The group of this warp.
+        __device__ __forceinline__ uint32_t group() const {
+            return first / kListGroup + Stages::groupOfWarp();
+        }
+
+        /// The next tile, if the run has it: of another run the word does not
+        /// matter.
+        __device__ __forceinline__ void nextTile(const IvfLists& lists) {
+            component = 0;
+            ++tile;
+            first += kIvfWideVectors;
+            findWord(lists);
+        }
+
+       private:
+        __device__ __forceinline__ void findWord(const IvfLists& lists) {
+            word = 0;
+            if (group() * kListGroup < run.length) {
+                const uint32_t left = run.length - group() * kListGroup;
+                word = selectedWord(lists, run.list, group()) &
+                        (left < kListGroup ? (1u << left) - 1 : ~0u);
             }
         }
     };
-
-    __device__ __forceinline__ uint32_t selected(const Place& place) const {
-        return selectedWord(
-                params.search.lists, place.run.list, place.first / kListGroup);
-    }
 
     /// Begins and ends with the block in step.
     __device__ __forceinline__ void writeQueries(const IvfRun& run) const {
@@ -137,7 +157,7 @@ struct IvfStagedSharedScan {
     __device__ __forceinline__ void add(
             const Stages& stages,
             const Place& place,
-            double (&sums)[kQueries]) const {
+            Sums& sums) const {
         static_assert(kQueries == 4);
         const int padded = ivfDirectPadded(params.search.d);
         const auto addTo = [&]<int kCount>() {
@@ -159,55 +179,64 @@ struct IvfStagedSharedScan {
         }
     }
 
-    __device__ __forceinline__ void putKeys(
-            const Place& place,
-            double (&sums)[kQueries]) const {
+    __device__ __forceinline__ void putKeys(const Place& place, Sums& sums)
+            const {
 #pragma unroll
         for (int q = 0; q < kQueries; ++q) {
             if (q < place.run.numRows) {
-                Stages::put(
-                        Stages::template keyOf<kMetric>(sums[q]),
-                        keys[place.tile % 2][q]);
+                Stages::template put<kMetric>(
+                        sums[q], kept.keys[place.tile % 2][q]);
             }
-            sums[q] = 0;
+#pragma unroll
+            for (double& sum : sums[q]) {
+                sum = 0;
+            }
+        }
+        if (threadIdx.x % Stages::kGroupThreads == 0) {
+            kept.words[place.tile % 2][Stages::groupOfWarp()] = place.word;
         }
     }
 
-    /// A warp a query, others than for the tile before.
+    /// A warp some groups of some queries.
     __device__ __forceinline__ void keep(const Place& place) const {
-        const uint32_t warp = threadIdx.x / kWarpSize;
         const uint32_t lane = threadIdx.x % kWarpSize;
-        const uint32_t q = (warp + place.tile * kQueries) % kWarps;
-        if (q >= place.run.numRows) {
-            return;
+        const uint32_t groups =
+                (place.run.length - place.first + kListGroup - 1) / kListGroup;
+#pragma unroll
+        for (uint32_t i = threadIdx.x / kWarpSize; i < kQueries * kGroups;
+             i += kWarps) {
+            const uint32_t q = i / kGroups;
+            const uint32_t group = i % kGroups;
+            if (q < place.run.numRows && group < groups) {
+                keepIvfKey<kMetric>(
+                        params,
+                        place.run.rows[q],
+                        (place.run.columns[q] + place.first) / kListGroup +
+                                group,
+                        kept.keys[place.tile % 2][q][group * kListGroup + lane],
+                        kept.words[place.tile % 2][group] >> lane & 1);
+            }
         }
-        keepIvfKey<kMetric>(
-                params,
-                place.run.rows[q],
-                (place.run.columns[q] + place.first) / kListGroup,
-                keys[place.tile % 2][q][lane],
-                place.first + lane < place.run.length &&
-                        (selected(place) >> lane & 1));
     }
 };
 
 template <Metric kMetric, ListCoding kCoding>
 __global__ __launch_bounds__(
         kIvfDirectThreads,
-        kIvfDirectBlocks) void ivfStagedSharedScanKernel(const __grid_constant__
-                                                                 IvfStagedParams
-                                                                         staged) {
+        kIvfWideBlocks) void ivfStagedSharedScanKernel(const __grid_constant__
+                                                               IvfStagedParams
+                                                                       staged) {
     using Scan = IvfStagedSharedScan<kMetric, kCoding>;
     extern __shared__ __align__(16) uint8_t ivfStagedSharedMemory[];
     const IvfDirectParams& params = staged.direct;
     const IvfParams& search = params.search;
     const typename Scan::Staged tables(
             ivfStagedSharedMemory + staged.allStages, search.d, Scan::kQueries);
-    auto& keys = *static_cast<typename Scan::Keys*>(tables.behind);
+    auto& kept = *static_cast<typename Scan::Kept*>(tables.behind);
     allowNext();
     waitForPrevious();
     tables.writeSteps(search); // before the first queries are in step
-    Scan{params, keys, tables}.run(typename Scan::Stages(
+    Scan{params, kept, tables}.run(typename Scan::Stages(
             ivfStagedSharedMemory, staged, tables.steps, tables.starts));
 }
 
@@ -219,7 +248,12 @@ void launchIvfStagedSharedScan(
     if constexpr (isStaged(kCoding)) {
         using Scan = IvfStagedSharedScan<kMetric, kCoding>;
         const IvfStagedPlan plan(
-                params, device, Scan::tableBytes(params.search.d), 0);
+                params,
+                device,
+                IvfStagedPlan::wideStage(params.search.lists),
+                Scan::tableBytes(params.search.d),
+                0,
+                kIvfWideBlocks);
         const auto kernel = ivfStagedSharedScanKernel<kMetric, kCoding>;
         launchAfterPrevious(
                 kernel,

@@ -7,6 +7,7 @@
 #include "kernels/ivf/IvfEstimateShape.h"
 #include "kernels/ivf/IvfParams.h"
 #include "kernels/ivf/IvfScratch.h"
+#include "kernels/ivf/IvfStagedParams.h"
 #include "kernels/ivf/ListCodes.h"
 #include "kernels/select/SelectCost.h"
 
@@ -83,6 +84,13 @@ constexpr double kProbesTime = 12e-6;
 constexpr double kSelectionTime = 15e-6;
 constexpr double kDirectTermTime = 0.5e-12;
 constexpr double kDirectSpeed = 2.2e12;
+// Of codes that queries share and that come through shared memory, a lane with
+// four vectors: a component that is decoded, and a term of a pair. By the
+// machine code (sm_90): a group of 32 vectors of 128 components is 330
+// instructions of a scheduler and 130 for each query, of which six in ten
+// cycles have one, and 192 cycles of float64 for each query. Not timed.
+constexpr double kWideDecodingTime = 0.6e-12;
+constexpr double kWideTermTime = 0.25e-12;
 /// A pair takes no less, however few dimensions it has: of queries that share
 /// lists and a lane with a vector, of others, and by streams (H100, d = 8 and
 /// 9).
@@ -250,10 +258,12 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const bool areAlone = p.lists.coding == ListCoding::Product ||
             areVectorsAlone(p.lists) ||
             (plan.shared && areSharedAlone(p.lists));
+    const bool areWide = plan.shared && areSharedWide(p.lists);
+    const double term = areWide ? kWideTermTime : kDirectTermTime;
+    const double decoding =
+            areWide ? kWideDecodingTime : directDecodingOf(p.lists);
     const double arithmetic = pairs *
-            std::max(p.lists.d *
-                             (kDirectTermTime +
-                              turns * directDecodingOf(p.lists)),
+            std::max(p.lists.d * (term + turns * decoding),
                      areAlone ? kAlonePairTime : kTogetherPairTime);
     const double sorting =
             sortsPairsInOneBlock(p.numQueries * p.nprobe, p.lists.numLists)
