@@ -22,9 +22,11 @@ struct NearListsParams {
 /// Entries of a list that is looked at.
 constexpr uint32_t kMostNearEntries = 1024;
 
-/// The key of the rank'th of a second sample becomes the limit, as that of its
-/// canonical distance would (CloserLimit.cuh); counts become zero. Lists that
-/// are too short or beyond kMostSecondEntries leave their limits.
+/// How far the rank'th of a second sample can be by its key (KeyReach.h) becomes
+/// the limit, as its canonical distance would (CloserLimit.cuh); counts become
+/// zero. So the canonical distances of `rank` vectors are within what is
+/// complete. Lists that are too short or beyond kMostSecondEntries leave their
+/// limits.
 ///
 /// Cost  a read of the lists
 void launchNearLimits(
@@ -33,8 +35,8 @@ void launchNearLimits(
         cudaStream_t stream);
 
 /// Leaves in each list, as columns, what may be among the `rank` nearest:
-/// vectors whose canonical distances are up to the rank'th key and its bound
-/// are all in it still, and `complete` says so. Where the list is longer than
+/// vectors whose canonical distances are up to what the rank'th key reaches
+/// (KeyReach.h) are all in it still, and `complete` says so. Where the list is longer than
 /// kMostNearEntries, or nothing follows, all stays.
 ///
 /// Cost  two reads of the lists
