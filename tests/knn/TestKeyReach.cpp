@@ -119,8 +119,8 @@ double canonicalKey(
         }
     }
     const double* s = slots;
-    const double sum = ((s[0] + s[4]) + (s[2] + s[6])) +
-            ((s[1] + s[5]) + (s[3] + s[7]));
+    const double sum =
+            ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
     return float(metric == Metric::L2 ? sum : -sum);
 }
 
@@ -160,8 +160,8 @@ Counted countPairs(Metric metric, const Rows& vectors, const Rows& queries) {
     Counted counted;
     for (const auto& query : queries) {
         const HeldRow q(query, scaleFor({query}));
-        bound.norm = std::sqrt(double(q.norm) + 0x1p-120) *
-                (1 + (d + 16) * 0x1p-24);
+        bound.norm =
+                std::sqrt(double(q.norm) + 0x1p-120) * (1 + (d + 16) * 0x1p-24);
         bound.residual = q.residual;
         for (size_t v = 0; v < vectors.size(); ++v) {
             double sum = 0;
@@ -282,14 +282,16 @@ TEST(KeyReach, Sizes) {
     for (Metric metric : kMetrics) {
         for (int most : {12, 40, 90}) {
             const Counted counted = countPairs(
-                    metric, rowsOf(60, d, sized(most)), rowsOf(40, d, sized(most)));
+                    metric,
+                    rowsOf(60, d, sized(most)),
+                    rowsOf(40, d, sized(most)));
             EXPECT_GT(counted.beyondKey, 0);
         }
     }
     // Queries of zeros, and vectors that are.
     const auto zeros = [](int, int) { return 0.0f; };
-    const Counted ofZeros =
-            countPairs(Metric::L2, rowsOf(9, d, sized(12)), rowsOf(2, d, zeros));
+    const Counted ofZeros = countPairs(
+            Metric::L2, rowsOf(9, d, sized(12)), rowsOf(2, d, zeros));
     EXPECT_EQ(ofZeros.pairs, 18);
     countPairs(Metric::L2, rowsOf(9, d, zeros), rowsOf(3, d, sized(12)));
 }

@@ -329,8 +329,7 @@ TEST_F(NearLists, RoundedAlike) {
                 }
                 for (int64_t v = 0; v < c.n; ++v) {
                     EXPECT_TRUE(
-                            in[v] ||
-                            float(scan.key(q, v)) > lists.complete[q])
+                            in[v] || float(scan.key(q, v)) > lists.complete[q])
                             << c.name() << " query " << q << " vector " << v;
                 }
             }

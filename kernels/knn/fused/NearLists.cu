@@ -165,8 +165,7 @@ cutAt(const NearListsParams& params,
     if (!(limit < params.limits[row])) {
         return all;
     }
-    return {list.leastWithin(limit),
-            fminf(complete, __double2float_rd(reach))};
+    return {list.leastWithin(limit), fminf(complete, __double2float_rd(reach))};
 }
 
 template <Metric kMetric>

@@ -22,9 +22,9 @@ struct NearListsParams {
 /// Entries of a list that is looked at.
 constexpr uint32_t kMostNearEntries = 1024;
 
-/// How far the rank'th of a second sample can be by its key (KeyReach.h) becomes
-/// the limit, as its canonical distance would (CloserLimit.cuh); counts become
-/// zero. So the canonical distances of `rank` vectors are within what is
+/// How far the rank'th of a second sample can be by its key (KeyReach.h)
+/// becomes the limit, as its canonical distance would (CloserLimit.cuh); counts
+/// become zero. So the canonical distances of `rank` vectors are within what is
 /// complete. Lists that are too short or beyond kMostSecondEntries leave their
 /// limits.
 ///
@@ -36,8 +36,8 @@ void launchNearLimits(
 
 /// Leaves in each list, as columns, what may be among the `rank` nearest:
 /// vectors whose canonical distances are up to what the rank'th key reaches
-/// (KeyReach.h) are all in it still, and `complete` says so. Where the list is longer than
-/// kMostNearEntries, or nothing follows, all stays.
+/// (KeyReach.h) are all in it still, and `complete` says so. Where the list is
+/// longer than kMostNearEntries, or nothing follows, all stays.
 ///
 /// Cost  two reads of the lists
 void launchNearLists(
