@@ -87,13 +87,19 @@ class NearLists : public GpuTest {
             return counts.download();
         }
 
-        Rows near(const Rows& before, uint32_t rank, bool areLimits) {
+        /// k: results that are wanted, 0: `rank` of them.
+        Rows near(
+                const Rows& before,
+                uint32_t rank,
+                bool areLimits,
+                uint32_t k = 0) {
             const DeviceBuffer<uint32_t> counts(before.counts);
             const DeviceBuffer<float> limits(before.limits);
             const DeviceBuffer<float> complete(before.complete);
             NearListsParams params;
             CertifiedParams& search = params.search;
             search.d = c.d;
+            search.k = int(k > 0 ? k : rank);
             search.rows = uint32_t(c.numQueries);
             search.numCandidates = int(room);
             search.bound.ofImages = true;
@@ -260,6 +266,7 @@ TEST_F(NearLists, Limits) {
                 const std::vector<float> all(c.numQueries, INFINITY);
                 const Rows before{scan.run(all), all, all};
                 const Rows after = scan.near(before, rank, true);
+                const Rows ofMore = scan.near(before, rank, true, rank + 1);
                 const auto counts = scan.run(after.limits);
                 for (int64_t q = 0; q < c.numQueries; ++q) {
                     EXPECT_EQ(after.counts[q], 0u);
@@ -277,6 +284,13 @@ TEST_F(NearLists, Limits) {
                     // All that the rank asks for: where the sample has the
                     // nearest of all, none less proves them.
                     EXPECT_GE(belonging, rank) << "query " << q;
+                    // Of a larger k the key itself is the limit.
+                    EXPECT_LT(ofMore.limits[q], after.limits[q]);
+                    uint32_t within = 0;
+                    for (int64_t v = 0; v < n; ++v) {
+                        within += float(scan.key(q, v)) <= ofMore.complete[q];
+                    }
+                    EXPECT_GE(within + 8, rank);
                 }
             }
         }

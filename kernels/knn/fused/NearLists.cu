@@ -129,10 +129,13 @@ __global__ __launch_bounds__(kThreads) void nearLimitsKernel(
         return;
     }
     const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
-    // Up to here are the canonical distances of as many: with the key itself
-    // the proof would fail for one nearest that is the sample's own, half of
-    // the time.
-    const double reach = reachOfKey(list.keyOf(ranked, bound), bound);
+    // Where the sample may have all of the nearest ones, no vector beside them
+    // makes up for what a key is off by: for one nearest of all the proof would
+    // fail half of the time. Of a larger k the rank is that of a vector beyond
+    // the k nearest.
+    const double key = list.keyOf(ranked, bound);
+    const bool mayHaveAll = params.rank >= uint32_t(search.k);
+    const double reach = mayHaveAll ? reachOfKey(key, bound) : key;
     const float limit = __double2float_ru(bound.limitOf(reach));
     if (limit < params.limits[row]) {
         params.limits[row] = limit;

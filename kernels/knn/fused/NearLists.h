@@ -22,11 +22,12 @@ struct NearListsParams {
 /// Entries of a list that is looked at.
 constexpr uint32_t kMostNearEntries = 1024;
 
-/// How far the rank'th of a second sample can be by its key (KeyReach.h)
-/// becomes the limit, as its canonical distance would (CloserLimit.cuh); counts
-/// become zero. So the canonical distances of `rank` vectors are within what is
-/// complete. Lists that are too short or beyond kMostSecondEntries leave their
-/// limits.
+/// The key of the rank'th of a second sample becomes the limit, as its
+/// canonical distance would (CloserLimit.cuh); where that may be one of the
+/// search.k nearest, as rank >= search.k, it is how far a vector with that key
+/// can be (KeyReach.h), so that the canonical distances of `rank` vectors are
+/// within what is complete. Counts become zero. Lists that are too short or
+/// beyond kMostSecondEntries leave their limits.
 ///
 /// Cost  a read of the lists
 void launchNearLimits(
