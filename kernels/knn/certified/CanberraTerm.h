@@ -15,7 +15,14 @@ BITS_HOST_DEVICE double canberraTerm(double x, double q) {
     const double size = canonical::add(canonical::abs(x), canonical::abs(q));
     // Also where both are zeros; where one is no number neither is off.
     const bool isZero = off == 0;
-    const double term = canonical::div(isZero ? 1.0 : off, isZero ? 1.0 : size);
+    double dividend = isZero ? 1.0 : off;
+    double divisor = isZero ? 1.0 : size;
+#if defined(__CUDA_ARCH__)
+    // The compiler sees that the quotient is not used where off is 0, and would
+    // divide that after all.
+    asm("" : "+d"(dividend), "+d"(divisor));
+#endif
+    const double term = canonical::div(dividend, divisor);
     return isZero ? 0.0 : term;
 }
 
