@@ -37,11 +37,12 @@ class NearLists : public GpuTest {
         Scan(const TensorCase& c, uint32_t room)
                 : Scan(c, room, std::mt19937(c.seed)) {}
 
+        /// Braces: vectors are drawn first.
         Scan(const TensorCase& c, uint32_t room, std::mt19937 random)
-                : Scan(c,
+                : Scan{c,
                        room,
                        tensorRows(c, c.n, random),
-                       tensorRows(c, c.numQueries, random)) {}
+                       tensorRows(c, c.numQueries, random)} {}
 
         /// Of these rows, whatever the case says of values.
         Scan(const TensorCase& c,
