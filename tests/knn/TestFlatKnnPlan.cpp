@@ -153,7 +153,7 @@ TEST(FlatKnnPlan, NearlyAllCandidatesAreAll) {
     EXPECT_EQ(placesOf(8083, 6797, 169), 8083);
     EXPECT_EQ(placesOf(8000, 7000, 4), 8000);
     EXPECT_EQ(placesOf(1000, 870, 4), 1000);
-    EXPECT_EQ(placesOf(2200, 1950, 4), kMaxSelectK);
+    EXPECT_EQ(placesOf(2200, 1950, 64), kMaxSelectK);
     for (int k : {10, 2000, 6000, 6700}) {
         const int places = placesOf(8000, k, 4);
         EXPECT_GT(places, k);
