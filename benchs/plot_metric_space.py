@@ -4,7 +4,7 @@
     benchs/plot_metric_space.py benchs/results/h200/metric_space.json
 
 Writes metric_space_figure_2.png, .svg and so on beside the file, one pair a
-figure that has rows. Prints tables for docs/algorithms.md, and the cells in
+figure that has rows. Prints tables for docs/papers.md, and the cells in
 which an index is no faster than brute force by the same mapping. Of a result of
 metric_transactions.py: figure 3 c, and a table of it.
 """

@@ -5,7 +5,7 @@ bench_metric_stages.
     benchs/plot_metric_stages.py benchs/results/h200/metric_stages.json
 
 Writes metric_stages_figure_5.png, metric_stages_table_2.png and the same as SVG
-beside the file. Prints tables for docs/algorithms.md.
+beside the file. Prints tables for docs/papers.md.
 """
 
 import pathlib

@@ -14,7 +14,7 @@ class FlatIndex;
 ///
 /// A FlatIndex of FAISS's holds float32 or float16. Where ours holds bfloat16,
 /// it says that it has 0 dimensions: n vectors, as everyone expects, but no
-/// components that FAISS could take for floats. docs/design.md
+/// components that FAISS could take for floats. docs/design/faiss.md
 namespace faiss_bits::gpu::detail {
 
 /// The vectors of a FlatIndex, on its device.

@@ -139,9 +139,9 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
-///          kernels; that share product codes, or float32, 2 d operations of
-///          float16 matrix instructions, or of float32. By estimates: 2 d
-///          operations of float16 matrix instructions a pair.
+///          kernels; that share product codes, 2 d operations of float16
+///          matrix instructions. By estimates: 2 d operations of float16
+///          matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,
 ///          and a pair takes 3 d operations of float64

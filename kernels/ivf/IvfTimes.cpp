@@ -16,7 +16,8 @@ namespace {
 // Seconds to write a bound, to multiply and compare, for the distance of a
 // candidate, to append what is within a limit, and for the distance of a pair
 // in tiles; bytes a second to read lists. Fitted to 46 times of estimates of
-// float32 lists (H100, docs/design.md), nine in ten of which are within 16%.
+// float32 lists (H100), nine in ten of which are within 16%
+// (docs/design/ivf_many_queries.md, "Expected times").
 constexpr double kKeepTime = 1.1e-12;
 constexpr double kScanTime = 2.1e-12;
 constexpr double kCandidateTime = 166e-12;
@@ -34,7 +35,7 @@ constexpr double kSelectTime = 1.2e-6;
 /// estimates, and of candidates, where a group of 32 vectors is decoded for all
 /// that it has or they alone; and all of a distance by streams. Fitted to 2^20
 /// vectors of 128 dimensions in 1,024 and 4,096 lists, each way forced, with
-/// 128 to 10,240 queries (docs/design.md, "Inverted lists").
+/// 128 to 10,240 queries (docs/design/ivf_many_queries.md, "Expected times").
 struct CodingTimes {
     double estimate;
     double tile;
@@ -61,8 +62,9 @@ CodingTimes timesOf(const IvfLists& lists) {
 
 // A direct search: to start it all, and beside that to sort its pairs by list,
 // to be given its lists, or to select; a term of a pair, and bytes a second.
-// Fitted to some times of float32 lists (H100, docs/design.md), within 15%. The
-// term does not matter there; it is a guess, and rather too much.
+// Fitted to some times of float32 lists (H100, docs/design/ivf_few_queries.md),
+// within 15%. The term does not matter there; it is a guess, and rather too
+// much.
 constexpr double kDirectTime = 29e-6;
 constexpr double kSharedTime = 16e-6;
 constexpr double kFewPairsTime = 6e-6; // in place of it, by one block
@@ -80,7 +82,7 @@ constexpr double kStreamsPairTime = 21e-12;
 // Of product codes that queries share: to look a component up for eight of
 // them, by the cycles of shared memory and a fifth more; to write and read an
 // estimate; and all that does not depend on pairs, so that 4 and 16 queries of
-// 32 and 8 lists take 75 and 82 us (H200, docs/design).
+// 32 and 8 lists take 75 and 82 us (H200, a run that is not kept).
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;

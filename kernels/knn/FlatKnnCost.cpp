@@ -14,7 +14,7 @@ namespace {
 
 // The constants below are microseconds on an H200, fitted to the median times
 // of flat.json, flat_few_vectors.json, flat_sweep.json, metrics.json and
-// metrics_d128.json in benchs/results/h200; docs/design.md says how.
+// metrics_d128.json in benchs/results/h200; docs/design/plans.md says how.
 
 /// Operations of float32 and 16-bit products of cuBLAS, in a microsecond.
 constexpr double kProductRate = 50e6;

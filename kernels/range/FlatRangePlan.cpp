@@ -33,7 +33,7 @@ uint32_t itemWordsFor(const FlatKnnProblem& p, idx_t tile) {
 }
 
 /// Picoseconds of a candidate, and of a pair of a tile of all pairs, on an
-/// H200 (docs/design.md); infinity where there are no such tiles.
+/// H200 (docs/design/range.md); infinity where there are no such tiles.
 double candidateTime(const FlatKnnProblem& p) {
     return 60 + 1.2 * p.d;
 }

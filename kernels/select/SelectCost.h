@@ -10,8 +10,8 @@ namespace faiss_bits {
 /// are not in a cache. Host only, no CUDA call.
 ///
 /// It is for keys in random order. Orders that mislead the sample, and few
-/// distinct values, take longer (docs/design.md). Fitted to an H200, for which
-/// docs/plans.md says how near it is; a guess on other GPUs.
+/// distinct values, take longer (docs/design/selection.md). Fitted to an H200,
+/// for which docs/plans.md says how near it is; a guess on other GPUs.
 double selectMicroseconds(
         const SelectPlan& plan,
         const SelectProblem& shape,

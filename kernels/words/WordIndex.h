@@ -39,7 +39,7 @@ class WordIndex {
     ///
     /// Threads  OpenMP over groups of queries
     /// Errors   throws Error for a negative distance, and as decodeUtf8
-    /// Cost     docs/algorithms.md has what every method visits
+    /// Cost     docs/papers.md has what every method visits
     /// Source   Myers 1999, Hyyro 2003; Wu and Manber 1992; Barrientos et al.
     ///          2012, IV and V ("local": queries over threads)
     WordRange range(

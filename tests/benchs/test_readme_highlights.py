@@ -1,10 +1,11 @@
-"""Figures in the text of README.md are those of the results that it names: ranges,
-several GPUs, words, the drop-in library and the random sweeps. A failure shows the
-text that the results make."""
+"""Figures in README.md and in the pages that it links are those of the results that
+they name: ranges, several GPUs, words, the drop-in library and the random sweeps. A
+failure shows the text that the results make."""
 
 import json
 import math
 import pathlib
+import re
 import statistics
 import sys
 
@@ -14,8 +15,8 @@ sys.dont_write_bytecode = True
 
 from result_file import cell_of  # noqa: E402
 
-README = " ".join((ROOT / "README.md").read_text().split())
 RESULTS = ROOT / "benchs" / "results"
+LIMITS = (ROOT / "docs" / "limits.md").read_text()
 OURS = "faiss_bits"
 
 
@@ -23,8 +24,9 @@ def rows(path):
     return json.loads((RESULTS / path).read_text())["rows"]
 
 
-def expect(text):
-    assert text in README, f"README.md should say: {text}"
+def expect(text, page="docs/limits.md"):
+    words = " ".join((ROOT / page).read_text().split())
+    assert text in words, f"{page} should say: {text}"
 
 
 def span(values, form=".2f"):
@@ -56,7 +58,7 @@ def test_range_search():
 
     few, many = cell(0.0001), cell(0.01)
     expect(f"10,240 queries find {few['results'] / 1e6:.0f} million vectors among "
-           f"2^20 (d = 128, L2, uniform) in {few['ms']:.1f} ms")
+           f"2^20 (d = 128, L2, uniform) in {few['ms']:.1f} ms", "README.md")
     expect(f"bound by their distances: {many['ms'] * 1e6 / many['results']:.2f} ns "
            "a result (10,240 queries, 1% of 2^20 x 128; `range.json`)")
 
@@ -74,8 +76,8 @@ def test_ranges_of_points():
         one, two, three = (f"{ms[method]:.2g}" for ms in large)
         return f"{one}, {two} and {three}"
 
-    expect(f"It is {min(ratios):.1f} to {max(ratios):.0f} times as fast as cuML's "
-           "ball cover")
+    expect(f"Searches are {min(ratios):.1f} to {max(ratios):.0f} times as fast as by "
+           "cuML's ball cover")
     expect(f"for 10^7 points with 10,240 queries {times(OURS)} ms at 0.01, 0.1 and "
            f"1% against {times('cuml')[:-8]}")
 
@@ -123,24 +125,21 @@ def test_two_gpus():
     def two(n, q):
         return shards_over_one("h200/many.json", 2, 2, n, q)
 
-    expect("two H200s with half of the vectors each take "
-           f"{span(two(2**21, 10240))} of one's time (2^21 x 128, 10,240 queries, "
-           f"k = 10 to 2000; `many.json`), {span(two(2**21, 1024))} with 1,024 "
-           "queries; a single query gains little by them "
-           f"({span(two(2**21, 1))}; of 2^23 vectors {span(two(2**23, 1))})")
+    expect("Two H200s with half of the vectors each, as shares of one's time (k = 10 "
+           "to 2000; `many.json`):")
+    for power, q in (21, 10240), (21, 1024), (21, 1), (23, 1):
+        expect(f"| 2^{power} x 128 | {q:,} | {span(two(2**power, q))} |")
+    expect(f"two H200s take {span(two(2**21, 1))} of one's time for a single query in "
+           "2^21 vectors", "README.md")
 
 
 def test_shards_on_one_gpu():
-    def eight(q, form):
-        times = [f"{r:{form}}" for r in
-                 shards_over_one("h200/many_limits.json", 8, 1, 2**20, q)]
-        return f"{times[0]}, {times[1]} and {times[2]}"
-
-    one = shards_over_one("h200/many_limits.json", 8, 1, 2**20, 1)
-    expect(f"Eight shards on one GPU take {eight(10240, '.2f')} times as long as one "
-           "index (10,240 queries, k = 10, 100, 2000; `many_limits.json`), with fewer "
-           f"queries longer: {eight(1024, '.2f')} for 1,024, {eight(512, '.1f')} for "
-           f"512, {span(one, '.1f')} for one")
+    expect("Several shards on one GPU cost time with few queries. Eight, over the time "
+           "of one index (2^20 x 128; `many_limits.json`):")
+    for q in (10240, 1024, 512, 1):
+        times = shards_over_one("h200/many_limits.json", 8, 1, 2**20, q)
+        ten, hundred, thousands = (f"{ratio:.2f}" for ratio in times)
+        expect(f"| {q:,} | {ten} | {hundred} | {thousands} |")
 
 
 def test_words():
@@ -156,7 +155,7 @@ def test_words():
     (spanish, first), (english, then) = times("spanish"), times("british-huge")
     expect(f"40,000 misspelt words are found among {spanish:,} Spanish ones in "
            f"{first} (distance 1, 2, 3), among {english:,} English ones in "
-           f"{then.removesuffix(' ms')} ms")
+           f"{then.removesuffix(' ms')} ms", "docs/examples.md")
 
     cpu = {(r["dictionary"], r["r"], r["method"]): r for r in rows("cpu/words.json")}
 
@@ -169,10 +168,12 @@ def test_words():
         for field in ("ms", "cpu_ms"))
     expect(f"at distance 2, it was {by_clock[0]} (Spanish) and {by_clock[1]} (English) "
            "times as fast as `rapidfuzz.process.cdist`, by the processor's time of all "
-           f"threads {by_processor[0]} and {by_processor[1]} times")
+           f"threads {by_processor[0]} and {by_processor[1]} times",
+           "docs/examples.md")
     phrases = [ratio("phrases", r, "ms") for r in (1, 2, 3)]
     expect(f"Phrases of ten words are found {phrases[0]:.0f}, {phrases[1]:.1f} and "
-           f"{phrases[2]:.2f} times as fast as by it (distance 1, 2, 3)")
+           f"{phrases[2]:.2f} times as fast as by it (distance 1, 2, 3)",
+           "docs/examples.md")
 
 
 def test_dropin():
@@ -188,19 +189,20 @@ def test_dropin():
                 if (r["index"], r["q"], r["k"]) == ("flat_l2", 10240, 10)]
     expect(f"flat L2 searches are {span(searches, '.2g')} times as fast: 10,240 "
            f"queries, k = 10, take {large['ms_dropin']:.1f} ms in place of "
-           f"{large['ms_stock']:.0f}")
+           f"{large['ms_stock']:.0f}", "README.md")
     select, lists = of("h200/dropin.json"), of("h100/dropin_ivf.json")
     expect("The k-selection alone (`=select`) makes flat L2 searches "
            f"{min(select['flat_l2']):.1f} to {max(select['flat_l2']):.0f} times as "
            "fast, and those by inner product "
-           f"{min(select['flat_ip']):.2f} to {max(select['flat_ip']):.0f} times")
+           f"{min(select['flat_ip']):.2f} to {max(select['flat_ip']):.0f} times",
+           "docs/dropin.md")
     (tables,) = rows("h100/dropin_tables.json")
     expect("Searches of inverted lists, on an H100, were "
            f"{span(lists['ivf_flat'], '.1f')} times as fast (IVFFlat), "
            f"{span(lists['ivf_pq32'], '.1f')} times (product codes) and "
            f"{span(lists['ivf_pq32_tables'], '.1f')} times (with tables; one query of "
            f"these, which lost, is {tables['ms_stock'] / tables['ms_dropin']:.2f} "
-           "times as fast since)")
+           "times as fast since)", "docs/dropin.md")
 
 
 def test_random_selections():
@@ -214,14 +216,31 @@ def test_random_selections():
     expect(f"That was commit {meta['commit'][:10]}.")
     expect(f"Of the {len(found)} random cells the fastest rival is ahead in "
            f"{len(found) - len(ahead)}")
+    behind = sum(map(int, re.findall(r"^\| (\d+) \| .* \| 0\.\d+ \|$", LIMITS, re.M)))
+    assert behind == len(found) - len(ahead), "the table of docs/limits.md"
 
 
 def test_random_searches():
     ours = [r for r in rows("h100/flat_sweep.json") if r["method"] == OURS]
     ratios = [row["ratio"] for row in ours]
     assert not any(row["places_wrong"] for row in ours)
-    expect(f"of {len(ours)} random cells (n, d, q, k, metric")
+    expect(f"Of {len(ours)} random cells (n, d, q, k, metric")
     expect(f"is ahead in {sum(ratio < 1 for ratio in ratios)}, and half of the cells "
            f"are {statistics.median(ratios):.2f} times as fast as it or more")
     expect(f"No place of the {sum(row['places'] for row in ours):,} that were checked "
            "is wrong")
+
+
+def test_hard_searches():
+    ours = [r for r in rows("h100/exact_hard_sweep.json") if r["method"] == OURS]
+    every = [row["times_plain"] for row in ours]
+    products = [r["times_plain"] for r in ours if r["metric"] in ("L2", "IP")]
+    assert len(products) < len(every)
+
+    def beyond(ratios):
+        return sum(ratio > 5 for ratio in ratios)
+
+    expect(f"Of {len(every)} random cells of such data {beyond(every)} took more "
+           f"than 5 times as long as a plain search, {max(every):.1f} at most; by L2 "
+           f"and inner product {beyond(products)} of {len(products)}, "
+           f"{max(products):.1f} at most (H100)", "README.md")

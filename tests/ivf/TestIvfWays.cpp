@@ -10,9 +10,9 @@ namespace faiss_bits::test {
 namespace {
 
 TEST(IvfWays, WhatDecodingCostsDecides) {
-    // As the ways were measured, each forced: docs/design.md, "Inverted lists".
-    // Of codes, 10,240 queries and 8 lists: by arithmetic, since parts of lists
-    // set limits.
+    // As the ways were measured, each forced:
+    // docs/design/ivf_many_queries.md, "Expected times". Of codes, 10,240
+    // queries and 8 lists: by arithmetic, since parts of lists set limits.
     enum Way { Streams, All, Near };
     struct Cell {
         ListCoding coding;
@@ -72,7 +72,8 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
 }
 
 TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
-    // Float32, each way forced (docs/design.md, "Inverted lists").
+    // Float32, each way forced (docs/design/ivf_many_queries.md, "Expected
+    // times").
     enum Way { Other, All, Near };
     struct Cell {
         idx_t numLists;
@@ -111,7 +112,7 @@ TEST(IvfWays, ManyNeighboursGoTheWayThatWasMeasured) {
 }
 
 TEST(IvfWays, FewQueriesGoDirect) {
-    // Float32 lists, as they were measured (docs/design.md, "Inverted lists"):
+    // Float32 lists, as they were measured (docs/design/ivf_few_queries.md):
     // what is shared takes longer to begin.
     struct Cell {
         idx_t numLists;

@@ -1,4 +1,5 @@
-"""The Python examples of README.md and docs/using.md run as they stand.
+"""The Python examples of README.md, docs/using.md and docs/examples.md run as they
+stand.
 
 A word after "python" in the fence says what an example needs: gpu or torch.
 """
@@ -10,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs" / "using.md")
+PAGES = (README, ROOT / "docs" / "using.md", ROOT / "docs" / "examples.md")
 FENCE = re.compile(r"^```python([^\n]*)\n(.*?)^```", re.M | re.S)
 
 

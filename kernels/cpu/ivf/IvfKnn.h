@@ -104,7 +104,7 @@ struct IvfKnnProblem {
 /// Cost     2 d operations for each pair of a query and a vector of its lists;
 ///          one read of a list for a block of queries
 /// Source   lists that meet all their queries at once: Johnson et al. 2017 for
-///          the index; docs/design.md
+///          the index; docs/design/cpu.md
 void runIvfKnn(const IvfKnnProblem& problem);
 
 } // namespace faiss_bits::cpu

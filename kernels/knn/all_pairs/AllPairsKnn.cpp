@@ -108,7 +108,8 @@ bool takesAllPairs(const FlatKnnProblem& p) {
             batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;
 }
 
-// Microseconds here are as they were measured on an H200 (docs/design.md).
+// Microseconds here are as they were measured on an H200
+// (docs/design/flat_few_vectors.md).
 
 double allPairsMicroseconds(const FlatKnnProblem& p) {
     const double q = double(p.numQueries);

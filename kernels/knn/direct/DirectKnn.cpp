@@ -164,7 +164,8 @@ struct DirectScratch {
 
 } // namespace
 
-// Microseconds here are as they were measured on an H200 (docs/design.md).
+// Microseconds here are as they were measured on an H200
+// (docs/design/flat_few_pairs.md).
 
 double directMicroseconds(const FlatKnnProblem& p) {
     const double part = p.device.multiprocessors / 132.0;
