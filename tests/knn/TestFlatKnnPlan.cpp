@@ -138,6 +138,29 @@ TEST(FlatKnnPlan, TheSizeLeadsToThePlanItCameFrom) {
     }
 }
 
+/// Where nearly all vectors are candidates all are, so that nothing is to be
+/// proved; not where the selection of all is a slower one.
+TEST(FlatKnnPlan, NearlyAllCandidatesAreAll) {
+    const auto placesOf = [](idx_t n, int k, int d) {
+        FlatKnnProblem p;
+        p.metric = Metric::Canberra;
+        p.numVectors = n;
+        p.numQueries = 150;
+        p.d = d;
+        p.k = k;
+        return planFlatKnn(p, size_t(1) << 40).places;
+    };
+    EXPECT_EQ(placesOf(8083, 6797, 169), 8083);
+    EXPECT_EQ(placesOf(8000, 7000, 4), 8000);
+    EXPECT_EQ(placesOf(1000, 870, 4), 1000);
+    EXPECT_EQ(placesOf(2200, 1950, 64), kMaxSelectK);
+    for (int k : {10, 2000, 6000, 6700}) {
+        const int places = placesOf(8000, k, 4);
+        EXPECT_GT(places, k);
+        EXPECT_LT(places, 7000);
+    }
+}
+
 /// With room, on a GPU of fast float64; neither way serves one of slow.
 FlatKnnPlan planOfFastDouble(idx_t n, idx_t q, int d, int k) {
     PlanCase c;

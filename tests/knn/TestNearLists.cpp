@@ -35,11 +35,24 @@ class NearLists : public GpuTest {
     /// Images, exact keys, and a scan to products.
     struct Scan {
         Scan(const TensorCase& c, uint32_t room)
+                : Scan(c, room, std::mt19937(c.seed)) {}
+
+        /// Braces: vectors are drawn first.
+        Scan(const TensorCase& c, uint32_t room, std::mt19937 random)
+                : Scan{c,
+                       room,
+                       tensorRows(c, c.n, random),
+                       tensorRows(c, c.numQueries, random)} {}
+
+        /// Of these rows, whatever the case says of values.
+        Scan(const TensorCase& c,
+             uint32_t room,
+             std::vector<float> vectorRows,
+             std::vector<float> queryRows)
                 : c(c),
                   room(room),
-                  random(c.seed),
-                  vectors(tensorRows(c, c.n, random), c.d),
-                  queries(tensorRows(c, c.numQueries, random), c.d),
+                  vectors(std::move(vectorRows), c.d),
+                  queries(std::move(queryRows), c.d),
                   images(c, vectors, queries, stream),
                   products(c.numQueries * room),
                   columns(c.numQueries * room) {
@@ -75,13 +88,19 @@ class NearLists : public GpuTest {
             return counts.download();
         }
 
-        Rows near(const Rows& before, uint32_t rank, bool areLimits) {
+        /// k: results that are wanted, 0: `rank` of them.
+        Rows near(
+                const Rows& before,
+                uint32_t rank,
+                bool areLimits,
+                uint32_t k = 0) {
             const DeviceBuffer<uint32_t> counts(before.counts);
             const DeviceBuffer<float> limits(before.limits);
             const DeviceBuffer<float> complete(before.complete);
             NearListsParams params;
             CertifiedParams& search = params.search;
             search.d = c.d;
+            search.k = int(k > 0 ? k : rank);
             search.rows = uint32_t(c.numQueries);
             search.numCandidates = int(room);
             search.bound.ofImages = true;
@@ -107,7 +126,6 @@ class NearLists : public GpuTest {
 
         const TensorCase c;
         const uint32_t room;
-        std::mt19937 random;
         TensorRows vectors;
         TensorRows queries;
         TestStream stream;
@@ -249,6 +267,7 @@ TEST_F(NearLists, Limits) {
                 const std::vector<float> all(c.numQueries, INFINITY);
                 const Rows before{scan.run(all), all, all};
                 const Rows after = scan.near(before, rank, true);
+                const Rows ofMore = scan.near(before, rank, true, rank + 1);
                 const auto counts = scan.run(after.limits);
                 for (int64_t q = 0; q < c.numQueries; ++q) {
                     EXPECT_EQ(after.counts[q], 0u);
@@ -263,7 +282,70 @@ TEST_F(NearLists, Limits) {
                         belonging += float(scan.key(q, v)) <= after.complete[q];
                     }
                     EXPECT_LE(belonging, counts[q]);
-                    EXPECT_GE(belonging + 8, rank);
+                    // All that the rank asks for: where the sample has the
+                    // nearest of all, none less proves them.
+                    EXPECT_GE(belonging, rank) << "query " << q;
+                    // Of a larger k the key itself is the limit.
+                    EXPECT_LT(ofMore.limits[q], after.limits[q]);
+                    uint32_t within = 0;
+                    for (int64_t v = 0; v < n; ++v) {
+                        within += float(scan.key(q, v)) <= ofMore.complete[q];
+                    }
+                    EXPECT_GE(within + 8, rank);
+                }
+            }
+        }
+    }
+}
+
+/// Rows whose components are all rounded to the greater size, by nearly half of
+/// the last place: every key is less than the canonical distance, by far more
+/// than such errors are mostly.
+TEST_F(NearLists, RoundedAlike) {
+    std::mt19937 random(3);
+    const auto rowsOf = [&](int64_t rows, int d, float more) {
+        std::vector<float> out(size_t(rows) * d);
+        for (size_t i = 0; i < out.size(); ++i) {
+            const float size = 1 + float(random() % 200) * 0x1p-10f + more;
+            out[i] = i % d % 3 == 0 ? -size : size;
+        }
+        return out;
+    };
+    for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
+        for (uint32_t rank : {1, 2, 9}) {
+            const TensorCase c = of(metric, 33, 500, 270);
+            Scan scan(
+                    c,
+                    uint32_t(c.n),
+                    rowsOf(c.n, c.d, 0x1p-11f * (1 + 0x1p-6f)),
+                    rowsOf(c.numQueries, c.d, 0));
+            const std::vector<float> all(c.numQueries, INFINITY);
+            const Rows before{scan.run(all), all, all};
+            const Rows limits = scan.near(before, rank, true);
+            const Rows lists = scan.near(
+                    {scan.run(limits.limits), limits.limits, limits.complete},
+                    rank,
+                    false);
+            const auto columns = scan.columns.download();
+            for (int64_t q = 0; q < c.numQueries; ++q) {
+                ASSERT_LT(limits.limits[q], INFINITY);
+                for (float complete : {limits.complete[q], lists.complete[q]}) {
+                    uint32_t belonging = 0;
+                    for (int64_t v = 0; v < c.n; ++v) {
+                        belonging += float(scan.key(q, v)) <= complete;
+                    }
+                    EXPECT_GE(belonging, rank)
+                            << c.name() << " rank=" << rank << " query " << q;
+                }
+                // And what belongs is in the list.
+                std::vector<bool> in(c.n);
+                for (uint32_t i = 0; i < lists.counts[q]; ++i) {
+                    in[uint32_t(columns[q * scan.room + i])] = true;
+                }
+                for (int64_t v = 0; v < c.n; ++v) {
+                    EXPECT_TRUE(
+                            in[v] || float(scan.key(q, v)) > lists.complete[q])
+                            << c.name() << " query " << q << " vector " << v;
                 }
             }
         }

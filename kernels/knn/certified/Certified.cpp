@@ -91,7 +91,12 @@ int candidatesFor(const FlatKnnProblem& p) {
     if (double(k) + needed <= kMaxSelectK) {
         candidates = std::min<idx_t>(candidates, kMaxSelectK);
     }
-    candidates = std::min(candidates, std::max<idx_t>(p.numVectors, 1));
+    const idx_t all = std::max<idx_t>(p.numVectors, 1);
+    // Where nearly all are, all of them are: nothing is to be proved then, and
+    // what is saved is more than a search of all after the one of most.
+    const bool areMost = candidates >= all - all / 8 &&
+            (candidates > kMaxSelectK || all <= kMaxSelectK);
+    candidates = areMost ? all : std::min(candidates, all);
     return int(std::min<idx_t>(candidates, INT32_MAX));
 }
 

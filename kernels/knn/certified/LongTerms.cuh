@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "kernels/knn/certified/CanberraTerm.h"
 #include "kernels/knn/certified/FewQueryDistances.cuh"
 
 namespace faiss_bits {
@@ -37,7 +38,8 @@ __device__ __forceinline__ int usualHalves(float p) {
 }
 
 /// Calls body(add), whose add(sums, x, q) adds a component's terms: for Lp of
-/// usual powers without a choice at run time.
+/// usual powers without a choice at run time, for Canberra without the call
+/// that equal components cost.
 template <Metric kMetric, class Body>
 __device__ __forceinline__ void withTerms(
         const CertifiedParams& search,
@@ -64,9 +66,15 @@ __device__ __forceinline__ void withTerms(
                 break;
         }
     }
-    body([&](double* s, double x, double q) {
-        Terms::add(s, x, q, search.power);
-    });
+    if constexpr (kMetric == Metric::Canberra) {
+        body([](double* s, double x, double q) {
+            s[0] = canonical::add(s[0], canberraTerm(x, q));
+        });
+    } else {
+        body([&](double* s, double x, double q) {
+            Terms::add(s, x, q, search.power);
+        });
+    }
 }
 
 /// pairDistance, of a vector x in memory.

@@ -31,11 +31,7 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
 
 bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
     constexpr double kMostListed = 0.75 * kMostNearEntries;
-    // Fewer results end at the sample's own nearest, whose product is no proof
-    // of its distance: with k = 1 some 3% of the queries were searched again.
-    constexpr int kLeastResults = 10;
-    return p.k >= kLeastResults && plan.secondSamples > 0 &&
-            plan.method == &kTensorFusedMethod &&
+    return plan.secondSamples > 0 && plan.method == &kTensorFusedMethod &&
             (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
             canKeepProducts(p.d, p.device) &&
             plan.secondRank * (double(p.numVectors) / plan.secondSamples) <=

@@ -22,7 +22,7 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether lists have the scan's products, which say which of what passed are
 /// to have canonical distances (NearLists.h): where a read of what passes takes
-/// longer than to find the products in the scan's registers. For k >= 10.
+/// longer than to find the products in the scan's registers.
 bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& problem);
 
 /// Whether that kernel writes the results, and no entry to memory.

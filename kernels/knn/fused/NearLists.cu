@@ -5,6 +5,7 @@
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
 #include "kernels/knn/certified/RowBound.cuh"
+#include "kernels/knn/fused/KeyReach.h"
 #include "kernels/knn/fused/tensor/ScanRows.cuh"
 
 namespace faiss_bits {
@@ -128,13 +129,17 @@ __global__ __launch_bounds__(kThreads) void nearLimitsKernel(
         return;
     }
     const RowBound<kMetric> bound = imageBound<kMetric>(search, row);
+    // Where the sample may have all of the nearest ones, no vector beside them
+    // makes up for what a key is off by: for one nearest of all the proof would
+    // fail half of the time. Of a larger k the rank is that of a vector beyond
+    // the k nearest.
     const double key = list.keyOf(ranked, bound);
-    // Without what a key is off by (roundingError), which SampleLimit adds: of
-    // fewer results than keepsProducts() has the proof would fail for some.
-    const float limit = __double2float_ru(bound.limitOf(key));
+    const bool mayHaveAll = params.rank >= uint32_t(search.k);
+    const double reach = mayHaveAll ? reachOfKey(key, bound) : key;
+    const float limit = __double2float_ru(bound.limitOf(reach));
     if (limit < params.limits[row]) {
         params.limits[row] = limit;
-        params.complete[row] = __double2float_rd(key);
+        params.complete[row] = __double2float_rd(reach);
     }
 }
 
@@ -157,15 +162,13 @@ cutAt(const NearListsParams& params,
         return all;
     }
     const RowBound<kMetric> bound = imageBound<kMetric>(params.search, row);
-    const double key = list.keyOf(ranked, bound);
-    // Canonical distances of the rank nearest are up to here, or hardly beyond;
-    // nothing rests on it but that the proof holds.
-    const double up = key + 1.0625 * bound.at(key);
-    const float limit = __double2float_ru(bound.limitOf(up));
+    // Canonical distances of the rank nearest are up to here.
+    const double reach = reachOfKey(list.keyOf(ranked, bound), bound);
+    const float limit = __double2float_ru(bound.limitOf(reach));
     if (!(limit < params.limits[row])) {
         return all;
     }
-    return {list.leastWithin(limit), fminf(complete, __double2float_rd(up))};
+    return {list.leastWithin(limit), fminf(complete, __double2float_rd(reach))};
 }
 
 template <Metric kMetric>

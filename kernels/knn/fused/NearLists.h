@@ -22,9 +22,12 @@ struct NearListsParams {
 /// Entries of a list that is looked at.
 constexpr uint32_t kMostNearEntries = 1024;
 
-/// The key of the rank'th of a second sample becomes the limit, as that of its
-/// canonical distance would (CloserLimit.cuh); counts become zero. Lists that
-/// are too short or beyond kMostSecondEntries leave their limits.
+/// The key of the rank'th of a second sample becomes the limit, as its
+/// canonical distance would (CloserLimit.cuh); where that may be one of the
+/// search.k nearest, as rank >= search.k, it is how far a vector with that key
+/// can be (KeyReach.h), so that the canonical distances of `rank` vectors are
+/// within what is complete. Counts become zero. Lists that are too short or
+/// beyond kMostSecondEntries leave their limits.
 ///
 /// Cost  a read of the lists
 void launchNearLimits(
@@ -33,9 +36,9 @@ void launchNearLimits(
         cudaStream_t stream);
 
 /// Leaves in each list, as columns, what may be among the `rank` nearest:
-/// vectors whose canonical distances are up to the rank'th key and its bound
-/// are all in it still, and `complete` says so. Where the list is longer than
-/// kMostNearEntries, or nothing follows, all stays.
+/// vectors whose canonical distances are up to what the rank'th key reaches
+/// (KeyReach.h) are all in it still, and `complete` says so. Where the list is
+/// longer than kMostNearEntries, or nothing follows, all stays.
 ///
 /// Cost  two reads of the lists
 void launchNearLists(

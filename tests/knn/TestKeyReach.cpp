@@ -1,0 +1,359 @@
+/// How far a vector can be whose key in a scan is known, without a device:
+/// float16 rows and sums that cut bits off, as tensor cores have them, against
+/// canonical distances in float64.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/canonical/Distance.h"
+#include "kernels/knn/fused/KeyReach.h"
+#include "kernels/knn/fused/tensor/TensorScanBound.h"
+#include "tests/common/HalfBits.h"
+
+namespace faiss_bits::test {
+namespace {
+
+/// RowBound of images, without a center.
+struct ImageBound {
+    Metric metric = Metric::L2;
+    int d = 0;
+    double norm = 0;
+    double residual = 0;
+    double greatest = 0;
+    double imageResidual = 0;
+    double normError = 0;
+
+    double at(double c) const {
+        const double size = std::fabs(c);
+        const double x = metric == Metric::InnerProduct
+                ? greatest
+                : norm + std::sqrt(size);
+        return size * 0x1p-22 + 0x1p-146 +
+                tensorScanError(
+                        metric, d, norm, residual, x, imageResidual, normError);
+    }
+};
+
+using Rows = std::vector<std::vector<float>>;
+
+/// A row in float16 under a scale, a power of two.
+struct HeldRow {
+    std::vector<double> values;
+    double residual = 0;
+    float norm = 0; // squared
+
+    HeldRow(const std::vector<float>& row, double scale) {
+        double off = 0;
+        for (float x : row) {
+            const double held =
+                    float16Value(float16Bits(float(x * scale))) / scale;
+            values.push_back(held);
+            off += (x - held) * (x - held);
+            norm = std::fma(x, x, norm);
+        }
+        residual = std::sqrt(off) * (1 + 1e-12);
+    }
+};
+
+/// So that the greatest component is below 2^8.
+double scaleFor(const Rows& rows) {
+    float greatest = 0;
+    for (const auto& row : rows) {
+        for (float x : row) {
+            greatest = std::max(greatest, std::abs(x));
+        }
+    }
+    return greatest == 0 ? 1.0 : std::ldexp(1.0, 7 - std::ilogb(greatest));
+}
+
+/// Adds up to 16 numbers to a sum: all are cut to 24 bits of the largest.
+double addStep(double sum, const double* terms, int count) {
+    double greatest = std::fabs(sum);
+    for (int i = 0; i < count; ++i) {
+        greatest = std::max(greatest, std::fabs(terms[i]));
+    }
+    if (greatest == 0) {
+        return 0;
+    }
+    const double unit = std::ldexp(1.0, std::ilogb(greatest) - 23);
+    double total = std::trunc(sum / unit);
+    for (int i = 0; i < count; ++i) {
+        total += std::trunc(terms[i] / unit);
+    }
+    total *= unit;
+    const double last = total == 0
+            ? unit
+            : std::ldexp(1.0, std::max(std::ilogb(total), -1000) - 23);
+    return std::trunc(total / last) * last;
+}
+
+/// Norms of vectors as three float16 numbers under a scale; their sum.
+double heldNorm(float norm, double scale) {
+    float rest = float(norm * scale);
+    double held = 0;
+    for (int i = 0; i < 3; ++i) {
+        const float part = float16Value(float16Bits(rest));
+        held += part;
+        rest -= part;
+    }
+    return held / scale;
+}
+
+double canonicalKey(
+        Metric metric,
+        const std::vector<float>& x,
+        const std::vector<float>& q) {
+    double slots[canonical::kSlots] = {};
+    for (size_t i = 0; i < x.size(); ++i) {
+        double* slot = slots + i % canonical::kSlots;
+        if (metric == Metric::L2) {
+            canonical::Terms<Metric::L2>::add(slot, x[i], q[i], {});
+        } else {
+            canonical::Terms<Metric::InnerProduct>::add(slot, x[i], q[i], {});
+        }
+    }
+    const double* s = slots;
+    const double sum =
+            ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    return float(metric == Metric::L2 ? sum : -sum);
+}
+
+/// Of all pairs.
+struct Counted {
+    int64_t pairs = 0;
+    int64_t beyondKey = 0; ///< whose canonical key is beyond the scan's
+    int64_t endless = 0;   ///< that nothing is known of
+    double closest = 0;    ///< the greatest (c - key) / (reach - key)
+    double widest = 0;     ///< the greatest (reach - key) / at(key)
+};
+
+Counted countPairs(Metric metric, const Rows& vectors, const Rows& queries) {
+    const int d = int(vectors[0].size());
+    const double scale = scaleFor(vectors);
+    std::vector<HeldRow> held;
+    ImageBound bound;
+    bound.metric = metric;
+    bound.d = d;
+    float greatestNorm = 0;
+    for (const auto& row : vectors) {
+        held.emplace_back(row, scale);
+        bound.imageResidual =
+                std::max(bound.imageResidual, held.back().residual);
+        greatestNorm = std::max(greatestNorm, held.back().norm);
+    }
+    bound.greatest = std::sqrt(double(greatestNorm)) * (1 + d * 0x1p-24);
+    const double normScale = greatestNorm == 0
+            ? 1.0
+            : std::ldexp(1.0, 14 - std::ilogb(greatestNorm));
+    std::vector<double> norms;
+    for (const HeldRow& row : held) {
+        norms.push_back(heldNorm(row.norm, normScale));
+        bound.normError = std::max(
+                bound.normError, std::fabs(norms.back() - double(row.norm)));
+    }
+    Counted counted;
+    for (const auto& query : queries) {
+        const HeldRow q(query, scaleFor({query}));
+        bound.norm =
+                std::sqrt(double(q.norm) + 0x1p-120) * (1 + (d + 16) * 0x1p-24);
+        bound.residual = q.residual;
+        for (size_t v = 0; v < vectors.size(); ++v) {
+            double sum = 0;
+            std::vector<double> terms(d);
+            for (int i = 0; i < d; ++i) {
+                terms[i] = held[v].values[i] * q.values[i];
+            }
+            for (int i = 0; i < d; i += 16) {
+                sum = addStep(sum, &terms[i], std::min(16, d - i));
+            }
+            double key = -sum;
+            if (metric == Metric::L2) {
+                const double half = -0.5 * norms[v];
+                key = std::max(
+                        double(q.norm) - 2 * addStep(sum, &half, 1), 0.0);
+            }
+            const double c = canonicalKey(metric, vectors[v], query);
+            const double reach = reachOfKey(key, bound);
+            ++counted.pairs;
+            counted.beyondKey += c > key;
+            EXPECT_LE(c, reach) << "vector " << v << ", key " << key;
+            if (std::isinf(reach)) {
+                ++counted.endless;
+                continue;
+            }
+            counted.closest =
+                    std::max(counted.closest, (c - key) / (reach - key));
+            counted.widest =
+                    std::max(counted.widest, (reach - key) / bound.at(key));
+        }
+    }
+    return counted;
+}
+
+Rows rowsOf(int n, int d, const std::function<float(int, int)>& component) {
+    Rows rows(n, std::vector<float>(d));
+    for (int v = 0; v < n; ++v) {
+        for (int i = 0; i < d; ++i) {
+            rows[v][i] = component(v, i);
+        }
+    }
+    return rows;
+}
+
+const Metric kMetrics[] = {Metric::L2, Metric::InnerProduct};
+
+/// Of half of the pairs the canonical key is beyond that of the scan, and none
+/// is beyond its reach.
+TEST(KeyReach, Uniform) {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> uniform(-0.5f, 0.5f);
+    const auto any = [&](int, int) { return uniform(random); };
+    for (Metric metric : kMetrics) {
+        for (int d : {257, 768, 2000}) {
+            const Counted counted =
+                    countPairs(metric, rowsOf(60, d, any), rowsOf(20, d, any));
+            EXPECT_GT(counted.beyondKey, counted.pairs / 4);
+            EXPECT_LT(counted.beyondKey, counted.pairs * 3 / 4);
+            EXPECT_EQ(counted.endless, 0);
+            EXPECT_LT(counted.widest, 1.07);
+        }
+    }
+}
+
+/// All components are rounded to the greater size by nearly half of the last
+/// place, so that no error takes another away.
+TEST(KeyReach, RoundedAlike) {
+    std::mt19937 random(2);
+    for (Metric metric : kMetrics) {
+        for (int d : {260, 768}) {
+            const Rows vectors = rowsOf(60, d, [&](int, int i) {
+                const float size = 1 + float(random() % 200) * 0x1p-10f +
+                        0x1p-11f * (1 + 0x1p-6f);
+                return i % 3 == 0 ? -size : size;
+            });
+            const Rows queries = rowsOf(10, d, [&](int, int i) {
+                const float size = 1 + float(random() % 200) * 0x1p-10f;
+                return i % 3 == 0 ? -size : size;
+            });
+            const Counted counted = countPairs(metric, vectors, queries);
+            EXPECT_EQ(counted.beyondKey, counted.pairs);
+            EXPECT_EQ(counted.endless, 0);
+            // The bound is not much wider than it must be.
+            EXPECT_GT(counted.closest, 0.25);
+        }
+    }
+}
+
+/// Copies that differ in their last bits, all rounded to the greater size: keys
+/// are 0, and canonical distances are more.
+TEST(KeyReach, Copies) {
+    std::mt19937 random(3);
+    const auto near = [&](int, int i) {
+        const float size = 1 + float(i % 50) * 0x1p-10f +
+                0x1p-11f * (1 + 0x1p-6f) + float(random() % 8) * 0x1p-23f;
+        return i % 3 == 0 ? -size : size;
+    };
+    for (Metric metric : kMetrics) {
+        const int d = 300;
+        const Counted counted =
+                countPairs(metric, rowsOf(50, d, near), rowsOf(10, d, near));
+        EXPECT_EQ(counted.beyondKey, counted.pairs);
+        EXPECT_EQ(counted.endless, 0);
+        EXPECT_LT(counted.widest, 1.07);
+    }
+}
+
+/// Rows of every size, among which the small ones are lost.
+TEST(KeyReach, Sizes) {
+    std::mt19937 random(4);
+    std::uniform_real_distribution<float> around(-1.0f, 1.0f);
+    const int d = 270;
+    const auto sized = [&](int most) {
+        return [&, most](int v, int) {
+            return std::ldexp(around(random), -(v * 7 % most));
+        };
+    };
+    for (Metric metric : kMetrics) {
+        for (int most : {12, 40, 90}) {
+            const Counted counted = countPairs(
+                    metric,
+                    rowsOf(60, d, sized(most)),
+                    rowsOf(40, d, sized(most)));
+            EXPECT_GT(counted.beyondKey, 0);
+        }
+    }
+    // Queries of zeros, and vectors that are.
+    const auto zeros = [](int, int) { return 0.0f; };
+    const Counted ofZeros = countPairs(
+            Metric::L2, rowsOf(9, d, sized(12)), rowsOf(2, d, zeros));
+    EXPECT_EQ(ofZeros.pairs, 18);
+    countPairs(Metric::L2, rowsOf(9, d, zeros), rowsOf(3, d, sized(12)));
+}
+
+/// No distance beyond the reach has a key that is as small, as the bound has
+/// it: it need not be looked for but at the reach.
+TEST(KeyReach, HoldsBeyond) {
+    std::mt19937 random(5);
+    const auto size = [&](int least, int most) {
+        return std::ldexp(
+                1 + double(random() % 1000) / 1000,
+                least + int(random() % (most - least)));
+    };
+    int64_t found = 0;
+    int64_t doubled = 0;
+    for (int i = 0; i < 20000; ++i) {
+        ImageBound bound;
+        bound.metric = i % 4 == 0 ? Metric::InnerProduct : Metric::L2;
+        bound.d = 1 + int(random() % (i % 5 == 0 ? 100000 : 2000));
+        bound.norm = random() % 9 == 0 ? 0 : size(-40, 40);
+        bound.residual = random() % 9 == 0 ? 0 : size(-60, 38);
+        bound.greatest = size(-40, 40);
+        bound.imageResidual = random() % 9 == 0 ? 0 : size(-60, 38);
+        bound.normError = random() % 9 == 0 ? 0 : size(-80, 60);
+        double key = random() % 9 == 0 ? 0 : size(-80, 80);
+        if (bound.metric == Metric::InnerProduct && random() % 2) {
+            key = -key;
+        }
+        const double reach = reachOfKey(key, bound);
+        if (std::isinf(reach)) {
+            continue;
+        }
+        ++found;
+        doubled += reach - key > 1.1 * bound.at(key);
+        EXPECT_GE(reach, key);
+        for (int step = -40; step <= 60; ++step) {
+            const double c = reach +
+                    std::max(std::fabs(reach), 0x1p-100) *
+                            std::ldexp(1.0, step);
+            const double least = c - bound.at(c);
+            if (std::isfinite(least)) {
+                ASSERT_GE(least, key) << "c = " << c << ", reach = " << reach;
+            }
+        }
+    }
+    EXPECT_GT(found, 10000);
+    EXPECT_GT(doubled, 100); // one try is not enough for all
+}
+
+/// Where nothing is known of a key, it reaches everything.
+TEST(KeyReach, UnknownIsEndless) {
+    ImageBound bound;
+    bound.d = 300;
+    bound.norm = 0x1p70; // beyond the range of the bound
+    EXPECT_EQ(reachOfKey(1.0, bound), INFINITY);
+    bound.norm = NAN;
+    EXPECT_EQ(reachOfKey(1.0, bound), INFINITY);
+    bound.norm = 1;
+    EXPECT_EQ(reachOfKey(double(NAN), bound), INFINITY);
+    bound.d = 1 << 23; // sums are off by more than themselves
+    EXPECT_EQ(reachOfKey(1.0, bound), INFINITY);
+}
+
+} // namespace
+} // namespace faiss_bits::test
