@@ -32,7 +32,8 @@ TEST(DigitSortPlans, OneRoundOfBlocksForFewRows) {
     EXPECT_EQ(splits(4, 1 << 20, 1 << 20), Pair(33, 33));
     EXPECT_EQ(splits(66, 1 << 20, 1 << 20), Pair(2, 2));
     EXPECT_EQ(splits(67, 1 << 20, 1 << 20), Pair(8, 8)) << "four rounds";
-    EXPECT_EQ(splits(528, 1 << 20, 1 << 20), Pair(1, 1));
+    EXPECT_EQ(splits(528, 1 << 20, 1 << 16), Pair(1, 1));
+    EXPECT_EQ(splits(528, 1 << 20, 1 << 20), Pair(5, 5)) << "in five batches";
     EXPECT_EQ(splits(3, 5000, 1 << 20), Pair(2, 2)) << "k beyond the row";
 }
 
@@ -93,7 +94,9 @@ TEST(DigitSortPlans, TheTableSendsLargeKThere) {
         EXPECT_FALSE(byDigits(bound.rows, bound.cols, bound.k))
                 << bound.rows << " x " << bound.cols;
         EXPECT_TRUE(byDigits(bound.rows, bound.cols, bound.k + 1))
-                << bound.rows << " x " << bound.cols;
+                << bound.rows << " x " << bound.cols << ", "
+                << planSelection(onH100(bound.rows, bound.cols, bound.k + 1))
+                           .toString();
     }
     EXPECT_FALSE(byDigits(1, 32768, 30000)) << "a block has room";
 }
