@@ -19,8 +19,8 @@ namespace {
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
 // twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
-// rows, to select_held_against_6337708.json; of few of many rows, and of k > 2048
-// by split rows, to select_against_562faa8.json.
+// rows, to select_held_against_6337708.json; of few of many rows, and of k >
+// 2048 by split rows, to select_against_562faa8.json.
 
 /// What every term is made of.
 struct Shape {
@@ -114,8 +114,8 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
     return 8.3 + 0.15 * steps + std::max(s.read, s.rows * row / s.arithmetic);
 }
 
-/// A few of the best of rows of some hundred columns, by lists of lanes. Counted
-/// instructions, as many as an H200 issues in a microsecond.
+/// A few of the best of rows of some hundred columns, by lists of lanes.
+/// Counted instructions, as many as an H200 issues in a microsecond.
 double laneLists(const SelectProblem& p, const Shape& s) {
     const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
     const double lanes = p.cols > 256 || (areFew && p.cols > 32) ? 32
@@ -123,8 +123,8 @@ double laneLists(const SelectProblem& p, const Shape& s) {
                                                                  : 8;
     const double items = std::ceil(s.cols / lanes);
     const double best = p.k <= 2 ? 2 : p.k <= 4 ? 4 : kMostLaneListsK;
-    const double instructions = 250 + items * (14 + 2 * best) +
-            std::log2(lanes) * (4 + 5 * best);
+    const double instructions =
+            250 + items * (14 + 2 * best) + std::log2(lanes) * (4 + 5 * best);
     const double row = instructions * lanes / 32 / 925e3 * 1.2;
     return 8.3 + std::max(s.read, s.rows * row / s.arithmetic);
 }

@@ -70,8 +70,8 @@ class DigitSort : public GpuTest {
 };
 
 /// A tile, and what a part begins at, is 4096 columns.
-const int64_t kCols[] = {
-        1, 2, 31, 33, 255, 1025, 4095, 4096, 4097, 8192, 8193, 12289, 70001};
+const int64_t kCols[] =
+        {1, 2, 31, 33, 255, 1025, 4095, 4096, 4097, 8192, 8193, 12289, 70001};
 
 TEST_F(DigitSort, EveryValueAndLength) {
     for (Values values : kAllValues) {

@@ -51,8 +51,7 @@ TEST(DigitSortPlans, RowsAreTakenInBatches) {
     EXPECT_LE(digitSortWorkspaceBytes(p, plan), size_t(5) << 28);
     p.rows = 1;
     EXPECT_EQ(planDigitSort(p).batch, 1);
-    EXPECT_LE(
-            digitSortWorkspaceBytes(p, planDigitSort(p)), size_t(9) << 20);
+    EXPECT_LE(digitSortWorkspaceBytes(p, planDigitSort(p)), size_t(9) << 20);
 }
 
 TEST(DigitSortPlans, WideKeysAndNothingAreNot) {

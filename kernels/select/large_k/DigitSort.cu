@@ -37,8 +37,7 @@ Slices takeSlices(
     taken.lows = slices.take<uint32_t>(counts);
     taken.limitLows = slices.take<uint32_t>(counts);
     taken.entries = slices.take<uint64_t>(rows * wantedOf(p));
-    taken.entryHighs =
-            slices.take<uint32_t>(rows * plan.entrySplits * kDigits);
+    taken.entryHighs = slices.take<uint32_t>(rows * plan.entrySplits * kDigits);
     return taken;
 }
 

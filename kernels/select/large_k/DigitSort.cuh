@@ -28,9 +28,8 @@ constexpr uint32_t kDigitTile = kDigitSortThreads * kDigitSortItems;
 static_assert(kDigitTile <= kSplitGrain && kSplitGrain % kDigitTile == 0);
 
 template <class T>
-constexpr DataType kNarrowType = std::is_same_v<T, __half>
-        ? DataType::Float16
-        : DataType::BFloat16;
+constexpr DataType kNarrowType =
+        std::is_same_v<T, __half> ? DataType::Float16 : DataType::BFloat16;
 
 /// The part of a row that this block has.
 struct DigitPart {
@@ -212,8 +211,8 @@ __device__ __forceinline__ void placeInOrder(
 #pragma unroll
         for (int i = 0; i < kDigitSortItems; ++i) {
             uint32_t digit = 0;
-            const bool isPlaced = first + i * kWarpSize < end &&
-                    digitOf(items[i], digit);
+            const bool isPlaced =
+                    first + i * kWarpSize < end && digitOf(items[i], digit);
             const uint32_t placed = __ballot_sync(kFullWarp, isPlaced);
             digits[i] = isPlaced ? digit : kNone;
             ranks[i] = 0;
@@ -346,8 +345,7 @@ __global__ void __launch_bounds__(kDigitSortThreads)
                 first + lows.before + (isBelow ? limitLows.before : 0);
     }
     if (threadIdx.x == low.digit) {
-        placing.next[kTieDigit] =
-                p.wanted - ties + min(limitLows.before, ties);
+        placing.next[kTieDigit] = p.wanted - ties + min(limitLows.before, ties);
     }
     const uint32_t limit = high.digit << 8 | low.digit;
 
@@ -457,8 +455,7 @@ __global__ void __launch_bounds__(kDigitSortThreads)
                                 entryColumn(item)));
             });
     // k is more than the row has.
-    for (uint32_t to =
-                 p.wanted + mine.part * kDigitSortThreads + threadIdx.x;
+    for (uint32_t to = p.wanted + mine.part * kDigitSortThreads + threadIdx.x;
          to < uint32_t(p.select.k);
          to += p.entrySplits * kDigitSortThreads) {
         writeResult<T>(p.select, row, int(to), kNoEntry);
