@@ -9,12 +9,8 @@
 #include <faiss/gpu/GpuIndexFlat.h>
 #include <faiss/gpu/StandardGpuResources.h>
 
+#include "benchs/FlatCells.h"
 #include "benchs/FlatData.h"
-#include "benchs/common/DeviceData.h"
-#include "benchs/common/Labels.h"
-#include "benchs/common/Options.h"
-#include "benchs/common/Report.h"
-#include "benchs/common/Timing.h"
 #include "faiss_bits/flat/GpuIndexBitsFlat.h"
 
 namespace faiss_bits::bench {
@@ -99,52 +95,14 @@ struct Indexes {
     }
 };
 
-class FlatBench {
+class FlatBench : public FlatCells<Cell> {
    public:
     FlatBench(const Options& options, FlatData data, uint64_t clusters)
-            : options_(options),
-              data_(data),
-              clusters_(clusters),
-              budget_(options.maxSeconds),
-              report_(options.out,
-                      collectMeta(options, measureReadBandwidth())) {}
-
-    void run(const std::vector<Cell>& cells) {
-        for (size_t i = 0; i < cells.size(); ++i) {
-            if (budget_.isSpent()) {
-                std::printf(
-                        "--max-seconds is spent: %zu of %zu cells left out\n",
-                        cells.size() - i,
-                        cells.size());
-                break;
-            }
-            if (i == 0 || !sharesIndexes(cells[i - 1], cells[i])) {
-                prepare(cells, i);
-            }
-            runCell(cells[i]);
-        }
-        std::printf(
-                "%zu rows in %s, %.0f s, %d wrong\n",
-                report_.size(),
-                options_.out.c_str(),
-                budget_.seconds(),
-                wrong_);
-    }
-
-    bool isRight() const {
-        return wrong_ == 0;
-    }
+            : FlatCells(options), data_(data), clusters_(clusters) {}
 
    private:
-    void prepare(const std::vector<Cell>& cells, size_t first) {
-        const Cell& cell = cells[first];
+    void prepare(const Cell& cell, int64_t mostQueries) override {
         indexes_.reset();
-        int64_t mostQueries = 0;
-        for (size_t i = first;
-             i < cells.size() && sharesIndexes(cell, cells[i]);
-             ++i) {
-            mostQueries = std::max(mostQueries, cells[i].q);
-        }
         DeviceArray<float> vectors(cell.n * cell.d);
         fillFlatData(
                 vectors.data(), data_, false, cell.n, cell.d, 1, clusters_);
@@ -163,9 +121,7 @@ class FlatBench {
         BITS_CUDA_CHECK(cudaDeviceSynchronize());
     }
 
-    void runCell(const Cell& cell) {
-        distances_ = DeviceArray<float>(cell.q * cell.k);
-        labels_ = DeviceArray<idx_t>(cell.q * cell.k);
+    void runCell(const Cell& cell) override {
         indexes_->ours->reset_stats();
         measure(cell, "faiss_bits", *indexes_->ours);
         if (options_.wants("faiss_bits_plain")) {
@@ -173,20 +129,13 @@ class FlatBench {
             measure(cell, "faiss_bits_plain", *indexes_->ours);
             indexes_->ours->search_mode = SearchMode::Certified;
         }
-        if (!indexes_->faiss) {
-            return;
-        }
-        if (cell.k >= 2048) {
-            std::printf("note: faiss_flat has no k = %d\n", cell.k);
+        if (!indexes_->faiss || !isRivalsToo(cell)) {
             return;
         }
         const auto ours = firstLabels(cell);
         measure(cell, "faiss_flat", *indexes_->faiss);
-        const auto theirs = firstLabels(cell);
-        const double share = shareInBoth(ours, theirs, cell.k);
-        if (share < 0.9 && data_ == FlatData::Uniform) {
-            std::printf("WRONG: only %.3f of the labels in both\n", share);
-            ++wrong_;
+        if (data_ == FlatData::Uniform) {
+            requireAlike(ours, firstLabels(cell), cell.k);
         }
     }
 
@@ -194,20 +143,8 @@ class FlatBench {
             const Cell& cell,
             const std::string& method,
             const faiss::Index& index) {
-        TimingMode mode;
-        mode.wallClock = true;
-        mode.before = [&] { flush_.enqueue(); };
-        const Measured time = timeCall(
-                [&](int) {
-                    index.search(
-                            cell.q,
-                            queries_.data(),
-                            cell.k,
-                            distances_.data(),
-                            labels_.data());
-                },
-                mode);
-        const double rate = double(cell.q) * double(cell.n) / (time.ms * 1e6);
+        const Measured time = timeSearch(cell, index);
+        const double rate = gigaDistances(cell, time);
         Row row;
         row.text("bench", "flat")
                 .text("method", method)
@@ -261,21 +198,9 @@ class FlatBench {
         return all > 0 ? double(stats.repeated) / all : 0;
     }
 
-    std::vector<idx_t> firstLabels(const Cell& cell) const {
-        return downloadLabels(labels_, std::min<int64_t>(cell.q, 16) * cell.k);
-    }
-
-    const Options& options_;
     FlatData data_;
     uint64_t clusters_;
-    Budget budget_;
-    Report report_;
-    CacheFlush flush_;
     std::unique_ptr<Indexes> indexes_;
-    DeviceArray<float> queries_;
-    DeviceArray<float> distances_;
-    DeviceArray<idx_t> labels_;
-    int wrong_ = 0;
 };
 
 int runMain(int argc, char** argv) {

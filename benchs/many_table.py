@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the table of jobs on several GPUs in docs/design/many.md from results.
+"""Writes the tables of jobs on several GPUs in docs/design/many_measured.md.
 
-    benchs/many_table.py benchs/results/h200 [--docs docs/design/many.md]
+    benchs/many_table.py benchs/results/h200
+                         [--docs docs/design/many_measured.md]
                          [--marks "several devices"]
     benchs/many_table.py benchs/results/h200 --short docs/using.md [--of 0123456]
 
@@ -220,7 +221,8 @@ def short_content(folder, of=None):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--docs", type=Path, default=Path("docs/design/many.md"))
+    parser.add_argument("--docs", type=Path,
+                        default=Path("docs/design/many_measured.md"))
     parser.add_argument("--marks", default="several devices")
     parser.add_argument("--short", type=Path, metavar="PAGE")
     parser.add_argument("--of", metavar="COMMIT")

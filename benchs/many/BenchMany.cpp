@@ -60,21 +60,6 @@ class ManyBench {
     }
 
    private:
-    template <class Call>
-    void forEachCell(const std::string& what, const Call& call) {
-        for (int64_t q : shapes_.qs) {
-            for (int64_t k : shapes_.ks) {
-                if (budget_.isSpent()) {
-                    std::printf(
-                            "--max-seconds is spent: %s left out\n",
-                            what.c_str());
-                    return;
-                }
-                call(q, k);
-            }
-        }
-    }
-
     void add(
             const char* method,
             const std::string& kind,
@@ -115,7 +100,7 @@ class ManyBench {
         const auto index = places_.ours("", 1, shapes_.d);
         index->add(n_, vectors_.data());
         wanted_.clear();
-        forEachCell("one index", [&](int64_t q, int64_t k) {
+        forEachCell(shapes_, budget_, "one index", [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
             const double ms = times_.onDevice(*index, q, k, out);
             wanted_[{q, k}] = out.download();
@@ -158,7 +143,7 @@ class ManyBench {
         if (options_.wants("faiss_over_ours")) {
             over = faissOverParts(*index);
         }
-        forEachCell(kind, [&](int64_t q, int64_t k) {
+        forEachCell(shapes_, budget_, kind, [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
             const double ms = times_.onDevice(*index, q, k, out);
             check(kind, out.download(), q, k);
@@ -215,10 +200,11 @@ class ManyBench {
                 int(shapes_.d),
                 host.data(),
                 n_);
-        forEachCell("FAISS's " + kind, [&](int64_t q, int64_t k) {
-            const double ms = times_.onHost(*faiss.index, q, k);
-            add("faiss", kind, parts, q, k, "host", ms);
-        });
+        forEachCell(
+                shapes_, budget_, "FAISS's " + kind, [&](int64_t q, int64_t k) {
+                    const double ms = times_.onHost(*faiss.index, q, k);
+                    add("faiss", kind, parts, q, k, "host", ms);
+                });
     }
 
     const Options& options_;

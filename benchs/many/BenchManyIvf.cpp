@@ -95,21 +95,6 @@ class ManyIvfBench {
                 (long long)shapes_.nlist);
     }
 
-    template <class Call>
-    void forEachCell(const std::string& what, const Call& call) {
-        for (const int64_t q : shapes_.qs) {
-            for (const int64_t k : shapes_.ks) {
-                if (budget_.isSpent()) {
-                    std::printf(
-                            "--max-seconds is spent: %s left out\n",
-                            what.c_str());
-                    return;
-                }
-                call(q, k);
-            }
-        }
-    }
-
     /// agreement: labels that one index of ours has too, as a share.
     void add(
             const char* method,
@@ -151,7 +136,7 @@ class ManyIvfBench {
 
     void runOne() {
         wanted_.clear();
-        forEachCell("one index", [&](int64_t q, int64_t k) {
+        forEachCell(shapes_, budget_, "one index", [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
             const double ms = times_.onDevice(*one_, q, k, out);
             wanted_[{q, k}] = out.download();
@@ -175,7 +160,7 @@ class ManyIvfBench {
         if (options_.wants("faiss_over_ours")) {
             over = faissOverParts(*index);
         }
-        forEachCell(kind, [&](int64_t q, int64_t k) {
+        forEachCell(shapes_, budget_, kind, [&](int64_t q, int64_t k) {
             const Outputs out(q, k);
             const double ms = times_.onDevice(*index, q, k, out);
             check(kind, out.download(), q, k);
@@ -214,13 +199,17 @@ class ManyIvfBench {
                 places_.list(parts),
                 places_.resources(),
                 *lists_);
-        forEachCell("FAISS's " + kinds.front(), [&](int64_t q, int64_t k) {
-            const double ms = times_.onHost(*faiss.index, q, k);
-            const double both = agreement(q, k);
-            for (const std::string& kind : kinds) {
-                add("faiss", kind, parts, q, k, "host", ms, both);
-            }
-        });
+        forEachCell(
+                shapes_,
+                budget_,
+                "FAISS's " + kinds.front(),
+                [&](int64_t q, int64_t k) {
+                    const double ms = times_.onHost(*faiss.index, q, k);
+                    const double both = agreement(q, k);
+                    for (const std::string& kind : kinds) {
+                        add("faiss", kind, parts, q, k, "host", ms, both);
+                    }
+                });
     }
 
     /// Of the last search with arrays on the host.

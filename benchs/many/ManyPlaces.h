@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,6 +85,26 @@ class ManyPlaces {
 
 /// Says how a bench ended. Its exit status: 0 without wrong answers.
 int finishBench(const Report& report, const Budget& budget, int wrong);
+
+/// call(q, k) for all of shapes.qs and shapes.ks, until time is spent: then it
+/// says that the rest of `what` is left out.
+template <class Shapes, class Call>
+void forEachCell(
+        const Shapes& shapes,
+        const Budget& budget,
+        const std::string& what,
+        const Call& call) {
+    for (const int64_t q : shapes.qs) {
+        for (const int64_t k : shapes.ks) {
+            if (budget.isSpent()) {
+                std::printf(
+                        "--max-seconds is spent: %s left out\n", what.c_str());
+                return;
+            }
+            call(q, k);
+        }
+    }
+}
 
 /// Reads the options of `shapes`, which is a ManySettings, and `own`, and runs
 /// Bench(options, shapes).

@@ -18,8 +18,8 @@ namespace faiss_bits::gpu {
 /// the number of devices; 2: ranges of ids; FAISS since 1.7.4 also 4: lists)
 /// and all centroids, so that the shards probe the same lists and give the
 /// results of one index. One that is not trained is trained there, and vectors
-/// are added there, as to one index. An IndexIDMap or IndexPreTransform stays one, of such
-/// an index. One device: as BitsToGpuCloner.
+/// are added there, as to one index. An IndexIDMap or IndexPreTransform stays
+/// one, of such an index. One device: as BitsToGpuCloner.
 struct BitsToGpuClonerMultiple : faiss::Cloner {
     /// Errors  FaissException: no device
     BitsToGpuClonerMultiple(

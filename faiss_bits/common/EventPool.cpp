@@ -12,8 +12,11 @@ namespace faiss_bits::gpu::detail {
 
 namespace {
 
-/// By device and context. Those of a context that is gone stay: nothing may be
-/// done with them any more, not even destroy them.
+/// By device and context. Those of a context that is gone stay for good: some
+/// bytes each, as many as calls had at a time, each time a program resets the
+/// device. Nothing may be done with them any more, not even destroy them; and
+/// whether a context is gone cannot be told from its number: another one of the
+/// device may be current while it lives (driver API).
 using FreeEvents = std::
         map<std::pair<int, uint64_t>, std::vector<std::unique_ptr<CudaEvent>>>;
 

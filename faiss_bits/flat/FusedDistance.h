@@ -22,10 +22,10 @@ Metric fusedMetricOf(faiss::MetricType metric, double metricArg);
 /// (kernels/cpu/Knn.h has shapes, order, cost and limits) with FAISS's
 /// manners.
 ///
-/// Errors     FaissException where the kernels throw Error, same text
-/// Interrupt  faiss::InterruptCallback is asked now and then, unless the
-///            problem brings its own `interrupt`; FaissException if it says so,
-///            with the outputs undefined
+/// Errors   FaissException where the kernels throw Error, same text
+/// Interrupts  faiss::InterruptCallback is asked now and then, unless the
+///          problem brings its own `interrupt`; FaissException if it says so,
+///          with the outputs undefined
 void bfKnnFused(cpu::KnnProblem<float> problem);
 /// The same in float64.
 void bfKnnFused(cpu::KnnProblem<double> problem);

@@ -25,8 +25,9 @@ namespace faiss_bits::gpu {
 ///          meaning for others
 /// Limits   k >= 1, also above numVectors, or k == -1; numVectors < 2^31, or
 ///          where FAISS has so many (since 1.7.4) up to 2^37 - 2^11 row-major
-///          vectors with k >= 1 and outIndicesType I64 (tested with 2^31 + 1000,
-///          by the kernels' own function); no rows on either side are fine
+///          vectors with k >= 1 and outIndicesType I64 (tested with
+///          2^31 + 1000, by the kernels' own function); no rows on either side
+///          are fine
 /// Norms    vectorNorms [numVectors]: squared L2 norms, read for L2 only
 /// Ignored  with ignoreOutDistances, outDistances may be null; host memory is
 ///          not written then, device memory may be

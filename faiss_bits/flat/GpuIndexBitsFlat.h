@@ -19,18 +19,16 @@ struct FlatKnnProblem;
 
 namespace faiss_bits::gpu {
 
-/// Largest k of a search: any k up to ntotal, where that is below 2^31, and
-/// above it. FAISS's own limit of 2048 does not apply.
+/// Largest k of a search, 2^31 - 1; k may exceed ntotal. FAISS's own limit of
+/// 2048 does not apply.
 constexpr int kMaxK = INT32_MAX;
 
 namespace detail {
 class GpuSearchCounters;
-class SearchFilter;
 class VectorFacts;
 enum class ImageUse;
 struct GpuContext;
 struct PageLimits;
-struct PagePlan;
 struct Centroids;
 #ifndef SWIG
 Centroids centroidsFor(
@@ -211,9 +209,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
     ///          boxes in range alone. The answers are the same, bit for bit
     /// Memory   up to 0.5 GiB of the resources' temporary memory. Where 4 MiB
     ///          and more are expected in all (12 bytes a result), parts wait on
-    ///          the device for their place on the host: up to 4 GiB and a quarter of what is free, of the
-    ///          resources' device memory. Results of any number: parts beyond
-    ///          go to the host at once, which has twice what they take then
+    ///          the device for their place on the host: up to 4 GiB and a
+    ///          quarter of what is free, of the resources' device memory.
+    ///          Results of any number: parts beyond go to the host at once,
+    ///          which has twice what they take then
     /// Errors   FaissException, as search(); also where max_results is less
     ///          than what is in range (which is said), and "computation
     ///          interrupted". The result then has no arrays, as before
@@ -352,21 +351,6 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             idx_t n,
             int k) const;
 
-    /// search() of n queries on our device, from number `first` on of a batch
-    /// of `batch` in all. How a batch is cut changes no bit of the results.
-    /// `pages` is given for the first page alone, whose plan goes to the log.
-    void searchPage_(
-            const detail::GpuContext& context,
-            const detail::PagePlan* pages,
-            idx_t batch,
-            idx_t first,
-            idx_t n,
-            const float* x,
-            int k,
-            float* distances,
-            idx_t* labels,
-            const detail::SearchFilter& filter) const;
-
     /// What a search on the context's stream needs beside the shape: waits for
     /// changes of the vectors in the stream, gives the problem what is kept of
     /// them, and its queries x, on the device, in the type of the storage, in
@@ -384,17 +368,10 @@ class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
             const faiss::Index& quantizer);
 #endif
 
+    /// What search(), assign() and searchImpl_() do.
+    struct KnnSearch_;
     /// Both forms of the range search.
     struct RangeSearch_;
-
-    /// search() of checked arguments; distances may be null.
-    void searchPaged_(
-            idx_t n,
-            const float* x,
-            int k,
-            float* distances,
-            idx_t* labels,
-            const faiss::SearchParameters* params) const;
 
     const bool useBFloat16_;
     std::unique_ptr<detail::VectorFacts> facts_;

@@ -86,7 +86,7 @@ GpuSearchPlan GpuIndexBitsFlat::plan(
         search.limits = pageLimits_(context, n, int(k));
         search.filter =
                 detail::filterShapeOf(params, ntotal, n, config_.device);
-        // As searchPage_ does where the norms are not ours.
+        // As a search does where the norms are not ours.
         search.facts = search.problem.greatestNorm ? facts_.get() : nullptr;
         search.hostArrays = hostArrays;
         return detail::planSearch(context, search, deviceSpeed(config_.device));

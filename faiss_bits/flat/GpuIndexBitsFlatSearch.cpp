@@ -32,6 +32,102 @@ using detail::SearchFilter;
 using detail::withFaissErrors;
 using faiss::gpu::DeviceScope;
 
+/// Of checked arguments; distances may be null.
+struct GpuIndexBitsFlat::KnnSearch_ {
+    const GpuIndexBitsFlat& index;
+    const GpuContext& context;
+    const SearchFilter& filter;
+    idx_t n; // of the batch
+    int k;
+
+    /// Of queries and results on the host or on our device.
+    void run(const float* x, float* distances, idx_t* labels) const {
+        PagedCall call(context);
+        const int queries = call.input("x", x, sizeof(float) * index.d);
+        const int outDistances =
+                call.output("distances", distances, sizeof(float) * k);
+        const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
+
+        call.run(index.pageLimits_(context, n, k), [&](const Page& page) {
+            runPage(page.first == 0 ? &call.plan() : nullptr,
+                    page.first,
+                    page.rows,
+                    page.as<const float>(queries),
+                    page.as<float>(outDistances),
+                    page.as<idx_t>(outLabels));
+        });
+    }
+
+    /// Of some queries on our device, from number `first` on. How a batch is
+    /// cut changes no bit of the results. `pages` is given for the first page
+    /// alone, whose plan goes to the log.
+    void runPage(
+            const PagePlan* pages,
+            idx_t first,
+            idx_t queries,
+            const float* x,
+            float* distances,
+            idx_t* labels) const {
+        withFaissErrors([&] {
+            FlatKnnProblem problem = index.problemOf_(n, queries, k);
+            problem.numRepeated = index.counters_->repeated();
+            problem.numRescored = index.counters_->rescored();
+            problem.outDistances = distances;
+            problem.outIds = labels;
+            filter.apply(problem);
+            filter.applyLimits(problem, first);
+            detail::ImageUse image = detail::ImageUse::None;
+            const auto rounded = index.makeReady_(context, x, problem, &image);
+
+            const FlatKnnPlan plan =
+                    planFlatKnn(problem, detail::scratchBudget(context));
+            if (pages) {
+                detail::logSearch(
+                        "GpuIndexBitsFlat",
+                        plan,
+                        problem,
+                        *pages,
+                        n,
+                        image,
+                        context.device);
+            }
+            auto scratch = allocTemporary(context, plan.bytes);
+            runFlatKnn(
+                    plan,
+                    problem,
+                    Workspace{scratch.get(), plan.bytes},
+                    context.resources->getBlasHandle(context.device),
+                    context.stream);
+            if (plan.parts && plan.certified) {
+                index.counters_->add(
+                        queries * plan.parts->parts,
+                        queries * plan.parts->places);
+            } else if (plan.certified) {
+                // Else the kernels count.
+                index.counters_->add(
+                        queries, plan.method ? queries * plan.places : 0);
+            }
+        });
+    }
+
+    /// Of an index and parameters, which may be null.
+    static void runOn(
+            const GpuIndexBitsFlat& index,
+            idx_t n,
+            const float* x,
+            int k,
+            float* distances,
+            idx_t* labels,
+            const faiss::SearchParameters* params) {
+        DeviceScope scope(index.config_.device);
+        const GpuContext context = index.contextOf_(params);
+        withFaissErrors([&] {
+            const SearchFilter filter(context, params, index.ntotal, n);
+            KnnSearch_{index, context, filter, n, k}.run(x, distances, labels);
+        });
+    }
+};
+
 void GpuIndexBitsFlat::search(
         idx_t n,
         const float* x,
@@ -46,7 +142,7 @@ void GpuIndexBitsFlat::search(
     requireNotNull(x, "x");
     requireNotNull(distances, "distances");
     requireNotNull(labels, "labels");
-    searchPaged_(n, x, int(k), distances, labels, params);
+    KnnSearch_::runOn(*this, n, x, int(k), distances, labels, params);
 }
 
 void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
@@ -57,40 +153,7 @@ void GpuIndexBitsFlat::assign(idx_t n, const float* x, idx_t* labels, idx_t k)
     }
     requireNotNull(x, "x");
     requireNotNull(labels, "labels");
-    searchPaged_(n, x, int(k), nullptr, labels, nullptr);
-}
-
-void GpuIndexBitsFlat::searchPaged_(
-        idx_t n,
-        const float* x,
-        int k,
-        float* distances,
-        idx_t* labels,
-        const faiss::SearchParameters* params) const {
-    DeviceScope scope(config_.device);
-    const GpuContext context = contextOf_(params);
-    withFaissErrors([&] {
-        const SearchFilter filter(context, params, ntotal, n);
-        PagedCall call(context);
-        const int queries = call.input("x", x, sizeof(float) * d);
-        const int outDistances =
-                call.output("distances", distances, sizeof(float) * k);
-        const int outLabels = call.output("labels", labels, sizeof(idx_t) * k);
-
-        call.run(pageLimits_(context, n, k), [&](const Page& page) {
-            searchPage_(
-                    context,
-                    page.first == 0 ? &call.plan() : nullptr,
-                    n,
-                    page.first,
-                    page.rows,
-                    page.as<const float>(queries),
-                    k,
-                    page.as<float>(outDistances),
-                    page.as<idx_t>(outLabels),
-                    filter);
-        });
-    });
+    KnnSearch_::runOn(*this, n, x, int(k), nullptr, labels, nullptr);
 }
 
 void GpuIndexBitsFlat::search_and_reconstruct(
@@ -123,57 +186,8 @@ void GpuIndexBitsFlat::searchImpl_(
         PagePlan pages;
         pages.pages = 1;
         pages.rowsPerPage = n;
-        searchPage_(context, &pages, n, 0, n, x, k, distances, labels, filter);
-    });
-}
-
-void GpuIndexBitsFlat::searchPage_(
-        const GpuContext& context,
-        const PagePlan* pages,
-        idx_t batch,
-        idx_t first,
-        idx_t n,
-        const float* x,
-        int k,
-        float* distances,
-        idx_t* labels,
-        const SearchFilter& filter) const {
-    withFaissErrors([&] {
-        FlatKnnProblem problem = problemOf_(batch, n, k);
-        problem.numRepeated = counters_->repeated();
-        problem.numRescored = counters_->rescored();
-        problem.outDistances = distances;
-        problem.outIds = labels;
-        filter.apply(problem);
-        filter.applyLimits(problem, first);
-        detail::ImageUse image = detail::ImageUse::None;
-        const auto rounded = makeReady_(context, x, problem, &image);
-
-        const FlatKnnPlan plan =
-                planFlatKnn(problem, detail::scratchBudget(context));
-        if (pages) {
-            detail::logSearch(
-                    "GpuIndexBitsFlat",
-                    plan,
-                    problem,
-                    *pages,
-                    batch,
-                    image,
-                    context.device);
-        }
-        auto scratch = allocTemporary(context, plan.bytes);
-        runFlatKnn(
-                plan,
-                problem,
-                Workspace{scratch.get(), plan.bytes},
-                context.resources->getBlasHandle(context.device),
-                context.stream);
-        if (plan.parts && plan.certified) {
-            counters_->add(n * plan.parts->parts, n * plan.parts->places);
-        } else if (plan.certified) {
-            // Else the kernels count.
-            counters_->add(n, plan.method ? n * plan.places : 0);
-        }
+        KnnSearch_{*this, context, filter, n, k}.runPage(
+                &pages, 0, n, x, distances, labels);
     });
 }
 

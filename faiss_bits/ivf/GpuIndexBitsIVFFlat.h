@@ -65,7 +65,7 @@ struct IvfIndex;
 ///          bytes for 32 vectors an operand
 /// Errors   FaissException naming the argument and its value
 /// Threads  one call at a time per GpuResources, as in FAISS
-/// Source   Johnson et al. 2017, 5.2; docs/design.md
+/// Source   Johnson et al. 2017, 5.2; docs/design/ivf.md
 ///
 /// copyFrom, setNumProbes and search_preassigned are not virtual in every
 /// FAISS: called through a pointer to the base class they are FAISS's own, with

@@ -23,6 +23,7 @@ struct IvfIndex;
 /// its search replaced. Lists, training, adding and copying are FAISS's, and it
 /// can stand wherever FAISS takes a GpuIndexIVFPQ, index_gpu_to_cpu included.
 ///
+/// Metrics  as of GpuIndexBitsIVFFlat
 /// Codes    of M parts of a vector, with 8 bits each, or with
 ///          config.interleavedLayout 4, 5, 6 or 8; M as FAISS's GPU takes it:
 ///          with interleavedLayout every divisor of d, else 1, 2, 3, 4, 8, 12,
@@ -40,6 +41,7 @@ struct IvfIndex;
 ///          nearest, as of GpuIndexBitsIVFFlat: best first, equal distances
 ///          (equal codes of a list among them): lower id first, same bits
 ///          whatever the batch
+/// Lists    as of GpuIndexBitsIVFFlat
 /// Limits   1 <= k < 2^31 - 1, 1 <= nprobe, as of GpuIndexBitsIVFFlat
 /// Pointers as of GpuIndexBitsIVFFlat
 /// Params   as of GpuIndexBitsIVFFlat

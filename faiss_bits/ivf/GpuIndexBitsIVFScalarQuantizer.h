@@ -24,6 +24,7 @@ struct IvfIndex;
 /// training, adding and copying are FAISS's, and it can stand wherever FAISS
 /// takes a GpuIndexIVFScalarQuantizer, index_gpu_to_cpu included.
 ///
+/// Metrics  as of GpuIndexBitsIVFFlat
 /// Types    QT_8bit, QT_8bit_uniform, QT_8bit_direct, QT_4bit, QT_4bit_uniform,
 ///          QT_6bit and QT_fp16: those of FAISS's GPU. QT_6bit needs
 ///          config.interleavedLayout, the default
@@ -38,6 +39,7 @@ struct IvfIndex;
 /// Result   of the decoded vectors in the nprobe lists whose centroids are
 ///          nearest, as of GpuIndexBitsIVFFlat: best first, equal distances:
 ///          lower id first, same bits whatever the batch
+/// Lists    as of GpuIndexBitsIVFFlat
 /// Limits   1 <= k < 2^31 - 1, 1 <= nprobe, as of GpuIndexBitsIVFFlat
 /// Pointers as of GpuIndexBitsIVFFlat
 /// Params   as of GpuIndexBitsIVFFlat

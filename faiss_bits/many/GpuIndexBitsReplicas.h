@@ -23,12 +23,12 @@ namespace faiss_bits::gpu {
 ///          lie on the first device and each has 2,048 queries it takes over up
 ///          to an eighth of the others' slices, about as many as their copies
 ///          cost (L2 and inner product without filters, of flat indexes and of
-///          GpuIndexBitsIVFFlat), and where each has as many replicas the slices
-///          follow how long each device took in the searches before (certified
-///          mode and our inverted lists, whose bits no slice changes). Results
-///          of flat indexes that take 64 MB of a slice go to the first device in
-///          pieces, while the next piece is searched; kernels of inverted lists
-///          write theirs there where they can
+///          GpuIndexBitsIVFFlat), and where each has as many replicas the
+///          slices follow how long each device took in the searches before
+///          (certified mode and our inverted lists, whose bits no slice
+///          changes). Results of flat indexes that take 64 MB of a slice go to
+///          the first device in pieces, while the next piece is searched;
+///          kernels of inverted lists write theirs there where they can
 /// Pointers x, distances and labels may each lie on the host or on the first
 ///          device of the list, in any mix. From the host every device fetches
 ///          its slice by itself, and leaves its results there. What lies on the
@@ -37,7 +37,7 @@ namespace faiss_bits::gpu {
 /// Stream   work on the first device is ordered on the stream of its first
 ///          resources. With pointers to the device alone a search of flat
 ///          replicas enqueues and returns, unless memory comes from cudaMalloc
-/// Ctrl-C   as of GpuIndexBitsFlat (interrupts)
+/// Interrupts  as of GpuIndexBitsFlat (Pages)
 /// Filters  SearchParameters::sel: any selector; where there are several
 ///          devices it is read on the host, once a call (n / 8 bytes). Of
 ///          inverted lists, SearchParametersIVF too

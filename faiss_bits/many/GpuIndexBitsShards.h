@@ -43,8 +43,9 @@ struct ShardSet;
 /// Pages    host arrays go through the first device as in GpuIndexBitsFlat, in
 ///          pages of up to 64 MiB (16 where there is less temporary memory than
 ///          512). Up to 4,096 results of all shards together, where each shard
-///          has a device of its own: every device fetches the queries by itself,
-///          and the host merges. Interrupts: as there
+///          has a device of its own: every device fetches the queries by
+///          itself, and the host merges
+/// Interrupts  as of GpuIndexBitsFlat (Pages)
 /// Merge    each device has a slice of the queries: it gets the results that
 ///          the shards on others have for it, merges them, and sends its slice
 ///          to the first device. Copies go from device to device, or through

@@ -35,9 +35,9 @@ class GpuIndexBitsListOfClusters : public GpuIndexBitsMetricSpace {
             const IndexListOfClusters* index,
             faiss::gpu::GpuIndexConfig config = faiss::gpu::GpuIndexConfig());
 
-    /// Replaces everything by what is in an index on the CPU.
+    /// Replaces everything by what is in an index on the CPU (not null).
     void copyFrom(const IndexListOfClusters* index);
-    /// Replaces everything in an index on the CPU by ours.
+    /// Replaces everything in an index on the CPU (not null) by ours.
     void copyTo(IndexListOfClusters* index) const;
 
     /// As given to the constructor, or by what was read.

@@ -44,8 +44,7 @@ struct GpuContext;
 /// Pointers x, distances and labels may each lie on the host or on the index's
 ///          device, in any mix
 /// Stream   work is ordered on the resources' stream of the device; every
-/// search
-///          waits for it. No capture in a CUDA graph
+///          search waits for it. No capture in a CUDA graph
 /// Memory   8 d bytes a vector on the GPU, as they are kept by their ids and by
 ///          groups, and 4 d more while query_major is set; scratch from the
 ///          resources' temporary memory, up to 1 GiB, or 28 bytes a vector
@@ -54,12 +53,11 @@ struct GpuContext;
 ///          what it was before
 /// Threads  one call at a time per GpuResources, as in FAISS
 /// Files    write() and read(): files of the classes on the CPU, a format of
-/// our
-///          own. FAISS's index_gpu_to_cpu does not know the class: copyTo()
+///          our own. FAISS's index_gpu_to_cpu does not know the class: copyTo()
 class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
    public:
     /// Ranges are searched for as in Barrientos et al. 2012, IV: a block of
-    /// threads a query. To compare with: the same answers, mostly later.
+    /// threads a query. To compare with: the same answers, mostly in more time.
     bool query_major = false;
 
     ~GpuIndexBitsMetricSpace() override;
@@ -116,7 +114,7 @@ class GpuIndexBitsMetricSpace : public faiss::gpu::GpuIndex {
             const faiss::SearchParameters* params = nullptr) const;
 
     /// search(), and the vectors of the labels to recons [n, k, d]: zeros where
-    /// there is none.
+    /// the label is -1.
     void search_and_reconstruct(
             idx_t n,
             const float* x,

@@ -38,9 +38,9 @@ class GpuIndexBitsSSS : public GpuIndexBitsMetricSpace {
             const IndexSSS* index,
             faiss::gpu::GpuIndexConfig config = faiss::gpu::GpuIndexConfig());
 
-    /// Replaces everything by what is in an index on the CPU.
+    /// Replaces everything by what is in an index on the CPU (not null).
     void copyFrom(const IndexSSS* index);
-    /// Replaces everything in an index on the CPU by ours.
+    /// Replaces everything in an index on the CPU (not null) by ours.
     void copyTo(IndexSSS* index) const;
 
     /// As given to the constructor, or by what was read.

@@ -35,8 +35,7 @@ class GpuIndexBitsMetricSpaceShards;
 /// Threads  as many as OpenMP would use; a query is one thread's. Searches may
 ///          run at the same time
 /// Memory   8 d bytes a vector, as they are kept by their ids and in the order
-/// of
-///          the index
+///          of the index
 /// Errors   FaissException naming the argument and its value. The index then is
 ///          what it was before
 /// Interrupts  build and searches ask faiss::InterruptCallback now and then

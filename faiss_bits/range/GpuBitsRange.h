@@ -19,10 +19,13 @@ namespace faiss_bits::gpu {
 ///          vectorsRowMajor; queries [numQueries, dims], row-major
 /// Types    vectorType and queryType equal: F32, F16 (and BF16 where FAISS has
 ///          it)
-/// Metric   goes before args.metric; metricArg is the p of Lp
+/// Metric   in place of args.metric, which is not read; args.metricArg is the
+///          p of Lp
+/// Radius   as GpuIndexBitsFlat::range_search: any number but NaN
 /// Result   new, for numQueries queries, on the host; canonical distances of
 ///          vectors and queries as they are given, in their type
-/// Most     results of all queries together; 0: any number
+/// maxResults  of all queries together: where more are in range it throws,
+///          with their number; 0 (default): no limit
 /// Ignored  args.k, the outputs, vectorNorms
 /// Others   as GpuIndexBitsFlat::range_search, and the pointers, device and
 ///          errors of bfKnnBits
@@ -34,7 +37,8 @@ void bfRangeBits(
         faiss::RangeSearchResult* result,
         idx_t maxResults = 0);
 
-/// The same with results that stay on the device.
+/// The same with results that stay on the device. Where it throws the result
+/// holds nothing of use.
 void bfRangeBitsOnDevice(
         faiss::gpu::GpuResourcesProvider* provider,
         const faiss::gpu::GpuDistanceParams& args,

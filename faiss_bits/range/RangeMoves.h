@@ -39,7 +39,7 @@ struct RangeMoves {
 /// Pinned  memory of the resources of a device, where it is free; else what the
 ///         driver has
 /// Errors  of CUDA, when no thread writes any more
-/// Cost    measured on a machine with two H200s: docs/design/many.md
+/// Cost    measured on a machine with two H200s: docs/design/many_range.md
 void moveRanges(
         const std::vector<RangeMoves>& moves,
         float* distances,

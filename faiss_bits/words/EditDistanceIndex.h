@@ -26,7 +26,7 @@ namespace faiss_bits {
 /// Threads  any number may search at a time; on a GPU one after the other
 /// Errors   FaissException that names the argument and its value; for bytes
 ///          that are not UTF-8, the word and the byte
-/// Interrupt  faiss::InterruptCallback is asked now and then: FaissException
+/// Interrupts  faiss::InterruptCallback is asked now and then: FaissException
 class EditDistanceIndex {
    public:
     /// Of n words, which are copied.

@@ -15,7 +15,8 @@ enum class Variant : uint8_t {
     Var1, ///< after the first loop: binary heap behind a vector pre-filter
     Var5, ///< after the fifth loop: a block of distances, 4-ary heap
     /// After the sixth loop: all distances of some queries; 4-ary heap, or a
-    /// bisection and a sort where more than a quarter of the vectors is wanted.
+    /// bisection and a sort where a fifth of the vectors is wanted, or more (of
+    /// several blocks of vectors: more than a quarter).
     Var6,
     /// No packing: every vector is read once and met by all queries. Not in the
     /// paper. Chosen by the shape alone (1 or 2 queries, up to 4 from 384

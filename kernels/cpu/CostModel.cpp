@@ -80,7 +80,7 @@ double selectionSeconds(
             const double stored = n * m.secondsPerValue * (scalarBytes / 4.0) *
                     (bytes < m.sharedBytes / 2 ? kStore : kStoreFar);
             if (plan.variant == Variant::Var6 &&
-                selectsWholeRow(idx_t(k), idx_t(n))) {
+                selectsWholeRow(plan, idx_t(k), idx_t(n))) {
                 return stored + access * (k * kWholeEntry + kBufferRow);
             }
             const Passes passes = countPasses(n, k, 1, plan);

@@ -102,6 +102,10 @@ struct RangeHit {
 template <class T>
 struct OrderedEntry;
 
+/// The least and the largest key of some entries.
+template <class T>
+struct OrderRange;
+
 /// How far the limit of a heap of the nearest alone is above its key:
 /// ofKey |key| + ofTerm queryTerm + more.
 template <class T>
@@ -253,6 +257,22 @@ struct CommonKernels {
             idx_t k,
             OrderedEntry<T>* heap,
             idx_t* heapCount) = nullptr;
+    /// Entries of `count` candidates; ids may be null: firstId and on.
+    OrderRange<T> (*makeEntries)(
+            const T* keys,
+            const CandidateId<T>* ids,
+            idx_t firstId,
+            idx_t count,
+            OrderedEntry<T>* to) = nullptr;
+    /// Keys and ids of sorted entries, none of them NaN: keys may be negated,
+    /// ids looked up in a map.
+    void (*writeEntries)(
+            const OrderedEntry<T>* entries,
+            idx_t count,
+            bool negate,
+            const idx_t* idMap,
+            T* keys,
+            idx_t* ids) = nullptr;
 };
 
 template <class T>

@@ -121,7 +121,13 @@ void KnnSelection<T>::allocateStore() {
     const idx_t columns = plan_.variant == Variant::Var6
             ? setup_.numVectors
             : std::min<idx_t>(plan_.vectorBlock, setup_.numVectors);
+    // Rows whose places in the cache differ: a tile is written to some at once.
+    constexpr idx_t kPage = 4096;
     sink.distanceStride = roundUp(columns, plan_.tileVectors);
+    if (sink.distanceStride * idx_t(sizeof(T)) % kPage == 0) {
+        sink.distanceStride +=
+                roundUp(kLinePair / idx_t(sizeof(T)), plan_.tileVectors);
+    }
     distances_.allocate(rows_ * sink.distanceStride);
     sink.distances = distances_.get();
 }
@@ -129,7 +135,7 @@ void KnnSelection<T>::allocateStore() {
 template <class T>
 bool KnnSelection<T>::isWholeRow() const {
     return plan_.variant == Variant::Var6 &&
-            selectsWholeRow(k_, setup_.numVectors);
+            selectsWholeRow(plan_, k_, setup_.numVectors);
 }
 
 template <class T>
@@ -203,11 +209,17 @@ void KnnSelection<T>::appendRow(
 }
 
 template <class T>
-idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
+idx_t KnnSelection<T>::collectRow(
+        idx_t row,
+        Scratch& mine,
+        bool& idsAscend,
+        OrderRange<T>& range) {
     const Sink<T>& first = sinks_[0];
     if (first.kind != SinkKind::Buffer && !isWholeRow()) {
         idsAscend = false;
-        return collectHeaps(row, mine);
+        const idx_t count = collectHeaps(row, mine);
+        range = orderRange(mine.entries.get(), count);
+        return count;
     }
     idsAscend = true;
     NarrowJob<T> job;
@@ -229,10 +241,8 @@ idx_t KnnSelection<T>::collectRow(idx_t row, Scratch& mine, bool& idsAscend) {
         keys = job.outKeys;
         ids = job.outIds;
     }
-    for (idx_t i = 0; i < count; ++i) {
-        mine.entries.get()[i] =
-                OrderedEntry<T>(keys[i], ids ? ids[i] : CandidateId<T>(i));
-    }
+    range = setup_.common.makeEntries(
+            keys, ids, found.firstId, count, mine.entries.get());
     return count;
 }
 
@@ -270,9 +280,10 @@ void KnnSelection<T>::finishRow(
         idx_t* ids,
         idx_t outK) {
     bool idsAscend;
-    const idx_t count = collectRow(row, mine, idsAscend);
+    OrderRange<T> range;
+    const idx_t count = collectRow(row, mine, idsAscend, range);
     const OrderedEntry<T>* sorted = sortEntries<T>(
-            mine.entries.get(), mine.sorted.get(), count, idsAscend);
+            mine.entries.get(), mine.sorted.get(), count, idsAscend, range);
     writeRow(sorted, std::min(count, k_), distances, ids, outK);
 }
 
@@ -288,11 +299,13 @@ void KnnSelection<T>::writeRow(
     while (found > 0 && std::isnan(sorted[found - 1].key())) {
         --found;
     }
-    for (idx_t i = 0; i < found; ++i) {
-        const T key = sorted[i].key();
-        distances[i] = setup_.similarity ? T(0) - key : key;
-        ids[i] = setup_.idOf(sorted[i].id());
-    }
+    setup_.common.writeEntries(
+            sorted,
+            found,
+            setup_.similarity,
+            setup_.vectors.ids,
+            distances,
+            ids);
     std::fill(
             distances + found,
             distances + outK,

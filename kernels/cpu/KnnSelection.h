@@ -19,10 +19,13 @@ constexpr idx_t kRowsPerJob = 8;
 /// any.
 constexpr idx_t kGroup = 8;
 
-/// Variant 6 with more than a quarter of a row to keep sorts what a bisection
-/// leaves: a heap of that size would be a slow sort.
-inline bool selectsWholeRow(idx_t k, idx_t numVectors) {
-    return 4 * k > numVectors;
+/// Variant 6 with a fifth of a row to keep, or more, sorts what a bisection
+/// leaves: a heap of that size would be a slow sort. More than a quarter where
+/// the vectors are packed anew for every batch: up to there, buffers that are
+/// filled from all vectors are less work.
+inline bool selectsWholeRow(const Plan& plan, idx_t k, idx_t numVectors) {
+    return plan.vectorBlock >= numVectors ? 5 * k >= numVectors
+                                          : 4 * k > numVectors;
 }
 
 /// Where the results of a search go.
@@ -175,11 +178,18 @@ class KnnSelection {
     idx_t allocateCertified(idx_t rows, const Certifier<T>& certifier);
     /// True if candidatesOf leaves them where they are.
     bool candidatesStay() const;
+    /// True if all vectors stay in the cache of a core.
+    bool vectorsStay() const;
     bool isWholeRow() const;
     /// Candidates of one part behind those of the parts before it.
     void appendRow(const Sink<T>& sink, idx_t row, Scratch& mine, idx_t& count);
-    /// Candidates of a row as entries: how many, and whether ids ascend.
-    idx_t collectRow(idx_t row, Scratch& mine, bool& idsAscend);
+    /// Candidates of a row as entries: how many, whether ids ascend, and the
+    /// range of the keys.
+    idx_t collectRow(
+            idx_t row,
+            Scratch& mine,
+            bool& idsAscend,
+            OrderRange<T>& range);
     idx_t collectHeaps(idx_t row, Scratch& mine);
     Candidates candidatesOf(idx_t row, Scratch& mine);
     Candidates bufferedCandidates(idx_t row, Scratch& mine);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/KnnSelection.h"
 #include "kernels/cpu/SortEntries.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr idx_t kSlack = 16;
 
+/// Vectors of so many bytes stay in the cache of a core.
+constexpr idx_t kPieceBytes = 1 << 19;
+
 /// Candidates with canonical keys.
 template <class T>
 struct Rescored {
@@ -21,26 +25,6 @@ struct Rescored {
     T* keys;
     idx_t count;
 };
-
-/// Entries of both, by ascending ids if those of each are.
-template <class T>
-void mergeEntries(
-        const Rescored<T>& many,
-        const Rescored<T>& few,
-        OrderedEntry<T>* to) {
-    idx_t i = 0;
-    const auto take = [&](idx_t end) {
-        for (; i < end; ++i) {
-            *to++ = {many.keys[i], many.ids[i]};
-        }
-    };
-    for (idx_t j = 0; j < few.count; ++j) {
-        take(std::lower_bound(many.ids + i, many.ids + many.count, few.ids[j]) -
-             many.ids);
-        *to++ = {few.keys[j], few.ids[j]};
-    }
-    take(many.count);
-}
 
 /// Are all of them one number, or is a NaN among them?
 template <class T>
@@ -63,12 +47,19 @@ bool KnnSelection<T>::candidatesStay() const {
 }
 
 template <class T>
+bool KnnSelection<T>::vectorsStay() const {
+    return setup_.numVectors * setup_.depth * idx_t(sizeof(T)) <= kPieceBytes;
+}
+
+template <class T>
 idx_t KnnSelection<T>::allocateCertified(
         idx_t rows,
         const Certifier<T>& certifier) {
     // Rows that are compared with a piece of the vectors while that is in the
     // cache; what they need meanwhile has to fit there, too, more or less.
-    constexpr idx_t kBytes = 4 << 20;
+    // Where the vectors stay in the cache of a core as they are, a row does
+    // not need the others, and its candidates are better near.
+    constexpr idx_t kBytes = 4 << 20, kBytesBesideVectors = 1 << 18;
     const idx_t threads = idx_t(scratch_.size());
     const idx_t stride = roundUp(setup_.depth, kCanonicalSlots);
     const idx_t room = roundUp(certifier.mostChosen + kSlack, 16);
@@ -79,7 +70,7 @@ idx_t KnnSelection<T>::allocateCertified(
         together = std::clamp<idx_t>(
                 threads > 1 ? rows / (2 * threads) : rows,
                 1,
-                kBytes / bytes + 1);
+                (vectorsStay() ? kBytesBesideVectors : kBytes) / bytes + 1);
     }
     for (Scratch& mine : scratch_) {
         if (idx_t(mine.attempts.size()) >= together) {
@@ -232,16 +223,16 @@ template <class T>
 idx_t KnnSelection<T>::chunkOf(idx_t total, idx_t rows) const {
     // A piece that stays in the cache of a core, with what the rows need; a
     // larger one where it is more work to begin a row again than to read on.
-    constexpr idx_t kLeastBytes = 1 << 19, kMostBytes = 1 << 22;
+    constexpr idx_t kMostBytes = 1 << 22;
     constexpr idx_t kPerRow = 32;
     const idx_t n = setup_.numVectors;
     const idx_t rowBytes = setup_.depth * idx_t(sizeof(T));
-    if (n * rowBytes <= kLeastBytes || rows < 2 || 2 * total < n) {
+    if (vectorsStay() || rows < 2 || 2 * total < n) {
         return n; // in the cache as they are, or most are met by one row alone
     }
     const idx_t bytes = kPerRow * n * rows / total * rowBytes;
     return std::max<idx_t>(
-            16, std::clamp(bytes, kLeastBytes, kMostBytes) / rowBytes);
+            16, std::clamp(bytes, kPieceBytes, kMostBytes) / rowBytes);
 }
 
 template <class T>
@@ -286,14 +277,35 @@ Outcome KnnSelection<T>::certifyRow(
         chosen = extra;
         extra.count = 0;
     };
+    OrderedEntry<T>* entries = mine.entries.get();
+    OrderedEntry<T>* other = mine.sorted.get();
+    const auto sortAll = [&](idx_t count, bool idsAscend, OrderRange<T> range) {
+        OrderedEntry<T>* const to =
+                sortEntries<T>(entries, other, count, idsAscend, range);
+        if (to != entries) {
+            std::swap(entries, other);
+        }
+        sorted = {entries, count};
+    };
     const auto sort = [&] {
-        mergeEntries(chosen, extra, mine.entries.get());
-        sorted.count = chosen.count + extra.count;
-        sorted.entries = sortEntries<T>(
-                mine.entries.get(),
-                mine.sorted.get(),
-                sorted.count,
-                all.idsAscend);
+        const OrderRange<T> range = setup_.common.makeEntries(
+                chosen.keys, chosen.ids, 0, chosen.count, entries);
+        sortAll(chosen.count, all.idsAscend, range);
+    };
+    const auto sortMore = [&] {
+        constexpr idx_t kFew = 64;
+        const bool areFew = extra.count <= kFew;
+        OrderedEntry<T>* const more = areFew ? other : entries + chosen.count;
+        OrderRange<T> range = setup_.common.makeEntries(
+                extra.keys, extra.ids, 0, extra.count, more);
+        if (areFew) {
+            mergeEntries(entries, chosen.count, more, extra.count);
+            sorted.count += extra.count;
+            return;
+        }
+        range.include(entries[0].order());
+        range.include(entries[chosen.count - 1].order());
+        sortAll(chosen.count + extra.count, false, range);
     };
     NarrowJob<T> job = all.narrowJob();
     if (attempt.isLate && std::isnan(attempt.pivot)) {
@@ -330,7 +342,7 @@ Outcome KnnSelection<T>::certifyRow(
         extra.count = setup_.common.keepBetween(job, attempt.pivot, reach);
         if (extra.count > 0) {
             rescoreExtra();
-            sort();
+            sortMore();
         }
     }
     return Outcome::Done;

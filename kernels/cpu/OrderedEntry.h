@@ -102,4 +102,16 @@ struct OrderedEntry<double> {
     }
 };
 
+/// Of the keys of some entries, as OrderedEntry::order gives them.
+template <class T>
+struct OrderRange {
+    using Order = decltype(OrderedEntry<T>().order());
+    Order least = std::numeric_limits<Order>::max(), most = 0;
+
+    void include(Order order) {
+        least = order < least ? order : least;
+        most = order > most ? order : most;
+    }
+};
+
 } // namespace faiss_bits::cpu

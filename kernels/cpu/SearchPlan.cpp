@@ -54,7 +54,7 @@ double finishBytes(
     idx_t widest = 0;
     switch (plan.variant) {
         case Variant::Var6:
-            widest = selectsWholeRow(k, numVectors) ? numVectors : k;
+            widest = selectsWholeRow(plan, k, numVectors) ? numVectors : k;
             break;
         case Variant::Var1:
         case Variant::Var5:
@@ -177,7 +177,16 @@ void planBlocks(
     // Selections of a batch stay in the shared cache; a batch has enough rows
     // that packing the vectors again for the next one is little work.
     const double inCache = machine.sharedBytes / 4 / perQuery;
-    const double enough = std::max(256.0 * plan.threads, inCache);
+    double least = 256;
+    if (plan.variant == Variant::Var6 && selectsWholeRow(plan, k, n)) {
+        // Rows that are selected from as a whole are read several times: as
+        // few as can be, if their vectors are packed once for all batches,
+        // else as many for each thread as stay in the shared cache.
+        const double stay = machine.sharedBytes / 2 /
+                double(n * shape.scalarBytes) / plan.threads;
+        least = plan.vectorBlock >= n ? 96 : std::clamp(stay, 96.0, 256.0);
+    }
+    const double enough = std::max(least * plan.threads, inCache);
     double batch = std::min(enough, kSelectionBytes / perQuery);
     if (plan.acrossVectors && plan.variant != Variant::Direct) {
         // All queries of the batch meet every packed tile.

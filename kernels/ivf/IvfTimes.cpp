@@ -82,7 +82,7 @@ constexpr double kStreamsPairTime = 21e-12;
 // Of product codes that queries share: to look a component up for eight of
 // them, by the cycles of shared memory and a fifth more; to write and read an
 // estimate; and all that does not depend on pairs, so that 4 and 16 queries of
-// 32 and 8 lists take 75 and 82 us (H200, docs/design/ivf_few_queries.md).
+// 32 and 8 lists take 75 and 82 us (H200, a run that is not kept).
 constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;

@@ -13,7 +13,7 @@
 namespace faiss_bits {
 
 /// How far an approximate distance may be from the canonical one, before that
-/// is rounded to float32; derivations in docs/exact.md. For a vector x at the
+/// is rounded to float32; derivations in docs/bounds.md. For a vector x at the
 /// canonical distance c from a query q the difference is at most
 ///
 ///     relative c + absolute + ofNorms N(q, x)

@@ -19,8 +19,8 @@ namespace {
 // benchs/results/h200, and to those of the paper's algorithms in papers.json;
 // of rows that one block sorts, to those that tuned the table; of clusters, to
 // twelve cells of an H100 that are not kept; of held rows, and k = 1 in short
-// rows, to select_held_against_6337708.json; of few of many rows, and of k >
-// 2048 by split rows, to select_against_562faa8.json.
+// rows, to select_held_against_6337708.json; of few of many rows, and of
+// k > 2048 by split rows, to select_against_562faa8.json.
 
 /// What every term is made of.
 struct Shape {
@@ -106,7 +106,7 @@ double bits(const SelectProblem& p, const Shape& s) {
 
 /// k = 1 in short rows.
 double leastOfRows(const SelectProblem& p, const Shape& s) {
-    const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
+    const bool areFew = areFewShortRows(p);
     const double lanes = p.cols <= 128 ? 8 : areFew && p.cols > 256 ? 128 : 32;
     const double items = p.cols > 256 ? 16 : p.cols > 128 ? 8 : s.cols / 8;
     const double steps = std::ceil(s.cols / (lanes * items));
@@ -117,10 +117,8 @@ double leastOfRows(const SelectProblem& p, const Shape& s) {
 /// A few of the best of rows of some hundred columns, by lists of lanes.
 /// Counted instructions, as many as an H200 issues in a microsecond.
 double laneLists(const SelectProblem& p, const Shape& s) {
-    const bool areFew = p.rows <= kFewShortRows * p.device.multiprocessors;
-    const double lanes = p.cols > 256 || (areFew && p.cols > 32) ? 32
-            : p.cols > 128                                       ? 16
-                                                                 : 8;
+    const double lanes =
+            laneListsShape(uint32_t(p.cols), areFewShortRows(p)).lanes;
     const double items = std::ceil(s.cols / lanes);
     const double best = p.k <= 2 ? 2 : p.k <= 4 ? 4 : kMostLaneListsK;
     const double instructions =

@@ -190,8 +190,8 @@ def test_marks_of_another_name(write, tmp_path):
 @pytest.mark.parametrize("gpu, marks", [
     ("h200", "several devices"), ("h100", "several devices, H100")])
 def test_table_of_the_docs_is_that_of_the_results(gpu, marks, tmp_path):
-    docs = ROOT / "docs" / "design" / "many.md"
-    copy = tmp_path / "many.md"
+    docs = ROOT / "docs" / "design" / "many_measured.md"
+    copy = tmp_path / "many_measured.md"
     copy.write_text(docs.read_text())
     many_table.main([str(ROOT / "benchs" / "results" / gpu),
                      "--docs", str(copy), "--marks", marks])

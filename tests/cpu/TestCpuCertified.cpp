@@ -88,6 +88,30 @@ TEST_P(CpuCertified, EveryNumberOfNeighbours) {
     }
 }
 
+/// Of so many vectors that hundreds may be near the last place, and of rows
+/// that are whole pages.
+TEST_P(CpuCertified, ManyNeighbours) {
+    for (const int64_t n : {600, 1024}) {
+        for (const Contents contents :
+             {Contents::Uniform, Contents::FewDistinct, Contents::Far}) {
+            CpuCase c;
+            c.mode = SearchMode::Certified;
+            c.metric = GetParam();
+            c.metricArg = 3;
+            c.contents = contents;
+            c.q = 5;
+            c.n = n;
+            c.d = 3;
+            c.k = n / 3;
+            c.seed = uint32_t(n);
+            ASSERT_NO_FATAL_FAILURE(
+                    expectCanonical<float>(c, choicesOf(cpu::Variant::Var6)));
+            ASSERT_NO_FATAL_FAILURE(
+                    expectCanonical<double>(c, choicesOf(cpu::Variant::Var6)));
+        }
+    }
+}
+
 TEST_P(CpuCertified, EveryNumberOfDimensions) {
     for (int d = 1; d <= 40; d += d < 20 ? 1 : 5) {
         CpuCase c;

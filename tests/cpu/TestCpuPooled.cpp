@@ -1,10 +1,7 @@
 /// Certified searches whose threads finish the rows of several blocks together,
-/// whatever the size of the machine's caches; and the sort at their end.
+/// whatever the size of the machine's caches.
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-#include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,7 +10,6 @@
 #include "kernels/cpu/KernelTable.h"
 #include "kernels/cpu/Run.h"
 #include "kernels/cpu/SearchPlan.h"
-#include "kernels/cpu/SortEntries.h"
 #include "tests/cpu/CpuHarness.h"
 
 namespace faiss_bits::test {
@@ -108,90 +104,6 @@ TEST(CpuPooled, RowsOfSeveralBlocksHaveTheirOwnResults) {
             }
         }
     }
-}
-
-/// What is sorted: keys of one kind, ids ascending or not.
-template <class T>
-std::vector<T> keysOf(int kind, idx_t count, std::mt19937& random) {
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    std::uniform_real_distribution<T> uniform(T(40), T(43));
-    std::vector<T> keys(count);
-    for (idx_t i = 0; i < count; ++i) {
-        const T value = uniform(random);
-        switch (kind) {
-            case 0:
-                keys[i] = value;
-                break;
-            case 1:
-                keys[i] = T(3);
-                break;
-            case 2: // a few far ones, so that the others share a bucket
-                keys[i] = random() % 50 ? value : -value * T(1e20);
-                break;
-            case 3:
-                keys[i] = T(random() % 5);
-                break;
-            case 4:
-                keys[i] = random() % 4 ? value
-                        : random() % 2 ? kInfinity
-                                       : std::numeric_limits<T>::quiet_NaN();
-                break;
-            case 5:
-                keys[i] = T(count - i);
-                break;
-            case 6: // both zeros are one key
-                keys[i] = random() % 2 ? T(0) : -T(0);
-                break;
-            default: // denser and denser, of both signs
-                keys[i] = T(1) / (value - T(41.5));
-        }
-    }
-    return keys;
-}
-
-template <class T>
-void expectSorted() {
-    std::mt19937 random(5);
-    for (idx_t count = 1; count < 5000;
-         count += count < 300 ? 1 + count / 40 : count) {
-        for (int kind = 0; kind < 8; ++kind) {
-            for (const bool ascend : {true, false}) {
-                const std::vector<T> keys = keysOf<T>(kind, count, random);
-                std::vector<int> ids(count);
-                std::iota(ids.begin(), ids.end(), 3);
-                if (!ascend) {
-                    std::shuffle(ids.begin(), ids.end(), random);
-                }
-                std::vector<cpu::OrderedEntry<T>> entries, other(count);
-                for (idx_t i = 0; i < count; ++i) {
-                    entries.push_back({keys[i], ids[i]});
-                }
-                // By the numbers, not by the bits of an entry.
-                std::vector<int> order(count);
-                std::iota(order.begin(), order.end(), 0);
-                std::sort(order.begin(), order.end(), [&](int a, int b) {
-                    const bool nanA = keys[a] != keys[a];
-                    const bool nanB = keys[b] != keys[b];
-                    if (nanA || nanB || keys[a] == keys[b]) {
-                        return nanA != nanB ? nanB : ids[a] < ids[b];
-                    }
-                    return keys[a] < keys[b];
-                });
-                const cpu::OrderedEntry<T>* sorted = cpu::sortEntries<T>(
-                        entries.data(), other.data(), count, ascend);
-                for (idx_t i = 0; i < count; ++i) {
-                    ASSERT_EQ(ids[order[i]], int(sorted[i].id()))
-                            << "kind " << kind << ", " << count
-                            << " entries, place " << i;
-                }
-            }
-        }
-    }
-}
-
-TEST(CpuSort, OrdersByKeyThenId) {
-    expectSorted<float>();
-    expectSorted<double>();
 }
 
 } // namespace

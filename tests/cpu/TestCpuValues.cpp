@@ -267,8 +267,17 @@ INSTANTIATE_TEST_SUITE_P(
 /// -0 and 0 are equal: the lower id is first.
 TEST(CpuLargest, ZerosOfEitherSignTie) {
     const float query = 1;
-    const std::vector<float> vectors = {0.f, -0.f, 0.f, -0.f, -1.f, -0.f};
-    const std::vector<idx_t> want = {0, 1, 2, 3, 5, 4};
+    // More than a vector of every target.
+    std::vector<float> vectors(40, -0.f);
+    std::vector<idx_t> want;
+    vectors[4] = -1;
+    for (idx_t i = 0; i < idx_t(vectors.size()); ++i) {
+        vectors[i] = i % 3 == 0 ? 0.f : vectors[i];
+        if (i != 4) {
+            want.push_back(i);
+        }
+    }
+    want.push_back(4);
     for (cpu::Variant variant : kCpuVariants) {
         for (const cpu::Choice& choice : choicesOf(variant)) {
             SCOPED_TRACE(describe(choice, 1));

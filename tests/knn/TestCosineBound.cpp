@@ -255,8 +255,8 @@ TEST(CosineBound, LimitCountsTheRoundingOfTheKey) {
     }
 }
 
-/// The terms of docs/exact.md, with R and u as it says, counted once more: data
-/// alone would not notice the small ones.
+/// The terms of docs/bounds.md, with R and u as it says, counted once more:
+/// data alone would not notice the small ones.
 TEST(CosineBound, HasEveryTerm) {
     constexpr double u = 0x1p-24;
     for (int d : {17, 128, 4096}) {

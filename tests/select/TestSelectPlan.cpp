@@ -11,6 +11,7 @@
 
 #include "kernels/select/Select.h"
 #include "kernels/select/SelectShapeKey.h"
+#include "kernels/select/short_rows/LaneListsLaunch.h"
 #include "tests/common/ExpectError.h"
 
 namespace faiss_bits::test {
@@ -318,6 +319,43 @@ TEST_F(SelectPlans, PromisedPointersMustBeSet) {
                 "nullptr",
                 "Given"));
     }
+}
+
+/// Written down by hand: one column more is of the next line.
+TEST(LaneListsShapes, AreThoseOfTheKernels) {
+    struct Line {
+        uint32_t mostCols;
+        int lanes;
+        int items;
+    };
+    const auto expectLines = [](bool isFew, const std::vector<Line>& lines) {
+        uint32_t cols = 2;
+        for (const Line& line : lines) {
+            for (; cols <= line.mostCols; ++cols) {
+                const LaneListsShape shape = laneListsShape(cols, isFew);
+                EXPECT_EQ(shape.lanes, line.lanes) << cols << " " << isFew;
+                EXPECT_EQ(shape.items, line.items) << cols << " " << isFew;
+            }
+        }
+        EXPECT_EQ(cols, kMostLaneListsCols + 1);
+    };
+    expectLines(
+            false,
+            {{32, 8, 4},
+             {64, 8, 8},
+             {96, 8, 12},
+             {128, 8, 16},
+             {192, 16, 12},
+             {256, 16, 16},
+             {384, 32, 12},
+             {512, 32, 16}});
+    expectLines(
+            true,
+            {{32, 8, 4},
+             {128, 32, 4},
+             {256, 32, 8},
+             {384, 32, 12},
+             {512, 32, 16}});
 }
 
 } // namespace

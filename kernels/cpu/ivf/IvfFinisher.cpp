@@ -286,11 +286,10 @@ void IvfFinisher::write(
         const IvfBlock& block,
         const Attempt& attempt,
         idx_t query) {
-    for (idx_t i = 0; i < attempt.count; ++i) {
-        entries_.get()[i] = OrderedEntry<float>(attempt.keys[i], int32_t(i));
-    }
+    const OrderRange<float> range = setup_.search.common.makeEntries(
+            attempt.keys, nullptr, 0, attempt.count, entries_.get());
     const OrderedEntry<float>* sorted = sortEntries<float>(
-            entries_.get(), sorted_.get(), attempt.count, true);
+            entries_.get(), sorted_.get(), attempt.count, true, range);
     writeIvfRow(
             setup_.problem,
             setup_.query(query),

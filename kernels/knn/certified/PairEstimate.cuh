@@ -52,7 +52,7 @@ struct EstimateRow {
 
 /// A pair's canonical distance, before it is rounded to float32, lies between
 /// two bounds that the sum of x q, in whatever order, and the norms of x and q
-/// tell; x and q are less a center in L2. docs/exact.md derives them.
+/// tell; x and q are less a center in L2. docs/bounds.md derives them.
 ///
 /// AllFinite: neither x nor q has an infinity or NaN, and less is to be done.
 template <Metric kMetric, bool AllFinite>

@@ -16,6 +16,7 @@
 
 #include "kernels/device/MmaFloat64.cuh"
 #include "kernels/knn/certified/ProductStaging.cuh"
+#include "kernels/knn/certified/UnsurePairs.cuh"
 
 namespace faiss_bits {
 
@@ -25,10 +26,11 @@ template <Metric kMetric, int Across, class Vectors = MatrixOfVectors>
 struct ProductTile {
     using Params = typename Vectors::Params;
     using Exact = ScanTile<kMetric, Vectors>;
-    static constexpr int kThreads = 256;
+    using Places = ProductPlaces<Across>;
+    static constexpr int kThreads = Places::kThreads;
     static constexpr int kBlocks = 1; // of a multiprocessor
-    static constexpr int kQueries = 64;
-    static constexpr int kVectors = 32 * Across;
+    static constexpr int kQueries = Places::kQueries;
+    static constexpr int kVectors = Places::kVectors;
     static_assert(Exact::kThreads == kThreads);
     static_assert(kQueries % Exact::kQueries == 0);
     static_assert(kVectors % Exact::kVectors == 0);
@@ -36,22 +38,15 @@ struct ProductTile {
    private:
     using Staging =
             ProductStaging<kMetric, kQueries, kVectors, kThreads, Params>;
+    using Unsure = UnsurePairs<kMetric, Across, Vectors>;
     static constexpr int kDepth = Staging::kDepth;
-    // Of a warp: two products of 16 queries by Across of 8 vectors. Of a block:
-    // 2 x 4 warps. With as many sums as registers hold shared memory is read
-    // the least.
-    static constexpr int kDown = 2;
+    static constexpr int kDown = Places::kDown;
     static constexpr int kAcross = Across;
-    static constexpr int kWarpVectors = 8 * kAcross;
-    static constexpr int kWarpQueries = 16 * kDown;
-    static constexpr int kSums = 4 * kDown * kAcross;
-    static_assert(kSums <= 64); // a bit each
-    static_assert(kWarpQueries * 2 == kQueries && kWarpVectors * 4 == kVectors);
     static constexpr int kTogether = 4; // vectors of a lane side by side
     /// Pairs to compute again, from which on the tile is left to ScanTile: by
     /// arithmetic that costs six times the tile, and a pair by eight lanes four
-    /// times as much as there. They are counted in units.
-    static constexpr int kUnit = kSums; // a warp has one a lane at most
+    /// times as much as there.
+    static constexpr int kUnit = Unsure::kUnit;
     static constexpr int kManyUnsure = kQueries * kVectors / 8 / kUnit;
     /// The same, from which on the tile is tried without a center, once.
     static constexpr int kSomeUnsure = kQueries * kVectors / 24 / kUnit;
@@ -63,7 +58,6 @@ struct ProductTile {
         union {
             typename Staging::SharedStorage staging;
             typename Exact::SharedStorage exact;
-            // Pairs to compute again: query * kVectors + vector.
             uint16_t unsure[kManyUnsure * kUnit];
         };
         uint32_t unsureOfWarps[kThreads / kWarpSize];
@@ -133,7 +127,7 @@ struct ProductTile {
                                 distances,
                                 sure,
                                 unsure);
-            units = countUnsure(unsure); // behind it the storage is free
+            units = unsurePairs().count(unsure); // then the storage is free
             if (before > 0) {
                 // The next have a center again, if that is better.
                 staging.hasCenter = units >= before;
@@ -162,40 +156,26 @@ struct ProductTile {
                             distances[a][b][r + 1],
                             distances[a][b + 1][r],
                             distances[a][b + 1][r + 1]};
-                    const int bit = bitOf(a, b, r);
+                    const int bit = Places::bitOf(a, b, r);
                     const uint32_t mask = uint32_t(sure >> bit & 3) |
                             uint32_t(sure >> (bit + 4) & 3) << 2;
                     if (mask != 0) {
-                        visit(query(a, r), vector(b, r), values, mask);
+                        visit(Places::query(a, r),
+                              Places::vector(b, r),
+                              values,
+                              mask);
                     }
                 }
             }
         }
         if (units > 0) {
-            settle(place, unsure, visit);
+            unsurePairs().settle(place, unsure, visit);
         }
     }
 
    private:
-    __device__ __forceinline__ static int lane() {
-        return threadIdx.x % kWarpSize;
-    }
-    /// Of sums[a][b][r].
-    __device__ __forceinline__ static constexpr int bitOf(int a, int b, int r) {
-        return (a * kAcross + b) * 4 + r;
-    }
-    __device__ __forceinline__ static int query(int a, int r) {
-        return threadIdx.x / kWarpSize % 2 * kWarpQueries + a * 16 + r / 2 * 8 +
-                lane() / 4;
-    }
-    /// Column c of product b. Two products share sixteen vectors, of which a
-    /// lane has four side by side.
-    __device__ __forceinline__ static int vectorOf(int b, int c) {
-        return threadIdx.x / kWarpSize / 2 * kWarpVectors + b / 2 * 16 +
-                c / 2 * 4 + b % 2 * 2 + c % 2;
-    }
-    __device__ __forceinline__ static int vector(int b, int r) {
-        return vectorOf(b, lane() % 4 * 2 + r % 2);
+    __device__ __forceinline__ Unsure unsurePairs() const {
+        return {params, shared.unsure, shared.unsureOfWarps};
     }
 
     __device__ __forceinline__ void multiply(
@@ -233,22 +213,22 @@ struct ProductTile {
     __device__ __forceinline__ void addStep(
             int buffer,
             double (&sums)[kDown][kAcross][4]) {
-        const int pair = lane() % 4 * 2;
+        const int pair = Places::lane() % 4 * 2;
         double q[kDown][4];
 #pragma unroll
         for (int a = 0; a < kDown; ++a) {
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
-                const double2 two =
-                        staging.queryPair(buffer, query(a, 0), pair + i);
+                const double2 two = staging.queryPair(
+                        buffer, Places::query(a, 0), pair + i);
                 q[a][2 * i] = two.x;
                 q[a][2 * i + 1] = two.y;
             }
         }
 #pragma unroll
         for (int b = 0; b < kAcross; ++b) {
-            const double2 two =
-                    staging.vectorPair(buffer, vectorOf(b, lane() / 4), pair);
+            const double2 two = staging.vectorPair(
+                    buffer, Places::vectorOf(b, Places::lane() / 4), pair);
             const double x[2] = {two.x, two.y};
 #pragma unroll
             for (int a = 0; a < kDown; ++a) {
@@ -277,16 +257,16 @@ struct ProductTile {
 #pragma unroll
         for (int b = 0; b < kAcross; b += 2) {
             const Row xs[kTogether] = {
-                    Row(sizes[vector(b, 0)], relative),
-                    Row(sizes[vector(b, 1)], relative),
-                    Row(sizes[vector(b + 1, 0)], relative),
-                    Row(sizes[vector(b + 1, 1)], relative)};
+                    Row(sizes[Places::vector(b, 0)], relative),
+                    Row(sizes[Places::vector(b, 1)], relative),
+                    Row(sizes[Places::vector(b + 1, 0)], relative),
+                    Row(sizes[Places::vector(b + 1, 1)], relative)};
 #pragma unroll
             for (int a = 0; a < kDown; ++a) {
 #pragma unroll
                 for (int r = 0; r < 4; r += 2) {
-                    const int q = query(a, r);
-                    const int v = vector(b, r);
+                    const int q = Places::query(a, r);
+                    const int v = Places::vector(b, r);
                     const Row row(sizes[kVectors + q], relative);
                     if constexpr (requires { concerns.beyond(q); }) {
                         // Mostly they do not, and all is said.
@@ -326,7 +306,7 @@ struct ProductTile {
                     if (q >= int(place.numRows)) {
                         wanted = 0;
                     }
-                    const int bit = bitOf(a, b, r);
+                    const int bit = Places::bitOf(a, b, r);
                     sure |= bitsOf(wanted & proven) << bit;
                     unsure |= bitsOf(wanted & ~proven) << bit;
                 }
@@ -337,73 +317,6 @@ struct ProductTile {
     /// Of four pairs of a query.
     __device__ __forceinline__ static uint64_t bitsOf(uint32_t four) {
         return (four & 3) | (four & 12) << 2;
-    }
-
-    /// The unsure pairs of the block in units of a warp, the same in all
-    /// threads. Begins and ends with the block in step.
-    __device__ __forceinline__ int countUnsure(uint64_t unsure) const {
-        const int ofWarp = __reduce_add_sync(kFullWarp, __popcll(unsure));
-        if (lane() == 0) {
-            shared.unsureOfWarps[threadIdx.x / kWarpSize] = ofWarp;
-        }
-        return __syncthreads_count(lane() * kUnit < ofWarp);
-    }
-
-    /// Canonical distances of the pairs whose bits are set, no more than there
-    /// is room for, by eight lanes each: behind countUnsure(). All pairs of the
-    /// block are dealt out, as one warp may have most. Ends with the block in
-    /// step.
-    template <class Visit>
-    __device__ __forceinline__ void settle(
-            const TilePlace& place,
-            uint64_t unsure,
-            const Visit& visit) {
-        const int warp = threadIdx.x / kWarpSize;
-        const int mine = __popcll(unsure);
-        int at = mine; // where this lane's begin
-#pragma unroll
-        for (int distance = 1; distance < kWarpSize; distance *= 2) {
-            const int other = __shfl_up_sync(kFullWarp, at, distance);
-            at += lane() >= distance ? other : 0;
-        }
-        at -= mine;
-        int count = 0; // of the block
-#pragma unroll
-        for (int w = 0; w < kThreads / kWarpSize; ++w) {
-            const int ofWarp = shared.unsureOfWarps[w];
-            at += w < warp ? ofWarp : 0;
-            count += ofWarp;
-        }
-        for (; unsure != 0; unsure &= unsure - 1, ++at) {
-            const int bit = __ffsll(unsure) - 1;
-            const int r = bit % 4;
-            shared.unsure[at] = uint16_t(
-                    query(bit / (4 * kAcross), r) * kVectors +
-                    vector(bit / 4 % kAcross, r));
-        }
-        // What a visitor wrote of a pair that is not sure is behind it, too.
-        __syncthreads();
-        constexpr int kGroups = kThreads / kPairLanes;
-        for (int first = 0; first < count; first += kGroups) {
-            const int i = first + int(threadIdx.x) / kPairLanes;
-            // A group without a pair has that of another.
-            const int pair = shared.unsure[min(i, count - 1)];
-            const int q = pair / kVectors;
-            const int v = pair % kVectors;
-            double distance = 0;
-            Vectors::with(params, [&](const auto& vectors) {
-                distance = pairDistance<kMetric>(
-                        vectors.vector(place, v),
-                        params.queries + place.row(q) * params.d,
-                        params.d,
-                        params.power);
-            });
-            if (i < count && lane() % kPairLanes == 0) {
-                const float values[] = {canonical::toFloat32(distance)};
-                visit(q, v, values, 1u);
-            }
-        }
-        __syncthreads();
     }
 
     /// The tile by ScanTile.

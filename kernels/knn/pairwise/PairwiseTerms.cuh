@@ -1,6 +1,6 @@
 /// The float32 arithmetic of the metrics that no matrix product gives: what a
 /// component adds to the sum of a pair, and the distance that comes of the sum.
-/// docs/exact.md bounds the error of each.
+/// docs/bounds.md bounds the error of each.
 ///
 /// A term says
 ///

@@ -34,8 +34,8 @@ class KeyRow {
     }
 
     /// The ordered keys of N columns into keys[], all loads in flight before
-    /// the first use: where a load is conditional and what it feeds is too, the
-    /// compiler lets some wait for others. `isThere(i)` says which are read.
+    /// the first use, as KeyTile::loadPart has them and says why. `isThere(i)`
+    /// says which are read.
     template <int N, class ColumnOf, class IsThere>
     __device__ __forceinline__ void keysAt(
             uint32_t (&keys)[N],

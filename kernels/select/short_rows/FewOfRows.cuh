@@ -12,7 +12,7 @@
 /// Bound by: instructions, and what they wait for. A key costs a lane about 11,
 /// and a row its warp some 300; an H200 has time for 26 a key while 32 floats
 /// come. Half of that time is lost as few warps have room
-/// (docs/design/selection.md).
+/// (docs/design/selection_short_rows.md).
 #pragma once
 
 #include "kernels/select/short_rows/FewOfRowsLaunch.h"

@@ -22,8 +22,8 @@ struct Kernel {
     idx_t mostTileCols;
 };
 /// Where they were faster than the kernels that halve (measured, H200;
-/// docs/design/selection.md). The first that takes a row counts; LaneLists.cuh
-/// has shorter ones.
+/// docs/design/selection_short_rows.md). The first that takes a row counts;
+/// LaneLists.cuh has shorter ones.
 constexpr Kernel kKernels[] = {
         {32, 1, false, 10, 513, 1280, 1280},
         {32, 1, false, 8, 1281, 2560, 1280},
@@ -55,8 +55,7 @@ std::string FewOfRowsPlan::toString() const {
 
 FewOfRowsPlan planFewOfRows(const SelectProblem& p) {
     FewOfRowsPlan plan;
-    if (p.hasColBias() || p.k < 2 ||
-        p.rows <= kFewShortRows * p.device.multiprocessors) {
+    if (p.hasColBias() || p.k < 2 || areFewShortRows(p)) {
         return plan;
     }
     const auto found = std::find_if(
@@ -72,13 +71,13 @@ FewOfRowsPlan planFewOfRows(const SelectProblem& p) {
     const idx_t step = kAhead * lanes;
     const idx_t size = sizeOf(p.keyType);
     const idx_t tiles = divUp(p.cols, found->mostTileCols);
-    plan.tileCols = tiles == 1 ? p.cols
-                               : divUp(divUp(p.cols, tiles), step) * step;
+    plan.tileCols =
+            tiles == 1 ? p.cols : divUp(divUp(p.cols, tiles), step) * step;
     plan.tiles = divUp(p.cols, plan.tileCols);
     // A row begins up to 16 bytes behind a multiple of 16; the rows of a warp
     // lie in different banks.
-    plan.pitch = divUp(plan.tileCols, step) * step +
-            std::max(lanes % 32, 16 / size);
+    plan.pitch =
+            divUp(plan.tileCols, step) * step + std::max(lanes % 32, 16 / size);
     const size_t stage = size_t(32 / lanes) * plan.pitch * size;
     plan.stages = stage <= kSmallStageBytes ? 3 : 2;
     constexpr idx_t kWarps = kShortRowsThreads / 32;

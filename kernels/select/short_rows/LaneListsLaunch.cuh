@@ -1,6 +1,9 @@
 /// The launch of lists of lanes; included by the generated sources only.
 #pragma once
 
+#include <iterator>
+#include <utility>
+
 #include "kernels/common/CudaCheck.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
 
@@ -28,33 +31,60 @@ void launchLists(const ShortRowsParams& params, cudaStream_t stream) {
     }
 }
 
+/// Those that have kernels.
+constexpr LaneListsShape kLaneListsShapes[] = {
+        {8, 4},
+        {8, 8},
+        {8, 12},
+        {8, 16},
+        {16, 12},
+        {16, 16},
+        {32, 4},
+        {32, 8},
+        {32, 12},
+        {32, 16}};
+
+constexpr bool haveAllShapesKernels() {
+    for (uint32_t cols = 2; cols <= kMostLaneListsCols; ++cols) {
+        for (const bool isFew : {false, true}) {
+            bool isThere = false;
+            for (const LaneListsShape& shape : kLaneListsShapes) {
+                isThere = isThere || shape == laneListsShape(cols, isFew);
+            }
+            if (!isThere) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+static_assert(haveAllShapesKernels());
+
+template <class T, size_t... kPlaces>
+void launchShape(
+        const ShortRowsParams& params,
+        LaneListsShape shape,
+        cudaStream_t stream,
+        std::index_sequence<kPlaces...>) {
+    ((shape == kLaneListsShapes[kPlaces]
+              ? launchLists<
+                        T,
+                        kLaneListsShapes[kPlaces].lanes,
+                        kLaneListsShapes[kPlaces].items>(params, stream)
+              : void()),
+     ...);
+}
+
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,
         bool isFew,
         cudaStream_t stream) {
-    const uint32_t cols = params.select.cols;
-    if (cols > 384) {
-        launchLists<T, 32, 16>(params, stream);
-    } else if (cols > 256) {
-        launchLists<T, 32, 12>(params, stream);
-    } else if (isFew && cols > 128) {
-        launchLists<T, 32, 8>(params, stream);
-    } else if (isFew && cols > 32) {
-        launchLists<T, 32, 4>(params, stream);
-    } else if (cols > 192) {
-        launchLists<T, 16, 16>(params, stream);
-    } else if (cols > 128) {
-        launchLists<T, 16, 12>(params, stream);
-    } else if (cols > 96) {
-        launchLists<T, 8, 16>(params, stream);
-    } else if (cols > 64) {
-        launchLists<T, 8, 12>(params, stream);
-    } else if (cols > 32) {
-        launchLists<T, 8, 8>(params, stream);
-    } else {
-        launchLists<T, 8, 4>(params, stream);
-    }
+    launchShape<T>(
+            params,
+            laneListsShape(params.select.cols, isFew),
+            stream,
+            std::make_index_sequence<std::size(kLaneListsShapes)>());
 }
 
 } // namespace faiss_bits

@@ -11,7 +11,24 @@ constexpr int kMostLaneListsK = 8;
 constexpr uint32_t kMostLaneListsCols = 512;
 constexpr uint32_t kMostWholeCols = 16;
 
-/// Enqueues one launch. isFew: rows are so few that each may have a warp.
+/// Lanes that have a row, and keys of each.
+struct LaneListsShape {
+    int lanes;
+    int items;
+    bool operator==(const LaneListsShape&) const = default;
+};
+
+/// For 1 < cols <= kMostLaneListsCols; isFew: rows are so few that each may
+/// have a warp. Kernels have every fourth number of items, up to 16.
+constexpr LaneListsShape laneListsShape(uint32_t cols, bool isFew) {
+    constexpr int kStep = 4;
+    const int lanes = cols > 256 || (isFew && cols > 32) ? 32
+            : cols > 128                                 ? 16
+                                                         : 8;
+    return {lanes, (int(cols) + kStep * lanes - 1) / (kStep * lanes) * kStep};
+}
+
+/// Enqueues one launch. isFew: as laneListsShape.
 template <class T>
 void launchLaneLists(
         const ShortRowsParams& params,

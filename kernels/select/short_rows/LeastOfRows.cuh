@@ -48,8 +48,8 @@ struct LeastOfRow {
     }
 
    private:
-    /// All loads in flight before the first use: where a load is conditional
-    /// and what it feeds is too, the compiler lets some wait for others.
+    /// All loads in flight before the first use, as KeyTile::loadPart has them
+    /// and says why.
     __device__ __forceinline__ void load(uint32_t first) {
         const T* from = static_cast<const T*>(params.keys) +
                 params.rowStride * row + first;

@@ -42,8 +42,8 @@ struct RowChunk {
             uint32_t row,
             const T* from) {
         const int left = int(cols - base) - Group::lane();
-        // All loads in flight before the first use: where a load is conditional
-        // and what it feeds is too, the compiler lets some wait for others.
+        // All loads in flight before the first use, as KeyTile::loadPart has
+        // them and says why.
         T loaded[kItems];
 #pragma unroll
         for (int i = 0; i < kItems; ++i) {

@@ -23,6 +23,9 @@ struct ShortRowsPolicy {
 /// Rows are few up to so many for each multiprocessor: a warp for each can run
 /// at the same time.
 constexpr idx_t kFewShortRows = 16;
+inline bool areFewShortRows(const SelectProblem& p) {
+    return p.rows <= kFewShortRows * p.device.multiprocessors;
+}
 
 /// k = 1 has kernels of its own (LeastOfRows.cuh).
 inline bool hasLeastKernel(const SelectProblem& p) {

@@ -48,10 +48,6 @@ const ShortRowsPolicy* firstOf(
     return found == policies.end() ? nullptr : &*found;
 }
 
-bool areFew(const SelectProblem& p) {
-    return p.rows <= kFewShortRows * p.device.multiprocessors;
-}
-
 using Launch = void (*)(const ShortRowsParams&, cudaStream_t);
 using LeastLaunch = void (*)(const ShortRowsParams&, bool, cudaStream_t);
 
@@ -184,7 +180,7 @@ void runChunks(
         params.select.firstRow = first;
         params.rows = rows;
         if (least) {
-            least(params, areFew(p), stream);
+            least(params, areFewShortRows(p), stream);
         } else {
             launch(params, stream);
         }
@@ -240,7 +236,7 @@ struct ShortRowsFamily {
 } // namespace
 
 const ShortRowsPolicy* shortRowsPolicy(const SelectProblem& p) {
-    if (areFew(p)) {
+    if (areFewShortRows(p)) {
         if (const ShortRowsPolicy* few = firstOf(kFewPolicies, p)) {
             return few;
         }

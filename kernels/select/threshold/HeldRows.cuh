@@ -107,8 +107,8 @@ struct HeldRowsBody {
         return begin + i * Threads + threadIdx.x;
     }
 
-    /// All loads in flight before the first use: where a load is conditional
-    /// and what it feeds is too, the compiler lets some wait for others.
+    /// All loads in flight before the first use, as KeyTile::loadPart has them
+    /// and says why.
     __device__ __forceinline__ void load(uint32_t row) {
         const T* keys = static_cast<const T*>(params.keys) +
                 params.rowStride * row + column(0);

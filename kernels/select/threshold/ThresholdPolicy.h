@@ -27,52 +27,24 @@ struct ThresholdPolicy {
 };
 
 #define BITS_WHOLE_ROWS(threads, room, mostK) {threads, room, mostK},
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
-#define BITS_HELD_ROWS(threads, room, mostK)
-#define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kWholeRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
 
-#define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK) {threads, room, mostK},
-#define BITS_HELD_ROWS(threads, room, mostK)
-#define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kClusterRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
 
-#define BITS_WHOLE_ROWS(threads, room, mostK)
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
 #define BITS_HELD_ROWS(threads, room, mostK) {threads, room, mostK},
-#define BITS_FINISH_ROWS(threads, room, mostK)
 inline constexpr ThresholdPolicy kHeldRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
 
-#define BITS_WHOLE_ROWS(threads, room, mostK)
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
-#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK) {threads, room, mostK},
 inline constexpr ThresholdPolicy kFinishRowsPolicies[] = {
 #include "kernels/select/threshold/Policies.inc"
 };
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
 
 /// The first of a list that has so many threads and is for this k; room = 0 if
 /// there is none.

@@ -49,14 +49,7 @@ Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchWholeRows<Keys, threads, room>;            \
     }
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
-#define BITS_HELD_ROWS(threads, room, mostK)
-#define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
         throw noKernel(plan);
     });
 }
@@ -64,18 +57,11 @@ Launch wholeRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 Launch clusterRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
         if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
-#define BITS_WHOLE_ROWS(threads, room, mostK)
 #define BITS_CLUSTER_ROWS(threads, room, mostK)                 \
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchClusterRows<Keys, threads, room>;          \
     }
-#define BITS_HELD_ROWS(threads, room, mostK)
-#define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
         }
         throw noKernel(plan);
     });
@@ -84,18 +70,11 @@ Launch clusterRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 Launch heldRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
         if constexpr (!std::is_same_v<Keys, BiasedKeys>) {
-#define BITS_WHOLE_ROWS(threads, room, mostK)
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
 #define BITS_HELD_ROWS(threads, room, mostK)                    \
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchHeldRows<Keys, threads, room>;             \
     }
-#define BITS_FINISH_ROWS(threads, room, mostK)
 #include "kernels/select/threshold/Policies.inc"
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
         }
         throw noKernel(plan);
     });
@@ -103,18 +82,11 @@ Launch heldRowsLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
 
 Launch finishLaunch(const SelectProblem& p, const ThresholdPlan& plan) {
     return forKeys(p, [&]<class Keys>() -> Launch {
-#define BITS_WHOLE_ROWS(threads, room, mostK)
-#define BITS_CLUSTER_ROWS(threads, room, mostK)
-#define BITS_HELD_ROWS(threads, room, mostK)
 #define BITS_FINISH_ROWS(threads, room, mostK)                  \
     if (plan.policy == ThresholdPolicy{threads, room, mostK}) { \
         return launchFinishRows<Keys, threads, room>;           \
     }
 #include "kernels/select/threshold/Policies.inc"
-#undef BITS_WHOLE_ROWS
-#undef BITS_CLUSTER_ROWS
-#undef BITS_HELD_ROWS
-#undef BITS_FINISH_ROWS
         throw noKernel(plan);
     });
 }

@@ -179,7 +179,8 @@ class BitsTest : public LimitTest<kNorms, kBlocks, kWidth, kRowStep> {
 };
 
 /// A scan that sets the bits of what passes (PassedLists). In kernels of their
-/// own: to ask in those of lists costs their scan 7 to 9% (docs/design.md).
+/// own: to ask in those of lists costs their scan 7 to 9%
+/// (docs/design/range.md).
 struct FindPassingBits {
     using Buffer = PassedBits;
     template <ScanNorms kNorms, int kBlocks, int kWidth, int kRowStep>

@@ -2,10 +2,7 @@
 /// blocks, for the kernel and its launch.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include "kernels/common/DeviceTraits.h"
-#include "kernels/knn/fused/tensor/TensorScanParams.h"
+#include "kernels/knn/fused/tensor/TensorScanLaunch.h"
 
 #if defined(__CUDACC__)
 #define BITS_SHAPE __host__ __device__
@@ -56,35 +53,11 @@ inline int mmaBlocks(
     return 2 * (size_t(layout.bytes) + 1024) <= device.sharedBytes ? 2 : 1;
 }
 
-/// Enqueues the kernel; params are complete but for stages and queryBuffers,
-/// which it does not read.
-void launchMmaScan(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same that sets params.passed.bits.
-void launchMmaBits(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same with params.strips.
-void launchMmaStrips(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same with params.nearest.
-void launchMmaNearest(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
+// Stages and queryBuffers of params are not read.
+TensorScanLaunch launchMmaScan;
+TensorScanLaunch launchMmaBits;    ///< sets params.passed.bits
+TensorScanLaunch launchMmaStrips;  ///< with params.strips
+TensorScanLaunch launchMmaNearest; ///< with params.nearest
 
 } // namespace faiss_bits
 

@@ -52,8 +52,8 @@
 /// **Cosine.** Normalised rows scanned as L2 does, as for unit vectors s and t
 /// C = |s - t|^2 = 2 - 2 cos: neither the center nor an error along a row, such
 /// as that of its norm, counts in full. Rows are multiplied by inverse norms in
-/// float32, off by R = g(d + 8) at most (docs/exact.md), and rounded by u: they
-/// are (1 + m) (s + e), |m| <= R, |e| <= u. Of two such rows, as
+/// float32, off by R = g(d + 8) at most (docs/bounds.md), and rounded by u:
+/// they are (1 + m) (s + e), |m| <= R, |e| <= u. Of two such rows, as
 /// <s - t, m s - m' t> = (m + m') C / 2,
 ///     | |difference|^2 - C |
 ///         <= 2 R C + (2 R + 2 u (1 + R))^2 + 4 u (1 + R) sqrt(C),

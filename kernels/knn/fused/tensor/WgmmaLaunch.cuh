@@ -20,13 +20,13 @@ __global__ void __launch_bounds__(WgmmaShape{kRowBytes, kStreamed}.threads(), 1)
         wgmmaScanKernel(const __grid_constant__ TensorScanParams params) {
     extern __shared__ __align__(1024) uint8_t shared[];
     WgmmaScanBody<kRowBytes, kStreamed, kLastSteps, kIsL2, Finder> body{
-            params,
-            WgmmaSharedLayout(
-                    {kRowBytes, kStreamed},
-                    params.slabs,
-                    params.stages,
-                    params.queryBuffers),
-            shared};
+            {params,
+             WgmmaSharedLayout(
+                     {kRowBytes, kStreamed},
+                     params.slabs,
+                     params.stages,
+                     params.queryBuffers),
+             shared}};
     body.run();
 }
 

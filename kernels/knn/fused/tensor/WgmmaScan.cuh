@@ -1,7 +1,7 @@
 /// The scan on Hopper: products of warpgroups (wgmma), fed by bulk copies.
 ///
-/// One thread of a warpgroup copies, the other warpgroups multiply and compare:
-/// while one compares, others multiply.
+/// One thread of a warpgroup copies (WgmmaCopies.cuh), the other warpgroups
+/// multiply and compare: while one compares, others multiply.
 ///
 /// Up to d = 256 the block's queries stay in shared memory, and vectors stream
 /// by: 256 queries x 128 vectors. Beyond, both stream: 128 x 256, as with 256
@@ -14,10 +14,9 @@
 #pragma once
 
 #include "kernels/common/DependentLaunch.h"
-#include "kernels/knn/fused/tensor/BulkPipeline.cuh"
 #include "kernels/knn/fused/tensor/LimitTest.cuh"
 #include "kernels/knn/fused/tensor/Wgmma.cuh"
-#include "kernels/knn/fused/tensor/WgmmaShape.h"
+#include "kernels/knn/fused/tensor/WgmmaCopies.cuh"
 
 namespace faiss_bits {
 
@@ -31,10 +30,11 @@ template <
         bool kIsL2,
         class Finder>
 struct WgmmaScanBody {
-    static constexpr WgmmaShape kShape{kRowBytes, kStreamed};
+    using Block = WgmmaBlock<kRowBytes, kStreamed>;
+    static constexpr WgmmaShape kShape = Block::kShape;
     static constexpr int kBlocks = kShape.blocks();
     static constexpr int kWidth = kShape.width();
-    static constexpr int kSlabBytes = TensorImageLayout::kTileRows * kRowBytes;
+    static constexpr int kSlabBytes = Block::kSlabBytes;
     static constexpr int kBlockBytes = 64 * kRowBytes;
     using Buffer = typename Finder::Buffer;
     using Test = typename Finder::template Test<
@@ -44,38 +44,17 @@ struct WgmmaScanBody {
             64>;
     static constexpr int kWarps = 4 * kShape.groups(); // that compare
 
-    const TensorScanParams& params;
-    WgmmaSharedLayout layout;
-    uint8_t* shared;
-
-    __device__ __forceinline__ uint64_t* full(int stage) const {
-        return reinterpret_cast<uint64_t*>(shared + layout.barriers) + stage;
-    }
-    __device__ __forceinline__ uint64_t* empty(int stage) const {
-        return full(kMaxStages + stage);
-    }
-    __device__ __forceinline__ uint64_t* queriesFull(int buffer) const {
-        return full(2 * kMaxStages + buffer);
-    }
-    __device__ __forceinline__ uint64_t* queriesEmpty(int buffer) const {
-        return full(2 * kMaxStages + 2 + buffer);
-    }
-    __device__ __forceinline__ uint8_t* normStepAt(int slot) const {
-        return shared + layout.norms + slot * kShape.normBytes();
-    }
-    __device__ __forceinline__ uint8_t* stageAt(int stage) const {
-        return shared + layout.stages + stage * kShape.stageBytes();
-    }
+    Block block;
 
     __device__ void run() {
         if (threadIdx.x == 0) {
             for (int i = 0; i < kMaxStages; ++i) {
-                initBarrier(full(i), 1);
-                initBarrier(empty(i), kWarps);
+                initBarrier(block.full(i), 1);
+                initBarrier(block.empty(i), kWarps);
             }
             for (int i = 0; i < 2; ++i) {
-                initBarrier(queriesFull(i), 1);
-                initBarrier(queriesEmpty(i), kWarps);
+                initBarrier(block.queriesFull(i), 1);
+                initBarrier(block.queriesEmpty(i), kWarps);
             }
             fenceBarrierInit();
         }
@@ -85,114 +64,11 @@ struct WgmmaScanBody {
         if (threadIdx.x < 128) {
             wgmma::lowerRegisters<kShape.groups() == 4 ? 24 : 40>();
             if (threadIdx.x == 0) {
-                produce();
+                copySlabs<kIsL2>(block);
             }
         } else {
             wgmma::raiseRegisters<kShape.groups() == 4 ? 112 : 232>();
             consume();
-        }
-    }
-
-    /// Items of this block: every step'th from `first` on before `last`.
-    struct Items {
-        uint32_t first;
-        uint32_t last;
-        uint32_t step;
-    };
-    __device__ __forceinline__ Items ownItems() const {
-        if (params.chunksOfTile == 0) {
-            return {blockIdx.x, params.items, gridDim.x};
-        }
-        const uint64_t items = params.items;
-        return {uint32_t(items * blockIdx.x / gridDim.x),
-                uint32_t(items * (blockIdx.x + 1) / gridDim.x),
-                1};
-    }
-    __device__ __forceinline__ uint32_t tileOf(uint32_t item) const {
-        return params.chunksOfTile == 0 ? item % params.queryTiles
-                                        : item / params.chunksOfTile;
-    }
-    __device__ __forceinline__ uint32_t chunkOf(uint32_t item) const {
-        return params.chunksOfTile == 0 ? item / params.queryTiles
-                                        : item % params.chunksOfTile;
-    }
-    /// Whether the next item of the block has the same queries.
-    __device__ __forceinline__ bool keepsTile(const Items& items, uint32_t item)
-            const {
-        return params.chunksOfTile != 0 && item + 1 < items.last &&
-                chunkOf(item + 1) != 0;
-    }
-    __device__ __forceinline__ void produce() {
-        RingPlace stage;
-        RingPlace slot;
-        RingPlace buffer;
-        const uint32_t tileBytes = params.slabs * kSlabBytes;
-        const Items items = ownItems();
-        bool isThere = false; // the tile of queries
-        for (uint32_t item = items.first; item < items.last;
-             item += items.step) {
-            const uint32_t queryTile = tileOf(item);
-            if (!kShape.streamed && !isThere) {
-                const uint32_t bytes = 2 * tileBytes;
-                waitFor(queriesEmpty(buffer.at), buffer.parity ^ 1);
-                arriveExpecting(queriesFull(buffer.at), bytes);
-                copyBulk(
-                        shared + buffer.at * bytes,
-                        params.queries + size_t(queryTile) * bytes,
-                        bytes,
-                        queriesFull(buffer.at));
-                buffer.next(params.queryBuffers);
-            }
-            isThere = keepsTile(items, item);
-            const uint8_t* queries =
-                    params.queries + size_t(queryTile) * tileBytes;
-            for (uint32_t unit = chunkOf(item); unit < params.units;
-                 unit += params.chunks) {
-                const uint8_t* vectors = params.vectors +
-                        size_t(unit) * kShape.tilesOfUnit() * tileBytes;
-                for (int slab = 0; slab < params.slabs; ++slab) {
-                    uint64_t* barrier = full(stage.at);
-                    waitFor(empty(stage.at), stage.parity ^ 1);
-                    uint32_t bytes = kShape.stageBytes();
-                    constexpr uint32_t kNormBytes = kShape.normBytes();
-                    const bool withNorms = kIsL2 && slab == 0;
-                    arriveExpecting(
-                            barrier, bytes + (withNorms ? kNormBytes : 0));
-                    if (withNorms) {
-                        copyBulk(
-                                normStepAt(slot.at),
-                                params.normSteps + size_t(unit) * kNormBytes,
-                                kNormBytes,
-                                barrier);
-                    }
-                    uint8_t* to = stageAt(stage.at);
-                    if (kShape.streamed) {
-                        copyBulk(
-                                to,
-                                queries + slab * kSlabBytes,
-                                kSlabBytes,
-                                barrier);
-                        copyBulk(
-                                to + kSlabBytes,
-                                vectors + slab * kSlabBytes,
-                                kSlabBytes,
-                                barrier);
-                        copyBulk(
-                                to + 2 * kSlabBytes,
-                                vectors + tileBytes + slab * kSlabBytes,
-                                kSlabBytes,
-                                barrier);
-                    } else {
-                        copyBulk(
-                                to,
-                                vectors + slab * kSlabBytes,
-                                kShape.stageBytes(),
-                                barrier);
-                    }
-                    stage.next(params.stages);
-                }
-                slot.next(layout.slots);
-            }
         }
     }
 
@@ -226,36 +102,37 @@ struct WgmmaScanBody {
         const int group = warp / 4;
         const int part = group % kShape.queryParts(); // of the queries
         Buffer buffer(
-                reinterpret_cast<uint64_t*>(shared + layout.passed) +
+                reinterpret_cast<uint64_t*>(
+                        block.shared + block.layout.passed) +
                         warp * Buffer::kEntries,
-                params);
+                block.params);
         Test test;
         float values[kBlocks][kWidth / 2];
         RingPlace stage;
         RingPlace slot;
         RingPlace queries;
-        const Items items = ownItems();
+        const auto items = block.ownItems();
         for (uint32_t item = items.first; item < items.last;
              item += items.step) {
-            const uint32_t firstRow =
-                    tileOf(item) * kShape.queries() + part * (64 * kBlocks);
-            const bool active = firstRow < params.numQueries;
-            test.start(params, firstRow + warp % 4 * 16 + lane / 4);
+            const uint32_t firstRow = block.tileOf(item) * kShape.queries() +
+                    part * (64 * kBlocks);
+            const bool active = firstRow < block.params.numQueries;
+            test.start(block.params, firstRow + warp % 4 * 16 + lane / 4);
             Left left{};
 #pragma unroll
             for (int r = 0; kIsL2 && r < 2 * kBlocks; ++r) {
                 left.norms[r / 2][r % 2] = test.normFactors(r);
             }
             if (!kShape.streamed) {
-                waitFor(queriesFull(queries.at), queries.parity);
+                waitFor(block.queriesFull(queries.at), queries.parity);
                 // Parts are tiles of the image, or halves of them.
                 const int tile = 2 * queries.at + part * kBlocks / 2;
                 left.queries = wgmma::descriptor<kRowBytes>(sharedAddress(
-                        shared + tile * params.slabs * kSlabBytes +
+                        block.shared + tile * block.params.slabs * kSlabBytes +
                         part * kBlocks % 2 * kBlockBytes));
             }
-            for (uint32_t unit = chunkOf(item); unit < params.units;
-                 unit += params.chunks) {
+            for (uint32_t unit = block.chunkOf(item); unit < block.params.units;
+                 unit += block.params.chunks) {
                 if (active) {
                     takeUnit(
                             values,
@@ -267,21 +144,21 @@ struct WgmmaScanBody {
                             test,
                             buffer);
                 } else {
-                    for (int slab = 0; slab < params.slabs; ++slab) {
-                        waitFor(full(stage.at), stage.parity);
-                        release(empty(stage.at));
-                        stage.next(params.stages);
+                    for (int slab = 0; slab < block.params.slabs; ++slab) {
+                        waitFor(block.full(stage.at), stage.parity);
+                        release(block.empty(stage.at));
+                        stage.next(block.params.stages);
                     }
                 }
-                slot.next(layout.slots);
+                slot.next(block.layout.slots);
             }
-            if (!kShape.streamed && !keepsTile(items, item)) {
-                release(queriesEmpty(queries.at));
-                queries.next(params.queryBuffers);
+            if (!kShape.streamed && !block.keepsTile(items, item)) {
+                release(block.queriesEmpty(queries.at));
+                queries.next(block.params.queryBuffers);
             }
             test.finish(
-                    params,
-                    chunkOf(item) * kShape.vectorParts() +
+                    block.params,
+                    block.chunkOf(item) * kShape.vectorParts() +
                             group / kShape.queryParts());
         }
         buffer.flush();
@@ -316,9 +193,9 @@ struct WgmmaScanBody {
         const uint32_t first = firstOf(group);
         if constexpr (kRowBytes < 128) {
             // Several tiles a stage, of one slab.
-            waitFor(full(stage.at), stage.parity);
+            waitFor(block.full(stage.at), stage.parity);
             const uint64_t b = wgmma::descriptor<kRowBytes>(
-                    sharedAddress(stageAt(stage.at)));
+                    sharedAddress(block.stageAt(stage.at)));
 #pragma unroll 1
             for (uint32_t tile = 0; tile < kTiles; ++tile) {
                 const uint32_t offset =
@@ -331,14 +208,14 @@ struct WgmmaScanBody {
                         kIsL2);
                 wgmma::wait<0>();
                 if (tile == kTiles - 1) {
-                    release(empty(stage.at));
-                    stage.next(params.stages);
+                    release(block.empty(stage.at));
+                    stage.next(block.params.stages);
                 }
                 test.run(values, nullptr, column + offset, buffer);
             }
         } else {
             int before = 0;
-            const int last = params.slabs - 1;
+            const int last = block.params.slabs - 1;
             for (int slab = 0; slab < last; ++slab) {
                 const Operands operands =
                         nextSlab(left.queries, slab, stage, group);
@@ -353,10 +230,10 @@ struct WgmmaScanBody {
                 // The slab before has been read.
                 if (slab > 0) {
                     wgmma::wait<1>();
-                    release(empty(before));
+                    release(block.empty(before));
                 }
                 before = stage.at;
-                stage.next(params.stages);
+                stage.next(block.params.stages);
             }
             const Operands operands =
                     nextSlab(left.queries, last, stage, group);
@@ -367,10 +244,10 @@ struct WgmmaScanBody {
                     values, operands.left, operands.right, kIsL2 || last > 0);
             wgmma::wait<0>();
             if (last > 0) {
-                release(empty(before));
+                release(block.empty(before));
             }
-            release(empty(stage.at));
-            stage.next(params.stages);
+            release(block.empty(stage.at));
+            stage.next(block.params.stages);
             test.run(values, nullptr, column + first, buffer);
         }
     }
@@ -388,8 +265,8 @@ struct WgmmaScanBody {
             const RingPlace& slot,
             uint32_t offset) const {
         if constexpr (kIsL2) {
-            const uint64_t b =
-                    wgmma::descriptor<32>(sharedAddress(normStepAt(slot.at))) +
+            const uint64_t b = wgmma::descriptor<32>(sharedAddress(
+                                       block.normStepAt(slot.at))) +
                     offset * 2;
             wgmma::fence();
 #pragma unroll
@@ -407,9 +284,9 @@ struct WgmmaScanBody {
     /// Waits for a slab. a: of the queries that stay.
     __device__ __forceinline__ Operands
     nextSlab(uint64_t a, int slab, const RingPlace& stage, int group) const {
-        waitFor(full(stage.at), stage.parity);
+        waitFor(block.full(stage.at), stage.parity);
         const uint64_t here =
-                wgmma::descriptor<128>(sharedAddress(stageAt(stage.at)));
+                wgmma::descriptor<128>(sharedAddress(block.stageAt(stage.at)));
         if (kShape.streamed) {
             return {here + group * (kBlockBytes / 16), here + kSlabBytes / 16};
         }

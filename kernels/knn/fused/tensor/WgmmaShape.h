@@ -1,10 +1,7 @@
 /// Shapes of the scan's blocks on Hopper, for the kernel and its launch.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include "kernels/common/DeviceTraits.h"
-#include "kernels/knn/fused/tensor/TensorScanParams.h"
+#include "kernels/knn/fused/tensor/TensorScanLaunch.h"
 
 #if defined(__CUDACC__)
 #define BITS_SHAPE __host__ __device__
@@ -105,42 +102,13 @@ inline WgmmaShape wgmmaShapeFor(const TensorImageLayout& image) {
     return {image.rowBytes, image.slabs > 4};
 }
 
-/// Enqueues the kernel of a shape; params are complete but for stages and
-/// queryBuffers, which this chooses.
-void launchWgmmaScan(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same that sets params.passed.bits.
-void launchWgmmaBits(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same to params.passed.products; the shape is streamed.
-void launchWgmmaProducts(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same with params.strips.
-void launchWgmmaStrips(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
-/// The same with params.nearest.
-void launchWgmmaNearest(
-        const TensorScanParams& params,
-        const TensorImageLayout& image,
-        bool isL2,
-        const DeviceTraits& device,
-        cudaStream_t stream);
+// They choose stages and queryBuffers of params.
+TensorScanLaunch launchWgmmaScan;
+TensorScanLaunch launchWgmmaBits; ///< sets params.passed.bits
+/// To params.passed.products; the shape is streamed.
+TensorScanLaunch launchWgmmaProducts;
+TensorScanLaunch launchWgmmaStrips;  ///< with params.strips
+TensorScanLaunch launchWgmmaNearest; ///< with params.nearest
 
 } // namespace faiss_bits
 
