@@ -16,7 +16,7 @@ namespace {
 
 /// One block finishes a query.
 constexpr idx_t kMostQueries = 256;
-/// Of few dimensions, where other ways take longer.
+/// Of queries that share lists of few dimensions.
 constexpr idx_t kMostAloneQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
@@ -224,21 +224,22 @@ bool canShare(const IvfKnnProblem& p) {
             : p.lists.d <= kMostSharedDims;
 }
 
-idx_t mostQueriesOf(const IvfKnnProblem& p, bool shared) {
-    return shared && areSharedAlone(p.lists) && p.k <= kMostFinishedK
-            ? kMostAloneQueries
-            : kMostQueries;
-}
-
 } // namespace
+
+idx_t mostIvfDirectQueries(const IvfLists& lists, int k) {
+    return areSharedAlone(lists) && k <= kMostFinishedK ? kMostAloneQueries
+                                                        : kMostQueries;
+}
 
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& p,
         size_t maxBytes,
         bool findsLists,
         bool shared) {
+    const idx_t mostQueries =
+            shared ? mostIvfDirectQueries(p.lists, p.k) : kMostQueries;
     if ((findsLists && !canFindLists(p)) || (shared && !canShare(p)) ||
-        p.numQueries < 1 || p.numQueries > mostQueriesOf(p, shared) ||
+        p.numQueries < 1 || p.numQueries > mostQueries ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {
         return {};

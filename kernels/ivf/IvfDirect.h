@@ -21,6 +21,10 @@
 /// the block of a query finds the keys of all that may be among the nearest.
 namespace faiss_bits {
 
+/// Queries that such a search has at most: more of them where vectors have so
+/// few dimensions that other ways take longer (IvfDirectParams.h).
+idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
+
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it
 /// pays or not. Host only, no CUDA call.
 std::optional<IvfDirectPlan> planIvfDirect(
