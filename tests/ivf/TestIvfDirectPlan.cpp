@@ -48,11 +48,13 @@ TEST(IvfDirectPlan, FewDimensionsTakeMoreQueries) {
 }
 
 TEST(IvfDirectPlan, QueriesOfATileDecodeAVectorOnce) {
-    // What codes take beside float32, for a component of a pair.
+    // What codes take beside float32, for a component of a pair; in rows, which
+    // one kernel scans whatever the dimensions are.
     const auto decoding = [](int d) {
         IvfDirectPlan plan;
         plan.shared = true;
         IvfKnnProblem p = someProblem();
+        p.lists.layout = ListLayout::Rows;
         p.lists.numLists = 64;
         p.lists.d = d;
         p.nprobe = 8;
