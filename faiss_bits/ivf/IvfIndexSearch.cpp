@@ -25,6 +25,7 @@
 #include "faiss_bits/ivf/ListFilter.h"
 #include "faiss_bits/ivf/ListStorage.h"
 #include "kernels/common/CudaCheck.h"
+#include "kernels/ivf/IvfDirect.h"
 #include "kernels/ivf/IvfKnn.h"
 
 namespace faiss_bits::gpu::detail {
@@ -67,17 +68,17 @@ void replaceLabels(
     BITS_CUDA_CHECK(cudaStreamSynchronize(context.stream));
 }
 
-/// Of more queries bits are made in any case. Direct searches, which take a
-/// test of ids (kernels/ivf/IvfDirect.h), have as many but in few dimensions and
-/// by tables.
-constexpr idx_t kMostTestedQueries = 256;
-
+/// Direct searches alone take a test of ids: of more queries than they have,
+/// bits are made in any case. By tables they have more, and read bits then.
 FilteredLists filteredListsOfSearch(
         const IvfIndex& index,
         const GpuContext& context,
         const IvfSearch& search) {
     return filteredListsOf(
-            index, context, search, search.n <= kMostTestedQueries);
+            index,
+            context,
+            search,
+            search.n <= mostIvfDirectQueries(index.lists, search.k));
 }
 
 /// All but the lists of a problem without probes is set.

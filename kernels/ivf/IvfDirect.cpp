@@ -15,7 +15,7 @@ namespace {
 
 /// One block finishes a query.
 constexpr idx_t kMostQueries = 256;
-/// Of few dimensions, where other ways take longer.
+/// Of queries that share lists of few dimensions.
 constexpr idx_t kMostAloneQueries = 1024;
 constexpr size_t kMostKeyBytes = size_t(64) << 20;
 /// Likewise of estimates, which take a part of the time.
@@ -192,13 +192,12 @@ std::optional<IvfDirectPlan> planTables(
     return {};
 }
 
-idx_t mostQueriesOf(const IvfKnnProblem& p, bool shared) {
-    return shared && areSharedAlone(p.lists) && p.k <= kMostFinishedK
-            ? kMostAloneQueries
-            : kMostQueries;
-}
-
 } // namespace
+
+idx_t mostIvfDirectQueries(const IvfLists& lists, int k) {
+    return areSharedAlone(lists) && k <= kMostFinishedK ? kMostAloneQueries
+                                                        : kMostQueries;
+}
 
 std::optional<IvfDirectPlan> planIvfDirectWay(
         const IvfKnnProblem& p,
@@ -206,11 +205,13 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool findsLists,
         bool shared,
         bool byTables) {
+    const idx_t mostQueries =
+            shared ? mostIvfDirectQueries(p.lists, p.k) : kMostQueries;
     const bool canGo = byTables
             ? shared && p.numQueries > 1 && p.k <= kMostTableK &&
                     hasIvfTableScan(p.lists, p.device)
             : (!shared || canShare(p)) && p.numQueries > 0 &&
-                    p.numQueries <= mostQueriesOf(p, shared);
+                    p.numQueries <= mostQueries;
     if (!canGo || (findsLists && !canFindLists(p)) ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {

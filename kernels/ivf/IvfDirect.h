@@ -23,6 +23,11 @@
 /// tables of entries (IvfTableBound.h), of many queries in parts of these.
 namespace faiss_bits {
 
+/// Queries that such a search has at most, but by tables: more of them where
+/// vectors have so few dimensions that other ways take longer
+/// (IvfDirectParams.h).
+idx_t mostIvfDirectQueries(const IvfLists& lists, int k);
+
 /// The plan, if the search can go so in at most maxBytes of scratch, whether it
 /// pays or not. Host only, no CUDA call.
 std::optional<IvfDirectPlan> planIvfDirect(

@@ -253,11 +253,13 @@ double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     // Of what is read: each list that is probed once, or for each query.
     const double share =
             plan.shared ? lists * (1 - std::exp(-probes / lists)) / probes : 1;
-    const double turns =
-            plan.shared ? std::max(share, 1.0 / kIvfSharedQueries) : 1;
+    const bool areSharedVectorsAlone = plan.shared && areSharedAlone(p.lists);
+    // A tile of queries decodes a vector once.
+    const int together =
+            areSharedVectorsAlone ? kIvfAloneQueries : kIvfSharedQueries;
+    const double turns = plan.shared ? std::max(share, 1.0 / together) : 1;
     const bool areAlone = p.lists.coding == ListCoding::Product ||
-            areVectorsAlone(p.lists) ||
-            (plan.shared && areSharedAlone(p.lists));
+            areVectorsAlone(p.lists) || areSharedVectorsAlone;
     const bool areWide = plan.shared && areSharedWide(p.lists);
     const double term = areWide ? kWideTermTime : kDirectTermTime;
     const double decoding =
