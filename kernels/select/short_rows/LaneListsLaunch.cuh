@@ -44,12 +44,17 @@ constexpr LaneListsShape kLaneListsShapes[] = {
         {32, 12},
         {32, 16}};
 
+constexpr bool areSame(LaneListsShape a, LaneListsShape b) {
+    return a.lanes == b.lanes && a.items == b.items;
+}
+
 constexpr bool haveAllShapesKernels() {
     for (uint32_t cols = 2; cols <= kMostLaneListsCols; ++cols) {
         for (const bool isFew : {false, true}) {
             bool isThere = false;
             for (const LaneListsShape& shape : kLaneListsShapes) {
-                isThere = isThere || shape == laneListsShape(cols, isFew);
+                isThere =
+                        isThere || areSame(shape, laneListsShape(cols, isFew));
             }
             if (!isThere) {
                 return false;
@@ -66,7 +71,7 @@ void launchShape(
         LaneListsShape shape,
         cudaStream_t stream,
         std::index_sequence<kPlaces...>) {
-    ((shape == kLaneListsShapes[kPlaces]
+    ((areSame(shape, kLaneListsShapes[kPlaces])
               ? launchLists<
                         T,
                         kLaneListsShapes[kPlaces].lanes,

@@ -15,7 +15,6 @@ constexpr uint32_t kMostWholeCols = 16;
 struct LaneListsShape {
     int lanes;
     int items;
-    bool operator==(const LaneListsShape&) const = default;
 };
 
 /// For 1 < cols <= kMostLaneListsCols; isFew: rows are so few that each may
