@@ -6,7 +6,7 @@
 namespace faiss_bits::test {
 namespace {
 
-class MergeLists : public GpuTest {};
+class MergeLists : public MergeTest {};
 
 TEST_F(MergeLists, SmallListsOfOneWidth) {
     for (int lists : {1, 2, 3, 8}) {
