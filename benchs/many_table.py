@@ -13,12 +13,14 @@ is typed by hand.
 
 Of P devices that take t, where one takes t1 for the same: the share of the
 ideal is t1 / (P t). Weak: t1 / t, where one device has the vectors of one
-(shards) or the queries of one (replicas). --short: these shares alone, between
-the marks "several GPUs" of another page; --of: of many_0123456.json and
-many_ivf_0123456.json, a later run of the cells of these shares, where they are.
+(shards) or the queries of one (replicas). Shares and "times as fast" are
+rounded down. --short: these shares alone, between the marks "several GPUs" of
+another page; --of: of many_0123456.json and many_ivf_0123456.json, a later run
+of the cells of these shares, where they are.
 """
 
 import argparse
+import math
 from pathlib import Path
 
 from readme_table import power, replaced
@@ -69,6 +71,14 @@ def number(value, form):
     return "" if value is None else format(value, form)
 
 
+def down(value, places):
+    """Never more than it is: who reads 0.95 may count on it."""
+    if value is None:
+        return ""
+    unit = 10 ** places
+    return f"{math.floor(round(value * unit, 6)) / unit:.{places}f}"
+
+
 def ratio(theirs, ours):
     return theirs / ours if theirs and ours else None
 
@@ -93,9 +103,9 @@ def neighbour_lines(name, times):
         yield line(
             row["kind"], power(row["n"]), row["q"], row["k"], row["devices"],
             number(times.of(row, **ALONE), ".3g"), f"{row['ms']:.3g}",
-            number(times.strong(row), ".2f"), number(times.weak(row), ".2f"),
+            down(times.strong(row), 2), down(times.weak(row), 2),
             number(host, ".3g"), number(faiss, ".3g"),
-            number(ratio(faiss, host), ".1f"), number(over, ".3g"))
+            down(ratio(faiss, host), 1), number(over, ".3g"))
 
 
 def range_lines(times):
@@ -113,7 +123,7 @@ def range_lines(times):
         for kind in ("shards", "replicas"):
             row = kinds.get(kind)
             columns += ["", ""] if row is None else [
-                f"{row['ms']:.3g}", number(times.strong(row), ".2f")]
+                f"{row['ms']:.3g}", down(times.strong(row), 2)]
         yield line(power(n), q, f"{100 * selectivity:g}%", one["results"],
                    devices, number(times.of(one, **ALONE), ".3g"), *columns)
 
@@ -124,8 +134,8 @@ def job_lines(name, times):
         yield line(
             name, row["arrays"], row["devices"],
             number(times.of(row, **ALONE), ".4g"), f"{row['ms']:.4g}",
-            number(times.strong(row), ".2f"), number(faiss, ".4g"),
-            number(ratio(faiss, row["ms"]), ".1f"))
+            down(times.strong(row), 2), number(faiss, ".4g"),
+            down(ratio(faiss, row["ms"]), 1))
 
 
 def content(folder):
@@ -177,7 +187,7 @@ def short_lines(name, times):
                     if row["devices"] == devices}
             if any(of_k.values()):
                 yield line(title, devices,
-                           *(number(of_k.get(k), ".2f") for k in ks))
+                           *(down(of_k.get(k), 2) for k in ks))
 
     for n in (FEW, MANY):
         yield from shares(
@@ -197,7 +207,7 @@ def short_lines(name, times):
     ratios = sorted(filter(None, ratios))
     if ratios:
         yield line(f"times as fast as FAISS's own, {len(ratios)} cells", "",
-                   f"{ratios[0]:.1f} to {ratios[-1]:.1f}",
+                   f"{down(ratios[0], 1)} to {down(ratios[-1], 1)}",
                    *[""] * (len(ks) - 1))
 
 

@@ -140,13 +140,20 @@ def test_table_says_what_was_measured(write, tmp_path):
             "| 10.0 | 1.4 |") in lines
     assert ("| shards | 2^21 | 1024 | 10 | 2 |  | 12.5 |  | 0.80 | 15 | 60 "
             "| 4.0 |  |") in lines
-    assert ("| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.91 |  |  |  |  "
+    assert ("| replicas | 2^20 | 1024 | 10 | 2 | 10 | 5.5 | 0.90 |  |  |  |  "
             "|  |") in lines
     assert ("| 2^20 | 1024 | 1% | 12345 | 2 | 8 | 5 | 0.80 | 4 | 1.00 |"
             in lines)
     assert "| 2^20 | 1024 | 0.1% | 12345 | 2 |  |  |  | 3 |  |" in lines
     assert "| k-means | host | 2 | 900 | 700 | 0.64 | 2100 | 3.0 |" in lines
-    assert "| k-NN graph | device | 2 | 650 | 340 | 0.96 |  |  |" in lines
+    assert "| k-NN graph | device | 2 | 650 | 340 | 0.95 |  |  |" in lines
+
+
+@pytest.mark.parametrize("value, places, text", [
+    (0.9499, 2, "0.94"), (0.95, 2, "0.95"), (0.29, 2, "0.29"), (1.0, 2, "1.00"),
+    (9.99, 1, "9.9"), (12.0, 1, "12.0"), (None, 2, "")])
+def test_shares_are_rounded_down(value, places, text):
+    assert many_table.down(value, places) == text
 
 
 def test_commits_are_said_of_their_files(write, tmp_path):
@@ -226,7 +233,7 @@ def test_short_table_has_shares_of_many_queries(write, tmp_path):
             "| shards of 2^20 each | 2 | 0.80 |  |",
             "| shards of 2^20 each | 4 |  | 1.25 |",
             "| shards of 2^23 in all | 2 | 0.90 |  |",
-            "| replicas of 2^20, as many queries each | 2 | 0.98 |  |",
+            "| replicas of 2^20, as many queries each | 2 | 0.97 |  |",
             "| times as fast as FAISS's own, 1 cells |  | 15.0 to 15.0 |  |"):
         assert line in lines, line
 
