@@ -3,23 +3,40 @@
 #include <map>
 #include <utility>
 
+#include "kernels/common/ContextId.h"
 #include "kernels/common/PerDevice.h"
 
 namespace faiss_bits {
 
+namespace {
+
+/// What a kernel has, and in which context: a reset takes the limit away.
+struct SharedLimit {
+    size_t bytes = 0;
+    uint64_t context = 0; // contextId()
+};
+
+} // namespace
+
 void raiseSharedLimit(const void* kernel, int device, size_t bytes) {
     // Never destroyed: kernels may be launched while a program ends.
     static auto& limits =
-            *new PerDevice<std::map<std::pair<const void*, int>, size_t>>;
+            *new PerDevice<std::map<std::pair<const void*, int>, SharedLimit>>;
+    const uint64_t context = contextId();
     // Limits are set in the order in which they rise.
     limits.with(device, [&](auto& map) {
-        size_t& limit = map[{kernel, device}];
-        const size_t raised = std::max(limit, bytes);
+        SharedLimit& limit = map[{kernel, device}];
+        const bool isThere = context != 0 && limit.context == context &&
+                limit.bytes >= bytes;
+        if (isThere) {
+            return;
+        }
+        const size_t raised = std::max(limit.bytes, bytes);
         BITS_CUDA_CHECK(cudaFuncSetAttribute(
                 kernel,
                 cudaFuncAttributeMaxDynamicSharedMemorySize,
                 int(raised)));
-        limit = raised;
+        limit = {raised, context};
     });
 }
 
