@@ -10,7 +10,9 @@ namespace faiss_bits {
 
 namespace {
 
-/// What a kernel has, and in which context: a reset takes the limit away.
+/// What a kernel has, and in which context: a reset takes the limit away. CUDA
+/// takes about a microsecond to set it again, and more where threads of several
+/// devices launch at once.
 struct SharedLimit {
     size_t bytes = 0;
     uint64_t context = 0; // contextId()

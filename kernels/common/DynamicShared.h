@@ -8,15 +8,13 @@ namespace faiss_bits {
 
 /// Raises a kernel's limit of dynamic shared memory on the current device,
 /// which is one for all host threads, to at least `bytes`. It is never lowered:
-/// another thread may be about to launch the same kernel with more. CUDA is
-/// asked only where the limit is not there yet in this context: that takes about
-/// a microsecond, and more where threads of several devices launch at once.
+/// another thread may be about to launch the same kernel with more.
 void raiseSharedLimit(const void* kernel, int device, size_t bytes);
 
 /// Raises the kernel's limit of dynamic shared memory to `wanted`, or to the
 /// device's most, and returns which. The kernel's static memory, at most 8 KiB
-/// of it, comes on top. To be called before every launch: a program that resets
-/// a device takes the limit away.
+/// of it, comes on top. Cheap, and its effect is lost where a program resets a
+/// device, so the call is never left out.
 ///
 /// Threads  any number, also for one kernel on one device
 template <class Kernel>

@@ -27,7 +27,6 @@ foreach(metric L2 InnerProduct)
 endforeach()
 
 add_library(bits_ivf OBJECT
-  common/ContextId.cpp
   common/HostWord.cu
   ivf/IvfAgain.cu
   ivf/IvfBoundedFinish.cu

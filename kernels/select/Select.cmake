@@ -141,6 +141,7 @@ foreach(keys Float Half BFloat16 Biased)
 endforeach()
 
 add_library(bits_select OBJECT
+  common/ContextId.cpp
   common/DependentLaunch.cpp
   common/DeviceTraits.cpp
   common/DynamicShared.cpp
