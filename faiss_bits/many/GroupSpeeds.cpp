@@ -70,8 +70,11 @@ double GroupTimes::secondsOf_(const Timer& timer) const {
         return timer.hasWaited ? all.count() - timer.late : 0;
     }
     float ms = 0;
-    if (cudaEventElapsedTime(&ms, timer.begin, timer.end) != cudaSuccess) {
-        (void)cudaGetLastError(); // not ready is an error of this function's
+    // Asked first: to a query, not ready is an answer; to the difference, an
+    // error, which compute-sanitizer reports.
+    if (cudaEventQuery(timer.end) != cudaSuccess ||
+        cudaEventElapsedTime(&ms, timer.begin, timer.end) != cudaSuccess) {
+        (void)cudaGetLastError();
         return 0;
     }
     return double(ms) * 1e-3;
