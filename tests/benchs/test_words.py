@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 
+import numpy as np
 import pytest
 
 BENCHS = pathlib.Path(__file__).resolve().parents[2] / "benchs"
@@ -50,6 +51,40 @@ def test_phrases_are_words():
     phrases = word_queries.make_phrases(WORDS, 50, parts=3)
     assert len(phrases) == 50 and phrases == word_queries.make_phrases(WORDS, 50, 3)
     assert all(p.count(" ") == 2 and set(p.split()) <= set(WORDS) for p in phrases)
+
+
+def test_ranges_that_differ_are_counted():
+    queries = word_queries.make_queries(WORDS, 23)
+
+    def matrix_of(queries, words, most):
+        return np.array([[min(edits(q, w), most + 1) for w in words] for q in queries])
+
+    def ranges(r):
+        lims, D, I = [0], [], []
+        for distances in matrix_of(queries, WORDS, r):
+            ids = np.flatnonzero(distances <= r)
+            lims.append(lims[-1] + len(ids))
+            D.extend(distances[ids])
+            I.extend(ids)
+        return np.array(lims), np.array(D), np.array(I)
+
+    found = {r: ranges(r) for r in (1, 3)}
+
+    def differ():
+        return bench_words.different_ranges(WORDS, queries, found, matrix_of, step=7)
+
+    assert differ() == 0
+    lims, D, I = found[3]
+    assert len(I) > len(found[1][2]) > 0
+    D[0] += 1  # a wrong distance
+    assert differ() == 1
+    last = len(I) - 1  # and a wrong id, of the last query with a result
+    I[last] = (I[last] + 1) % len(WORDS)
+    assert differ() == 2
+    found[3] = ranges(3)
+    lims, D, I = found[1]
+    found[1] = np.minimum(lims, lims[-1] - 1), D[:-1], I[:-1]  # one is missing
+    assert differ() == 1
 
 
 def test_rows_that_are_added(tmp_path):
