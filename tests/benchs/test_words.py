@@ -159,3 +159,37 @@ def test_results_agree(device):
     for one in data["rows"]:
         cell = one["dictionary"], one["queries"], one["r"]
         assert found.setdefault(cell, one["results"]) == one["results"], one
+
+
+def test_a_rival_without_memory_gets_fewer_queries(tmp_path, monkeypatch):
+    """What is timed says how many queries it is of."""
+    class Engine:
+        def __init__(self, capabilities):
+            pass
+
+        def __call__(self, queries, words, device, out):
+            assert out.shape == (len(queries), len(words))
+            if len(queries) > 100:
+                raise MemoryError("of the GPU")
+            out[:] = [[edits(q, w) for w in words] for q in queries]
+
+    class Module:
+        __version__ = "1"
+        Strs = list
+        LevenshteinDistancesUTF8 = Engine
+
+        @staticmethod
+        def DeviceScope(gpu_device):
+            return gpu_device
+
+    for name in ("stringzilla", "stringzillas"):
+        monkeypatch.setitem(sys.modules, name, Module)
+    out = tmp_path / "words.json"
+    args = bench_words.parse(["gpu", "--program", "none", "--out", str(out)])
+    bench = bench_words.Bench(args, {"gpu": "G", "seed": 2012})
+    queries = word_queries.make_queries(WORDS, 300)
+    bench_words.run_stringzillas(bench, "spanish", WORDS, queries)
+    found = json.loads(out.read_text())["rows"]
+    assert [(row["queries"], row["r"]) for row in found] == [(64, 1), (64, 2), (64, 3)]
+    assert found[0]["results"] == sum(
+        edits(q, w) <= 1 for q in queries[:64] for w in WORDS)
