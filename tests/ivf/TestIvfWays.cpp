@@ -211,6 +211,43 @@ TEST(IvfWays, ProductCodesGoByTables) {
     }
 }
 
+/// A table is made for each query and list, so that where lists are many and
+/// short, queries read them by themselves.
+TEST(IvfWays, ProductCodesOfShortListsGoByStreams) {
+    struct Cell {
+        int parts;
+        int d;
+        idx_t vectors;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+    };
+    for (const Cell& cell :
+         {Cell{16, 400, 1 << 20, 65536, 8, 4096},
+          Cell{16, 400, 1 << 20, 65536, 4, 10000},
+          Cell{16, 400, 40000, 65536, 16, 4000},
+          Cell{48, 960, 40000, 65536, 16, 4000}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = cell.parts;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.lists.numVectors = cell.vectors;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.longestList = cell.vectors / cell.numLists + 1;
+        p.mostVectors = p.longestList * cell.nprobe;
+        for (bool mayWait : {false, true}) {
+            p.mayWait = mayWait;
+            const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+            EXPECT_FALSE(plan.direct || plan.listMajor)
+                    << cell.parts << " of " << cell.d << ", " << cell.numLists
+                    << " lists: " << plan.toString();
+        }
+    }
+}
+
 /// A part of the queries at a time, of which the last may sort its pairs
 /// another way, and needs no more scratch than is planned.
 TEST(IvfWays, QueriesByTablesComeInParts) {
