@@ -302,10 +302,12 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     }
     const double ofDirect =
             direct.direct ? ivf_times::ofDirect(*direct.direct, p) : INFINITY;
-    // Streams take as long as another direct search, or longer; but not as one
-    // that makes a table for each query and list.
-    const bool mayStream =
-            !ivfPairsMeet(p) && (!direct.direct || direct.direct->byTables);
+    // Streams take as long as a query for itself by a direct search, or longer.
+    // One that makes a table for each query and list may have no such other.
+    const bool mayStream = !ivfPairsMeet(p) &&
+            (!direct.direct ||
+             (direct.direct->byTables &&
+              !planIvfDirectWay(p, maxBytes, false, false)));
     const double ofAll = all.listMajor ? ivf_times::ofTiles(all, p)
             : mayStream                ? ivf_times::ofStreams(p)
                                        : INFINITY;
