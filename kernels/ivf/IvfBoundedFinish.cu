@@ -1,8 +1,8 @@
 // The k nearest of a direct search, of estimates of the keys of all columns of
 // a row: what may be among them gets canonical keys, and these are sorted.
 //
-// Bound by: the wait for memory, some seven times one after another; with 128
-// candidates at a time, of which k = 100 has about as many.
+// Bound by: the wait for memory, some seven times one after another, three of
+// them for every 128 components of 32 to 128 candidates.
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
