@@ -204,8 +204,7 @@ TEST(IvfTableBound, HoldsForRandomVectors) {
             {256, 256}};
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (const auto& shape : kShapes) {
-            for (float size :
-                 {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e12f}) {
+            for (float size : {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e12f}) {
                 for (float offset : {0.0f, 1.0f, 1e4f}) {
                     Search search{metric, shape.parts, {}, {}, Rows(20)};
                     const float ofQuery = std::ldexp(1.0f, int(random() % 9));
