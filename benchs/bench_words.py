@@ -4,6 +4,7 @@
     benchs/bench_words.py queries /usr/share/dict/spanish spanish.queries
     benchs/bench_words.py cpu --out benchs/results/cpu/words.json
     benchs/bench_words.py gpu --program bench_words --out words.json
+    benchs/bench_words.py check --dictionaries spanish,british-huge
 
 Queries are words of the list with one random edit each (word_queries.py). `gpu`
 runs the program bench_words (benchs/words/BenchWords.cpp), then the cross
@@ -15,6 +16,10 @@ CPU are the least of some runs; `cpu_ms` counts all threads' time alone, which
 other programs on the machine disturb less. Debian has the lists in the packages
 wspanish and wbritish-huge. The dictionary `phrases` is made of the latter: 40,000
 texts of ten words, whose queries have more than 63 letters mostly.
+
+`check` measures nothing: it compares every answer of faiss_bits.EditDistanceIndex
+on the CPU, for every query and radius, with rapidfuzz's distances, and fails if one
+differs. Those of the GPU are compared with the CPU's by the program bench_words.
 
 With --add what --out has and this run does not measure stays there, and each row
 that stays says of which commit, date and processor it is, if of others.
@@ -181,6 +186,47 @@ def run_rapidfuzz(bench, name, words, queries, r, threads):
     )
 
 
+def check(args):
+    """The number of (query, radius) whose ranges are not rapidfuzz's."""
+    import faiss_bits
+
+    wrong = 0
+    for name in args.dictionaries.split(","):
+        words, queries = words_of(args, name)
+        index = faiss_bits.EditDistanceIndex(words, "cpu")
+        found = {r: index.range_search(queries, r) for r in RADII}
+        bad = different_ranges(words, queries, found)
+        results = {r: len(I) for r, (_, _, I) in found.items()}
+        print(f"{name}: {len(words):,} words, {len(queries):,} queries, results at "
+              f"each distance {results}, ranges that differ: {bad}", flush=True)
+        wrong += bad
+    return wrong
+
+
+def rapidfuzz_matrix(queries, words, most):
+    """Distances up to `most`; what is beyond is more."""
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
+    return cdist(queries, words, scorer=Levenshtein.distance, score_cutoff=most,
+                 dtype=np.uint8)
+
+
+def different_ranges(words, queries, found, matrix_of=rapidfuzz_matrix, step=100):
+    """How many of `found`, {r: (lims, D, I)}, are not the words within r edits by
+    matrix_of, by ascending id."""
+    bad = 0
+    for first in range(0, len(queries), step):
+        matrix = matrix_of(queries[first : first + step], words, max(found))
+        for r, (lims, D, I) in found.items():
+            for row, distances in enumerate(matrix, first):
+                ids = np.flatnonzero(distances <= r)
+                own = slice(lims[row], lims[row + 1])
+                bad += not (np.array_equal(I[own], ids)
+                            and np.array_equal(D[own], distances[ids]))
+    return bad
+
+
 # ---- on a GPU -----------------------------------------------------------------
 
 
@@ -234,19 +280,26 @@ def run_stringzillas(bench, name, words, queries):
     bench.data["meta"]["stringzillas-cuda"] = szs.__version__
     scope = szs.DeviceScope(gpu_device=0)
     engine = szs.LevenshteinDistancesUTF8(capabilities=scope)
-    count = 256
-    asked, all_words = sz.Strs(queries[:count]), sz.Strs(words)
-    out = np.zeros((count, len(words)), np.uint64)
+    asked, all_words = queries[:256], sz.Strs(words)
 
     def run():
-        return engine(asked, all_words, device=scope, out=out)
+        return engine(texts, all_words, device=scope, out=out)
 
-    run()
+    while True:
+        texts = sz.Strs(asked)
+        out = np.zeros((len(asked), len(words)), np.uint64)
+        try:
+            run()
+            break
+        except MemoryError:  # of the GPU: British words on one of 80 GB
+            if len(asked) < 16:
+                raise
+            asked = asked[: len(asked) // 2]
     times, _ = least(run, 3)
     for r in RADII:  # the same for every distance
         bench.add(
             method="stringzillas-cuda", device="gpu", dictionary=name,
-            words=len(words), queries=count, r=r, ms=times["ms"],
+            words=len(words), queries=len(asked), r=r, ms=times["ms"],
             results=int(np.count_nonzero(out <= r)),
         )
 
@@ -263,14 +316,16 @@ def parse(arguments):
     add("list")
     add("out")
     add("--count", type=int, default=40000)
-    for part in ("cpu", "gpu"):
+    for part in ("cpu", "gpu", "check"):
         add = parts.add_parser(part).add_argument
-        add("--out", required=True)
         add("--queries", type=int, default=40000)
         add("--dictionaries", default=",".join((*LISTS, PHRASES)))
-        add("--add", action="store_true", help="keep the other rows of --out")
         for name, path in LISTS.items():
             add(f"--{name}", default=path, help=f"the list (default: {path})")
+        if part == "check":
+            continue
+        add("--out", required=True)
+        add("--add", action="store_true", help="keep the other rows of --out")
         add("--commit", default=os.environ.get("FAISS_BITS_COMMIT", "unknown"))
         add("--date", default=datetime.date.today().isoformat())
         rival = "rapidfuzz" if part == "cpu" else "stringzillas-cuda"
@@ -289,6 +344,8 @@ def main(arguments=None):
     if args.part == "queries":
         lines = make_queries(read_lines(args.list), args.count)
         Path(args.out).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    elif args.part == "check":
+        return int(check(args) > 0)
     elif args.part == "cpu":
         cpu(args)
     else:

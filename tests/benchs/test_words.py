@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 
+import numpy as np
 import pytest
 
 BENCHS = pathlib.Path(__file__).resolve().parents[2] / "benchs"
@@ -50,6 +51,40 @@ def test_phrases_are_words():
     phrases = word_queries.make_phrases(WORDS, 50, parts=3)
     assert len(phrases) == 50 and phrases == word_queries.make_phrases(WORDS, 50, 3)
     assert all(p.count(" ") == 2 and set(p.split()) <= set(WORDS) for p in phrases)
+
+
+def test_ranges_that_differ_are_counted():
+    queries = word_queries.make_queries(WORDS, 23)
+
+    def matrix_of(queries, words, most):
+        return np.array([[min(edits(q, w), most + 1) for w in words] for q in queries])
+
+    def ranges(r):
+        lims, D, I = [0], [], []
+        for distances in matrix_of(queries, WORDS, r):
+            ids = np.flatnonzero(distances <= r)
+            lims.append(lims[-1] + len(ids))
+            D.extend(distances[ids])
+            I.extend(ids)
+        return np.array(lims), np.array(D), np.array(I)
+
+    found = {r: ranges(r) for r in (1, 3)}
+
+    def differ():
+        return bench_words.different_ranges(WORDS, queries, found, matrix_of, step=7)
+
+    assert differ() == 0
+    lims, D, I = found[3]
+    assert len(I) > len(found[1][2]) > 0
+    D[0] += 1  # a wrong distance
+    assert differ() == 1
+    last = len(I) - 1  # and a wrong id, of the last query with a result
+    I[last] = (I[last] + 1) % len(WORDS)
+    assert differ() == 2
+    found[3] = ranges(3)
+    lims, D, I = found[1]
+    found[1] = np.minimum(lims, lims[-1] - 1), D[:-1], I[:-1]  # one is missing
+    assert differ() == 1
 
 
 def test_rows_that_are_added(tmp_path):
@@ -124,3 +159,37 @@ def test_results_agree(device):
     for one in data["rows"]:
         cell = one["dictionary"], one["queries"], one["r"]
         assert found.setdefault(cell, one["results"]) == one["results"], one
+
+
+def test_a_rival_without_memory_gets_fewer_queries(tmp_path, monkeypatch):
+    """What is timed says how many queries it is of."""
+    class Engine:
+        def __init__(self, capabilities):
+            pass
+
+        def __call__(self, queries, words, device, out):
+            assert out.shape == (len(queries), len(words))
+            if len(queries) > 100:
+                raise MemoryError("of the GPU")
+            out[:] = [[edits(q, w) for w in words] for q in queries]
+
+    class Module:
+        __version__ = "1"
+        Strs = list
+        LevenshteinDistancesUTF8 = Engine
+
+        @staticmethod
+        def DeviceScope(gpu_device):
+            return gpu_device
+
+    for name in ("stringzilla", "stringzillas"):
+        monkeypatch.setitem(sys.modules, name, Module)
+    out = tmp_path / "words.json"
+    args = bench_words.parse(["gpu", "--program", "none", "--out", str(out)])
+    bench = bench_words.Bench(args, {"gpu": "G", "seed": 2012})
+    queries = word_queries.make_queries(WORDS, 300)
+    bench_words.run_stringzillas(bench, "spanish", WORDS, queries)
+    found = json.loads(out.read_text())["rows"]
+    assert [(row["queries"], row["r"]) for row in found] == [(64, 1), (64, 2), (64, 3)]
+    assert found[0]["results"] == sum(
+        edits(q, w) <= 1 for q in queries[:64] for w in WORDS)
