@@ -63,8 +63,9 @@ constexpr double kCandidatesTime = 32e-6;
 // queries; what else a pair takes; a number of a table for eight; what a query
 // takes at the end; and a component of a vector that gets its distance there.
 // Fitted to searches of 8 parts of 32, 16 of 25 and 24 of 12 components, k = 10
-// to 501, by tables and without (H100, docs/design/ivf_few_queries.md). The last
-// one is of before the finish read its components without branches: too much.
+// to 501, by tables and without (H100, docs/design/ivf_few_queries.md). The
+// last one is of before the finish read its components without branches: too
+// much.
 constexpr double kTableLookUpTime = 0.26e-12;
 constexpr double kTableKeepTime = 0.6e-12;
 constexpr double kTableEntryTime = 1.5e-12;
