@@ -95,7 +95,6 @@ struct BlockSpreadSort {
             int k,
             uint64_t* other,
             Put put) {
-        limit = finiteLimit(entries, count, limit, k);
         uint64_t from = 0; // entries of this round: [from, to]
         uint64_t to = limit;
         uint32_t placed = 0; // entries below `from`
@@ -174,36 +173,11 @@ struct BlockSpreadSort {
     }
     static constexpr int kLogSize = log2(kSize);
 
-    /// `limit`, or the greatest of a finite key, where k entries have one:
-    /// infinity and NaN are so far from these that most of them would be in a
-    /// few of the bins up to there. All threads get it.
-    __device__ __forceinline__ uint64_t
-    finiteLimit(const uint64_t* entries, int count, uint64_t limit, int k) {
-        constexpr uint32_t kInfinityKey = 0xFF800000u;
-        constexpr uint64_t kLastFinite = (uint64_t(kInfinityKey) << 32) - 1;
-        if (limit <= kLastFinite) {
-            return limit;
-        }
-        uint32_t finite = 0;
-        for (int i = threadIdx.x; i < count; i += Threads) {
-            finite += entries[i] <= kLastFinite;
-        }
-        finite = __reduce_add_sync(kFullWarp, finite);
-        if (threadIdx.x % kWarpSize == 0) {
-            shared.sums[threadIdx.x / kWarpSize] = finite;
-        }
-        __syncthreads();
-        finite = __reduce_add_sync(kFullWarp, ofWarps<kWarps>(shared.sums, 0u));
-        return finite >= uint32_t(k) ? kLastFinite : limit;
-    }
-
     /// Whether as many more rounds as a bitonic sort takes the time of would
     /// not do: each of them places the entries of about one value where there
     /// are few.
-    __device__ __forceinline__ static bool isSlow(
-            int rounds,
-            uint32_t placed,
-            uint32_t k) {
+    __device__ __forceinline__ static bool
+    isSlow(int rounds, uint32_t placed, uint32_t k) {
         constexpr uint32_t kRoundsOfSort = 4;
         return rounds > 1 && (k - placed) * rounds > kRoundsOfSort * placed;
     }

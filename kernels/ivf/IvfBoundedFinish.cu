@@ -1,8 +1,8 @@
 // The k nearest of a direct search, of estimates of the keys of all columns of
 // a row: what may be among them gets canonical keys, and these are sorted.
 //
-// Bound by: the wait for memory, some seven times one after another; with 128
-// candidates at a time, of which k = 100 has about as many.
+// Bound by: the wait for memory, some seven times one after another, three of
+// them for every 128 components of 32 to 128 candidates.
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/DynamicShared.h"
@@ -19,9 +19,34 @@ template <Metric kMetric, ListLayout kLayout, int kThreads, int kRoom>
 struct IvfBoundedFinish {
     using Finish = DirectFinish<kThreads, kRoom>;
     using SharedStorage = typename Finish::SharedStorage;
-    using Vectors = typename VectorsOfLists<
-            ListCoding::Product>::template ListOf<kLayout>;
+    using Codes =
+            CodesOfVector<codeBitsOf(ListCoding::Product, kLayout), kLayout>;
     static constexpr uint32_t kEvery = kNanKey - 1; // key
+
+    /// Which part of a vector has a component, and a row's component.
+    struct Parts {
+        const float* codebook;
+        uint32_t dims;    // of a part
+        uint32_t inverse; // 2^32 / dims, rounded up; 0: dims is 1
+        int bits;
+
+        __device__ __forceinline__ explicit Parts(const IvfParams& search)
+                : codebook(search.lists.decoding.codebook),
+                  dims(search.d / search.lists.decoding.numParts),
+                  inverse(UINT32_MAX / dims + 1),
+                  bits(search.lists.decoding.partBits) {}
+
+        __device__ __forceinline__ uint32_t of(int c) const {
+            static_assert(kMostSharedDims < 1 << 16); // else it is not exact
+            const uint32_t part = __umulhi(uint32_t(c), inverse);
+            return inverse != 0 ? part : uint32_t(c);
+        }
+        __device__ __forceinline__ float component(int c, uint32_t code) const {
+            const uint32_t part = of(c);
+            // A codebook has fewer than 2^32 numbers: 2^bits rows of d.
+            return codebook[((part << bits) + code) * dims + c - part * dims];
+        }
+    };
 
     SharedStorage& shared;
     const IvfDirectParams& params;
@@ -86,51 +111,79 @@ struct IvfBoundedFinish {
         finish.collect(areAll, numGroups, limit);
     }
 
-    /// The canonical keys of some columns, by eight lanes, in all of them. All
-    /// lanes of the warp call it; those that are not there take part without.
+    /// The canonical keys of some columns that are there, by eight lanes, in
+    /// all of them; by all lanes of the warp. Nothing but the loops branches,
+    /// so that all codes are read in one wait and all rows in another.
     template <int kCount>
     __device__ __forceinline__ void keysOf(
             const uint32_t (&columns)[kCount],
-            const bool (&isThere)[kCount],
             uint32_t (&keys)[kCount]) const {
         using Terms = canonical::Terms<kMetric>;
         static_assert(Terms::kSums == 1);
         constexpr int kAhead = 16; // components of each on their way
         const IvfParams& search = params.search;
+        const ListDecoding& decoding = search.lists.decoding;
         const int lane = int(threadIdx.x % kPairLanes);
-        TilePlace places[kCount] = {};
+        const Parts parts(search);
+        const auto codesOf = [&](uint32_t list, uint32_t vector) {
+            return Codes(
+                    search.lists.vectors[list],
+                    vector,
+                    decoding.numParts,
+                    decoding.partBits);
+        };
+        uint32_t lists[kCount];
+        uint32_t vectors[kCount];
 #pragma unroll
         for (int i = 0; i < kCount; ++i) {
-            if (isThere[i]) {
-                const uint32_t probe =
-                        Finish{shared, params, row}.probeOf(columns[i]);
-                places[i].listNumber = shared.lists[probe];
-                places[i].list = search.lists.vectors[places[i].listNumber];
-                places[i].first = columns[i] - shared.first[probe];
-            }
+            const uint32_t probe =
+                    Finish{shared, params, row}.probeOf(columns[i]);
+            lists[i] = shared.lists[probe];
+            vectors[i] = columns[i] - shared.first[probe];
         }
-        const Vectors vectors(search);
         const float* query = search.queries + int64_t(row) * search.d;
         double sums[kCount][1] = {};
         for (int begin = lane; begin < search.d; begin += kPairLanes * kAhead) {
+            const auto at = [&](int j) {
+                return min(begin + j * kPairLanes, search.d - 1);
+            };
             float xs[kCount][kAhead];
 #pragma unroll
             for (int i = 0; i < kCount; ++i) {
-                const auto x = vectors.vector(places[i], 0);
+                const Codes codes = codesOf(lists[i], vectors[i]);
+                uint32_t numbers[kAhead];
 #pragma unroll
                 for (int j = 0; j < kAhead; ++j) {
-                    const int c = begin + j * kPairLanes;
-                    xs[i][j] = isThere[i] && c < search.d ? x(c) : 0.0f;
+                    numbers[j] = codes(int(parts.of(at(j))));
+                }
+#pragma unroll
+                for (int j = 0; j < kAhead; ++j) {
+                    xs[i][j] = parts.component(at(j), numbers[j]);
+                }
+            }
+            if (decoding.centroids) {
+#pragma unroll
+                for (int i = 0; i < kCount; ++i) {
+                    const float* centroid =
+                            decoding.centroids + int64_t(lists[i]) * search.d;
+#pragma unroll
+                    for (int j = 0; j < kAhead; ++j) {
+                        xs[i][j] = __fadd_rn(xs[i][j], centroid[at(j)]);
+                    }
                 }
             }
             // Components beyond d are zeros, which no sum notices.
 #pragma unroll
             for (int j = 0; j < kAhead; ++j) {
-                const int c = begin + j * kPairLanes;
-                const double q = c < search.d ? double(query[c]) : 0.0;
+                const bool isThere = begin + j * kPairLanes < search.d;
+                const float q = query[at(j)];
 #pragma unroll
                 for (int i = 0; i < kCount; ++i) {
-                    Terms::add(sums[i], double(xs[i][j]), q, search.power);
+                    Terms::add(
+                            sums[i],
+                            double(isThere ? xs[i][j] : 0.0f),
+                            double(isThere ? q : 0.0f),
+                            search.power);
                 }
             }
         }
@@ -160,12 +213,13 @@ struct IvfBoundedFinish {
             for (int i = 0; i < kCount; ++i) {
                 const uint32_t at = first + i * kGroups;
                 isThere[i] = at < count;
+                // The first column is there, where any is.
                 columns[i] = isThere[i] ? shared.columns[at] : 0;
                 if (isThere[i] && isFirst) {
                     ids[i] = finish.idOf(columns[i]);
                 }
             }
-            keysOf(columns, isThere, keys);
+            keysOf(columns, keys);
 #pragma unroll
             for (int i = 0; i < kCount; ++i) {
                 if (isThere[i] && isFirst) {
@@ -205,7 +259,7 @@ struct IvfBoundedFinish {
                 const bool isThere = mine != 0;
                 const uint32_t at = isThere ? __ffs(mine) - 1 : 0;
                 uint32_t key[1];
-                self.keysOf<1>({column + at}, {isThere}, key);
+                self.keysOf<1>({column + at}, key);
                 if (isThere && lane % kPairLanes == 0) {
                     group[at] = key[0];
                 }

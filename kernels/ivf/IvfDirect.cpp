@@ -147,12 +147,6 @@ bool canShare(const IvfKnnProblem& p) {
             : p.lists.d <= kMostSharedDims;
 }
 
-/// In parts.
-idx_t partOf(idx_t numQueries, idx_t most) {
-    const idx_t parts = (numQueries + most - 1) / most;
-    return (numQueries + parts - 1) / parts;
-}
-
 /// The scratch of a plan's parts, of which the last may be smaller, and take
 /// another way to sort pairs.
 size_t bytesOf(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
@@ -174,22 +168,19 @@ std::optional<IvfDirectPlan> planTables(
         const IvfKnnProblem& p,
         size_t maxBytes) {
     const auto ofRow = size_t(plan.stride) * sizeof(uint32_t);
-    idx_t rows =
-            partOf(p.numQueries,
-                   std::clamp<idx_t>(
-                           idx_t(kMostTableBytes / ofRow), 1, kMostTableRows));
-    for (; rows == p.numQueries || rows >= kLeastTableRows;
-         rows = partOf(p.numQueries, rows - 1)) { // in one part more
-        plan.rowsAtATime = rows;
+    const idx_t most = std::clamp<idx_t>(
+            idx_t(kMostTableBytes / ofRow), 1, kMostTableRows);
+    for (idx_t parts = (p.numQueries + most - 1) / most;;
+         parts += std::max<idx_t>(parts / 2, 1)) {
+        plan.rowsAtATime = (p.numQueries + parts - 1) / parts;
+        if (parts > 1 && plan.rowsAtATime < kLeastTableRows) {
+            return {};
+        }
         plan.bytes = bytesOf(plan, p);
         if (plan.bytes <= maxBytes) {
             return plan;
         }
-        if (rows == 1) {
-            break;
-        }
     }
-    return {};
 }
 
 } // namespace
@@ -207,11 +198,10 @@ std::optional<IvfDirectPlan> planIvfDirectWay(
         bool byTables) {
     const idx_t mostQueries =
             shared ? mostIvfDirectQueries(p.lists, p.k) : kMostQueries;
-    const bool canGo = byTables
-            ? shared && p.numQueries > 1 && p.k <= kMostTableK &&
-                    hasIvfTableScan(p.lists, p.device)
-            : (!shared || canShare(p)) && p.numQueries > 0 &&
-                    p.numQueries <= mostQueries;
+    const bool canGo = byTables ? shared && p.numQueries > 1 &&
+                    p.k <= kMostTableK && hasIvfTableScan(p.lists, p.device)
+                                : (!shared || canShare(p)) &&
+                    p.numQueries > 0 && p.numQueries <= mostQueries;
     if (!canGo || (findsLists && !canFindLists(p)) ||
         p.nprobe > kMostDirectProbes || p.lists.d > kMostDirectDims ||
         p.device.singleToDouble > 2) {

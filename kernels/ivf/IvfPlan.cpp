@@ -292,7 +292,7 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     if (direct.direct) {
         direct.rowsAtATime = p.numQueries;
         direct.bytes = direct.direct->bytes;
-        if (!mayEstimate && !ivfPairsMeet(p)) {
+        if (!mayEstimate && !ivfPairsMeet(p) && !direct.direct->byTables) {
             return direct;
         }
     }
@@ -302,14 +302,20 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     }
     const double ofDirect =
             direct.direct ? ivf_times::ofDirect(*direct.direct, p) : INFINITY;
+    // Streams take as long as a query for itself by a direct search, or longer.
+    // One that makes a table for each query and list may have no such other.
+    const bool mayStream = !ivfPairsMeet(p) &&
+            (!direct.direct ||
+             (direct.direct->byTables &&
+              !planIvfDirectWay(p, maxBytes, false, false)));
+    const double ofAll = all.listMajor ? ivf_times::ofTiles(all, p)
+            : mayStream                ? ivf_times::ofStreams(p)
+                                       : INFINITY;
     if (!mayEstimate) {
-        return direct.direct && ofDirect < ivf_times::ofTiles(all, p) ? direct
-                                                                      : all;
+        return ofDirect < ofAll ? direct : all;
     }
     IvfKnnPlan best = all;
-    double least = all.listMajor               ? ivf_times::ofTiles(all, p)
-            : ivfPairsMeet(p) || direct.direct ? INFINITY // as direct, or less
-                                               : ivf_times::ofStreams(p);
+    double least = ofAll;
     if (ofDirect < least) {
         least = ofDirect;
         best = direct;

@@ -11,10 +11,14 @@ namespace faiss_bits::ivf_times {
 /// 64 (IvfEstimateShape.h), or component after component (ProductBlocks.cuh).
 bool areDecodedInBlocks(const IvfLists& lists);
 
+/// A component of a distance where a query reads its lists by itself.
+double ofComponent(const IvfLists& lists);
+
 /// Every query reads its lists by itself: all distances.
 double ofStreams(const IvfKnnProblem& problem);
 
-/// The keys of all, as IvfDirect.h; without the host's time.
+/// The keys of all, as IvfDirect.h; without the host's time
+/// (IvfDirectTimes.cpp).
 double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& problem);
 
 /// All distances, in tiles.

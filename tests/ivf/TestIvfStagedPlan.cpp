@@ -5,6 +5,7 @@
 
 #include "kernels/ivf/IvfKnn.h"
 #include "kernels/ivf/IvfStagedParams.h"
+#include "kernels/ivf/IvfTimes.h"
 #include "tests/ivf/IvfPlanProblem.h"
 
 namespace faiss_bits::test {
@@ -72,37 +73,99 @@ TEST(IvfStagedPlan, EightBitsOf128FillAnH100) {
     EXPECT_EQ(plan.blocks, kIvfWideBlocks);
 }
 
-TEST(IvfStagedPlan, QueriesShareCodesWhereThatTakesLess) {
-    // 2^20 vectors of 128 components in 1,024 lists, by the expected times.
+TEST(IvfStagedPlan, QueriesShareCodesWhereThatTookLess) {
+    // Each way forced (docs/design/ivf_few_queries.md, "Interleaved codes
+    // through shared memory"). Beyond 2,000 pairs of a query and a list
+    // estimates come in between.
     struct Cell {
+        ListCoding coding;
+        int d;
+        idx_t numLists;
         int nprobe;
         idx_t numQueries;
         bool shared;
     };
+    constexpr ListCoding kScalar = ListCoding::Scalar8;
+    constexpr ListCoding kHalf = ListCoding::Float16;
     const float centroids = 0; // never read
-    for (ListCoding coding : kStagedCodings) {
-        for (const Cell& cell :
-             {Cell{8, 1, false},
-              Cell{128, 1, false},
-              Cell{8, 4, false},
-              Cell{128, 4, true},
-              Cell{32, 16, true},
-              Cell{128, 16, true},
-              Cell{32, 64, true}}) {
-            IvfKnnProblem p = someProblem();
-            p.lists.coding = coding;
-            p.nprobe = cell.nprobe;
-            p.numQueries = cell.numQueries;
-            p.longestList = 1280;
-            p.mostVectors = p.longestList * cell.nprobe;
-            p.centroids = &centroids;
-            const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
-            ASSERT_TRUE(plan.direct) << cell.nprobe << " " << cell.numQueries
-                                     << ": " << plan.toString();
-            EXPECT_EQ(plan.direct->shared, cell.shared)
-                    << cell.nprobe << " " << cell.numQueries;
+    for (const Cell& cell :
+         {Cell{kScalar, 128, 1024, 8, 1, false},
+          Cell{kScalar, 128, 1024, 128, 1, false},
+          Cell{kScalar, 128, 1024, 8, 4, false},
+          Cell{kScalar, 128, 1024, 8, 16, false},
+          Cell{kScalar, 128, 1024, 8, 64, true},
+          Cell{kScalar, 128, 1024, 8, 256, true},
+          Cell{kScalar, 128, 1024, 32, 4, false},
+          Cell{kScalar, 128, 1024, 32, 16, true},
+          Cell{kScalar, 128, 1024, 32, 64, true},
+          Cell{kScalar, 128, 1024, 128, 2, false},
+          Cell{kScalar, 128, 1024, 128, 4, true},
+          Cell{kScalar, 128, 1024, 128, 16, true},
+          Cell{kScalar, 128, 4096, 8, 64, false},
+          Cell{kScalar, 128, 4096, 32, 16, false},
+          Cell{kScalar, 128, 4096, 128, 4, false},
+          Cell{kScalar, 128, 4096, 128, 64, true},
+          Cell{kScalar, 128, 256, 2, 16, false},
+          Cell{kScalar, 128, 256, 8, 4, false},
+          Cell{kScalar, 128, 256, 8, 16, true},
+          Cell{kScalar, 128, 256, 32, 4, true},
+          Cell{kScalar, 64, 1024, 8, 4, false},
+          Cell{kScalar, 64, 1024, 32, 4, false},
+          Cell{kScalar, 64, 1024, 32, 16, true},
+          Cell{kScalar, 64, 1024, 128, 16, true},
+          Cell{kHalf, 128, 1024, 8, 16, false},
+          Cell{kHalf, 128, 1024, 32, 4, false},
+          Cell{kHalf, 128, 1024, 32, 16, false},
+          Cell{kHalf, 128, 1024, 128, 4, false},
+          Cell{kHalf, 128, 1024, 128, 16, true},
+          Cell{kHalf, 128, 1024, 8, 256, true}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = cell.coding;
+        p.lists.layout = ListLayout::Interleaved;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        // As the lists of uniform vectors are.
+        p.longestList = p.lists.numVectors / cell.numLists * 8 / 7;
+        p.mostVectors = p.longestList * cell.nprobe;
+        p.centroids = &centroids;
+        const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+        const ::testing::Message text = ::testing::Message()
+                << int(cell.coding) << " d=" << cell.d << ", " << cell.nprobe
+                << " of " << cell.numLists << " lists, " << cell.numQueries
+                << " queries: " << plan.toString();
+        ASSERT_TRUE(plan.direct) << text;
+        EXPECT_EQ(plan.direct->shared, cell.shared) << text;
+    }
+}
+
+TEST(IvfStagedPlan, FiltersCostQueriesThatShareMore) {
+    // The bits of all vectors are made first, and queries by themselves test
+    // what they probe.
+    const auto time = [](bool shared, int nprobe, bool hasTest) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Scalar8;
+        p.lists.layout = ListLayout::Interleaved;
+        p.numQueries = 4;
+        p.nprobe = nprobe;
+        p.mostVectors = 1170 * nprobe;
+        if (hasTest) {
+            p.lists.idTest.kind = ListIdTest::Kind::Range;
+        }
+        IvfDirectPlan plan;
+        plan.shared = shared;
+        return ivf_times::ofDirect(plan, p);
+    };
+    for (int nprobe : {8, 32, 128}) {
+        for (bool shared : {false, true}) {
+            const double less = time(shared, nprobe, false);
+            const double more = time(shared, nprobe, true);
+            EXPECT_GT(more, less) << nprobe;
+            EXPECT_LT(more - less, 30e-6) << nprobe;
         }
     }
+    EXPECT_LT(time(false, 32, true), time(true, 32, true));
 }
 
 } // namespace

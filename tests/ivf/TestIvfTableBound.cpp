@@ -114,7 +114,7 @@ double limitOf(const Search& search, float value, ivf_table::Bound bound) {
 }
 
 /// used: the part of the way to the limit that is gone, at most. part: of the
-/// bound.
+/// bound. A search without a bound fails.
 testing::AssertionResult holds(
         const Search& search,
         Sums order,
@@ -122,7 +122,7 @@ testing::AssertionResult holds(
         float part = 1) {
     Estimates found = estimatesOf(search, order);
     if (!found.isBounded) {
-        return testing::AssertionSuccess(); // it has none, nor a limit
+        return testing::AssertionFailure() << "no bound";
     }
     found.bound.root *= part;
     found.bound.square *= part;
@@ -204,8 +204,7 @@ TEST(IvfTableBound, HoldsForRandomVectors) {
             {256, 256}};
     for (Metric metric : {Metric::L2, Metric::InnerProduct}) {
         for (const auto& shape : kShapes) {
-            for (float size :
-                 {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e15f, 1e17f}) {
+            for (float size : {1.0f, 1e-30f, 1e-20f, 1e-6f, 1e6f, 1e12f}) {
                 for (float offset : {0.0f, 1.0f, 1e4f}) {
                     Search search{metric, shape.parts, {}, {}, Rows(20)};
                     const float ofQuery = std::ldexp(1.0f, int(random() % 9));

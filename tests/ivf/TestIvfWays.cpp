@@ -12,9 +12,7 @@ namespace {
 TEST(IvfWays, WhatDecodingCostsDecides) {
     // As the ways were measured, each forced:
     // docs/design/ivf_many_queries.md, "Expected times". Of codes, 10,240
-    // queries and 8 lists: by arithmetic, since parts of lists set limits. Not
-    // 128 queries of codes and 32 of 1,024 lists: queries share these in about
-    // as much time, by arithmetic.
+    // queries and 8 lists: by arithmetic, since parts of lists set limits.
     enum Way { Streams, All, Near };
     struct Cell {
         ListCoding coding;
@@ -34,6 +32,7 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
           Cell{ListCoding::Float32, 0, 1024, 8, 10240, Near},
           Cell{ListCoding::Float32, 0, 1024, 32, 10240, Near},
           Cell{kScalar, 0, 1024, 8, 128, Streams},
+          Cell{kScalar, 0, 1024, 32, 128, All},
           Cell{kScalar, 0, 1024, 8, 1024, All},
           Cell{kScalar, 0, 4096, 32, 1024, All},
           Cell{kScalar, 0, 1024, 8, 10240, Near},
@@ -163,7 +162,9 @@ TEST(IvfWays, RangesKeepAllDistances) {
     EXPECT_FALSE(planIvfDistances(p, size_t(448) << 20).direct);
 }
 
-TEST(IvfWays, ProductCodesGoByTables) {
+TEST(IvfWays, ProductCodesGoByTablesWhereThatWasFaster) {
+    // By tables and without (docs/design/ivf_few_queries.md, "Product codes by
+    // tables").
     struct Cell {
         int parts;
         int d;
@@ -175,13 +176,32 @@ TEST(IvfWays, ProductCodesGoByTables) {
         bool byTables;
     };
     for (const Cell& cell :
-         {Cell{24, 288, 131072, 490, 6, 256, 2, true},
-          Cell{24, 288, 131072, 490, 58, 30, 19, true},
-          Cell{24, 288, 524288, 490, 4, 2793, 249, true},
-          Cell{16, 400, 39950, 25, 5, 10533, 2, true},
-          Cell{16, 400, 39950, 25, 9, 4096, 10, true},
-          Cell{16, 400, 39950, 25, 11, 119, 484, true},
+         {// Random cells.
+          Cell{8, 256, 934064, 16, 2, 2, 28, true},
           Cell{8, 256, 934064, 16, 2, 212, 256, true},
+          Cell{8, 256, 934064, 16, 3, 2, 128, true},
+          Cell{8, 24, 262144, 128, 4, 7828, 5, false},
+          Cell{24, 288, 131072, 490, 4, 2793, 249, false},
+          Cell{24, 288, 131072, 490, 6, 256, 2, true},
+          Cell{24, 288, 131072, 490, 58, 30, 19, true},
+          Cell{16, 400, 39950, 25, 11, 119, 484, false},
+          Cell{16, 400, 39950, 25, 8, 2048, 45, true},
+          Cell{16, 400, 39950, 25, 9, 4096, 10, true},
+          Cell{16, 400, 39950, 25, 5, 10533, 2, true},
+          // Uniform vectors, each way forced.
+          Cell{24, 288, 131072, 512, 4, 16, 10, false},
+          Cell{24, 288, 131072, 512, 4, 1024, 10, true},
+          Cell{24, 288, 131072, 512, 4, 4096, 100, false},
+          Cell{24, 288, 131072, 512, 32, 128, 100, true},
+          Cell{24, 288, 131072, 512, 32, 4096, 10, false},
+          Cell{16, 400, 40960, 32, 6, 128, 100, true},
+          Cell{16, 400, 40960, 32, 6, 128, 250, false},
+          Cell{16, 400, 40960, 32, 6, 8192, 10, true},
+          Cell{16, 400, 40960, 32, 6, 2048, 250, false},
+          Cell{16, 400, 40960, 32, 12, 2048, 100, true},
+          Cell{16, 400, 40960, 32, 12, 2048, 500, false},
+          Cell{8, 256, 524288, 16, 2, 16, 500, true},
+          Cell{8, 256, 524288, 16, 2, 1024, 250, true},
           // More neighbours than the finish has room for.
           Cell{8, 256, 934064, 16, 2, 212, 513, false},
           // What estimates decode in blocks, and a scan in float16.
@@ -208,6 +228,43 @@ TEST(IvfWays, ProductCodesGoByTables) {
                 << cell.parts << " of " << cell.d << ", " << cell.numQueries
                 << " queries, k=" << cell.k << ": " << plan.toString();
         EXPECT_LE(plan.bytes, size_t(448) << 20);
+    }
+}
+
+/// A table is made for each query and list, so that where lists are many and
+/// short, queries read them by themselves.
+TEST(IvfWays, ProductCodesOfShortListsGoByStreams) {
+    struct Cell {
+        int parts;
+        int d;
+        idx_t vectors;
+        idx_t numLists;
+        int nprobe;
+        idx_t numQueries;
+    };
+    for (const Cell& cell :
+         {Cell{16, 400, 1 << 20, 65536, 8, 4096},
+          Cell{16, 400, 1 << 20, 65536, 4, 10000},
+          Cell{16, 400, 40000, 65536, 16, 4000},
+          Cell{48, 960, 40000, 65536, 16, 4000}}) {
+        IvfKnnProblem p = someProblem();
+        p.lists.coding = ListCoding::Product;
+        p.lists.layout = ListLayout::Rows;
+        p.lists.decoding.numParts = cell.parts;
+        p.lists.d = cell.d;
+        p.lists.numLists = cell.numLists;
+        p.lists.numVectors = cell.vectors;
+        p.nprobe = cell.nprobe;
+        p.numQueries = cell.numQueries;
+        p.longestList = cell.vectors / cell.numLists + 1;
+        p.mostVectors = p.longestList * cell.nprobe;
+        for (bool mayWait : {false, true}) {
+            p.mayWait = mayWait;
+            const IvfKnnPlan plan = planIvfKnn(p, size_t(448) << 20);
+            EXPECT_FALSE(plan.direct || plan.listMajor)
+                    << cell.parts << " of " << cell.d << ", " << cell.numLists
+                    << " lists: " << plan.toString();
+        }
     }
 }
 

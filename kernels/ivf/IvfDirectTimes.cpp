@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/ivf/IvfBoundedScans.h"
+#include "kernels/ivf/IvfDirectParams.h"
+#include "kernels/ivf/IvfStagedParams.h"
+#include "kernels/ivf/IvfTimes.h"
+#include "kernels/ivf/ListCodes.h"
+
+namespace faiss_bits::ivf_times {
+
+namespace {
+
+// A direct search: to start it all, and beside that to sort its pairs by list,
+// to be given its lists, or to select; a term of a pair, and bytes a second.
+// Fitted to some times of float32 lists (H100, docs/design/ivf_few_queries.md),
+// within 15%. The term does not matter there; it is a guess, and rather too
+// much.
+constexpr double kDirectTime = 29e-6;
+constexpr double kSharedTime = 16e-6;
+constexpr double kFewPairsTime = 6e-6; // in place of it, by one block
+constexpr double kProbesTime = 12e-6;
+constexpr double kSelectionTime = 15e-6;
+constexpr double kDirectTermTime = 0.5e-12;
+constexpr double kDirectSpeed = 2.2e12;
+// A pair takes no less, however few dimensions it has: of queries that share
+// lists and a lane with a vector, and of others (H100, d = 8 and 9).
+constexpr double kAlonePairTime = 13e-12;
+constexpr double kTogetherPairTime = 42e-12;
+
+// Of interleaved float16 and scalar codes, which come through shared memory, of
+// a query by itself: a component that is decoded; and how much longer those of
+// a part of a step of kIvfDirectDims take, and at most. Fitted, with what
+// queries that share them take, to 2^20 vectors of 64 and 128 components in 256
+// to 4,096 lists and 2 to 256 queries, each way forced, of eight bits and
+// float16 (H100, docs/design/ivf_few_queries.md).
+constexpr double kPartOfStep = 2.7;
+constexpr double kMostOfPart = 174;
+constexpr double kHalfDecodingTime = 0.6e-12;
+constexpr double kCodeDecodingTime = 0.7e-12;
+// Of queries that share them, a lane with four vectors: to begin, a component
+// that is decoded, and a term of a pair. A tile takes as long with fewer
+// vectors than it has room for, and as with so many components more.
+constexpr double kWideTime = 17e-6;
+constexpr double kWideDecodingTime = 0.5e-12;
+constexpr double kWideTermTime = 0.25e-12;
+constexpr double kWideMoreDims = 32;
+// Of a test of ids: to make the bits of vectors for queries that share lists,
+// and to test the ids of a query by itself. The bits may be of more than is
+// probed, and a query by itself leaves out what has none: a third is for that.
+constexpr double kBitsTime = 6e-6;
+constexpr double kBitTime = 13.5e-12;
+constexpr double kIdTestTime = 25e-12;
+// Of product codes that queries share: to look a component up for eight of
+// them, by the cycles of shared memory and a fifth more; to write and read an
+// estimate; and all that does not depend on pairs, so that 4 and 16 queries of
+// 32 and 8 lists take 75 and 82 us (H200, a run that is not kept).
+constexpr double kLookUpTime = 0.35e-12;
+constexpr double kEstimateTime = 1.5e-12;
+constexpr double kCandidatesTime = 32e-6;
+
+// Of product codes by tables (IvfTableScan.cuh): an entry for one of eight
+// queries; what else a pair takes; a number of a table for eight; what a query
+// takes at the end; and a component of a vector that gets its distance there.
+// Fitted to searches of 8 parts of 32, 16 of 25 and 24 of 12 components, k = 10
+// to 501, by tables and without (H100, docs/design/ivf_few_queries.md). The
+// last one is of before the finish read its components without branches: too
+// much.
+constexpr double kTableLookUpTime = 0.26e-12;
+constexpr double kTableKeepTime = 0.6e-12;
+constexpr double kTableEntryTime = 1.5e-12;
+constexpr double kTableFinishTime = 20e-9;
+constexpr double kTableScoreTime = 7e-12;
+constexpr int kH100Multiprocessors = 132;
+
+/// Seconds for a component that a direct search reads. Of codes that do not
+/// come through shared memory: fitted to six times of eight bits (H200), within
+/// 15%.
+double decodingOf(const IvfDirectPlan& plan, const IvfLists& lists) {
+    if (lists.coding == ListCoding::Float32) {
+        return 0.1e-12;
+    }
+    if (lists.coding == ListCoding::Product) {
+        return ofComponent(lists);
+    }
+    return plan.shared || !areStaged(lists)       ? 1.4e-12
+            : lists.coding == ListCoding::Float16 ? kHalfDecodingTime
+                                                  : kCodeDecodingTime;
+}
+
+/// Tiles of so many queries that probe a list, whose queries are as chance has
+/// them.
+double tilesOfList(const IvfKnnProblem& p, int queries) {
+    const double ofList =
+            double(p.numQueries) * p.nprobe / double(p.lists.numLists);
+    const double probed = 1 - std::exp(-ofList);
+    return std::max(
+            probed,
+            ofList / queries + double(queries - 1) / (2 * queries) * probed);
+}
+
+/// Vectors of a query that get distances at the end of a search by tables, of
+/// vectors in any order: those up to the k-th least of the leasts of 32, or if
+/// there is no room for them, few more than k.
+double tableCandidates(const IvfKnnProblem& p) {
+    constexpr double kMore = 1.1;
+    const double groups = double(p.mostVectors) / kIvfGroup;
+    const double most = p.k < groups ? -groups * std::log1p(-p.k / groups)
+                                     : double(p.mostVectors);
+    const double room =
+            4 * (p.k <= kMostFinishedK ? kMostFinishedK : kMostTableK);
+    return most <= room ? most : kMore * p.k;
+}
+
+/// Beside what starts a direct search by tables.
+double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    const double queries = double(p.numQueries);
+    const double probes = queries * p.nprobe;
+    const double pairs = queries * double(p.mostVectors);
+    const double parts = std::ceil(queries / double(plan.rowsAtATime));
+    const double tiles =
+            tilesOfList(p, kIvfTableQueries) * double(p.lists.numLists);
+    // A tile takes as long with fewer queries or vectors.
+    const double inTiles = tiles * kIvfTableQueries / probes *
+            (pairs + probes * kIvfTableVectors / 2);
+    const double rows = double(1 << p.lists.decoding.partBits);
+    const double lookUps = kTableLookUpTime * p.lists.decoding.numParts;
+    const double multiprocessors = std::max(p.device.multiprocessors, 1);
+    const double scan = inTiles * (lookUps + kTableKeepTime) +
+            tiles * rows * p.lists.d * kTableEntryTime;
+    // Of fewer queries than multiprocessors each takes as long.
+    const double finish = std::max(queries, multiprocessors) *
+            (kTableFinishTime +
+             tableCandidates(p) * p.lists.d * kTableScoreTime);
+    return parts * kCandidatesTime + pairs * kEstimateTime +
+            kH100Multiprocessors / multiprocessors * (scan + finish);
+}
+
+/// Beside what starts a direct search that shares product codes.
+double ofProductScan(const IvfKnnProblem& p) {
+    const double pairs = double(p.numQueries) * double(p.mostVectors);
+    const double ofList =
+            double(p.numQueries) * p.nprobe / double(p.lists.numLists);
+    const double tiles = tilesOfList(p, kIvfProductQueries);
+    return kCandidatesTime +
+            pairs * (kEstimateTime + tiles / ofList * p.lists.d * kLookUpTime);
+}
+
+/// Beside what starts a direct search that shares interleaved codes of more
+/// than a few dimensions.
+double ofWideScan(const IvfKnnProblem& p) {
+    const double probes = double(p.numQueries) * p.nprobe;
+    const double vectors =
+            double(p.mostVectors) / p.nprobe + double(kIvfWideVectors) / 2;
+    const double tiles =
+            tilesOfList(p, kIvfSharedQueries) * double(p.lists.numLists);
+    const double bits = p.lists.idTest.isThere()
+            ? kBitsTime + kBitTime * double(p.lists.numVectors)
+            : 0;
+    return kWideTime + bits +
+            vectors * (p.lists.d + kWideMoreDims) *
+            (tiles * kWideDecodingTime + probes * kWideTermTime);
+}
+
+/// Components that a pair is as long as.
+double directDims(const IvfDirectPlan& plan, const IvfLists& lists) {
+    if (plan.shared || !areStaged(lists)) {
+        return lists.d;
+    }
+    const int part = lists.d % kIvfDirectDims;
+    return lists.d - part + std::min(kPartOfStep * part, kMostOfPart);
+}
+
+/// Of interleaved codes, whose queries by themselves test the ids.
+double ofIdTests(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    return !plan.shared && areStaged(p.lists) && p.lists.idTest.isThere()
+            ? kIdTestTime * double(p.numQueries) * double(p.mostVectors)
+            : 0;
+}
+
+} // namespace
+
+double ofDirect(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
+    const double pairs = double(p.numQueries) * double(p.mostVectors);
+    const double bytes = double(numCodesOf(p.lists)) * bitsOfCodes(p.lists) / 8;
+    const double probes = double(p.numQueries) * p.nprobe;
+    const double lists = double(p.lists.numLists);
+    // Of what is read: each list that is probed once, or for each query.
+    const double share =
+            plan.shared ? lists * (1 - std::exp(-probes / lists)) / probes : 1;
+    const bool areSharedVectorsAlone = plan.shared && areSharedAlone(p.lists);
+    // A tile of queries decodes a vector once.
+    const int together =
+            areSharedVectorsAlone ? kIvfAloneQueries : kIvfSharedQueries;
+    const double turns = plan.shared ? std::max(share, 1.0 / together) : 1;
+    const bool areAlone = p.lists.coding == ListCoding::Product ||
+            areVectorsAlone(p.lists) || areSharedVectorsAlone;
+    const double arithmetic = pairs *
+            std::max(directDims(plan, p.lists) *
+                             (kDirectTermTime +
+                              turns * decodingOf(plan, p.lists)),
+                     areAlone ? kAlonePairTime : kTogetherPairTime);
+    const double sorting =
+            sortsPairsInOneBlock(p.numQueries * p.nprobe, p.lists.numLists)
+            ? kFewPairsTime
+            : kSharedTime;
+    const double start = kDirectTime + (plan.shared ? sorting : 0) +
+            (plan.findsLists ? 0 : kProbesTime) +
+            (plan.selects ? kSelectionTime : 0);
+    if (plan.byTables) {
+        return start + ofTableScan(plan, p);
+    }
+    if (plan.shared && p.lists.coding == ListCoding::Product) {
+        return start + ofProductScan(p);
+    }
+    const double reading = share * pairs * bytes / kDirectSpeed;
+    if (plan.shared && areSharedWide(p.lists)) {
+        return start + std::max(ofWideScan(p), reading);
+    }
+    return start + ofIdTests(plan, p) + std::max(arithmetic, reading);
+}
+
+} // namespace faiss_bits::ivf_times
