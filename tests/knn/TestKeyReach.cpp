@@ -19,7 +19,7 @@
 namespace faiss_bits::test {
 namespace {
 
-/// RowBound of images, without a center.
+/// RowBound of images.
 struct ImageBound {
     Metric metric = Metric::L2;
     int d = 0;
@@ -28,19 +28,21 @@ struct ImageBound {
     double greatest = 0;
     double imageResidual = 0;
     double normError = 0;
+    double centerError = 0; // of the center's product with the query
 
     double at(double c) const {
         const double size = std::fabs(c);
         const double x = metric == Metric::InnerProduct
                 ? greatest
                 : norm + std::sqrt(size);
-        return size * 0x1p-22 + 0x1p-146 +
+        return size * 0x1p-22 + 0x1p-146 + centerError +
                 tensorScanError(
                         metric, d, norm, residual, x, imageResidual, normError);
     }
 };
 
 using Rows = std::vector<std::vector<float>>;
+using Row = std::vector<double>;
 
 /// A row in float16 under a scale, a power of two.
 struct HeldRow {
@@ -48,24 +50,24 @@ struct HeldRow {
     double residual = 0;
     float norm = 0; // squared
 
-    HeldRow(const std::vector<float>& row, double scale) {
+    HeldRow(const Row& row, double scale) {
         double off = 0;
-        for (float x : row) {
+        for (double x : row) {
             const double held =
                     float16Value(float16Bits(float(x * scale))) / scale;
             values.push_back(held);
             off += (x - held) * (x - held);
-            norm = std::fma(x, x, norm);
+            norm = std::fma(float(x), float(x), norm);
         }
         residual = std::sqrt(off) * (1 + 1e-12);
     }
 };
 
 /// So that the greatest component is below 2^8.
-double scaleFor(const Rows& rows) {
-    float greatest = 0;
+double scaleFor(const std::vector<Row>& rows) {
+    double greatest = 0;
     for (const auto& row : rows) {
-        for (float x : row) {
+        for (double x : row) {
             greatest = std::max(greatest, std::abs(x));
         }
     }
@@ -133,15 +135,29 @@ struct Counted {
     double widest = 0;     ///< the greatest (reach - key) / at(key)
 };
 
-Counted countPairs(Metric metric, const Rows& vectors, const Rows& queries) {
+/// `center`: that of inner products, whose images hold what vectors differ from
+/// it by; its product with a query is too large by the share `off` of its size.
+Counted countPairs(
+        Metric metric,
+        const Rows& vectors,
+        const Rows& queries,
+        const std::vector<float>& center = {},
+        double off = 0) {
     const int d = int(vectors[0].size());
-    const double scale = scaleFor(vectors);
+    std::vector<Row> rows;
+    for (const auto& row : vectors) {
+        rows.emplace_back(row.begin(), row.end());
+        for (size_t i = 0; i < center.size(); ++i) {
+            rows.back()[i] -= double(center[i]);
+        }
+    }
+    const double scale = scaleFor(rows);
     std::vector<HeldRow> held;
     ImageBound bound;
     bound.metric = metric;
     bound.d = d;
     float greatestNorm = 0;
-    for (const auto& row : vectors) {
+    for (const auto& row : rows) {
         held.emplace_back(row, scale);
         bound.imageResidual =
                 std::max(bound.imageResidual, held.back().residual);
@@ -159,7 +175,15 @@ Counted countPairs(Metric metric, const Rows& vectors, const Rows& queries) {
     }
     Counted counted;
     for (const auto& query : queries) {
-        const HeldRow q(query, scaleFor({query}));
+        const Row exactly(query.begin(), query.end());
+        const HeldRow q(exactly, scaleFor({exactly}));
+        double ofCenter = 0;
+        for (size_t i = 0; i < center.size(); ++i) {
+            ofCenter += double(center[i]) * exactly[i];
+        }
+        // And what the sum above is off by.
+        bound.centerError = std::fabs(ofCenter) * off * (1 + 1e-9);
+        ofCenter += std::fabs(ofCenter) * off;
         bound.norm =
                 std::sqrt(double(q.norm) + 0x1p-120) * (1 + (d + 16) * 0x1p-24);
         bound.residual = q.residual;
@@ -172,7 +196,7 @@ Counted countPairs(Metric metric, const Rows& vectors, const Rows& queries) {
             for (int i = 0; i < d; i += 16) {
                 sum = addStep(sum, &terms[i], std::min(16, d - i));
             }
-            double key = -sum;
+            double key = -sum - ofCenter;
             if (metric == Metric::L2) {
                 const double half = -0.5 * norms[v];
                 key = std::max(
@@ -222,6 +246,34 @@ TEST(KeyReach, Uniform) {
             EXPECT_LT(counted.beyondKey, counted.pairs * 3 / 4);
             EXPECT_EQ(counted.endless, 0);
             EXPECT_LT(counted.widest, 1.07);
+        }
+    }
+}
+
+/// The center's product counts for as much as all other errors, and is off by
+/// all that it may be.
+TEST(KeyReach, Center) {
+    std::mt19937 random(6);
+    std::uniform_real_distribution<float> uniform(-0.5f, 0.5f);
+    for (int d : {257, 768}) {
+        std::vector<float> center(d);
+        for (float& one : center) {
+            one = 3 + uniform(random);
+        }
+        const Rows vectors = rowsOf(
+                60, d, [&](int, int i) { return center[i] + uniform(random); });
+        const Rows queries =
+                rowsOf(20, d, [&](int, int) { return 1 + uniform(random); });
+        for (double off : {0x1p-20, 0x1p-10, 0x1p-4}) {
+            const Counted counted = countPairs(
+                    Metric::InnerProduct, vectors, queries, center, off);
+            EXPECT_EQ(counted.endless, 0);
+            EXPECT_LT(counted.widest, 1.07);
+            if (off > 0x1p-10) {
+                EXPECT_EQ(counted.beyondKey, counted.pairs);
+                // Nearly all of the reach is what the product is off by.
+                EXPECT_GT(counted.closest, 0.9);
+            }
         }
     }
 }

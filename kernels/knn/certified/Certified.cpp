@@ -92,8 +92,9 @@ int candidatesFor(const FlatKnnProblem& p) {
         candidates = std::min<idx_t>(candidates, kMaxSelectK);
     }
     const idx_t all = std::max<idx_t>(p.numVectors, 1);
-    // Where nearly all are, all of them are: nothing is to be proved then, and
-    // what is saved is more than a search of all after the one of most.
+    // Where nearly all are, all of them are: nothing is to be proved then,
+    // unless an approximate distance is no number, and what is saved is more
+    // than a search of all after the one of most.
     const bool areMost = candidates >= all - all / 8 &&
             (candidates > kMaxSelectK || all <= kMaxSelectK);
     candidates = areMost ? all : std::min(candidates, all);

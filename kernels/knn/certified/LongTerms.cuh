@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "kernels/knn/certified/CanberraTerm.h"
+#include "kernels/knn/certified/CanberraQuotient.h"
 #include "kernels/knn/certified/FewQueryDistances.cuh"
 
 namespace faiss_bits {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void withTerms(
     }
     if constexpr (kMetric == Metric::Canberra) {
         body([](double* s, double x, double q) {
-            s[0] = canonical::add(s[0], canberraTerm(x, q));
+            s[0] = canonical::add(s[0], canberraQuotient(x, q));
         });
     } else {
         body([&](double* s, double x, double q) {

@@ -3,13 +3,8 @@
 
 #include <cmath>
 
+#include "kernels/canonical/RoundedOps.h"
 #include "kernels/knn/ErrorBound.h"
-
-#if defined(__CUDACC__)
-#define BITS_BOUND __host__ __device__ inline
-#else
-#define BITS_BOUND inline
-#endif
 
 namespace faiss_bits {
 
@@ -33,7 +28,7 @@ namespace faiss_bits {
 #pragma nv_exec_check_disable
 #endif
 template <class Bound>
-BITS_BOUND double reachOfKey(double key, const Bound& bound) {
+BITS_HOST_DEVICE double reachOfKey(double key, const Bound& bound) {
     constexpr int kTries = 4;
     double more = 1.0625 * bound.at(key);
     for (int i = 0; i < kTries; ++i) {
@@ -47,5 +42,3 @@ BITS_BOUND double reachOfKey(double key, const Bound& bound) {
 }
 
 } // namespace faiss_bits
-
-#undef BITS_BOUND

@@ -1,4 +1,4 @@
-/// A term of Canberra for kernels.
+/// A term of Canberra for kernels whose lanes take one term after the other.
 #pragma once
 
 #include "kernels/canonical/RoundedOps.h"
@@ -10,7 +10,7 @@ namespace faiss_bits {
 /// A division in float64 is some nine operations, and a call of some seventy
 /// instructions where the dividend is 0: all lanes of a warp wait for it when
 /// one has two components that are equal. So 1 / 1 is divided there instead.
-BITS_HOST_DEVICE double canberraTerm(double x, double q) {
+BITS_HOST_DEVICE double canberraQuotient(double x, double q) {
     const double off = canonical::abs(canonical::sub(x, q));
     const double size = canonical::add(canonical::abs(x), canonical::abs(q));
     // Also where both are zeros; where one is no number neither is off.
