@@ -42,6 +42,11 @@ Launches launchesFor(Metric metric) {
     });
 }
 
+/// Some more members of a sample than `most`, and some deviations.
+double membersBeyond(double most) {
+    return 1.25 * most + 5 * std::sqrt(most) + 4;
+}
+
 /// SampleLimitParams::overfull: some more than fill a list, and some
 /// deviations; where there is a second sample, more than fill its list too.
 uint32_t overfullFrom(const SampleLimitParams& limits) {
@@ -51,7 +56,7 @@ uint32_t overfullFrom(const SampleLimitParams& limits) {
             limits.search.n < kLeastOfSecond ? list : std::max(list, kOfSecond);
     const double most =
             room * (double(limits.samples) / double(limits.search.n));
-    return uint32_t(std::ceil(1.25 * most + 5 * std::sqrt(most) + 4));
+    return uint32_t(std::ceil(membersBeyond(most)));
 }
 
 class FusedRun {
@@ -112,6 +117,7 @@ class FusedRun {
                     p_.numVectors,
                     samplesOf(p_),
                     plan_.samples,
+                    false,
                     scratch_.sampleBits,
                     stream_);
         }
@@ -121,6 +127,7 @@ class FusedRun {
                     p_.numVectors,
                     plan_.secondSamples,
                     plan_.secondSamples,
+                    true,
                     scratch_.secondBits,
                     stream_);
         }
@@ -160,7 +167,9 @@ class FusedRun {
                      scratch_.counts},
                     stream_);
         } else if (plan_.strips.perRow > 0) {
-            findStripLimits(params);
+            findStripLimits(params, plan_.strips, plan_.rank, false);
+        } else if (plan_.secondStrips.perRow > 0) {
+            findStripLimits(params, plan_.secondStrips, plan_.secondRank, true);
         } else {
             for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
                 findLimits(
@@ -180,7 +189,7 @@ class FusedRun {
         if (keepsProducts(plan_, p_)) {
             lists.products = params.entries; // until there are distances
         }
-        if (plan_.secondSamples > 0) {
+        if (plan_.secondSamples > 0 && plan_.secondStrips.perRow == 0) {
             findCloserLimits(params, lists);
         }
         scratch_.scan->run(params, lists, stream_);
@@ -258,18 +267,37 @@ class FusedRun {
         launches_.sampleLimits(limits, stream_);
     }
 
-    void findStripLimits(const CertifiedParams& params) {
+    /// ofSecond: strips of the second sample.
+    void findStripLimits(
+            const CertifiedParams& params,
+            const StripPlan& strips,
+            uint32_t rank,
+            bool ofSecond) {
         scratch_.scan->runStrips(
-                plan_.strips, scratch_.stripKeys, params.rows, stream_);
+                strips, ofSecond, scratch_.stripKeys, params.rows, stream_);
         StripLimitParams limits;
         limits.search = params;
         limits.keys = scratch_.stripKeys;
-        limits.strips = plan_.strips.perRow;
-        limits.rank = plan_.rank;
+        limits.strips = strips.perRow;
+        limits.rank = rank;
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
-        launchStripLimits(p_.metric, limits, words(), stream_);
+        launchStripLimits(
+                p_.metric,
+                limits,
+                words(),
+                ofSecond ? overfullStrips(strips.perRow) : 0,
+                stream_);
+    }
+
+    /// Of launchStripLimits: as many strips as have some of the members
+    /// of the second sample that are more than fill a list.
+    uint32_t overfullStrips(uint32_t strips) const {
+        const double share =
+                double(plan_.secondSamples) / double(p_.numVectors);
+        const double members = membersBeyond(plan_.capacity * share);
+        return uint32_t(std::ceil(strips * -std::expm1(-members / strips)));
     }
 
     /// What passes in the second sample sets the limits of the scan.

@@ -68,9 +68,15 @@ class FusedScan {
         return nullptr;
     }
 
-    /// The least key of every strip, in place of what is within limits: for so
-    /// many queries, those that enter() had. Of tensor cores alone.
-    virtual void runStrips(const StripPlan&, float*, idx_t, cudaStream_t) {
+    /// The least key of every strip, of all vectors or of the second sample, in
+    /// place of what is within limits: for so many queries, those that enter()
+    /// had. Of tensor cores alone.
+    virtual void runStrips(
+            const StripPlan&,
+            bool /* ofSecond */,
+            float*,
+            idx_t,
+            cudaStream_t) {
         throw Error("this method finds no keys of strips");
     }
 

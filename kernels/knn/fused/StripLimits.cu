@@ -14,6 +14,9 @@ constexpr int kThreads = 256;
 
 struct StripsAndWords : StripLimitParams {
     PassedWords words;
+    /// A query within whose limit so many strips have a vector has no list; 0:
+    /// each has one.
+    uint32_t overfull = 0;
 };
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
@@ -104,8 +107,33 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         constexpr double kOfFloat32 = 0x1p-22;
         key += fabs(key) * kOfFloat32;
     }
+    float limit = 0;
     if (lane == 0) {
-        writeLimit(params, row, key, bound);
+        limit = writeLimit(params, row, key, bound);
+    }
+    if (params.overfull == 0) {
+        return;
+    }
+    // A query that more pass than its list has room for, as where thousands of
+    // vectors are alike: to append them takes longer than all else.
+    limit = __shfl_sync(kFullWarp, limit, 0);
+    if (!(fabsf(limit) < __builtin_huge_valf())) {
+        return;
+    }
+    const float norm = kMetric == Metric::InnerProduct
+            ? 0.0f
+            : params.search.queryNorms[row];
+    const uint32_t last = orderedKey(limit - norm);
+    uint32_t within = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        within += keys[i] <= last;
+    }
+    within = __reduce_add_sync(kFullWarp, within);
+    if (lane == 0 && within >= params.overfull) {
+        // Nothing passes, and nothing is proved.
+        params.limits[row] = -__builtin_huge_valf();
+        params.complete[row] = -__builtin_huge_valf();
     }
 }
 
@@ -133,8 +161,9 @@ void launchStripLimits(
         Metric metric,
         const StripLimitParams& strips,
         const PassedWords& words,
+        uint32_t overfull,
         cudaStream_t stream) {
-    const StripsAndWords params{strips, words};
+    const StripsAndWords params{strips, words, overfull};
     switch (metric) {
         case Metric::L2:
             return launch<Metric::L2>(params, stream);

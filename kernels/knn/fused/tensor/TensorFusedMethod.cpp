@@ -149,12 +149,14 @@ class TensorFusedScan : public FusedScan {
 
     void runStrips(
             const StripPlan& plan,
+            bool ofSecond,
             float* keys,
             idx_t queries,
             cudaStream_t stream) override {
         TensorScanProblem scan = scanOf({}, queries);
-        scan.numVectors = problem_.numVectors;
-        scan.vectors = vectors_.image;
+        scan.numVectors =
+                ofSecond ? vectors_.secondSamples : problem_.numVectors;
+        scan.vectors = ofSecond ? vectors_.second : vectors_.image;
         runStripScan(scan, plan, keys, problem_.device, stream);
     }
 
