@@ -88,12 +88,14 @@ uint32_t roomFor(uint32_t rank, double share, idx_t n) {
 }
 
 /// Strips of the second sample, of which the limits of so many queries are
-/// made: for each place of their rank as many as for one of a result, and so
-/// many that the scan's items fill the GPU.
+/// made: so many for each place of the rank that 1.05 of it are within, as each
+/// stands for 16 vectors that pass; and so many that the scan's items fill the
+/// GPU.
 StripPlan secondStripsFor(
         uint32_t rank,
         idx_t queries,
         const FlatKnnProblem& p) {
+    constexpr uint32_t kOfPlace = 10;
     constexpr uint32_t kLeast = 256;
     constexpr uint32_t kItems = 4096; // strips of tiles of 256 queries
     const auto tiles = uint32_t((queries + 255) / 256);
@@ -102,7 +104,7 @@ StripPlan secondStripsFor(
             secondSamplesOf(p.numVectors),
             p.d,
             std::clamp(
-                    std::max(kStripsOfPlace * rank, kItems / tiles),
+                    std::max(kOfPlace * rank, kItems / tiles),
                     kLeast,
                     kMostStrips / 2),
             TensorScanKernel::Auto,
