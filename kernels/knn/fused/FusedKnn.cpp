@@ -192,6 +192,7 @@ class FusedRun {
         if (plan_.secondSamples > 0 && plan_.secondStrips.perRow == 0) {
             findCloserLimits(params, lists);
         }
+        scratch_.scan->expectPassing(passingVectors(plan_, p_));
         scratch_.scan->run(params, lists, stream_);
         if (lists.products) {
             launchNearLists(p_.metric, nearLists(params, p_.k), stream_);

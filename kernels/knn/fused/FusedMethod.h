@@ -45,6 +45,10 @@ class FusedScan {
         return params.queries;
     }
 
+    /// So many vectors of a query are expected to pass run(): kernels may suit
+    /// it.
+    virtual void expectPassing(double) {}
+
     /// Enqueues the scan for the queries that enter() had. The counts are zero.
     virtual void run(
             const CertifiedParams& params,
