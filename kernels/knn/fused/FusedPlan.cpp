@@ -120,7 +120,10 @@ bool planSecondStrips(FusedPlan& plan, const FlatKnnProblem& p) {
     }
     const idx_t samples = secondSamplesOf(p.numVectors);
     const double share = double(samples) / double(p.numVectors);
-    const uint32_t rank = sampleRank(p.k, share);
+    // The sample may have all of the k nearest: one more, as keys are off by
+    // what 16 bits lose.
+    const uint32_t least = sampleRank(p.k, share);
+    const uint32_t rank = least + (idx_t(least) >= p.k);
     const StripPlan strips = secondStripsFor(rank, plan.tileQueries, p);
     if (strips.perRow < kLeastStripsOfPlace * rank ||
         strips.perRow > kMostStrips) {
