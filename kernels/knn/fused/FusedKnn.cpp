@@ -1,7 +1,6 @@
 #include "kernels/knn/fused/FusedKnn.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/ByMetric.h"
@@ -13,6 +12,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/NearLists.h"
+#include "kernels/knn/fused/Overfull.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
@@ -40,23 +40,6 @@ Launches launchesFor(Metric metric) {
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
-}
-
-/// Some more members of a sample than `most`, and some deviations.
-double membersBeyond(double most) {
-    return 1.25 * most + 5 * std::sqrt(most) + 4;
-}
-
-/// SampleLimitParams::overfull: some more than fill a list, and some
-/// deviations; where there is a second sample, more than fill its list too.
-uint32_t overfullFrom(const SampleLimitParams& limits) {
-    constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
-    const int list = limits.search.numCandidates;
-    const int room =
-            limits.search.n < kLeastOfSecond ? list : std::max(list, kOfSecond);
-    const double most =
-            room * (double(limits.samples) / double(limits.search.n));
-    return uint32_t(std::ceil(membersBeyond(most)));
 }
 
 class FusedRun {
@@ -254,7 +237,7 @@ class FusedRun {
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
-        limits.overfull = overfullFrom(limits);
+        limits.overfull = overfullMembers(limits);
         limits.limits = scratch_.limits + row;
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;
@@ -288,17 +271,8 @@ class FusedRun {
                 p_.metric,
                 limits,
                 words(),
-                ofSecond ? overfullStrips(strips.perRow) : 0,
+                ofSecond ? overfullStrips(plan_, p_.numVectors) : 0,
                 stream_);
-    }
-
-    /// Of launchStripLimits: as many strips as have some of the members
-    /// of the second sample that are more than fill a list.
-    uint32_t overfullStrips(uint32_t strips) const {
-        const double share =
-                double(plan_.secondSamples) / double(p_.numVectors);
-        const double members = membersBeyond(plan_.capacity * share);
-        return uint32_t(std::ceil(strips * -std::expm1(-members / strips)));
     }
 
     /// What passes in the second sample sets the limits of the scan.
