@@ -54,8 +54,8 @@ __device__ __forceinline__ uint32_t rankedOf(
     return __reduce_max_sync(kFullWarp, ranked);
 }
 
-/// A warp a query, with its keys in registers.
-template <Metric kMetric, int kItems>
+/// A warp a query, with its keys in registers. kLeaves: overfull is read.
+template <Metric kMetric, int kItems, bool kLeaves>
 __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         const __grid_constant__ StripsAndWords params) {
     constexpr uint32_t kNone = ~0u;
@@ -111,7 +111,7 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     if (lane == 0) {
         limit = writeLimit(params, row, key, bound);
     }
-    if (params.overfull == 0) {
+    if (!kLeaves) {
         return;
     }
     // A query that more pass than its list has room for, as where thousands of
@@ -137,13 +137,20 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     }
 }
 
+template <Metric kMetric, bool kLeaves>
+auto kernelFor(uint32_t strips) {
+    return strips <= 128     ? stripLimitsKernel<kMetric, 4, kLeaves>
+            : strips <= 256  ? stripLimitsKernel<kMetric, 8, kLeaves>
+            : strips <= 512  ? stripLimitsKernel<kMetric, 16, kLeaves>
+            : strips <= 1024 ? stripLimitsKernel<kMetric, 32, kLeaves>
+                             : stripLimitsKernel<kMetric, 64, kLeaves>;
+}
+
 template <Metric kMetric>
 void launch(const StripsAndWords& params, cudaStream_t stream) {
-    const auto kernel = params.strips <= 128 ? stripLimitsKernel<kMetric, 4>
-            : params.strips <= 256           ? stripLimitsKernel<kMetric, 8>
-            : params.strips <= 512           ? stripLimitsKernel<kMetric, 16>
-            : params.strips <= 1024          ? stripLimitsKernel<kMetric, 32>
-                                             : stripLimitsKernel<kMetric, 64>;
+    const auto kernel = params.overfull > 0
+            ? kernelFor<kMetric, true>(params.strips)
+            : kernelFor<kMetric, false>(params.strips);
     static_assert(kMostStrips == 64 * kWarpSize);
     constexpr unsigned kRows = kThreads / kWarpSize;
     launchAfterPrevious(
