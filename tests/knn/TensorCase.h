@@ -53,6 +53,7 @@ struct TensorCase {
     DataType type = DataType::Float32;
     uint32_t capacity = 0; ///< 0: enough for all
     bool filtered = false;
+    bool manyPass = false;  ///< the scan is told so
     int64_t addedLater = 0; ///< vectors written into the image by another call
     unsigned seed = 1;
 
@@ -63,7 +64,7 @@ struct TensorCase {
                 " kernel=" + std::to_string(int(kernel)) +
                 " type=" + std::to_string(int(type)) +
                 " capacity=" + std::to_string(capacity) +
-                (filtered ? " filtered" : "") +
+                (filtered ? " filtered" : "") + (manyPass ? " many pass" : "") +
                 " later=" + std::to_string(addedLater) +
                 " seed=" + std::to_string(seed);
     }

@@ -174,10 +174,22 @@ TEST_F(FusedKnn, SecondSample) {
     p.device = deviceTraits();
     const FlatKnnPlan plan = planFlatKnn(p, kRoomyScratch);
     ASSERT_TRUE(plan.fused);
-    EXPECT_GT(plan.fused->secondRank, 0u);
-    EXPECT_LT(plan.fused->samples, samplesOf(p));
+    EXPECT_EQ(plan.fused->secondRank, sampleRank(10, 1. / 16));
+    EXPECT_EQ(plan.fused->samples, 0u);
+    EXPECT_GE(plan.fused->secondStrips.perRow, 256u);
     p.k = 2000;
-    EXPECT_EQ(planFlatKnn(p, kRoomyScratch).fused->secondRank, 0u);
+    const FlatKnnPlan large = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(large.fused);
+    EXPECT_GE(large.fused->secondStrips.perRow, 4 * large.fused->secondRank);
+    // A filter's bits are met by samples alone.
+    const std::vector<uint32_t> bits((p.numVectors + 31) / 32, 0x7fffffffu);
+    p.k = 10;
+    p.allowedBits = bits.data();
+    const FlatKnnPlan filtered = planFlatKnn(p, kRoomyScratch);
+    ASSERT_TRUE(filtered.fused);
+    EXPECT_GT(filtered.fused->samples, 0u);
+    EXPECT_GT(filtered.fused->secondRank, 0u);
+    EXPECT_EQ(filtered.fused->secondStrips.perRow, 0u);
 }
 
 TEST_F(FusedKnn, EveryK) {

@@ -111,6 +111,38 @@ TEST_F(FusedClusters, LimitsOfStripsAreClose) {
     }
 }
 
+/// So do those from strips of a second sample, whose image has the members of a
+/// cluster in strips of their own.
+TEST_F(FusedClusters, BySecondSample) {
+    for (int64_t clusters : {1, 50, 1000}) {
+        for (int k : {10, 200}) {
+            CertifiedCase c =
+                    caseOf(CertifiedCase::Direct::Never,
+                           k == 10 ? Metric::L2 : Metric::InnerProduct,
+                           530001,
+                           600,
+                           64,
+                           k);
+            c.keptImage = true;
+            c.imageInOrder = true;
+            const FlatKnnPlan plan = planOf(c);
+            ASSERT_TRUE(plan.fused) << c.describe();
+            ASSERT_GT(plan.fused->secondStrips.perRow, 0u) << c.describe();
+            SCOPED_TRACE(
+                    c.describe() + " clusters " + std::to_string(clusters));
+            std::vector<float> vectors;
+            std::vector<float> queries;
+            fill(c, clusters, vectors, queries);
+            const Result result = search(c, vectors, queries);
+            check(c, vectors, queries, result, 2);
+            EXPECT_EQ(result.repeated, 0u);
+            EXPECT_LE(
+                    result.rescored,
+                    2u * 16 * plan.fused->secondRank * uint64_t(c.q));
+        }
+    }
+}
+
 TEST_F(FusedClusters, Nearest) {
     for (Metric metric : {Metric::L2, Metric::InnerProduct, Metric::Cosine}) {
         for (int64_t n : {3000, 40001}) {

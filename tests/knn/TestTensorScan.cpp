@@ -152,6 +152,55 @@ TEST_P(TensorScanTest, SmallFilters) {
     }
 }
 
+/// Told that many pass, a scan may take other masks (DenseTest.cuh): what it
+/// finds is the same.
+TEST_P(TensorScanTest, SmallManyPass) {
+    for (Metric metric : kMetrics) {
+        for (int d : {33, 64, 128, 256}) {
+            for (uint32_t capacity : {0u, 5u}) {
+                TensorCase c = of(metric, 70, 900, d);
+                c.manyPass = true;
+                c.filtered = capacity > 0;
+                c.capacity = capacity;
+                checkTensorCase(c);
+            }
+        }
+    }
+}
+
+TEST_P(TensorScanTest, ManyPass) {
+    for (TensorValues values :
+         {TensorValues::Uniform,
+          TensorValues::Integers,
+          TensorValues::Duplicates,
+          TensorValues::Scattered,
+          TensorValues::Infinities,
+          TensorValues::NaNs,
+          TensorValues::Denormals,
+          TensorValues::Huge,
+          TensorValues::Tiny,
+          TensorValues::Far}) {
+        for (Metric metric : kMetrics) {
+            for (int d : {24, 40, 65, 100, 200, 384}) {
+                TensorCase c = of(metric, 70, 600, d, values);
+                c.manyPass = true;
+                checkTensorCase(c);
+            }
+        }
+    }
+    for (int64_t n : {1, 7, 127, 128, 129, 255, 257, 4097}) {
+        for (int64_t q : {1, 17, 63, 65, 257}) {
+            TensorCase c =
+                    of(n % 2 ? Metric::L2 : Metric::InnerProduct, q, n, 80);
+            c.manyPass = true;
+            checkTensorCase(c);
+        }
+    }
+    TensorCase large = of(Metric::L2, 3000, 3000, 128);
+    large.manyPass = true;
+    checkTensorCase(large);
+}
+
 TEST_P(TensorScanTest, AddedLater) {
     for (int64_t later : {1, 100, 700}) {
         for (int d : {16, 64, 100, 320}) {

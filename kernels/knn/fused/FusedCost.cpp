@@ -15,6 +15,13 @@ double roundUp(double value, double step) {
     return std::ceil(value / step) * step;
 }
 
+/// Vectors within a limit that is the rank'th key of strips.
+double withinStrips(uint32_t rank, const StripPlan& plan) {
+    // Some strips have several of the nearest.
+    const double strips = plan.perRow;
+    return -strips * std::log1p(-std::min(rank / strips, 0.9));
+}
+
 bool isFew(const FlatKnnProblem& p) {
     return batchOf(p) <= kFewQueries;
 }
@@ -56,17 +63,21 @@ double tensorImageWidth(const FlatKnnProblem& p) {
     return roundUp(p.d, 16) + (p.metric == Metric::InnerProduct ? 0 : 16);
 }
 
+double secondReach(const FusedPlan& plan) {
+    return plan.secondStrips.perRow > 0
+            ? withinStrips(plan.secondRank, plan.secondStrips)
+            : plan.secondRank;
+}
+
 double passingVectors(const FusedPlan& plan, const FlatKnnProblem& p) {
     const double n = double(p.numVectors);
     double passed = 0;
     if (plan.givenLimits) {
         passed = double(p.numWithin);
     } else if (plan.strips.perRow > 0) {
-        // Those of strips that have several of the nearest.
-        const double strips = plan.strips.perRow;
-        passed = -strips * std::log1p(-std::min(plan.rank / strips, 0.9));
+        passed = withinStrips(plan.rank, plan.strips);
     } else if (plan.secondRank) {
-        passed = plan.secondRank * n / double(plan.secondSamples);
+        passed = secondReach(plan) * n / double(plan.secondSamples);
     } else {
         passed = plan.rank * n / plan.samples;
     }
@@ -100,9 +111,14 @@ double fusedTensorMicroseconds(
                 (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
     }
     // Distances to the sample; or the k-th of the strips' keys.
-    const double limits = isFew(p)   ? 0
-            : plan.strips.perRow > 0 ? 1.2e-6 * q * plan.strips.perRow
-                                     : 15e-6 * q * plan.samples;
+    const uint32_t strips =
+            std::max(plan.strips.perRow, plan.secondStrips.perRow);
+    // Of strips of a second sample. The times that all this was fitted to are
+    // of searches that met a first sample as well.
+    const double ofSecond = plan.secondStrips.perRow > 0 ? 20e-6 * q * k : 0;
+    const double limits = isFew(p) ? 0
+            : strips > 0           ? 1.2e-6 * q * strips + ofSecond
+                                   : 15e-6 * q * plan.samples;
     // The more dimensions, the more lets the bound of the scan pass besides.
     const double scores =
             q * passingVectors(plan, p) * (193e-6 + 2.43e-9 * d * d);

@@ -14,6 +14,9 @@ constexpr double kTensorRate = 790e6;
 /// Components of a row of an image, and the step that has its norm.
 double tensorImageWidth(const FlatKnnProblem& problem);
 
+/// Members of the second sample within the limits that are made of it.
+double secondReach(const FusedPlan& plan);
+
 /// Vectors that pass the limits of a query.
 double passingVectors(const FusedPlan& plan, const FlatKnnProblem& problem);
 

@@ -1,7 +1,6 @@
 #include "kernels/knn/fused/FusedKnn.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/ByMetric.h"
@@ -13,6 +12,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedScratch.h"
 #include "kernels/knn/fused/NearLists.h"
+#include "kernels/knn/fused/Overfull.h"
 #include "kernels/knn/fused/SampleKernels.h"
 #include "kernels/knn/fused/ScoreStreamed.h"
 #include "kernels/knn/fused/SlotRows.h"
@@ -40,18 +40,6 @@ Launches launchesFor(Metric metric) {
                 launchScorePassed<kMetric>,
                 launchSampleFew<kMetric>};
     });
-}
-
-/// SampleLimitParams::overfull: some more than fill a list, and some
-/// deviations; where there is a second sample, more than fill its list too.
-uint32_t overfullFrom(const SampleLimitParams& limits) {
-    constexpr int kOfSecond = kSecondShare * int(kMostSecondEntries);
-    const int list = limits.search.numCandidates;
-    const int room =
-            limits.search.n < kLeastOfSecond ? list : std::max(list, kOfSecond);
-    const double most =
-            room * (double(limits.samples) / double(limits.search.n));
-    return uint32_t(std::ceil(1.25 * most + 5 * std::sqrt(most) + 4));
 }
 
 class FusedRun {
@@ -112,6 +100,7 @@ class FusedRun {
                     p_.numVectors,
                     samplesOf(p_),
                     plan_.samples,
+                    false,
                     scratch_.sampleBits,
                     stream_);
         }
@@ -121,6 +110,7 @@ class FusedRun {
                     p_.numVectors,
                     plan_.secondSamples,
                     plan_.secondSamples,
+                    true,
                     scratch_.secondBits,
                     stream_);
         }
@@ -160,7 +150,9 @@ class FusedRun {
                      scratch_.counts},
                     stream_);
         } else if (plan_.strips.perRow > 0) {
-            findStripLimits(params);
+            findStripLimits(params, plan_.strips, plan_.rank, false);
+        } else if (plan_.secondStrips.perRow > 0) {
+            findStripLimits(params, plan_.secondStrips, plan_.secondRank, true);
         } else {
             for (idx_t q = 0; q < count; q += plan_.sampleQueries) {
                 findLimits(
@@ -180,9 +172,10 @@ class FusedRun {
         if (keepsProducts(plan_, p_)) {
             lists.products = params.entries; // until there are distances
         }
-        if (plan_.secondSamples > 0) {
+        if (plan_.secondSamples > 0 && plan_.secondStrips.perRow == 0) {
             findCloserLimits(params, lists);
         }
+        scratch_.scan->expectPassing(passingVectors(plan_, p_));
         scratch_.scan->run(params, lists, stream_);
         if (lists.products) {
             launchNearLists(p_.metric, nearLists(params, p_.k), stream_);
@@ -244,7 +237,7 @@ class FusedRun {
         limits.samples = plan_.samples;
         limits.rank = plan_.rank;
         limits.room = plan_.room;
-        limits.overfull = overfullFrom(limits);
+        limits.overfull = overfullMembers(limits);
         limits.limits = scratch_.limits + row;
         limits.complete = scratch_.complete + row;
         limits.counts = scratch_.counts + row;
@@ -258,18 +251,28 @@ class FusedRun {
         launches_.sampleLimits(limits, stream_);
     }
 
-    void findStripLimits(const CertifiedParams& params) {
+    /// ofSecond: strips of the second sample.
+    void findStripLimits(
+            const CertifiedParams& params,
+            const StripPlan& strips,
+            uint32_t rank,
+            bool ofSecond) {
         scratch_.scan->runStrips(
-                plan_.strips, scratch_.stripKeys, params.rows, stream_);
+                strips, ofSecond, scratch_.stripKeys, params.rows, stream_);
         StripLimitParams limits;
         limits.search = params;
         limits.keys = scratch_.stripKeys;
-        limits.strips = plan_.strips.perRow;
-        limits.rank = plan_.rank;
+        limits.strips = strips.perRow;
+        limits.rank = rank;
         limits.limits = scratch_.limits;
         limits.complete = scratch_.complete;
         limits.counts = scratch_.counts;
-        launchStripLimits(p_.metric, limits, words(), stream_);
+        launchStripLimits(
+                p_.metric,
+                limits,
+                words(),
+                ofSecond ? overfullStrips(plan_, p_.numVectors) : 0,
+                stream_);
     }
 
     /// What passes in the second sample sets the limits of the scan.

@@ -29,6 +29,9 @@ struct FusedPlan {
     uint32_t room = 0;
     idx_t secondSamples = 0; // 0: there is no second sample
     uint32_t secondRank = 0;
+    /// Of the second sample, of which the limits are made; none: of what passes
+    /// in it the limit of the first one, of which there is none otherwise.
+    StripPlan secondStrips;
     uint32_t capacity = 0; // of a list
     idx_t tileQueries = 0; // scanned for together
     /// Of which distances to the sample are in memory; 0: there is no sample.

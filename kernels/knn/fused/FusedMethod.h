@@ -45,6 +45,10 @@ class FusedScan {
         return params.queries;
     }
 
+    /// So many vectors of a query are expected to pass run(): kernels may suit
+    /// it.
+    virtual void expectPassing(double) {}
+
     /// Enqueues the scan for the queries that enter() had. The counts are zero.
     virtual void run(
             const CertifiedParams& params,
@@ -68,9 +72,15 @@ class FusedScan {
         return nullptr;
     }
 
-    /// The least key of every strip, in place of what is within limits: for so
-    /// many queries, those that enter() had. Of tensor cores alone.
-    virtual void runStrips(const StripPlan&, float*, idx_t, cudaStream_t) {
+    /// The least key of every strip, of all vectors or of the second sample, in
+    /// place of what is within limits: for so many queries, those that enter()
+    /// had. Of tensor cores alone.
+    virtual void runStrips(
+            const StripPlan&,
+            bool /* ofSecond */,
+            float*,
+            idx_t,
+            cudaStream_t) {
         throw Error("this method finds no keys of strips");
     }
 

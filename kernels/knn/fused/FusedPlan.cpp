@@ -9,6 +9,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestKnn.h"
 #include "kernels/survivors/SurvivorSort.h"
@@ -84,6 +85,56 @@ uint32_t capacityFor(double expected, idx_t n) {
 uint32_t roomFor(uint32_t rank, double share, idx_t n) {
     return capacityFor(
             (rank + rank / 8 + 6 * std::sqrt(double(rank)) + 8) / share, n);
+}
+
+/// Strips of the second sample, of which the limits of so many queries are
+/// made: so many for each place of the rank that 1.05 of it are within, as each
+/// stands for 16 vectors that pass; and so many that the scan's items fill the
+/// GPU.
+StripPlan secondStripsFor(
+        uint32_t rank,
+        idx_t queries,
+        const FlatKnnProblem& p) {
+    constexpr uint32_t kOfPlace = 10;
+    constexpr uint32_t kLeast = 256;
+    constexpr uint32_t kItems = 4096; // strips of tiles of 256 queries
+    const auto tiles = uint32_t((queries + 255) / 256);
+    return planStrips(
+            queries,
+            secondSamplesOf(p.numVectors),
+            p.d,
+            std::clamp(
+                    std::max(kOfPlace * rank, kItems / tiles),
+                    kLeast,
+                    kMostStrips / 2),
+            TensorScanKernel::Auto,
+            p.device);
+}
+
+/// Sets what a search with limits from strips of the second sample has in place
+/// of planSamples(); false: it is no such search, and nothing is set.
+bool planSecondStrips(FusedPlan& plan, const FlatKnnProblem& p) {
+    if (plan.method != &kTensorFusedMethod || p.allowedBits ||
+        batchOf(p) <= kFewQueries || secondSamplesOf(p.numVectors) == 0) {
+        return false;
+    }
+    const idx_t samples = secondSamplesOf(p.numVectors);
+    const double share = double(samples) / double(p.numVectors);
+    // The sample may have all of the k nearest: one more, as keys are off by
+    // what 16 bits lose.
+    const uint32_t least = sampleRank(p.k, share);
+    const uint32_t rank = least + (idx_t(least) >= p.k);
+    const StripPlan strips = secondStripsFor(rank, plan.tileQueries, p);
+    if (strips.perRow < kLeastStripsOfPlace * rank ||
+        strips.perRow > kMostStrips) {
+        return false;
+    }
+    plan.secondSamples = samples;
+    plan.secondRank = rank;
+    plan.secondStrips = strips;
+    plan.capacity = roomFor(
+            uint32_t(std::ceil(secondReach(plan))), share, p.numVectors);
+    return true;
 }
 
 /// Samples, ranks and lists.
@@ -208,6 +259,13 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
             return true;
         });
     }
+    const auto byStrips = fitQueries(
+            plan, p, kMostTileQueries, maxBytes, [&](FusedPlan& plan) {
+                return planSecondStrips(plan, p);
+            });
+    if (byStrips) {
+        return byStrips;
+    }
     planSamples(plan, p);
     if (batchOf(p) > kFewQueries) {
         plan.sampling = &distanceMethodFor(sampleProblem(p, plan));
@@ -275,7 +333,9 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
         FusedPlan sampled;
         sampled.method = byStrips.method;
         sampled.tileQueries = std::min(p.numQueries, kMostTileQueries);
-        planSamples(sampled, p);
+        if (!planSecondStrips(sampled, p)) {
+            planSamples(sampled, p);
+        }
         others = std::min(others, fusedTensorMicroseconds(sampled, p));
     } else {
         others = std::min(others, candidatesMicroseconds(p));
@@ -302,6 +362,18 @@ std::string FusedPlan::toString() const {
                 "%zu bytes",
                 method->name,
                 (long long)tileQueries,
+                capacity,
+                bytes);
+    }
+    if (secondStrips.perRow > 0) {
+        return formatMessage(
+                "fused %s: %lld queries a scan, limits from %u strips of a "
+                "sample of %lld, rank %u, lists of %u, %zu bytes",
+                method->name,
+                (long long)tileQueries,
+                secondStrips.perRow,
+                (long long)secondSamples,
+                secondRank,
                 capacity,
                 bytes);
     }

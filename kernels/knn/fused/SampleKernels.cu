@@ -6,6 +6,7 @@
 #include "kernels/device/Bitonic.cuh"
 #include "kernels/device/Entry.cuh"
 #include "kernels/knn/fused/SampledVector.cuh"
+#include "kernels/knn/fused/tensor/SpreadRows.h"
 
 namespace faiss_bits {
 
@@ -58,10 +59,31 @@ void gather(
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
-__global__ void sampleIdsKernel(idx_t n, idx_t samples, int32_t* out) {
+/// Which member of a sample is in row `row` of its image. Neighbours are in
+/// tiles far from each other, and in a tile where SpreadRows puts them: strips
+/// (StripKeys) of vectors stored cluster by cluster are as if they had been
+/// shuffled. rows: those of an image of all members.
+__device__ __forceinline__ int64_t
+spreadMember(int64_t row, const SpreadRows& rows) {
+    const uint32_t tile = uint32_t(row) / SpreadRows::kTileRows;
+    if (tile >= rows.tiles) {
+        return row;
+    }
+    // A prime above the number of tiles: tiles change places.
+    constexpr uint32_t kPrime = 2654435761u;
+    const uint32_t member = rows.vectorOf(uint32_t(row));
+    return member - tile + uint32_t(uint64_t(tile) * kPrime % rows.tiles);
+}
+
+__global__ void sampleIdsKernel(
+        idx_t n,
+        idx_t samples,
+        SpreadRows rows,
+        int32_t* out) {
     const idx_t sample = idx_t(blockIdx.x) * kThreads + threadIdx.x;
     if (sample < samples) {
-        out[sample] = int32_t(sampledVector(sample, samples, n));
+        out[sample] =
+                int32_t(sampledVector(spreadMember(sample, rows), samples, n));
     }
 }
 
@@ -70,11 +92,12 @@ __global__ void sampleBitsKernel(
         idx_t n,
         idx_t size,
         idx_t samples,
+        SpreadRows rows,
         uint32_t* out) {
     const idx_t sample = idx_t(blockIdx.x) * kThreads + threadIdx.x;
     bool allowed = false;
     if (sample < samples) {
-        const idx_t vector = sampledVector(sample, size, n);
+        const idx_t vector = sampledVector(spreadMember(sample, rows), size, n);
         allowed = allowedBits[vector / 32] >> (vector % 32) & 1;
     }
     const uint32_t bits = __ballot_sync(kFullWarp, allowed);
@@ -251,7 +274,8 @@ void runGatherSample(
 
 void runSampleIds(idx_t n, idx_t samples, int32_t* out, cudaStream_t stream) {
     const auto blocks = unsigned((samples + kThreads - 1) / kThreads);
-    sampleIdsKernel<<<blocks, kThreads, 0, stream>>>(n, samples, out);
+    sampleIdsKernel<<<blocks, kThreads, 0, stream>>>(
+            n, samples, spreadRowsOf(samples), out);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -260,11 +284,17 @@ void runSampleBits(
         idx_t n,
         idx_t size,
         idx_t samples,
+        bool spread,
         uint32_t* out,
         cudaStream_t stream) {
     const auto blocks = unsigned((samples + kThreads - 1) / kThreads);
     sampleBitsKernel<<<blocks, kThreads, 0, stream>>>(
-            allowedBits, n, size, samples, out);
+            allowedBits,
+            n,
+            size,
+            samples,
+            spread ? spreadRowsOf(size) : SpreadRows{},
+            out);
     BITS_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -15,17 +15,21 @@ void runGatherSample(
         float* out,
         cudaStream_t stream);
 
-/// Enqueues out [samples]: the vectors of that sample of n.
+/// Enqueues out [samples]: the vectors of that sample of n, in the order in
+/// which a second sample's image has them, neighbours far from each other
+/// (spreadMember).
 void runSampleIds(idx_t n, idx_t samples, int32_t* out, cudaStream_t stream);
 
 /// Enqueues out [(samples + 31) / 32]: which of the first `samples` members of
 /// such a sample, of `size` of n vectors, a filter allows; bits of both as
-/// FlatKnnProblem::allowedBits.
+/// FlatKnnProblem::allowedBits. spread: members in the order of runSampleIds,
+/// of a sample of `size`.
 void runSampleBits(
         const uint32_t* allowedBits,
         idx_t n,
         idx_t size,
         idx_t samples,
+        bool spread,
         uint32_t* out,
         cudaStream_t stream);
 

@@ -14,6 +14,9 @@ constexpr int kThreads = 256;
 
 struct StripsAndWords : StripLimitParams {
     PassedWords words;
+    /// A query within whose limit so many strips have a vector has no list; 0:
+    /// each has one.
+    uint32_t overfull = 0;
 };
 
 /// Of the keys that lanes hold, in order: the rank'th, or a later one where
@@ -51,8 +54,8 @@ __device__ __forceinline__ uint32_t rankedOf(
     return __reduce_max_sync(kFullWarp, ranked);
 }
 
-/// A warp a query, with its keys in registers.
-template <Metric kMetric, int kItems>
+/// A warp a query, with its keys in registers. kLeaves: overfull is read.
+template <Metric kMetric, int kItems, bool kLeaves>
 __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         const __grid_constant__ StripsAndWords params) {
     constexpr uint32_t kNone = ~0u;
@@ -104,18 +107,50 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
         constexpr double kOfFloat32 = 0x1p-22;
         key += fabs(key) * kOfFloat32;
     }
+    float limit = 0;
     if (lane == 0) {
-        writeLimit(params, row, key, bound);
+        limit = writeLimit(params, row, key, bound);
     }
+    if (!kLeaves) {
+        return;
+    }
+    // A query that more pass than its list has room for, as where thousands of
+    // vectors are alike: to append them takes longer than all else.
+    limit = __shfl_sync(kFullWarp, limit, 0);
+    if (!(fabsf(limit) < __builtin_huge_valf())) {
+        return;
+    }
+    const float norm = kMetric == Metric::InnerProduct
+            ? 0.0f
+            : params.search.queryNorms[row];
+    const uint32_t last = orderedKey(limit - norm);
+    uint32_t within = 0;
+#pragma unroll
+    for (int i = 0; i < kItems; ++i) {
+        within += keys[i] <= last;
+    }
+    within = __reduce_add_sync(kFullWarp, within);
+    if (lane == 0 && within >= params.overfull) {
+        // Nothing passes, and nothing is proved.
+        params.limits[row] = -__builtin_huge_valf();
+        params.complete[row] = -__builtin_huge_valf();
+    }
+}
+
+template <Metric kMetric, bool kLeaves>
+auto kernelFor(uint32_t strips) {
+    return strips <= 128     ? stripLimitsKernel<kMetric, 4, kLeaves>
+            : strips <= 256  ? stripLimitsKernel<kMetric, 8, kLeaves>
+            : strips <= 512  ? stripLimitsKernel<kMetric, 16, kLeaves>
+            : strips <= 1024 ? stripLimitsKernel<kMetric, 32, kLeaves>
+                             : stripLimitsKernel<kMetric, 64, kLeaves>;
 }
 
 template <Metric kMetric>
 void launch(const StripsAndWords& params, cudaStream_t stream) {
-    const auto kernel = params.strips <= 128 ? stripLimitsKernel<kMetric, 4>
-            : params.strips <= 256           ? stripLimitsKernel<kMetric, 8>
-            : params.strips <= 512           ? stripLimitsKernel<kMetric, 16>
-            : params.strips <= 1024          ? stripLimitsKernel<kMetric, 32>
-                                             : stripLimitsKernel<kMetric, 64>;
+    const auto kernel = params.overfull > 0
+            ? kernelFor<kMetric, true>(params.strips)
+            : kernelFor<kMetric, false>(params.strips);
     static_assert(kMostStrips == 64 * kWarpSize);
     constexpr unsigned kRows = kThreads / kWarpSize;
     launchAfterPrevious(
@@ -133,8 +168,9 @@ void launchStripLimits(
         Metric metric,
         const StripLimitParams& strips,
         const PassedWords& words,
+        uint32_t overfull,
         cudaStream_t stream) {
-    const StripsAndWords params{strips, words};
+    const StripsAndWords params{strips, words, overfull};
     switch (metric) {
         case Metric::L2:
             return launch<Metric::L2>(params, stream);

@@ -117,11 +117,16 @@ class TensorFusedScan : public FusedScan {
         return rounded_;
     }
 
+    void expectPassing(double passing) override {
+        passing_ = passing;
+    }
+
     void run(
             const CertifiedParams& params,
             const PassedLists& lists,
             cudaStream_t stream) override {
         TensorScanProblem scan = scanOf(lists, params.rows);
+        scan.passing = passing_;
         if (listed_) {
             scan.numVectors = problem_.numAllowed;
             scan.vectors = listedImage();
@@ -149,12 +154,14 @@ class TensorFusedScan : public FusedScan {
 
     void runStrips(
             const StripPlan& plan,
+            bool ofSecond,
             float* keys,
             idx_t queries,
             cudaStream_t stream) override {
         TensorScanProblem scan = scanOf({}, queries);
-        scan.numVectors = problem_.numVectors;
-        scan.vectors = vectors_.image;
+        scan.numVectors =
+                ofSecond ? vectors_.secondSamples : problem_.numVectors;
+        scan.vectors = ofSecond ? vectors_.second : vectors_.image;
         runStripScan(scan, plan, keys, problem_.device, stream);
     }
 
@@ -220,6 +227,7 @@ class TensorFusedScan : public FusedScan {
     CenterProduct* centerProducts_ = nullptr; // [tileQueries]: inner products
     uint16_t* rounded_ = nullptr; // [tileQueries, d]: meet the sample
     void* listed_ = nullptr;
+    double passing_ = 0;
 };
 
 bool takes(const FlatKnnProblem& p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/common/Error.h"
+#include "kernels/knn/fused/tensor/DenseScan.h"
 #include "kernels/knn/fused/tensor/MmaShape.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
 #include "kernels/knn/fused/tensor/WgmmaShape.h"
@@ -111,6 +112,17 @@ bool isStreamed(const TensorImageLayout& image) {
     return wgmmaShapeFor(image).streamed;
 }
 
+#ifdef FAISS_BITS_WGMMA
+/// Whether most fragments of 16 queries and 128 vectors have two values or more
+/// that pass, and there is a test for that (DenseTest.cuh).
+bool isDense(const TensorScanProblem& problem, const TensorImageLayout& image) {
+    constexpr double kShare = 1. / 1024;
+    constexpr int kRowBytes = 128;
+    return problem.passing >= kShare * double(problem.numVectors) &&
+            !isStreamed(image) && image.rowBytes == kRowBytes;
+}
+#endif
+
 /// At work at a time.
 uint32_t blocksOf(
         const TensorImageLayout& image,
@@ -179,6 +191,8 @@ void runTensorScan(
     if (byWgmma) {
         return params.passed.bits
                 ? launchWgmmaBits(params, image, isL2, device, stream)
+                : isDense(problem, image)
+                ? launchWgmmaDense(params, image, isL2, device, stream)
                 : launchWgmmaScan(params, image, isL2, device, stream);
     }
 #endif

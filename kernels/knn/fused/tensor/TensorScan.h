@@ -36,6 +36,9 @@ struct TensorScanProblem {
     /// Bit i % 32 of word i / 32: vector i may pass. nullptr: all may.
     const uint32_t* allowedBits = nullptr;
     PassedLists passed;
+    /// Of a query, as far as is known: kernels may suit it. The result does not
+    /// depend on it.
+    double passing = 0;
     TensorScanKernel kernel = TensorScanKernel::Auto;
 };
 
