@@ -2,6 +2,8 @@
 /// which meets a vector by eight lanes: every metric and storage.
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 #include "kernels/canonical/Distance.h"
 #include "kernels/knn/certified/VectorGroups.h"
@@ -114,6 +116,61 @@ TEST_F(FewAgain, LargeKAndFilters) {
         }
     }
     EXPECT_GT(repeated_, 0u);
+}
+
+/// Thousands are as near as can be, here at a distance of 0: vectors behind the
+/// k-th of those that a step has found are left out, in tiles too.
+TEST_F(FewAgain, EqualToTheQueries) {
+    for (Metric metric : kAllMetrics) {
+        for (int64_t q : {1, 12, 20, 70}) {
+            for (int k : {2, 100}) {
+                expectRight(caseOf(Direct::Never, metric, 60007, q, 17, k));
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated_, 0u);
+}
+
+/// The same of inner products that are infinity. Where queries have both signs
+/// the k-th of some is less, and nothing is left out for the others.
+TEST_F(FewAgain, InfinitelyNear) {
+    uint64_t repeated = 0;
+    for (bool haveBothSigns : {false, true}) {
+        for (int64_t q : {1, 7, 12, 20, 70}) {
+            for (int k : {2, 10, 500}) {
+                const CertifiedCase c = caseOf(
+                        Direct::Never, Metric::InnerProduct, 50021, q, 11, k);
+                SCOPED_TRACE(c.describe());
+                std::mt19937 random(3);
+                std::uniform_real_distribution<float> positive(0.01f, 1.f);
+                std::vector<float> vectors(c.n * c.d);
+                std::vector<float> queries(c.q * c.d);
+                for (auto* values : {&vectors, &queries}) {
+                    for (float& value : *values) {
+                        value = positive(random);
+                    }
+                }
+                for (int64_t i = 0; i < c.n; i += 3) {
+                    vectors[i * c.d + random() % c.d] = INFINITY;
+                }
+                for (int64_t i = 0; haveBothSigns && i < c.q; i += 2) {
+                    for (int j = 0; j < c.d; ++j) {
+                        queries[i * c.d + j] *= j % 4 == 0 ? 1 : -1;
+                    }
+                }
+                const Result result = search(c, vectors, queries);
+                check(c, vectors, queries, result);
+                repeated += haveBothSigns ? 0 : result.repeated;
+                if (HasFailure()) {
+                    return;
+                }
+            }
+        }
+    }
+    EXPECT_GT(repeated, 0u);
 }
 
 /// One kept image serves the first scan, whose lists a few queries fill.

@@ -99,6 +99,7 @@ struct ScanAgain {
         uint32_t rows[kMaxScanSlots];
         uint64_t limits[kMaxScanSlots];
         double beyond[kMaxScanSlots]; // of keys that are: see Concerns
+        uint32_t end; // vectors from here on are within no limit
         // Entries that keepNearest() left in the lists of this block: slots
         // blockIdx.x, blockIdx.x + gridDim.x, ...
         uint32_t counts[kMaxScanSlots];
@@ -285,6 +286,11 @@ struct ScanAgain {
             uint32_t begin,
             uint32_t count,
             uint32_t used);
+
+    /// Whether a tile that begins with a vector has none within the limits.
+    __device__ __forceinline__ bool isBehind(int64_t first) const {
+        return first >= shared.end;
+    }
 
     // Lists and their limits: ScanAgainLists.cuh.
     __device__ __forceinline__ void readLimits(uint32_t used);

@@ -21,6 +21,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFew(
         constexpr int kTogether = kFewTogether<kMetric>;
         for (uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
             const int64_t first = chunkAt(begin + i);
+            if (isBehind(first)) {
+                continue;
+            }
             uint32_t s = 0;
             for (; kTogether > 1 && s + 1 < used; s += kTogether) {
                 scanChunk<kTogether>(first, s, used);
@@ -86,6 +89,9 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanSingly(
     constexpr int kParts = (kChunk + kGroups - 1) / kGroups; // of a chunk
     const int group = threadIdx.x / kPairLanes;
     for (uint32_t i = blockIdx.x; i < count * kParts; i += gridDim.x) {
+        if (isBehind(chunkAt(begin + i / kParts))) {
+            continue;
+        }
         const int within = i % kParts * kGroups + group;
         const int64_t vector = chunkAt(begin + i / kParts) + within;
         const bool isThere = within < kChunk && vector < search.n;

@@ -5,18 +5,50 @@
 
 namespace faiss_bits {
 
+/// The least key that a distance may have. In the order of results only vectors
+/// of lower numbers that have it too come before one that has it.
+template <Metric kMetric>
+__device__ __forceinline__ uint32_t leastKey() {
+    switch (kMetric) {
+        case Metric::L2:
+        case Metric::L1:
+        case Metric::Linf:
+        case Metric::Lp:
+        case Metric::Canberra:
+        case Metric::BrayCurtis:
+            return orderedKey(0.0f);
+        default: // of largest first, that of infinity
+            return orderedKey(-__int_as_float(0x7F800000));
+    }
+}
+
 /// Limits as they are before a step, and until it ends. Counts are not read
 /// here: a block that comes late would find what others have appended.
 template <Metric kMetric, class Begin>
 __device__ __forceinline__ void ScanAgain<kMetric, Begin>::readLimits(
         uint32_t used) {
     __syncthreads();
+    if (threadIdx.x == 0) {
+        shared.end = 0;
+    }
+    __syncthreads();
+    uint32_t end = 0;
     for (uint32_t s = threadIdx.x; s < used; s += kThreads) {
         const uint64_t limit = __ldcg(
                 reinterpret_cast<const unsigned long long*>(params.limits + s));
         shared.limits[s] = limit;
         // Of no entry the key is a NaN: nothing is beyond.
         shared.beyond[s] = keyValue(entryKey(limit) + 1);
+        // Thousands may be infinitely near, or equal to the query: those behind
+        // the k-th of these that is known are not among the results.
+        end = max(
+                end,
+                entryKey(limit) <= leastKey<kMetric>() ? entryColumn(limit)
+                                                       : ~0u);
+    }
+    end = __reduce_max_sync(kFullWarp, end);
+    if (threadIdx.x % kWarpSize == 0) {
+        atomicMax(&shared.end, end);
     }
     __syncthreads();
 }

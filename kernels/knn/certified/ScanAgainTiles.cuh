@@ -27,13 +27,22 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanTiles(
                 shared.rows + slot,
                 used - slot};
     };
+    // The first from a number on that may have a vector within the limits.
+    const auto nextOf = [&](uint32_t t) {
+        while (t < tiles && isBehind(placeOf(t).first)) {
+            t += gridDim.x;
+        }
+        return t;
+    };
     Tile tile(shared.tile, params.search);
     const bool areLimited = kMetric == Metric::L2 && hasLimits(used);
     int crowded = 0; // tiles to come that filterTiles() is not for
-    TilePlace place = placeOf(blockIdx.x);
+    uint32_t next = nextOf(blockIdx.x);
+    TilePlace place = placeOf(next);
     tile.begin(place);
-    for (uint32_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-        const TilePlace after = placeOf(t + gridDim.x);
+    for (uint32_t t = next; t < tiles; t = next) {
+        next = nextOf(t + gridDim.x);
+        const TilePlace after = placeOf(next);
         const uint32_t slot = uint32_t(place.rows - shared.rows);
         if constexpr (kMetric == Metric::L2) {
             // What is left to ScanTile are mostly copies that differ in

@@ -71,7 +71,7 @@ __device__ __forceinline__ void ScanAgain<kMetric, Begin>::scanFiltered(
         const int64_t first =
                 chunkAt(begin + part / kParts) + part % kParts * kPartVectors;
         const int64_t last = min(first + kPartVectors, params.search.n);
-        if (first >= last) {
+        if (first >= last || isBehind(first)) {
             continue;
         }
         const uint32_t slot = t % queryTiles * queries;
