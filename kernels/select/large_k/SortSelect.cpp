@@ -87,9 +87,13 @@ namespace {
 
 struct SortFamily {
     struct Plan {
+        bool isWhole = false; // no sort: all columns as they are
         RowSortPolicy policy;
 
         std::string toString() const {
+            if (isWhole) {
+                return "every column as it is";
+            }
             return policy.threads == 0 ? "every column sorted"
                                        : "a block a row, " +
                             std::to_string(policy.threads) + " threads of " +
@@ -98,7 +102,7 @@ struct SortFamily {
     };
 
     static Plan plan(const SelectProblem& problem) {
-        return {rowSortPolicy(problem)};
+        return {needsNoSort(problem), rowSortPolicy(problem)};
     }
     static size_t workspaceBytes(const SelectProblem& problem, const Plan&) {
         return sortAllWorkspaceBytes(problem);
