@@ -159,8 +159,6 @@ add_library(bits_select OBJECT
   survivors/ProvenLists.cu
   survivors/SurvivorSort.cu
   select/large_k/BitsGlobalSelect.cpp
-  select/large_k/DigitSort.cu
-  select/large_k/DigitSortPlan.cpp
   select/large_k/FindBucket.cu
   select/large_k/MultiPassPlan.cpp
   select/large_k/RadixSort.cu

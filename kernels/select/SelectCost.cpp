@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/select/bits/BitsPlan.h"
-#include "kernels/select/large_k/DigitSort.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
 #include "kernels/select/short_rows/FewOfRowsPlan.h"
 #include "kernels/select/short_rows/ShortRowsPolicy.h"
@@ -178,24 +177,12 @@ double rowSort(const SelectProblem& p, const Shape& s, RowSortPolicy policy) {
             (rounds > 1 ? 8.7 * rounds : 0);
 }
 
-/// Rows of 16-bit keys, by their digits, two passes: launches, the keys three
-/// times and entries and results, and items that a block puts in order after
-/// one another. Counted, not fitted: no time of it is known.
-double digitSort(const SelectProblem& p, const Shape& s, DigitSortPlan plan) {
-    const double slots = double(p.device.multiprocessors) * s.arithmetic;
-    const double rounds = std::max(1.0, s.rows * plan.splits / slots);
-    const double entryRounds = std::max(1.0, s.rows * plan.entrySplits / slots);
-    const double items = rounds * s.cols / plan.splits +
-            entryRounds * s.k / plan.entrySplits;
-    const double sums = 0.02 * (3 * plan.splits + plan.entrySplits);
-    return 25 + 3 * s.read + 0.75e-3 * items + sums;
-}
-
-/// Whether a plan of several passes comes down to a sort of rows.
-bool sortsRows(const SelectPlan& plan, const SelectProblem& p) {
+/// Of a plan of several passes that comes down to that sort.
+RowSortPolicy rowSortOf(const SelectPlan& plan, const SelectProblem& p) {
     const bool isSort = plan.algorithm() == SelectAlgorithm::Sort;
     const bool isAll = p.k >= p.cols;
-    return p.cols > 0 && (isAll ? p.sorted : isSort);
+    return p.cols > 0 && (isAll ? p.sorted : isSort) ? rowSortPolicy(p)
+                                                     : RowSortPolicy();
 }
 
 /// Several passes, or a sort of all.
@@ -233,16 +220,9 @@ double selectMicroseconds(
         case SelectAlgorithm::SampleThreshold:
             return sampleThreshold(shape, s);
         default: {
-            if (!sortsRows(plan, shape)) {
-                return severalPasses(plan, shape, s);
-            }
-            const RowSortPolicy policy = rowSortPolicy(shape);
-            if (policy.threads > 0) {
-                return rowSort(shape, s, policy);
-            }
-            const DigitSortPlan digits = planDigitSort(shape);
-            return digits.splits > 0 ? digitSort(shape, s, digits)
-                                     : severalPasses(plan, shape, s);
+            const RowSortPolicy policy = rowSortOf(plan, shape);
+            return policy.threads > 0 ? rowSort(shape, s, policy)
+                                      : severalPasses(plan, shape, s);
         }
     }
 }

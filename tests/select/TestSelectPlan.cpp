@@ -279,6 +279,22 @@ TEST_F(SelectPlans, OfRowsThatAreSorted) {
     }
 }
 
+/// A sort of rows that are wanted whole and in no order says that it is none.
+TEST_F(SelectPlans, OfWholeRows) {
+    const auto saysAsItIs = [](idx_t cols, int k, bool sorted) {
+        SelectProblem p = shapeOf(4, cols, k);
+        p.algorithm = SelectAlgorithm::Sort;
+        p.sorted = sorted;
+        return planSelection(p).toString().find("every column as it is") !=
+                std::string::npos;
+    };
+    for (int cols : {5000, 100000}) {
+        EXPECT_TRUE(saysAsItIs(cols, cols, false));
+        EXPECT_FALSE(saysAsItIs(cols, cols, true));
+        EXPECT_FALSE(saysAsItIs(cols, cols - 1, false));
+    }
+}
+
 TEST_F(SelectPlans, RefuseAnotherShape) {
     SelectProblem p = shapeOf(4, 70000, 100);
     const SelectPlan plan = planSelection(p);

@@ -23,8 +23,8 @@ struct MultiPassPlan {
 
 MultiPassPlan planMultiPass(const SelectProblem& problem, MultiPassKind kind);
 
-/// Every column sorted, by CUB: `Sort`, and what all do for k >= cols. Not
-/// sorted and k >= cols: no scratch.
+/// Every column sorted (SortSelect.cpp says how): `Sort`, and what all do for
+/// k >= cols. Not sorted and k >= cols: no scratch.
 size_t sortAllWorkspaceBytes(const SelectProblem& problem);
 void runSortAll(
         const SelectProblem& problem,

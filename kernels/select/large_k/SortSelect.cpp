@@ -1,11 +1,10 @@
 /// A sort of every row, for k near cols: by one block where it has room for the
-/// row; else keys of 16 bits by their digits, and others by CUB.
+/// row, else by CUB.
 
 #include <algorithm>
 
 #include "kernels/select/SelectChecks.h"
 #include "kernels/select/SelectImplementation.h"
-#include "kernels/select/large_k/DigitSort.h"
 #include "kernels/select/large_k/MultiPassLaunch.h"
 #include "kernels/select/large_k/MultiPassPlan.h"
 #include "kernels/select/large_k/RowSortLaunch.h"
@@ -35,10 +34,6 @@ size_t sortAllWorkspaceBytes(const SelectProblem& problem) {
     if (needsNoSort(problem) || rowSortPolicy(problem).threads > 0) {
         return 0;
     }
-    const DigitSortPlan digits = planDigitSort(problem);
-    if (digits.splits > 0) {
-        return digitSortWorkspaceBytes(problem, digits);
-    }
     const idx_t rows = rowsTogether(problem);
     WorkspaceSlices slices;
     slices.take<uint64_t>(size_t(rows) * problem.cols);
@@ -57,10 +52,6 @@ void runSortAll(
     const RowSortPolicy policy = rowSortPolicy(problem);
     if (policy.threads > 0) {
         return runRowSort(problem, policy, stream);
-    }
-    const DigitSortPlan digits = planDigitSort(problem);
-    if (digits.splits > 0) {
-        return runDigitSort(problem, digits, workspace, stream);
     }
     const idx_t step = rowsTogether(problem);
     const size_t sortBytes =
@@ -96,22 +87,22 @@ namespace {
 
 struct SortFamily {
     struct Plan {
+        bool isWhole = false; // no sort: all columns as they are
         RowSortPolicy policy;
-        DigitSortPlan digits; // where no block has room
 
         std::string toString() const {
-            if (policy.threads > 0) {
-                return "a block a row, " + std::to_string(policy.threads) +
-                        " threads of " + std::to_string(policy.items) +
-                        " columns";
+            if (isWhole) {
+                return "every column as it is";
             }
-            return digits.splits > 0 ? digits.toString()
-                                     : "every column sorted";
+            return policy.threads == 0 ? "every column sorted"
+                                       : "a block a row, " +
+                            std::to_string(policy.threads) + " threads of " +
+                            std::to_string(policy.items) + " columns";
         }
     };
 
     static Plan plan(const SelectProblem& problem) {
-        return {rowSortPolicy(problem), planDigitSort(problem)};
+        return {needsNoSort(problem), rowSortPolicy(problem)};
     }
     static size_t workspaceBytes(const SelectProblem& problem, const Plan&) {
         return sortAllWorkspaceBytes(problem);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/common/CudaCheck.h"
+#include "kernels/common/Error.h"
 #include "kernels/select/short_rows/LaneLists.cuh"
 
 namespace faiss_bits {
@@ -65,19 +66,26 @@ constexpr bool haveAllShapesKernels() {
 }
 static_assert(haveAllShapesKernels());
 
+/// Throws Error for a shape that is none of kLaneListsShapes.
 template <class T, size_t... kPlaces>
 void launchShape(
         const ShortRowsParams& params,
         LaneListsShape shape,
         cudaStream_t stream,
         std::index_sequence<kPlaces...>) {
-    ((areSame(shape, kLaneListsShapes[kPlaces])
-              ? launchLists<
-                        T,
-                        kLaneListsShapes[kPlaces].lanes,
-                        kLaneListsShapes[kPlaces].items>(params, stream)
-              : void()),
-     ...);
+    const bool isLaunched =
+            ((areSame(shape, kLaneListsShapes[kPlaces]) &&
+              (launchLists<
+                       T,
+                       kLaneListsShapes[kPlaces].lanes,
+                       kLaneListsShapes[kPlaces].items>(params, stream),
+               true)) ||
+             ...);
+    BITS_THROW_IF_NOT_FMT(
+            isLaunched,
+            "no kernel for lists of %d lanes with %d keys each",
+            shape.lanes,
+            shape.items);
 }
 
 template <class T>

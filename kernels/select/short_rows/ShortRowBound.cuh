@@ -14,7 +14,7 @@ namespace faiss_bits {
 template <class T, bool kHasBias, int kLanes, int kItems, int kSorted>
 class ShortRowBound {
     using Group = LaneGroup<kLanes>;
-    /// What took least time with random keys (H200; docs/design/selection_short_rows.md).
+    /// Least time with random keys (H200; docs/design/selection_short_rows.md).
     static constexpr Halving kHalving =
             kItems == 32 && kLanes >= 16 && kSorted <= 2 ? Halving::SoonValues
             : kSorted <= 2 &&
