@@ -164,6 +164,24 @@ def test_few_queries_on_the_cpu():
     ) in LIMITS
 
 
+def test_few_queries_on_16_cores():
+    data = json.loads(
+        (RESULTS / "cpu_xeon_16/flat_few_60fb7d8.json").read_text())
+    at = {}
+    for row in data["rows"]:
+        cell = tuple(row[name] for name in ("n", "d", "q", "k"))
+        at.setdefault(cell, {})[row["method"]] = row["ms"]
+    ours, rival = (at[100_000, 16, 1, 100][method]
+                   for method in ("faiss_bits", "faiss_cpu_1151"))
+    assert f"and {ours:.3g} ms on 16, for {rival:.3g}" in LIMITS
+    ratios = [times["faiss_cpu_1151"] / times["faiss_bits"]
+              for times in at.values()]
+    assert (
+        f"({len(ratios)} cells of few queries, {min(ratios):.1f} to "
+        f"{max(ratios):.0f} times as fast as the wheel;"
+    ) in LIMITS
+
+
 def test_inverted_lists_on_the_cpu():
     data = json.loads((RESULTS / "cpu/ivf.json").read_text())
     at = {

@@ -140,7 +140,7 @@ TEST_F(FewAgain, InfinitelyNear) {
     uint64_t repeated = 0;
     for (bool haveBothSigns : {false, true}) {
         for (int64_t q : {1, 7, 12, 20, 70}) {
-            for (int k : {2, 10, 500}) {
+            for (int k : {10, 500}) {
                 const CertifiedCase c = caseOf(
                         Direct::Never, Metric::InnerProduct, 50021, q, 11, k);
                 SCOPED_TRACE(c.describe());
