@@ -59,18 +59,18 @@ constexpr double kLookUpTime = 0.35e-12;
 constexpr double kEstimateTime = 1.5e-12;
 constexpr double kCandidatesTime = 32e-6;
 
-// Of product codes by tables (IvfTableScan.cuh): an entry for one of eight
-// queries; what else a pair takes; a number of a table for eight; what a query
-// takes at the end; and a component of a vector that gets its distance there.
-// Fitted to searches of 8 parts of 32, 16 of 25 and 24 of 12 components, k = 10
-// to 501, by tables and without (H100, docs/design/ivf_few_queries.md). The
-// last one is of before the finish read its components without branches: too
-// much.
-constexpr double kTableLookUpTime = 0.26e-12;
-constexpr double kTableKeepTime = 0.6e-12;
-constexpr double kTableEntryTime = 1.5e-12;
-constexpr double kTableFinishTime = 20e-9;
-constexpr double kTableScoreTime = 7e-12;
+// Of product codes by tables (IvfTableScan.cuh): all that does not depend on
+// pairs; an entry for one of eight queries; what else a pair takes; a number of
+// a table for eight; what a query takes at the end; and a component of a vector
+// that gets its distance there. Fitted to 60 searches of 8 parts of 32, 16 of
+// 25 and 24 of 12 components, 2 to 4,096 queries, k = 10 to 501, to 8% on
+// average (H100, docs/design/ivf_few_queries.md).
+constexpr double kTablesTime = 40e-6;
+constexpr double kTableLookUpTime = 0.2e-12;
+constexpr double kTableKeepTime = 0.3e-12;
+constexpr double kTableEntryTime = 1.25e-12;
+constexpr double kTableFinishTime = 36e-9;
+constexpr double kTableScoreTime = 2e-12;
 constexpr int kH100Multiprocessors = 132;
 
 /// Seconds for a component that a direct search reads. Of codes that do not
@@ -100,13 +100,16 @@ double tilesOfList(const IvfKnnProblem& p, int queries) {
 }
 
 /// Vectors of a query that get distances at the end of a search by tables, of
-/// vectors in any order: those up to the k-th least of the leasts of 32, or if
-/// there is no room for them, few more than k.
+/// vectors in any order: those up to the k-th least of the leasts of 32, and
+/// what the bound adds, or if there is no room for them, few more than k.
 double tableCandidates(const IvfKnnProblem& p) {
     constexpr double kMore = 1.1;
-    const double groups = double(p.mostVectors) / kIvfGroup;
-    const double most = p.k < groups ? -groups * std::log1p(-p.k / groups)
-                                     : double(p.mostVectors);
+    constexpr double kWithinBound = 1.4;
+    const double vectors = double(p.mostVectors);
+    const double groups = vectors / kIvfGroup;
+    const double upToLimit =
+            p.k < groups ? -groups * std::log1p(-p.k / groups) : vectors;
+    const double most = std::min(kWithinBound * upToLimit, vectors);
     const double room =
             4 * (p.k <= kMostFinishedK ? kMostFinishedK : kMostTableK);
     return most <= room ? most : kMore * p.k;
@@ -128,11 +131,12 @@ double ofTableScan(const IvfDirectPlan& plan, const IvfKnnProblem& p) {
     const double multiprocessors = std::max(p.device.multiprocessors, 1);
     const double scan = inTiles * (lookUps + kTableKeepTime) +
             tiles * rows * p.lists.d * kTableEntryTime;
-    // Of fewer queries than multiprocessors each takes as long.
-    const double finish = std::max(queries, multiprocessors) *
+    // The last of a multiprocessor's queries has it for itself, and takes
+    // longer.
+    const double finish = (queries + multiprocessors) *
             (kTableFinishTime +
              tableCandidates(p) * p.lists.d * kTableScoreTime);
-    return parts * kCandidatesTime + pairs * kEstimateTime +
+    return parts * kTablesTime + pairs * kEstimateTime +
             kH100Multiprocessors / multiprocessors * (scan + finish);
 }
 

@@ -18,6 +18,9 @@ namespace {
 constexpr idx_t kTilePairs = 16;
 /// Likewise by estimates, which need few operations of float64.
 constexpr idx_t kEstimatePairs = 1;
+/// Tables are taken where all pairs or estimates are expected to take so many
+/// times as long: what is expected of tables is within that on average.
+constexpr double kTablesMargin = 1.08;
 /// Of a matrix, so that 32 bits count its tiles.
 constexpr idx_t kMostElements = idx_t(1) << 32;
 constexpr idx_t kMostPairs = INT_MAX;
@@ -300,8 +303,10 @@ IvfKnnPlan planIvfKnn(const IvfKnnProblem& p, size_t maxBytes) {
     if (p.numQueries == 0) {
         return all;
     }
-    const double ofDirect =
-            direct.direct ? ivf_times::ofDirect(*direct.direct, p) : INFINITY;
+    const double ofDirect = direct.direct
+            ? ivf_times::ofDirect(*direct.direct, p) *
+                    (direct.direct->byTables ? kTablesMargin : 1)
+            : INFINITY;
     // Streams take as long as a query for itself by a direct search, or longer.
     // One that makes a table for each query and list may have no such other.
     const bool mayStream = !ivfPairsMeet(p) &&

@@ -28,6 +28,9 @@ constexpr double kDistanceTime = 20e-12;
 constexpr double kReadSpeed = 2.24e12;
 /// Of estimates, to sort pairs and candidates and to start it all.
 constexpr double kStartTime = 160e-6;
+/// Of tiles of product codes, the same: by 24 parts of 12 and 16 of 25
+/// components. Of others it was not fitted.
+constexpr double kProductTilesTime = 50e-6;
 /// To sort pairs twice, for a limit.
 constexpr double kLimitTime = 60e-6;
 /// A microsecond of the model of selections (SelectCost.h, H200).
@@ -72,7 +75,7 @@ CodingTimes timesOf(const IvfLists& lists) {
                 9.3e-12,
                 0.9e-12 + 4e-12 * lookUps,
                 1e-12 + 4e-12 * lookUps,
-                0.8e-12 + 0.6e-12 * lookUps};
+                1.2e-12 + 0.6e-12 * lookUps};
     }
     return {areTogether ? 1.5e-12 + 1.5e-12 * lookUps : 8e-12,
             3e-12,
@@ -123,6 +126,19 @@ double decodingsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     }
     constexpr int kQueries = IvfEstimateShape<false>::kQueries;
     return 1 + turnsOfList(plan, p, kQueries) + pairsOfList(plan, p) / kQueries;
+}
+
+/// To read all lists for estimates, and to decode them so many times. Float16
+/// and scalar codes are decoded while others are read: 64 to 256 queries of 32
+/// and 128 of 1,024 lists take as long of 16 bits as of 8 (H100,
+/// docs/design/ivf_many_queries.md).
+double estimatesTime(const IvfKnnProblem& p, double decodings) {
+    const double decoding = decodings * timesOf(p.lists).estimate;
+    return p.lists.coding == ListCoding::Product
+            ? readTime(p, decoding)
+            : std::max(
+                      readTime(p, 0),
+                      p.lists.d * decoding * double(p.lists.numVectors));
 }
 
 /// To decode the candidates of one part of the queries; to read them is part of
@@ -179,7 +195,10 @@ double ofTiles(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
             ? std::max(pairsOfList(plan, p) / kIvfTileQueries + 0.5, 1.0)
             : turnsOfList(plan, p, kIvfTileQueries);
     const double decode = turns * timesOf(p.lists).tile;
-    return partsOf(plan, p) * probedShare(plan, p) * readTime(p, decode) +
+    const double start =
+            p.lists.coding == ListCoding::Product ? kProductTilesTime : 0;
+    return start +
+            partsOf(plan, p) * probedShare(plan, p) * readTime(p, decode) +
             queries * double(p.mostVectors) * inTiles * kDistanceTime;
 }
 
@@ -194,9 +213,8 @@ double ofFound(double count) {
 double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     constexpr double kInRange = 0.01;
     const double pairs = double(p.numQueries) * double(p.mostVectors);
-    const CodingTimes times = timesOf(p.lists);
-    const double scan = probedShare(plan, p) *
-            readTime(p, decodingsOfList(plan, p) * times.estimate);
+    const double scan =
+            probedShare(plan, p) * estimatesTime(p, decodingsOfList(plan, p));
     return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
@@ -205,10 +223,8 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     const double queries = double(p.numQueries);
     const double pairs = queries * double(p.mostVectors);
     const double kept = queries * double(plan.stride);
-    const CodingTimes times = timesOf(p.lists);
     const double share = probedShare(plan, p);
-    const double scan =
-            share * readTime(p, decodingsOfList(plan, p) * times.estimate);
+    const double scan = share * estimatesTime(p, decodingsOfList(plan, p));
     // Of the last part, too, as if it were as large as the others.
     double time = kStartTime +
             partsOf(plan, p) *
@@ -225,7 +241,7 @@ double ofEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
                 queries * p.k * p.nprobe / (plan.nearProbes * sampled);
         time += kLimitTime +
                 partsOf(plan, p) * share * sampled *
-                        readTime(p, times.estimate) +
+                        readTime(p, timesOf(p.lists).estimate) +
                 kept * plan.boundVectors * kScanTime + ofFound(found);
     }
     return time;

@@ -23,6 +23,7 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
         Way way;
     };
     constexpr ListCoding kScalar = ListCoding::Scalar8;
+    constexpr ListCoding kHalf = ListCoding::Float16;
     constexpr ListCoding kProduct = ListCoding::Product;
     for (const Cell& cell :
          {Cell{ListCoding::Float32, 0, 1024, 8, 128, Streams},
@@ -38,6 +39,9 @@ TEST(IvfWays, WhatDecodingCostsDecides) {
           Cell{kScalar, 0, 1024, 8, 10240, Near},
           Cell{kScalar, 0, 4096, 32, 10240, All},
           Cell{kScalar, 0, 1024, 32, 10240, Near},
+          Cell{kHalf, 0, 1024, 32, 64, Streams},
+          Cell{kHalf, 0, 1024, 32, 128, All},
+          Cell{kHalf, 0, 1024, 128, 64, All},
           Cell{kProduct, 32, 1024, 8, 1024, All},
           Cell{kProduct, 32, 4096, 8, 1024, Streams},
           Cell{kProduct, 64, 1024, 8, 128, Streams},
@@ -191,16 +195,29 @@ TEST(IvfWays, ProductCodesGoByTablesWhereThatWasFaster) {
           // Uniform vectors, each way forced.
           Cell{24, 288, 131072, 512, 4, 16, 10, false},
           Cell{24, 288, 131072, 512, 4, 1024, 10, true},
+          Cell{24, 288, 131072, 512, 4, 1024, 100, true},
+          Cell{24, 288, 131072, 512, 4, 1024, 250, false},
+          Cell{24, 288, 131072, 512, 4, 4096, 10, true},
           Cell{24, 288, 131072, 512, 4, 4096, 100, false},
+          Cell{24, 288, 131072, 512, 32, 16, 250, false},
           Cell{24, 288, 131072, 512, 32, 128, 100, true},
+          Cell{24, 288, 131072, 512, 32, 128, 500, true},
+          Cell{24, 288, 131072, 512, 32, 1024, 10, true},
+          Cell{24, 288, 131072, 512, 32, 1024, 250, false},
           Cell{24, 288, 131072, 512, 32, 4096, 10, false},
           Cell{16, 400, 40960, 32, 6, 128, 100, true},
-          Cell{16, 400, 40960, 32, 6, 128, 250, false},
-          Cell{16, 400, 40960, 32, 6, 8192, 10, true},
+          Cell{16, 400, 40960, 32, 6, 128, 500, true},
+          Cell{16, 400, 40960, 32, 6, 2048, 10, true},
           Cell{16, 400, 40960, 32, 6, 2048, 250, false},
+          Cell{16, 400, 40960, 32, 6, 8192, 10, true},
+          Cell{16, 400, 40960, 32, 12, 128, 250, true},
+          Cell{16, 400, 40960, 32, 12, 128, 500, false},
           Cell{16, 400, 40960, 32, 12, 2048, 100, true},
+          Cell{16, 400, 40960, 32, 12, 2048, 250, true},
           Cell{16, 400, 40960, 32, 12, 2048, 500, false},
+          Cell{8, 256, 524288, 16, 2, 2, 100, true},
           Cell{8, 256, 524288, 16, 2, 16, 500, true},
+          Cell{8, 256, 524288, 16, 2, 212, 500, true},
           Cell{8, 256, 524288, 16, 2, 1024, 250, true},
           // More neighbours than the finish has room for.
           Cell{8, 256, 934064, 16, 2, 212, 513, false},
