@@ -129,9 +129,9 @@ double decodingsOfList(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
 }
 
 /// To read all lists for estimates, and to decode them so many times. Float16
-/// and scalar codes are decoded while others are read: 64 to 256 queries of 32
-/// and 128 of 1,024 lists take as long of 16 bits as of 8 (H100,
-/// docs/design/ivf_many_queries.md).
+/// and scalar codes are decoded while others are read: 64 and 128 queries of 32
+/// and 128 of 1,024 lists take at most 1.07 times as long of 16 bits as of 8
+/// (H100, docs/design/ivf_many_queries.md).
 double estimatesTime(const IvfKnnProblem& p, double decodings) {
     const double decoding = decodings * timesOf(p.lists).estimate;
     return p.lists.coding == ListCoding::Product
