@@ -213,8 +213,9 @@ double ofFound(double count) {
 double ofRangeEstimates(const IvfKnnPlan& plan, const IvfKnnProblem& p) {
     constexpr double kInRange = 0.01;
     const double pairs = double(p.numQueries) * double(p.mostVectors);
-    const double scan =
-            probedShare(plan, p) * estimatesTime(p, decodingsOfList(plan, p));
+    // Ranges of codes were not timed against what estimatesTime() expects.
+    const double scan = probedShare(plan, p) *
+            readTime(p, decodingsOfList(plan, p) * timesOf(p.lists).estimate);
     return partsOf(plan, p) * (kStartTime + scan + decodingTime(plan, p)) +
             pairs * (kScanTime + kInRange * (kFoundTime + kCandidateTime));
 }
