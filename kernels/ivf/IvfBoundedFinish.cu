@@ -324,20 +324,23 @@ void launchIvfBoundedFinish(
                 : launch<Metric::L2, kLayout, kMostK, kThreads>;
         start(params, stream);
     };
-    const auto ofLayout = [&]<int kMostK, int kThreads>() {
-        params.search.lists.layout == ListLayout::Rows
-                ? ofMetric.template
-                  operator()<ListLayout::Rows, kMostK, kThreads>()
-                : ofMetric.template
-                  operator()<ListLayout::Interleaved, kMostK, kThreads>();
-    };
     const bool areMany = params.search.rows >= kManyRows;
-    if (params.search.k <= kMostFinishedK) {
-        areMany ? ofLayout.template operator()<kMostFinishedK, 128>()
-                : ofLayout.template operator()<kMostFinishedK, 512>();
+    const bool isFew = params.search.k <= kMostFinishedK;
+    if (params.search.lists.layout == ListLayout::Interleaved) {
+        // Two forms: none of these was timed.
+        constexpr ListLayout kLayout = ListLayout::Interleaved;
+        isFew && !areMany
+                ? ofMetric.template operator()<kLayout, kMostFinishedK, 512>()
+                : ofMetric.template operator()<kLayout, kMostTableK, 256>();
+        return;
+    }
+    constexpr ListLayout kLayout = ListLayout::Rows;
+    if (isFew) {
+        areMany ? ofMetric.template operator()<kLayout, kMostFinishedK, 128>()
+                : ofMetric.template operator()<kLayout, kMostFinishedK, 512>();
     } else {
-        areMany ? ofLayout.template operator()<kMostTableK, 256>()
-                : ofLayout.template operator()<kMostTableK, 512>();
+        areMany ? ofMetric.template operator()<kLayout, kMostTableK, 256>()
+                : ofMetric.template operator()<kLayout, kMostTableK, 512>();
     }
 }
 

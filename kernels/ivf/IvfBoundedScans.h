@@ -51,20 +51,24 @@ constexpr int ivfProductReadOf(int parts) {
                                : 0;
 }
 
+/// What a block of these scans has of shared memory beside its arrays: by CUDA,
+/// and by the kernel.
+constexpr size_t kIvfBoundedReserved = 2048;
+
 /// Whether the scan takes such lists: rows of bytes whose quarters are of even
 /// numbers of parts, of 2, 4, 8 or 16 components each, with a codebook on
 /// sixteen bytes.
 inline bool hasIvfProductScan(
         const IvfLists& lists,
         const DeviceTraits& device) {
-    constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
     const int parts = lists.decoding.numParts;
     if (lists.coding != ListCoding::Product ||
         lists.layout != ListLayout::Rows || lists.decoding.partBits != 8 ||
         reinterpret_cast<uintptr_t>(lists.decoding.codebook) % 16 != 0 ||
         lists.d > kIvfProductMostDims || parts < 8 || parts % 4 != 0 ||
         ivfProductReadOf(parts) == 0 ||
-        ivfProductSharedBytes(lists.d) + kReserved > device.sharedBytes) {
+        ivfProductSharedBytes(lists.d) + kIvfBoundedReserved >
+                device.sharedBytes) {
         return false;
     }
     const int dims = lists.d / parts;
@@ -92,10 +96,10 @@ constexpr size_t ivfTableSharedBytes(const IvfLists& lists) {
 /// Whether the scan by tables takes such lists: product codes of any layout and
 /// number of bits, with parts of any length.
 inline bool hasIvfTableScan(const IvfLists& lists, const DeviceTraits& device) {
-    constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
     return lists.coding == ListCoding::Product && lists.d <= kMostSharedDims &&
             lists.decoding.numParts <= ivf_table::kMostParts &&
-            ivfTableSharedBytes(lists) + kReserved <= device.blockSharedBytes;
+            ivfTableSharedBytes(lists) + kIvfBoundedReserved <=
+            device.blockSharedBytes;
 }
 
 /// Estimates of keys, of tiles of kIvfProductQueries and kIvfProductVectors;

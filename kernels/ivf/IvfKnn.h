@@ -139,16 +139,16 @@ IvfKnnPlan planIvfDistances(const IvfKnnProblem& problem, size_t maxBytes);
 ///          vectors; and 4 bytes a query. Few queries: 4.2 bytes for every
 ///          vector of their lists, for 32 vectors more a list, and for every
 ///          list of the index where they find lists; of product codes that they
-///          share 512 bytes a dimension, too, or by tables 4 bytes a number of
-///          the codebook; where they share lists and ids
-///          are looked up (IvfLists::idTest), 4 bytes for 32 vectors of the
-///          index and 4 a list, or up to four times that
+///          share 512 bytes a dimension, too, or by tables 4 a number of the
+///          codebook, and queries in parts of up to 384 MiB; where they share
+///          lists and ids are looked up (IvfLists::idTest), 4 bytes for 32
+///          vectors of the index and 4 a list, or up to four times that
 /// Errors   throws Error on a bad argument (named) or a failed launch
 /// Cost     few queries: 3 d operations of float64 a pair, three or four
 ///          kernels; that share product codes, 2 d operations of float16
 ///          matrix instructions; by tables a look-up a code for eight queries,
-///          and for as many and a list 8 d operations of float32 for each row of
-///          a part of the codebook. By estimates: 2 d operations of float16
+///          and for as many and a list 8 d operations of float32 for each row
+///          of a part of the codebook. By estimates: 2 d operations of float16
 ///          matrix instructions a pair.
 ///          Else, where some queries meet in a list, as many of float64, and
 ///          the distances written and read. Else every query reads its lists,

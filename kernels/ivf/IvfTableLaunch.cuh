@@ -16,9 +16,10 @@ void launchIvfTableScan(
         cudaStream_t stream) {
     const IvfLists& lists = params.search.lists;
     const size_t bytes = ivfTableSharedBytes(lists);
-    constexpr size_t kReserved = 2048; // of a block, by CUDA and by the kernel
     const auto blocks = std::clamp<size_t>(
-            device.sharedBytes / (bytes + kReserved), 1, kIvfTableBlocks);
+            device.sharedBytes / (bytes + kIvfBoundedReserved),
+            1,
+            kIvfTableBlocks);
     const auto launch = [&]<ListLayout kLayout, int kBytes>() {
         const auto kernel = ivfTableScanKernel<kMetric, kLayout, kBytes>;
         launchAfterPrevious(
