@@ -128,6 +128,10 @@ void GpuBitsClustering::train(idx_t n, const float* x, const float* x_weights) {
     const LaterClusteringOptions later = laterClusteringOptions(options);
     requireOptions(options, later);
     FAISS_THROW_IF_NOT_FMT(
+            search_mode <= SearchMode::Plain,
+            "search_mode = %d is neither Certified nor Plain",
+            int(search_mode));
+    FAISS_THROW_IF_NOT_FMT(
             n >= k,
             "n = %lld training vectors are fewer than k = %d clusters",
             (long long)n,

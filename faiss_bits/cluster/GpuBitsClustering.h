@@ -63,7 +63,7 @@ class GpuBitsClustering : public faiss::ClusteringParameters {
     /// Of every iteration of every call, as faiss::Clustering.
     std::vector<faiss::ClusteringIterationStats> iteration_stats;
 
-    /// Of the assignment. Certified (default): exact.
+    /// Of the assignment. Certified (default): exact; or Plain.
     SearchMode search_mode = SearchMode::Certified;
 
     /// Most bytes of the device for a copy of the vectors; 0: what is free,

@@ -31,7 +31,9 @@ inline const char* textOf(DataType type) {
 }
 
 inline const char* textOf(SearchMode mode) {
-    return mode == SearchMode::Certified ? "certified" : "plain";
+    return mode == SearchMode::Certified ? "certified"
+            : mode == SearchMode::Plain  ? "plain"
+                                         : "fast";
 }
 
 /// "search, 10 queries, n = 1000, d = 64, k = 5, L2, float32, certified".

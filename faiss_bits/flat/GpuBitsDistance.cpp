@@ -169,7 +169,7 @@ void bfKnnBits(
     FAISS_THROW_IF_NOT_FMT(
             metric <= Metric::Jaccard, "metric = %d is unknown", int(metric));
     FAISS_THROW_IF_NOT_FMT(
-            mode <= SearchMode::Plain, "mode = %d is unknown", int(mode));
+            mode <= SearchMode::Fast, "mode = %d is unknown", int(mode));
     FlatKnnProblem problem = problemOf(args, metric);
     problem.mode = mode;
     if (args.numQueries == 0 || (args.k == -1 && args.numVectors == 0)) {

@@ -20,7 +20,7 @@ namespace faiss_bits::gpu {
 ///          NaN included
 /// Mode     as GpuIndexBitsFlat::search_mode; Certified: distances of vectors
 ///          and queries as they are given, in their type. All distances are
-///          always plain
+///          always plain. A mode that is none is an error
 /// Metrics  as GpuIndexBitsFlat; metricArg is the p of METRIC_Lp, and has no
 ///          meaning for others
 /// Limits   k >= 1, also above numVectors, or k == -1; numVectors < 2^31, or

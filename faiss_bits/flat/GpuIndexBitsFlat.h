@@ -99,8 +99,9 @@ Centroids centroidsFor(
 class GpuIndexBitsFlat : public faiss::gpu::GpuIndexFlat {
    public:
     /// Certified (default): exact places and distances, the same bits whatever
-    /// the batch and the machine. Plain: FAISS's arithmetic; docs/exact.md has
-    /// what the difference costs.
+    /// the batch and the machine. Plain: FAISS's arithmetic. Fast: large
+    /// searches by L2 or inner product have the distances of 16-bit products;
+    /// others are certified. docs/exact.md has what the difference costs.
     SearchMode search_mode = SearchMode::Certified;
 
     /// Copies a CPU index (not null) to the GPU. O(ntotal * d) copied.

@@ -221,7 +221,7 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
                 problem.dataType, x, rounded.get(), components, context.stream);
         problem.queries = rounded.get();
         problem.exactQueries =
-                problem.mode == SearchMode::Certified ? x : nullptr;
+                problem.mode != SearchMode::Plain ? x : nullptr;
     }
     return rounded;
 }

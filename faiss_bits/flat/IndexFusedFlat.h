@@ -58,7 +58,7 @@ class IndexFusedFlat : public faiss::IndexFlat {
 
     /// Certified: canonical distances in every place. Plain: those of the
     /// fastest arithmetic, whose last bits depend on the size of the batch and
-    /// on the machine.
+    /// on the machine. Fast: as Certified.
     SearchMode search_mode = SearchMode::Certified;
 
     /// What the certified searches did since the index was made, or since

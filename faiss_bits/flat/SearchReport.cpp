@@ -103,7 +103,7 @@ GpuSearchPlan planSearch(
     if (page.dataType != DataType::Float32) {
         memory.take(size_t(page.numQueries) * page.d * sizeOf(page.dataType));
         // Not null, and never read.
-        page.exactQueries = page.mode == SearchMode::Certified
+        page.exactQueries = page.mode != SearchMode::Plain
                 ? reinterpret_cast<const float*>(&page)
                 : nullptr;
     }

@@ -108,7 +108,7 @@ bool VectorFacts::mayUseImage_(const FlatKnnProblem& p) const {
     // One that is there serves, whatever memory there was for another.
     return keepsImages_ && (!imageIsShort_[p.imageInOrder] || imageFor_(p)) &&
             !needsParts(p) && p.metric != Metric::Cosine &&
-            canUseSearchImage(p) && p.mode == SearchMode::Certified;
+            canUseSearchImage(p) && p.mode != SearchMode::Plain;
 }
 
 /// Whether the image that the problem takes of those that are kept is the one

@@ -27,7 +27,7 @@ struct PartSet;
 class GpuIndexBitsMany : public faiss::Index {
    public:
     /// Of flat parts, as of GpuIndexBitsFlat; inverted lists are always
-    /// certified.
+    /// certified. Fast: of each shard's own search, merged by the distances.
     SearchMode search_mode = SearchMode::Certified;
 
     ~GpuIndexBitsMany() override;

@@ -104,7 +104,10 @@ class Kmeans:
         self._asked_gpu = checked_gpu(gpu)
         self._device = whole_number(device, "device", -1)
         self._res = res
-        mode_of(search_mode)
+        if mode_of(search_mode) == mode_of("fast"):
+            raise ValueError(
+                "search_mode = 'fast' is none of 'certified', 'plain'"
+            )
         self._search_mode = search_mode
         self._most_device_bytes = whole_number(
             most_device_bytes, "most_device_bytes", 0

@@ -13,10 +13,16 @@ enum class SearchMode : uint8_t {
     /// bits, and with them the order of near neighbours, depend on the size of
     /// the batch and on the machine.
     Plain,
+    /// Of k-NN searches of vectors on a GPU, where a scan on tensor cores finds
+    /// what certified searches rank: the scan's own distances and their order
+    /// (distance, id), of products of 16 bits. docs/exact.md has how far they
+    /// may be off, and which searches that are. All others: as Certified.
+    Fast,
 };
 
 /// What certified searches did, in queries and in candidates. Each query is
-/// either `certified` or `repeated`.
+/// either `certified` or `repeated`. Of fast ones a query that the scan alone
+/// answered is among the former, with no candidate rescored.
 struct SearchStats {
     /// Queries whose first candidates were proved to be enough.
     int64_t certified = 0;

@@ -21,7 +21,7 @@ bool isForInt16(const Setup<T>& setup, const Problem<T>& problem) {
     constexpr int kLeastDepth = 16;
     const Arithmetic wanted = problem.choice.arithmetic;
     const bool isKnown = std::is_same_v<T, float> &&
-            problem.mode == SearchMode::Certified &&
+            problem.mode != SearchMode::Plain &&
             problem.choice.variant != Variant::Direct &&
             (setup.metric == KernelMetric::L2 ||
              setup.metric == KernelMetric::Product) &&

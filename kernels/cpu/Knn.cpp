@@ -30,7 +30,7 @@ Setup<T> checkKnn(const KnnProblem<T>& problem, bool shapeOnly) {
 template <class T>
 void runKnn(const KnnProblem<T>& problem) {
     const Setup<T> setup = checkKnn(problem, false);
-    if (problem.mode == SearchMode::Certified) {
+    if (problem.mode != SearchMode::Plain) {
         runCertified(problem, setup);
         return;
     }
@@ -47,7 +47,7 @@ Plan planKnn(const KnnProblem<T>& problem) {
             sweepByInt16(setup);
         }
     }
-    const idx_t k = problem.mode == SearchMode::Certified
+    const idx_t k = problem.mode != SearchMode::Plain
             ? withMargin(
                       problem.k,
                       {setup.metric, setup.depth, setup.numVectors, byInt16})

@@ -27,7 +27,7 @@ RangeResult<T> runRange(const Problem<T>& problem, T radius) {
         return result;
     }
     const T limit = setup.similarity ? -radius : radius;
-    if (problem.mode == SearchMode::Certified) {
+    if (problem.mode != SearchMode::Plain) {
         runCertifiedRange(problem, setup, limit, result);
         return result;
     }

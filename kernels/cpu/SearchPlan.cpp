@@ -283,7 +283,7 @@ Plan planSearch(
     shape.scalarBytes = int(sizeof(T));
     shape.lanes = setup.common.lanes;
     shape.metric = setup.metric;
-    shape.certified = problem.mode == SearchMode::Certified;
+    shape.certified = problem.mode != SearchMode::Plain;
     // A range search has no heaps and stores no distances.
     const bool range = k == 0;
     BITS_THROW_IF_NOT_FMT(

@@ -124,7 +124,11 @@ size_t flatKnnWorkspaceBytes(const FlatKnnProblem& problem, size_t maxBytes);
 ///          product of a batch above 16 queries is +0)
 /// Mode     Certified: distances are canonical, as kernels/canonical/Distance.h
 ///          defines them, and the order is theirs; so the bits do not depend on
-///          the size of the batch or the device either. Plain: as below
+///          the size of the batch or the device either. Plain: as below.
+///          Fast: as Certified, but where a scan on tensor cores keeps its
+///          products (FusedLists.h, answersByKeys) the distances are what these
+///          say, and their order that of (distance, id). How far they may be
+///          off, and with them the k-th: docs/exact.md
 /// Arith.   Certified finds candidates by any arithmetic of bounded error,
 ///          products of fp16 on tensor cores among them (docs/exact.md). Plain:
 ///          products and sums in fp32 (never TF32); a batch of at most 16

@@ -75,8 +75,8 @@ void checkFlatKnnShape(const FlatKnnProblem& p) {
             "device.multiprocessors = %d is below 1",
             p.device.multiprocessors);
     BITS_THROW_IF_NOT_FMT(
-            p.mode == SearchMode::Certified || p.mode == SearchMode::Plain,
-            "mode = %d is neither Certified nor Plain",
+            p.mode <= SearchMode::Fast,
+            "mode = %d is none of Certified, Plain and Fast",
             int(p.mode));
     BITS_THROW_IF_NOT_FMT(
             p.metric != Metric::Cosine || !p.exactQueries,

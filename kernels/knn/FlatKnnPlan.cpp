@@ -242,7 +242,7 @@ FlatKnnPlan planTiles(
         size_t maxBytes) {
     FlatKnnPlan plan;
     plan.certified =
-            problem.mode == SearchMode::Certified && problem.numVectors > 0;
+            problem.mode != SearchMode::Plain && problem.numVectors > 0;
     plan.places = plan.certified ? candidatesFor(problem) : problem.k;
     const FlatKnnProblem p = generatorProblem(problem, plan);
     plan.method = &distanceMethodFor(p);
@@ -311,7 +311,7 @@ FlatKnnPlan planOfParts(const FlatKnnProblem& p, size_t maxBytes) {
     FlatKnnPlan plan;
     PartsPlan parts = planParts(p, maxBytes);
     if (p.numQueries > 0) {
-        plan.certified = p.mode == SearchMode::Certified;
+        plan.certified = p.mode != SearchMode::Plain;
         plan.bytes = parts.bytes;
         plan.parts = std::move(parts);
     }

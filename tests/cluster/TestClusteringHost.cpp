@@ -219,6 +219,12 @@ TEST(ClusteringHost, RefusesOptions) {
             [&] { cluster(wholeVectors(8, kDim, 1), {}); }, "n", "8"));
     EXPECT_TRUE(faissThrowsNaming(
             [&] { cluster(wholeVectors(8, kDim, 1), {}, 0); }, "k", "0"));
+    FakeProvider provider;
+    GpuBitsClustering clustering(&provider, kDim, kClusters, someOptions());
+    clustering.search_mode = SearchMode::Fast;
+    const auto x = clusteredVectors(300, kDim, 4);
+    EXPECT_TRUE(faissThrowsNaming(
+            [&] { clustering.train(300, x.data()); }, "search_mode", "2"));
 }
 
 TEST(ClusteringHost, RefusesWhatIsNotFinite) {

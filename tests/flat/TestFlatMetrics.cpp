@@ -346,7 +346,8 @@ TEST_F(BfKnnMetrics, SmallModes) {
             };
             gpu::bfKnnBits(sharedResources(), args);
             expectAsIndex(SearchMode::Certified);
-            for (auto mode : {SearchMode::Plain, SearchMode::Certified}) {
+            for (auto mode :
+                 {SearchMode::Plain, SearchMode::Fast, SearchMode::Certified}) {
                 gpu::bfKnnBits(sharedResources(), args, mode);
                 expectAsIndex(mode);
                 gpu::bfKnnBits(sharedResources(), args, metric.ours, mode);

@@ -73,6 +73,8 @@ TEST_F(IndexPlan, IsWhatTheSearchDid) {
             index.search_mode = SearchMode::Plain;
             expectSame(index, makeVectors(3, d, 2), k++);
             expectSame(index, makeVectors(100, d, 2), k++);
+            index.search_mode = SearchMode::Fast;
+            expectSame(index, makeVectors(100, d, 2), k++);
             index.search_mode = SearchMode::Certified;
             const faiss::IDSelectorRange range(5, 2000);
             faiss::SearchParameters params;

@@ -33,6 +33,7 @@ struct CertifiedCase {
     } direct = Direct::Never;
     size_t maxScratch = kRoomyScratch;
     IdType idType = IdType::Int64;
+    SearchMode mode = SearchMode::Certified;
     std::vector<float> limits; ///< of each query, given; none: not given
     int64_t partVectors = 0;   ///< that are searched together at most
 
@@ -117,6 +118,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.numQueries = c.q;
         p.d = c.d;
         p.k = c.k;
+        p.mode = c.mode;
         p.partVectors = c.partVectors;
         p.device = traitsOf(c);
         p.limits = c.limits.empty() ? nullptr : c.limits.data();
@@ -144,6 +146,7 @@ class FlatKnnCertified : public FlatKnnTest {
         p.numQueries = c.q;
         p.d = c.d;
         p.k = c.k;
+        p.mode = c.mode;
         p.partVectors = c.partVectors;
         p.idType = c.idType;
         p.device = traitsOf(c);

@@ -241,7 +241,7 @@ inline TensorChecked checkTensorCase(const TensorCase& c) {
     // Products of the same: of each, as far as images tell, its key.
     const bool withProducts = c.metric != Metric::Cosine &&
             c.kernel != TensorScanKernel::MmaSync &&
-            canKeepProducts(c.d, deviceTraits());
+            canKeepProducts(deviceTraits());
     const DeviceBuffer<uint64_t> products(c.numQueries * capacity);
     const DeviceBuffer<uint32_t> productCounts(c.numQueries, 0);
     if (withProducts) {

@@ -22,7 +22,7 @@ class NearLists : public GpuTest {
         if (!lack.empty()) {
             GTEST_SKIP() << lack;
         }
-        ASSERT_TRUE(canKeepProducts(300, deviceTraits()))
+        ASSERT_TRUE(canKeepProducts(deviceTraits()))
                 << "the kernel is missing";
     }
 
@@ -362,7 +362,7 @@ TEST_F(NearLists, SmallScan) {
 TEST_F(NearLists, ArgumentsAreChecked) {
     EXPECT_THROW(launchNearLists(Metric::L1, {}, nullptr), Error);
     EXPECT_THROW(launchNearLimits(Metric::Cosine, {}, nullptr), Error);
-    EXPECT_FALSE(canKeepProducts(256, deviceTraits()));
+    EXPECT_THROW(launchKeyEntries(Metric::Cosine, {}, nullptr), Error);
 }
 
 } // namespace

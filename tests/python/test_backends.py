@@ -143,11 +143,14 @@ def test_the_mode_gets_there(a_gpu, monkeypatch, where):
     functions = faiss_bits.functions
     monkeypatch.setattr(functions, "_knn_on_gpu", run)
     monkeypatch.setattr(functions.fused, "_run", run)
-    for more in ({}, {"search_mode": "plain"}, {"search_mode": "certified"}):
+    names = ("plain", "certified", "fast")
+    for more in ({}, *({"search_mode": name} for name in names)):
         faiss_bits.knn(XQ, XB, 7, backend=where, **more)
     number = faiss_bits.swigfaiss_bits
     certified, plain = number.SearchMode_Certified, number.SearchMode_Plain
-    assert modes == [certified, plain, certified] and plain != certified
+    fast = number.SearchMode_Fast
+    assert modes == [certified, plain, certified, fast]
+    assert len({certified, plain, fast}) == 3
 
 
 @pytest.mark.parametrize("metric, argument, name", CPU_METRICS)

@@ -364,6 +364,14 @@ def test_search_mode():
     index.add(xb)
     assert index.search_mode == "certified"
     D, I = index.search(xq, 20)
+    # Of the GPU alone.
+    index.search_mode = "fast"
+    assert index.search_mode == "fast"
+    for found, wanted in zip(index.search(xq, 20), (D, I), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    index.search_mode = "certified"
+    index.reset_stats()
+    index.search(xq, 20)
     wide = xb.astype("f8")
     for i, query in enumerate(xq.astype("f8")):
         exact = ((wide - query) ** 2).sum(axis=1).astype("f4")

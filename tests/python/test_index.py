@@ -270,6 +270,29 @@ def test_search_modes(res, storage):
         index.search_mode = "exact"
 
 
+@pytest.mark.parametrize("metric", [faiss.METRIC_L2, faiss.METRIC_INNER_PRODUCT])
+def test_fast_mode(res, metric):
+    xq, xb = make("normal", 40, 64, 1), make("normal", 20000, 64, 2)
+    index = faiss_bits.GpuIndexBitsFlat(res, 64, metric)
+    index.add(xb)
+    D, I = index.search(xq, 50)
+    index.search_mode = "fast"
+    assert index.search_mode == "fast"
+    D2, I2 = index.search(xq, 50)
+    np.testing.assert_allclose(D2, D, rtol=1e-3)
+    for found, wanted in zip(I2, I, strict=True):
+        assert len(set(found)) == 50
+        assert len(set(found) & set(wanted)) >= 45
+    D3, I3 = faiss_bits.knn(
+        xq, xb, 50, metric=metric, res=res, search_mode="fast"
+    )
+    np.testing.assert_allclose(D3, D, rtol=1e-3)
+    # Too few queries for that.
+    fast = index.search(xq[:5], 50)
+    np.testing.assert_array_equal(fast[0], D[:5])
+    np.testing.assert_array_equal(fast[1], I[:5])
+
+
 def test_batches_have_the_same_bits(res):
     """Far from the origin, where float32 products say nothing."""
     xb = make("normal", 3000, 24, 2) + np.float32(1000)

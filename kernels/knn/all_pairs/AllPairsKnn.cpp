@@ -102,7 +102,7 @@ void setTiles(AllPairsPlan& plan, const FlatKnnProblem& p, idx_t most) {
 } // namespace
 
 bool takesAllPairs(const FlatKnnProblem& p) {
-    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
+    return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             !p.allowedBits && p.numVectors > 0 &&
             p.numVectors <= kMostVectors && p.d <= kMostDims &&
             batchOf(p) > kFewQueries && p.device.singleToDouble <= 2;

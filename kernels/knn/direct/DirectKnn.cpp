@@ -62,7 +62,7 @@ idx_t placesOf(const FlatKnnProblem& p) {
 }
 
 bool takes(const FlatKnnProblem& p) {
-    return p.mode == SearchMode::Certified && launchFor(p.metric) &&
+    return p.mode != SearchMode::Plain && launchFor(p.metric) &&
             (p.vectorsRowMajor || p.d == 1) && p.k <= kMaxFinishK &&
             p.d <= kMostDims && p.numVectors > 0 &&
             p.numQueries <= kMostQueries && p.device.singleToDouble <= 2;

@@ -169,7 +169,8 @@ class FusedRun {
         lists.capacity = plan_.capacity;
         lists.bits = scratch_.bits;
         lists.words = words().perRow;
-        if (keepsProducts(plan_, p_)) {
+        const bool byKeys = answersByKeys(plan_, p_);
+        if (byKeys || keepsProducts(plan_, p_)) {
             lists.products = params.entries; // until there are distances
         }
         if (plan_.secondSamples > 0 && plan_.secondStrips.perRow == 0) {
@@ -177,12 +178,16 @@ class FusedRun {
         }
         scratch_.scan->expectPassing(passingVectors(plan_, p_));
         scratch_.scan->run(params, lists, stream_);
-        if (lists.products) {
+        if (byKeys) {
+            launchKeyEntries(p_.metric, nearLists(params, p_.k), stream_);
+        } else if (lists.products) {
             launchNearLists(p_.metric, nearLists(params, p_.k), stream_);
         }
 
         const PassedParams passed{params, scratch_.counts};
-        if (finishesByWarps(plan_, p_)) {
+        if (byKeys) {
+            writeResults(params);
+        } else if (finishesByWarps(plan_, p_)) {
             FinishPassedParams finish;
             finish.passed = passed;
             finish.complete = scratch_.complete;
@@ -335,7 +340,7 @@ class FusedRun {
                 ->run({0, count, 0, plan_.samples}, stream_);
     }
 
-    /// The k best of the canonical distances.
+    /// The k best of the entries.
     void writeResults(const CertifiedParams& params) {
         SurvivorList list;
         list.rows = params.rows;

@@ -20,6 +20,12 @@ constexpr double kLeastScored = 1000;
 /// Vectors for each one that passes, at most, where a scan sets bits.
 constexpr double kMostBitsShare = 128;
 
+bool mayKeepProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return plan.method == &kTensorFusedMethod &&
+            (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
+            canKeepProducts(p.device);
+}
+
 } // namespace
 
 bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
@@ -31,11 +37,16 @@ bool finishesByWarps(const FusedPlan& plan, const FlatKnnProblem& p) {
 
 bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& p) {
     constexpr double kMostListed = 0.75 * kMostNearEntries;
-    return plan.secondSamples > 0 && plan.method == &kTensorFusedMethod &&
-            (p.metric == Metric::L2 || p.metric == Metric::InnerProduct) &&
-            canKeepProducts(p.d, p.device) &&
+    return plan.secondSamples > 0 && mayKeepProducts(plan, p) &&
+            isStreamedScan(p.d) &&
             plan.secondRank * (double(p.numVectors) / plan.secondSamples) <=
             kMostListed;
+}
+
+bool answersByKeys(const FusedPlan& plan, const FlatKnnProblem& p) {
+    return p.mode == SearchMode::Fast && batchOf(p) > kFewQueries &&
+            !plan.givenLimits && mayKeepProducts(plan, p) &&
+            !finishesByWarps(plan, p);
 }
 
 bool scoresBySlots(const FusedPlan& plan, const FlatKnnProblem& p) {

@@ -25,6 +25,12 @@ bool passesToBits(const FusedPlan& plan, const FlatKnnProblem& problem);
 /// longer than to find the products in the scan's registers.
 bool keepsProducts(const FusedPlan& plan, const FlatKnnProblem& problem);
 
+/// Whether results are what the scan's products say, and nothing is scored
+/// (SearchMode::Fast): L2 and inner products of more than kFewQueries queries,
+/// on tensor cores of compute capability 9.0, whose lists no warps finish and
+/// whose limits are not the caller's.
+bool answersByKeys(const FusedPlan& plan, const FlatKnnProblem& problem);
+
 /// Whether that kernel writes the results, and no entry to memory.
 bool finishesBySlots(const FusedPlan& plan, const FlatKnnProblem& problem);
 

@@ -243,7 +243,7 @@ bool scansList(const FlatKnnProblem& p) {
 }
 
 std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
-    if (p.mode != SearchMode::Certified || p.k > kMaxFinishK ||
+    if (p.mode == SearchMode::Plain || p.k > kMaxFinishK ||
         !enoughVectors(p, p.numVectors) || maxBytes < kLeastUntiledBytes) {
         return {};
     }
@@ -283,7 +283,7 @@ std::optional<FusedPlan> planFused(const FlatKnnProblem& p, size_t maxBytes) {
 std::optional<FusedPlan> planFusedByStrips(
         const FlatKnnProblem& p,
         size_t maxBytes) {
-    if (p.mode != SearchMode::Certified || p.allowedBits ||
+    if (p.mode == SearchMode::Plain || p.allowedBits ||
         batchOf(p) <= kFewQueries || p.numVectors < kLeastStripVectors ||
         2 * kLeastStripsOfPlace * p.k > kMostStrips ||
         maxBytes < kLeastUntiledBytes || takesNearest(p) ||

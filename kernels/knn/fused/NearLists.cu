@@ -1,9 +1,11 @@
-/// Lists of keys: which of what passed canonical distances are worth.
+/// Lists of keys: which of what passed canonical distances are worth, or
+/// results without such.
 #include "kernels/knn/fused/NearLists.h"
 
 #include "kernels/common/DependentLaunch.h"
 #include "kernels/common/Error.h"
 #include "kernels/device/LaneMask.cuh"
+#include "kernels/knn/certified/LongTerms.cuh"
 #include "kernels/knn/certified/RowBound.cuh"
 #include "kernels/knn/fused/KeyReach.h"
 #include "kernels/knn/fused/tensor/ScanRows.cuh"
@@ -67,12 +69,15 @@ class NearList {
     __device__ __forceinline__ double keyOf(
             uint32_t ordered,
             const RowBound<kMetric>& bound) const {
-        const double value = -double(keyValue(ordered));
+        return keyOf(-double(keyValue(ordered)), bound.centerProduct.value);
+    }
+    /// center: of inner products, CenterProduct::value.
+    __device__ __forceinline__ double keyOf(double value, double center) const {
         if (kMetric == Metric::L2) {
             const double norm = params_.search.queryNorms[row_];
             return fmax(norm - 2.0 * factor_ * value, 0.0);
         }
-        return -value * factor_ - bound.centerProduct.value;
+        return -value * factor_ - center;
     }
 
     /// The least product within a limit, as LimitTest has it.
@@ -213,6 +218,79 @@ __global__ __launch_bounds__(kThreads) void nearListsKernel(
     }
 }
 
+/// The entry of a vector's canonical distance. All lanes of the warp call it.
+template <Metric kMetric>
+__device__ __noinline__ uint64_t
+canonicalEntry(const CertifiedParams& search, uint32_t row, uint32_t vector) {
+    double distance = 0;
+    withVectors(search.vectors, [&](const auto* data) {
+        distance = distanceOfPair<kMetric>(
+                search,
+                data + int64_t(vector) * search.vectors.rowStride,
+                search.queries + int64_t(row) * search.d,
+                search.d);
+    });
+    return distanceEntry<kMetric>(distance, vector);
+}
+
+template <Metric kMetric>
+__global__ __launch_bounds__(kThreads) void keyEntriesKernel(
+        const __grid_constant__ NearListsParams params) {
+    allowNext();
+    waitForPrevious();
+    const CertifiedParams& search = params.search;
+    const int lane = threadIdx.x % kWarpSize;
+    const uint32_t row = ownRow();
+    if (row >= search.rows) {
+        return;
+    }
+    const uint32_t passed = params.counts[row];
+    const uint32_t count = min(passed, uint32_t(search.numCandidates));
+    const NearList<kMetric> list(params, row);
+    const float complete = params.complete[row];
+    if (!list.isFit() || complete == -INFINITY) {
+        if (lane == 0 && complete == complete) {
+            params.complete[row] = -INFINITY;
+        }
+        return;
+    }
+    const double center =
+            search.centerProducts ? search.centerProducts[row].value : 0.0;
+    uint64_t* entries = search.entries + int64_t(row) * search.numCandidates;
+    for (uint32_t base = 0; base < count; base += kWarpSize) {
+        const uint32_t i = base + lane;
+        uint64_t entry = kNoEntry;
+        int32_t vector = -1;
+        bool isKnown = true;
+        if (i < count) {
+            vector = list.vectorAt(i);
+            vector = search.listedIds ? search.listedIds[vector] : vector;
+            const float value = list.valueAt(i);
+            isKnown = isfinite(value);
+            if (vector >= 0 && isKnown) {
+                const double key = list.keyOf(double(value), center);
+                entry = makeEntry(
+                        orderedKey(__double2float_rn(key)), uint32_t(vector));
+            }
+        }
+        // Images of what is not finite are no numbers, nor is what they meet.
+        uint32_t lanes = __ballot_sync(kFullWarp, vector >= 0 && !isKnown);
+        for (; lanes; lanes &= lanes - 1) {
+            const int from = __ffs(lanes) - 1;
+            const uint64_t found = canonicalEntry<kMetric>(
+                    search, row, __shfl_sync(kFullWarp, vector, from));
+            entry = lane == from ? found : entry;
+        }
+        if (i < count) {
+            entries[i] = entry;
+        }
+    }
+    if (lane == 0 && isfinite(complete)) {
+        constexpr float kMost = 3.402823466e+38f;
+        params.complete[row] = passed >= uint32_t(search.k) ? kMost : -INFINITY;
+    }
+}
+
 void launch(
         void (*kernel)(NearListsParams),
         const NearListsParams& params,
@@ -254,6 +332,17 @@ void launchNearLists(
     check(metric);
     launch(metric == Metric::L2 ? nearListsKernel<Metric::L2>
                                 : nearListsKernel<Metric::InnerProduct>,
+           params,
+           stream);
+}
+
+void launchKeyEntries(
+        Metric metric,
+        const NearListsParams& params,
+        cudaStream_t stream) {
+    check(metric);
+    launch(metric == Metric::L2 ? keyEntriesKernel<Metric::L2>
+                                : keyEntriesKernel<Metric::InnerProduct>,
            params,
            stream);
 }

@@ -46,4 +46,17 @@ void launchNearLists(
         const NearListsParams& params,
         cudaStream_t stream);
 
+/// Makes each list entries of the keys that its products say, in place of the
+/// products (search.entries), for the selection of the search.k least. Vectors
+/// whose product is no number get their canonical distance. `complete` becomes
+/// FLT_MAX where the list has search.k or more, and minus infinity, so that the
+/// query is searched again, where it has fewer, but not all there are, or where
+/// products say no keys.
+///
+/// Cost  a read and a write of the lists
+void launchKeyEntries(
+        Metric metric,
+        const NearListsParams& params,
+        cudaStream_t stream);
+
 } // namespace faiss_bits

@@ -63,7 +63,7 @@ size_t measure(const FlatKnnProblem& p, const NearestPlan& plan) {
 
 bool takesNearest(const FlatKnnProblem& p) {
     const double work = double(batchOf(p)) * p.numVectors * p.d;
-    return p.mode == SearchMode::Certified && p.k == 1 && !p.allowedBits &&
+    return p.mode != SearchMode::Plain && p.k == 1 && !p.allowedBits &&
             p.numVectors >= kLeastVectors && p.numVectors <= kMostVectors &&
             batchOf(p) > kFewQueries && work >= kLeastWork &&
             canUseSearchImage(p);

@@ -155,9 +155,12 @@ bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device) {
     }
 }
 
-bool canKeepProducts(int d, const DeviceTraits& device) {
-    return hasTensorScan(TensorScanKernel::Wgmma, device) &&
-            isStreamed(TensorImageLayout(0, d));
+bool canKeepProducts(const DeviceTraits& device) {
+    return hasTensorScan(TensorScanKernel::Wgmma, device);
+}
+
+bool isStreamedScan(int d) {
+    return isStreamed(TensorImageLayout(0, d));
 }
 
 void runTensorScan(
@@ -181,9 +184,9 @@ void runTensorScan(
             blocksOf(image, byWgmma, device));
     const bool isL2 = isByL2(problem);
     BITS_THROW_IF_NOT_FMT(
-            !params.passed.products || (byWgmma && isStreamed(image)),
-            "d = %d: this scan keeps no products",
-            problem.d);
+            !params.passed.products || byWgmma,
+            "kernel = %d: this scan keeps no products",
+            int(problem.kernel));
 #ifdef FAISS_BITS_WGMMA
     if (params.passed.products) {
         return launchWgmmaProducts(params, image, isL2, device, stream);

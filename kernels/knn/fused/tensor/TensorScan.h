@@ -119,9 +119,12 @@ constexpr idx_t kMostNearestVectors = idx_t(1) << 21;
 /// True if this build has the kernel and such a device can run it.
 bool hasTensorScan(TensorScanKernel kernel, const DeviceTraits& device);
 
-/// Whether scans of d components take PassedLists::products. A product is
+/// Whether scans, but by MmaSync, take PassedLists::products. A product is
 /// <x', q'>, by L2 less half of |x|^2, in the units of the images; where the
 /// scales of norms and images do not suit each other, and all passes, anything.
-bool canKeepProducts(int d, const DeviceTraits& device);
+bool canKeepProducts(const DeviceTraits& device);
+
+/// Whether in scans of d components by Wgmma the queries stream too.
+bool isStreamedScan(int d);
 
 } // namespace faiss_bits

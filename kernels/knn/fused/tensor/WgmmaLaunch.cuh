@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(WgmmaShape{kRowBytes, kStreamed}.threads(), 1)
                      {kRowBytes, kStreamed},
                      params.slabs,
                      params.stages,
-                     params.queryBuffers),
+                     params.queryBuffers,
+                     Finder::Buffer::kEntries),
              shared}};
     body.run();
 }
@@ -35,13 +36,18 @@ __global__ void __launch_bounds__(WgmmaShape{kRowBytes, kStreamed}.threads(), 1)
 inline void planShared(
         TensorScanParams& params,
         WgmmaShape shape,
+        int bufferWords,
         size_t bytes) {
     constexpr int kEnough = 5;
     for (params.queryBuffers = 2; params.queryBuffers > 0;
          --params.queryBuffers) {
         for (params.stages = kMaxStages; params.stages > 1; --params.stages) {
             const WgmmaSharedLayout layout(
-                    shape, params.slabs, params.stages, params.queryBuffers);
+                    shape,
+                    params.slabs,
+                    params.stages,
+                    params.queryBuffers,
+                    bufferWords);
             if (size_t(layout.bytes) <= bytes &&
                 (params.stages >= kEnough || params.queryBuffers == 1)) {
                 return;
@@ -63,9 +69,10 @@ void launch(
         const DeviceTraits& device,
         cudaStream_t stream) {
     constexpr WgmmaShape kShape{kRowBytes, kStreamed};
-    planShared(params, kShape, device.blockSharedBytes);
+    constexpr int kWords = Finder::Buffer::kEntries;
+    planShared(params, kShape, kWords, device.blockSharedBytes);
     const WgmmaSharedLayout layout(
-            kShape, params.slabs, params.stages, params.queryBuffers);
+            kShape, params.slabs, params.stages, params.queryBuffers, kWords);
     const auto kernel =
             wgmmaScanKernel<Finder, kRowBytes, kStreamed, kLastSteps, kIsL2>;
     const size_t bytes = allowSharedBytes(kernel, layout.bytes);

@@ -66,7 +66,8 @@ struct WgmmaShape {
     }
 };
 
-/// Offsets in a block's shared memory.
+/// Offsets in a block's shared memory. bufferWords: of 8 bytes, that a warp
+/// keeps what passed in.
 struct WgmmaSharedLayout {
     int slots; ///< of norm steps
     int stages;
@@ -79,7 +80,8 @@ struct WgmmaSharedLayout {
             WgmmaShape shape,
             int slabs,
             int numStages,
-            int queryBuffers) {
+            int queryBuffers,
+            int bufferWords) {
         const int queryBytes = shape.streamed
                 ? 0
                 : queryBuffers * 2 * slabs * 128 * shape.rowBytes;
@@ -89,9 +91,10 @@ struct WgmmaSharedLayout {
         stages = queryBytes;
         norms = stages + numStages * shape.stageBytes();
         passed = norms + slots * shape.normBytes();
-        // PassedBuffer, or PassedProducts, which have streamed shapes alone.
-        barriers =
-                passed + shape.groups() * 4 * (shape.streamed ? 128 : 64) * 8;
+        // Streamed shapes have room for PassedProducts in any case.
+        const int words =
+                shape.streamed || bufferWords > 64 ? 128 : 64;
+        barriers = passed + shape.groups() * 4 * words * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
 };
@@ -105,7 +108,7 @@ inline WgmmaShape wgmmaShapeFor(const TensorImageLayout& image) {
 // They choose stages and queryBuffers of params.
 TensorScanLaunch launchWgmmaScan;
 TensorScanLaunch launchWgmmaBits; ///< sets params.passed.bits
-/// To params.passed.products; the shape is streamed.
+/// To params.passed.products.
 TensorScanLaunch launchWgmmaProducts;
 TensorScanLaunch launchWgmmaStrips;  ///< with params.strips
 TensorScanLaunch launchWgmmaNearest; ///< with params.nearest
