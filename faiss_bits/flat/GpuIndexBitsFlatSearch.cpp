@@ -220,8 +220,7 @@ faiss::gpu::GpuMemoryReservation GpuIndexBitsFlat::makeReady_(
         detail::runFromFloat(
                 problem.dataType, x, rounded.get(), components, context.stream);
         problem.queries = rounded.get();
-        problem.exactQueries =
-                problem.mode != SearchMode::Plain ? x : nullptr;
+        problem.exactQueries = problem.mode != SearchMode::Plain ? x : nullptr;
     }
     return rounded;
 }

@@ -299,8 +299,7 @@ TEST_F(FusedFast, SmallTies) {
             const int64_t first = result.ids[q * c.k];
             EXPECT_LT(first, 200);
             for (int place = 0; place < c.k; ++place) {
-                EXPECT_EQ(
-                        result.ids[q * c.k + place], first + 200 * place);
+                EXPECT_EQ(result.ids[q * c.k + place], first + 200 * place);
             }
         }
     }

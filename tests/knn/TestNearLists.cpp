@@ -22,8 +22,7 @@ class NearLists : public GpuTest {
         if (!lack.empty()) {
             GTEST_SKIP() << lack;
         }
-        ASSERT_TRUE(canKeepProducts(deviceTraits()))
-                << "the kernel is missing";
+        ASSERT_TRUE(canKeepProducts(deviceTraits())) << "the kernel is missing";
     }
 
     struct Rows {

@@ -92,8 +92,7 @@ struct WgmmaSharedLayout {
         norms = stages + numStages * shape.stageBytes();
         passed = norms + slots * shape.normBytes();
         // Streamed shapes have room for PassedProducts in any case.
-        const int words =
-                shape.streamed || bufferWords > 64 ? 128 : 64;
+        const int words = shape.streamed || bufferWords > 64 ? 128 : 64;
         barriers = passed + shape.groups() * 4 * words * 8;
         bytes = barriers + (2 * kMaxStages + 4) * 8;
     }
