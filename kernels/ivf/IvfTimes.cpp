@@ -65,7 +65,7 @@ CodingTimes timesOf(const IvfLists& lists) {
     }
     // It is the look-ups that take time. One component after another: by 90 to
     // 108 ps a pair for 400 of them and 64 queries at a time, in two scans
-    // (H100, h100/ivf_sweep.json at 7fa3511a37, parts of 25). Of long vectors,
+    // (H100, h100/ivf_sweep_7fa3511.json, parts of 25). Of long vectors,
     // whose codebook is in no shared memory: by searches of 24 parts of 12 and
     // 16 of 25 components (H100, docs/design/ivf_few_queries.md).
     const double lookUps = double(lists.decoding.numParts) / lists.d;
