@@ -249,8 +249,8 @@ TEST(IvfWays, ProductCodesGoByTablesWhereThatWasFaster) {
 }
 
 /// The longest of 25 lists has 6,968 vectors of 39,950, and all probed lists of
-/// a query have up to 34,311. Tables took 0.375 ms when forced, and 0.381 as the
-/// plan had it; tiles 0.495, with the finish of that time.
+/// a query have up to 34,311. Tables took 0.375 ms when forced, and 0.381 as
+/// the plan had it; tiles 0.495, with the finish of that time.
 TEST(IvfWays, ProductCodesOfUnevenListsGoByTables) {
     const float centroids = 0; // never read
     IvfKnnProblem p = someProblem();
