@@ -17,7 +17,7 @@ struct GpuSearchPlan {
     idx_t tileQueries = 0;    ///< of a page, that are searched for together
     idx_t tileVectors = 0;    ///< that a tile of queries meets at a time
     /// Vectors that a query's exact distances are computed of, at most where
-    /// they lie in lists; 0 in plain searches.
+    /// they lie in lists; 0 in plain searches and where fast mode answers.
     idx_t candidates = 0;
     /// How rows of distances are selected from; empty where that is not a step
     /// of its own.

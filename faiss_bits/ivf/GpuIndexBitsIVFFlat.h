@@ -34,7 +34,7 @@ struct IvfIndex;
 ///          inner products. Same input, same output bits, whatever the batch
 /// Distance computed in float64 by a formula that is written down, and rounded
 ///          once; the order is theirs. docs/exact.md
-/// Lists    those that the quantizer finds. Where none is given that is a
+/// Lists    those that the quantizer finds, in its mode; by default a certified
 ///          GpuIndexBitsFlat, so that they are exact as well. One of float32
 ///          that searches certified on the same resources is not called for a
 ///          few queries, whose lists the search finds itself: the same ones,

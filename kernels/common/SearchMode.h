@@ -9,7 +9,7 @@ enum class SearchMode : uint8_t {
     /// Canonical distances (kernels/canonical/Distance.h) in every place, and
     /// the order (distance, id) that they make. docs/exact.md
     Certified,
-    /// The distances of the arithmetic that is fastest, as FAISS: their last
+    /// The distances of arithmetic in float32, as FAISS's: their last
     /// bits, and with them the order of near neighbours, depend on the size of
     /// the batch and on the machine.
     Plain,

@@ -2,6 +2,7 @@
 
 #include "kernels/common/Error.h"
 #include "kernels/knn/FlatKnnCost.h"
+#include "kernels/knn/fused/FusedLists.h"
 
 namespace faiss_bits {
 
@@ -34,7 +35,8 @@ FlatKnnSummary summaryOf(
     } else if (plan.fused) {
         summary.method = std::string("fused_") + plan.fused->method->name;
         summary.tileQueries = plan.fused->tileQueries;
-        summary.candidates = plan.fused->capacity;
+        summary.candidates =
+                answersByKeys(*plan.fused, problem) ? 0 : plan.fused->capacity;
     } else if (plan.method) {
         summary.method = plan.method->name;
         summary.tileQueries = plan.tileQueries;

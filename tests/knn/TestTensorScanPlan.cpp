@@ -1,9 +1,11 @@
-/// How scans are cut, and the error bound where it can be worked out by hand.
+/// How scans are cut, the error bound where it can be worked out by hand, and
+/// whether their products answer.
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "kernels/knn/FlatKnnSummary.h"
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
 #include "tests/knn/TensorKernelTest.h"
@@ -174,6 +176,33 @@ TEST(TensorScanKernels, AreThereWhereNothingIsLacking) {
                     hasTensorScan(kernel, device),
                     lackFor(kernel, capability).empty())
                     << int(kernel) << " on " << capability;
+        }
+    }
+}
+
+/// A plan says by its candidates whether answers are the scan's products: none
+/// has an exact distance then. Few queries are certified in fast mode too.
+TEST(TensorScanPlan, FastSearchesHaveNoCandidates) {
+    for (idx_t queries : {16, 17, 10240}) {
+        FlatKnnProblem p;
+        p.numVectors = 1 << 20;
+        p.numQueries = queries;
+        p.d = 128;
+        p.k = 10;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        for (SearchMode mode : {SearchMode::Certified, SearchMode::Fast}) {
+            p.mode = mode;
+            const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 30);
+            ASSERT_TRUE(plan.fused) << queries;
+            const FlatKnnSummary summary = summaryOf(plan, p, DeviceSpeed());
+            const bool byProducts = mode == SearchMode::Fast && queries > 16;
+            EXPECT_EQ(
+                    summary.method,
+                    queries > 16 ? "fused_tensor" : "fused_pairwise");
+            EXPECT_EQ(summary.candidates, byProducts ? 0 : plan.fused->capacity)
+                    << queries;
+            EXPECT_GT(plan.fused->capacity, 10u);
         }
     }
 }
