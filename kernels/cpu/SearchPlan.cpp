@@ -180,8 +180,9 @@ void planBlocks(
     double least = 256;
     if (plan.variant == Variant::Var6 && selectsWholeRow(plan, k, n)) {
         // Rows that are selected from as a whole are read several times: as
-        // few as can be, if their vectors are packed once for all batches,
-        // else as many for each thread as stay in the shared cache.
+        // few as can be, if their vectors are packed once for all batches. Else
+        // as many as stay in the shared cache, within what packing the vectors
+        // again is worth: with many threads they do not all stay.
         const double stay = machine.sharedBytes / 2 /
                 double(n * shape.scalarBytes) / plan.threads;
         least = plan.vectorBlock >= n ? 96 : std::clamp(stay, 96.0, 256.0);
