@@ -76,6 +76,10 @@ Setup<T> checkProblem(const Problem<T>& p, bool shapeOnly) {
             p.d);
     BITS_THROW_IF_NOT_FMT(
             p.threads >= 0, "threads = %d is negative", p.threads);
+    BITS_THROW_IF_NOT_FMT(
+            p.mode <= SearchMode::Fast,
+            "mode = %d is none of Certified, Plain and Fast",
+            int(p.mode));
     const struct {
         const char* name;
         int value;

@@ -130,6 +130,15 @@ TEST_F(CpuArguments, BadMetric) {
             "17");
 }
 
+TEST_F(CpuArguments, BadMode) {
+    for (int mode : {3, 255}) {
+        expectBadShape(
+                [mode](Problem& p) { p.mode = static_cast<SearchMode>(mode); },
+                "mode",
+                std::to_string(mode));
+    }
+}
+
 TEST_F(CpuArguments, BadPower) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     for (float power : {0.f, -1.f, nan}) {
