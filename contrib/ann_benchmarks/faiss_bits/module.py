@@ -26,7 +26,8 @@ class _FaissBits(BaseANN):
         "euclidean" or "angular". Angular searches compare cosines; a zero
         vector has cosine 0 with every vector
     search_mode : str, optional
-        "certified" or "plain", see docs/exact.md of faiss_bits
+        "certified", "plain", or "fast", which is not exact on a GPU; see
+        docs/exact.md of faiss_bits
     """
 
     def __init__(self, metric, search_mode="certified"):

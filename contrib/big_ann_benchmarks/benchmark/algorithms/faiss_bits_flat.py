@@ -29,7 +29,8 @@ class _FaissBits(BaseANN):
     metric : str
         "euclidean" or "ip"
     search_mode : str, optional
-        "certified" or "plain", see docs/exact.md of faiss_bits
+        "certified", "plain", or "fast", which is not exact on a GPU; see
+        docs/exact.md of faiss_bits
 
     Vectors of 8 bits are stored as float32, which changes no distance.
     """

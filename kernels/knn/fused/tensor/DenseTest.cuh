@@ -68,8 +68,8 @@ class DenseTest : public LimitTest<kNorms, kBlocks, kWidth, kRowStep> {
             const int r = word * kWordRows + i / kColumns;
             const int c = i % kColumns;
             const float v = values[r / 2][c / 2 * 4 + 2 * (r % 2) + c % 2];
-            // Exact as to its sign; the NaN of an operation has none, and
-            // passes.
+            // Exact as to its sign, as sums that begin with +0 are never -0;
+            // the NaN of an operation has none, and passes.
             below = __funnelshift_l(__float_as_uint(v - limits_[r]), below, 1);
         }
         uint32_t mask = ~__brev(below);
