@@ -2,10 +2,13 @@
 /// whether their products answer.
 
 #include <cmath>
+#include <random>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "kernels/knn/FlatKnnSummary.h"
+#include "kernels/knn/fused/Overfull.h"
 #include "kernels/knn/fused/tensor/TensorScanBound.h"
 #include "kernels/knn/fused/tensor/TensorScanPlan.h"
 #include "tests/knn/TensorKernelTest.h"
@@ -204,6 +207,45 @@ TEST(TensorScanPlan, FastSearchesHaveNoCandidates) {
                     << queries;
             EXPECT_GT(plan.fused->capacity, 10u);
         }
+    }
+}
+
+/// Members of a second sample that pass, in strips at random: no query whose
+/// list is just filled is left to a search again, and nearly all of which four
+/// times as many vectors pass are.
+TEST(TensorScanPlan, OverfullStrips) {
+    for (int k : {10, 100, 1024}) {
+        FlatKnnProblem p;
+        p.numVectors = 1 << 20;
+        p.numQueries = 10240;
+        p.d = 128;
+        p.k = k;
+        p.device.singleToDouble = 2;
+        p.device.computeCapability = 90;
+        const FlatKnnPlan plan = planFlatKnn(p, size_t(1) << 30);
+        ASSERT_TRUE(plan.fused) << k;
+        const uint32_t strips = plan.fused->secondStrips.perRow;
+        ASSERT_GT(strips, 0u) << k;
+        const uint32_t overfull = overfullStrips(*plan.fused, p.numVectors);
+        EXPECT_LE(overfull, strips) << k;
+        std::mt19937 random(k);
+        std::uniform_int_distribution<uint32_t> strip(0, strips - 1);
+        const double share = plan.fused->secondSamples / double(p.numVectors);
+        const auto shareLeft = [&](double passing) {
+            constexpr int kQueries = 2000;
+            std::binomial_distribution<int> members(int(passing), share);
+            int left = 0;
+            for (int i = 0; i < kQueries; ++i) {
+                std::set<uint32_t> hit;
+                for (int m = members(random); m > 0; --m) {
+                    hit.insert(strip(random));
+                }
+                left += hit.size() >= overfull;
+            }
+            return left / double(kQueries);
+        };
+        EXPECT_EQ(shareLeft(plan.fused->capacity), 0) << k;
+        EXPECT_GT(shareLeft(4.0 * plan.fused->capacity), 0.99) << k;
     }
 }
 
