@@ -78,6 +78,14 @@ TEST_F(PassAtOnce, NumbersOfQueries) {
     }
 }
 
+/// More than one launch of the scan has by lists.
+TEST_F(PassAtOnce, ManyQueries) {
+    const CertifiedCase c = caseOf(256, 140000, 48, 16);
+    ASSERT_TRUE(isAtOnce(c)) << c.describe();
+    ASSERT_EQ(planOf(c).fused->tileQueries, c.q);
+    expectCanonical(c, Hard::Bytes);
+}
+
 /// The results of lists that others finish, and 16-bit vectors.
 TEST_F(PassAtOnce, RanksAndTypes) {
     for (int k : {16, 33, 64}) {

@@ -307,8 +307,9 @@ std::optional<FusedPlan> planFusedByStrips(
         FusedPlan once = plan;
         once.atOnce = true;
         once.strips = {1, kStripsAtOnce};
+        // Bits are few bytes: more queries are fewer launches.
         const auto found = fitQueries(
-                once, p, 2 * kMostStripQueries, maxBytes, [](FusedPlan&) {
+                once, p, 4 * kMostStripQueries, maxBytes, [](FusedPlan&) {
                     return true;
                 });
         if (found && passesToBits(*found, p)) {

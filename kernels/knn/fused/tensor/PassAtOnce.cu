@@ -42,7 +42,7 @@ void launchFor(
         cudaStream_t stream) {
     static_assert(kMostVectorsAtOnce == 8 * at_once::kUnit);
     const uint32_t units = (params.n + at_once::kUnit - 1) / at_once::kUnit;
-    return units <= 2 ? launch<1, kSlabs>(params, device, stream)
+    return units <= 2    ? launch<1, kSlabs>(params, device, stream)
             : units <= 4 ? launch<2, kSlabs>(params, device, stream)
                          : launch<4, kSlabs>(params, device, stream);
 }
@@ -63,8 +63,7 @@ void check(const PassAtOnceProblem& p, const DeviceTraits& device) {
             "words = %u for n = %lld",
             p.words,
             (long long)p.numVectors);
-    BITS_THROW_IF_NOT_FMT(
-            p.queries || p.numQueries == 0, "queries = nullptr");
+    BITS_THROW_IF_NOT_FMT(p.queries || p.numQueries == 0, "queries = nullptr");
     BITS_THROW_IF_NOT_FMT(
             p.vectors.pieces && p.vectors.norms && p.vectors.facts,
             "vectors = {%p, %p, %p}",
@@ -104,8 +103,8 @@ void runPassAtOnce(
             p.queryResiduals};
     params.vectors = static_cast<const uint8_t*>(p.vectors.pieces);
     params.norms = p.vectors.norms;
-    params.tiles = (params.queries.n + at_once::kQueries - 1) /
-            at_once::kQueries;
+    params.tiles =
+            (params.queries.n + at_once::kQueries - 1) / at_once::kQueries;
     params.rank = p.rank;
     params.n = uint32_t(p.numVectors);
     params.words = p.words;

@@ -11,7 +11,7 @@ struct QueryPieces {
     const float* rows; // [n, d]
     uint32_t n;
     int d;
-    bool aligned; // pieces of rows can be read 16 bytes at a time
+    bool aligned;        // pieces of rows can be read 16 bytes at a time
     const float* center; // or nullptr
     const TensorImageFacts* vectorFacts;
     float* outNorms;
@@ -267,8 +267,8 @@ class QueryRows {
             uint8_t* image,
             Sums& own) const {
         const int piece = lane() / 2; // of 16 bytes
-        uint8_t* const to = image + piece / 8 * (64 * 128) + first * 128 +
-                lane() % 2 * 8;
+        uint8_t* const to =
+                image + piece / 8 * (64 * 128) + first * 128 + lane() % 2 * 8;
         float squares[kSteps];
 #pragma unroll
         for (int i = 0; i < kSteps; ++i) {
@@ -296,8 +296,7 @@ class QueryRows {
                 squares[i] = fmaf(high, high, squares[i]);
             }
             const int row = rowOf(0, i); // of eight
-            *reinterpret_cast<uint2*>(
-                    to + row * 128 + (piece % 8 ^ row) * 16) =
+            *reinterpret_cast<uint2*>(to + row * 128 + (piece % 8 ^ row) * 16) =
                     *reinterpret_cast<const uint2*>(pairs);
         }
         addLanes(squares);
@@ -308,9 +307,8 @@ class QueryRows {
     __device__ __forceinline__ QueryFacts factsOf(const Sums& sums) const {
         const float inverse = powerOfTwo(-sums.exponent);
         const float rounding = 1.0f + float(queries_.d + 8) * 0x1p-23f;
-        const float residual =
-                (sqrtf(sums.squares) * rounding +
-                 float(queries_.d) * 0x1p-60f) *
+        const float residual = (sqrtf(sums.squares) * rounding +
+                                float(queries_.d) * 0x1p-60f) *
                         inverse * (1.0f + 0x1p-22f) +
                 (queries_.center
                          ? sqrtf(sums.norm) * (1.0f + rounding) * 0x1p-24f
