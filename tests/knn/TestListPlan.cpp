@@ -95,7 +95,9 @@ TEST(ListPlan, QueriesOfAScan) {
         EXPECT_TRUE(again && again->tileQueries == plan->tileQueries);
         return plan ? plan->tileQueries : 0;
     };
-    EXPECT_EQ(queriesOf(1024, 262144, 32), 131072) << "16 MiB of bits";
+    // All of them where one kernel does what leads to the bits.
+    EXPECT_GE(queriesOf(1024, 262144, 32), 131072) << "16 MiB of bits";
+    EXPECT_EQ(queriesOf(2048, 262144, 32), 131072) << "32 MiB of bits";
     EXPECT_EQ(queriesOf(4096, 262144, 32), 65536) << "64 MiB of bits, or 32";
     EXPECT_EQ(queriesOf(16384, 262144, 32), 65536) << "lists";
     EXPECT_EQ(queriesOf(16384, 65537, 32), 32769) << "even tiles";

@@ -98,6 +98,14 @@ double fusedTensorMicroseconds(
     const double q = double(p.numQueries);
     const double d = p.d;
     const double k = double(std::min<idx_t>(p.k, p.numVectors));
+    if (plan.atOnce) {
+        const double width = slotSteps(p.d) * kSlotStep;
+        const double tiles = std::ceil(q / double(plan.tileQueries));
+        const double query = 1.35e-3 + 0.55e-6 * double(p.numVectors) +
+                passingVectors(plan, p) * (14e-6 + 0.34e-6 * width);
+        return 33 + 30 * (tiles - 1) + q * query / speed.arithmetic +
+                (p.searchImage ? 0 : searchImageMicroseconds(p, speed));
+    }
     if (finishesByWarps(plan, p)) {
         // Images of the queries, limits, what passed, and the results.
         const double width = slotSteps(p.d) * kSlotStep;

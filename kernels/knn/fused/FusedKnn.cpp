@@ -140,6 +140,12 @@ class FusedRun {
 
     void runQueries(idx_t first, idx_t count) {
         CertifiedParams params = certifier_.enter(first, count);
+        if (plan_.atOnce) {
+            scratch_.scan->passAtOnce(
+                    params, plan_.rank, words(), scratch_.complete, stream_);
+            finishByWarps(params);
+            return certifier_.scanAgain(params);
+        }
         const void* queries = scratch_.scan->enter(params, stream_);
         if (plan_.givenLimits) {
             launches_.givenLimits(
@@ -184,21 +190,24 @@ class FusedRun {
             launchNearLists(p_.metric, nearLists(params, p_.k), stream_);
         }
 
-        const PassedParams passed{params, scratch_.counts};
         if (byKeys) {
             writeResults(params);
         } else if (finishesByWarps(plan_, p_)) {
-            FinishPassedParams finish;
-            finish.passed = passed;
-            finish.complete = scratch_.complete;
-            finish.slotRows = scratch_.slotRows;
-            finish.words = words();
-            launchFinishPassed(p_.metric, finish, p_.device, stream_);
+            finishByWarps(params);
         } else {
-            scorePassed(passed);
+            scorePassed({params, scratch_.counts});
             writeResults(params);
         }
         certifier_.scanAgain(params);
+    }
+
+    void finishByWarps(const CertifiedParams& params) const {
+        FinishPassedParams finish;
+        finish.passed = {params, scratch_.counts};
+        finish.complete = scratch_.complete;
+        finish.slotRows = scratch_.slotRows;
+        finish.words = words();
+        launchFinishPassed(p_.metric, finish, p_.device, stream_);
     }
 
     PassedWords words() const {

@@ -21,6 +21,9 @@ struct FusedPlan {
     bool givenLimits = false;
     /// Of which the limits are made; none: of a sample.
     StripPlan strips;
+    /// With strips: one kernel makes the images of the queries and the limits,
+    /// and sets the bits of what passes (PassAtOnce.h).
+    bool atOnce = false;
     /// Where the distances to the sample come from; nullptr: few queries.
     const DistanceMethod* sampling = nullptr;
 

@@ -9,6 +9,7 @@
 #include "kernels/knn/FlatKnn.h"
 #include "kernels/knn/certified/CertifiedParams.h"
 #include "kernels/knn/fused/PassedLists.h"
+#include "kernels/knn/fused/PassedWords.h"
 #include "kernels/knn/fused/tensor/NearestStrips.h"
 #include "kernels/knn/fused/tensor/SpreadRows.h"
 #include "kernels/knn/fused/tensor/StripKeys.h"
@@ -48,6 +49,17 @@ class FusedScan {
     /// So many vectors of a query are expected to pass run(): kernels may suit
     /// it.
     virtual void expectPassing(double) {}
+
+    /// enter(), limits of that rank and run() in one kernel (PassAtOnce.h): sets
+    /// the bits, and what is complete with them. Of tensor cores alone.
+    virtual void passAtOnce(
+            CertifiedParams&,
+            uint32_t /* rank */,
+            const PassedWords&,
+            float* /* complete */,
+            cudaStream_t) {
+        throw Error("this method has no such kernel");
+    }
 
     /// Enqueues the scan for the queries that enter() had. The counts are zero.
     virtual void run(

@@ -9,6 +9,7 @@
 #include "kernels/knn/fused/FusedLists.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/FusedScratch.h"
+#include "kernels/knn/fused/tensor/PassAtOnce.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 #include "kernels/knn/nearest/NearestKnn.h"
@@ -300,6 +301,21 @@ std::optional<FusedPlan> planFusedByStrips(
             kLeastCapacity);
     plan.capacity =
             uint32_t(std::min(whole, std::max<idx_t>(alike, 8 * idx_t(p.k))));
+    if (p.metric == Metric::L2 &&
+        hasTensorScan(TensorScanKernel::Wgmma, p.device) &&
+        canPassAtOnce(p.numVectors, p.d, plan.rank, p.device)) {
+        FusedPlan once = plan;
+        once.atOnce = true;
+        once.strips = {1, kStripsAtOnce};
+        // Bits are few bytes: more queries are fewer launches.
+        const auto found = fitQueries(
+                once, p, 4 * kMostStripQueries, maxBytes, [](FusedPlan&) {
+                    return true;
+                });
+        if (found && passesToBits(*found, p)) {
+            return found;
+        }
+    }
     const auto fit = [&](idx_t mostQueries) {
         return fitQueries(plan, p, mostQueries, maxBytes, [&](FusedPlan& plan) {
             plan.strips = planStrips(
@@ -348,11 +364,12 @@ bool stripsPay(const FusedPlan& byStrips, const FlatKnnProblem& p) {
 std::string FusedPlan::toString() const {
     if (strips.perRow > 0) {
         return formatMessage(
-                "fused %s: %lld queries a scan, limits from %u strips, "
+                "fused %s: %lld queries a scan, limits from %u strips%s, "
                 "lists of %u, %zu bytes",
                 method->name,
                 (long long)tileQueries,
                 strips.perRow,
+                atOnce ? " at once" : "",
                 capacity,
                 bytes);
     }

@@ -55,9 +55,11 @@ FusedScratch::FusedScratch(
         queryFacts = slices.take<float>(plan.sampleQueries);
     }
     distances = slices.take<float>(size_t(plan.sampleQueries) * plan.samples);
-    stripKeys = slices.take<float>(
-            size_t(plan.tileQueries) *
-            std::max(plan.strips.perRow, plan.secondStrips.perRow));
+    if (!plan.atOnce) { // whose keys stay in registers
+        stripKeys = slices.take<float>(
+                size_t(plan.tileQueries) *
+                std::max(plan.strips.perRow, plan.secondStrips.perRow));
+    }
     limits = slices.take<float>(plan.tileQueries);
     complete = slices.take<float>(plan.tileQueries);
     counts = slices.take<uint32_t>(plan.tileQueries);

@@ -7,6 +7,7 @@
 #include "kernels/knn/fused/FusedMethod.h"
 #include "kernels/knn/fused/FusedParams.h"
 #include "kernels/knn/fused/tensor/ListedImage.h"
+#include "kernels/knn/fused/tensor/PassAtOnce.h"
 #include "kernels/knn/fused/tensor/SearchImage.h"
 #include "kernels/knn/fused/tensor/TensorScan.h"
 
@@ -109,12 +110,35 @@ class TensorFusedScan : public FusedScan {
         image.outNorms = queryNorms_;
         image.outRounded = rounded_;
         runTensorImage(image, stream);
-        params.imageFacts = vectors_.image.facts;
-        params.queryResiduals = image.image.residuals;
-        params.queryNorms = queryNorms_;
-        params.centerProducts = centerProducts_;
-        params.listedIds = listed_ ? p.allowedIds : nullptr;
+        setFacts(params);
         return rounded_;
+    }
+
+    void passAtOnce(
+            CertifiedParams& params,
+            uint32_t rank,
+            const PassedWords& words,
+            float* complete,
+            cudaStream_t stream) override {
+        setFacts(params);
+#ifdef FAISS_BITS_WGMMA
+        PassAtOnceProblem pass;
+        pass.queries = params.queries;
+        pass.numQueries = params.rows;
+        pass.numVectors = problem_.numVectors;
+        pass.d = problem_.d;
+        pass.center = vectors_.center;
+        pass.vectors = vectors_.image;
+        pass.rank = rank;
+        pass.queryNorms = queryNorms_;
+        pass.queryResiduals = queryImage().residuals;
+        pass.complete = complete;
+        pass.bits = words.bits;
+        pass.words = words.perRow;
+        runPassAtOnce(pass, problem_.device, stream);
+#else
+        FusedScan::passAtOnce(params, rank, words, complete, stream);
+#endif
     }
 
     void expectPassing(double passing) override {
@@ -176,6 +200,15 @@ class TensorFusedScan : public FusedScan {
     }
 
    private:
+    /// What the bound of the scan depends on.
+    void setFacts(CertifiedParams& params) const {
+        params.imageFacts = vectors_.image.facts;
+        params.queryResiduals = queryImage().residuals;
+        params.queryNorms = queryNorms_;
+        params.centerProducts = centerProducts_;
+        params.listedIds = listed_ ? problem_.allowedIds : nullptr;
+    }
+
     void makeImage(cudaStream_t stream) const {
         FlatKnnProblem p = problem_;
         if (vectorInverses_) {
