@@ -8,8 +8,14 @@
 /// Keys are D s, D = |q|^2 + |x|^2 - 2 <x', q'> and s a power of two that
 /// brings |q|^2 + |x|^2 of the longest vector to 2^12: then no finite key is
 /// beyond float16, and those of vectors whose squared norm is 2^-26 of it still
-/// have 11 bits. None is below 0, so they are ordered as integers. What must
-/// pass does: TensorScanBound.h.
+/// have 11 bits. None is below 0, so they are ordered as integers.
+///
+/// What must pass does. The error of the key is what TensorScanBound.h has for
+/// wgmma, without a: fl(fl(n_q + n_x) - F <x', q'>), all times s, has
+/// u (n_q + n_x) of the sum in place of what n_q - limit takes there. It passes
+/// where, rounded to float16, it is not above limit s + 2^-24 rounded up to
+/// float16, and roundings are monotone; 2^-24 is far more than what products
+/// below 2^-126 lose.
 ///
 /// Bound by: the latencies of few warps. docs/design/flat_few_vectors.md
 #pragma once

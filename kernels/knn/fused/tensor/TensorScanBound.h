@@ -30,13 +30,6 @@
 ///   product becomes (d + 32) v S'. Longer vectors than the scale is for are
 ///   cut to a smaller norm: they seem nearer, and pass.
 /// - mma.sync: a = fl(F <x', q'> - n_x): u |a|, and 2^-150 if it is subnormal.
-/// And without a, one to the key (PassAtOnce.cuh):
-/// - fl(fl(n_q + n_x) - F <x', q'>), all times a power of two s: u (n_q + n_x)
-///   of the sum, in place of what n_q - limit takes below. It passes where,
-///   rounded to float16, it is not above limit s + 2^-24 rounded up to float16,
-///   and roundings are monotone; 2^-24 is far more than what products below
-///   2^-126 lose.
-///
 /// A value passes if not a < t, t = fl(n_q - limit), scaled exactly. t needs no
 /// term for what must pass: rounding is monotone, so from a >= n_q - limit
 /// follows a = fl(a) >= t. What passes has n_q - limit <= a + u |a| (1 + 2 u).
