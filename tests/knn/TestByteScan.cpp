@@ -108,7 +108,8 @@ struct ByteRows {
                 if (i < n && c < d) {
                     bytes[size_t(i) * d + c] = pieces[at];
                 } else {
-                    ASSERT_EQ(pieces[at], 0) << "row " << i << " component " << c;
+                    ASSERT_EQ(pieces[at], 0)
+                            << "row " << i << " component " << c;
                 }
             }
         }
@@ -235,8 +236,7 @@ class ByteScan : public GpuTest {
                     return;
                 }
             }
-            std::nth_element(
-                    keys.begin(), keys.begin() + c.n / 50, keys.end());
+            std::nth_element(keys.begin(), keys.begin() + c.n / 50, keys.end());
             limits[i] = i % 37 == 36 ? INFINITY
                     : i % 41 == 40   ? -INFINITY
                                      : keys[c.n / 50];

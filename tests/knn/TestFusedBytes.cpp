@@ -93,8 +93,9 @@ TEST_F(FusedBytes, Uniform) {
             Result without;
             const Result result = expectSame(c, vectors, own, &without);
             EXPECT_LE(result.repeated, 1u) << c.describe();
-            // By 8 bits more have to be looked at: they were scanned so.
-            if (hasBytes(c)) {
+            // By 8 bits more have to be looked at: they were scanned so. Of so
+            // few vectors k = 100 is near the edge.
+            if (hasBytes(c) && k <= 10) {
                 EXPECT_GT(result.rescored, without.rescored) << c.describe();
             }
             if (HasFatalFailure()) {

@@ -17,6 +17,9 @@ __device__ __forceinline__ RowBound<kMetric> byteBound(
     bound.residual = double(bytes.residuals[row]);
     bound.imageResidual = double(bytes.facts->residual);
     bound.imageNormError = 0;
+    // What 8 bits lose of a query counts by the vectors' length, which is often
+    // half of what their distance allows.
+    bound.longest = double(bytes.facts->greatestLength);
     return bound;
 }
 

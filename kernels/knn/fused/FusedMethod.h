@@ -46,8 +46,8 @@ class FusedScan {
         return params.queries;
     }
 
-    /// Makes ready a scan in 8 bits for the queries that enter() had, if there is
-    /// one: run() has it take what it is good for, once the limits are made.
+    /// Makes ready a scan in 8 bits for the queries that enter() had, if there
+    /// is one: run() has it take what it is good for, once the limits are made.
     virtual ByteSearch takeBytes(idx_t /* queries */, cudaStream_t) {
         return {};
     }

@@ -30,8 +30,7 @@ class NearList {
                       params.products +
                       int64_t(row) * params.search.numCandidates),
               isOfBytes_(kMetric == Metric::L2 && params.bytes.takes(row)),
-              factor_(
-                      isOfBytes_ ? 0.5f // a product has no unit
+              factor_(isOfBytes_ ? 0.5f // a product has no unit
                                  : params.search.imageFacts->inverse *
                                       params.inverses[row]) {}
 

@@ -23,8 +23,8 @@ __device__ __forceinline__ double roundingError(
     return isCosine ? 0.5 * error : error;
 }
 
-/// The limit of a scan with this bound, for all keys up to `key`; infinity: there
-/// is none.
+/// The limit of a scan with this bound, for all keys up to `key`; infinity:
+/// there is none.
 template <Metric kMetric>
 __device__ __forceinline__ float limitFor(
         double key,

@@ -70,9 +70,9 @@ countWithin(const uint32_t (&keys)[kItems], float limit) {
 }
 
 /// What a query costs in 8 bits: strips that its limit there lets pass beside
-/// those of 16 bits. Far more than any tile may cost where two thirds of a list's
-/// room would be used, or so many strips are within that each has several
-/// vectors that pass.
+/// those of 16 bits. Far more than any tile may cost where two thirds of a
+/// list's room would be used, or so many strips are within that each has
+/// several vectors that pass.
 __device__ __forceinline__ uint32_t
 byteCost(uint32_t within, uint32_t withinBytes, uint32_t strips, int room) {
     constexpr uint32_t kFar = 1u << 20;
@@ -149,8 +149,8 @@ __global__ __launch_bounds__(kThreads) void stripLimitsKernel(
     const bool isBytes = kMetric == Metric::L2 && params.bytes.facts;
     float limitOfBytes = limit;
     if (isBytes) {
-        limitOfBytes =
-                limitFor(key, byteBound<kMetric>(params.search, params.bytes, row));
+        limitOfBytes = limitFor(
+                key, byteBound<kMetric>(params.search, params.bytes, row));
         if (lane == 0) {
             params.bytes.limits[row] = limitOfBytes;
         }

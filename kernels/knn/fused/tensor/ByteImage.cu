@@ -125,7 +125,7 @@ __global__ __launch_bounds__(kThreads) void byteImageKernel(
 #pragma unroll
         for (int p = 0; p < kMostPieces; ++p) {
             const int piece = p * kWarpSize + lane;
-            int8_t bytes[kBytePiece];
+            alignas(16) int8_t bytes[kBytePiece];
 #pragma unroll
             for (int i = 0; i < kBytePiece; ++i) {
                 const float byte = fminf(
@@ -135,9 +135,9 @@ __global__ __launch_bounds__(kThreads) void byteImageKernel(
                 bytes[i] = int8_t(int(byte));
             }
             if (piece < pieces) {
-                const idx_t at = ((row / kRows * params.slabs + piece / 8) *
-                                          kRows +
-                                  rowInTile) *
+                const idx_t at =
+                        ((row / kRows * params.slabs + piece / 8) * kRows +
+                         rowInTile) *
                                 8 +
                         (piece % 8 ^ rowInTile % 8);
                 static_cast<uint4*>(params.to.pieces)[at] =
@@ -201,11 +201,7 @@ void launch(
             byteImageKernel<kAreQueries>, blocks, kThreads, 0, stream, params);
 }
 
-ByteImage take(
-        WorkspaceSlices& slices,
-        idx_t rows,
-        int d,
-        bool areQueries) {
+ByteImage take(WorkspaceSlices& slices, idx_t rows, int d, bool areQueries) {
     const ByteImageLayout layout(rows, d);
     ByteImage image;
     image.pieces = slices.take<uint8_t>(layout.pieceBytes());

@@ -57,8 +57,9 @@ class ByteTest : public LimitTest<ScanNorms::None, 1, kByteWidth, 64> {
         for (int r = 0; r < kRows; ++r) {
             const uint32_t i = row + 8 * r;
             const bool present = i < params.numQueries;
-            limits_[r] = present ? params.queryNorms[i] - params.passed.limits[i]
-                                 : kTakesNothing;
+            limits_[r] = present
+                    ? params.queryNorms[i] - params.passed.limits[i]
+                    : kTakesNothing;
             // Infinity is for rows that take nothing; NaN stays.
             if (present && limits_[r] > kMost) {
                 limits_[r] = kMost;
@@ -74,16 +75,15 @@ class ByteTest : public LimitTest<ScanNorms::None, 1, kByteWidth, 64> {
             const int32_t (&sums)[kByteWidth / 2],
             const float* norms,
             float (&values)[1][kByteWidth / 2]) const {
-        const auto* mine =
-                reinterpret_cast<const float2*>(norms) + threadIdx.x % kRowLanes;
+        const auto* mine = reinterpret_cast<const float2*>(norms) +
+                threadIdx.x % kRowLanes;
 #pragma unroll
         for (int j = 0; j < kByteWidth / 8; ++j) {
             const float2 norm = mine[4 * j];
 #pragma unroll
             for (int r = 0; r < kRows; ++r) {
                 const int at = 4 * j + 2 * r;
-                values[0][at] =
-                        fmaf(factors_[r], float(sums[at]), -norm.x);
+                values[0][at] = fmaf(factors_[r], float(sums[at]), -norm.x);
                 values[0][at + 1] =
                         fmaf(factors_[r], float(sums[at + 1]), -norm.y);
             }
@@ -138,8 +138,7 @@ struct ByteScanBody {
             const Start& start,
             const Take& take) const {
         const TensorScanParams& scan = params.scan;
-        for (uint32_t item = blockIdx.x; item < scan.items;
-             item += gridDim.x) {
+        for (uint32_t item = blockIdx.x; item < scan.items; item += gridDim.x) {
             const uint32_t tile = item % scan.queryTiles;
             if (scan.tileCosts[tile] > scan.mostTileCost) {
                 continue;
@@ -160,36 +159,43 @@ struct ByteScanBody {
         const size_t rowsBytes = size_t(scan.slabs) * kTileBytes; // of a tile
         RingPlace stage;
         RingPlace slot;
-        forItems([](uint32_t) {}, [&](uint32_t tile, uint32_t unit) {
-            const uint8_t* queries = scan.queries + tile * rowsBytes;
-            const uint8_t* vectors = scan.vectors + 2 * unit * rowsBytes;
-            for (int slab = 0; slab < scan.slabs; ++slab) {
-                uint64_t* barrier = full(stage.at);
-                waitFor(empty(stage.at), stage.parity ^ 1);
-                arriveExpecting(
-                        barrier,
-                        ByteSharedLayout::kStageBytes +
-                                (slab == 0 ? kNormBytes : 0));
-                if (slab == 0) {
-                    copyBulk(
-                            normsAt(slot.at),
-                            scan.norms + size_t(unit) * kByteWidth,
-                            kNormBytes,
-                            barrier);
-                }
-                uint8_t* to = stageAt(stage.at);
-                const size_t at = size_t(slab) * kTileBytes;
-                copyBulk(to, queries + at, kTileBytes, barrier);
-                copyBulk(to + kTileBytes, vectors + at, kTileBytes, barrier);
-                copyBulk(
-                        to + 2 * kTileBytes,
-                        vectors + rowsBytes + at,
-                        kTileBytes,
-                        barrier);
-                stage.next(scan.stages);
-            }
-            slot.next(params.slots);
-        });
+        forItems(
+                [](uint32_t) {},
+                [&](uint32_t tile, uint32_t unit) {
+                    const uint8_t* queries = scan.queries + tile * rowsBytes;
+                    const uint8_t* vectors =
+                            scan.vectors + 2 * unit * rowsBytes;
+                    for (int slab = 0; slab < scan.slabs; ++slab) {
+                        uint64_t* barrier = full(stage.at);
+                        waitFor(empty(stage.at), stage.parity ^ 1);
+                        arriveExpecting(
+                                barrier,
+                                ByteSharedLayout::kStageBytes +
+                                        (slab == 0 ? kNormBytes : 0));
+                        if (slab == 0) {
+                            copyBulk(
+                                    normsAt(slot.at),
+                                    scan.norms + size_t(unit) * kByteWidth,
+                                    kNormBytes,
+                                    barrier);
+                        }
+                        uint8_t* to = stageAt(stage.at);
+                        const size_t at = size_t(slab) * kTileBytes;
+                        copyBulk(to, queries + at, kTileBytes, barrier);
+                        copyBulk(
+                                to + kTileBytes,
+                                vectors + at,
+                                kTileBytes,
+                                barrier);
+                        copyBulk(
+                                to + 2 * kTileBytes,
+                                vectors + rowsBytes + at,
+                                kTileBytes,
+                                barrier);
+                        stage.next(scan.stages);
+                    }
+                    slot.next(params.slots);
+                });
     }
 
     __device__ __forceinline__ void consume() const {
@@ -216,8 +222,8 @@ struct ByteScanBody {
                             threadIdx.x % kWarpSize / 4);
         };
         forItems(start, [&](uint32_t, uint32_t unit) {
-            // Old sums end here: as operands of products that do not add to
-            // them, they would stay in registers beside their values.
+        // Old sums end here: as operands of products that do not add to
+        // them, they would stay in registers beside their values.
 #pragma unroll
             for (int32_t& sum : sums) {
                 sum = 0;

@@ -44,8 +44,9 @@ struct SearchImage {
 idx_t secondSamplesOf(idx_t n);
 
 /// Whether the problem's image has one of 8 bits beside it: imageHasBytes, and
-/// long vectors, by L2, in the order that k-NN searches want, on Hopper; and so many that
-/// limits come from strips of the second sample, which say how many more pass.
+/// long vectors, by L2, in the order that k-NN searches want, on Hopper; and so
+/// many that limits come from strips of the second sample, which say how many
+/// more pass.
 bool hasByteImage(const FlatKnnProblem& problem);
 
 /// Bytes of a SearchImage: about n (2.1 d + 38), d rounded up to 16; with an

@@ -217,7 +217,8 @@ class TensorFusedScan : public FusedScan {
     }
 
    private:
-    /// Where the caller's limits come from strips, which are not of few queries.
+    /// Where the caller's limits come from strips, which are not of few
+    /// queries.
     static bool takesBytes(const FlatKnnProblem& p) {
         return hasByteImage(p) && !p.allowedBits && !p.limits &&
                 batchOf(p) > kFewQueries && p.mode != SearchMode::Fast;

@@ -236,8 +236,8 @@ void runByteScan(
     BITS_THROW_IF_NOT_FMT(problem.tileCosts, "tileCosts = nullptr");
     BITS_THROW_IF_NOT_FMT(queries.pieces, "queries.pieces = nullptr");
     BITS_THROW_IF_NOT_FMT(vectors.pieces, "vectors.pieces = nullptr");
-    TensorScanParams params = paramsOf(
-            problem, TensorImageLayout(problem.numVectors, problem.d));
+    TensorScanParams params =
+            paramsOf(problem, TensorImageLayout(problem.numVectors, problem.d));
     params.vectors = static_cast<const uint8_t*>(vectors.pieces);
     params.facts = vectors.facts;
     params.queries = static_cast<const uint8_t*>(queries.pieces);

@@ -69,9 +69,9 @@ void runTensorScan(
         cudaStream_t stream);
 
 /// Appends to the lists of the queries whose tiles have costs of no more than
-/// mostTileCost what passes by images of 8 bits (ByteScan.h); L2, on Hopper. The
-/// problem has limits of their own, of queries and vectors what is written to
-/// the lists, norms, and their order; pieces are not read.
+/// mostTileCost what passes by images of 8 bits (ByteScan.h); L2, on Hopper.
+/// The problem has limits of their own, of queries and vectors what is written
+/// to the lists, norms, and their order; pieces are not read.
 ///
 /// Passes   as runTensorScan, x' and q' as the images of 8 bits have them
 /// Others   as runTensorScan
