@@ -2,6 +2,7 @@
 /// against distances in float64: what passes, what is kept of it, and the
 /// bound.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
